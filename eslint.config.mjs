@@ -1,0 +1,86 @@
+import eslint from '@eslint/js';
+import importX, { createNodeResolver } from 'eslint-plugin-import-x';
+import jest from 'eslint-plugin-jest';
+import tseslint from 'typescript-eslint';
+
+/** The one direction of the house: a folder may import from the folders listed beside it, and from nothing else in src. */
+const mayImport = {
+  contract: [],
+  workflows: ['contract'],
+  activities: ['contract', 'agent-api'],
+  'agent-api': ['contract'],
+  client: ['contract'],
+  cli: ['contract', 'client'],
+  worker: ['contract', 'activities', 'agent-api', 'client'],
+  sandbox: ['contract'],
+};
+
+const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
+  target: `./src/${folder}`,
+  from: './src',
+  except: [folder, ...allowed].map((name) => `./${name}`),
+  message: `src/${folder} may import only from: ${allowed.join(', ') || 'nothing'} (docs/architecture.md).`,
+}));
+
+export default tseslint.config(
+  { ignores: ['dist', 'reports', '.cache', 'node_modules'] },
+  eslint.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    plugins: { 'import-x': importX },
+    settings: { 'import-x/resolver-next': [createNodeResolver({ extensions: ['.ts', '.js'] })] },
+    rules: {
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
+      '@typescript-eslint/consistent-type-definitions': ['error', 'interface'],
+      'import-x/no-cycle': 'error',
+      'import-x/no-restricted-paths': ['error', { zones, basePath: import.meta.dirname }],
+      eqeqeq: 'error',
+    },
+  },
+  {
+    files: ['src/contract/**/*.ts'],
+    rules: {
+      'no-restricted-imports': ['error', { patterns: [{ regex: '^[^.]', message: 'The contract imports no package.' }] }],
+    },
+  },
+  {
+    // What may run in the workflow sandbox: deterministic code only, and nothing that swells the bundle (docs/architecture.md).
+    files: ['src/workflows/**/*.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              regex: '^(?!\\.|@temporalio/(workflow|common)$)',
+              message: 'Workflow files import @temporalio/workflow, @temporalio/common and pure files only.',
+            },
+            { regex: '/activities(/|$)', allowTypeImports: true, message: 'Activities are imported as types only.' },
+          ],
+        },
+      ],
+      'no-restricted-globals': ['error', 'process', 'Buffer', 'require'],
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: "ThrowStatement > NewExpression[callee.name='Error']",
+          message: 'A plain Error fails the workflow task for ever: throw an ApplicationFailure, or let a bug be a bug.',
+        },
+      ],
+    },
+  },
+  {
+    files: ['test/**/*.ts'],
+    extends: [jest.configs['flat/recommended'], jest.configs['flat/style']],
+    rules: {
+      'jest/no-disabled-tests': 'error',
+      'jest/no-focused-tests': 'error',
+      'jest/expect-expect': ['error', { assertFunctionNames: ['expect', 'expect*'] }],
+    },
+  },
+);

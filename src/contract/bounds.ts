@@ -1,0 +1,37 @@
+/**
+ * How much of what comes from outside is let in. Each bound is applied where the text enters (the agent API client,
+ * the request checker), so that no attribute, summary or history ever carries more.
+ */
+
+/** Characters of a status word. */
+export const MAX_STATUS_CHARACTERS = 64;
+
+/** Characters of a pull request's URL: 2 KiB. A longer one is left out, never cut: half a URL is a wrong URL. */
+export const MAX_LINK_CHARACTERS = 2_048;
+
+/** Characters of the service's own words in an error. */
+export const MAX_SERVICE_MESSAGE_CHARACTERS = 1_024;
+
+/** Characters of any other text of a job (repository, ref, model, dates, id). */
+export const MAX_FIELD_CHARACTERS = 1_024;
+
+/** Characters of a search attribute. A longer value can end a workflow (measured, server 1.31.2). */
+export const MAX_ATTRIBUTE_CHARACTERS = 255;
+
+/** Characters of `projectId`, `jobId` and `requestId`. */
+export const MAX_ID_CHARACTERS = 128;
+
+/** Bytes of a prompt in UTF-8: 256 KiB. */
+export const MAX_PROMPT_BYTES = 256 * 1_024;
+
+/** Bytes of a workflow id: the column of Temporal's SQL schemas holds 255. */
+export const MAX_WORKFLOW_ID_BYTES = 255;
+
+/** `text`, or its beginning with an ellipsis, in at most `limit` characters; a surrogate pair is never split. */
+export function truncate(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  const cut = text.slice(0, limit - 1);
+  const last = cut.charCodeAt(cut.length - 1);
+  const splitsPair = last >= 0xd800 && last <= 0xdbff;
+  return (splitsPair ? cut.slice(0, -1) : cut) + '…';
+}

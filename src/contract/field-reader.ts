@@ -1,0 +1,131 @@
+import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES } from './bounds';
+import { parseDuration } from './duration';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/**
+ * Reads the fields of an untrusted object one by one and collects a problem for each that is wrong. After a problem
+ * the reader answers with the default (or an empty text), so that one pass finds every problem.
+ */
+export class FieldReader {
+  private readonly known: string[] = [];
+
+  constructor(
+    private readonly input: JsonObject,
+    private readonly prefix: string,
+    private readonly problems: string[],
+  ) {}
+
+  has(name: string): boolean {
+    return this.input[name] !== undefined;
+  }
+
+  /** 1 to 128 characters that a URL can carry as one path segment. */
+  id(name: string): string {
+    const value = this.value(name);
+    if (typeof value !== 'string')
+      return this.report(
+        name,
+        `must be a text of 1 to ${MAX_ID_CHARACTERS} characters, not ${typeName(value)}`,
+        '',
+      );
+    if (value === '') return this.report(name, 'must not be empty', '');
+    const length = Array.from(value).length;
+    if (length > MAX_ID_CHARACTERS)
+      return this.report(name, `must have at most ${MAX_ID_CHARACTERS} characters; it has ${length}`, '');
+    if (value === '.' || value === '..')
+      return this.report(
+        name,
+        `must not be ${JSON.stringify(value)}: no URL can carry it as a path segment`,
+        '',
+      );
+    if (!value.isWellFormed())
+      return this.report(name, 'must not hold a lone surrogate: it has no UTF-8 form', '');
+    if (/\p{Cc}/u.test(value)) return this.report(name, 'must not hold control characters', '');
+    return value;
+  }
+
+  /** 1 character to 256 KiB of UTF-8. */
+  prompt(name: string): string {
+    const value = this.value(name);
+    if (typeof value !== 'string') return this.report(name, `must be a text, not ${typeName(value)}`, '');
+    if (value === '')
+      return this.report(name, 'must not be empty; the service takes 1 character or more', '');
+    if (!value.isWellFormed())
+      return this.report(name, 'must not hold a lone surrogate: it could not be sent unaltered', '');
+    const bytes = utf8Length(value);
+    if (bytes > MAX_PROMPT_BYTES)
+      return this.report(name, `must be at most ${MAX_PROMPT_BYTES} bytes of UTF-8; it is ${bytes}`, '');
+    return value;
+  }
+
+  choice<T extends string>(name: string, choices: readonly T[], fallback: T): T {
+    const value = this.value(name) ?? fallback;
+    const chosen = choices.find((choice) => choice === value);
+    return (
+      chosen ?? this.report(name, `must be one of ${choices.join(', ')}; it is ${show(value)}`, fallback)
+    );
+  }
+
+  /** Milliseconds of a duration text. */
+  duration(name: string, fallback: string, minimumMs = 0): number {
+    const parsed = parseDuration(this.value(name) ?? fallback);
+    if ('problem' in parsed) return this.report(name, parsed.problem, 0);
+    if (parsed.ms < minimumMs) return this.report(name, `must be at least ${minimumMs}ms`, 0);
+    return parsed.ms;
+  }
+
+  number(name: string, fallback: number, minimum: number, maximum: number): number {
+    const value = this.value(name) ?? fallback;
+    if (typeof value === 'number' && value >= minimum && value <= maximum) return value;
+    return this.report(
+      name,
+      `must be a number from ${minimum} to ${maximum}; it is ${show(value)}`,
+      fallback,
+    );
+  }
+
+  /** A reader of the object in a field; of an empty object where the field is absent or wrong. */
+  object(name: string): FieldReader {
+    const value = this.value(name) ?? {};
+    const problem = isRecord(value) ? undefined : `must be an object, not ${typeName(value)}`;
+    if (problem !== undefined) this.report(name, problem, undefined);
+    return new FieldReader(isRecord(value) ? value : {}, `${this.prefix}${name}.`, this.problems);
+  }
+
+  /** Reports every field that nobody has asked for. */
+  refuseOthers(): void {
+    for (const name of Object.keys(this.input)) {
+      if (this.known.includes(name) || this.input[name] === undefined) continue;
+      this.report(show(name), `is no field here; the fields are ${this.known.join(', ')}`, undefined);
+    }
+  }
+
+  private value(name: string): unknown {
+    this.known.push(name);
+    return this.input[name] ?? undefined;
+  }
+
+  private report<T>(name: string, problem: string, instead: T): T {
+    this.problems.push(`${this.prefix}${name}: ${problem}`);
+    return instead;
+  }
+}
+
+export function isRecord(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function typeName(value: unknown): string {
+  if (value === undefined) return 'absent';
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'an array' : `of type ${typeof value}`;
+}
+
+function show(value: unknown): string {
+  return typeof value === 'object' ? typeName(value) : JSON.stringify(value).slice(0, 60);
+}
+
+function utf8Length(text: string): number {
+  return new TextEncoder().encode(text).length;
+}

@@ -1,0 +1,30 @@
+/** Every name that stands between two programs: changing one breaks callers, saved filters or running workflows. */
+
+export const FOLLOW_UP_WORKFLOW = 'followUp';
+
+export const QUERY_PROGRESS = 'progress';
+export const UPDATE_POLL_NOW = 'pollNow';
+export const UPDATE_EXTEND_DEADLINE = 'extendDeadline';
+export const UPDATE_RESOLVE_DELIVERY = 'resolveDelivery';
+
+/** Where a cancelled follow-up leaves its receipt: the TypeScript SDK carries no details on a cancelled workflow. */
+export const MEMO_RECEIPT = 'followUp';
+
+/** The search attributes, all of type Keyword. The worker makes sure of them at its start. */
+export const SEARCH_ATTRIBUTES = [
+  'FollowUpPhase',
+  'AgentJobStatus',
+  'AgentProject',
+  'AgentJob',
+  'FollowUpBatch',
+] as const;
+export type SearchAttributeName = (typeof SEARCH_ATTRIBUTES)[number];
+
+export const DEFAULT_TASK_QUEUES = {
+  /** Workflow tasks. */
+  followUp: 'follow-up',
+  /** HTTP activities that read. */
+  agentApi: 'agent-api',
+  /** The HTTP activity that sends: sends and reads have limits of their own. */
+  agentApiSend: 'agent-api-send',
+} as const;
