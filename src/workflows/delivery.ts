@@ -1,0 +1,22 @@
+import type { SendOutcome } from '../contract/activities';
+import type { Delivery } from '../contract/delivery';
+
+/** What nobody has sent yet. */
+export const NOT_SENT: Delivery = { verdict: 'not-sent', confirmedBy: null, sends: 0 };
+
+/**
+ * The receipt's view of the delivery after one more POST ended with `outcome`.
+ *
+ * `sends` counts the POSTs that were not provably kept from the service. A message that may have arrived once stays
+ * so: a later POST that was certainly not sent takes nothing back.
+ */
+export function afterSend(before: Delivery, outcome: SendOutcome): Delivery {
+  const sends = before.sends + (reachedService(outcome) ? 1 : 0);
+  if (outcome.verdict === 'accepted') return { verdict: 'accepted', confirmedBy: 'response', sends };
+  const verdict = before.verdict === 'unknown' ? 'unknown' : outcome.verdict;
+  return { verdict, confirmedBy: null, sends };
+}
+
+function reachedService(outcome: SendOutcome): boolean {
+  return outcome.verdict !== 'not-sent' || outcome.answered;
+}

@@ -1,0 +1,41 @@
+import type { FollowUpState } from './state';
+
+/** The current details of a follow-up: a small Markdown table for the Web UI, without the prompt. */
+export function currentDetails(state: FollowUpState): string {
+  const { plan, job, delivery } = state;
+  const prLink = job?.prLink ?? null;
+  const rows: [string, string][] = [
+    ['phase', state.phase],
+    ['last answer', state.lastAnswer === null ? 'none yet' : code(state.lastAnswer)],
+    ['delivery', delivery.verdict + (delivery.confirmedBy === null ? '' : ` (by ${delivery.confirmedBy})`)],
+    ['evidence', state.evidence ?? 'none yet'],
+    ['polls', String(state.polls)],
+    ['observed', observedCounts(state.observed)],
+    ['next read', state.nextPollAt === null ? '-' : isoSecond(state.nextPollAt)],
+    ['deadline', isoSecond(state.deadlineAt)],
+    ['pull request', prLink === null ? 'none' : link(prLink)],
+  ];
+  const title = `**Follow-up ${code(plan.requestId)}** to job ${code(plan.jobId)} of project ${code(plan.projectId)}`;
+  return [title, '', '| | |', '|---|---|', ...rows.map(([name, value]) => `| ${name} | ${value} |`)].join(
+    '\n',
+  );
+}
+
+function observedCounts(observed: FollowUpState['observed']): string {
+  const counts = Object.entries(observed).map(([name, count]) => `${code(name)} × ${count}`);
+  return counts.length === 0 ? '-' : counts.join(', ');
+}
+
+/** A text from outside, as code: no character of it may end the cell or become markup. */
+function code(text: string): string {
+  return '`' + text.replace(/[`|\s]+/g, ' ') + '`';
+}
+
+function link(url: string): string {
+  const safe = url.replace(/[<>|\\`\s]/g, (character) => encodeURIComponent(character));
+  return `<${safe}>`;
+}
+
+function isoSecond(at: number): string {
+  return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
+}

@@ -1,0 +1,59 @@
+import { ApplicationFailure } from '@temporalio/workflow';
+import type { SendTrouble } from '../contract/activities';
+import type { Delivery } from '../contract/delivery';
+import type { FailureDetails, FailureType } from '../contract/result';
+import { NOT_SENT } from './delivery';
+import { type FollowUpState, receiptOf } from './state';
+
+/** What an answer of the service adds to a failure. */
+type Answered = Pick<SendTrouble, 'httpStatus' | 'serviceMessage'>;
+
+/**
+ * The failure by which a follow-up ends: never retried by Temporal, with the last job and the receipt in its details.
+ *
+ * @param reason one sentence; what is known of the message is added to it
+ */
+export function followUpFailure(
+  type: FailureType,
+  reason: string,
+  state: FollowUpState,
+  answered: Answered = {},
+): ApplicationFailure {
+  const details: FailureDetails = {
+    job: state.job,
+    followUp: receiptOf(state, Date.now()),
+    ...(answered.httpStatus === undefined ? {} : { httpStatus: answered.httpStatus }),
+    ...(answered.serviceMessage === undefined ? {} : { serviceMessage: answered.serviceMessage }),
+  };
+  const message = `${reason} ${deliveryInWords(state.delivery)}`;
+  return ApplicationFailure.create({ type, message, nonRetryable: true, details: [details] });
+}
+
+/** The failure of an input that is no request; `problems` are all that were found in it. */
+export function invalidRequest(problems: readonly string[], requestId: string): ApplicationFailure {
+  const settledAt = new Date(Date.now()).toISOString();
+  const unseen = { evidence: null, baseline: null, polls: 0, sentAt: null, settledAt, observed: {} };
+  const details: FailureDetails = { job: null, followUp: { requestId, delivery: NOT_SENT, ...unseen } };
+  const message = `Invalid request: ${problems.join('; ')}. Nothing was sent.`;
+  return ApplicationFailure.create({
+    type: 'InvalidRequest',
+    message,
+    nonRetryable: true,
+    details: [details],
+  });
+}
+
+function deliveryInWords({ verdict, confirmedBy }: Delivery): string {
+  switch (verdict) {
+    case 'not-sent':
+      return 'Nothing was sent.';
+    case 'rejected':
+      return 'The message was sent once and rejected.';
+    case 'unknown':
+      return 'Nobody can tell whether the message arrived.';
+    case 'accepted':
+      return confirmedBy === 'assumed'
+        ? 'The message is assumed to have arrived.'
+        : 'The message was accepted.';
+  }
+}

@@ -1,0 +1,77 @@
+import {
+  allHandlersFinished,
+  ApplicationFailure,
+  CancellationScope,
+  condition,
+  isCancellation,
+  upsertMemo,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { checkRequest } from '../contract/check-request';
+import { isRecord } from '../contract/field-reader';
+import { MEMO_RECEIPT } from '../contract/names';
+import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
+import type { FollowUpResult } from '../contract/result';
+import { showInvalid } from './display';
+import { invalidRequest } from './failures';
+import { receiveOperators } from './operator';
+import { Run } from './run';
+import { deliver } from './send';
+import { type ContinuedFollowUp, type FollowUpState, initialState, receiptOf } from './state';
+import { watch } from './watch';
+
+/**
+ * Sends one message to an agent job, once, and waits for the job durably.
+ *
+ * Baseline, send, watch, settle, result: docs/architecture.md draws it, docs/guarantees.md says what holds when
+ * something fails.
+ *
+ * @returns the final job with its `prLink`, and the receipt that says how we know
+ * @throws ApplicationFailure non-retryable, of a type in `FAILURE_TYPES`, with `FailureDetails` as its first detail
+ */
+export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Promise<FollowUpResult> {
+  const continued = continuedState(input);
+  if (continued !== null) return follow(new Run(continued));
+  const { prompt, ...plan } = checkedPlan(input);
+  return follow(new Run(initialState(plan, workflowInfo().startTime.getTime())), prompt);
+}
+
+/** One run from its first step to its end. Without a prompt it can only watch. */
+async function follow(run: Run, prompt?: string): Promise<FollowUpResult> {
+  const { state } = run;
+  try {
+    run.show();
+    await run.learnSettings();
+    receiveOperators(run);
+    if (prompt !== undefined) await deliver(run, prompt);
+    if (state.watch === null) throw new TypeError('a follow-up is watched before its message was delivered');
+    const job = await watch(run, state.watch);
+    run.enter('done');
+    return { ...job, followUp: receiptOf(state, Date.now()) };
+  } catch (error) {
+    if (isCancellation(error)) {
+      run.enter('cancelled');
+      upsertMemo({ [MEMO_RECEIPT]: receiptOf(state, Date.now()) });
+    } else if (error instanceof ApplicationFailure) {
+      run.enter('failed');
+    }
+    throw error;
+  } finally {
+    run.over = true;
+    await CancellationScope.nonCancellable(() => condition(allHandlersFinished));
+  }
+}
+
+/** The state that the run before has handed over; null where the input is a caller's, whatever it looks like. */
+function continuedState(input: unknown): FollowUpState | null {
+  if (workflowInfo().continuedFromExecutionRunId === undefined) return null;
+  return isRecord(input) && 'continued' in input ? (input as unknown as ContinuedFollowUp).continued : null;
+}
+
+function checkedPlan(input: unknown): FollowUpPlan {
+  const { workflowId } = workflowInfo();
+  const checked = checkRequest(input, workflowId);
+  if (checked.ok) return checked.plan;
+  showInvalid();
+  throw invalidRequest(checked.problems, workflowId);
+}

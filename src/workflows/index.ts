@@ -1,0 +1,2 @@
+/** The workflow types that a worker registers: each exported function is one. */
+export { followUp } from './follow-up';

@@ -1,0 +1,94 @@
+import type { WorkerSettings } from '../contract/activities';
+import type { Delivery, Evidence } from '../contract/delivery';
+import { type AgentJob, jobState, type JobState } from '../contract/job';
+import type { FollowUpProgress, Phase } from '../contract/progress';
+import type { FollowUpPlan } from '../contract/request';
+import type { Receipt } from '../contract/result';
+import { NOT_SENT } from './delivery';
+import type { Sightings } from './evidence';
+import type { Trouble } from './trouble';
+
+/** The plan without the message: what a watch needs, and by which nothing can be sent. */
+export type WatchPlan = Omit<FollowUpPlan, 'prompt'>;
+
+/**
+ * Everything that a follow-up knows. It is plain JSON, because a run that continues as new hands it to the next one.
+ * Times are milliseconds since the epoch, by the workflow's clock.
+ */
+export interface FollowUpState {
+  readonly plan: WatchPlan;
+  /** Null until the worker has told them, which is the first thing a run does. */
+  settings: WorkerSettings | null;
+  deadlineAt: number;
+  phase: Phase;
+  job: AgentJob | null;
+  baseline: JobState | null;
+  delivery: Delivery;
+  sentAt: number | null;
+  evidence: Evidence | null;
+  polls: number;
+  observed: Readonly<Record<string, number>>;
+  lastAnswer: string | null;
+  nextPollAt: number | null;
+  /** Null until the message counts as delivered. */
+  watch: WatchState | null;
+}
+
+/** What a run that continues as new hands to the next one. It holds no message, so that nothing can be sent by it. */
+export interface ContinuedFollowUp {
+  readonly continued: FollowUpState;
+}
+
+/** What the watch has seen since the send. */
+export interface WatchState {
+  sightings: Sightings;
+  /** When the last readable answer was asked for. */
+  askedAt: number;
+  trouble: Trouble;
+}
+
+export function initialState(plan: WatchPlan, startedAt: number): FollowUpState {
+  return {
+    plan,
+    settings: null,
+    deadlineAt: startedAt + plan.deadlineMs,
+    phase: 'baseline',
+    job: null,
+    baseline: null,
+    delivery: NOT_SENT,
+    sentAt: null,
+    evidence: null,
+    polls: 0,
+    observed: {},
+    lastAnswer: null,
+    nextPollAt: null,
+    watch: null,
+  };
+}
+
+/** @param settledAt when the follow-up ended; null while it runs */
+export function receiptOf(state: FollowUpState, settledAt: number | null): Receipt {
+  return {
+    requestId: state.plan.requestId,
+    delivery: state.delivery,
+    evidence: state.evidence,
+    baseline: state.baseline === null ? null : jobState(state.baseline),
+    polls: state.polls,
+    sentAt: isoTime(state.sentAt),
+    settledAt: isoTime(settledAt),
+    observed: state.observed,
+  };
+}
+
+export function progressOf(state: FollowUpState): FollowUpProgress {
+  const { phase, job, delivery, evidence, observed, polls, lastAnswer } = state;
+  const times = {
+    nextPollAt: isoTime(state.nextPollAt),
+    deadlineAt: new Date(state.deadlineAt).toISOString(),
+  };
+  return { phase, job, delivery, evidence, observed, polls, ...times, lastAnswer };
+}
+
+function isoTime(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
+}

@@ -1,0 +1,81 @@
+import type { Evidence } from '../contract/delivery';
+import type { AgentJob, JobState } from '../contract/job';
+import type { Phase } from '../contract/progress';
+import { nextWait, type Random } from './cadence';
+import { afterAnswer, belief, noSightings } from './evidence';
+import { settleRemaining } from './settle';
+import type { FollowUpState, WatchState } from './state';
+import { isLost, isUnauthorized, NO_TROUBLE } from './trouble';
+
+/** What the watch does next. */
+export type WatchStep =
+  | { readonly kind: 'settled'; readonly evidence: Evidence }
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'overdue' }
+  | {
+      readonly kind: 'wait';
+      readonly phase: Phase;
+      readonly waitMs: number;
+      /** The evidence for a status that is believed while its link is waited for. */
+      readonly evidence: Evidence | null;
+    };
+
+/** The watch as it begins: the POST's own answer is the first sighting, where there is one. */
+export function watchFrom(
+  baseline: JobState,
+  answered: AgentJob | null,
+  sentAt: number,
+  heardAt: number,
+): WatchState {
+  const unseen = noSightings(baseline);
+  const sightings =
+    answered === null ? unseen : afterAnswer(unseen, { job: answered, askedAt: sentAt, heardAt });
+  return { sightings, askedAt: sentAt, trouble: NO_TROUBLE };
+}
+
+/**
+ * Decides by what was seen so far. Nothing here reads a clock or a service.
+ *
+ * @param watch what the watch has seen
+ * @param lastAskedAt when the latest read, answered or not, was asked for: one asked for at the deadline is the last
+ */
+export function nextStep(
+  state: Readonly<FollowUpState>,
+  watch: WatchState,
+  now: number,
+  lastAskedAt: number,
+  random: Random,
+): WatchStep {
+  const { plan, deadlineAt, job } = state;
+  const { sightings, trouble } = watch;
+  const held = belief(sightings, watch.askedAt, plan.confirmMs);
+  const phase: Phase | null = isUnauthorized(trouble) ? 'unauthorized' : null;
+
+  if (held.kind === 'believed') {
+    const { evidence } = held;
+    const firstSeenAt = sightings.streak?.since ?? now;
+    const remaining = job === null ? 0 : settleRemaining(job, firstSeenAt, now, plan.settleMs);
+    if (remaining === 0 || now >= deadlineAt) return { kind: 'settled', evidence };
+    const waitMs = Math.min(remaining, nextWait(plan.polling, 0, trouble, random));
+    return { kind: 'wait', phase: phase ?? 'settling', waitMs, evidence };
+  }
+  if (isLost(trouble, lastAskedAt, plan.confirmMs)) return { kind: 'lost' };
+  if (now >= deadlineAt) {
+    if (lastAskedAt >= deadlineAt) return { kind: 'overdue' };
+    return { kind: 'wait', phase: phase ?? 'watching', waitMs: 0, evidence: null };
+  }
+  if (held.kind === 'doubted') {
+    const readAgainMs = nextWait(plan.polling, 0, trouble, random);
+    // The read that ends the hold comes at its end, not an interval later.
+    const waitMs =
+      held.holdMs > 0 && trouble.last === null ? Math.min(held.holdMs, readAgainMs) : readAgainMs;
+    return { kind: 'wait', phase: phase ?? 'confirming', waitMs, evidence: null };
+  }
+  const ageMs = now - (state.sentAt ?? now);
+  return {
+    kind: 'wait',
+    phase: phase ?? 'watching',
+    waitMs: nextWait(plan.polling, ageMs, trouble, random),
+    evidence: null,
+  };
+}

@@ -1,0 +1,65 @@
+import { allHandlersFinished, continueAsNew, workflowInfo } from '@temporalio/workflow';
+import { formatDuration } from '../contract/duration';
+import type { AgentJob } from '../contract/job';
+import type { FollowUpResult } from '../contract/result';
+import { lostJob } from './baseline';
+import { afterAnswer } from './evidence';
+import { followUpFailure } from './failures';
+import { countAnswer } from './observed';
+import type { Run } from './run';
+import type { ContinuedFollowUp, WatchState } from './state';
+import { afterReading } from './trouble';
+import { nextStep } from './watch-step';
+
+/**
+ * Watches the job until its terminal status is believed and its link has settled: durable timer, read, decision.
+ *
+ * @returns the final job; the evidence is in the state
+ * @throws ApplicationFailure `JobNotFound` or `DeadlineExceeded`
+ */
+export async function watch(run: Run, watching: WatchState): Promise<AgentJob> {
+  const { state } = run;
+  for (;;) {
+    const step = nextStep(state, watching, Date.now(), run.lastAskedAt, Math.random);
+    if (step.kind === 'lost') throw lostJob(run);
+    if (step.kind === 'overdue') throw overdue(run);
+    state.evidence = step.evidence;
+    if (step.kind === 'settled') return seenJob(run);
+
+    run.enter(step.phase);
+    // A handler that waits for the next answer keeps this run for one more round.
+    if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) {
+      await continueAsNew<(next: ContinuedFollowUp) => Promise<FollowUpResult>>({ continued: state });
+    }
+    const last = state.polls === 0 ? 'sent' : `poll ${state.polls}`;
+    await run.pause(
+      step.waitMs,
+      `${last}: ${state.lastAnswer ?? ''}, next in ${formatDuration(step.waitMs)}`,
+    );
+    await poll(run, watching);
+  }
+}
+
+async function poll(run: Run, watching: WatchState): Promise<void> {
+  const { state } = run;
+  const heard = await run.read(`poll ${state.polls + 1}`);
+  const { answer, askedAt, heardAt } = heard;
+  state.polls += 1;
+  state.observed = countAnswer(state.observed, answer.kind === 'job' ? answer.job.status : answer.label);
+  watching.trouble = afterReading(watching.trouble, answer, heardAt);
+  if (answer.kind === 'job') {
+    watching.sightings = afterAnswer(watching.sightings, { job: answer.job, askedAt, heardAt });
+    watching.askedAt = askedAt;
+  }
+}
+
+function overdue(run: Run) {
+  const { job, lastAnswer } = run.state;
+  const reason = `The deadline passed; the job's last status was ${job?.status ?? 'never read'} (last answer: ${lastAnswer ?? 'none'}).`;
+  return followUpFailure('DeadlineExceeded', reason, run.state);
+}
+
+function seenJob(run: Run): AgentJob {
+  if (run.state.job === null) throw new TypeError('a job was believed that was never seen');
+  return run.state.job;
+}
