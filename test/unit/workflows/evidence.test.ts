@@ -1,0 +1,105 @@
+import { describe, expect, it } from '@jest/globals';
+import type { JobState } from '../../../src/contract/job';
+import { afterAnswer, belief, noSightings, type Belief } from '../../../src/workflows/evidence';
+
+const confirmMs = 60_000;
+const completed: JobState = { status: 'completed', prLink: null, archivedAt: null };
+const failed: JobState = { ...completed, status: 'failed' };
+const archived: JobState = { ...completed, status: 'archived', archivedAt: '2026-01-01T00:00:00Z' };
+const active: JobState = { ...completed, status: 'active' };
+const linked: JobState = { ...completed, prLink: 'https://example.test/pull/1' };
+
+/** What is believed after these answers, each a job and the second at which it was read. */
+function after(baseline: JobState, ...answers: [JobState, second: number][]): Belief {
+  let sightings = noSightings(baseline);
+  let askedAt = 0;
+  for (const [job, second] of answers) {
+    askedAt = second * 1_000;
+    sightings = afterAnswer(sightings, { job, askedAt, heardAt: askedAt });
+  }
+  return belief(sightings, askedAt, confirmMs);
+}
+
+const believed = (evidence: string) => ({ kind: 'believed', evidence });
+const doubted = (holdMs: number) => ({ kind: 'doubted', holdMs });
+
+describe('a job that was terminal before the send', () => {
+  it('is not done while it is active, or in a status that nobody knows', () => {
+    expect(after(completed, [active, 1])).toEqual({ kind: 'not-terminal' });
+    expect(after(completed, [{ ...active, status: 'pondering' }, 1])).toEqual({ kind: 'not-terminal' });
+  });
+
+  it('is believed at once when it was seen active and differs from before', () => {
+    expect(after(completed, [active, 1], [linked, 2])).toEqual(believed('seen-active'));
+    expect(after(completed, [active, 1], [failed, 2])).toEqual(believed('seen-active'));
+    expect(after(completed, [{ ...active, status: 'pondering' }, 1], [failed, 2])).toEqual(
+      believed('seen-active'),
+    );
+  });
+
+  it('is read once more when it was seen active and equals what it was before: a replica may be stale', () => {
+    expect(after(completed, [active, 1], [completed, 2])).toEqual(doubted(0));
+    expect(after(completed, [active, 1], [completed, 2], [completed, 3])).toEqual(believed('seen-active'));
+    expect(after(completed, [completed, 1], [active, 2], [completed, 3])).toEqual(doubted(0));
+  });
+
+  it('is believed at once when it changed to completed or failed', () => {
+    expect(after(failed, [completed, 1])).toEqual(believed('status-changed'));
+    expect(after(completed, [failed, 1])).toEqual(believed('status-changed'));
+    expect(after(archived, [completed, 1])).toEqual(believed('status-changed'));
+  });
+
+  it('must hold when it changed to archived, which anybody may do', () => {
+    expect(after(completed, [archived, 1])).toEqual(doubted(60_000));
+    expect(after(completed, [archived, 1], [archived, 61])).toEqual(believed('job-changed'));
+  });
+
+  it('must hold when nothing differs: the old status may still be shown', () => {
+    expect(after(completed, [completed, 0])).toEqual(doubted(60_000));
+    expect(after(completed, [completed, 0], [completed, 45])).toEqual(doubted(15_000));
+    expect(after(completed, [completed, 0], [completed, 60])).toEqual(believed('confirmed'));
+  });
+
+  it('must hold when only the link differs: it may be an earlier turn’s', () => {
+    expect(after(completed, [linked, 0], [linked, 30])).toEqual(doubted(30_000));
+    expect(after(completed, [linked, 0], [linked, 60])).toEqual(believed('job-changed'));
+  });
+
+  it('goes on holding when the link changes meanwhile', () => {
+    expect(after(completed, [completed, 0], [linked, 30], [linked, 60])).toEqual(believed('job-changed'));
+  });
+});
+
+describe('a job that was not terminal before the send', () => {
+  it('must hold even when it was seen active, since an earlier turn may have ended', () => {
+    expect(after(active, [active, 1], [linked, 2])).toEqual(doubted(60_000));
+    expect(after(active, [active, 1], [linked, 2], [linked, 62])).toEqual(believed('job-changed'));
+    expect(after(active, [active, 1], [completed, 2], [completed, 62])).toEqual(believed('confirmed'));
+  });
+
+  it('begins to hold anew after another status', () => {
+    expect(after(active, [completed, 0], [active, 30], [completed, 40], [completed, 70])).toEqual(
+      doubted(30_000),
+    );
+    expect(after(active, [completed, 0], [failed, 30], [failed, 60])).toEqual(doubted(30_000));
+  });
+});
+
+describe('how long a status has held', () => {
+  it('needs two answers, however long ago the first one was', () => {
+    expect(belief(afterAnswer(noSightings(completed), heard(completed, 0, 0)), 600_000, confirmMs).kind).toBe(
+      'doubted',
+    );
+    expect(belief(afterAnswer(noSightings(completed), heard(completed, 0, 0)), 0, 0).kind).toBe('doubted');
+  });
+
+  it('counts from when the first answer was heard to when the last was asked for', () => {
+    const first = afterAnswer(noSightings(completed), heard(completed, 0, 20_000));
+    const second = afterAnswer(first, heard(completed, 60_000, 90_000));
+    expect(belief(second, 60_000, confirmMs)).toEqual(doubted(20_000));
+  });
+});
+
+function heard(job: JobState, askedAt: number, heardAt: number) {
+  return { job, askedAt, heardAt };
+}
