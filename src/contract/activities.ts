@@ -67,6 +67,8 @@ export interface FollowUpActivities {
   workerSettings(): Promise<WorkerSettings>;
   /** One GET of the job. */
   getJob(address: JobAddress): Promise<JobAnswer>;
+  /** Whether a worker has begun the send of this run, and not yet reported its end. */
+  isSendUnderWay(): Promise<boolean>;
   /** One POST of the message. */
   sendMessage(input: SendInput): Promise<SendOutcome>;
 }

@@ -33,3 +33,7 @@ export interface FollowUpProgress {
   /** The last answer in words, such as `completed`, `http 503: try later` or `ECONNREFUSED`; null before the first. */
   readonly lastAnswer: string | null;
 }
+
+/** What an operator says of a delivery that nobody can tell: the argument of the update `resolveDelivery`. */
+export const DELIVERY_DECISIONS = ['delivered', 'not-delivered'] as const;
+export type DeliveryDecision = (typeof DELIVERY_DECISIONS)[number];

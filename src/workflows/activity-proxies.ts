@@ -22,7 +22,7 @@ export const settingsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'work
  *   which the activity returns as a value.
  */
 export function readProxy({ readTaskQueue, httpTimeoutMs }: WorkerSettings, summary: string) {
-  return proxyActivities<Pick<FollowUpActivities, 'getJob'>>({
+  return proxyActivities<Pick<FollowUpActivities, 'getJob' | 'isSendUnderWay'>>({
     taskQueue: readTaskQueue,
     startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
     scheduleToCloseTimeout: httpTimeoutMs + 60_000,

@@ -3,7 +3,7 @@ import type { ReadTrouble } from '../contract/activities';
 import { formatDuration } from '../contract/duration';
 import { type AgentJob, isTerminal } from '../contract/job';
 import { nextWait } from './cadence';
-import { followUpFailure } from './failures';
+import { followUpFailure, sentSoFar } from './failures';
 import type { Run } from './run';
 import { afterReading, isLost, isUnauthorized, NO_TROUBLE } from './trouble';
 import { gate } from './when-active';
@@ -36,12 +36,17 @@ async function readUntilAnswered(run: Run): Promise<AgentJob> {
   let trouble = NO_TROUBLE;
   for (;;) {
     refuseAfterDeadline(run);
-    const { answer, heardAt } = await run.read('baseline: read the job');
+    const { answer, askedAt, heardAt } = await run.read('baseline: read the job');
     if (answer.kind === 'job') return answer.job;
-    refuseHopeless(run, answer);
     trouble = afterReading(trouble, answer, heardAt);
+    // Once the message may have arrived, a bad answer is no end any more: the caller needs to know what became of it.
+    if (run.state.delivery.verdict !== 'unknown') refuseHopeless(run, answer);
+    else if (isLost(trouble, askedAt, run.state.plan.confirmMs)) throw lostJob(run);
     const wait = nextWait(run.state.plan.polling, 0, trouble, Math.random);
-    await run.pause(wait, `${answer.message}; nothing sent yet; next try in ${formatDuration(wait)}`);
+    await run.pause(
+      wait,
+      `${answer.message}; ${sentSoFar(run.state.delivery)}; next try in ${formatDuration(wait)}`,
+    );
   }
 }
 
@@ -78,8 +83,9 @@ function refuseHopeless(run: Run, trouble: ReadTrouble): void {
   }
 }
 
-function refuseAfterDeadline(run: Run): void {
+/** @throws ApplicationFailure `DeadlineExceeded` once the deadline has passed: nothing is sent after it */
+export function refuseAfterDeadline(run: Run): void {
   if (!run.deadlinePassed) return;
-  const reason = `The deadline passed before the message could be sent (last answer: ${run.state.lastAnswer ?? 'none'}).`;
+  const reason = `The deadline passed in phase ${run.state.phase} (last answer: ${run.state.lastAnswer ?? 'none'}).`;
   throw followUpFailure('DeadlineExceeded', reason, run.state);
 }

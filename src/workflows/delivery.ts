@@ -1,5 +1,5 @@
 import type { SendOutcome } from '../contract/activities';
-import type { Delivery } from '../contract/delivery';
+import type { ConfirmedBy, Delivery } from '../contract/delivery';
 
 /** What nobody has sent yet. */
 export const NOT_SENT: Delivery = { verdict: 'not-sent', confirmedBy: null, sends: 0 };
@@ -15,6 +15,11 @@ export function afterSend(before: Delivery, outcome: SendOutcome): Delivery {
   if (outcome.verdict === 'accepted') return { verdict: 'accepted', confirmedBy: 'response', sends };
   const verdict = before.verdict === 'unknown' ? 'unknown' : outcome.verdict;
   return { verdict, confirmedBy: null, sends };
+}
+
+/** The delivery once somebody other than the POST's answer says that the message arrived. */
+export function confirmed(before: Delivery, confirmedBy: Exclude<ConfirmedBy, 'response'>): Delivery {
+  return { ...before, verdict: 'accepted', confirmedBy };
 }
 
 function reachedService(outcome: SendOutcome): boolean {

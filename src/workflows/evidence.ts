@@ -85,6 +85,15 @@ export function belief(sightings: Sightings, askedAt: number, confirmMs: number)
   return { kind: 'believed', evidence: changed ? 'job-changed' : 'confirmed' };
 }
 
+/**
+ * Whether the answers prove that a message of which nobody knows has arrived: a job that was at rest before the send
+ * has moved. Where the job was already moving, reading can't tell (docs/guarantees.md).
+ */
+export function provesDelivery({ baseline, seenActive, streak }: Sightings): boolean {
+  if (!isTerminal(baseline.status)) return false;
+  return seenActive || (streak !== null && streak.status !== baseline.status && streak.status !== 'archived');
+}
+
 function sameState(one: JobState, other: JobState): boolean {
   return one.status === other.status && one.prLink === other.prLink && one.archivedAt === other.archivedAt;
 }

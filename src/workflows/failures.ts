@@ -43,6 +43,17 @@ export function invalidRequest(problems: readonly string[], requestId: string): 
   });
 }
 
+/** A message of the agent API client as a sentence. */
+export function sentence(message: string): string {
+  return /[.!?]$/.test(message) ? message : `${message}.`;
+}
+
+/** What is known of the message while the follow-up goes on. */
+export function sentSoFar({ verdict, sends }: Delivery): string {
+  if (verdict === 'not-sent') return sends === 0 ? 'nothing sent yet' : 'nothing processed yet';
+  return `delivery ${verdict}`;
+}
+
 function deliveryInWords({ verdict, confirmedBy }: Delivery): string {
   switch (verdict) {
     case 'not-sent':

@@ -16,7 +16,7 @@ import { showInvalid } from './display';
 import { invalidRequest } from './failures';
 import { receiveOperators } from './operator';
 import { Run } from './run';
-import { deliver } from './send';
+import { deliver } from './deliver';
 import { type ContinuedFollowUp, type FollowUpState, initialState, receiptOf } from './state';
 import { watch } from './watch';
 

@@ -1,12 +1,20 @@
 import { ApplicationFailure, condition, defineQuery, defineUpdate, setHandler } from '@temporalio/workflow';
 import { parseDuration } from '../contract/duration';
-import { QUERY_PROGRESS, UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW } from '../contract/names';
-import type { FollowUpProgress } from '../contract/progress';
+import {
+  QUERY_PROGRESS,
+  UPDATE_EXTEND_DEADLINE,
+  UPDATE_POLL_NOW,
+  UPDATE_RESOLVE_DELIVERY,
+} from '../contract/names';
+import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../contract/progress';
 import type { Run } from './run';
 import { progressOf } from './state';
 
 export const progressQuery = defineQuery<FollowUpProgress>(QUERY_PROGRESS);
 export const pollNowUpdate = defineUpdate<FollowUpProgress>(UPDATE_POLL_NOW);
+export const resolveDeliveryUpdate = defineUpdate<FollowUpProgress, [decision: DeliveryDecision]>(
+  UPDATE_RESOLVE_DELIVERY,
+);
 export const extendDeadlineUpdate = defineUpdate<FollowUpProgress, [duration: string]>(
   UPDATE_EXTEND_DEADLINE,
 );
@@ -50,6 +58,31 @@ export function receiveOperators(run: Run): void {
       },
     },
   );
+  setHandler(
+    resolveDeliveryUpdate,
+    async (decision) => {
+      run.decide(decision);
+      await condition(() => run.over || state.phase !== 'needs-decision');
+      return progressOf(state);
+    },
+    {
+      description:
+        'Says whether an unknown delivery arrived: "delivered" or "not-delivered" (it is then sent again).',
+      validator: (decision) => {
+        if (state.phase !== 'needs-decision') {
+          throw refused(`the follow-up is ${state.phase}; a decision is taken in needs-decision only`);
+        }
+        if (!isDecision(decision)) {
+          throw refused(`decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`);
+        }
+      },
+    },
+  );
+}
+
+/** Any client may call an update with anything. */
+function isDecision(value: unknown): value is DeliveryDecision {
+  return (DELIVERY_DECISIONS as readonly unknown[]).includes(value);
 }
 
 /** An update that is refused by its validator leaves no trace in history. */

@@ -4,6 +4,7 @@ import { truncate } from '../contract/bounds';
 import type { Phase } from '../contract/progress';
 import { readProxy, settingsProxy } from './activity-proxies';
 import { Display } from './display';
+import type { DeliveryDecision } from '../contract/progress';
 import type { FollowUpState } from './state';
 
 /** An answer with the moments between which it was made, in milliseconds since the epoch. */
@@ -25,6 +26,7 @@ export class Run {
   over = false;
 
   private pollWanted = false;
+  private decision: DeliveryDecision | null = null;
   private readonly display = new Display();
 
   constructor(readonly state: FollowUpState) {}
@@ -56,6 +58,19 @@ export class Run {
   /** Ends the current wait, or skips the next one. */
   pollNow(): void {
     this.pollWanted = true;
+  }
+
+  /** Takes what an operator says of an unknown delivery, and ends the current wait. */
+  decide(decision: DeliveryDecision): void {
+    this.decision = decision;
+    this.pollWanted = true;
+  }
+
+  /** The operator's decision, once: a further unknown delivery asks again. */
+  takeDecision(): DeliveryDecision | null {
+    const { decision } = this;
+    this.decision = null;
+    return decision;
   }
 
   /** Waits on a durable timer, not beyond the deadline and not beyond `pollNow`. */

@@ -1,85 +1,72 @@
-import { ActivityFailure, CancelledFailure, TimeoutFailure, workflowInfo } from '@temporalio/workflow';
+import {
+  ActivityFailure,
+  CancellationScope,
+  CancelledFailure,
+  isCancellation,
+  sleep,
+  TimeoutFailure,
+  workflowInfo,
+} from '@temporalio/workflow';
 import type { SendOutcome } from '../contract/activities';
-import { formatDuration } from '../contract/duration';
-import { jobState } from '../contract/job';
-import { sendProxy } from './activity-proxies';
-import { readBaseline } from './baseline';
-import { nextWait } from './cadence';
-import { afterSend } from './delivery';
-import { followUpFailure } from './failures';
+import { readProxy, sendProxy } from './activity-proxies';
+import { pollInterval } from './cadence';
+import { poll } from './poll';
 import type { Run } from './run';
-import { afterReading, NO_TROUBLE } from './trouble';
-import { watchFrom } from './watch-step';
-
-type UnsentOutcome = Extract<SendOutcome, { verdict: 'not-sent' }>;
+import type { WatchState } from './state';
 
 /**
- * Brings the message to the service, once. What is certainly not sent is sent again, with back-off, after another
- * look at the job; what is certainly rejected is not; what nobody can tell ends the follow-up.
- *
- * A follow-up never continues as new before its message is delivered: the run's id is what tells the send activity
- * that the run was reset (measured: a run continued from a reset one looks like a fresh one).
- *
- * @throws ApplicationFailure `JobNotFound`, `FollowUpRejected`, `DeliveryUnknown` or `DeadlineExceeded`
+ * A POST that is unanswered for so long is read beside: a turn may begin and end before the time-out, and to have seen
+ * it is the only proof of delivery when the worker has died.
  */
-export async function deliver(run: Run, prompt: string): Promise<void> {
-  const { state } = run;
-  let trouble = NO_TROUBLE;
-  for (;;) {
-    const baseline = await readBaseline(run);
-    state.baseline = jobState(baseline);
-    run.enter('sending');
-    const sentAt = Date.now();
-    const outcome = await post(run, prompt);
-    state.delivery = afterSend(state.delivery, outcome);
-    switch (outcome.verdict) {
-      case 'accepted':
-        state.sentAt = sentAt;
-        state.job = outcome.job;
-        state.lastAnswer = outcome.job.status;
-        state.watch = watchFrom(baseline, outcome.job, sentAt, Date.now());
-        return;
-      case 'rejected':
-        state.sentAt = sentAt;
-        throw followUpFailure('FollowUpRejected', sentence(outcome.message), state, outcome);
-      case 'unknown':
-        state.sentAt = sentAt;
-        throw followUpFailure('DeliveryUnknown', sentence(outcome.message), state, outcome);
-      case 'not-sent':
-        state.lastAnswer = outcome.message;
-        if (!outcome.repeatable) throw followUpFailure('FollowUpRejected', sentence(outcome.message), state);
-        trouble = afterReading(trouble, { kind: 'trouble', ...outcome }, Date.now());
-        await pauseBeforeRepeat(run, outcome, nextWait(state.plan.polling, 0, trouble, Math.random));
-    }
-  }
-}
+const READ_BESIDE_AFTER_MS = 5_000;
 
-/** One POST at most, by an activity; every end of it is an outcome, except the cancellation of an unsent one. */
-async function post(run: Run, prompt: string): Promise<SendOutcome> {
-  const { plan, delivery, deadlineAt } = run.state;
-  const send = sendProxy(
-    run.settings,
-    Math.max(1, deadlineAt - Date.now()),
-    delivery.sends === 0 ? 'send the message' : `send the message (${delivery.sends} before)`,
-  );
+/**
+ * Makes at most one POST, by an activity, and reads the job beside it while it stays unanswered.
+ *
+ * A POST under way is never abandoned, by cancellation, deadline or shutdown: its outcome is awaited first.
+ *
+ * @param allowedAgain the caller or an operator has allowed this POST although an earlier one may have arrived
+ * @returns what is proved of the POST
+ * @throws ActivityFailure when the workflow is cancelled before a worker has taken the send up: nothing was sent
+ */
+export async function send(
+  run: Run,
+  prompt: string,
+  watching: WatchState,
+  allowedAgain: boolean,
+): Promise<SendOutcome> {
   run.sending = true;
+  const besides = new CancellationScope();
+  const reading = besides.run(() => readBeside(run, watching));
   try {
-    const { projectId, jobId } = plan;
-    const { firstExecutionRunId } = workflowInfo();
-    return await send.sendMessage({ projectId, jobId, prompt, firstExecutionRunId });
-  } catch (error) {
-    return outcomeOfLostSend(error);
+    return await post(run, prompt, allowedAgain);
   } finally {
     run.sending = false;
+    besides.cancel();
+    await reading;
   }
 }
 
-/** What it proves that the send activity gave no outcome. It never throws by itself. */
+async function post(run: Run, prompt: string, allowedAgain: boolean): Promise<SendOutcome> {
+  const { plan, delivery, deadlineAt } = run.state;
+  const { projectId, jobId } = plan;
+  const firstExecutionRunId = allowedAgain ? null : workflowInfo().firstExecutionRunId;
+  const summary = delivery.sends === 0 ? 'send the message' : `send the message (POST ${delivery.sends + 1})`;
+  try {
+    const proxy = sendProxy(run.settings, Math.max(1, deadlineAt - Date.now()), summary);
+    return await proxy.sendMessage({ projectId, jobId, prompt, firstExecutionRunId });
+  } catch (error) {
+    return outcomeOfLostSend(error);
+  }
+}
+
+/** What it proves that the send activity gave no outcome; it never throws by itself. */
 function outcomeOfLostSend(error: unknown): SendOutcome {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
   // The server cancels an activity only as long as no worker has taken it up; a POST under way is waited for.
   if (cause instanceof CancelledFailure) throw error;
+  // A start that the server has let lapse can't happen any more. Every other time-out leaves the question open.
   if (cause instanceof TimeoutFailure && cause.timeoutType === 'SCHEDULE_TO_START') {
     const message = 'no worker took the send up; does one poll the task queue of the sends?';
     return { verdict: 'not-sent', repeatable: true, answered: false, label: 'no worker', message };
@@ -91,12 +78,32 @@ function outcomeOfLostSend(error: unknown): SendOutcome {
   return { verdict: 'unknown', label: 'no report', message };
 }
 
-async function pauseBeforeRepeat(run: Run, outcome: UnsentOutcome, waitMs: number): Promise<void> {
-  const soFar = outcome.answered ? 'not processed' : 'nothing sent yet';
-  await run.pause(waitMs, `${outcome.message}; ${soFar}; next try in ${formatDuration(waitMs)}`);
+/**
+ * Reads until it is cancelled, which is how it ends; nothing before a worker has begun the send: a task that waits in
+ * its queue, behind a rate limit for instance, moves no job.
+ */
+async function readBeside(run: Run, watching: WatchState): Promise<void> {
+  const begunAt = Date.now();
+  try {
+    let waitMs = READ_BESIDE_AFTER_MS;
+    for (;;) {
+      await sleep(waitMs, { summary: 'the send is unanswered; look at the job beside it' });
+      if (await isUnderWay(run)) {
+        await poll(run, watching);
+        run.show();
+      }
+      waitMs = pollInterval(run.state.plan.polling, Date.now() - begunAt, Math.random);
+    }
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+  }
 }
 
-/** A message from the wire as a sentence. */
-function sentence(message: string): string {
-  return /[.!?]$/.test(message) ? message : `${message}.`;
+async function isUnderWay(run: Run): Promise<boolean> {
+  try {
+    return await readProxy(run.settings, 'has a worker begun the send?').isSendUnderWay();
+  } catch (error) {
+    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    return false;
+  }
 }

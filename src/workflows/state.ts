@@ -24,13 +24,15 @@ export interface FollowUpState {
   job: AgentJob | null;
   baseline: JobState | null;
   delivery: Delivery;
+  /** The one further POST that `onUnknownDelivery: resend` allows has been used up. */
+  resent: boolean;
   sentAt: number | null;
   evidence: Evidence | null;
   polls: number;
   observed: Readonly<Record<string, number>>;
   lastAnswer: string | null;
   nextPollAt: number | null;
-  /** Null until the message counts as delivered. */
+  /** Null until the message was sent. */
   watch: WatchState | null;
 }
 
@@ -56,6 +58,7 @@ export function initialState(plan: WatchPlan, startedAt: number): FollowUpState 
     job: null,
     baseline: null,
     delivery: NOT_SENT,
+    resent: false,
     sentAt: null,
     evidence: null,
     polls: 0,

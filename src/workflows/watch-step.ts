@@ -1,8 +1,8 @@
 import type { Evidence } from '../contract/delivery';
-import type { AgentJob, JobState } from '../contract/job';
+import type { JobState } from '../contract/job';
 import type { Phase } from '../contract/progress';
 import { nextWait, type Random } from './cadence';
-import { afterAnswer, belief, noSightings } from './evidence';
+import { belief, noSightings } from './evidence';
 import { settleRemaining } from './settle';
 import type { FollowUpState, WatchState } from './state';
 import { isLost, isUnauthorized, NO_TROUBLE } from './trouble';
@@ -20,17 +20,9 @@ export type WatchStep =
       readonly evidence: Evidence | null;
     };
 
-/** The watch as it begins: the POST's own answer is the first sighting, where there is one. */
-export function watchFrom(
-  baseline: JobState,
-  answered: AgentJob | null,
-  sentAt: number,
-  heardAt: number,
-): WatchState {
-  const unseen = noSightings(baseline);
-  const sightings =
-    answered === null ? unseen : afterAnswer(unseen, { job: answered, askedAt: sentAt, heardAt });
-  return { sightings, askedAt: sentAt, trouble: NO_TROUBLE };
+/** The watch as it begins with a send. */
+export function watchFrom(baseline: JobState, sentAt: number): WatchState {
+  return { sightings: noSightings(baseline), askedAt: sentAt, trouble: NO_TROUBLE };
 }
 
 /**

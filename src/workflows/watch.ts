@@ -3,12 +3,10 @@ import { formatDuration } from '../contract/duration';
 import type { AgentJob } from '../contract/job';
 import type { FollowUpResult } from '../contract/result';
 import { lostJob } from './baseline';
-import { afterAnswer } from './evidence';
 import { followUpFailure } from './failures';
-import { countAnswer } from './observed';
+import { lastAnswerInWords, poll } from './poll';
 import type { Run } from './run';
 import type { ContinuedFollowUp, WatchState } from './state';
-import { afterReading } from './trouble';
 import { nextStep } from './watch-step';
 
 /**
@@ -31,25 +29,8 @@ export async function watch(run: Run, watching: WatchState): Promise<AgentJob> {
     if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) {
       await continueAsNew<(next: ContinuedFollowUp) => Promise<FollowUpResult>>({ continued: state });
     }
-    const last = state.polls === 0 ? 'sent' : `poll ${state.polls}`;
-    await run.pause(
-      step.waitMs,
-      `${last}: ${state.lastAnswer ?? ''}, next in ${formatDuration(step.waitMs)}`,
-    );
+    await run.pause(step.waitMs, `${lastAnswerInWords(run)}, next in ${formatDuration(step.waitMs)}`);
     await poll(run, watching);
-  }
-}
-
-async function poll(run: Run, watching: WatchState): Promise<void> {
-  const { state } = run;
-  const heard = await run.read(`poll ${state.polls + 1}`);
-  const { answer, askedAt, heardAt } = heard;
-  state.polls += 1;
-  state.observed = countAnswer(state.observed, answer.kind === 'job' ? answer.job.status : answer.label);
-  watching.trouble = afterReading(watching.trouble, answer, heardAt);
-  if (answer.kind === 'job') {
-    watching.sightings = afterAnswer(watching.sightings, { job: answer.job, askedAt, heardAt });
-    watching.askedAt = askedAt;
   }
 }
 
