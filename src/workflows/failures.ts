@@ -54,10 +54,10 @@ export function sentSoFar({ verdict, sends }: Delivery): string {
   return `delivery ${verdict}`;
 }
 
-function deliveryInWords({ verdict, confirmedBy }: Delivery): string {
+function deliveryInWords({ verdict, confirmedBy, sends }: Delivery): string {
   switch (verdict) {
     case 'not-sent':
-      return 'Nothing was sent.';
+      return sends === 0 ? 'Nothing was sent.' : 'The service has processed nothing.';
     case 'rejected':
       return 'The message was sent once and rejected.';
     case 'unknown':

@@ -41,8 +41,8 @@ async function follow(run: Run, prompt?: string): Promise<FollowUpResult> {
   const { state } = run;
   try {
     run.show();
-    await run.learnSettings();
     receiveOperators(run);
+    await run.learnSettings();
     if (prompt !== undefined) await deliver(run, prompt);
     if (state.watch === null) throw new TypeError('a follow-up is watched before its message was delivered');
     const job = await watch(run, state.watch);

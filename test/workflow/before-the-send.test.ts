@@ -1,0 +1,134 @@
+import { describe, expect, it } from '@jest/globals';
+import { failureOf, houseOf, QUICK } from '../harness/house';
+
+const open = houseOf();
+
+describe('an input that is no request', () => {
+  it.concurrent('fails as InvalidRequest with every problem named, and nothing is read or sent', async () => {
+    const house = await open();
+    const bad = { projectId: 'bad-input', jobId: '', prompt: 7, deadline: '10', poling: {} };
+    const { type, message, details } = await failureOf(await house.start('bad-input-1', bad));
+    expect(type).toBe('InvalidRequest');
+    for (const field of ['jobId', 'prompt', 'deadline', '"poling"']) expect(message).toContain(`${field}: `);
+    expect(details).toMatchObject({ job: null, followUp: { delivery: { verdict: 'not-sent', sends: 0 } } });
+    expect(house.sandbox.journal.entries({ projectId: 'bad-input' })).toEqual([]);
+  });
+
+  it.concurrent.each([
+    ['a text', 'hello'],
+    ['null', null],
+    ['an array', []],
+  ])('fails the same way as %s', async (name, input) => {
+    const house = await open();
+    const { type, message } = await failureOf(await house.start(`bad-input-${name}`, input));
+    expect(type).toBe('InvalidRequest');
+    expect(message).toContain('must be one JSON object');
+  });
+
+  it.concurrent('fails when the workflow id is not the derived one, and names the right one', async () => {
+    const house = await open();
+    const request = { projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' };
+    const { type, message } = await failureOf(await house.start('my-own-id', request));
+    expect(type).toBe('InvalidRequest');
+    expect(message).toContain('"follow-up:p:j:r"');
+  });
+
+  it.concurrent('fails when it looks like a continued run', async () => {
+    const house = await open();
+    const forged = { continued: { plan: {}, watch: {} } };
+    expect((await failureOf(await house.start('forged', forged))).type).toBe('InvalidRequest');
+  });
+
+  it.concurrent('is named by its workflow id where the request has no name', async () => {
+    const house = await open();
+    const job = house.sandbox.addJob({ projectId: 'unnamed' });
+    const request = { projectId: 'unnamed', jobId: job.jobId, prompt: 'x', ...QUICK };
+    const handle = await house.start('nightly/42', request);
+    expect(await handle.result()).toMatchObject({ followUp: { requestId: 'nightly/42' } });
+  });
+});
+
+describe('the baseline', () => {
+  it.concurrent('of a job that is not there ends as JobNotFound with nothing sent', async () => {
+    const house = await open();
+    const { type, message, details } = await (
+      await house.send({ projectId: 'p', jobId: 'nowhere' })
+    ).failure();
+    expect({ type, httpStatus: details.httpStatus }).toEqual({ type: 'JobNotFound', httpStatus: 404 });
+    expect(message).toContain('Nothing was sent.');
+    expect(details.followUp.delivery).toEqual({ verdict: 'not-sent', confirmedBy: null, sends: 0 });
+  });
+
+  it.concurrent.each([
+    ['400', { name: 'status', parameters: { code: 400 } }],
+    ['401', { name: 'unauthorized' }],
+    ['403', { name: 'status', parameters: { code: 403 } }],
+  ])('that is refused with %s ends as FollowUpRejected with nothing sent', async (status, fault) => {
+    const house = await open();
+    const { projectId, jobId } = house.sandbox.addJob({ projectId: `refused-${status}` });
+    house.sandbox.setFault({ ...fault, projectId, jobId, operation: 'get' });
+    const following = await house.send({ projectId, jobId });
+    const { type, details } = await following.failure();
+    expect({ type, httpStatus: details.httpStatus }).toEqual({
+      type: 'FollowUpRejected',
+      httpStatus: Number(status),
+    });
+    expect(details.followUp.delivery.verdict).toBe('not-sent');
+    expect(following.posts()).toEqual([]);
+  });
+
+  it.concurrent('is retried while the service is in trouble, and the trouble is told at once', async () => {
+    const house = await open();
+    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'troubled' });
+    house.sandbox.setFault({ name: 'http-503', projectId, jobId, operation: 'get' });
+    const following = await house.send({ projectId, jobId });
+    const told = await following.progressWhen(({ nextPollAt }) => nextPollAt !== null);
+    expect(told).toMatchObject({ phase: 'baseline', lastAnswer: expect.stringContaining('http 503') });
+    house.sandbox.clearFaults(following.key);
+    expect(await following.result()).toMatchObject({ status: 'completed' });
+    expect(following.processed()).toBe(1);
+  });
+
+  it.concurrent('that can’t be had by the deadline ends as DeadlineExceeded with nothing sent', async () => {
+    const house = await open();
+    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'hopeless' });
+    house.sandbox.setFault({ name: 'http-500', projectId, jobId, operation: 'get' });
+    const following = await house.send({ projectId, jobId, deadline: '2s', confirm: '1s' });
+    const { type, message } = await following.failure();
+    expect(type).toBe('DeadlineExceeded');
+    expect(message).toMatch(/http 500.*Nothing was sent\./s);
+    expect(following.posts()).toEqual([]);
+  });
+});
+
+describe('a job that is active before the send', () => {
+  it.concurrent('is waited for with whenActive: wait, and the message begins a turn of its own', async () => {
+    const house = await open();
+    const following = await house.follow({ status: 'active' }, { whenActive: 'wait' });
+    const result = await following.result();
+    expect(result.followUp).toMatchObject({ baseline: { status: 'completed' }, evidence: 'seen-active' });
+    expect(house.sandbox.job(following.key).turns.map((turn) => turn.state)).toEqual(['ended', 'ended']);
+  });
+
+  it.concurrent('shows the phase waiting meanwhile, and the deadline ends it with nothing sent', async () => {
+    const house = await open();
+    const following = await house.follow(
+      { status: 'active', turn: { durationMs: null } },
+      { whenActive: 'wait', deadline: '3s' },
+    );
+    await house.sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: 2 });
+    expect(await following.handle.query('progress')).toMatchObject({ phase: 'waiting' });
+    expect((await following.failure()).type).toBe('DeadlineExceeded');
+    expect(following.posts()).toEqual([]);
+  });
+
+  it.concurrent('is left alone with whenActive: reject', async () => {
+    const house = await open();
+    const following = await house.follow({ status: 'active' }, { whenActive: 'reject' });
+    const { type, message, details } = await following.failure();
+    expect(type).toBe('FollowUpRejected');
+    expect(message).toContain('The job is active');
+    expect(details).not.toHaveProperty('httpStatus');
+    expect(following.posts()).toEqual([]);
+  });
+});

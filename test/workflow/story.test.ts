@@ -1,0 +1,33 @@
+import { describe, expect, it } from '@jest/globals';
+import { houseOf } from '../harness/house';
+
+const open = houseOf();
+
+describe('a follow-up', () => {
+  it.concurrent('sends the message once and returns the final job with its pull request', async () => {
+    const house = await open();
+    const following = await house.follow();
+    const result = await following.result();
+    expect(result).toEqual({
+      ...house.sandbox.job(following.key).job,
+      status: 'completed',
+      prLink: expect.stringContaining('/pull/'),
+      followUp: {
+        requestId: following.request.requestId,
+        delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
+        evidence: 'seen-active',
+        baseline: { status: 'completed', prLink: null, archivedAt: null },
+        polls: expect.any(Number),
+        sentAt: expect.stringMatching(/Z$/),
+        settledAt: expect.stringMatching(/Z$/),
+        observed: { active: expect.any(Number), completed: 1 },
+      },
+    });
+    expect(following.posts()).toEqual([
+      expect.objectContaining({
+        processed: true,
+        prompt: expect.objectContaining({ text: 'Fix the broken links.' }),
+      }),
+    ]);
+  });
+});
