@@ -1,0 +1,147 @@
+import { Client, type Dispatcher, Pool } from 'undici';
+import type { JobAddress, JobAnswer, SendOutcome, SendTrouble } from '../contract/activities';
+import type { ApiKeySource } from './api-key';
+import { addressProblem, Endpoint } from './endpoint';
+import { exchange, type ExchangeLimits } from './exchange';
+import { jobAnswer, sendOutcome } from './outcome';
+import { KeyRedactor } from './redact';
+import { errorTrouble, trouble, type Telling } from './trouble';
+
+/** The agent service's two operations. What the wire does is never thrown: it is a value. */
+export interface AgentApi {
+  /** One GET of the job, on a pooled connection. Trouble is an answer too. */
+  getJob(address: JobAddress): Promise<JobAnswer>;
+  /** One POST of the message, on a connection of its own, and what it proved. It is never repeated here. */
+  sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendLimits): Promise<SendOutcome>;
+  /** Waits for the exchanges under way, each of which ends by its time limit, and closes every connection. */
+  close(): Promise<void>;
+}
+
+export interface AgentApiOptions {
+  /** `{base_url}`: an http or https URL; a path prefix and trailing slashes are fine. Checked with the configuration. */
+  readonly baseUrl: string;
+  readonly apiKey: ApiKeySource;
+  /** The limit of one exchange in milliseconds, from connecting to the last byte of the body. */
+  readonly timeoutMs: number;
+}
+
+export interface SendLimits {
+  /** Instead of the client's `timeoutMs`, where less time is left. */
+  readonly timeoutMs?: number;
+  /**
+   * Called once the connection is made (TLS included), before the first byte of the request is written, with nothing
+   * asynchronous in between. A reason that it returns, or throws, destroys the connection, and nothing was sent. It
+   * guards against a process that was frozen while it was connecting.
+   */
+  readonly beforeFirstByte?: () => string | undefined;
+}
+
+type Prepared =
+  | { readonly headers: Record<string, string> }
+  | { readonly repeatable: boolean; readonly problem: SendTrouble };
+
+/** No connection that is still worth having takes longer; and a send that waits for one can still be told as not sent. */
+const MAX_CONNECT_TIMEOUT_MS = 10_000;
+
+/** `identity`: a compressed body would have to be bounded twice. */
+const HEADERS = {
+  accept: 'application/json',
+  'accept-encoding': 'identity',
+  'cache-control': 'no-cache',
+  'user-agent': 'agent-follow-up',
+};
+
+/** The client of the agent service. It follows no redirect, repeats nothing and takes no proxy from the environment. */
+export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions): AgentApi {
+  const endpoint = new Endpoint(baseUrl);
+  const redactor = new KeyRedactor();
+  const reads = new Pool(endpoint.origin, connectionOptions(timeoutMs));
+  const underWay = new Set<Promise<unknown>>();
+  let closed = false;
+
+  function track<T>(work: Promise<T>): Promise<T> {
+    underWay.add(work);
+    return work.finally(() => underWay.delete(work));
+  }
+
+  function tell(operation: Telling['operation'], limits: ExchangeLimits): Telling {
+    const { redact, redactBody } = redactor;
+    return { operation, host: endpoint.host, limits, redact, redactBody };
+  }
+
+  async function headers(): Promise<Record<string, string>> {
+    const key = await apiKey.current();
+    redactor.remember(key);
+    return { ...HEADERS, authorization: `Bearer ${key}` };
+  }
+
+  async function read(address: JobAddress): Promise<JobAnswer> {
+    const prepared = await prepare(address);
+    if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
+    const limits = limitsOf(timeoutMs);
+    const request = { method: 'GET', path: endpoint.jobPath(address), headers: prepared.headers } as const;
+    const result = await exchange(reads, request, limits);
+    return jobAnswer(result, address.jobId, tell('read', limits), Date.now());
+  }
+
+  async function send(
+    message: JobAddress & { readonly prompt: string },
+    { timeoutMs: ownTimeoutMs = timeoutMs, beforeFirstByte }: SendLimits,
+  ): Promise<SendOutcome> {
+    const prepared = await prepare(message);
+    if ('problem' in prepared) {
+      const { repeatable, problem } = prepared;
+      return { verdict: 'not-sent', repeatable, answered: false, ...problem };
+    }
+    const limits = { ...limitsOf(ownTimeoutMs), beforeFirstByte };
+    const request: Dispatcher.DispatchOptions = {
+      method: 'POST',
+      path: endpoint.messagePath(message),
+      headers: { ...prepared.headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ prompt: message.prompt }),
+    };
+    // A pooled connection that the server is closing turns a POST into a message that may have arrived. Without
+    // pipelining undici asks the server to close this one after the answer.
+    const connection = new Client(endpoint.origin, { ...connectionOptions(ownTimeoutMs), pipelining: 0 });
+    const result = await exchange(connection, request, limits);
+    await connection.destroy();
+    return sendOutcome(result, message.jobId, tell('send', limits), Date.now());
+  }
+
+  /** The headers of a request, or why there can be none: then nothing was sent. */
+  async function prepare(address: JobAddress): Promise<Prepared> {
+    const impossible = addressProblem(address);
+    if (impossible !== undefined) {
+      return { repeatable: false, problem: trouble('invalid id', impossible) };
+    }
+    if (closed) return { repeatable: true, problem: trouble('closed', 'the agent API client is closed') };
+    try {
+      return { headers: await headers() };
+    } catch (error) {
+      return { repeatable: true, problem: { ...errorTrouble(error, redactor.redact), label: 'no key' } };
+    }
+  }
+
+  return {
+    getJob: (address) => track(read(address)),
+    sendMessage: (message, limits = {}) => track(send(message, limits)),
+    async close() {
+      closed = true;
+      await Promise.allSettled([...underWay]);
+      await reads.destroy();
+    },
+  };
+}
+
+function limitsOf(timeoutMs: number): ExchangeLimits {
+  return { timeoutMs, connectTimeoutMs: Math.min(timeoutMs / 3, MAX_CONNECT_TIMEOUT_MS) };
+}
+
+/**
+ * The exchange has time limits of its own. undici's for connecting stays, because it closes the socket of an attempt
+ * that the exchange has given up; the others are off.
+ */
+function connectionOptions(timeoutMs: number) {
+  const { connectTimeoutMs } = limitsOf(timeoutMs);
+  return { headersTimeout: 0, bodyTimeout: 0, connectTimeout: connectTimeoutMs };
+}

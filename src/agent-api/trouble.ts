@@ -1,0 +1,132 @@
+import { STATUS_CODES } from 'node:http';
+import type { SendTrouble } from '../contract/activities';
+import { truncate } from '../contract/bounds';
+import { formatDuration } from '../contract/duration';
+import { describeFacts, errorFacts } from './error-facts';
+import type { Answer, ExchangeLimits, NoAnswer } from './exchange';
+import { isHtml, oneLine, serviceMessage } from './service-message';
+
+/** Characters of a message for people: it stands in a summary, beside other things. */
+const MAX_MESSAGE_CHARACTERS = 400;
+
+/** Characters of anything quoted in such a message. The service's words stand in full in `serviceMessage`. */
+const MAX_QUOTE_CHARACTERS = 200;
+
+const CHECK_BASE_URL = 'check AGENT_API_BASE_URL';
+
+/** What a trouble is told with: who was asked for what, with which limits, and how the key is hidden. */
+export interface Telling {
+  readonly operation: 'read' | 'send';
+  /** Host and port of the agent service. */
+  readonly host: string;
+  readonly limits: ExchangeLimits;
+  /** For texts that people read. */
+  readonly redact: (text: string) => string;
+  /** For a body in which a job is looked for. */
+  readonly redactBody: (body: string) => string;
+}
+
+/** The trouble of an exchange without an answer. */
+export function failureTrouble({ reason }: NoAnswer, { host, limits, redact }: Telling): SendTrouble {
+  switch (reason.by) {
+    case 'timeout':
+      return trouble('timeout', `timeout: no answer from ${host} within ${formatDuration(limits.timeoutMs)}`);
+    case 'connect timeout': {
+      const limit = formatDuration(limits.connectTimeoutMs);
+      return trouble('connect timeout', `connect timeout: no connection to ${host} within ${limit}`);
+    }
+    case 'caller':
+      return trouble('held back', redact(reason.why));
+    case 'error':
+      return errorTrouble(reason.error, redact);
+  }
+}
+
+/** The trouble of an error that was thrown or emitted. */
+export function errorTrouble(error: unknown, redact: (text: string) => string): SendTrouble {
+  const facts = errorFacts(error);
+  return trouble(facts[0]?.label ?? 'network error', redact(describeFacts(facts)));
+}
+
+/** The trouble of an answer with a status that is no success. */
+export function statusTrouble(answer: Answer, telling: Telling): SendTrouble {
+  const label = `http ${answer.status}`;
+  const words = wordsOf(answer, telling);
+  const said = words === undefined ? undefined : truncate(words, MAX_QUOTE_CHARACTERS);
+  const hint = hintFor(answer, telling);
+  const phrases = [hint, said].filter((phrase) => phrase !== undefined);
+  if (phrases.length === 0) phrases.push(STATUS_CODES[answer.status] ?? 'a status without a meaning');
+  return answerTrouble(label, `${label}: ${phrases.join('; ')}`, answer.status, words);
+}
+
+/** The trouble of a success whose body is not the job that was asked for. */
+export function bodyTrouble(answer: Answer, otherId: string | undefined, telling: Telling): SendTrouble {
+  const told = (label: string, what: string) =>
+    answerTrouble(
+      label,
+      telling.redact(`http ${answer.status} ${what}`),
+      answer.status,
+      wordsOf(answer, telling),
+    );
+  if (otherId !== undefined) {
+    return told(
+      'another job',
+      `with the job ${JSON.stringify(quote(telling.redact(otherId)))}, which was not asked for`,
+    );
+  }
+  if (answer.end === 'too large') return told('too large', 'with a body of more than 1 MiB');
+  if (answer.end === 'timeout') {
+    return told('timeout', `but no complete body within ${formatDuration(telling.limits.timeoutMs)}`);
+  }
+  if (answer.end !== 'complete') {
+    const facts = errorFacts(answer.end.error);
+    return told(facts[0]?.label ?? 'network error', `but the body broke off (${describeFacts(facts)})`);
+  }
+  if (isHtml(answer.body)) return told('not a job', `with an HTML page instead of a job: ${CHECK_BASE_URL}`);
+  return told('not a job', 'with a body that is no job');
+}
+
+function hintFor(answer: Answer, { operation, redact }: Telling): string | undefined {
+  const { status, headers } = answer;
+  if (status >= 300 && status < 400) {
+    const location = headers.location === undefined ? '' : ` to ${quote(redact(headers.location))}`;
+    return `a redirect${location}, which is not followed; ${CHECK_BASE_URL}`;
+  }
+  if (isHtml(answer.body)) {
+    return `${STATUS_CODES[status] ?? 'an answer'}, with an HTML page; ${CHECK_BASE_URL}`;
+  }
+  if (status === 401) return 'the key is expired or wrong';
+  if (status === 403) {
+    return operation === 'send'
+      ? 'the key may read but not write, or this address is not allowed'
+      : 'the key may not read this project, or this address is not allowed';
+  }
+  return undefined;
+}
+
+/** A body that broke off is not quoted: the break may have cut the key in two. */
+function wordsOf(answer: Answer, { redact }: Telling): string | undefined {
+  return answer.end !== 'complete' ? undefined : serviceMessage(answer.body, redact);
+}
+
+function quote(text: string): string {
+  return truncate(oneLine(text), MAX_QUOTE_CHARACTERS);
+}
+
+function answerTrouble(
+  label: string,
+  message: string,
+  httpStatus: number,
+  words: string | undefined,
+): SendTrouble {
+  return {
+    ...trouble(label, message),
+    httpStatus,
+    ...(words === undefined ? {} : { serviceMessage: words }),
+  };
+}
+
+/** A trouble with its message on one line and within its bound. */
+export function trouble(label: string, message: string): SendTrouble {
+  return { label, message: truncate(oneLine(message), MAX_MESSAGE_CHARACTERS) };
+}

@@ -1,0 +1,95 @@
+import { describe, expect, it } from '@jest/globals';
+import { readJob } from '../../../src/agent-api/job-schema';
+
+const BARE = {
+  id: 'j',
+  status: 'active',
+  source: { repository: null, ref: null },
+  model: null,
+  prLink: null,
+  createdAt: null,
+  archivedAt: null,
+};
+
+function read(job: unknown) {
+  return readJob(JSON.stringify(job));
+}
+
+describe('readJob', () => {
+  it('takes the contract’s fields and drops the others', () => {
+    const job = {
+      id: 'j',
+      status: 'completed',
+      source: { repository: 'acme/docs', ref: 'main', token: 'x' },
+      model: 'large',
+      prLink: 'https://code.example/acme/docs/pull/7',
+      createdAt: '2026-01-01T00:00:00Z',
+      archivedAt: '2026-01-02T00:00:00Z',
+    };
+    expect(read({ ...job, turn: 3 })).toEqual({ ...job, source: { repository: 'acme/docs', ref: 'main' } });
+  });
+
+  it.each([
+    ['absent', {}],
+    ['null', { source: null, model: null, prLink: null, createdAt: null, archivedAt: null }],
+    ['of another type', { source: 'acme', model: 7, prLink: {}, createdAt: 0, archivedAt: false }],
+    ['half there', { source: { repository: 5 } }],
+    ['empty in the link', { prLink: '' }],
+  ])('reads fields that are %s as null', (_what, fields) => {
+    expect(read({ id: 'j', status: 'active', ...fields })).toEqual(BARE);
+  });
+
+  it('takes a status that nobody knows', () => {
+    expect(read({ id: 'j', status: 'hibernating' })).toEqual({ ...BARE, status: 'hibernating' });
+  });
+
+  it.each([
+    ['no id', { status: 'active' }],
+    ['an empty id', { id: '', status: 'active' }],
+    ['a number as id', { id: 1, status: 'active' }],
+    ['no status', { id: 'j' }],
+    ['an empty status', { id: 'j', status: '' }],
+    ['null as status', { id: 'j', status: null }],
+    ['an array', [{ id: 'j', status: 'active' }]],
+    ['null', null],
+    ['a text', 'j'],
+  ])('finds no job in %s', (_what, value) => {
+    expect(read(value)).toBeUndefined();
+  });
+
+  it.each(['', '<html>', '{"id":"j","status":"active"', '['.repeat(500_000)])(
+    'finds no job in other text',
+    (body) => {
+      expect(readJob(body)).toBeUndefined();
+    },
+  );
+
+  it.each([
+    'javascript:alert(1)',
+    'JAVASCRIPT://x/%0aalert(1)',
+    'data:text/html,x',
+    'ftp://code.example/x',
+    '//code.example/x',
+    'code.example/pull/1',
+    'https://',
+    'https://code.example/a\nb',
+    ' https://code.example/x',
+    `https://code.example/${'x'.repeat(2_048)}`,
+  ])('leaves out a link that is not one, or too long: %j', (prLink) => {
+    expect(read({ id: 'j', status: 'active', prLink })).toEqual(BARE);
+  });
+
+  it.each(['http://127.0.0.1:4010/pull/1', 'HTTPS://code.example/ä?b=c#d'])('keeps the link %j', (prLink) => {
+    expect(read({ id: 'j', status: 'active', prLink })?.prLink).toBe(prLink);
+  });
+
+  it('bounds a status to 64 characters, any other text to 1,024, and keeps the id, which is compared', () => {
+    const long = 'x'.repeat(5_000);
+    const job = read({ id: long, status: long, model: long, source: { ref: long }, createdAt: long });
+    expect(job?.id).toBe(long);
+    expect(job?.status).toHaveLength(64);
+    expect([job?.model, job?.source.ref, job?.createdAt].map((text) => text?.length)).toEqual([
+      1_024, 1_024, 1_024,
+    ]);
+  });
+});

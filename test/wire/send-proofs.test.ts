@@ -1,0 +1,346 @@
+import type { Socket } from 'node:net';
+import { describe, expect, it } from '@jest/globals';
+import {
+  ADDRESS,
+  expectNoKey,
+  JOB,
+  KEY,
+  MESSAGE,
+  PATIENT_MS,
+  SHORT_MS,
+  SOON_MS,
+  WireTest,
+} from './agent-api-under-test';
+import { answer, dripForever, httpHead, type OnRequest } from './misbehaving-server';
+
+/** What a POST proves once its connection was made: one test for each row of docs/guarantees.md. */
+describe('a POST that was answered', () => {
+  const wire = new WireTest();
+
+  async function sendTo(onRequest: OnRequest, timeoutMs = PATIENT_MS) {
+    wire.server.onRequest = onRequest;
+    const outcome = await wire.client({ timeoutMs }).sendMessage(MESSAGE);
+    expectNoKey(outcome);
+    return outcome;
+  }
+
+  it.each([200, 201, 202])('with %i and the job itself is accepted', async (status) => {
+    expect(await sendTo(answer(status, JOB))).toEqual({ verdict: 'accepted', job: JOB });
+    expect(wire.server.requests).toHaveLength(1);
+  });
+
+  it('with 200 and the job of another id is unknown', async () => {
+    expect(await sendTo(answer(200, { ...JOB, id: 'job-2' }))).toEqual({
+      verdict: 'unknown',
+      label: 'another job',
+      message: 'http 200 with the job "job-2", which was not asked for',
+      httpStatus: 200,
+    });
+    expect(wire.server.requests).toHaveLength(1);
+  });
+
+  it('with 200 and a portal’s HTML page is unknown, and the base URL is doubted', async () => {
+    expect(await sendTo(answer(200, '<!doctype html><h1>Log in</h1>'))).toEqual({
+      verdict: 'unknown',
+      label: 'not a job',
+      message: 'http 200 with an HTML page instead of a job: check AGENT_API_BASE_URL',
+      httpStatus: 200,
+    });
+    expect(wire.server.requests).toHaveLength(1);
+  });
+
+  it.each([
+    ['no content', 204, ''],
+    ['JSON that is no job', 200, '{"ok":true}'],
+    ['an array', 200, '[]'],
+    ['a number', 200, '7'],
+  ])('with success and %s is unknown', async (_what, status, body) => {
+    expect(await sendTo(answer(status, body))).toMatchObject({
+      verdict: 'unknown',
+      label: 'not a job',
+      httpStatus: status,
+    });
+    expect(wire.server.requests).toHaveLength(1);
+  });
+
+  it.each([400, 401, 403, 404, 405, 409, 410, 413, 415, 422])(
+    'with %i is rejected, in the words of the service',
+    async (status) => {
+      expect(await sendTo(answer(status, { error: 'this will not do' }))).toMatchObject({
+        verdict: 'rejected',
+        label: `http ${status}`,
+        message: expect.stringContaining('this will not do'),
+        httpStatus: status,
+        serviceMessage: 'this will not do',
+      });
+      expect(wire.server.requests).toHaveLength(1);
+    },
+  );
+
+  it('with 401 names the likely cause', async () => {
+    expect(await sendTo(answer(401, { error: 'Unauthorized' }))).toMatchObject({
+      message: 'http 401: the key is expired or wrong; Unauthorized',
+    });
+  });
+
+  it('with 403 names both likely causes', async () => {
+    expect(await sendTo(answer(403, { error: 'Forbidden' }))).toMatchObject({
+      message: 'http 403: the key may read but not write, or this address is not allowed; Forbidden',
+    });
+  });
+
+  it('with 429 was not processed, and carries the wait that the service asked for', async () => {
+    expect(await sendTo(answer(429, { error: 'slow down' }, { 'retry-after': '17' }))).toEqual({
+      verdict: 'not-sent',
+      repeatable: true,
+      answered: true,
+      label: 'http 429',
+      message: 'http 429: slow down',
+      httpStatus: 429,
+      serviceMessage: 'slow down',
+      retryAfterMs: 17_000,
+    });
+    expect(wire.server.requests).toHaveLength(1);
+  });
+
+  it.each([402, 408, 418, 425, 451, 500, 501, 502, 503, 504, 599])(
+    'with %i is unknown, also with Retry-After, and is not sent again',
+    async (status) => {
+      expect(await sendTo(answer(status, { error: 'not now' }, { 'retry-after': '0' }))).toMatchObject({
+        verdict: 'unknown',
+        label: `http ${status}`,
+        message: `http ${status}: not now`,
+        httpStatus: status,
+      });
+      expect(wire.server.requests).toHaveLength(1);
+    },
+  );
+
+  it.each([301, 302, 303, 307, 308])(
+    'with %i to the same server is unknown, and the redirect is not followed',
+    async (status) => {
+      expect(await sendTo(answer(status, '', { location: '/elsewhere' }))).toMatchObject({
+        verdict: 'unknown',
+        label: `http ${status}`,
+        message: `http ${status}: a redirect to /elsewhere, which is not followed; check AGENT_API_BASE_URL`,
+        httpStatus: status,
+      });
+      expect(wire.server.requests).toHaveLength(1);
+    },
+  );
+
+  it.each([307, 308])(
+    'with %i to another server is unknown, and the other server never hears of it',
+    async (status) => {
+      const other = await wire.anotherServer();
+      other.onRequest = answer(200, JOB);
+      expect(await sendTo(answer(status, '', { location: `${other.url}/elsewhere` }))).toMatchObject({
+        verdict: 'unknown',
+        httpStatus: status,
+      });
+      expect(wire.server.requests).toHaveLength(1);
+      expect(other.connections).toBe(0);
+    },
+  );
+
+  it('with 200 and a body that breaks off is unknown', async () => {
+    const outcome = await sendTo((socket) => {
+      socket.end(httpHead(200, { 'content-length': 400 }) + '{"id":"job-1","sta');
+    });
+    expect(outcome).toMatchObject({
+      verdict: 'unknown',
+      label: expect.stringMatching(/^(UND_ERR_[A-Z_]+|invalid http)$/),
+      httpStatus: 200,
+    });
+    expect(wire.server.requests).toHaveLength(1);
+  });
+
+  it('with 200 and a body that is reset is unknown', async () => {
+    const outcome = await sendTo((socket) => {
+      socket.write(httpHead(200, { 'content-length': 400 }) + '{"id":', () => socket.resetAndDestroy());
+    });
+    expect(outcome).toMatchObject({ verdict: 'unknown', httpStatus: 200 });
+    expect(wire.server.requests).toHaveLength(1);
+  });
+
+  it('with 400 and a body that breaks off is rejected: the status line is enough', async () => {
+    const outcome = await sendTo((socket) => {
+      socket.end(httpHead(400, { 'content-length': 400 }) + '{"error":"prom');
+    });
+    expect(outcome).toEqual({
+      verdict: 'rejected',
+      label: 'http 400',
+      message: 'http 400: Bad Request',
+      httpStatus: 400,
+    });
+    expect(wire.server.requests).toHaveLength(1);
+  });
+
+  it('with the whole job and then no end of the body is accepted', async () => {
+    const outcome = await sendTo((socket) => {
+      socket.write(httpHead(200, { 'content-length': 10_000 }) + JSON.stringify(JOB));
+    }, SHORT_MS);
+    expect(outcome).toEqual({ verdict: 'accepted', job: JOB });
+  });
+
+  it.each([
+    [200, { verdict: 'unknown', label: 'timeout' }],
+    [404, { verdict: 'rejected', label: 'http 404' }],
+    [429, { verdict: 'not-sent', answered: true, label: 'http 429' }],
+    [503, { verdict: 'unknown', label: 'http 503' }],
+  ])('with %i and a body that drips for ever ends by the time limit', async (status, expected) => {
+    const startedAt = performance.now();
+    const outcome = await sendTo((socket) => {
+      socket.write(httpHead(status, { 'content-length': 1_000_000 }));
+      dripForever(socket, ' ', 20);
+    }, SHORT_MS);
+    expect(outcome).toMatchObject({ ...expected, httpStatus: status });
+    expect(performance.now() - startedAt).toBeLessThan(SOON_MS);
+    expect(wire.server.requests).toHaveLength(1);
+    await wire.server.allClosed();
+  });
+
+  it('with 200 and a huge body is unknown, and the rest is not read', async () => {
+    let written = 0;
+    const outcome = await sendTo((socket) => {
+      socket.write(httpHead(200, { 'transfer-encoding': 'chunked' }));
+      const piece = Buffer.alloc(65_536, ' ');
+      const pour = () => {
+        while (!socket.destroyed) {
+          written += piece.length;
+          if (!socket.write(Buffer.concat([Buffer.from('10000\r\n'), piece, Buffer.from('\r\n')]))) {
+            socket.once('drain', pour);
+            return;
+          }
+        }
+      };
+      pour();
+    });
+    expect(outcome).toEqual({
+      verdict: 'unknown',
+      label: 'too large',
+      message: 'http 200 with a body of more than 1 MiB',
+      httpStatus: 200,
+    });
+    await wire.server.allClosed();
+    // What is beyond the mebibyte lies in socket buffers on both sides.
+    expect(written).toBeLessThan(32 * 1_048_576);
+    expect(wire.server.requests).toHaveLength(1);
+  });
+
+  it('in words that repeat the key shows them without it', async () => {
+    const outcome = await sendTo(
+      answer(401, { error: `bad key ${KEY}, ${encodeURIComponent(KEY)}\r\nX: "${KEY}"` }),
+    );
+    expect(outcome).toMatchObject({ serviceMessage: 'bad key [key], [key] X: "[key]"' });
+  });
+
+  it('in words that break off within the key shows none of it', async () => {
+    const outcome = await sendTo((socket) => {
+      socket.end(httpHead(401, { 'content-length': 100 }) + `bad key ${KEY.slice(0, 20)}`);
+    });
+    expect(JSON.stringify(outcome)).not.toContain(KEY.slice(0, 8));
+  });
+
+  it('with a job that repeats the key is accepted without it', async () => {
+    const job = { ...JOB, model: `key ${KEY}`, prLink: `https://code.example/pr?key=${KEY}` };
+    expect(await sendTo(answer(200, job))).toEqual({
+      verdict: 'accepted',
+      job: { ...JOB, model: 'key [key]', prLink: 'https://code.example/pr?key=[key]' },
+    });
+  });
+});
+
+describe('a POST without an answer', () => {
+  const wire = new WireTest();
+
+  it.each<[string, OnRequest, RegExp]>([
+    ['closed', (socket) => socket.end(), /^UND_ERR_SOCKET$/],
+    ['reset', (socket) => socket.resetAndDestroy(), /^ECONNRESET$|^UND_ERR_SOCKET$/],
+    ['answered with no HTTP at all', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), /^invalid http$/],
+    [
+      'answered with a broken header',
+      (socket) => socket.end('HTTP/1.1 200 OK\r\n\u0001:\r\n\r\n'),
+      /^invalid http$/,
+    ],
+    [
+      'answered with endless headers',
+      (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
+      /^UND_ERR_HEADERS_OVERFLOW$/,
+    ],
+    [
+      'answered with 100 to 199 only',
+      (socket) => socket.end('HTTP/1.1 103 Early Hints\r\n\r\n'),
+      /^UND_ERR_SOCKET$/,
+    ],
+    [
+      'upgraded to another protocol',
+      (socket) => socket.end('HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+      /^UND_ERR_SOCKET$/,
+    ],
+  ])('that was %s after it was read is unknown, and is not sent again', async (_what, onRequest, label) => {
+    wire.server.onRequest = onRequest;
+    const outcome = await wire.client().sendMessage(MESSAGE);
+    expectNoKey(outcome);
+    expect(outcome).toMatchObject({ verdict: 'unknown', label: expect.stringMatching(label) });
+    expect(outcome).not.toHaveProperty('httpStatus');
+    expect(wire.server.requests).toHaveLength(1);
+    expect(wire.server.connections).toBe(1);
+  });
+
+  it.each<[string, (socket: Socket) => void]>([
+    ['closed', (socket) => socket.end()],
+    ['reset', (socket) => socket.resetAndDestroy()],
+  ])('that was %s before it was read is unknown: it may lie in a buffer', async (_what, breakUp) => {
+    // The first byte has come, the message was not looked at.
+    wire.server.onConnection = (socket) => {
+      socket.once('readable', () => {
+        breakUp(socket);
+      });
+      return true;
+    };
+    const outcome = await wire.client().sendMessage({ ...MESSAGE, prompt: 'x'.repeat(200_000) });
+    expectNoKey(outcome);
+    expect(outcome).toMatchObject({
+      verdict: 'unknown',
+      label: expect.stringMatching(/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/),
+    });
+    expect(wire.server.requests).toHaveLength(0);
+    expect(wire.server.connections).toBe(1);
+  });
+
+  it('within the time limit is unknown', async () => {
+    const startedAt = performance.now();
+    const outcome = await wire.client({ timeoutMs: SHORT_MS }).sendMessage(MESSAGE);
+    expectNoKey(outcome);
+    expect(outcome).toEqual({
+      verdict: 'unknown',
+      label: 'timeout',
+      message: `timeout: no answer from 127.0.0.1:${wire.server.port} within 750ms`,
+    });
+    expect(performance.now() - startedAt).toBeLessThan(SOON_MS);
+    expect(wire.server.requests).toHaveLength(1);
+    await wire.server.allClosed();
+  });
+
+  it('within the time limit of this very send is unknown', async () => {
+    const outcome = await wire.client({ timeoutMs: 60_000 }).sendMessage(MESSAGE, { timeoutMs: SHORT_MS });
+    expect(outcome).toMatchObject({ verdict: 'unknown', label: 'timeout' });
+  });
+
+  it('is waited for when the client is closed', async () => {
+    let closing: Promise<void> | undefined;
+    const client = wire.client();
+    wire.server.onRequest = (socket, request) => {
+      closing = client.close();
+      setImmediate(() => {
+        answer(200, JOB)(socket, request);
+      });
+    };
+    expect(await client.sendMessage(MESSAGE)).toEqual({ verdict: 'accepted', job: JOB });
+    await closing;
+    expect(await client.sendMessage(MESSAGE)).toMatchObject({ verdict: 'not-sent', label: 'closed' });
+    expect(await client.getJob(ADDRESS)).toMatchObject({ kind: 'trouble', label: 'closed' });
+    expect(wire.server.requests).toHaveLength(1);
+  });
+});
