@@ -37,6 +37,8 @@ export interface HouseOptions {
   readonly httpTimeoutMs?: number;
   /** Where the agent service is looked for. @default the sandbox's base URL */
   readonly baseUrl?: string;
+  /** The Temporal server. @default the one that all test files share */
+  readonly address?: string;
 }
 
 /** A sandbox, the three workers of a worker process with queues of their own, and a client, on the shared server. */
@@ -49,7 +51,8 @@ export class House {
   ) {}
 
   static async open(options: HouseOptions = {}): Promise<House> {
-    const { address, namespace, bundlePath } = temporal();
+    const { namespace, bundlePath } = temporal();
+    const address = options.address ?? temporal().address;
     const timeoutMs = options.httpTimeoutMs ?? 2_000;
     const sandbox = await startSandbox({ seedJobs: false, turnMs: 1_500, ...options.sandbox });
     const name = randomUUID().slice(0, 8);

@@ -9,8 +9,8 @@ const open = houseOf();
 /** A turn that ends only when the test says so. */
 const endless = { turn: { durationMs: null } };
 
-async function update(following: Following, name: string, ...args: [unknown?]): Promise<FollowUpProgress> {
-  return following.handle.executeUpdate<FollowUpProgress, [unknown?]>(name, { args });
+async function update(following: Following, name: string, argument?: unknown): Promise<FollowUpProgress> {
+  return following.handle.executeUpdate<FollowUpProgress, [unknown]>(name, { args: [argument] });
 }
 
 async function cancelled(following: Following) {

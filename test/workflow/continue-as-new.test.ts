@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { House } from '../harness/house';
+import { temporal } from '../harness/temporal';
+
+let server: DevServer;
+let house: House;
+
+beforeAll(async () => {
+  // So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
+  const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 45 };
+  server = await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig });
+  house = await House.open({ address: server.address });
+});
+afterAll(async () => {
+  await house.close();
+  await server.stop();
+});
+
+describe('a follow-up whose history grows', () => {
+  it('continues as new in the watch, carries everything with it, and sends nothing again', async () => {
+    const following = await house.follow({ turn: { durationMs: null } });
+    const firstRun = (await following.handle.describe()).runId;
+    await following.progressWhen(({ polls }) => polls >= 8);
+    const before = await following.handle.describe();
+    expect(before.runId).not.toBe(firstRun);
+    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/1' });
+
+    const { prLink, followUp } = await following.result();
+    expect(prLink).toBe('https://example.test/pull/1');
+    expect(followUp).toMatchObject({
+      requestId: following.request.requestId,
+      delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
+      evidence: 'seen-active',
+      baseline: { status: 'completed' },
+    });
+    expect(followUp.polls).toBe((followUp.observed.active ?? 0) + 1);
+    expect(followUp.polls).toBeGreaterThanOrEqual(9);
+    expect(following.processed()).toBe(1);
+  });
+
+  it('hands over no message', async () => {
+    const following = await house.follow({ turn: { durationMs: null } }, { prompt: 'never again' });
+    const firstRun = (await following.handle.describe()).runId;
+    await following.progressWhen(({ polls }) => polls >= 6);
+    const { runId } = await following.handle.describe();
+    expect(runId).not.toBe(firstRun);
+    const { events } = await house.client.workflow
+      .getHandle(following.handle.workflowId, runId)
+      .fetchHistory();
+    const started = JSON.stringify(
+      events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.map(({ data }) =>
+        Buffer.from(data ?? []).toString(),
+      ),
+    );
+    expect(started).toContain('continued');
+    expect(started).not.toContain('never again');
+    await following.handle.terminate();
+  });
+
+  it('waits before the send without continuing as new, so that a reset can still be told', async () => {
+    const following = await house.follow(
+      { status: 'active', turn: { durationMs: null } },
+      { whenActive: 'wait', deadline: '60s' },
+    );
+    const firstRun = (await following.handle.describe()).runId;
+    await following.progressWhen(({ phase }) => phase === 'waiting');
+    await house.sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: 8 });
+    const description = await following.handle.describe();
+    expect(description.historyLength).toBeGreaterThan(45);
+    expect(description.runId).toBe(firstRun);
+    await following.handle.terminate();
+  });
+});
