@@ -1,0 +1,16 @@
+/** A source of numbers from 0 up to, but not including, 1. */
+export type Random = () => number;
+
+/**
+ * Mulberry32: the same seed gives the same sequence on every machine, so that a run that went wrong can be repeated.
+ * It is no source of secrets.
+ */
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

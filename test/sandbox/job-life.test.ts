@@ -1,0 +1,174 @@
+import { describe, expect, it } from '@jest/globals';
+import { Jobs, type NewJob } from '../../src/sandbox/jobs';
+import { PullRequests } from '../../src/sandbox/pull-requests';
+import { seededRandom } from '../../src/sandbox/random';
+
+const START = Date.parse('2026-01-01T00:00:00Z');
+
+/** A job whose clock stands still until the test moves it. */
+function life(job: NewJob, rules: { linkWhileActive?: boolean; seed?: number } = {}) {
+  const clock = { now: START };
+  const pullRequests = new PullRequests(() => 'http://host');
+  const jobs = new Jobs({
+    now: () => clock.now,
+    pullRequests,
+    random: seededRandom(rules.seed ?? 1),
+    turnMs: 1_000,
+    linkWhileActive: rules.linkWhileActive ?? false,
+    whileActive: 'interrupt',
+  });
+  const key = { projectId: 'p', jobId: 'j' };
+  jobs.add({ projectId: 'p', id: 'j', ...job });
+  const life = jobs.find(key);
+  if (life === undefined) throw new Error('the job was not added');
+  return { clock, pullRequests, jobs, key, life };
+}
+
+const TURN = { durationMs: 1_000 };
+
+describe('a turn', () => {
+  it('is active until its time is over, then completed with a pull request', () => {
+    const { clock, life: job } = life({ turn: TURN });
+    job.receive('x');
+    clock.now += 999;
+    expect(job.job()).toMatchObject({ status: 'active', prLink: null });
+    clock.now += 1;
+    expect(job.job()).toMatchObject({ status: 'completed', prLink: 'http://host/pull/1' });
+  });
+
+  it('adds to the pull request that the job has, so that before and after are the same', () => {
+    const { clock, life: job, pullRequests } = life({ turn: TURN, pullRequest: true });
+    const before = job.job();
+    job.receive('more');
+    clock.now += 1_000;
+    expect(job.job()).toEqual(before);
+    expect(pullRequests.find(1)?.commits.map(({ prompt }) => prompt)).toEqual([null, 'more']);
+  });
+
+  it('leaves a link to somewhere else alone', () => {
+    const { clock, life: job } = life({ turn: TURN, prLink: 'https://elsewhere/1' });
+    job.receive('more');
+    clock.now += 1_000;
+    expect(job.job().prLink).toBe('https://elsewhere/1');
+  });
+
+  it.each([
+    ['new-pull-request', 'completed', 'http://host/pull/2'],
+    ['no-change', 'completed', 'http://host/pull/1'],
+    ['failed', 'failed', 'http://host/pull/1'],
+  ] as const)('that ends as %s leaves the job %s with %s', (outcome, status, prLink) => {
+    const { clock, life: job } = life({ pullRequest: true, turn: { ...TURN, outcome } });
+    job.receive('x');
+    clock.now += 1_000;
+    expect(job.job()).toMatchObject({ status, prLink });
+  });
+
+  it('that changes nothing leaves a job without a link without one', () => {
+    const { clock, life: job } = life({ turn: { ...TURN, outcome: 'no-change' } });
+    job.receive('x');
+    clock.now += 1_000;
+    expect(job.job()).toMatchObject({ status: 'completed', prLink: null });
+  });
+
+  it('follows its plan, and the last plan repeats', () => {
+    const { clock, life: job } = life({
+      turns: [
+        { ...TURN, outcome: 'failed' },
+        { ...TURN, outcome: 'no-change' },
+      ],
+    });
+    const statuses = ['one', 'two', 'three'].map((prompt) => {
+      job.receive(prompt);
+      clock.now += 1_000;
+      return job.job().status;
+    });
+    expect(statuses).toEqual(['failed', 'completed', 'completed']);
+    expect(job.turns().map(({ number }) => number)).toEqual([1, 2, 3]);
+  });
+
+  it('without a duration takes what the seed says, within a fifth, and the same again', () => {
+    const durations = [1, 1, 2].map((seed) => life({}, { seed }).life.receive('x').durationMs);
+    expect(durations[0]).toBe(durations[1]);
+    expect(durations[0]).not.toBe(durations[2]);
+    for (const duration of durations) expect(Math.abs((duration ?? 0) - 1_000)).toBeLessThanOrEqual(200);
+  });
+
+  it('with the duration null never ends by itself', () => {
+    const { clock, life: job, jobs, key } = life({ turn: { durationMs: null } });
+    job.receive('x');
+    clock.now += 10 ** 12;
+    expect(job.job().status).toBe('active');
+    jobs.change(key, { status: 'completed', prLink: 'https://elsewhere/2' });
+    expect(job.job()).toMatchObject({ status: 'completed', prLink: 'https://elsewhere/2' });
+    expect(job.turns()[0]?.state).toBe('interrupted');
+  });
+
+  it('shows an old link while active where links survive', () => {
+    const { life: job } = life({ pullRequest: true, turn: TURN }, { linkWhileActive: true });
+    job.receive('x');
+    expect(job.job()).toMatchObject({ status: 'active', prLink: 'http://host/pull/1' });
+  });
+});
+
+describe('a message to an active job', () => {
+  it('interrupts the running turn, whose work is lost, and counts as a turn', () => {
+    const { clock, life: job, pullRequests } = life({ turn: TURN });
+    job.receive('first');
+    clock.now += 500;
+    job.receive('second');
+    clock.now += 500;
+    expect(job.job().status).toBe('active');
+    clock.now += 500;
+    expect(job.job().status).toBe('completed');
+    expect(job.turns().map(({ state }) => state)).toEqual(['interrupted', 'ended']);
+    expect(pullRequests.find(1)?.commits.map(({ prompt }) => prompt)).toEqual(['second']);
+  });
+
+  it('or queues behind it: the earlier turn ends first, and its status shows in the gap', () => {
+    const { clock, life: job } = life({ turn: TURN, whileActive: 'queue', queueGapMs: 300 });
+    job.receive('first');
+    job.receive('second');
+    const seen = [999, 1, 299, 1, 999, 1].map((step) => {
+      clock.now += step;
+      return job.job().status;
+    });
+    expect(seen).toEqual(['active', 'completed', 'completed', 'active', 'active', 'completed']);
+  });
+
+  it('is caught up with in the right order however late somebody looks', () => {
+    const { clock, life: job, pullRequests } = life({ turn: TURN, whileActive: 'queue', queueGapMs: 300 });
+    job.receive('first');
+    job.receive('second');
+    job.receive('third');
+    clock.now += 60_000;
+    expect(job.job().status).toBe('completed');
+    expect(job.turns().map(({ endedAt }) => (endedAt ?? 0) - START)).toEqual([1_000, 2_300, 3_600]);
+    expect(pullRequests.find(1)?.commits.map(({ prompt }) => prompt)).toEqual(['first', 'second', 'third']);
+  });
+
+  it('a job that starts active is in a turn that no message started', () => {
+    const { clock, life: job } = life({ status: 'active', turn: TURN });
+    expect(job.job().status).toBe('active');
+    expect(job.turns()).toMatchObject([{ number: 0, prompt: null }]);
+    clock.now += 1_000;
+    expect(job.job().status).toBe('completed');
+  });
+});
+
+describe('a change by hand', () => {
+  it('archives and brings back', () => {
+    const { life: job, jobs, key } = life({});
+    jobs.change(key, { status: 'archived' });
+    expect(job.job()).toMatchObject({ status: 'archived', archivedAt: '2026-01-01T00:00:00.000Z' });
+    jobs.change(key, { status: 'completed' });
+    expect(job.job()).toMatchObject({ status: 'completed', archivedAt: null });
+  });
+
+  it('can start a turn and take a link away', () => {
+    const { life: job, jobs, key } = life({ pullRequest: true });
+    jobs.change(key, { status: 'active' });
+    expect(job.job().status).toBe('active');
+    jobs.change(key, { status: 'failed', prLink: null });
+    expect(job.job()).toMatchObject({ status: 'failed', prLink: null });
+  });
+});
