@@ -1,7 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll } from '@jest/globals';
-import { Client, Connection, type WorkflowHandle, WorkflowFailedError } from '@temporalio/client';
+import {
+  Client,
+  Connection,
+  type WorkflowHandle,
+  type WorkflowHandleWithFirstExecutionRunId,
+  WorkflowFailedError,
+} from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { createActivities } from '../../src/activities';
@@ -39,6 +44,8 @@ export interface HouseOptions {
   readonly baseUrl?: string;
   /** The Temporal server. @default the one that all test files share */
   readonly address?: string;
+  /** The workflow bundle. @default the one that is made once for a test run */
+  readonly bundlePath?: string;
 }
 
 /** A sandbox, the three workers of a worker process with queues of their own, and a client, on the shared server. */
@@ -51,8 +58,9 @@ export class House {
   ) {}
 
   static async open(options: HouseOptions = {}): Promise<House> {
-    const { namespace, bundlePath } = temporal();
     const address = options.address ?? temporal().address;
+    const bundlePath = options.bundlePath ?? temporal().bundlePath;
+    const namespace = 'default';
     const timeoutMs = options.httpTimeoutMs ?? 2_000;
     const sandbox = await startSandbox({ seedJobs: false, turnMs: 1_500, ...options.sandbox });
     const name = randomUUID().slice(0, 8);
@@ -112,7 +120,7 @@ export class House {
   }
 
   /** Starts the workflow with any input at all, as a foreign client may. */
-  async start(workflowId: string, input: unknown): Promise<WorkflowHandle> {
+  async start(workflowId: string, input: unknown): Promise<WorkflowHandleWithFirstExecutionRunId> {
     return this.client.workflow.start(FOLLOW_UP_WORKFLOW, {
       taskQueue: this.taskQueue,
       workflowId,
@@ -123,15 +131,6 @@ export class House {
   }
 }
 
-/** The house of a test file, opened once and closed after its last test. Concurrent tests start before any `beforeAll`. */
-export function houseOf(options: HouseOptions = {}): () => Promise<House> {
-  let opened: Promise<House> | undefined;
-  afterAll(async () => {
-    await (await opened)?.close();
-  });
-  return () => (opened ??= House.open(options));
-}
-
 /** One follow-up of a test. */
 export class Following {
   readonly key: { readonly projectId: string; readonly jobId: string };
@@ -139,18 +138,22 @@ export class Following {
   constructor(
     private readonly house: House,
     readonly request: FollowUpRequest & { readonly requestId: string },
-    readonly handle: WorkflowHandle,
+    readonly handle: WorkflowHandleWithFirstExecutionRunId,
   ) {
     this.key = { projectId: request.projectId, jobId: request.jobId };
+  }
+
+  get firstRunId(): string {
+    return this.handle.firstExecutionRunId;
   }
 
   async result(): Promise<FollowUpResult> {
     return (await this.handle.result()) as FollowUpResult;
   }
 
-  /** The progress once it is as wanted. @throws Error when it is not within ten seconds */
+  /** The progress once it is as wanted. @throws Error when it is not within 20 seconds */
   async progressWhen(wanted: (progress: FollowUpProgress) => boolean): Promise<FollowUpProgress> {
-    const giveUpAt = Date.now() + 10_000;
+    const giveUpAt = Date.now() + 20_000;
     for (;;) {
       const progress = await this.handle.query<FollowUpProgress>(QUERY_PROGRESS);
       if (wanted(progress)) return progress;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { failureOf, houseOf, QUICK } from '../harness/house';
+import { failureOf, QUICK } from '../harness/house';
+import { houseOf } from '../harness/house-of';
 
 const open = houseOf();
 

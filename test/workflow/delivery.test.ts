@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { FollowUpProgress } from '../../src/contract/progress';
-import { houseOf } from '../harness/house';
+import { houseOf } from '../harness/house-of';
 
 const open = houseOf();
 

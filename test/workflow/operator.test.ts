@@ -2,7 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import type { FollowUpProgress } from '../../src/contract/progress';
-import { type Following, houseOf } from '../harness/house';
+import type { Following } from '../harness/house';
+import { houseOf } from '../harness/house-of';
 
 const open = houseOf();
 

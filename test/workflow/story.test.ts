@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { houseOf } from '../harness/house';
+import { houseOf } from '../harness/house-of';
 
 const open = houseOf();
 

@@ -1,0 +1,155 @@
+/**
+ * Records the histories of follow-ups of every kind, for the replay tests: `npm run record-histories`.
+ *
+ * A history is kept for ever, by the release whose workflow made it; a change to the workflow must still replay all of
+ * them. Those of a release that is out are never recorded anew, so that a folder that exists is refused.
+ */
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils';
+import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
+import { version } from '../package.json';
+import { startDevServer } from '../src/dev/dev-server';
+import { findTemporalCli } from '../src/dev/temporal-cli';
+import { type Following, House } from '../test/harness/house';
+
+const endless = { turn: { durationMs: null } };
+
+/** Each follows one path through the workflow to its end. */
+const paths: Record<string, (house: House) => Promise<Following>> = {
+  accepted: (house) => house.follow(),
+  'accepted-of-ten-polls': async (house) => {
+    const polling = { initial: '200ms', growth: 0, maximum: '200ms', jitter: 0 } as const;
+    const following = await house.follow(endless, { polling });
+    await following.progressWhen(({ polls }) => polls === 9);
+    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/10' });
+    return following;
+  },
+  'settled-without-link': (house) => house.follow({ turn: { outcome: 'no-change' } }),
+  stale: async (house) => {
+    const following = await house.follow(
+      { pullRequest: true, turn: { durationMs: 3_000 } },
+      { confirm: '5s' },
+    );
+    house.sandbox.setFault({ name: 'stale', ...following.key, parameters: { for: '1s' } });
+    return following;
+  },
+  'confirmed-unseen-turn': async (house) => {
+    const following = await house.follow({ turn: { outcome: 'no-change' } });
+    house.sandbox.setFault({ name: 'invisible-turn', ...following.key });
+    return following;
+  },
+  'waited-for-an-active-job': (house) => house.follow({ status: 'active' }, { whenActive: 'wait' }),
+  'rejected-active': (house) => house.follow({ status: 'active' }, { whenActive: 'reject' }),
+  rejected: (house) => troubled(house, { name: 'read-only' }),
+  'sent-after-429': (house) => troubled(house, { name: 'http-429', operation: 'message', times: 1 }),
+  reconciled: (house) => troubled(house, { name: 'processed-then-close' }),
+  'delivery-unknown': (house) => troubled(house, { name: 'reset', operation: 'message' }),
+  resent: (house) =>
+    troubled(house, { name: 'reset', operation: 'message', times: 1 }, { onUnknownDelivery: 'resend' }),
+  'assumed-delivered': (house) =>
+    troubled(
+      house,
+      { name: 'reset', operation: 'message', times: 1 },
+      { onUnknownDelivery: 'assume-delivered' },
+    ),
+  asked: async (house) => {
+    const fault = { name: 'reset', operation: 'message', times: 1 } as const;
+    const following = await troubled(house, fault, { onUnknownDelivery: 'ask' });
+    await following.progressWhen(({ phase }) => phase === 'needs-decision');
+    await following.handle.executeUpdate('resolveDelivery', { args: ['not-delivered'] });
+    return following;
+  },
+  'poll-trouble': async (house) => {
+    const following = await house.follow();
+    house.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get', times: 2, skip: 1 });
+    return following;
+  },
+  'steered-by-updates': async (house) => {
+    const following = await house.follow(endless, { polling: { initial: '15s', maximum: '15s' } });
+    await following.progressWhen(({ phase }) => phase === 'watching');
+    await following.handle.executeUpdate('extendDeadline', { args: ['60s'] });
+    house.sandbox.changeJob(following.key, { status: 'failed' });
+    await following.handle.executeUpdate('pollNow');
+    return following;
+  },
+  'job-not-found': (house) => house.send({ projectId: 'nowhere', jobId: 'nobody' }),
+  deadline: (house) => house.follow(endless, { deadline: '4s' }),
+  cancelled: async (house) => {
+    const following = await house.follow(endless);
+    await following.progressWhen(({ polls }) => polls > 1);
+    await following.handle.cancel();
+    return following;
+  },
+  'continued-as-new': async (house) => {
+    const following = await house.follow(endless);
+    const { runId } = await following.handle.describe();
+    await following.progressWhen(({ polls }) => polls >= 10);
+    if ((await following.handle.describe()).runId === runId)
+      throw new Error('the run did not continue as new');
+    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/11' });
+    return following;
+  },
+};
+
+/** A follow-up to a job whose service misbehaves in one way. */
+async function troubled(
+  house: House,
+  fault: Parameters<House['sandbox']['setFault']>[0],
+  asked: Parameters<House['follow']>[1] = {},
+): Promise<Following> {
+  const { projectId, jobId } = house.sandbox.addJob({
+    projectId: `with-${fault.name}`,
+    turn: { durationMs: 3_000 },
+  });
+  house.sandbox.setFault({ ...fault, projectId, jobId });
+  return house.send({ projectId, jobId, ...asked });
+}
+
+async function main(): Promise<void> {
+  const folder = path.resolve(__dirname, '../test/replay/histories', version);
+  if (process.argv.includes('--replace')) await rm(folder, { recursive: true, force: true });
+  if (await stat(folder).catch(() => undefined)) {
+    throw new Error(
+      `the histories of ${version} are recorded; --replace records an unreleased version's anew`,
+    );
+  }
+  const scratch = await mkdtemp(path.join(os.tmpdir(), 'record-histories-'));
+  const bundlePath = path.join(scratch, 'workflow-bundle.js');
+  const workflowsPath = path.resolve(__dirname, '../src/workflows/index.ts');
+  const { code } = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('WARN') });
+  await writeFile(bundlePath, code);
+
+  const cli = await findTemporalCli({ env: process.env, say: console.error });
+  // No other path comes so far; a run of ten polls does.
+  const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 130 };
+  const server = await startDevServer({ cli: cli.path, searchAttributes: true, dynamicConfig });
+  const house = await House.open({ address: server.address, bundlePath });
+  try {
+    await mkdir(folder, { recursive: true });
+    for (const [name, follow] of Object.entries(paths)) {
+      const { handle, firstRunId } = await follow(house);
+      // A failure is the end of some paths.
+      await handle.result().catch(() => undefined);
+      const { runId: lastRunId } = await handle.describe();
+      const runs = [firstRunId, lastRunId];
+      for (const [index, runId] of [...new Set(runs)].entries()) {
+        const history = await house.client.workflow.getHandle(handle.workflowId, runId).fetchHistory();
+        const file = path.join(folder, `${name}${index === 0 ? '' : `-run-${index + 1}`}.json`);
+        const recorded = JSON.parse(historyToJSON(history)) as object;
+        await writeFile(file, `${JSON.stringify({ workflowId: handle.workflowId, ...recorded })}\n`);
+        console.log(`${name}: ${history.events?.length ?? 0} events`);
+      }
+    }
+  } finally {
+    await house.close();
+    await server.stop();
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+main().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+});

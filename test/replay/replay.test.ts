@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { DeterminismViolationError } from '@temporalio/workflow';
+import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import { temporal } from '../harness/temporal';
+
+const folder = path.join(__dirname, 'histories');
+const histories = readdirSync(folder).flatMap((release) =>
+  readdirSync(path.join(folder, release)).map((file) => [release, file.replace(/\.json$/, '')] as const),
+);
+
+interface HistoryEvent {
+  eventType: string;
+  activityTaskScheduledEventAttributes?: { activityType: { name: string } };
+}
+
+interface Recorded {
+  workflowId: string;
+  events: HistoryEvent[];
+}
+
+function read(release: string, name: string): Recorded {
+  return JSON.parse(readFileSync(path.join(folder, release, `${name}.json`), 'utf8')) as Recorded;
+}
+
+async function replay({ workflowId, ...history }: Recorded): Promise<void> {
+  await Worker.runReplayHistory({ workflowBundle: { codePath: temporal().bundlePath } }, history, workflowId);
+}
+
+Runtime.install({ logger: new DefaultLogger('ERROR') });
+
+describe('the workflow', () => {
+  it.each(histories)('replays what release %s recorded of %s', async (release, name) => {
+    await expect(replay(read(release, name))).resolves.toBeUndefined();
+  });
+
+  it('would not replay a history of another order, so that this check can fail', async () => {
+    const history = read('0.1.0', 'accepted');
+    const read1 = history.events.find((event) => event.activityTaskScheduledEventAttributes);
+    if (read1?.activityTaskScheduledEventAttributes) {
+      read1.activityTaskScheduledEventAttributes.activityType.name = 'sendMessage';
+    }
+    await expect(replay(history)).rejects.toBeInstanceOf(DeterminismViolationError);
+  });
+});
