@@ -1,0 +1,84 @@
+import type { Logger } from '@temporalio/worker';
+import { createActivities } from './activities';
+import { createAgentApi } from './agent-api/client';
+import { formatDuration } from './contract/duration';
+import { workflowCode } from './worker/bundle';
+import { describeConfig, loadConfig, type LoadedConfig } from './worker/config';
+import { bothConfigured } from './worker/configuration-error';
+import { endOnBug, EXIT, exitCode } from './worker/exit';
+import { startHealthServer } from './worker/health';
+import { createLogger } from './worker/logging';
+import { connectionCheck, Readiness } from './worker/readiness';
+import { SdkRuntime } from './worker/runtime';
+import { onShutdownSignals } from './worker/shutdown';
+import { connectToTemporal } from './worker/temporal';
+import { FollowUpWorkers, shutdownLimitMs } from './worker/workers';
+
+/** The worker process: checks its configuration, waits for Temporal, works until a signal comes, drains, and ends. */
+async function main(): Promise<number> {
+  const loaded = await loadConfig(process.env);
+  const logger = createLogger(loaded.config.logLevel, loaded.redactor);
+  endOnBug(logger);
+  const stop = onShutdownSignals(logger);
+  try {
+    await work(loaded, logger, stop);
+    logger.info('the worker has ended');
+    return EXIT.drained;
+  } catch (error) {
+    // Stopped while it was still waiting for Temporal: there was nothing to drain.
+    return stop.aborted && error === stop.reason ? EXIT.drained : exitCode(error, logger);
+  }
+}
+
+async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Promise<void> {
+  const { config, redactor, warnings } = loaded;
+  const { agentApi, taskQueues, temporal } = config;
+  logger.info('the worker starts', describeConfig(config));
+  for (const warning of warnings) logger.warn(warning);
+  const code = workflowCode();
+  const readiness = new Readiness(redactor);
+  const [health, runtime] = await bothConfigured(
+    startHealthServer(config.health, readiness.check, logger),
+    SdkRuntime.install(config.metrics, config.logLevel, logger),
+  );
+
+  logger.info('listening', { health: health.address ?? 'off', metrics: runtime.servesMetricsAt ?? 'off' });
+  const connection = await connectToTemporal(temporal, runtime, { stop, readiness, logger });
+  readiness.notReady('the workers are starting');
+  const api = createAgentApi(agentApi);
+  const activities = createActivities(api, {
+    readTaskQueue: taskQueues.read,
+    sendTaskQueue: taskQueues.send,
+    httpTimeoutMs: agentApi.timeoutMs,
+  });
+  const workers = await FollowUpWorkers.create(connection, config, code, activities);
+  const reachable = connectionCheck(connection, temporal);
+  readiness.readyUnless(async () => [...workers.notRunning(), ...(await reachable())]);
+  stop.addEventListener('abort', () => {
+    readiness.notReady('the worker is shutting down');
+    const limit = formatDuration(shutdownLimitMs(agentApi.timeoutMs));
+    logger.info(
+      `draining; requests in flight: ${workers.exchangesUnderWay()}; they may finish, within ${limit} at most`,
+    );
+  });
+
+  const drained = workers.run(stop, (taskQueue, error) => {
+    logger.error(`the worker of task queue ${taskQueue} failed; the others are drained`, { error });
+  });
+  logger.info('ready', {
+    temporal: temporal.address,
+    namespace: temporal.namespace,
+    taskQueues: Object.values(taskQueues),
+  });
+  try {
+    await drained;
+  } finally {
+    await api.close();
+    await connection.close();
+    await health.close();
+  }
+}
+
+void main()
+  .catch((error: unknown) => exitCode(error))
+  .then((code) => process.exit(code));

@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { extname, join, resolve } from 'node:path';
+import { bundleWorkflowCode, type Logger, type WorkerOptions } from '@temporalio/worker';
+import sdk from '@temporalio/worker/package.json';
+import { misplacedModules } from './bundled-modules';
+
+/** `dist` when compiled, `src` when run from source. */
+const ROOT = resolve(__dirname, '..');
+const COMPILED = extname(__filename) === '.js';
+
+const BUNDLE = join(ROOT, 'workflow-bundle.js');
+const MANIFEST = join(ROOT, 'workflow-bundle.json');
+
+/** What a bundle was made of. */
+interface Manifest {
+  /** A worker runs only bundles of its own SDK version. */
+  readonly sdk: string;
+  /** SHA-256 of every file that may go into it. */
+  readonly sources: string;
+}
+
+/** Thrown when the compiled worker has no bundle that belongs to it. */
+export class BundleError extends Error {
+  override readonly name = 'BundleError';
+}
+
+/**
+ * Where a worker takes its workflow code from: the prebuilt bundle when compiled, or the sources, which the SDK then
+ * bundles itself (some three seconds), when run from source.
+ *
+ * @throws BundleError when the bundle is missing, or was not built from the compiled files beside it
+ */
+export function workflowCode(): Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'> {
+  if (!COMPILED) return { workflowsPath: join(ROOT, 'workflows', 'index.ts') };
+  if (!existsSync(BUNDLE) || !existsSync(MANIFEST)) {
+    throw new BundleError(`there is no workflow bundle at ${BUNDLE}: run "npm run build"`);
+  }
+  const built = JSON.parse(readFileSync(MANIFEST, 'utf8')) as Manifest;
+  const now = manifest();
+  if (built.sdk !== now.sdk) {
+    throw new BundleError(
+      `the workflow bundle was built by version ${built.sdk} of the Temporal SDK, and ${now.sdk} is installed: run "npm run build"`,
+    );
+  }
+  if (built.sources !== now.sources) {
+    throw new BundleError(
+      'the workflow bundle is older than the compiled workflows beside it: run "npm run build"',
+    );
+  }
+  return { workflowBundle: { codePath: BUNDLE } };
+}
+
+/**
+ * Bundles the workflows.
+ *
+ * @throws BundleError when something got in that must not: the message names it
+ */
+export async function bundleWorkflows(logger: Logger): Promise<string> {
+  const workflowsPath = join(ROOT, 'workflows', COMPILED ? 'index.js' : 'index.ts');
+  const { code } = await bundleWorkflowCode({ workflowsPath, logger });
+  const misplaced = misplacedModules(code);
+  if (misplaced.length > 0) {
+    throw new BundleError(
+      `the workflow bundle must not hold ${misplaced.join(', ')}: only files of workflows and contract, and the SDK`,
+    );
+  }
+  return code;
+}
+
+/** Writes the bundle and what it was made of beside the compiled files. */
+export function writeBundle(code: string): string {
+  writeFileSync(BUNDLE, code);
+  writeFileSync(MANIFEST, `${JSON.stringify(manifest())}\n`);
+  return BUNDLE;
+}
+
+function manifest(): Manifest {
+  const hash = createHash('sha256');
+  for (const folder of ['contract', 'workflows']) {
+    const files = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' });
+    for (const file of files.filter((name) => name.endsWith('.js')).sort()) {
+      hash
+        .update(`${folder}/${file}\0`)
+        .update(readFileSync(join(ROOT, folder, file)))
+        .update('\0');
+    }
+  }
+  return { sdk: sdk.version, sources: hash.digest('hex') };
+}

@@ -1,0 +1,78 @@
+/** The variables of the worker besides Temporal's own; their meaning and defaults: README.md, "Configuration". */
+export const VARIABLES = [
+  'AGENT_API_BASE_URL',
+  'AGENT_API_KEY',
+  'AGENT_API_KEY_FILE',
+  'AGENT_API_TIMEOUT',
+  'FOLLOW_UP_TASK_QUEUE',
+  'AGENT_API_TASK_QUEUE',
+  'AGENT_API_SEND_TASK_QUEUE',
+  'FOLLOW_UP_HEALTH_ADDRESS',
+  'FOLLOW_UP_METRICS_ADDRESS',
+  'LOG_LEVEL',
+] as const;
+export type VariableName = (typeof VARIABLES)[number];
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The worker's variables that are set. An empty one counts as not set: that is how Docker Compose and many shells hand
+ * on a variable which the outside does not have.
+ */
+export function setVariables(env: Environment): Partial<Record<VariableName, string>> {
+  const set: Partial<Record<VariableName, string>> = {};
+  for (const name of VARIABLES) {
+    const value = env[name]?.trim();
+    if (value !== undefined && value !== '') set[name] = value;
+  }
+  return set;
+}
+
+/** Kubernetes sets these in every pod beside a service that happens to be named `agent-api` or `follow-up-…`. */
+const KUBERNETES_SERVICE = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$/;
+
+/** Two letters' difference is a slip of the fingers; more is another word. */
+const MAX_SLIPS = 2;
+
+/**
+ * One warning for each variable that looks as if it was meant for the worker, and that nobody reads: a default would
+ * apply in silence. Values are not shown.
+ */
+export function misspeltVariables(env: Environment): string[] {
+  const known: readonly string[] = VARIABLES;
+  return Object.keys(env).flatMap((name) => {
+    if (known.includes(name) || env[name] === undefined || KUBERNETES_SERVICE.test(name)) return [];
+    const nearest = nearestVariable(name);
+    const meant = /^(AGENT_API|FOLLOW_UP)_/.test(name) || nearest.distance <= MAX_SLIPS;
+    return meant
+      ? [`${name} is no variable of the worker and has no effect; did you mean ${nearest.name}?`]
+      : [];
+  });
+}
+
+function nearestVariable(name: string): { name: VariableName; distance: number } {
+  let nearest = { name: VARIABLES[0] as VariableName, distance: Infinity };
+  for (const candidate of VARIABLES) {
+    const distance = editDistance(name, candidate);
+    if (distance < nearest.distance) nearest = { name: candidate, distance };
+  }
+  return nearest;
+}
+
+/** Levenshtein's distance: how many letters must be put in, taken out or replaced. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let index = 0; index < from.length; index++) {
+    const next = [index + 1];
+    for (let column = 1; column <= to.length; column++) {
+      const replaced = at(row, column - 1) + (to[column - 1] === from[index] ? 0 : 1);
+      next.push(Math.min(replaced, at(row, column) + 1, at(next, column - 1) + 1));
+    }
+    row = next;
+  }
+  return at(row, to.length);
+}
+
+function at(row: readonly number[], column: number): number {
+  return row[column] ?? Infinity;
+}

@@ -1,0 +1,164 @@
+import { hostname } from 'node:os';
+import { getHeapStatistics } from 'node:v8';
+import { type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
+import type { FollowUpActivities } from '../contract/activities';
+import type { WorkerConfig } from './config';
+
+/**
+ * Reads at once. A read takes a fraction of a second, so that 200 are hundreds of polls a second, more than one server
+ * of moderate size hands out; where the service hangs, 200 sockets wait for the HTTP time limit and no more.
+ */
+const CONCURRENT_READS = 200;
+
+/**
+ * Sends at once. Each has a connection of its own and holds its prompt (up to 256 KiB) several times over; the service
+ * takes 100 an hour and project, so that 50 at once are plenty, and those under way at a shutdown are few.
+ */
+const CONCURRENT_SENDS = 50;
+
+/** Workflow tasks at once: the SDK's default. They share one thread, so that more would only wait there. */
+const CONCURRENT_WORKFLOW_TASKS = 40;
+
+/** Resident memory of a waiting workflow: measured, without zod in the bundle (see bundled-modules.ts). */
+const CACHED_WORKFLOW_MB = 0.24;
+/** What the process needs without any workflow, activities under way included. */
+const BASE_MB = 256;
+/** Half of the rest is for workflows: the figure is of fresh ones, and a long history weighs more. */
+const CACHE_SHARE = 0.5;
+
+/** After the HTTP time limit every exchange has ended by itself; this long its report may take to reach the server. */
+const REPORT_MS = 5_000;
+/** How much longer than that a shutdown may take before it is forced; by then the server has given the sends up too. */
+const FORCE_MARGIN_MS = 15_000;
+
+/** Pollers come and go with the load, as the server advises; the limits are the SDK's defaults (1 to 100, 5 at first). */
+const POLLERS = { type: 'autoscaling' } as const;
+
+/** How long a shutdown takes at most, in milliseconds: one HTTP exchange, its report, and a margin. */
+export function shutdownLimitMs(httpTimeoutMs: number): number {
+  return httpTimeoutMs + REPORT_MS + FORCE_MARGIN_MS;
+}
+
+/**
+ * Which queue's worker offers an activity. Each worker offers only what its queue is for: a queue's limits hold for
+ * everything in it, and no read can take a slot from a send.
+ */
+const QUEUE_OF = {
+  workerSettings: 'followUp',
+  getJob: 'read',
+  isSendUnderWay: 'read',
+  sendMessage: 'send',
+} as const satisfies Record<keyof FollowUpActivities, keyof WorkerConfig['taskQueues']>;
+
+/** What the workers need of the configuration. */
+export interface WorkersConfig {
+  readonly temporal: Pick<WorkerConfig['temporal'], 'namespace'>;
+  readonly agentApi: Pick<WorkerConfig['agentApi'], 'timeoutMs'>;
+  readonly taskQueues: WorkerConfig['taskQueues'];
+}
+
+/** The process's three workers on one connection: workflow tasks, reads, sends. */
+export class FollowUpWorkers {
+  private constructor(private readonly workers: readonly Worker[]) {}
+
+  static async create(
+    connection: NativeConnection,
+    { temporal, taskQueues, agentApi }: WorkersConfig,
+    code: Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'>,
+    activities: FollowUpActivities,
+  ): Promise<FollowUpWorkers> {
+    const shared = {
+      connection,
+      namespace: temporal.namespace,
+      // Process and host, as the Web UI shows it beside each task.
+      identity: `${process.pid}@${hostname()}`,
+      // Only after this time are activities told to stop: a POST under way has long ended by its own limit.
+      shutdownGraceTime: agentApi.timeoutMs + REPORT_MS,
+      shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
+      workflowTaskPollerBehavior: POLLERS,
+      activityTaskPollerBehavior: POLLERS,
+    };
+    const options: WorkerOptions[] = [
+      {
+        ...shared,
+        ...code,
+        taskQueue: taskQueues.followUp,
+        activities: offeredBy('followUp', activities),
+        // Local activities only: this queue has no activity tasks, and a poll for them would be a waste.
+        enableNonLocalActivities: false,
+        maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
+        maxCachedWorkflows: cachedWorkflows(),
+      },
+      {
+        ...shared,
+        taskQueue: taskQueues.read,
+        activities: offeredBy('read', activities),
+        maxConcurrentActivityTaskExecutions: CONCURRENT_READS,
+      },
+      {
+        ...shared,
+        taskQueue: taskQueues.send,
+        activities: offeredBy('send', activities),
+        maxConcurrentActivityTaskExecutions: CONCURRENT_SENDS,
+      },
+    ];
+    const workers: Worker[] = [];
+    for (const each of options) workers.push(await Worker.create(each));
+    return new FollowUpWorkers(workers);
+  }
+
+  /**
+   * Runs all of them until `stop` is aborted, then lets them finish what they have begun. When one fails, the others
+   * are drained too: a process that does half of the work would look alive.
+   *
+   * @throws Error of the worker that failed, once all have ended
+   */
+  async run(stop: AbortSignal, onFailure: (taskQueue: string, error: unknown) => void): Promise<void> {
+    const stopAll = () => {
+      for (const worker of this.workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+    };
+    const runs = this.workers.map(async (worker) => {
+      try {
+        await worker.run();
+      } catch (error) {
+        onFailure(worker.options.taskQueue, error);
+        throw error;
+      } finally {
+        stopAll();
+      }
+    });
+    stop.addEventListener('abort', stopAll, { once: true });
+    if (stop.aborted) stopAll();
+    const ends = await Promise.allSettled(runs);
+    stop.removeEventListener('abort', stopAll);
+    const failed = ends.find((end) => end.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+  }
+
+  /** The task queues that nobody polls at this moment, each with its worker's state. */
+  notRunning(): string[] {
+    return this.workers
+      .filter((worker) => worker.getState() !== 'RUNNING')
+      .map((worker) => `the worker of task queue ${worker.options.taskQueue} is ${worker.getState()}`);
+  }
+
+  /** Exchanges with the agent service under way. */
+  exchangesUnderWay(): number {
+    return this.workers.reduce((sum, worker) => sum + worker.getStatus().numInFlightNonLocalActivities, 0);
+  }
+}
+
+function offeredBy(queue: keyof WorkerConfig['taskQueues'], activities: FollowUpActivities): object {
+  return Object.fromEntries(
+    Object.entries(activities).filter(([name]) => QUEUE_OF[name as keyof FollowUpActivities] === queue),
+  );
+}
+
+/** As many as memory allows; an evicted workflow isn't lost, its next task replays its history. */
+function cachedWorkflows(): number {
+  const heapMb = getHeapStatistics().heap_size_limit / 1_048_576;
+  // Of a container, in bytes; 0 or absurdly large where there is no limit.
+  const limitMb = process.constrainedMemory() / 1_048_576;
+  const availableMb = limitMb > 0 ? Math.min(heapMb, limitMb) : heapMb;
+  return Math.max(100, Math.floor(((availableMb - BASE_MB) * CACHE_SHARE) / CACHED_WORKFLOW_MB));
+}

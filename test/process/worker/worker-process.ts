@@ -1,0 +1,91 @@
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Exit, spawnTethered, type TetheredProcess } from '../../../src/dev/tether';
+
+export const ROOT = path.resolve(__dirname, '../../..');
+
+/** One line of the log. */
+export type LogLine = { readonly level: string; readonly msg: string } & Readonly<Record<string, unknown>>;
+
+/** How long a test waits for a line or a state before it gives up: far above what either takes. */
+const PATIENCE_MS = 20_000;
+
+/** The compiled worker as a process of its own, as `npm start` runs it. */
+export class WorkerProcess {
+  /** Everything that was written so far. */
+  stdout = '';
+  stderr = '';
+
+  private constructor(private readonly process: TetheredProcess) {
+    process.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
+    process.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
+  }
+
+  /** @param env on top of a bare environment: nothing of the machine's own Temporal or agent service gets in */
+  static async start(
+    env: NodeJS.ProcessEnv,
+    program = path.join(ROOT, 'dist/worker.js'),
+  ): Promise<WorkerProcess> {
+    const bare = {
+      PATH: process.env.PATH,
+      // No profile: the file does not exist.
+      TEMPORAL_CONFIG_FILE: path.join(ROOT, '.cache/no-temporal-profile/temporal.toml'),
+      FOLLOW_UP_HEALTH_ADDRESS: '127.0.0.1:0',
+      FOLLOW_UP_METRICS_ADDRESS: 'off',
+    };
+    const options = { env: { ...bare, ...env }, stdout: 'pipe', stderr: 'pipe', graceMs: 1_000 } as const;
+    const worker = new WorkerProcess(await spawnTethered(process.execPath, [program], options));
+    return worker;
+  }
+
+  get exited(): Promise<Exit> {
+    return this.process.exited;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.process.kill(signal);
+  }
+
+  /** Ends it in whatever state it is. */
+  async stop(): Promise<void> {
+    this.process.kill('SIGKILL');
+    await this.process.stop();
+  }
+
+  log(): LogLine[] {
+    return this.stdout
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as LogLine);
+  }
+
+  /** Waits for a line whose message matches. @throws Error with all that was said, when none comes */
+  async says(message: RegExp): Promise<LogLine> {
+    const deadline = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const line = this.log().find(({ msg }) => message.test(msg));
+      if (line !== undefined) return line;
+      if (Date.now() > deadline)
+        throw new Error(`never said ${String(message)}:\n${this.stdout}${this.stderr}`);
+      await Promise.race([sleep(50), this.exited.then(() => sleep(1_000))]);
+    }
+  }
+
+  /** Asks the health server. */
+  async ask(url: '/healthz' | '/readyz'): Promise<{ status: number; body: { reasons?: string[] } }> {
+    const { health } = await this.says(/^listening$/);
+    const response = await fetch(`http://${String(health)}${url}`);
+    return { status: response.status, body: (await response.json()) as { reasons?: string[] } };
+  }
+
+  /** Waits until `/readyz` answers so, and returns the reasons that it gives. */
+  async answersReadyz(status: number): Promise<string[]> {
+    const deadline = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const answer = await this.ask('/readyz');
+      if (answer.status === status) return answer.body.reasons ?? [];
+      if (Date.now() > deadline) throw new Error(`/readyz never answered ${status}:\n${this.stdout}`);
+      await sleep(100);
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import { LogTimestamp } from '@temporalio/worker';
+import type { LogLevelName } from '../../../src/worker/log-level';
+import { createLogger, type LogDestination } from '../../../src/worker/logging';
+import { Redactor } from '../../../src/worker/redaction';
+
+const KEY = 'svc_5e0d/7b"1a\\c4';
+
+/** A logger and what it writes. */
+function recorder(level: LogLevelName = 'info', isTTY = false) {
+  const written: string[] = [];
+  const destination: LogDestination = { isTTY, write: (line) => written.push(line) };
+  const redactor = new Redactor();
+  redactor.add(KEY);
+  const logger = createLogger(level, redactor, destination);
+  const records = () => written.map((line) => JSON.parse(line) as Record<string, unknown>);
+  return { logger, written, records };
+}
+
+describe('the log', () => {
+  it('is one JSON object per line, with the fields of the SDK beside the message', () => {
+    const { logger, records, written } = recorder();
+    logger.warn('poll failed', { workflowId: 'follow-up:p:j:r', attempt: 3, sdkComponent: 'activity' });
+    expect(written.join('')).toMatch(/^[^\n]+\n$/);
+    expect(records()).toEqual([
+      expect.objectContaining({
+        level: 'warn',
+        msg: 'poll failed',
+        workflowId: 'follow-up:p:j:r',
+        attempt: 3,
+        pid: process.pid,
+        time: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+      }),
+    ]);
+  });
+
+  it('never holds the key: in the message, in fields, in errors and their causes, in any encoding', () => {
+    const { logger, written } = recorder();
+    const cause = Object.assign(new Error(`refused ${KEY}`), { headers: { note: `Bearer ${KEY}` } });
+    logger.error(`with ${KEY}`, {
+      error: new Error(`outer ${KEY}`, { cause }),
+      nested: { list: [`a ${KEY}`], map: new Map([['k', KEY]]) },
+      url: new URL(`http://localhost/${encodeURIComponent(KEY)}`),
+      json: JSON.stringify({ KEY }),
+      base64: Buffer.from(KEY).toString('base64'),
+    });
+    const all = written.join('');
+    expect(all).toContain('outer');
+    expect(all).toContain('refused');
+    for (const form of [KEY, '5e0d', Buffer.from(KEY).toString('base64')]) expect(all).not.toContain(form);
+  });
+
+  it('hides what looks like a credential although nobody has told it', () => {
+    const { logger, written } = recorder();
+    logger.info('sent Bearer abcdef123', { headers: { Authorization: 'xyz', apiKey: 'xyz', note: 'fine' } });
+    expect(written.join('')).not.toMatch(/abcdef123|xyz/);
+    expect(written.join('')).toContain('fine');
+  });
+
+  it('survives big integers, cycles, throwing getters, bytes and depth', () => {
+    const { logger, records } = recorder();
+    const cycle: Record<string, unknown> = { big: 2n ** 64n, bytes: new Uint8Array(3), at: new Date(NaN) };
+    cycle.self = cycle;
+    const deep = Array.from({ length: 50 }).reduce((inner: object) => ({ inner }), {});
+    const trap = Object.defineProperty({}, 'x', {
+      enumerable: true,
+      get: () => {
+        throw new Error('no');
+      },
+    });
+    logger.info('odd', { cycle, deep, trap, skipped: undefined, f: () => 1, long: 'x'.repeat(100_000) });
+    const [record] = records();
+    expect(record).toMatchObject({
+      cycle: { big: '18446744073709551616', self: '[circular]', bytes: '[3 bytes]', at: 'Invalid Date' },
+      trap: { x: '[unreadable]' },
+    });
+    expect(record).not.toHaveProperty('skipped');
+    expect(JSON.stringify(record).length).toBeLessThan(10_000);
+  });
+
+  it('keeps its own fields apart from those of a record that have the same names', () => {
+    const { logger, written, records } = recorder();
+    logger.info('mine', { msg: 'theirs', level: 7, time: 'noon' });
+    expect(records()).toMatchObject([
+      { level: 'info', msg: 'mine', msg_: 'theirs', level_: 7, time_: 'noon' },
+    ]);
+    expect(written.join('').match(/"msg":/g)).toHaveLength(1);
+  });
+
+  it('takes no formatting from a message', () => {
+    const { logger, records } = recorder();
+    logger.info('100 %s %d', { a: 1 });
+    expect(records()).toMatchObject([{ msg: '100 %s %d' }]);
+  });
+
+  it('tells the time at which the SDK says that it happened', () => {
+    const { logger, records } = recorder();
+    logger.log('INFO', 'late', { [LogTimestamp]: 1_700_000_000_123_456_789n });
+    expect(records()).toMatchObject([{ time: '2023-11-14T22:13:20.123Z' }]);
+  });
+
+  it('leaves out what the SDK tells of its own life, unless somebody debugs', () => {
+    const life = (level: LogLevelName) => {
+      const { logger, records } = recorder(level);
+      logger.info('Worker state changed', { sdkComponent: 'worker', state: 'RUNNING' });
+      logger.warn('No workflows registered, not polling for workflow tasks', { sdkComponent: 'worker' });
+      logger.warn('Task polling has encountered errors', { sdkComponent: 'core' });
+      logger.info('a word of the workflow', { sdkComponent: 'workflow' });
+      return records().map(({ level: at, msg }) => `${String(at)} ${String(msg).slice(0, 14)}`);
+    };
+    expect(life('info')).toEqual(['warn Task polling h', 'info a word of the ']);
+    expect(life('debug')).toHaveLength(4);
+  });
+
+  it('is readable on a terminal, on one line, without what a service might do to the terminal', () => {
+    const { logger, written } = recorder('info', true);
+    logger.info('poll \u001b[2J\u0007done', { workflowId: 'w', taskToken: 'abc', answer: 'a\u001b]0;x' });
+    const line = stripVTControlCharacters(written.join(''));
+    expect(line).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: poll .*done {"workflowId":"w",.*}\n$/);
+    expect(line).toContain('poll \ufffd[2J\ufffddone');
+    expect(line).not.toContain('taskToken');
+  });
+});
