@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { temporal } from '../../harness/temporal';
+
+const root = path.resolve(__dirname, '../../..');
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The demo as a user starts it, with a hook for what happens while it runs. */
+async function demo(
+  args: string[],
+  during: (stderr: string, pid: number) => void = () => undefined,
+): Promise<Ended> {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/dev/demo.ts', ...args], {
+    cwd: root,
+    env: { ...process.env, CI: '', TEMPORAL_CLI_PATH: temporal().cli },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const heard = { stdout: '', stderr: '' };
+  child.stdout.on('data', (data: Buffer) => (heard.stdout += data.toString()));
+  child.stderr.on('data', (data: Buffer) => {
+    heard.stderr += data.toString();
+    if (child.pid !== undefined) during(heard.stderr, child.pid);
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, ...heard };
+}
+
+/** The addresses that the demo has named and where somebody still listens. */
+async function leftovers(stderr: string): Promise<string[]> {
+  const ports = new Set([...stderr.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port)));
+  // Temporal's front end, its Web UI and the sandbox.
+  expect(ports.size).toBe(3);
+  const open = await Promise.all(
+    [...ports].map(async (port) => ((await isOpen(port)) ? `127.0.0.1:${port}` : '')),
+  );
+  return open.filter((address) => address !== '');
+}
+
+async function isOpen(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false; // Refused, as it should be.
+  } finally {
+    socket.destroy();
+  }
+}
+
+describe('npm run demo', () => {
+  it('--once prints the final job with its prLink, ends with the starter’s exit code and leaves nothing behind', async () => {
+    const { code, stdout, stderr } = await demo(['--once']);
+    expect(stdout).toMatch(/^status +completed$/m);
+    expect(stdout).toMatch(/^prLink +http:\/\/127\.0\.0\.1:\d+\/pull\/\d+$/m);
+    expect(stderr).toMatch(
+      /web ui +http:\/\/127\.0\.0\.1:\d+\/namespaces\/default\/workflows\/follow-up%3Adocs/,
+    );
+    expect(code).toBe(0);
+    expect(await leftovers(stderr)).toEqual([]);
+  });
+
+  it('stays up after the follow-up until it is interrupted, and then ends everything', async () => {
+    let interrupted = false;
+    const { code, stderr } = await demo([], (heard, pid) => {
+      if (interrupted || !heard.includes('Everything stays up until Ctrl-C')) return;
+      interrupted = true;
+      process.kill(pid, 'SIGINT');
+    });
+    expect(interrupted).toBe(true);
+    expect(code).toBe(0);
+    expect(await leftovers(stderr)).toEqual([]);
+  });
+
+  it('refuses a flag that it does not know', async () => {
+    const { code, stderr } = await demo(['--onec']);
+    expect(code).toBe(2);
+    expect(stderr).toContain("unknown option '--onec'");
+    expect(stderr).toContain('--once');
+  });
+});

@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import type { FollowUpResult } from '../../src/contract/result';
+import { followUpWorkflowId } from '../../src/contract/workflow-id';
+import { QUICK } from '../harness/house';
+import { houseOf } from '../harness/house-of';
+import { temporal } from '../harness/temporal';
+
+const open = houseOf();
+const run = promisify(execFile);
+
+interface Ended {
+  readonly code: number;
+  readonly output: string;
+}
+
+/** `temporal workflow execute` as somebody calls it who has never heard of this project's client. */
+async function execute(taskQueue: string, workflowId: string, input: unknown): Promise<Ended> {
+  const { cli, address, env } = temporal();
+  const args = [
+    'workflow',
+    'execute',
+    '--type',
+    'followUp',
+    '--task-queue',
+    taskQueue,
+    '--workflow-id',
+    workflowId,
+  ];
+  const policies = ['--id-conflict-policy', 'UseExisting', '--id-reuse-policy', 'RejectDuplicate'];
+  const rest = ['--input', JSON.stringify(input), '--address', address, '--output', 'json'];
+  try {
+    const { stdout } = await run(cli, [...args, ...policies, ...rest], { env });
+    return { code: 0, output: stdout };
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
+    return { code, output: stdout + stderr };
+  }
+}
+
+describe('a foreign caller, the temporal command line', () => {
+  it.concurrent('gets the final job and its receipt', async () => {
+    const house = await open();
+    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'foreign' });
+    const request = { projectId, jobId, prompt: 'Fix it.', requestId: 'r-1', ...QUICK };
+    const { code, output } = await execute(
+      house.taskQueue,
+      followUpWorkflowId(projectId, jobId, 'r-1'),
+      request,
+    );
+    const { result } = JSON.parse(output) as { result: FollowUpResult };
+    expect(code).toBe(0);
+    expect(result).toMatchObject({
+      ...house.sandbox.job({ projectId, jobId }).job,
+      followUp: { requestId: 'r-1' },
+    });
+    expect(result.prLink).toContain('/pull/');
+  });
+
+  it.concurrent(
+    'that starts the same follow-up while it runs gets its result, and nothing is sent twice',
+    async () => {
+      const house = await open();
+      const { projectId, jobId } = house.sandbox.addJob({ projectId: 'foreign-twice' });
+      const request = { projectId, jobId, prompt: 'Fix it.', requestId: 'r-2', ...QUICK };
+      const workflowId = followUpWorkflowId(projectId, jobId, 'r-2');
+      const first = execute(house.taskQueue, workflowId, request);
+      await house.sandbox.journal.waitFor({ projectId, operation: 'message' });
+      const [one, other] = await Promise.all([first, execute(house.taskQueue, workflowId, request)]);
+      expect([one.code, other.code]).toEqual([0, 0]);
+      expect(house.sandbox.journal.entries({ projectId, operation: 'message' })).toHaveLength(1);
+    },
+  );
+
+  it.concurrent('with a bad input gets InvalidRequest with every problem named', async () => {
+    const house = await open();
+    const { code, output } = await execute(house.taskQueue, 'foreign-bad', {
+      projectId: '..',
+      prompt: '',
+      deadline: 5,
+    });
+    expect(code).not.toBe(0);
+    expect(output).toContain('InvalidRequest');
+    for (const problem of [
+      'projectId: must not be',
+      'jobId: must be a text',
+      'prompt: must not be empty',
+      'needs a unit',
+    ]) {
+      expect(output).toContain(problem);
+    }
+  });
+});
