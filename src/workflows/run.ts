@@ -1,10 +1,17 @@
-import { ActivityFailure, condition, isCancellation, log, TimeoutFailure } from '@temporalio/workflow';
+import {
+  ActivityFailure,
+  condition,
+  isCancellation,
+  log,
+  TimeoutFailure,
+  workflowInfo,
+} from '@temporalio/workflow';
 import type { JobAnswer, WorkerSettings } from '../contract/activities';
 import { truncate } from '../contract/bounds';
-import type { Phase } from '../contract/progress';
+import type { DeliveryDecision, Phase } from '../contract/progress';
 import { readProxy, settingsProxy } from './activity-proxies';
+import { sparingWait } from './cadence';
 import { Display } from './display';
-import type { DeliveryDecision } from '../contract/progress';
 import type { FollowUpState } from './state';
 
 /** An answer with the moments between which it was made, in milliseconds since the epoch. */
@@ -18,6 +25,7 @@ export interface Heard {
 export class Run {
   /** When the latest read was asked for. */
   lastAskedAt = 0;
+  /** Reads of this run; one that is under way is asked and not yet answered. */
   readsAsked = 0;
   readsAnswered = 0;
   /** The message is on its way: nothing may be read or decided until the send has ended. */
@@ -37,9 +45,9 @@ export class Run {
   }
 
   get settings(): WorkerSettings {
-    if (this.state.settings === null)
-      throw new TypeError('the worker settings are read before they are learnt');
-    return this.state.settings;
+    const { settings } = this.state;
+    if (settings === null) throw new TypeError('the worker settings are used before they are learnt');
+    return settings;
   }
 
   /** Moves on to a phase, and shows it. */
@@ -75,12 +83,17 @@ export class Run {
 
   /** Waits on a durable timer, not beyond the deadline and not beyond `pollNow`. */
   async pause(ms: number, summary: string): Promise<void> {
-    const until = Math.min(Date.now() + ms, this.state.deadlineAt);
+    const until = Math.min(Date.now() + this.sparing(ms), this.state.deadlineAt);
     if (until <= Date.now() || this.pollWanted) return;
     this.state.nextPollAt = until;
     this.show();
     await condition(() => this.pollWanted, until - Date.now(), { summary: truncate(summary, 200) });
     this.state.nextPollAt = null;
+  }
+
+  /** `ms`, or longer where the history has become long. */
+  sparing(ms: number): number {
+    return Math.max(ms, sparingWait(workflowInfo().historyLength, this.state.deadlineAt - Date.now()));
   }
 
   /** Reads the job once. Whatever goes wrong is an answer, except the cancellation of the workflow. */

@@ -1,6 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import type { JobState } from '../../../src/contract/job';
-import { afterAnswer, belief, noSightings, type Belief } from '../../../src/workflows/evidence';
+import {
+  afterAnswer,
+  belief,
+  noSightings,
+  provesDelivery,
+  type Belief,
+} from '../../../src/workflows/evidence';
 
 const confirmMs = 60_000;
 const completed: JobState = { status: 'completed', prLink: null, archivedAt: null };
@@ -82,6 +88,32 @@ describe('a job that was not terminal before the send', () => {
       doubted(30_000),
     );
     expect(after(active, [completed, 0], [failed, 30], [failed, 60])).toEqual(doubted(30_000));
+  });
+});
+
+describe('a delivery of which nobody knows', () => {
+  function proved(baseline: JobState, ...jobs: JobState[]): boolean {
+    const seen = jobs.map((job, index) => heard(job, index, index));
+    return provesDelivery(seen.reduce(afterAnswer, noSightings(baseline)));
+  }
+
+  it('is proved when a job at rest has moved: it was active, or changed to completed or failed', () => {
+    expect(proved(completed, active)).toBe(true);
+    expect(proved(completed, active, completed)).toBe(true);
+    expect(proved(completed, failed)).toBe(true);
+    expect(proved(failed, completed)).toBe(true);
+  });
+
+  it('is not proved by what anybody may have done, or by nothing', () => {
+    expect(proved(completed)).toBe(false);
+    expect(proved(completed, completed)).toBe(false);
+    expect(proved(completed, linked)).toBe(false);
+    expect(proved(completed, archived)).toBe(false);
+  });
+
+  it('can’t be proved where the job was already moving', () => {
+    expect(proved(active, active)).toBe(false);
+    expect(proved(active, completed)).toBe(false);
   });
 });
 

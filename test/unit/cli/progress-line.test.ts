@@ -1,0 +1,55 @@
+import { describe, expect, it } from '@jest/globals';
+import { progressLine } from '../../../src/cli/progress-line';
+
+/** A stream that keeps what is written to it. */
+function screen(options: { isTTY: boolean; columns?: number }) {
+  const written: string[] = [];
+  const stream = { ...options, write: (text: string) => written.push(text) };
+  return { stream, written };
+}
+
+describe('on a terminal', () => {
+  it('one line is rewritten, within the width, and removed at the end', () => {
+    const { stream, written } = screen({ isTTY: true, columns: 20 });
+    const line = progressLine(stream, { TERM: 'xterm' });
+    line.show('watching · active · poll 1', 'a');
+    line.show('watching · active · poll 2', 'a');
+    line.clear();
+    expect(written).toEqual(['\r\u001b[2Kwatching · active …', '\r\u001b[2K']);
+  });
+
+  it('a change of the text is shown although nothing of weight changed', () => {
+    const { stream, written } = screen({ isTTY: true, columns: 80 });
+    const line = progressLine(stream, {});
+    line.show('next in 2s', 'same');
+    line.show('next in 1s', 'same');
+    expect(written).toHaveLength(2);
+  });
+
+  it('escapes of the service do not reach it', () => {
+    const { stream, written } = screen({ isTTY: true, columns: 80 });
+    progressLine(stream, {}).show('status \u001b[2J\u001b]0;x\u0007', 'a');
+    expect(written).toEqual(['\r\u001b[2Kstatus ']);
+  });
+});
+
+describe('elsewhere', () => {
+  it('there is a line for each change, with its time, and none for the passing of time', () => {
+    const { stream, written } = screen({ isTTY: false });
+    const line = progressLine(stream, {});
+    line.show('next in 2s', 'one');
+    line.show('next in 1s', 'one');
+    line.show('done', 'two');
+    line.clear();
+    expect(written).toEqual([
+      expect.stringMatching(/^\d\d:\d\d:\d\dZ next in 2s\n$/),
+      expect.stringMatching(/^\d\d:\d\d:\d\dZ done\n$/),
+    ]);
+  });
+
+  it('a dumb terminal counts as such', () => {
+    const { stream, written } = screen({ isTTY: true });
+    progressLine(stream, { TERM: 'dumb' }).show('x', 'x');
+    expect(written.join('')).not.toContain('\u001b');
+  });
+});

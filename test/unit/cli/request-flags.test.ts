@@ -1,0 +1,100 @@
+import { describe, expect, it } from '@jest/globals';
+import { Command } from 'commander';
+import { addOptionFlags, problemOfFlag, requestOfFlags } from '../../../src/cli/request-flags';
+import { checkRequest } from '../../../src/contract/check-request';
+import { REQUEST_DEFAULTS } from '../../../src/contract/request';
+
+function problemsOf(flags: Parameters<typeof requestOfFlags>[0], prompt?: string): string[] {
+  const checked = checkRequest(requestOfFlags(flags, prompt, 'r'));
+  return checked.ok ? [] : checked.problems.map(problemOfFlag);
+}
+
+describe('the flags of a request', () => {
+  it('make a request with every field', () => {
+    const request = requestOfFlags(
+      {
+        project: 'p',
+        job: 'j',
+        whenActive: 'wait',
+        onUnknownDelivery: 'ask',
+        deadline: '2h',
+        reconcile: '1m',
+        settle: '5s',
+        confirm: '10s',
+        pollingInitial: '1s',
+        pollingGrowth: '0.5',
+        pollingMaximum: '1m',
+        pollingJitter: '0',
+      },
+      'Hello',
+      'r',
+    );
+    expect(request).toEqual({
+      projectId: 'p',
+      jobId: 'j',
+      prompt: 'Hello',
+      requestId: 'r',
+      whenActive: 'wait',
+      onUnknownDelivery: 'ask',
+      deadline: '2h',
+      reconcile: '1m',
+      settle: '5s',
+      confirm: '10s',
+      polling: { initial: '1s', growth: 0.5, maximum: '1m', jitter: 0 },
+    });
+    expect(checkRequest(request).ok).toBe(true);
+  });
+
+  it('leave out what was not given, so that the defaults of the worker hold', () => {
+    expect(requestOfFlags({ project: 'p', job: 'j' }, 'x', 'r')).toEqual({
+      projectId: 'p',
+      jobId: 'j',
+      prompt: 'x',
+      requestId: 'r',
+    });
+  });
+
+  it('exist for every field of the request, with its default in the help', () => {
+    const help = addOptionFlags(new Command()).helpInformation().replace(/\s+/g, ' ');
+    const { polling, ...fields } = REQUEST_DEFAULTS;
+    for (const [field, fallback] of Object.entries({ ...fields, ...prefixed(polling) })) {
+      const flag = '--' + field.replace(/[A-Z]/g, (letter) => '-' + letter.toLowerCase());
+      expect(help).toMatch(new RegExp(`${flag} <[a-z]+> [^<]*[(]default: ${fallback}[)]`));
+    }
+  });
+});
+
+function prefixed(polling: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(polling).map(([name, value]) => [`polling-${name}`, value]));
+}
+
+describe('problems', () => {
+  it('name the flag, all at once', () => {
+    expect(problemsOf({ project: '.', deadline: '30', pollingGrowth: 'much' }, '')).toEqual([
+      expect.stringMatching(/^--project: must not be "\."/),
+      '--job: is missing',
+      expect.stringMatching(/^--prompt: must not be empty/),
+      expect.stringMatching(/^--deadline: "30" needs a unit/),
+      expect.stringMatching(/^--polling-growth: must be a number from 0 to 10; it is "much"/),
+    ]);
+  });
+
+  it('of a missing prompt say how to give one', () => {
+    expect(problemsOf({ project: 'p', job: 'j' })).toEqual([
+      '--prompt: is missing; give the message with --prompt TEXT or --prompt-file FILE (- for stdin)',
+    ]);
+  });
+
+  it('name other fields as flags too, and leave the values alone', () => {
+    expect(problemsOf({ project: 'p', job: 'j', pollingMaximum: '1s' }, 'x')).toEqual([
+      expect.stringMatching(/^--polling-maximum: must not be below --polling-initial;/),
+    ]);
+    expect(problemOfFlag('whenActive: must be one of send; it is "projectId"')).toBe(
+      '--when-active: must be one of send; it is "projectId"',
+    );
+  });
+
+  it('that no flag can cause stay as they are', () => {
+    expect(problemOfFlag('input: must be one JSON object')).toBe('input: must be one JSON object');
+  });
+});

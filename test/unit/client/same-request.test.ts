@@ -1,0 +1,46 @@
+import { describe, expect, it } from '@jest/globals';
+import { compareRequests } from '../../../src/client/same-request';
+import { planOf } from '../../../src/client/start';
+
+const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Fix it.', requestId: 'r' };
+
+describe('a request whose follow-up exists', () => {
+  it('is the same with the same prompt, and with defaults written out', () => {
+    const same = { samePrompt: true, differences: [] };
+    expect(compareRequests(planOf(REQUEST), REQUEST)).toEqual(same);
+    expect(
+      compareRequests(planOf(REQUEST), { ...REQUEST, deadline: '24h', polling: { growth: 0.1 } }),
+    ).toEqual(same);
+    expect(compareRequests(planOf({ ...REQUEST, deadline: '1440m' }), REQUEST)).toEqual(same);
+  });
+
+  it.each([['Fix it'], ['Fix it. '], ['fix it.'], ['']])('is another one with the prompt %j', (prompt) => {
+    expect(compareRequests(planOf(REQUEST), { ...REQUEST, prompt })).toEqual({ samePrompt: false });
+  });
+
+  it('keeps its own options, and each that differs is named', () => {
+    const existing = { ...REQUEST, deadline: '2h', whenActive: 'wait', polling: { initial: '1s' } };
+    expect(compareRequests(planOf({ ...REQUEST, deadline: '1h' }), existing)).toEqual({
+      samePrompt: true,
+      differences: [
+        'whenActive is wait there, not send',
+        'deadline is 2h there, not 1h',
+        'polling.initial is 1s there, not 5s',
+      ],
+    });
+  });
+
+  it.each([[undefined], [null], ['text'], [{ continued: {} }], [{ prompt: 7 }]])(
+    'cannot be compared with the input %j',
+    (input) => {
+      expect(compareRequests(planOf(REQUEST), input)).toEqual({ samePrompt: 'unknown' });
+    },
+  );
+
+  it('whose input was refused has no options to compare', () => {
+    expect(compareRequests(planOf(REQUEST), { ...REQUEST, deadline: 'soon' })).toEqual({
+      samePrompt: true,
+      differences: [],
+    });
+  });
+});
