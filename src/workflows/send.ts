@@ -87,7 +87,7 @@ async function readBeside(run: Run, watching: WatchState): Promise<void> {
   try {
     let waitMs = READ_BESIDE_AFTER_MS;
     for (;;) {
-      await sleep(run.sparing(waitMs), { summary: 'the send is unanswered; look at the job beside it' });
+      await sleep(run.sparing(waitMs), { summary: 'look at the job beside a send that takes long' });
       if (await isUnderWay(run)) {
         await poll(run, watching);
         run.show();
