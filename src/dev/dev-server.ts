@@ -1,9 +1,9 @@
-import { createWriteStream, type WriteStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import { SEARCH_ATTRIBUTES } from '../contract/names';
 import { expectFreePort, freePorts } from './free-ports';
-import { OutputTail } from './output-tail';
+import { lastLinesOf, OutputTail } from './output-tail';
 import { NO_ENV_FILE, stripTemporalEnv } from './temporal-env';
 import { type Exit, spawnTethered, type TetheredProcess } from './tether';
 
@@ -84,22 +84,24 @@ async function startOnce(options: DevServerOptions): Promise<DevServer> {
   const [freePort = 0, freeUiPort = 0] = await freePorts(2);
   const port = options.port ?? freePort;
   const uiPort = options.webUi ? (options.uiPort ?? freeUiPort) : null;
+  const { logFile } = options;
+  // The server writes into the file by itself, so that nothing is lost when this process ends first.
+  const log = logFile === undefined ? null : await open(logFile, 'a');
   const server = await spawnTethered(options.cli, serverArguments(options, port, uiPort), {
     env: stripTemporalEnv(process.env),
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdout: log?.fd ?? 'pipe',
+    stderr: log?.fd ?? 'pipe',
     graceMs: STOP_GRACE_MS,
-  });
+  }).finally(() => log?.close());
   const words = new OutputTail(server.stdout, server.stderr);
-  const log = options.logFile === undefined ? null : appendTo(options.logFile, server);
   const address = `${HOST}:${port}`;
   const uiUrl = uiPort === null ? null : `http://${HOST}:${uiPort}`;
   try {
     await untilReady(server, address, uiUrl);
   } catch (error) {
     await server.stop();
-    const said = words.lines(15) || '(nothing)';
-    throw new Error(`the Temporal dev server ${(error as Error).message}. It said:\n${said}`, {
+    const said = logFile === undefined ? words.lines(15) : await lastLinesOf(logFile, 15);
+    throw new Error(`the Temporal dev server ${(error as Error).message}. It said:\n${said || '(nothing)'}`, {
       cause: error,
     });
   }
@@ -113,7 +115,6 @@ async function startOnce(options: DevServerOptions): Promise<DevServer> {
     exited: server.exited,
     async stop() {
       await server.stop();
-      log?.end();
     },
     kill: () => {
       server.kill('SIGKILL');
@@ -172,11 +173,4 @@ async function answers(address: string, uiUrl: string | null, ended: AbortSignal
   } finally {
     await connection.close();
   }
-}
-
-function appendTo(logFile: string, server: TetheredProcess): WriteStream {
-  const log = createWriteStream(logFile, { flags: 'a' });
-  server.stdout?.pipe(log, { end: false });
-  server.stderr?.pipe(log, { end: false });
-  return log;
 }

@@ -1,3 +1,4 @@
+import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 
 /** Enough for the last words of a program that dies, and bounded however much it has written before. */
@@ -17,10 +18,30 @@ export class OutputTail {
 
   /** The last `count` lines that are not empty. */
   lines(count: number): string {
-    const lines = this.text.split('\n').map((line) => line.trimEnd());
-    return lines
-      .filter((line) => line !== '')
-      .slice(-count)
-      .join('\n');
+    return lastLines(this.text, count);
   }
+}
+
+/** The last `count` lines of the last 4 KiB of a file; none where it can't be read. */
+export async function lastLinesOf(file: string, count: number): Promise<string> {
+  const handle = await open(file).catch(() => null);
+  if (handle === null) return '';
+  try {
+    const { size } = await handle.stat();
+    const { buffer, bytesRead } = await handle.read({
+      buffer: Buffer.alloc(TAIL_CHARACTERS),
+      position: Math.max(0, size - TAIL_CHARACTERS),
+    });
+    return lastLines(buffer.toString('utf8', 0, bytesRead), count);
+  } finally {
+    await handle.close();
+  }
+}
+
+function lastLines(text: string, count: number): string {
+  const lines = text.split('\n').map((line) => line.trimEnd());
+  return lines
+    .filter((line) => line !== '')
+    .slice(-count)
+    .join('\n');
 }

@@ -59,8 +59,8 @@ const begin = ({ command, args, env, cwd, graceMs }) => {
     setTimeout(() => child.kill('SIGKILL'), graceMs);
   };
   child.once('spawn', () => report({ kind: 'started', pid: child.pid }));
-  child.once('error', (error) => report({ kind: 'failed', message: error.message }, () => process.exit()));
-  child.once('exit', (code, signal) => report({ kind: 'exited', code, signal }, () => process.exit()));
+  child.once('error', (error) => report({ kind: 'failed', message: error.message }, endGroup));
+  child.once('exit', (code, signal) => report({ kind: 'exited', code, signal }, endGroup));
   process.once('message', end);
   process.once('disconnect', end);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, end);

@@ -1,0 +1,18 @@
+import {
+  maxWorkers,
+  PROCESS_FOLDERS,
+  project,
+  pureProject,
+  SERVER_FOLDERS,
+} from './test/harness/jest-projects.mjs';
+
+/**
+ * The tests of `npm test`, by what they need: nothing; a Temporal server and the workflow bundle; or these and the
+ * compiled programs. The suites that kill processes and drive a browser are in jest.long.config.mjs.
+ *
+ * @type {import('jest').Config}
+ */
+export default {
+  maxWorkers,
+  projects: [pureProject, project('server', SERVER_FOLDERS), project('process', PROCESS_FOLDERS)],
+};

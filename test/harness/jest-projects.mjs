@@ -1,0 +1,57 @@
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+
+const shared = {
+  rootDir: path.resolve(import.meta.dirname, '../..'),
+  roots: ['<rootDir>/test'],
+  testEnvironment: 'node',
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } },
+    ],
+  },
+};
+
+/** The folders of test/ by what their tests need. */
+export const SERVER_FOLDERS = ['client', 'dev', 'replay', 'worker', 'workflow'];
+export const PROCESS_FOLDERS = ['process'];
+export const LONG_FOLDERS = ['faults', 'web-ui'];
+
+/** Jest runs a project's set-up only where one of its tests runs. */
+const SET_UP = {
+  server: {
+    globalSetup: '<rootDir>/test/harness/server-setup.ts',
+    globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
+    setupFilesAfterEnv: ['<rootDir>/test/harness/server-timeout.ts'],
+  },
+  process: {
+    globalSetup: '<rootDir>/test/harness/process-setup.ts',
+    globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
+    setupFilesAfterEnv: ['<rootDir>/test/harness/process-timeout.ts'],
+  },
+};
+
+/**
+ * The jest project of the tests in some folders of test/.
+ *
+ * @param {'server' | 'process'} kind
+ * @param {string[]} folders
+ */
+export function project(kind, folders) {
+  const testMatch = folders.map((folder) => `<rootDir>/test/${folder}/**/*.test.ts`);
+  return { ...shared, displayName: kind, testMatch, ...SET_UP[kind] };
+}
+
+/** The jest project of all other tests, so that none is left out for want of an entry. They need no set-up. */
+export const pureProject = {
+  ...shared,
+  displayName: 'pure',
+  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  testPathIgnorePatterns: [...SERVER_FOLDERS, ...PROCESS_FOLDERS, ...LONG_FOLDERS].map(
+    (folder) => `<rootDir>/test/${folder}/`,
+  ),
+};
+
+/** Two test files at a time, on a larger machine half as many as it has cores: all share one Temporal server. */
+export const maxWorkers = Math.max(2, Math.floor(availableParallelism() / 2));

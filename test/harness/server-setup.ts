@@ -1,0 +1,3 @@
+import { ensureSharedServer } from './shared-server';
+
+export default ensureSharedServer;

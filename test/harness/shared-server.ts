@@ -1,0 +1,55 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
+import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { findTemporalCli } from '../../src/dev/temporal-cli';
+import { VARIABLES } from './temporal';
+
+interface Shared {
+  readonly server: DevServer;
+  readonly folder: string;
+}
+
+/** Both set-ups and the tear-down run in jest's main process, so that they share this. */
+let shared: Promise<Shared> | undefined;
+
+/** The one dev server of a test run, with search attributes, fairness and the workflow bundle; made at the first call. */
+export async function ensureSharedServer(): Promise<void> {
+  shared ??= start();
+  await shared;
+}
+
+export async function stopSharedServer(): Promise<void> {
+  const current = shared;
+  shared = undefined;
+  if (current === undefined) return;
+  const { server, folder } = await current;
+  await server.stop();
+  await rm(folder, { recursive: true, force: true });
+}
+
+async function start(): Promise<Shared> {
+  const say = (line: string): void => void process.stderr.write(`[test set-up] ${line}\n`);
+  const cli = await findTemporalCli({ env: process.env, say });
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-test-'));
+  const bundlePath = path.join(folder, 'workflow-bundle.js');
+  const [server] = await Promise.all([
+    startDevServer({ cli: cli.path, searchAttributes: true }),
+    bundleWorkflows(bundlePath),
+  ]);
+  process.env[VARIABLES.cli] = cli.path;
+  process.env[VARIABLES.address] = server.address;
+  process.env[VARIABLES.namespace] = server.namespace;
+  process.env[VARIABLES.bundle] = bundlePath;
+  return { server, folder };
+}
+
+async function bundleWorkflows(bundlePath: string): Promise<void> {
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: path.resolve(__dirname, '../../src/workflows/index.ts'),
+    logger: new DefaultLogger('WARN'),
+  });
+  await writeFile(bundlePath, code);
+}
