@@ -115,7 +115,7 @@ describe('a job that is active before the send', () => {
     const house = await open();
     const following = await house.follow(
       { status: 'active', turn: { durationMs: null } },
-      { whenActive: 'wait', deadline: '3s' },
+      { whenActive: 'wait', deadline: '8s' },
     );
     await house.sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: 2 });
     expect(await following.handle.query('progress')).toMatchObject({ phase: 'waiting' });

@@ -187,7 +187,7 @@ describe('a message that was certainly not processed', () => {
       operation: 'message',
       parameters: { retryAfter: 'absurd' },
     });
-    const following = await house.send({ projectId, jobId, deadline: '3s' });
+    const following = await house.send({ projectId, jobId, deadline: '6s' });
     const { type, message, details } = await following.failure();
     expect(type).toBe('DeadlineExceeded');
     expect(message).toContain('The service has processed nothing.');

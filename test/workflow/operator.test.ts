@@ -72,7 +72,7 @@ describe('the update pollNow', () => {
 describe('the update extendDeadline', () => {
   it.concurrent('moves the deadline, and the watch goes on beyond the old one', async () => {
     const house = await open();
-    const following = await house.follow(endless, { deadline: '4s', confirm: '1s' });
+    const following = await house.follow(endless, { deadline: '6s', confirm: '1s' });
     const before = await following.progressWhen(({ phase }) => phase === 'watching');
     const after = await update(following, 'extendDeadline', '20s');
     expect(Date.parse(after.deadlineAt)).toBeGreaterThan(Date.parse(before.deadlineAt));
@@ -130,7 +130,7 @@ describe('a cancelled follow-up', () => {
       delivery: { verdict: 'accepted', sends: 1 },
       settledAt: expect.any(String),
     });
-    expect(Date.now() - cancelledAt).toBeLessThan(5_000);
+    expect(Date.now() - cancelledAt).toBeLessThan(12_000);
     expect(house.sandbox.job(following.key).job.status).toBe('active');
   });
 

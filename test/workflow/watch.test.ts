@@ -6,7 +6,7 @@ const open = houseOf();
 describe('a terminal status', () => {
   it.concurrent('that is stale after the send neither ends nor breaks the watch', async () => {
     const house = await open();
-    const job = house.sandbox.addJob({ projectId: 'stale', pullRequest: true, turn: { durationMs: 4_000 } });
+    const job = house.sandbox.addJob({ projectId: 'stale', pullRequest: true, turn: { durationMs: 6_000 } });
     const { projectId, jobId } = job;
     // Its message does not show either that the turn has begun.
     house.sandbox.setFault({ name: 'stale', projectId, jobId, parameters: { for: '1s' } });
@@ -49,7 +49,13 @@ describe('a terminal status', () => {
     'of a job that was active before the send must hold, since it may be the earlier turn’s',
     async () => {
       const house = await open();
-      const following = await house.follow({ status: 'active', whileActive: 'queue', queueGapMs: 600 });
+      const following = await house.follow({
+        status: 'active',
+        // Long enough to be met by the baseline on a busy machine.
+        turns: [{ durationMs: 6_000 }, { durationMs: 800 }],
+        whileActive: 'queue',
+        queueGapMs: 600,
+      });
       const result = await following.result();
       expect(result.followUp).toMatchObject({ baseline: { status: 'active' }, evidence: 'job-changed' });
       expect(house.sandbox.job(following.key).turns.map((turn) => turn.state)).toEqual(['ended', 'ended']);
@@ -141,7 +147,7 @@ describe('trouble with polls', () => {
     'of a status that nobody knows ends with the deadline, the last job and the counts',
     async () => {
       const house = await open();
-      const following = await house.follow({ turn: { durationMs: null } }, { deadline: '3s' });
+      const following = await house.follow({ turn: { durationMs: null } }, { deadline: '6s' });
       house.sandbox.setFault({
         name: 'unknown-status',
         ...following.key,
