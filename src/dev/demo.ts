@@ -92,7 +92,8 @@ function configuredServer(): Ground {
 }
 
 async function sendFollowUp(env: NodeJS.ProcessEnv, sandbox: Sandbox): Promise<number> {
-  const job = sandbox.addJob({ projectId: 'docs' });
+  // Two polls see it active before the third finds it done.
+  const job = sandbox.addJob({ projectId: 'docs', turn: { durationMs: 11_000 } });
   const words = ['send', '--project', 'docs', '--job', job.jobId, '--prompt', PROMPT];
   say(`npm run starter -- ${words.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`);
   const starter = path.resolve(__dirname, '../starter.ts');

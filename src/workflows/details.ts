@@ -1,3 +1,4 @@
+import { markdownCode as code, markdownTable } from '../contract/markdown';
 import type { FollowUpState } from './state';
 
 /** The current details of a follow-up: a small Markdown table for the Web UI, without the prompt. */
@@ -16,19 +17,14 @@ export function currentDetails(state: FollowUpState): string {
     ['pull request', prLink === null ? 'none' : link(prLink)],
   ];
   const title = `**Follow-up ${code(plan.requestId)}** to job ${code(plan.jobId)} of project ${code(plan.projectId)}`;
-  return [title, '', '| | |', '|---|---|', ...rows.map(([name, value]) => `| ${name} | ${value} |`)].join(
-    '\n',
-  );
+  return `${title}
+
+${markdownTable(rows)}`;
 }
 
 function observedCounts(observed: FollowUpState['observed']): string {
   const counts = Object.entries(observed).map(([name, count]) => `${code(name)} × ${count}`);
   return counts.length === 0 ? '-' : counts.join(', ');
-}
-
-/** A text from outside, as code: no character of it may end the cell or become markup. */
-function code(text: string): string {
-  return '`' + text.replace(/[`|\s]+/g, ' ') + '`';
 }
 
 function link(url: string): string {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { compareRequests } from '../../../src/client/same-request';
+import { compareDigest, compareRequests, promptDigest } from '../../../src/client/same-request';
 import { planOf } from '../../../src/client/start';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Fix it.', requestId: 'r' };
@@ -42,5 +42,18 @@ describe('a request whose follow-up exists', () => {
       samePrompt: true,
       differences: [],
     });
+  });
+});
+
+describe('by the memo alone', () => {
+  const memo = { followUpPromptSha256: promptDigest(REQUEST.prompt) };
+
+  it('the message is compared by its digest', () => {
+    expect(compareDigest(planOf(REQUEST), memo)).toEqual({ samePrompt: true, differences: [] });
+    expect(compareDigest(planOf({ ...REQUEST, prompt: 'Other.' }), memo)).toEqual({ samePrompt: false });
+  });
+
+  it.each([[undefined], [{}], [{ followUpPromptSha256: 7 }]])('cannot be compared by %j', (other) => {
+    expect(compareDigest(planOf(REQUEST), other)).toEqual({ samePrompt: 'unknown' });
   });
 });

@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto';
+import { Command } from 'commander';
+import { planOf, type NamedRequest, type StartedFollowUp } from '../../client';
+import { tellOutcome } from '../outcome';
+import { type PromptFlags, readPrompt } from '../prompt-source';
+import { addOptionFlags, type RequestFlags, requestOfFlags } from '../request-flags';
+import type { Session } from '../session';
+import { tellLeft, waitForEnd } from '../wait';
+
+interface SendFlags extends RequestFlags, PromptFlags {
+  readonly wait: boolean;
+  readonly json?: boolean;
+}
+
+export function sendCommand(session: Session): Command {
+  const command = new Command('send')
+    .summary('send a message to an agent job, and wait for the job')
+    .description(
+      'Sends one message to an existing agent job, and waits until the job has done what it says. The message is sent ' +
+        'once, whatever fails on the way. Sending again with the same --request-id attaches to the first send.',
+    )
+    .option('--project <id>', 'project that owns the job (required)')
+    .option('--job <id>', 'job that gets the message (required)')
+    .option('--prompt <text>', 'the message (this or --prompt-file is required)')
+    .option('--prompt-file <file>', 'read the message from a file, - for stdin; it is sent unaltered')
+    .option(
+      '--request-id <id>',
+      'your name for this follow-up; the same name is never sent twice (default: a new one)',
+    )
+    .option('--no-wait', 'print the workflow id instead of waiting for the end')
+    .option('--json', 'print one JSON document: the result, or { type, message, details }');
+  return addOptionFlags(command)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ ${session.command('send')} --project docs --job job-1 --prompt "Please fix the broken link in README.md"
+  $ ${session.command('send')} --project docs --job job-1 --prompt-file - --request-id order-4711 < message.txt
+  $ ${session.command('send')} --project docs --job job-1 --prompt "…" --when-active wait --deadline 2h --json`,
+    )
+    .action((flags: SendFlags) => send(session, flags));
+}
+
+async function send(session: Session, flags: SendFlags): Promise<void> {
+  const { output } = session;
+  const json = flags.json === true;
+  const requestId = flags.requestId ?? randomUUID();
+  const request = requestOfFlags(flags, await readPrompt(flags, session.stdin), requestId);
+  planOf(request);
+  const followUps = await session.connect();
+  // Before anything is started: whoever is cut off from here on can attach by it.
+  if (flags.requestId === undefined) {
+    output.note(
+      `request id  ${requestId} (new; with --request-id ${requestId} this command attaches to it again)`,
+    );
+  }
+  // It was checked above, with the same checker.
+  const started = await followUps.start(request as unknown as NamedRequest);
+  await tellStarted(session, started);
+
+  if (!flags.wait) {
+    if (json) output.json(started);
+    else output.result(started.workflowId);
+    output.note(`watch it    ${session.command('watch', started.workflowId)}`);
+    return;
+  }
+  const waited = await waitForEnd(session, started.workflowId);
+  if ('leftBy' in waited) {
+    session.exitCode = tellLeft(session, started.workflowId, waited.leftBy);
+    return;
+  }
+  tellOutcome(output, waited.ended, json);
+  session.exitCode = waited.ended.exitCode;
+}
+
+async function tellStarted(session: Session, started: StartedFollowUp): Promise<void> {
+  const { output } = session;
+  const { workflowId, attached, differences, promptCompared } = started;
+  output.note(`workflow    ${workflowId}`);
+  const page = await session.webUiPage(workflowId);
+  if (page !== undefined) output.note(`web ui      ${page}`);
+  if (attached === 'running')
+    output.note('attached    a follow-up of this request id is running; nothing is sent again');
+  if (attached === 'ended')
+    output.note('attached    the follow-up of this request id has ended; this is its end');
+  for (const difference of differences) {
+    output.note(`note        the follow-up keeps its own options: ${difference}`);
+  }
+  if (!promptCompared) {
+    output.note(
+      'note        its message is no longer kept by the server: whether it is this one could not be compared',
+    );
+  }
+}

@@ -1,0 +1,45 @@
+import type { FailureType, FollowUpResult } from '../client';
+
+/** What the starter's exit code says; the README and `--help` list them for scripts. */
+export const EXIT = {
+  completed: 0,
+  archived: 10,
+  failed: 11,
+  rejected: 20,
+  deliveryUnknown: 21,
+  deadline: 22,
+  jobNotFound: 23,
+  cancelled: 24,
+  /** Bad flags, a bad request, a workflow id of nothing, a request id that another prompt has. */
+  usage: 2,
+  /** Anything else, above all an unreachable Temporal. */
+  other: 1,
+  /** 128 + the signal's number, as shells have it: the follow-up goes on without us. */
+  interrupted: 130,
+  terminated: 143,
+} as const;
+
+const OF_FAILURE: Readonly<Record<FailureType, number>> = {
+  InvalidRequest: EXIT.usage,
+  FollowUpRejected: EXIT.rejected,
+  DeliveryUnknown: EXIT.deliveryUnknown,
+  DeadlineExceeded: EXIT.deadline,
+  JobNotFound: EXIT.jobNotFound,
+};
+
+export function exitCodeOfFailure(type: FailureType): number {
+  return OF_FAILURE[type];
+}
+
+export function exitCodeOfResult({ status }: Pick<FollowUpResult, 'status'>): number {
+  if (status === 'archived') return EXIT.archived;
+  if (status === 'failed') return EXIT.failed;
+  return status === 'completed' ? EXIT.completed : EXIT.other;
+}
+
+export const EXIT_CODES_HELP = `Exit codes:
+  0   completed                      20  rejected            2    usage or invalid input
+  10  archived                       21  delivery unknown    1    anything else
+  11  failed (the job, not the       22  deadline            130  Ctrl-C (the follow-up goes on)
+      follow-up)                     23  job not found       143  SIGTERM (likewise)
+                                     24  cancelled`;

@@ -1,0 +1,46 @@
+import { printableJson, printableLines } from './printable';
+
+/** A stream of the process: results go to one, everything else to the other. */
+export interface OutputStream {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
+/** Where a command says what it has to say: results on stdout, progress, hints and errors on stderr. */
+export class Output {
+  constructor(
+    private readonly stdout: OutputStream,
+    readonly stderr: OutputStream,
+  ) {}
+
+  /** A line of the result. */
+  result(text: string): void {
+    this.stdout.write(printableLines(text) + '\n');
+  }
+
+  /** The result as one JSON document. */
+  json(value: unknown): void {
+    this.stdout.write(printableJson(value) + '\n');
+  }
+
+  /** A line for the person who waits. */
+  note(text: string): void {
+    this.stderr.write(printableLines(text) + '\n');
+  }
+}
+
+/** `head` and a closed terminal end our output early; that is their business and no error of ours. */
+export function ignoreClosedPipes(...streams: NodeJS.WriteStream[]): void {
+  for (const stream of streams) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+    });
+  }
+}
+
+/** Two columns of text, the first as wide as its longest entry. */
+export function columns(rows: readonly (readonly [string, string])[], indent = ''): string {
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, value]) => `${indent}${name.padEnd(width)}  ${value}`).join('\n');
+}

@@ -1,0 +1,66 @@
+import { Command } from 'commander';
+import { cancelCommand } from './commands/cancel';
+import { extendCommand } from './commands/extend';
+import { listCommand } from './commands/list';
+import { pollNowCommand } from './commands/poll-now';
+import { resolveCommand } from './commands/resolve';
+import { sendCommand } from './commands/send';
+import { setupCommand } from './commands/setup';
+import { statusCommand } from './commands/status';
+import { watchCommand } from './commands/watch';
+import { EXIT_CODES_HELP } from './exit-codes';
+import type { Session } from './session';
+
+/** The commands in the order of `--help`: each is a file of its own. */
+const COMMANDS = [
+  sendCommand,
+  statusCommand,
+  watchCommand,
+  listCommand,
+  pollNowCommand,
+  extendCommand,
+  resolveCommand,
+  cancelCommand,
+  setupCommand,
+];
+
+const ENVIRONMENT_HELP = `Environment (the starter needs no key of the agent service; only the worker has it):
+  TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE
+                        the connection, as the Temporal CLI and every SDK read it (default: localhost:7233, default)
+  FOLLOW_UP_TASK_QUEUE  where the workers poll (default: follow-up)
+  TEMPORAL_UI_URL       base URL of Temporal's Web UI, to print the page of a follow-up
+  DEBUG                 set: errors come with their stack`;
+
+/** The starter's command line. Errors of usage throw, so that they leave by one door with their exit code. */
+export function createProgram(session: Session, version: string): Command {
+  const program = new Command('agent-follow-up')
+    .description(
+      'Sends follow-up messages to agent jobs, once, and waits for the jobs durably. ' +
+        'The work is done by the workers: a follow-up goes on when this program ends, and whoever repeats a send with the ' +
+        'same --request-id attaches to it. Results go to stdout, progress and errors to stderr.',
+    )
+    .version(version)
+    .helpCommand('help [command]', 'the help of a command')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ ${session.command('setup')}
+  $ ${session.command('send', '--project', 'docs', '--job', 'job-1', '--prompt', 'Please fix the typo')}
+  $ ${session.command('list', '--phase', 'watching')}
+  $ ${session.command('send', '--help')}
+
+${EXIT_CODES_HELP}
+
+${ENVIRONMENT_HELP}`,
+    );
+  for (const createCommand of COMMANDS) program.addCommand(createCommand(session));
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().showHelpAfterError(`(${session.command(...path(command), '--help')} explains)`);
+  }
+  return program;
+}
+
+function path(command: Command): string[] {
+  return command.parent === null ? [] : [command.name()];
+}

@@ -1,0 +1,72 @@
+import type { ProgressReport } from '../client';
+import { formatDuration } from '../contract/duration';
+import type { FollowUpProgress } from '../contract/progress';
+
+/** Where a follow-up stands, as one line; `now` in milliseconds since the epoch. */
+export function progressText(progress: FollowUpProgress, now: number): string {
+  const { phase, polls, nextPollAt, deadlineAt, evidence } = progress;
+  const parts = [phase, answerText(progress)];
+  if (polls > 0) parts.push(`poll ${polls}`);
+  if (nextPollAt !== null)
+    parts.push(`${sentYet(progress) ? 'next' : 'next try'} ${inTime(nextPollAt, now)}`);
+  parts.push(deliveryText(progress));
+  if (evidence !== null) parts.push(evidence);
+  parts.push(`deadline ${inTime(deadlineAt, now)}`);
+  return parts.filter((part) => part !== '').join(' · ');
+}
+
+/** What makes a new line worth while where lines can't be rewritten: anything but the passing of time. */
+export function progressKey({
+  phase,
+  job,
+  delivery,
+  evidence,
+  lastAnswer,
+  deadlineAt,
+}: FollowUpProgress): string {
+  return JSON.stringify([phase, job?.status, job?.prLink, delivery, evidence, lastAnswer, deadlineAt]);
+}
+
+/** What the server knows while no worker answers. */
+export function serverText({ description, workers }: Extract<ProgressReport, { from: 'server' }>): string {
+  const { phase, jobStatus, taskQueue } = description;
+  const known = [phase, jobStatus].filter((word) => word !== null).join(' · ');
+  const why =
+    workers === 0
+      ? `no worker answers on task queue ${taskQueue} (yet); the follow-up waits, nothing is lost`
+      : `the worker on task queue ${taskQueue} does not answer (yet); nothing is lost`;
+  return known === '' ? why : `${why} · ${known}`;
+}
+
+function answerText({ job, lastAnswer, delivery }: FollowUpProgress): string {
+  if (lastAnswer === null) return '';
+  if (lastAnswer === job?.status) return lastAnswer;
+  // Anything else than a status is trouble on the way to the service.
+  return delivery.verdict === 'not-sent' && delivery.sends === 0
+    ? `${lastAnswer}; nothing sent yet`
+    : `${lastAnswer}${job === null ? '' : ` (job was ${job.status})`}`;
+}
+
+function sentYet({ delivery }: FollowUpProgress): boolean {
+  return delivery.verdict !== 'not-sent';
+}
+
+function deliveryText({ delivery }: FollowUpProgress): string {
+  switch (delivery.verdict) {
+    case 'not-sent':
+      return '';
+    case 'accepted':
+      return delivery.confirmedBy === 'response'
+        ? 'message accepted'
+        : `message accepted (by ${delivery.confirmedBy ?? ''})`;
+    case 'rejected':
+      return 'message rejected';
+    case 'unknown':
+      return 'delivery unknown';
+  }
+}
+
+function inTime(at: string, now: number): string {
+  const ms = Date.parse(at) - now;
+  return ms <= 0 ? 'now' : `in ${formatDuration(Math.ceil(ms / 1_000) * 1_000)}`;
+}

@@ -1,0 +1,58 @@
+import { FollowUpClient } from '../client';
+import { DEFAULT_TASK_QUEUES } from '../contract/names';
+import { EXIT } from './exit-codes';
+import type { Output } from './output';
+
+/** What every command works with: the environment, the output, and a connection that is made when it is needed. */
+export class Session {
+  /** What the process ends with. */
+  exitCode: number = EXIT.completed;
+
+  private connected: Promise<FollowUpClient> | undefined;
+
+  constructor(
+    readonly output: Output,
+    /** What `-` reads. */
+    readonly stdin: AsyncIterable<Uint8Array>,
+    readonly env: Readonly<Record<string, string | undefined>>,
+    /** How the user calls the starter, for the commands in our hints. */
+    private readonly calledAs: string,
+  ) {}
+
+  get taskQueue(): string {
+    const given = this.env.FOLLOW_UP_TASK_QUEUE?.trim() ?? '';
+    return given === '' ? DEFAULT_TASK_QUEUES.followUp : given;
+  }
+
+  connect(): Promise<FollowUpClient> {
+    this.connected ??= FollowUpClient.connect({ env: this.env, taskQueue: this.taskQueue });
+    return this.connected;
+  }
+
+  /** A command line of the starter, to be copied. */
+  command(...words: string[]): string {
+    return [this.calledAs, ...words.map(shellWord)].join(' ');
+  }
+
+  /** The page of a follow-up in Temporal's Web UI; undefined where nobody has said where that is. */
+  async webUiPage(workflowId: string): Promise<string | undefined> {
+    const base = this.env.TEMPORAL_UI_URL?.trim().replace(/\/+$/, '');
+    if (!base) return undefined;
+    const { namespace } = await this.connect();
+    return `${base}/namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(workflowId)}`;
+  }
+
+  async close(): Promise<void> {
+    const client = await this.connected?.catch(() => undefined);
+    await client?.close();
+  }
+}
+
+/** `npm run starter --` from a checkout, the name of the bin where it is installed. */
+export function callName(scriptPath: string | undefined): string {
+  return /(^|[/\\])agent-follow-up$/.test(scriptPath ?? '') ? 'agent-follow-up' : 'npm run starter --';
+}
+
+function shellWord(word: string): string {
+  return /^[\w%+,./:=@~-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

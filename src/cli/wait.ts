@@ -1,0 +1,136 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type FollowUpClient,
+  FollowUpEnd,
+  FollowUpNotFoundError,
+  type FollowUpProgress,
+  type ProgressReport,
+} from '../client';
+import { EXIT } from './exit-codes';
+import { type Outcome, outcomeOfEnd, outcomeOfResult } from './outcome';
+import { type ProgressLine, progressLine } from './progress-line';
+import { progressKey, progressText, serverText } from './progress-text';
+import type { Session } from './session';
+
+/** A person sees each second pass; a query costs the server and the worker some milliseconds. */
+const REFRESH_MS = 1_000;
+
+/** How long one look at the progress waits for a worker. */
+const LOOK_MS = 2_500;
+
+/** A worker that has just started, or replays a long history, is given this long before its silence is news. */
+const SILENCE_IS_NEWS_MS = 4_000;
+
+/** What a wait came to: the end of the follow-up, or a signal that ended the waiting only. */
+export type Waited = { readonly ended: Outcome } | { readonly leftBy: NodeJS.Signals };
+
+/**
+ * Waits for the end of a follow-up and shows its progress on stderr. Ctrl-C ends the waiting, not the follow-up.
+ */
+export async function waitForEnd(session: Session, workflowId: string): Promise<Waited> {
+  const followUps = await session.connect();
+  const line = progressLine(session.output.stderr, session.env);
+  const over = new AbortController();
+  const left = untilSignal(over.signal);
+  const shown = showProgress(session, followUps, workflowId, line, over.signal);
+  try {
+    return await Promise.race([endOf(followUps, workflowId).then((ended) => ({ ended })), left]);
+  } finally {
+    over.abort();
+    await shown;
+    line.clear();
+  }
+}
+
+/** The end of a follow-up as an outcome. @throws what is no end of a follow-up */
+export async function endOf(followUps: FollowUpClient, workflowId: string): Promise<Outcome> {
+  try {
+    return outcomeOfResult(workflowId, await followUps.result(workflowId));
+  } catch (error) {
+    if (error instanceof FollowUpEnd) return outcomeOfEnd(error);
+    throw error;
+  }
+}
+
+/** Says what the follow-up goes on doing without us. @returns the exit code */
+export function tellLeft(session: Session, workflowId: string, signal: NodeJS.Signals): number {
+  session.output.note(
+    [
+      'The follow-up goes on without us.',
+      `  watch it:   ${session.command('watch', workflowId)}`,
+      `  cancel it:  ${session.command('cancel', workflowId)}`,
+    ].join('\n'),
+  );
+  return signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated;
+}
+
+async function showProgress(
+  session: Session,
+  followUps: FollowUpClient,
+  workflowId: string,
+  line: ProgressLine,
+  over: AbortSignal,
+): Promise<void> {
+  let answeredAt = Date.now();
+  const aborted = new Promise<'aborted'>((resolve) => {
+    over.addEventListener('abort', () => {
+      resolve('aborted');
+    });
+  });
+  while (!over.aborted) {
+    try {
+      const report = await Promise.race([followUps.progress(workflowId, LOOK_MS), aborted]);
+      if (report === 'aborted') return;
+      if (report.from === 'worker') answeredAt = Date.now();
+      const silent = Date.now() - answeredAt > SILENCE_IS_NEWS_MS;
+      if (report.from === 'worker' ? !isOver(report.progress) : silent)
+        showReport(session, workflowId, line, report);
+    } catch (error) {
+      // The wait for the result reports what is final; this is only what is seen on the way.
+      if (!(error instanceof FollowUpNotFoundError)) {
+        line.show('Temporal does not answer; the follow-up goes on, still waiting', 'unreachable');
+      }
+    }
+    await sleep(REFRESH_MS, undefined, { signal: over }).catch(() => undefined);
+  }
+}
+
+/** What there is to say then is said by the end itself. */
+function isOver({ phase }: FollowUpProgress): boolean {
+  return phase === 'done' || phase === 'failed' || phase === 'cancelled';
+}
+
+function showReport(session: Session, workflowId: string, line: ProgressLine, report: ProgressReport): void {
+  if (report.from === 'server') {
+    const text = serverText(report);
+    line.show(text, text);
+    return;
+  }
+  const text = progressText(report.progress, Date.now());
+  const decision =
+    report.progress.phase === 'needs-decision'
+      ? `did the message arrive? ${session.command('resolve', workflowId, 'delivered')} (or not-delivered) · `
+      : '';
+  line.show(decision + text, progressKey(report.progress));
+}
+
+/**
+ * The first signal that asks us to go. After it we listen on until the process ends: a terminal sends Ctrl-C to every
+ * process of npm's, and some hand it on once more, which must not end us in the middle of our last words.
+ */
+function untilSignal(over: AbortSignal): Promise<{ leftBy: NodeJS.Signals }> {
+  return new Promise((resolve) => {
+    let left = false;
+    const leave = (leftBy: NodeJS.Signals): void => {
+      left = true;
+      resolve({ leftBy });
+    };
+    process.on('SIGINT', leave);
+    process.on('SIGTERM', leave);
+    over.addEventListener('abort', () => {
+      if (left) return;
+      process.off('SIGINT', leave);
+      process.off('SIGTERM', leave);
+    });
+  });
+}

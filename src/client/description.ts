@@ -1,0 +1,84 @@
+import { type Client, type WorkflowExecutionInfo, WorkflowNotFoundError } from '@temporalio/client';
+import { defineSearchAttributeKey } from '@temporalio/common';
+import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, type SearchAttributeName } from '../contract/names';
+import type { Receipt } from '../contract/result';
+import { isReceipt } from './ends';
+import { FollowUpNotFoundError } from './errors';
+
+export type FollowUpState = 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out';
+
+/** What the Temporal server knows of a follow-up without asking a worker. */
+export interface FollowUpDescription {
+  readonly workflowId: string;
+  readonly runId: string;
+  readonly state: FollowUpState;
+  readonly startedAt: string;
+  /** Null while it runs. */
+  readonly endedAt: string | null;
+  readonly taskQueue: string;
+  /** The search attribute; it is set on transitions, hence may be behind by a moment. Null where it is not set. */
+  readonly phase: string | null;
+  readonly jobStatus: string | null;
+  readonly projectId: string | null;
+  readonly jobId: string | null;
+  /** Left by a cancelled follow-up only; a list does not look for it. */
+  readonly receipt: Receipt | null;
+}
+
+/** @throws FollowUpNotFoundError when there is no such workflow, or it is none of ours */
+export async function describeFollowUp(client: Client, workflowId: string): Promise<FollowUpDescription> {
+  const { namespace } = client.options;
+  try {
+    const info = await client.workflow.getHandle(workflowId).describe();
+    if (info.type !== FOLLOW_UP_WORKFLOW) throw new FollowUpNotFoundError(workflowId, namespace, info.type);
+    return descriptionOf(info);
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) throw new FollowUpNotFoundError(workflowId, namespace);
+    throw error;
+  }
+}
+
+export function keywordKey(name: SearchAttributeName) {
+  return defineSearchAttributeKey(name, 'KEYWORD');
+}
+
+export function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
+  const attribute = (name: SearchAttributeName): string | null =>
+    info.typedSearchAttributes.get(keywordKey(name)) ?? null;
+  const receipt = info.memo?.[MEMO_RECEIPT];
+  return {
+    workflowId: info.workflowId,
+    runId: info.runId,
+    state: stateOf(info.status.name),
+    startedAt: info.startTime.toISOString(),
+    endedAt: info.closeTime?.toISOString() ?? null,
+    taskQueue: info.taskQueue,
+    phase: attribute('FollowUpPhase'),
+    jobStatus: attribute('AgentJobStatus'),
+    projectId: attribute('AgentProject'),
+    jobId: attribute('AgentJob'),
+    receipt: isReceipt(receipt) ? receipt : null,
+  };
+}
+
+function stateOf(status: WorkflowExecutionInfo['status']['name']): FollowUpState {
+  switch (status) {
+    case 'COMPLETED':
+      return 'completed';
+    case 'FAILED':
+      return 'failed';
+    case 'CANCELLED':
+      return 'cancelled';
+    case 'TERMINATED':
+      return 'terminated';
+    case 'TIMED_OUT':
+      return 'timed-out';
+    // A run that was continued as new goes on in the next one; a paused one has not ended.
+    case 'RUNNING':
+    case 'CONTINUED_AS_NEW':
+    case 'PAUSED':
+    case 'UNSPECIFIED':
+    case 'UNKNOWN':
+      return 'running';
+  }
+}

@@ -1,0 +1,86 @@
+/** Thrown before anything is started, when a request is not one; `problems` are all that were found. */
+export class InvalidRequestError extends Error {
+  override readonly name = 'InvalidRequestError';
+
+  /** @param problems each begins with the name of its field, says what is wrong, and what is right */
+  constructor(readonly problems: readonly string[]) {
+    super(`Invalid request: ${problems.join('; ')}. Nothing was started.`);
+  }
+}
+
+/** Thrown when a follow-up of the same `requestId` exists and carries another message. Nothing was started or sent. */
+export class RequestConflictError extends Error {
+  override readonly name = 'RequestConflictError';
+
+  constructor(
+    readonly requestId: string,
+    readonly workflowId: string,
+  ) {
+    super(
+      `The follow-up ${workflowId} exists with another prompt: requestId ${JSON.stringify(requestId)} is taken. ` +
+        'Nothing was sent. Give a new message a new requestId; to see the existing one, use its workflow id.',
+    );
+  }
+}
+
+/** Thrown when a workflow id names no follow-up of the namespace. */
+export class FollowUpNotFoundError extends Error {
+  override readonly name = 'FollowUpNotFoundError';
+
+  /** @param foundType the type of the workflow that has this id, where there is one */
+  constructor(
+    readonly workflowId: string,
+    namespace: string,
+    foundType?: string,
+  ) {
+    super(
+      foundType === undefined
+        ? `There is no follow-up with the workflow id ${JSON.stringify(workflowId)} in the namespace ${namespace}. ` +
+            'It may be misspelt, in another namespace, or older than the retention of the namespace.'
+        : `The workflow ${JSON.stringify(workflowId)} is no follow-up: its type is ${JSON.stringify(foundType)}.`,
+    );
+  }
+}
+
+/** Thrown when something is asked of a follow-up that only a running one can do. */
+export class FollowUpEndedError extends Error {
+  override readonly name = 'FollowUpEndedError';
+
+  constructor(
+    readonly workflowId: string,
+    readonly state: string,
+  ) {
+    super(`The follow-up ${workflowId} has already ended: ${state}.`);
+  }
+}
+
+/** Thrown when a running follow-up refuses an update, with its reason. It leaves no trace in the follow-up. */
+export class UpdateRefusedError extends Error {
+  override readonly name = 'UpdateRefusedError';
+
+  constructor(
+    readonly workflowId: string,
+    readonly reason: string,
+  ) {
+    super(`The follow-up ${workflowId} refuses: ${reason}`);
+  }
+}
+
+/** Thrown when no worker answered in time. A follow-up waits for its worker and loses nothing by it. */
+export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError';
+
+  /** @param workers how many workers poll the task queue */
+  constructor(
+    readonly workflowId: string,
+    readonly taskQueue: string,
+    readonly workers: number,
+    waitedMs: number,
+  ) {
+    const cause =
+      workers === 0
+        ? `no worker polls the task queue ${JSON.stringify(taskQueue)}; start one and try again`
+        : 'it is busy, or waits for the agent service; try again, or look at the status of the follow-up';
+    super(`The follow-up ${workflowId} did not answer within ${waitedMs / 1_000} s: ${cause}.`);
+  }
+}

@@ -1,0 +1,110 @@
+import { type Client, WorkflowClient } from '@temporalio/client';
+import type { PayloadCodec } from '@temporalio/common';
+import { FOLLOW_UP_WORKFLOW, SEARCH_ATTRIBUTES, type SearchAttributeName } from '../contract/names';
+import { keywordKey, descriptionOf, type FollowUpDescription } from './description';
+import { grpcError } from './grpc-status';
+import { attribute } from './presentation';
+import { registrationHelp, SearchAttributesError } from './search-attributes';
+
+/** Which follow-ups; what is left out does not restrict. */
+export interface FollowUpFilter {
+  readonly phase?: string;
+  readonly projectId?: string;
+  readonly jobId?: string;
+  /** At most so many. @default 50 */
+  readonly limit?: number;
+}
+
+const DEFAULT_LIMIT = 50;
+
+/** The server's pages hold at most a thousand. */
+const MAX_PAGE = 1_000;
+
+/**
+ * Follow-ups of the namespace: those that run, the newest first, then those that ended last. The list is Temporal's visibility store, which is eventually
+ * consistent: a follow-up that was just started or has just moved on may be missing or shown as it was.
+ *
+ * @throws SearchAttributesError when the namespace lacks an attribute that is asked for
+ */
+export async function listFollowUps(client: Client, filter: FollowUpFilter): Promise<FollowUpDescription[]> {
+  const limit = filter.limit ?? DEFAULT_LIMIT;
+  const wanted = wantedAttributes(filter);
+  const found: FollowUpDescription[] = [];
+  try {
+    const pages = blindClient(client).list({
+      query: visibilityQuery(wanted),
+      pageSize: Math.min(limit, MAX_PAGE),
+    });
+    for await (const info of pages) {
+      const attributes = info.typedSearchAttributes;
+      const fits = wanted.every(([name, value]) => attributes.get(keywordKey(name)) === value);
+      if (!fits) continue;
+      found.push(descriptionOf(info));
+      if (found.length >= limit) break;
+    }
+  } catch (error) {
+    throw inWords(error, client.options.namespace);
+  }
+  return found;
+}
+
+/**
+ * A client that looks at no payload. The list needs no memo, and a single one that another service has encrypted would
+ * end it.
+ */
+function blindClient({ connection, options }: Client): WorkflowClient {
+  const nothing = { metadata: { encoding: Buffer.from('binary/null') } };
+  const codec: PayloadCodec = {
+    encode: (payloads) => Promise.resolve(payloads),
+    decode: (payloads) => Promise.resolve(payloads.map(() => nothing)),
+  };
+  return new WorkflowClient({
+    connection,
+    namespace: options.namespace,
+    identity: options.identity,
+    dataConverter: { payloadCodecs: [codec] },
+  });
+}
+
+type Wanted = readonly (readonly [name: SearchAttributeName, value: string])[];
+
+function wantedAttributes({ phase, projectId, jobId }: FollowUpFilter): Wanted {
+  const pairs: [SearchAttributeName, string | undefined][] = [
+    ['FollowUpPhase', phase],
+    ['AgentProject', projectId],
+    ['AgentJob', jobId],
+  ];
+  return pairs.flatMap(([name, value]) => (value === undefined ? [] : [[name, attribute(value)] as const]));
+}
+
+/**
+ * The visibility query, which may find too much but never too little: the caller compares.
+ *
+ * No way of writing a value matches anything when it holds a double quote, a backslash or a control character, or begins
+ * or ends with a single quote (measured on the SQL visibility of server 1.31). Such a value is looked for by as much of
+ * its beginning as can be written.
+ */
+export function visibilityQuery(wanted: Wanted): string {
+  const clauses = wanted.map(([name, value]) => {
+    const [plain = ''] = value.split(/["\\\p{Cc}]/u, 1);
+    const prefix = plain.replace(/'+$/, '');
+    if (prefix === '' || prefix.startsWith("'")) return `${name} IS NOT NULL`;
+    return prefix === value ? `${name} = ${quote(value)}` : `${name} STARTS_WITH ${quote(prefix)}`;
+  });
+  return [`WorkflowType = ${quote(FOLLOW_UP_WORKFLOW)}`, ...clauses].join(' AND ');
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+function inWords(error: unknown, namespace: string): unknown {
+  const refused = grpcError(error);
+  if (refused?.status !== 'INVALID_ARGUMENT' || !/search attribute/i.test(refused.words)) return error;
+  return new SearchAttributesError(
+    `The namespace ${namespace} lacks search attributes that the list is made by (${refused.words}). ` +
+      `Register them with the starter's command "setup", or run those of these that are missing:\n` +
+      registrationHelp(namespace, SEARCH_ATTRIBUTES),
+    { cause: error },
+  );
+}

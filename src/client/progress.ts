@@ -1,0 +1,54 @@
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { QUERY_PROGRESS } from '../contract/names';
+import type { FollowUpProgress } from '../contract/progress';
+import { describeFollowUp, type FollowUpDescription } from './description';
+import { FollowUpNotFoundError } from './errors';
+import { workersPolling } from './workers';
+
+/** Who tells where a follow-up stands. */
+export type ProgressReport =
+  | { readonly from: 'worker'; readonly progress: FollowUpProgress }
+  | {
+      /** No worker answered in time; this is what the server knows. */
+      readonly from: 'server';
+      readonly description: FollowUpDescription;
+      /** Workers that poll the task queue of the follow-up. With none, the follow-up waits; nothing is lost. */
+      readonly workers: number;
+    };
+
+/** A worker answers a query within milliseconds; one that has to replay a long history first, within a second. */
+export const QUERY_TIMEOUT_MS = 3_000;
+
+/** The server's own answers need no worker. */
+const CALL_TIMEOUT_MS = 5_000;
+
+/**
+ * Where a follow-up stands: by its worker, or by what the server knows when no worker answers in time.
+ *
+ * @param timeoutMs how long a worker is waited for
+ * @throws FollowUpNotFoundError; ServiceError when the server does not answer either
+ */
+export async function readProgress(
+  client: Client,
+  workflowId: string,
+  timeoutMs: number,
+): Promise<ProgressReport> {
+  const askedUntil = Date.now() + timeoutMs;
+  try {
+    const progress = await client.withDeadline(askedUntil, () =>
+      client.workflow.getHandle(workflowId).query<FollowUpProgress>(QUERY_PROGRESS),
+    );
+    return { from: 'worker', progress };
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) {
+      throw new FollowUpNotFoundError(workflowId, client.options.namespace);
+    }
+    // Whatever else it is (no worker, a busy one, one without this query), the server may still know something; when
+    // it does not answer either, its error is thrown from here.
+    const description = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+      describeFollowUp(client, workflowId),
+    );
+    const workers = await workersPolling(client, description.taskQueue, CALL_TIMEOUT_MS);
+    return { from: 'server', description, workers: workers.length };
+  }
+}

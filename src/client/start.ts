@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import { type Client, WorkflowClient, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { checkRequest } from '../contract/check-request';
+import { FOLLOW_UP_WORKFLOW, SEARCH_ATTRIBUTES } from '../contract/names';
+import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
+import { followUpWorkflowId } from '../contract/workflow-id';
+import { FollowUpNotFoundError, InvalidRequestError, RequestConflictError } from './errors';
+import { type FirstEvent, readFirstEvent } from './first-input';
+import { grpcError } from './grpc-status';
+import { startAttributes, staticDetails, staticSummary } from './presentation';
+import { compareDigest, compareRequests, MEMO_PROMPT_DIGEST, promptDigest } from './same-request';
+import { registrationHelp, SearchAttributesError } from './search-attributes';
+
+/** A request with a name of its own: without one, a caller that repeats a start would send twice. */
+export type NamedRequest = FollowUpRequest & { readonly requestId: string };
+
+export interface StartedFollowUp {
+  readonly workflowId: string;
+  readonly requestId: string;
+  /** The run that was started or found. */
+  readonly runId: string;
+  /** False when this call started the follow-up; else whether the one that was there is running or has ended. */
+  readonly attached: false | 'running' | 'ended';
+  /** Options in which the existing follow-up differs from the request, in words; it keeps its own. */
+  readonly differences: readonly string[];
+  /** False where the message of the existing follow-up is no longer there to be compared. */
+  readonly promptCompared: boolean;
+}
+
+/** @throws InvalidRequestError with every problem of the request */
+export function planOf(request: unknown): FollowUpPlan {
+  const checked = checkRequest(request);
+  if (!checked.ok) throw new InvalidRequestError(checked.problems);
+  return checked.plan;
+}
+
+/**
+ * Starts a follow-up, or attaches to the one of the same `requestId`, running or ended: the message is never sent again
+ * by a repeated start.
+ *
+ * @throws InvalidRequestError, RequestConflictError, SearchAttributesError
+ */
+export async function startFollowUp(
+  client: Client,
+  taskQueue: string,
+  request: NamedRequest,
+): Promise<StartedFollowUp> {
+  const plan = planOf(request);
+  const workflowId = followUpWorkflowId(plan.projectId, plan.jobId, plan.requestId);
+  const { options } = client.workflow;
+  // "Use existing" hides whether a run was started. The identity of this one call, which the first event keeps, tells.
+  const identity = `${options.identity}/${randomUUID().slice(0, 8)}`;
+  const starter = new WorkflowClient({
+    ...options,
+    dataConverter: options.loadedDataConverter,
+    identity,
+    connection: client.connection,
+  });
+  const found = { workflowId, requestId: plan.requestId };
+  try {
+    const { firstExecutionRunId: runId } = await starter.start(FOLLOW_UP_WORKFLOW, {
+      workflowId,
+      taskQueue,
+      args: [request],
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      typedSearchAttributes: startAttributes(plan),
+      memo: { [MEMO_PROMPT_DIGEST]: promptDigest(plan.prompt) },
+      staticSummary: staticSummary(plan),
+      staticDetails: staticDetails(plan),
+    });
+    const event = await readFirstEvent(client, workflowId, runId);
+    if (event?.identity === identity) {
+      return { ...found, runId, attached: false, differences: [], promptCompared: true };
+    }
+    return { ...found, runId, attached: 'running', ...(await compare(client, plan, workflowId, event)) };
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError))
+      throw inWords(error, client.options.namespace);
+    const { runId } = await client.workflow.getHandle(workflowId).describe();
+    const event = await readFirstEvent(client, workflowId, runId);
+    return { ...found, runId, attached: 'ended', ...(await compare(client, plan, workflowId, event)) };
+  }
+}
+
+async function compare(
+  client: Client,
+  plan: FollowUpPlan,
+  workflowId: string,
+  event: FirstEvent | undefined,
+): Promise<Pick<StartedFollowUp, 'differences' | 'promptCompared'>> {
+  if (event !== undefined && event.workflowType !== FOLLOW_UP_WORKFLOW) {
+    throw new FollowUpNotFoundError(workflowId, client.options.namespace, event.workflowType);
+  }
+  let comparison = compareRequests(plan, event?.input);
+  if (comparison.samePrompt === 'unknown' && event !== undefined) {
+    // A run that was continued as new holds no message; the first run of its chain does.
+    const first = await readFirstEvent(client, workflowId, event.firstRunId);
+    comparison = compareRequests(plan, first?.input);
+  }
+  if (comparison.samePrompt === 'unknown') {
+    const { memo } = await client.workflow.getHandle(workflowId).describe();
+    comparison = compareDigest(plan, memo);
+  }
+  if (comparison.samePrompt === false) throw new RequestConflictError(plan.requestId, workflowId);
+  return comparison.samePrompt === true
+    ? { differences: comparison.differences, promptCompared: true }
+    : { differences: [], promptCompared: false };
+}
+
+function inWords(error: unknown, namespace: string): unknown {
+  const refused = grpcError(error);
+  if (refused?.status !== 'INVALID_ARGUMENT' || !/search attribute/i.test(refused.words)) return error;
+  const hint = registrationHelp(namespace, SEARCH_ATTRIBUTES);
+  return new SearchAttributesError(
+    `The namespace ${namespace} lacks search attributes that follow-ups need (${refused.words}). Nothing was started. ` +
+      `Register them with the starter's command "setup", or run those of these that are missing:\n${hint}`,
+    { cause: error },
+  );
+}

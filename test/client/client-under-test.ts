@@ -1,0 +1,38 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FollowUpClient } from '../../src/client';
+import { type House, QUICK } from '../harness/house';
+
+export function clientOf(house: House): FollowUpClient {
+  return new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+}
+
+/** A client whose follow-ups no worker takes up. */
+export function idleClientOf(house: House): FollowUpClient {
+  return new FollowUpClient(house.client, { taskQueue: `nobody-${randomUUID()}` });
+}
+
+/** A request to a new job of the sandbox. @param durationMs of its turn; null for one that never ends by itself */
+export function request(house: House, durationMs: number | null = 300) {
+  const { projectId, jobId } = house.sandbox.addJob({
+    projectId: `client-${randomUUID().slice(0, 8)}`,
+    turn: { durationMs },
+  });
+  return { projectId, jobId, prompt: 'Fix the broken links.', requestId: 'order-1', ...QUICK };
+}
+
+/** The POSTs that reached the service for a request. */
+export function posts(house: House, { projectId }: { projectId: string }) {
+  return house.sandbox.journal.entries({ projectId, operation: 'message' });
+}
+
+/** Waits until the message has been sent and the job was read since. @throws Error when it is not within ten seconds */
+export async function untilPolled(followUps: FollowUpClient, workflowId: string): Promise<void> {
+  const giveUpAt = Date.now() + 10_000;
+  while (Date.now() < giveUpAt) {
+    const report = await followUps.progress(workflowId);
+    if (report.from === 'worker' && report.progress.polls > 0) return;
+    await sleep(50);
+  }
+  throw new Error(`${workflowId} was not polled`);
+}

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import { SEARCH_ATTRIBUTES } from '../../../src/contract/names';
+import { houseOf } from '../../harness/house-of';
+import { type Ended, starter } from './starter';
+
+const open = houseOf();
+
+/** A follow-up whose turn ends only when the test says so. */
+async function watched() {
+  const house = await open();
+  const following = await house.follow({ turn: { durationMs: null } });
+  await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
+  const run = (...args: string[]): Promise<Ended> => starter(house, args);
+  return { house, following, workflowId: following.handle.workflowId, run };
+}
+
+describe('a running follow-up', () => {
+  it.concurrent('is shown by status, as a table and as JSON', async () => {
+    const { workflowId, run } = await watched();
+    const text = await run('status', workflowId);
+    expect(text.code).toBe(0);
+    expect(text.stdout).toMatch(/^phase +watching$/m);
+    expect(text.stdout).toMatch(/^delivery +accepted by response, 1 send$/m);
+    const json = await run('status', workflowId, '--json');
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      workflowId,
+      state: 'running',
+      progress: { phase: 'watching' },
+    });
+  });
+
+  it.concurrent('is read now, and gets more time', async () => {
+    const { workflowId, run } = await watched();
+    const polled = await run('poll-now', workflowId, '--json');
+    expect(JSON.parse(polled.stdout)).toMatchObject({ phase: 'watching', lastAnswer: 'active' });
+    const { deadlineAt } = JSON.parse((await run('extend', workflowId, '3h', '--json')).stdout) as {
+      deadlineAt: string;
+    };
+    expect(Date.parse(deadlineAt)).toBeGreaterThan(Date.now() + 10_700_000);
+  });
+
+  it.concurrent('takes no decision that is not asked for', async () => {
+    const { workflowId, run } = await watched();
+    const { code, stderr } = await run('resolve', workflowId, 'delivered');
+    expect(code).toBe(1);
+    expect(stderr).toContain('refuses: the follow-up is watching');
+  });
+
+  it.concurrent(
+    'ends by cancel, which says that the agent goes on; again is no error; the end is 24',
+    async () => {
+      const { workflowId, run } = await watched();
+      const first = await run('cancel', workflowId);
+      expect(first.code).toBe(0);
+      expect(first.stderr).toContain('the agent itself goes on');
+      const again = await run('cancel', workflowId, '--json');
+      expect(again.code).toBe(0);
+      expect(JSON.parse(again.stdout)).toMatchObject({
+        ended: true,
+        end: { type: 'Cancelled', details: { followUp: { delivery: { verdict: 'accepted' } } } },
+      });
+      expect((await run('status', workflowId)).code).toBe(24);
+      expect((await run('watch', workflowId)).code).toBe(24);
+      expect(await run('poll-now', workflowId)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('has already ended: cancelled'),
+      });
+    },
+  );
+});
+
+describe('list', () => {
+  it.concurrent('finds follow-ups by phase and project', async () => {
+    const { following, workflowId, run } = await watched();
+    const words = ['list', '--phase', 'watching', '--project', following.key.projectId];
+    const giveUpAt = Date.now() + 10_000;
+    let found = '[]\n';
+    // Eventually consistent: it is asked again.
+    while (found === '[]\n' && Date.now() < giveUpAt) found = (await run(...words, '--json')).stdout;
+    expect(JSON.parse(found)).toMatchObject([{ workflowId, phase: 'watching', state: 'running' }]);
+    const table = await run(...words);
+    expect(table.stdout).toMatch(new RegExp(`^STARTED .*\n.* watching +active .*${workflowId}\n$`));
+    expect(table.stderr).toContain('eventually consistent');
+  });
+
+  it.concurrent('says so when there are none', async () => {
+    const { run } = await watched();
+    const { code, stdout, stderr } = await run('list', '--project', randomUUID());
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+    expect(stderr).toContain('No follow-ups found');
+  });
+});
+
+describe('setup', () => {
+  it.concurrent('says what it found: server, attributes, and the worker on the queue', async () => {
+    const { house, run } = await watched();
+    const { code, stdout } = await run('setup', '--json');
+    expect(code).toBe(0);
+    const found = JSON.parse(stdout) as { serverVersion: string; workers: string[] };
+    expect(found).toMatchObject({
+      searchAttributes: { registered: [], present: [...SEARCH_ATTRIBUTES] },
+      taskQueue: house.taskQueue,
+    });
+    expect(found.serverVersion).toMatch(/^\d+\.\d+/);
+    expect(found.workers).toEqual([expect.stringContaining(`${process.pid}@`)]);
+  });
+});
+
+it('a workflow id of nothing is an error of usage, for every command that takes one', async () => {
+  const { run } = await watched();
+  for (const words of [['status'], ['watch'], ['cancel'], ['poll-now']]) {
+    const { code, stderr } = await run(...words, 'follow-up:p:j:nothing');
+    expect({ words, code }).toEqual({ words, code: 2 });
+    expect(stderr).toContain('There is no follow-up with the workflow id "follow-up:p:j:nothing"');
+  }
+});

@@ -1,0 +1,50 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { planOf, RequestConflictError } from '../../src/client';
+import { compareDigest } from '../../src/client/same-request';
+import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { House } from '../harness/house';
+import { temporal } from '../harness/temporal';
+import { clientOf, request } from './client-under-test';
+
+let server: DevServer;
+let house: House;
+
+beforeAll(async () => {
+  // So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
+  const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 45 };
+  server = await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig });
+  house = await House.open({ address: server.address });
+});
+afterAll(async () => {
+  await house.close();
+  await server.stop();
+});
+
+it('a follow-up that continued as new is attached to, compared and waited for', async () => {
+  const asked = request(house, null);
+  const other = { ...asked, prompt: 'Something else.' };
+  const followUps = clientOf(house);
+  const { workflowId, runId: firstRun } = await followUps.start(asked);
+  const result = followUps.result(workflowId);
+  const giveUpAt = Date.now() + 10_000;
+  while ((await followUps.describe(workflowId)).runId === firstRun) {
+    if (Date.now() > giveUpAt) throw new Error('it did not continue as new');
+    await sleep(100);
+  }
+
+  expect(await followUps.start({ ...asked, whenActive: 'wait' })).toMatchObject({
+    attached: 'running',
+    differences: ['whenActive is send there, not wait'],
+    promptCompared: true,
+  });
+  await expect(followUps.start(other)).rejects.toThrow(RequestConflictError);
+
+  // What remains to compare by when retention has taken the first run. (A deletion takes the dev server half a minute.)
+  const { memo } = await house.client.workflow.getHandle(workflowId).describe();
+  expect(compareDigest(planOf(asked), memo)).toEqual({ samePrompt: true, differences: [] });
+  expect(compareDigest(planOf(other), memo)).toEqual({ samePrompt: false });
+
+  house.sandbox.changeJob(asked, { status: 'completed' });
+  expect(await result).toMatchObject({ status: 'completed', followUp: { requestId: asked.requestId } });
+});

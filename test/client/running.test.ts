@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import { Client } from '@temporalio/client';
+import { defineSearchAttributeKey, type PayloadCodec } from '@temporalio/common';
+import {
+  type FollowUpClient,
+  FollowUpNotFoundError,
+  NoAnswerError,
+  UpdateRefusedError,
+} from '../../src/client';
+import type { DurationText } from '../../src/contract/duration';
+import { houseOf } from '../harness/house-of';
+import { clientOf, idleClientOf, request, untilPolled } from './client-under-test';
+
+const open = houseOf();
+
+describe('a running follow-up', () => {
+  it.concurrent('tells its progress, is read now, and gets more time', async () => {
+    const house = await open();
+    const asked = request(house, null);
+    const followUps = clientOf(house);
+    const { workflowId } = await followUps.start(asked);
+    await untilPolled(followUps, workflowId);
+    const polled = await followUps.pollNow(workflowId);
+    expect(polled.polls).toBeGreaterThan(0);
+    expect(await followUps.progress(workflowId)).toMatchObject({
+      from: 'worker',
+      progress: { phase: 'watching' },
+    });
+    const { deadlineAt } = await followUps.extendDeadline(workflowId, '2h');
+    expect(Date.parse(deadlineAt)).toBeGreaterThan(Date.now() + 7_100_000);
+    await expect(followUps.extendDeadline(workflowId, '2' as DurationText)).rejects.toThrow(
+      UpdateRefusedError,
+    );
+    await expect(followUps.resolveDelivery(workflowId, 'delivered')).rejects.toThrow(UpdateRefusedError);
+    await followUps.cancel(workflowId);
+  });
+
+  it.concurrent('without a worker is described by the server, in bounded time', async () => {
+    const house = await open();
+    const idle = idleClientOf(house);
+    const asked = request(house);
+    const { workflowId } = await idle.start(asked);
+    const askedAt = Date.now();
+    expect(await idle.progress(workflowId, 500)).toMatchObject({
+      from: 'server',
+      workers: 0,
+      description: { phase: 'baseline', state: 'running', projectId: asked.projectId },
+    });
+    expect(Date.now() - askedAt).toBeLessThan(3_000);
+  });
+
+  it.concurrent('without a worker lets an update know that there is none', async () => {
+    const house = await open();
+    const idle = idleClientOf(house);
+    const { workflowId } = await idle.start(request(house));
+    const error: unknown = await idle.extendDeadline(workflowId, '1h').catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(NoAnswerError);
+    expect((error as NoAnswerError).message).toContain('no worker polls the task queue');
+  });
+});
+
+describe('an id that is none of ours', () => {
+  it.concurrent('is not found, whatever is asked of it', async () => {
+    const followUps = clientOf(await open());
+    const questions = [
+      () => followUps.result('nowhere'),
+      () => followUps.progress('nowhere'),
+      () => followUps.describe('nowhere'),
+      () => followUps.cancel('nowhere'),
+      () => followUps.pollNow('nowhere'),
+    ];
+    for (const ask of questions) await expect(ask()).rejects.toThrow(FollowUpNotFoundError);
+  });
+
+  it.concurrent('of another type is not touched', async () => {
+    const house = await open();
+    const workflowId = `other-${randomUUID()}`;
+    await house.client.workflow.start('somethingElse', { workflowId, taskQueue: 'nobody' });
+    const followUps = clientOf(house);
+    await expect(followUps.cancel(workflowId)).rejects.toThrow('its type is "somethingElse"');
+    await expect(followUps.pollNow(workflowId)).rejects.toThrow(FollowUpNotFoundError);
+    expect((await house.client.workflow.getHandle(workflowId).describe()).status.name).toBe('RUNNING');
+  });
+});
+
+describe('the list', () => {
+  it.concurrent.each([
+    ["it's"],
+    ['say "hi"'],
+    ['back\\slash'],
+    ['100%_sure'],
+    ["' OR 1 = '1"],
+    ['日本語 🙂'],
+  ])('finds the follow-ups of the project %j, and no others', async (name) => {
+    const house = await open();
+    const idle = idleClientOf(house);
+    const projectId = `${name} ${randomUUID().slice(0, 8)} ${name}`;
+    const asked = { projectId, jobId: 'j', prompt: 'x', requestId: 'r' };
+    const { workflowId } = await idle.start(asked);
+    await idle.start({ ...asked, projectId: `${projectId} not` });
+    await expect(untilListed(idle, projectId)).resolves.toEqual([workflowId]);
+  });
+});
+
+describe('the list of a namespace', () => {
+  it.concurrent('is not ended by a memo that another service has encrypted', async () => {
+    const house = await open();
+    const projectId = `memo-${randomUUID().slice(0, 8)}`;
+    const codec: PayloadCodec = {
+      encode: (payloads) =>
+        Promise.resolve(payloads.map(() => ({ metadata: { encoding: Buffer.from('binary/encrypted') } }))),
+      decode: () => Promise.reject(new Error('not here')),
+    };
+    const { connection, options } = house.client;
+    const secretive = new Client({
+      connection,
+      namespace: options.namespace,
+      dataConverter: { payloadCodecs: [codec] },
+    });
+    await secretive.workflow.start('followUp', {
+      taskQueue: 'nobody',
+      workflowId: projectId,
+      memo: { note: 'secret' },
+      typedSearchAttributes: [
+        { key: defineSearchAttributeKey('AgentProject', 'KEYWORD'), value: projectId },
+        { key: defineSearchAttributeKey('FollowUpPhase', 'KEYWORD'), value: 'baseline' },
+      ],
+    });
+    expect(await untilListed(clientOf(house), projectId)).toEqual([projectId]);
+  });
+});
+
+/** Visibility is eventually consistent: it is asked until it knows the project. */
+async function untilListed(followUps: FollowUpClient, projectId: string): Promise<string[]> {
+  for (const giveUpAt = Date.now() + 10_000; Date.now() < giveUpAt;) {
+    const found = await followUps.list({ projectId, phase: 'baseline' });
+    if (found.length > 0) return found.map(({ workflowId }) => workflowId);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  return [];
+}

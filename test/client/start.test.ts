@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import { Client } from '@temporalio/client';
+import type { Payload } from '@temporalio/common';
+import { FollowUpClient, InvalidRequestError, RequestConflictError } from '../../src/client';
+import type { DurationText } from '../../src/contract/duration';
+import { houseOf } from '../harness/house-of';
+import { clientOf, posts, request } from './client-under-test';
+
+const open = houseOf();
+
+describe('a start', () => {
+  it.concurrent('gives the derived id, and its result the final job with the receipt', async () => {
+    const house = await open();
+    const asked = request(house);
+    const started = await clientOf(house).start(asked);
+    expect(started).toMatchObject({
+      workflowId: `follow-up:${asked.projectId}:${asked.jobId}:order-1`,
+      requestId: 'order-1',
+      attached: false,
+    });
+    const result = await clientOf(house).result(started.workflowId);
+    expect(result).toMatchObject({
+      id: asked.jobId,
+      status: 'completed',
+      followUp: { requestId: 'order-1' },
+    });
+  });
+
+  it.concurrent('of the same name attaches while it runs and after it ended, and sends once', async () => {
+    const house = await open();
+    const asked = request(house);
+    const followUps = clientOf(house);
+    const first = await followUps.start(asked);
+    expect(await followUps.start(asked)).toEqual({ ...first, attached: 'running' });
+    const result = await followUps.result(first.workflowId);
+    expect(await followUps.start(asked)).toEqual({ ...first, attached: 'ended' });
+    expect(await followUps.send(asked)).toEqual(result);
+    expect(posts(house, asked)).toHaveLength(1);
+  });
+
+  it.concurrent('ten times at once is one follow-up: one call started it, nine attached', async () => {
+    const house = await open();
+    const asked = request(house);
+    const started = await Promise.all(Array.from({ length: 10 }, () => clientOf(house).start(asked)));
+    expect(started.filter(({ attached }) => attached === false)).toHaveLength(1);
+    expect(new Set(started.map(({ runId }) => runId)).size).toBe(1);
+    await clientOf(house).result(started[0]?.workflowId ?? '');
+    expect(posts(house, asked)).toHaveLength(1);
+  });
+
+  it.concurrent('of the same name with another prompt is refused, running or ended', async () => {
+    const house = await open();
+    const asked = request(house);
+    const followUps = clientOf(house);
+    const { workflowId } = await followUps.start(asked);
+    const other = { ...asked, prompt: 'Something else.' };
+    await expect(followUps.start(other)).rejects.toThrow(RequestConflictError);
+    await followUps.result(workflowId);
+    await expect(followUps.start(other)).rejects.toThrow(/exists with another prompt.*Nothing was sent/);
+    expect(posts(house, asked)).toHaveLength(1);
+  });
+
+  it.concurrent('of the same name with other options attaches and names them', async () => {
+    const house = await open();
+    const asked = request(house);
+    const followUps = clientOf(house);
+    await followUps.start(asked);
+    const { attached, differences } = await followUps.start({ ...asked, deadline: '1h' });
+    expect({ attached, differences }).toEqual({
+      attached: 'running',
+      differences: ['deadline is 20s there, not 1h'],
+    });
+  });
+
+  it.concurrent('is compared with a follow-up that another client started', async () => {
+    const house = await open();
+    const asked = request(house);
+    await house.send(asked);
+    expect(await clientOf(house).start(asked)).toMatchObject({ attached: 'running', promptCompared: true });
+    await expect(clientOf(house).start({ ...asked, prompt: 'Other.' })).rejects.toThrow(RequestConflictError);
+  });
+
+  it.concurrent('is refused with every problem before anything is started', async () => {
+    const house = await open();
+    const asked = { ...request(house), projectId: '..', deadline: '10' as DurationText };
+    const error: unknown = await clientOf(house)
+      .start(asked)
+      .catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(InvalidRequestError);
+    expect((error as InvalidRequestError).problems).toHaveLength(2);
+  });
+
+  it.concurrent('is found by its attributes and has no prompt in what the Web UI shows', async () => {
+    const house = await open();
+    const asked = request(house);
+    const { workflowId } = await clientOf(house).start(asked);
+    const description = await house.client.workflow.getHandle(workflowId).describe();
+    expect(await clientOf(house).describe(workflowId)).toMatchObject({
+      state: 'running',
+      projectId: asked.projectId,
+      jobId: asked.jobId,
+    });
+    const shown = `${(await description.staticSummary()) ?? ''}${(await description.staticDetails()) ?? ''}`;
+    expect(shown).toContain(asked.jobId);
+    expect(shown).not.toContain('broken links');
+  });
+});
+
+describe('a payload codec', () => {
+  it.concurrent('of the caller applies to the comparison of prompts as well', async () => {
+    const house = await open();
+    const codec = { encode: flipAll, decode: flipAll };
+    const client = new Client({
+      connection: house.client.connection,
+      namespace: house.client.options.namespace,
+      dataConverter: { payloadCodecs: [codec] },
+    });
+    const idle = new FollowUpClient(client, { taskQueue: `nobody-${randomUUID()}` });
+    const asked = { projectId: 'codec', jobId: randomUUID(), prompt: 'Hidden.', requestId: 'r' };
+    await idle.start(asked);
+    expect(await idle.start(asked)).toMatchObject({ attached: 'running', promptCompared: true });
+    await expect(idle.start({ ...asked, prompt: 'Other.' })).rejects.toThrow(RequestConflictError);
+  });
+});
+
+/** A codec that is its own inverse: whoever forgets to decode reads no JSON. */
+async function flipAll(payloads: Payload[]): Promise<Payload[]> {
+  return Promise.resolve(
+    payloads.map(({ metadata, data }) => ({ metadata, data: data?.map((byte) => byte ^ 0xff) })) as Payload[],
+  );
+}

@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import type { TurnPlan } from '../../../src/sandbox';
+import { houseOf } from '../../harness/house-of';
+import { jobToSendTo } from '../../client/commands/starter';
+import { StarterProcess } from './starter-process';
+
+const open = houseOf();
+
+/** A `send` to a new job, as a process. */
+async function send(turn: TurnPlan | null, more: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  const house = await open();
+  const job = jobToSendTo(house, turn);
+  const start = (args: readonly string[], stdin?: string): StarterProcess =>
+    StarterProcess.start(args, { FOLLOW_UP_TASK_QUEUE: house.taskQueue, ...env }, stdin);
+  return { house, job, start, process: start([...job.words, ...more], 'Fix it.\n') };
+}
+
+describe('the starter as a process', () => {
+  it.concurrent(
+    'reads the prompt from stdin, writes JSON to stdout and the rest to stderr, and needs no key',
+    async () => {
+      const sent = await send({ durationMs: 300 }, ['--prompt-file', '-', '--json']);
+      const { code, stdout, stderr } = await sent.process.ended();
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+      expect(JSON.parse(stdout)).toMatchObject({
+        status: 'completed',
+        followUp: { requestId: 'order-1' },
+      });
+      expect(stderr).toContain(sent.job.workflowId);
+      expect(sent.job.posts().map((post) => post.prompt?.text)).toEqual(['Fix it.\n']);
+    },
+  );
+
+  it.concurrent.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('leaves the follow-up running at %s and says how to go on', async (signal, code) => {
+    const sent = await send(null, ['--prompt', 'x']);
+    await sent.process.says('watching');
+    sent.process.signal(signal);
+    const ended = await sent.process.ended();
+    const { workflowId, posts, ...key } = sent.job;
+    expect(ended).toMatchObject({ code, signal: null, stdout: '' });
+    expect(ended.stderr).toContain(`npm run starter -- watch ${workflowId}`);
+    expect(ended.stderr).toContain(`npm run starter -- cancel ${workflowId}`);
+    sent.house.sandbox.changeJob(key, { status: 'completed' });
+    expect((await sent.start(['watch', workflowId]).ended()).code).toBe(0);
+    expect(posts()).toHaveLength(1);
+  });
+
+  it.concurrent('says when no worker is there, and that nothing is lost', async () => {
+    const taskQueue = `nobody-${randomUUID()}`;
+    const sent = await send({ durationMs: 300 }, ['--prompt', 'x'], { FOLLOW_UP_TASK_QUEUE: taskQueue });
+    await sent.process.says(
+      `no worker answers on task queue ${taskQueue} (yet); the follow-up waits, nothing is lost`,
+    );
+    sent.process.signal('SIGINT');
+    expect((await sent.process.ended()).code).toBe(130);
+  });
+
+  it.concurrent.each([[['--help']], [['list', '--json']]])(
+    'ends quietly when the reader of its stdout goes away: %j',
+    async (args) => {
+      const { taskQueue } = await open();
+      const starter = StarterProcess.start(args, { FOLLOW_UP_TASK_QUEUE: taskQueue });
+      starter.closeStdout();
+      const { code, stderr } = await starter.ended();
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+      expect(stderr).not.toContain('EPIPE');
+    },
+  );
+
+  it.concurrent('has one message and no stack for a Temporal that is not there', async () => {
+    const sent = await send({ durationMs: 300 }, ['--prompt', 'x'], { TEMPORAL_ADDRESS: '127.0.0.1:1' });
+    const { code, stdout, stderr } = await sent.process.ended();
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(
+      /^error: Can't reach Temporal at 127\.0\.0\.1:1: nothing listens there \(ECONNREFUSED\)\.\n/,
+    );
+    expect(stderr).not.toMatch(/\n\s+at /);
+  });
+});
