@@ -1,10 +1,7 @@
 import { connect as openSocket } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
-import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { grpcError } from './grpc-status';
-
-/** What the SDK connects to where nothing else is said (source: `ConnectionOptions.address`). */
-const DEFAULT_ADDRESS = 'localhost:7233';
+import { loadTemporalConfig } from './temporal-config';
 
 /** gRPC's own second attempt comes after a second; five leave room for a TLS handshake across an ocean. */
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -24,7 +21,7 @@ export class TemporalConfigError extends Error {
   override readonly name = 'TemporalConfigError';
 
   constructor(reason: string) {
-    super(`The connection to Temporal (TEMPORAL_*, temporal.toml) is misconfigured: ${reason}`);
+    super(`The connection to Temporal is misconfigured: ${reason}`);
   }
 }
 
@@ -66,30 +63,16 @@ export async function connectClient(
 }
 
 function loadConnection(env: NonNullable<ConnectOptions['env']>) {
-  try {
-    // Without empty variables: Docker Compose and many shells hand one on where the outside has none.
-    const overrideEnvVars = Object.fromEntries(
-      Object.entries(env).filter(
-        (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
-      ),
-    );
-    const { connectionOptions, namespace = 'default' } = loadClientConnectConfig({ overrideEnvVars });
-    const { address = DEFAULT_ADDRESS, apiKey, tls, metadata } = connectionOptions;
-    if (typeof address !== 'string' || /^\w+:\/\/|\//.test(address)) {
-      throw new Error('TEMPORAL_ADDRESS: give host:port without scheme and path, such as localhost:7233');
-    }
-    // The options of envconfig are those of the worker's native connection; these four are the client's as well.
-    const defined = {
-      ...(apiKey === undefined ? {} : { apiKey }),
-      ...(tls === undefined ? {} : { tls }),
-      ...(metadata === undefined ? {} : { metadata }),
-    };
-    return { connectionOptions: defined, address, namespace };
-  } catch (error) {
-    // The first line only: below it, the TOML parser shows the lines of the file, which may hold a key.
-    const [reason = 'unreadable'] = (error instanceof Error ? error.message : String(error)).split('\n');
-    throw new TemporalConfigError(reason);
-  }
+  const loaded = loadTemporalConfig(env);
+  if (!loaded.ok) throw new TemporalConfigError(loaded.problems.join('; '));
+  const { connection, address, namespace } = loaded.config;
+  const { apiKey, tls, metadata } = connection;
+  const connectionOptions = {
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...(tls === undefined ? {} : { tls }),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+  return { connectionOptions, address, namespace };
 }
 
 /** Why no TCP connection comes about, which gRPC keeps to itself; undefined where one does. */

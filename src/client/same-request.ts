@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { checkRequest } from '../contract/check-request';
 import { formatDuration } from '../contract/duration';
+import { MEMO_PROMPT_DIGEST } from '../contract/names';
 import type { FollowUpPlan } from '../contract/request';
 
 export type Comparison =
@@ -19,12 +20,6 @@ export function compareRequests(wanted: FollowUpPlan, existingInput: unknown): C
   // An input that was refused has no options to compare: its follow-up ended as `InvalidRequest`.
   return { samePrompt: true, differences: checked.ok ? optionDifferences(wanted, checked.plan) : [] };
 }
-
-/**
- * The memo that a start leaves: the digest of its message. A memo goes along when a run continues as new, and outlives the
- * first run, whose history goes when the namespace's retention has passed.
- */
-export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
 
 export function promptDigest(prompt: string): string {
   return createHash('sha256').update(prompt).digest('hex');

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { type Client, WorkflowClient, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { checkRequest } from '../contract/check-request';
-import { FOLLOW_UP_WORKFLOW, SEARCH_ATTRIBUTES } from '../contract/names';
+import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, SEARCH_ATTRIBUTES } from '../contract/names';
 import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
 import { followUpWorkflowId } from '../contract/workflow-id';
 import { FollowUpNotFoundError, InvalidRequestError, RequestConflictError } from './errors';
 import { type FirstEvent, readFirstEvent } from './first-input';
 import { grpcError } from './grpc-status';
 import { startAttributes, staticDetails, staticSummary } from './presentation';
-import { compareDigest, compareRequests, MEMO_PROMPT_DIGEST, promptDigest } from './same-request';
+import { compareDigest, compareRequests, promptDigest } from './same-request';
 import { registrationHelp, SearchAttributesError } from './search-attributes';
 
 /** A request with a name of its own: without one, a caller that repeats a start would send twice. */

@@ -10,6 +10,12 @@ export const UPDATE_RESOLVE_DELIVERY = 'resolveDelivery';
 /** Where a cancelled follow-up leaves its receipt: the TypeScript SDK carries no details on a cancelled workflow. */
 export const MEMO_RECEIPT = 'followUp';
 
+/**
+ * The memo that a start leaves: the SHA-256 of its message. A memo goes along when a run continues as new, and outlives
+ * the first run, whose history goes when the namespace's retention has passed.
+ */
+export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
+
 /** The search attributes, all of type Keyword. The worker makes sure of them at its start. */
 export const SEARCH_ATTRIBUTES = [
   'FollowUpPhase',

@@ -7,7 +7,7 @@ import { ConfigurationError } from './configuration-error';
 import { formatListenAddress } from './listen-address';
 import type { LogLevelName } from './log-level';
 import { Redactor } from './redaction';
-import { type TemporalConfig, loadTemporalConfig } from './temporal-config';
+import { type TemporalConfig, loadTemporalConfig } from '../client/temporal-config';
 import { type Environment, misspeltVariables, setVariables } from './variables';
 
 /** Everything the worker is told by its environment, checked. */

@@ -1,4 +1,4 @@
-import type { TemporalConfig } from './temporal-config';
+import type { TemporalConfig } from '../client/temporal-config';
 import type { Trouble } from './retry';
 
 /** What gRPC's status codes mean here (source: grpc.io, "Status codes"). */

@@ -2,7 +2,7 @@ import type { NativeConnection } from '@temporalio/worker';
 import { explainTrouble } from './connection-trouble';
 import { describeNamespace } from './namespace';
 import type { Redactor } from './redaction';
-import type { TemporalConfig } from './temporal-config';
+import type { TemporalConfig } from '../client/temporal-config';
 
 /** A server that needs longer to say who it is can't be worked with. */
 const ASK_LIMIT_MS = 2_000;

@@ -7,7 +7,7 @@ import { describeNamespace } from './namespace';
 import { type Trouble, untilItWorks } from './retry';
 import type { SdkRuntime } from './runtime';
 import type { Readiness } from './readiness';
-import type { TemporalConfig } from './temporal-config';
+import type { TemporalConfig } from '../client/temporal-config';
 
 /** A server that has just answered knows its namespaces within this time, or is overloaded. */
 const NAMESPACE_LIMIT_MS = 10_000;

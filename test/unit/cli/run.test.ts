@@ -135,7 +135,7 @@ describe('a Temporal that is not there', () => {
   it.each([['http://localhost:7233'], ['localhost:7233/path']])('has no address like %s', async (address) => {
     const { code, stderr } = await starter(['status', 'w'], { TEMPORAL_ADDRESS: address });
     expect(code).toBe(2);
-    expect(stderr).toContain('TEMPORAL_ADDRESS: give host:port');
+    expect(stderr).toContain('TEMPORAL_ADDRESS: is not host:port');
   });
 
   it('a client certificate that cannot be read is told without a stack', async () => {

@@ -1,15 +1,16 @@
-import { loadClientConfigProfile, toClientOptions } from '@temporalio/envconfig';
-import type { NativeConnectionOptions } from '@temporalio/worker';
-import type { Environment } from './variables';
+import { type ClientConnectConfig, loadClientConfigProfile, toClientOptions } from '@temporalio/envconfig';
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface TemporalConfig {
-  readonly connection: NativeConnectionOptions;
+  /** The options of a worker's native connection; those of a client are a part of them. */
+  readonly connection: ClientConnectConfig['connectionOptions'];
   /** As given; the port is 7233 where it has none. */
   readonly address: string;
   readonly namespace: string;
 }
 
-/** What the SDK connects to where nothing else is said (source: `NativeConnectionOptions.address`). */
+/** What the SDK connects to where nothing else is said (source: `ConnectionOptions.address`). */
 const DEFAULT_ADDRESS = 'localhost:7233';
 
 export type LoadedTemporalConfig =
