@@ -1,0 +1,169 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { FollowUpClient } from '../../src/client';
+import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { House } from '../harness/house';
+import { temporal } from '../harness/temporal';
+import { type Browser, openBrowser, pageOf } from './browser';
+
+/** The Web UI is a single-page application that asks server and worker: its texts come seconds after the page. */
+const SHOWN_WITHIN_MS = 20_000;
+
+const JOB = { projectId: 'docs', jobId: 'job-1042' };
+const REQUEST = { ...JOB, prompt: 'Fix the secret plans on page 7.', requestId: 'release-7.2' };
+
+describe('the Web UI', () => {
+  const closing: (() => Promise<unknown>)[] = [];
+  let server: DevServer;
+  let house: House;
+  let browser: Browser;
+  let followUps: FollowUpClient;
+  let workflowId: string;
+  let runId: string;
+
+  beforeAll(async () => {
+    // First, because a machine without a browser needs no server.
+    browser = await openBrowser({ width: 1_400, height: 1_400 });
+    closing.unshift(() => browser.close());
+    server = await startDevServer({ cli: temporal().cli, webUi: true, searchAttributes: true });
+    closing.unshift(() => server.stop());
+    house = await House.open({ address: server.address });
+    closing.unshift(() => house.close());
+    followUps = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+    house.sandbox.addJob({ projectId: JOB.projectId, id: JOB.jobId, turn: { durationMs: null } });
+    house.sandbox.setFault({ name: 'http-503', ...JOB, operation: 'get', skip: 2, times: 1 });
+    const polling = { initial: '1s', growth: 0, maximum: '1s', jitter: 0 } as const;
+    ({ workflowId, runId } = await followUps.start({ ...REQUEST, polling }));
+    await untilPolls(3);
+  });
+
+  afterAll(async () => {
+    for (const close of closing) await close();
+  });
+
+  /** Opens a page of the Web UI, and waits until it shows a text. */
+  async function open(url: string, text: string | RegExp): Promise<Page> {
+    const { page } = browser;
+    await page.goto(url);
+    await page.getByText(text).first().waitFor({ timeout: SHOWN_WITHIN_MS });
+    return page;
+  }
+
+  function followUpPage(): string {
+    return pageOf(server.uiUrl ?? '', workflowId, runId);
+  }
+
+  async function untilPolls(polls: number): Promise<void> {
+    await until(async () => {
+      const report = await followUps.progress(workflowId);
+      return report.from === 'worker' && report.progress.polls >= polls;
+    }, `${polls} polls`);
+  }
+
+  /** The Web UI renders Markdown in frames of their own: summary, details, current details. */
+  async function userMetadata(): Promise<string[]> {
+    const page = await open(`${followUpPage()}/user-metadata`, 'Current Details');
+    const frames = page.locator('iframe');
+    await frames.nth(2).waitFor({ timeout: SHOWN_WITHIN_MS });
+    const texts: string[] = [];
+    for (let index = 0; index < 3; index += 1) {
+      const body = frames.nth(index).contentFrame().locator('body');
+      await body.getByText(/\S/).first().waitFor({ timeout: SHOWN_WITHIN_MS });
+      texts.push(await body.innerText());
+    }
+    return texts;
+  }
+
+  describe('of a running follow-up', () => {
+    it('shows its summary, its options, and where it stands', async () => {
+      const [summary, details, current] = await userMetadata();
+
+      expect(summary?.trim()).toBe('Follow-up to job job-1042 of project docs');
+      expect(details).toMatch(/request\s+release-7\.2/);
+      expect(details).toMatch(/prompt\s+31 bytes, sha256/);
+      expect(current?.trim()).toMatch(/^Follow-up release-7\.2 to job job-1042 of project docs/);
+      expect(current).toMatch(/phase\s+watching/);
+      expect(current).toMatch(/last answer\s+active/);
+      expect(current).toMatch(/delivery\s+accepted \(by response\)/);
+      expect(current).toMatch(/observed\s+active × \d+, http 503 × 1/);
+      expect([summary, details, current].join()).not.toContain('secret plans');
+    });
+
+    it('tells the story in its timeline: what was done, what was answered, what comes next', async () => {
+      const page = await open(followUpPage(), 'poll 3');
+
+      const timeline = await page.locator('body').innerText();
+      expect(timeline).toContain('getJob • baseline: read the job');
+      expect(timeline).toContain('sendMessage • send the message');
+      expect(timeline).toContain('sent: active, next in 1s');
+      expect(timeline).toContain('getJob • poll 1');
+      expect(timeline).toContain('poll 1: active, next in 1s');
+      expect(timeline).toMatch(/poll 2: http 503: .*, next in 1s/);
+    });
+  });
+
+  describe('of a finished follow-up', () => {
+    beforeAll(async () => {
+      house.sandbox.changeJob(JOB, { status: 'completed', prLink: 'https://example.test/pull/1042' });
+      await followUps.result(workflowId);
+    });
+
+    it('shows the final job with its pull request', async () => {
+      const page = await open(followUpPage(), 'Completed');
+
+      await page.getByText('"prLink"').first().waitFor({ timeout: SHOWN_WITHIN_MS });
+      const text = await page.locator('body').innerText();
+      expect(text).toContain('"prLink": "https://example.test/pull/1042"');
+      expect(text).toContain('"evidence": "seen-active"');
+    });
+
+    it('still shows where it ended', async () => {
+      const [, , current] = await userMetadata();
+
+      expect(current).toMatch(/phase\s+done/);
+      expect(current).toMatch(/pull request\s+https:\/\/example\.test\/pull\/1042/);
+    });
+
+    it.each(['FollowUpPhase="done"', 'AgentProject="docs" AND AgentJobStatus="completed"'])(
+      'lists it by %s',
+      async (query) => {
+        await untilListed(query, true);
+        const page = await open(listPage(query), workflowId);
+
+        expect(await page.locator('body').innerText()).toContain('1–1');
+      },
+    );
+
+    it('does not list it by the phase that it has left', async () => {
+      await untilListed('FollowUpPhase="watching"', false);
+      const page = await open(listPage('FollowUpPhase="watching"'), 'No Workflows Found');
+
+      expect(await page.locator('body').innerText()).not.toContain(workflowId);
+    });
+  });
+
+  function listPage(query: string): string {
+    return `${server.uiUrl ?? ''}/namespaces/default/workflows?query=${encodeURIComponent(query)}`;
+  }
+
+  /** The list is eventually consistent, and the Web UI asks for it once. */
+  async function untilListed(query: string, listed: boolean): Promise<void> {
+    await until(
+      async () => {
+        const { count } = await house.client.workflow.count(query);
+        return count === (listed ? 1 : 0);
+      },
+      `${query} ${listed ? 'to list' : 'not to list'} the follow-up`,
+    );
+  }
+});
+
+/** Asks again and again until it is so. @throws Error that names what was waited for */
+async function until(isSo: () => Promise<boolean>, what: string): Promise<void> {
+  const giveUpAt = Date.now() + SHOWN_WITHIN_MS;
+  while (!(await isSo())) {
+    if (Date.now() > giveUpAt) throw new Error(`waited ${SHOWN_WITHIN_MS} ms in vain for ${what}`);
+    await sleep(200);
+  }
+}
