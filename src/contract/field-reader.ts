@@ -8,7 +8,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
  * the reader answers with the default (or an empty text), so that one pass finds every problem.
  */
 export class FieldReader {
-  private readonly known: string[] = [];
+  private readonly known = new Set<string>();
 
   constructor(
     private readonly input: JsonObject,
@@ -16,8 +16,9 @@ export class FieldReader {
     private readonly problems: string[],
   ) {}
 
+  /** Whether a field is given; null stands for absent, as many clients write it. */
   has(name: string): boolean {
-    return this.input[name] !== undefined;
+    return this.value(name) !== undefined;
   }
 
   /** 1 to 128 characters that a URL can carry as one path segment. */
@@ -96,13 +97,13 @@ export class FieldReader {
   /** Reports every field that nobody has asked for. */
   refuseOthers(): void {
     for (const name of Object.keys(this.input)) {
-      if (this.known.includes(name) || this.input[name] === undefined) continue;
-      this.report(show(name), `is no field here; the fields are ${this.known.join(', ')}`, undefined);
+      if (this.known.has(name) || this.input[name] === undefined) continue;
+      this.report(show(name), `is no field here; the fields are ${[...this.known].join(', ')}`, undefined);
     }
   }
 
   private value(name: string): unknown {
-    this.known.push(name);
+    this.known.add(name);
     return this.input[name] ?? undefined;
   }
 

@@ -3,7 +3,7 @@ export function markdownCode(text: string): string {
   return '`' + text.replace(/[`|\s]+/g, ' ') + '`';
 }
 
-/** A table of two columns without a heading, as Temporal's Web UI shows it. */
+/** A table of names and values. The colon keeps them apart in Temporal's Web UI, which gives cells no padding. */
 export function markdownTable(rows: readonly (readonly [name: string, value: string])[]): string {
-  return ['| | |', '|---|---|', ...rows.map(([name, value]) => `| ${name} | ${value} |`)].join('\n');
+  return ['| | |', '|---|---|', ...rows.map(([name, value]) => `| ${name}: | ${value} |`)].join('\n');
 }

@@ -21,8 +21,8 @@ describe('what the Web UI shows from the start', () => {
 
   it('describes the prompt by length and digest, and shows nothing of it', () => {
     const details = staticDetails(plan);
-    expect(details).toMatch(/\| prompt \| 45 bytes, sha256 `[0-9a-f]{12}`… \|/);
-    expect(details).toContain('| deadline | 2h after the start |');
+    expect(details).toMatch(/\| prompt: \| 45 bytes, sha256 `[0-9a-f]{12}`… \|/);
+    expect(details).toContain('| deadline: | 2h after the start |');
     for (const word of ['prompt,', 'nobody', 'business'])
       expect(details + staticSummary(plan)).not.toContain(word);
   });
@@ -35,7 +35,7 @@ describe('what the Web UI shows from the start', () => {
 
   it('lets no name become markup', () => {
     const named = planOf({ projectId: 'a`|b', jobId: '<b>', prompt: 'x', requestId: 'r' });
-    expect(staticDetails(named)).toContain('| project | `a b` |');
+    expect(staticDetails(named)).toContain('| project: | `a b` |');
     expect(staticSummary(named)).toContain('`<b>`');
   });
 });

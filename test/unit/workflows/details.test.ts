@@ -45,15 +45,15 @@ describe('the current details', () => {
       '',
       '| | |',
       '|---|---|',
-      '| phase | confirming |',
-      '| last answer | `completed` |',
-      '| delivery | accepted (by response) |',
-      '| evidence | none yet |',
-      '| polls | 3 |',
-      '| observed | `active` × 2, `completed` × 1 |',
-      '| next read | 1970-01-01T00:01:05Z |',
-      '| deadline | 1970-01-02T00:00:00Z |',
-      '| pull request | <https://example.test/pull/1> |',
+      '| phase: | confirming |',
+      '| last answer: | `completed` |',
+      '| delivery: | accepted (by response) |',
+      '| evidence: | none yet |',
+      '| polls: | 3 |',
+      '| observed: | `active` × 2, `completed` × 1 |',
+      '| next read: | 1970-01-01T00:01:05Z |',
+      '| deadline: | 1970-01-02T00:00:00Z |',
+      '| pull request: | <https://example.test/pull/1> |',
     ]);
   });
 
@@ -69,7 +69,7 @@ describe('the current details', () => {
     const [title = '', , , , ...rows] = text.split('\n');
     expect(title).toBe('**Follow-up `r`** to job ` evil ` of project `docs`');
     for (const row of rows) expect(row.match(/\|/g)).toHaveLength(3);
-    expect(text).toContain('| last answer | `http 500: x <b>y</b> z ` |');
+    expect(text).toContain('| last answer: | `http 500: x <b>y</b> z ` |');
     expect(text).toContain('<https://example.test/a%7Cb%3E%60%3Cscript%3E>');
   });
 });
