@@ -16,8 +16,10 @@ import { type Following, House } from '../test/harness/house';
 
 const endless = { turn: { durationMs: null } };
 
+type Paths = Record<string, (house: House) => Promise<Following>>;
+
 /** Each follows one path through the workflow to its end. */
-const paths: Record<string, (house: House) => Promise<Following>> = {
+const paths: Paths = {
   accepted: (house) => house.follow(),
   'accepted-of-ten-polls': async (house) => {
     const polling = { initial: '200ms', growth: 0, maximum: '200ms', jitter: 0 } as const;
@@ -82,6 +84,10 @@ const paths: Record<string, (house: House) => Promise<Following>> = {
     await following.handle.cancel();
     return following;
   },
+};
+
+/** On a server that suggests to continue as new after a few polls, as every server does after 4,096 events. */
+const continuing: Paths = {
   'continued-as-new': async (house) => {
     const following = await house.follow(endless);
     const { runId } = await following.handle.describe();
@@ -121,20 +127,32 @@ async function main(): Promise<void> {
   const { code } = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('WARN') });
   await writeFile(bundlePath, code);
 
-  const cli = await findTemporalCli({ env: process.env, say: console.error });
-  // No other path comes so far; a run of ten polls does.
-  const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 130 };
-  const server = await startDevServer({ cli: cli.path, searchAttributes: true, dynamicConfig });
-  const house = await House.open({ address: server.address, bundlePath });
+  const cli = (await findTemporalCli({ env: process.env, say: console.error })).path;
   try {
     await mkdir(folder, { recursive: true });
-    for (const [name, follow] of Object.entries(paths)) {
+    await record(paths, folder, bundlePath, cli);
+    await record(continuing, folder, bundlePath, cli, { 'limit.historyCount.suggestContinueAsNew': 45 });
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+async function record(
+  followed: Paths,
+  folder: string,
+  bundlePath: string,
+  cli: string,
+  dynamicConfig: Record<string, number> = {},
+): Promise<void> {
+  const server = await startDevServer({ cli, searchAttributes: true, dynamicConfig });
+  const house = await House.open({ address: server.address, bundlePath });
+  try {
+    for (const [name, follow] of Object.entries(followed)) {
       const { handle, firstRunId } = await follow(house);
       // A failure is the end of some paths.
       await handle.result().catch(() => undefined);
       const { runId: lastRunId } = await handle.describe();
-      const runs = [firstRunId, lastRunId];
-      for (const [index, runId] of [...new Set(runs)].entries()) {
+      for (const [index, runId] of [...new Set([firstRunId, lastRunId])].entries()) {
         const history = await house.client.workflow.getHandle(handle.workflowId, runId).fetchHistory();
         const file = path.join(folder, `${name}${index === 0 ? '' : `-run-${index + 1}`}.json`);
         const recorded = JSON.parse(historyToJSON(history)) as object;
@@ -145,7 +163,6 @@ async function main(): Promise<void> {
   } finally {
     await house.close();
     await server.stop();
-    await rm(scratch, { recursive: true, force: true });
   }
 }
 

@@ -80,13 +80,13 @@ describe('the Web UI', () => {
       const [summary, details, current] = await userMetadata();
 
       expect(summary?.trim()).toBe('Follow-up to job job-1042 of project docs');
-      expect(details).toMatch(/request\s+release-7\.2/);
-      expect(details).toMatch(/prompt\s+31 bytes, sha256/);
+      expect(details).toMatch(/request:\s+release-7\.2/);
+      expect(details).toMatch(/prompt:\s+31 bytes, sha256/);
       expect(current?.trim()).toMatch(/^Follow-up release-7\.2 to job job-1042 of project docs/);
-      expect(current).toMatch(/phase\s+watching/);
-      expect(current).toMatch(/last answer\s+active/);
-      expect(current).toMatch(/delivery\s+accepted \(by response\)/);
-      expect(current).toMatch(/observed\s+active × \d+, http 503 × 1/);
+      expect(current).toMatch(/phase:\s+watching/);
+      expect(current).toMatch(/last answer:\s+active/);
+      expect(current).toMatch(/delivery:\s+accepted \(by response\)/);
+      expect(current).toMatch(/observed:\s+active × \d+, http 503 × 1/);
       expect([summary, details, current].join()).not.toContain('secret plans');
     });
 
@@ -121,8 +121,8 @@ describe('the Web UI', () => {
     it('still shows where it ended', async () => {
       const [, , current] = await userMetadata();
 
-      expect(current).toMatch(/phase\s+done/);
-      expect(current).toMatch(/pull request\s+https:\/\/example\.test\/pull\/1042/);
+      expect(current).toMatch(/phase:\s+done/);
+      expect(current).toMatch(/pull request:\s+https:\/\/example\.test\/pull\/1042/);
     });
 
     it.each(['FollowUpPhase="done"', 'AgentProject="docs" AND AgentJobStatus="completed"'])(
