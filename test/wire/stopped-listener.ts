@@ -18,7 +18,7 @@ export async function stoppedListener(): Promise<{ port: number; stop: () => Pro
   })`;
   const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
   const exited = once(child, 'exit');
-  const fillers: Socket[] = [];
+  let fillers: Socket[] = [];
   const stop = async () => {
     for (const filler of fillers) filler.destroy();
     child.kill('SIGKILL');
@@ -27,17 +27,32 @@ export async function stoppedListener(): Promise<{ port: number; stop: () => Pro
   try {
     const [line] = (await once(child.stdout, 'data')) as [Buffer];
     const port = Number(line.toString());
-    while (fillers.length < MAX_FILLERS) {
-      const filler = connect(port, '127.0.0.1');
-      filler.on('error', () => undefined);
-      fillers.push(filler);
-      if (!(await connectsSoon(filler))) return { port, stop };
-    }
-    throw new Error(`the backlog took ${MAX_FILLERS} connections`);
+    fillers = await fillBacklog(port);
+    return { port, stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/**
+ * Makes connections to a port of 127.0.0.1 whose process is stopped, until it takes no further one.
+ *
+ * @returns the connections, whose end makes room again
+ */
+export async function fillBacklog(port: number): Promise<Socket[]> {
+  const fillers: Socket[] = [];
+  while (fillers.length < MAX_FILLERS) {
+    const filler = connect(port, '127.0.0.1');
+    filler.on('error', () => undefined);
+    if (!(await connectsSoon(filler))) {
+      filler.destroy();
+      return fillers;
+    }
+    fillers.push(filler);
+  }
+  for (const filler of fillers) filler.destroy();
+  throw new Error(`the backlog took ${MAX_FILLERS} connections`);
 }
 
 function connectsSoon(socket: Socket): Promise<boolean> {

@@ -11,7 +11,7 @@ import { startDevServer } from '../../../src/dev/dev-server';
 import { freePorts } from '../../../src/dev/free-ports';
 import { type Sandbox, startSandbox } from '../../../src/sandbox';
 import { temporal } from '../../harness/temporal';
-import { WorkerProcess } from './worker-process';
+import { WorkerProcess } from '../../harness/worker-process';
 
 let sandbox: Sandbox;
 let connection: Connection;

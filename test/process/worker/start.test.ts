@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../src/dev/free-ports';
-import { ROOT, WorkerProcess } from './worker-process';
+import { ROOT, WorkerProcess } from '../../harness/worker-process';
 
 const KEY = 'svc_9d2b7c41e0f6';
 const AGENT = { AGENT_API_BASE_URL: 'http://127.0.0.1:9', AGENT_API_KEY: KEY };

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Exit, spawnTethered, type TetheredProcess } from '../../../src/dev/tether';
+import { type Exit, spawnTethered, type TetheredProcess } from '../../src/dev/tether';
 
-export const ROOT = path.resolve(__dirname, '../../..');
+export const ROOT = path.resolve(__dirname, '../..');
 
 /** One line of the log. */
 export type LogLine = { readonly level: string; readonly msg: string } & Readonly<Record<string, unknown>>;
@@ -36,6 +36,10 @@ export class WorkerProcess {
     const options = { env: { ...bare, ...env }, stdout: 'pipe', stderr: 'pipe', graceMs: 1_000 } as const;
     const worker = new WorkerProcess(await spawnTethered(process.execPath, [program], options));
     return worker;
+  }
+
+  get pid(): number {
+    return this.process.pid;
   }
 
   get exited(): Promise<Exit> {

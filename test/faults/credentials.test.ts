@@ -1,0 +1,149 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { freePorts } from '../../src/dev/free-ports';
+import { PATIENT, ProcessHouse } from '../harness/process-house';
+import type { WorkerProcess } from '../harness/worker-process';
+
+/** A worker's start and visibility, which lags behind by some seconds; the rest takes one or two. */
+jest.setTimeout(90_000);
+
+const PROMPT = 'Mention the harbour in the first line.';
+
+let house: ProcessHouse;
+let worker: WorkerProcess;
+let folder: string;
+let keyFile: string;
+let metricsAddress: string;
+/** Every key that the worker has had. */
+const keys: string[] = [];
+
+/** Puts a key into the worker's file, as an operator does who rotates it. */
+async function rotate(key: string): Promise<void> {
+  keys.push(key);
+  await writeFile(keyFile, `${key}\n`);
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'credentials-'));
+  keyFile = path.join(folder, 'key');
+  const [port = 0] = await freePorts(1);
+  metricsAddress = `127.0.0.1:${port}`;
+  house = await ProcessHouse.open({
+    env: {
+      AGENT_API_KEY: '',
+      AGENT_API_KEY_FILE: keyFile,
+      FOLLOW_UP_METRICS_ADDRESS: metricsAddress,
+      // Everything that the worker could ever say.
+      LOG_LEVEL: 'trace',
+    },
+  });
+  await rotate(house.sandbox.createKey());
+  worker = await house.startWorker();
+});
+afterAll(async () => {
+  await house.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** The workflow ids that an operator finds in the Web UI by this phase; waits until there is one. */
+async function foundByPhase(phase: string): Promise<string[]> {
+  const giveUpAt = Date.now() + 30_000;
+  const query = `TaskQueue = '${house.taskQueue}' AND FollowUpPhase = '${phase}'`;
+  for (;;) {
+    const found: string[] = [];
+    for await (const { workflowId } of house.client.workflow.list({ query })) found.push(workflowId);
+    if (found.length > 0) return found;
+    if (Date.now() > giveUpAt) throw new Error(`no follow-up is shown as ${phase}`);
+    await sleep(200);
+  }
+}
+
+it('a key that expires in the watch is visible, and a new one in its file heals the watch without a restart', async () => {
+  const following = await house.follow({ turn: { durationMs: null } }, { ...PATIENT, prompt: PROMPT });
+  await following.progressWhen(({ polls }) => polls > 0);
+  house.sandbox.expireKeys();
+  const progress = await following.progressWhen(({ phase }) => phase === 'unauthorized');
+  expect(progress.lastAnswer).toMatch(/^http 401: the key is expired or wrong/);
+  expect(await foundByPhase('unauthorized')).toEqual([following.handle.workflowId]);
+  expect(await timerSummaries(following.handle.workflowId)).toContainEqual(
+    expect.stringContaining('http 401: the key is expired or wrong'),
+  );
+
+  await rotate(house.sandbox.createKey());
+  await following.progressWhen(({ phase }) => phase === 'watching');
+  house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/5' });
+  const { followUp } = await following.result();
+  expect(followUp).toMatchObject({
+    delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
+    evidence: 'seen-active',
+    observed: { 'http 401': expect.any(Number) },
+  });
+  expect(following.posts().map(({ processed }) => processed)).toEqual([true]);
+});
+
+it('a key that may not write is rejected on the send, with both likely causes named', async () => {
+  await rotate(house.sandbox.createKey('read-only'));
+  const following = await house.follow({}, { ...PATIENT, prompt: PROMPT });
+  const { type, message, details } = await following.failure();
+  expect(type).toBe('FollowUpRejected');
+  expect(message).toContain('the key may read but not write, or this address is not allowed');
+  expect(details).toMatchObject({ httpStatus: 403, serviceMessage: 'this API key may only read' });
+  expect(details.followUp.delivery).toEqual({ verdict: 'rejected', confirmedBy: null, sends: 1 });
+  expect(following.posts().map(({ processed, key }) => [processed, key])).toEqual([[false, 'read-only']]);
+});
+
+it('no key is in any history, log line, metric, process argument or variable', async () => {
+  const ids = house.sandbox.jobs().map(({ jobId }) => jobId);
+  const histories: string[] = [];
+  for await (const { workflowId } of house.client.workflow.list({
+    query: `TaskQueue = '${house.taskQueue}'`,
+  })) {
+    const handle = house.client.workflow.getHandle(workflowId);
+    histories.push(
+      texts(await handle.fetchHistory()).join('\n'),
+      texts((await handle.describe()).raw).join('\n'),
+    );
+  }
+  const proc = (file: string) => readFile(`/proc/${worker.pid}/${file}`, 'utf8');
+  const metrics = await (await fetch(`http://${metricsAddress}/metrics`)).text();
+  const places = {
+    histories: histories.join('\n'),
+    logs: worker.stdout + worker.stderr,
+    metrics,
+    arguments: await proc('cmdline'),
+    variables: await proc('environ'),
+  };
+  // What must be there, so that the search is known to look at the right text.
+  for (const id of ids) expect(places.histories).toContain(id);
+  expect(places.histories).toContain(PROMPT);
+  expect(places.logs).toContain('follow-up is unauthorized');
+  expect(places.metrics).toContain('temporal_');
+  expect(places.arguments).toContain('worker.js');
+  expect(places.variables).toContain('AGENT_API_KEY_FILE');
+
+  expect(keys).toHaveLength(3);
+  for (const [place, text] of Object.entries(places)) {
+    const shown = keys.filter(
+      (key) => text.includes(key) || text.includes(Buffer.from(key).toString('base64')),
+    );
+    expect({ place, shown: shown.length }).toEqual({ place, shown: 0 });
+  }
+});
+
+async function timerSummaries(workflowId: string): Promise<string[]> {
+  const { events } = await house.client.workflow.getHandle(workflowId).fetchHistory();
+  return (events ?? [])
+    .filter(({ timerStartedEventAttributes }) => Boolean(timerStartedEventAttributes))
+    .map(({ userMetadata }) => Buffer.from(userMetadata?.summary?.data ?? []).toString());
+}
+
+/** Every text within a value, also where it is in the bytes of a payload. */
+function texts(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (value instanceof Uint8Array) return [Buffer.from(value).toString()];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, each]) => [name, ...texts(each)]);
+}

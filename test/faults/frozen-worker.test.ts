@@ -1,0 +1,177 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Following } from '../harness/following';
+import { PATIENT, ProcessHouse } from '../harness/process-house';
+import { TemporalGate } from '../harness/temporal-gate';
+import { temporal } from '../harness/temporal';
+import type { WorkerProcess } from '../harness/worker-process';
+import { Front } from './front';
+
+/**
+ * The server gives the send up 17 to 20 s after its start, while the worker stands still; a second worker starts, decides
+ * and ends; the first one wakes and works. It takes 40 to 60 s on two cores, beside four other tests.
+ */
+const LIMIT_MS = 150_000;
+
+const UNKNOWN = { verdict: 'unknown', confirmedBy: null, sends: 1 };
+
+interface Scene {
+  readonly house: ProcessHouse;
+  readonly gate: TemporalGate;
+  /** The worker that is going to stand still. */
+  readonly worker: WorkerProcess;
+  readonly following: Following;
+}
+
+/** A follow-up whose worker has a gate between itself and the server; `prepare` comes before its start. */
+async function behindGate<T>(
+  prepare: (gate: TemporalGate, house: ProcessHouse) => T,
+  test: (scene: Scene, prepared: T) => Promise<void>,
+): Promise<void> {
+  const gate = await TemporalGate.open(temporal().address);
+  try {
+    await ProcessHouse.with({}, async (house) => {
+      const worker = await house.startWorker({ TEMPORAL_ADDRESS: gate.address });
+      const prepared = prepare(gate, house);
+      const following = await house.follow({ turn: { durationMs: null } }, PATIENT);
+      await test({ house, gate, worker, following }, prepared);
+    });
+  } finally {
+    await gate.close();
+  }
+}
+
+function freeze({ worker, gate }: Scene): void {
+  worker.signal('SIGSTOP');
+  gate.endPolls();
+}
+
+/** Another worker takes the place of the frozen one, until the follow-up has its end. */
+async function endsElsewhere({ house, following }: Scene) {
+  const other = await house.startWorker();
+  const { type, details } = await following.failure();
+  other.signal('SIGKILL');
+  await other.exited;
+  return { type, delivery: details.followUp.delivery };
+}
+
+/** Wakes the worker, and has it do a whole follow-up, so that what it had begun before is done as well. */
+async function wakes({ house, worker }: Scene): Promise<void> {
+  worker.signal('SIGCONT');
+  const next = await house.follow({}, PATIENT);
+  expect((await next.result()).followUp.delivery).toEqual({
+    ...{ verdict: 'accepted', confirmedBy: 'response', sends: 1 },
+  });
+}
+
+describe('a worker that is frozen, and wakes after the follow-up has ended', () => {
+  it.concurrent(
+    'with the task of the send unread in its socket: it sends nothing',
+    () => {
+      const prepare = (gate: TemporalGate) => gate.hold('PollActivityTaskQueue', 'answer', 'sendMessage');
+      return behindGate(prepare, async (scene, held) => {
+        await held.arrived();
+        freeze(scene);
+        held.release();
+        expect(await endsElsewhere(scene)).toEqual({ type: 'DeliveryUnknown', delivery: UNKNOWN });
+        await wakes(scene);
+        expect(scene.following.posts()).toEqual([]);
+      });
+    },
+    LIMIT_MS,
+  );
+
+  it.concurrent(
+    'before it has asked whether the send is still wanted: it is told that it is not, and sends nothing',
+    () => {
+      const prepare = (gate: TemporalGate) => gate.hold('RecordActivityTaskHeartbeat', 'call');
+      return behindGate(prepare, async (scene, held) => {
+        await held.arrived();
+        freeze(scene);
+        expect(await endsElsewhere(scene)).toEqual({ type: 'DeliveryUnknown', delivery: UNKNOWN });
+        held.release();
+        await wakes(scene);
+        expect(scene.following.posts()).toEqual([]);
+      });
+    },
+    LIMIT_MS,
+  );
+
+  it.concurrent(
+    'with the answer that the send is wanted unread in its socket: the answer is too old, and it sends nothing',
+    () => {
+      const prepare = (gate: TemporalGate) => gate.hold('RecordActivityTaskHeartbeat', 'answer');
+      return behindGate(prepare, async (scene, held) => {
+        await held.arrived();
+        freeze(scene);
+        held.release();
+        expect(await endsElsewhere(scene)).toEqual({ type: 'DeliveryUnknown', delivery: UNKNOWN });
+        await wakes(scene);
+        expect(scene.following.posts()).toEqual([]);
+      });
+    },
+    LIMIT_MS,
+  );
+
+  it.concurrent(
+    'while it connects for its POST, with the connection made meanwhile: it sends nothing',
+    () =>
+      ProcessHouse.with({}, async (house) => {
+        const gate = await TemporalGate.open(temporal().address);
+        const front = await Front.open(Number(new URL(house.sandbox.baseUrl).port));
+        try {
+          const worker = await house.startWorker({
+            TEMPORAL_ADDRESS: gate.address,
+            AGENT_API_BASE_URL: `http://127.0.0.1:${front.port}`,
+            // Connecting gets a third of it: the moment in which the worker must be frozen.
+            AGENT_API_TIMEOUT: '6s',
+          });
+          const held = gate.hold('RecordActivityTaskHeartbeat', 'call');
+          const following = await house.follow({ turn: { durationMs: null } }, PATIENT);
+          const scene = { house, gate, worker, following };
+          await held.arrived();
+          await front.deafen();
+          held.release();
+          const localPort = await front.meets('connecting');
+          freeze(scene);
+          front.hear();
+          await front.meets('connected', localPort);
+          expect(await endsElsewhere(scene)).toEqual({ type: 'DeliveryUnknown', delivery: UNKNOWN });
+          await wakes(scene);
+          expect(following.posts()).toEqual([]);
+        } finally {
+          await gate.close();
+          await front.close();
+        }
+      }),
+    LIMIT_MS,
+  );
+
+  it.concurrent(
+    'after its POST, which was found by reading: its late report changes nothing, and nothing is sent',
+    () => {
+      const prepare = (_gate: TemporalGate, { sandbox }: ProcessHouse) => {
+        sandbox.setFault({ name: 'hold', operation: 'message', times: 1 });
+      };
+      return behindGate(prepare, async (scene) => {
+        const { house, following } = scene;
+        const { journal } = house.sandbox;
+        await journal.waitFor({ fault: 'hold' }, { timeoutMs: 30_000 });
+        freeze(scene);
+        house.sandbox.release();
+        const other = await house.startWorker();
+        // No query: it could meet the frozen worker.
+        await journal.waitFor({ operation: 'get' }, { atLeast: 4, timeoutMs: 60_000 });
+        house.sandbox.changeJob(following.key, { status: 'completed' });
+        expect((await following.result()).followUp).toMatchObject({
+          delivery: { verdict: 'accepted', confirmedBy: 'read', sends: 1 },
+          evidence: 'seen-active',
+        });
+        other.signal('SIGKILL');
+        await other.exited;
+        await wakes(scene);
+        expect(following.posts().map(({ processed }) => processed)).toEqual([true]);
+      });
+    },
+    LIMIT_MS,
+  );
+});

@@ -1,0 +1,209 @@
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { type Client, WorkflowExecutionAlreadyStartedError, type WorkflowHandle } from '@temporalio/client';
+import type { FollowUpResult } from '../../src/contract/result';
+import { followUpWorkflowId } from '../../src/contract/workflow-id';
+import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { failureOf, QUICK } from '../harness/following';
+import { House } from '../harness/house';
+import { houseOf } from '../harness/house-of';
+import { resetWorkflow } from '../harness/reset';
+import { temporal } from '../harness/temporal';
+
+const open = houseOf();
+
+let continuing: Promise<{ server: DevServer; house: House }> | undefined;
+afterAll(async () => {
+  const { server, house } = (await continuing) ?? {};
+  await house?.close();
+  await server?.stop();
+});
+
+/** On a server that suggests to continue as new after a few polls, as every server does after 4,096 events. */
+async function quickToContinue(): Promise<House> {
+  const start = async () => {
+    const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 45 };
+    const server = await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig });
+    return { server, house: await House.open({ address: server.address }) };
+  };
+  return (await (continuing ??= start())).house;
+}
+
+const ENDLESS = { turn: { durationMs: null } };
+const BY_READ = { verdict: 'accepted', confirmedBy: 'read', sends: 1 };
+
+/** Processed or not, as the service saw each POST. */
+function posts(following: { posts: () => { processed: boolean }[] }): boolean[] {
+  return following.posts().map(({ processed }) => processed);
+}
+
+async function resultOf(handle: WorkflowHandle): Promise<FollowUpResult> {
+  return (await handle.result()) as FollowUpResult;
+}
+
+describe('a follow-up that is reset after its message was accepted', () => {
+  it.concurrent(
+    'to before the send, with its turn running: reads prove the delivery, and nothing is sent',
+    async () => {
+      const house = await open();
+      const following = await house.follow(ENDLESS);
+      await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
+      const again = await resetWorkflow(house.client, following.handle.workflowId, 'send');
+      await house.sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: 5 });
+      house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/1' });
+      const { status, followUp } = await resultOf(again);
+      expect({ status, delivery: followUp.delivery, evidence: followUp.evidence }).toEqual({
+        status: 'completed',
+        delivery: BY_READ,
+        evidence: 'seen-active',
+      });
+      expect(posts(following)).toEqual([true]);
+    },
+  );
+
+  it.concurrent(
+    'to before the send, with its turn over: it ends as DeliveryUnknown, and nothing is sent',
+    async () => {
+      const house = await open();
+      const following = await house.follow();
+      await following.result();
+      const again = await resetWorkflow(house.client, following.handle.workflowId, 'send');
+      const { type, message, details } = await failureOf(again);
+      expect(type).toBe('DeliveryUnknown');
+      expect(message).toContain('this run was reset to a point before its send');
+      expect(details.followUp.delivery).toEqual({ verdict: 'unknown', confirmedBy: null, sends: 1 });
+      expect(posts(following)).toEqual([true]);
+    },
+  );
+
+  it.concurrent(
+    'to its start, with its turn running: it ends as DeliveryUnknown, and nothing is sent',
+    async () => {
+      const house = await open();
+      const following = await house.follow(ENDLESS);
+      await following.progressWhen(({ phase }) => phase === 'watching');
+      const again = await resetWorkflow(house.client, following.handle.workflowId, 'start');
+      const { type, message } = await failureOf(again);
+      expect(type).toBe('DeliveryUnknown');
+      expect(message).toContain('the job was active before');
+      expect(posts(following)).toEqual([true]);
+    },
+  );
+
+  it.concurrent('twice: the run of the second reset sends nothing either', async () => {
+    const house = await open();
+    const following = await house.follow();
+    await following.result();
+    const { workflowId } = following.handle;
+    for (const point of ['start', 'send'] as const) {
+      const again = await resetWorkflow(house.client, workflowId, point);
+      expect((await failureOf(again)).type).toBe('DeliveryUnknown');
+    }
+    expect(posts(following)).toEqual([true]);
+  });
+
+  it.concurrent('with resend may send once more, and the receipt counts it', async () => {
+    const house = await open();
+    const following = await house.follow({}, { onUnknownDelivery: 'resend', reconcile: '500ms' });
+    await following.result();
+    const again = await resetWorkflow(house.client, following.handle.workflowId, 'send');
+    expect((await resultOf(again)).followUp.delivery).toEqual({
+      verdict: 'accepted',
+      confirmedBy: 'response',
+      sends: 2,
+    });
+    expect(posts(following)).toEqual([true, true]);
+  });
+});
+
+describe('a follow-up that is reset before its message was sent', () => {
+  it.concurrent('ends as DeliveryUnknown, for nobody can tell that it was not', async () => {
+    const house = await open();
+    const following = await house.follow({ status: 'active', ...ENDLESS }, { whenActive: 'wait' });
+    await following.progressWhen(({ phase }) => phase === 'waiting');
+    const again = await resetWorkflow(house.client, following.handle.workflowId, 'start');
+    house.sandbox.changeJob(following.key, { status: 'completed' });
+    expect((await failureOf(again)).type).toBe('DeliveryUnknown');
+    expect(posts(following)).toEqual([]);
+  });
+});
+
+describe('a follow-up that is started again', () => {
+  it.concurrent('twenty times at once is one follow-up with one POST', async () => {
+    const house = await open();
+    const key = { projectId: 'twenty', jobId: 'starts' };
+    house.sandbox.addJob({ projectId: key.projectId, id: key.jobId });
+    const request = { ...key, prompt: 'Fix the broken links.', requestId: 'one', ...QUICK };
+    const workflowId = followUpWorkflowId(key.projectId, key.jobId, 'one');
+    const started = await Promise.all(Array.from({ length: 20 }, () => house.start(workflowId, request)));
+    const results = await Promise.all(started.map((handle) => resultOf(handle)));
+    expect(new Set(started.map((handle) => handle.firstExecutionRunId)).size).toBe(1);
+    expect(new Set(results.map(({ followUp }) => followUp.settledAt)).size).toBe(1);
+    expect(results[0]?.followUp.delivery).toEqual({ verdict: 'accepted', confirmedBy: 'response', sends: 1 });
+    expect(posts({ posts: () => house.sandbox.journal.entries({ ...key, operation: 'message' }) })).toEqual([
+      true,
+    ]);
+  });
+
+  it.concurrent('after its end is refused by the server, and nothing is sent', async () => {
+    const house = await open();
+    const following = await house.follow();
+    await following.result();
+    await expect(house.start(following.handle.workflowId, following.request)).rejects.toBeInstanceOf(
+      WorkflowExecutionAlreadyStartedError,
+    );
+    expect(posts(following)).toEqual([true]);
+  });
+});
+
+describe('a run that continues a reset one as new', () => {
+  it.concurrent('has no message to send, and watches on when it is itself reset', async () => {
+    const house = await quickToContinue();
+    const following = await house.follow(ENDLESS, { deadline: '60s' });
+    const { workflowId } = following.handle;
+    await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
+    const reset = await resetWorkflow(house.client, workflowId, 'send');
+    const latest = house.client.workflow.getHandle(workflowId);
+    const resetRunId = (await latest.describe()).runId;
+    expect((await reset.describe()).runId).toBe(resetRunId);
+
+    await following.progressWhen(({ polls }) => polls > 10);
+    const continuedRunId = (await latest.describe()).runId;
+    expect(continuedRunId).not.toBe(resetRunId);
+    expect(await firstInput(house.client, workflowId, continuedRunId)).toContain('"continued"');
+    expect(await firstInput(house.client, workflowId, continuedRunId)).not.toContain(
+      following.request.prompt,
+    );
+
+    const again = await resetWorkflow(house.client, workflowId, 'start');
+    house.sandbox.changeJob(following.key, { status: 'completed' });
+    expect((await resultOf(again)).followUp.delivery).toEqual(BY_READ);
+    expect(posts(following)).toEqual([true]);
+  });
+
+  it.concurrent('is never made while a reset one waits for its send, which it does not make', async () => {
+    const house = await quickToContinue();
+    const following = await house.follow(
+      { status: 'active', ...ENDLESS },
+      { whenActive: 'wait', deadline: '60s' },
+    );
+    await following.progressWhen(({ phase }) => phase === 'waiting');
+    const reset = await resetWorkflow(house.client, following.handle.workflowId, 'start');
+    const { runId } = await reset.describe();
+    await house.sandbox.journal.waitFor(
+      { ...following.key, operation: 'get' },
+      { atLeast: 12, timeoutMs: 20_000 },
+    );
+    const description = await house.client.workflow.getHandle(following.handle.workflowId).describe();
+    expect(description.historyLength).toBeGreaterThan(45);
+    expect(description.runId).toBe(runId);
+    house.sandbox.changeJob(following.key, { status: 'completed' });
+    expect((await failureOf(reset)).type).toBe('DeliveryUnknown');
+    expect(posts(following)).toEqual([]);
+  });
+});
+
+async function firstInput(client: Client, workflowId: string, runId: string): Promise<string> {
+  const { events } = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+  const { input } = events?.[0]?.workflowExecutionStartedEventAttributes ?? {};
+  return (input?.payloads ?? []).map(({ data }) => Buffer.from(data ?? []).toString()).join();
+}

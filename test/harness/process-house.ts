@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox';
+import { FollowUpCaller } from './following';
+import { temporal } from './temporal';
+import { WorkerProcess } from './worker-process';
+
+/**
+ * Times for follow-ups whose worker dies: its reads are given up after 15 s without a heartbeat, its workflow tasks after
+ * 10 s, its send after the HTTP time limit and 15 s, and a new worker is there after some 3 s, or 10 s on a busy machine.
+ */
+export const PATIENT = {
+  deadline: '3m',
+  polling: { initial: '500ms', growth: 0, maximum: '500ms', jitter: 0 },
+  reconcile: '3s',
+  settle: '1s',
+  confirm: '3s',
+} as const;
+
+export interface ProcessHouseOptions {
+  readonly sandbox?: SandboxOptions;
+  /** The variables of each worker process, on top of those that say where server, sandbox and queues are. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** The Temporal server. @default the one that all test files share */
+  readonly address?: string;
+}
+
+/** A sandbox, task queues of its own and a client; the workers are processes that the test starts and kills. */
+export class ProcessHouse extends FollowUpCaller {
+  private readonly workers: WorkerProcess[] = [];
+
+  private constructor(
+    sandbox: Sandbox,
+    private readonly connection: Connection,
+    private readonly env: NodeJS.ProcessEnv,
+    taskQueue: string,
+  ) {
+    super(sandbox, new Client({ connection }), taskQueue);
+  }
+
+  /** Opens one for the length of a test; ends everything that was started in it, also when the test fails. */
+  static async with(
+    options: ProcessHouseOptions,
+    test: (house: ProcessHouse) => Promise<void>,
+  ): Promise<void> {
+    const house = await ProcessHouse.open(options);
+    try {
+      await test(house);
+    } finally {
+      await house.close();
+    }
+  }
+
+  /** Starts a worker of this house and waits until it polls; `env` is added to that of the house. */
+  async startWorker(env: NodeJS.ProcessEnv = {}): Promise<WorkerProcess> {
+    const worker = await WorkerProcess.start({ ...this.env, ...env });
+    this.workers.push(worker);
+    await worker.says(/^ready$/);
+    return worker;
+  }
+
+  static async open(options: ProcessHouseOptions): Promise<ProcessHouse> {
+    const address = options.address ?? temporal().address;
+    const [sandbox, connection] = await Promise.all([
+      startSandbox({ seedJobs: false, turnMs: 1_500, ...options.sandbox }),
+      Connection.connect({ address }),
+    ]);
+    const name = randomUUID().slice(0, 8);
+    const env = {
+      TEMPORAL_ADDRESS: address,
+      AGENT_API_BASE_URL: sandbox.baseUrl,
+      AGENT_API_KEY: sandbox.apiKey,
+      AGENT_API_TIMEOUT: '2s',
+      FOLLOW_UP_TASK_QUEUE: `follow-up-${name}`,
+      AGENT_API_TASK_QUEUE: `read-${name}`,
+      AGENT_API_SEND_TASK_QUEUE: `send-${name}`,
+      ...options.env,
+    };
+    return new ProcessHouse(sandbox, connection, env, env.FOLLOW_UP_TASK_QUEUE);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.workers.map((worker) => worker.stop()));
+    await this.sandbox.close();
+    await this.connection.close();
+  }
+}

@@ -1,0 +1,34 @@
+import { randomUUID } from 'node:crypto';
+import type { Client, WorkflowHandle } from '@temporalio/client';
+
+/** To where a test resets a follow-up: to before its first read, or to right before its send. */
+export type ResetPoint = 'start' | 'send';
+
+/**
+ * Resets a workflow as `temporal workflow reset` does: a new run takes the history up to that point and goes on from it.
+ *
+ * @returns the new run
+ * @throws Error when the history has no such point
+ */
+export async function resetWorkflow(
+  client: Client,
+  workflowId: string,
+  point: ResetPoint,
+): Promise<WorkflowHandle> {
+  const handle = client.workflow.getHandle(workflowId);
+  const { runId } = await handle.describe();
+  const { events } = await handle.fetchHistory();
+  const scheduled = (events ?? []).flatMap((event) => event.activityTaskScheduledEventAttributes ?? []);
+  const wanted = point === 'start' ? 'getJob' : 'sendMessage';
+  const activity = scheduled.find(({ activityType }) => activityType?.name === wanted);
+  if (!activity?.workflowTaskCompletedEventId) throw new Error(`the history has no ${wanted}`);
+  const { runId: newRunId } = await client.workflowService.resetWorkflowExecution({
+    namespace: client.options.namespace,
+    workflowExecution: { workflowId, runId },
+    // The task that scheduled the activity is taken back, and done again by the new run.
+    workflowTaskFinishEventId: activity.workflowTaskCompletedEventId,
+    requestId: randomUUID(),
+    reason: 'a test',
+  });
+  return client.workflow.getHandle(workflowId, newRunId);
+}
