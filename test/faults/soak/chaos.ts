@@ -20,11 +20,12 @@ const ON_MESSAGES: readonly FaultSetting[] = [
   { name: 'processed-then-timeout', chance: 0.03 },
   { name: 'html', chance: 0.02, parameters: { processed: 'yes' } },
   { name: 'truncated', chance: 0.02 },
+  { name: 'stale', chance: 0.2, parameters: { for: '3s' } },
 ];
 
 /** What it does to reads; a replica lags for less than `confirm`, as docs/guarantees.md asks for. */
 const ON_READS: readonly FaultSetting[] = [
-  { name: 'stale', chance: 0.2, parameters: { for: '1500ms' } },
+  { name: 'stale', chance: 0.4, parameters: { for: '3s' } },
   { name: 'http-503', chance: 0.03 },
   { name: 'http-429', chance: 0.02 },
   { name: 'hang', chance: 0.01 },
