@@ -34,7 +34,10 @@ export default tseslint.config(
     rules: {
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/no-floating-promises': 'error',
-      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: true },
+      ],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/consistent-type-definitions': ['error', 'interface'],
       'import-x/no-cycle': 'error',
@@ -45,7 +48,10 @@ export default tseslint.config(
   {
     files: ['src/contract/**/*.ts'],
     rules: {
-      'no-restricted-imports': ['error', { patterns: [{ regex: '^[^.]', message: 'The contract imports no package.' }] }],
+      'no-restricted-imports': [
+        'error',
+        { patterns: [{ regex: '^[^.]', message: 'The contract imports no package.' }] },
+      ],
     },
   },
   {
@@ -60,7 +66,11 @@ export default tseslint.config(
               regex: '^(?!\\.|@temporalio/(workflow|common)$)',
               message: 'Workflow files import @temporalio/workflow, @temporalio/common and pure files only.',
             },
-            { regex: '/activities(/|$)', allowTypeImports: true, message: 'Activities are imported as types only.' },
+            {
+              regex: '/activities(/|$)',
+              allowTypeImports: true,
+              message: 'Activities are imported as types only.',
+            },
           ],
         },
       ],
@@ -69,7 +79,8 @@ export default tseslint.config(
         'error',
         {
           selector: "ThrowStatement > NewExpression[callee.name='Error']",
-          message: 'A plain Error fails the workflow task for ever: throw an ApplicationFailure, or let a bug be a bug.',
+          message:
+            'A plain Error fails the workflow task for ever: throw an ApplicationFailure, or let a bug be a bug.',
         },
       ],
     },
