@@ -8,15 +8,20 @@ export const ROOT = path.resolve(__dirname, '../..');
 export type LogLine = { readonly level: string; readonly msg: string } & Readonly<Record<string, unknown>>;
 
 /** How long a test waits for a line or a state before it gives up: far above what either takes. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 30_000;
+
+/** How long the last words of a process may still be in its pipe after its end. */
+const LAST_WORDS_MS = 1_000;
 
 /** The compiled worker as a process of its own, as `npm start` runs it. */
 export class WorkerProcess {
   /** Everything that was written so far. */
   stdout = '';
   stderr = '';
+  private ended = false;
 
   private constructor(private readonly process: TetheredProcess) {
+    void process.exited.then(() => (this.ended = true));
     process.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
     process.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
   }
@@ -65,13 +70,14 @@ export class WorkerProcess {
 
   /** Waits for a line whose message matches. @throws Error with all that was said, when none comes */
   async says(message: RegExp): Promise<LogLine> {
-    const deadline = Date.now() + PATIENCE_MS;
+    let giveUpAt = Date.now() + PATIENCE_MS;
     for (;;) {
       const line = this.log().find(({ msg }) => message.test(msg));
       if (line !== undefined) return line;
-      if (Date.now() > deadline)
+      if (Date.now() > giveUpAt)
         throw new Error(`never said ${String(message)}:\n${this.stdout}${this.stderr}`);
-      await Promise.race([sleep(50), this.exited.then(() => sleep(1_000))]);
+      if (this.ended) giveUpAt = Math.min(giveUpAt, Date.now() + LAST_WORDS_MS);
+      await sleep(50);
     }
   }
 
