@@ -1,13 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import type { Phase } from '../../src/contract/progress';
-import type { FollowUpRequest } from '../../src/contract/request';
-import type { FaultSetting, NewJob } from '../../src/sandbox';
-import type { Following } from '../harness/following';
-import { PATIENT, ProcessHouse, type ProcessHouseOptions } from '../harness/process-house';
-import { type Hold, type Side, TemporalGate } from '../harness/temporal-gate';
-import { temporal } from '../harness/temporal';
-import type { WorkerProcess } from '../harness/worker-process';
+import { behindGate, failure, onWorker, result, type Scene, showsPhase } from './scene';
 
 /**
  * The send is given up 17 s after its start (2 s for the exchange and 15 s), a workflow task of the dead worker 10 s after
@@ -17,87 +9,6 @@ const LIMIT_MS = 150_000;
 
 /** A turn that ends only when the test says so. */
 const ENDLESS = { turn: { durationMs: null } } as const;
-
-/** How a follow-up ended, beside what the service has seen of it. */
-interface Ending {
-  readonly status?: string;
-  readonly type?: string;
-  readonly delivery: {
-    readonly verdict: string;
-    readonly confirmedBy: string | null;
-    readonly sends: number;
-  };
-  readonly evidence: string | null;
-  readonly posts: number;
-  readonly processed: number;
-}
-
-async function result(following: Following): Promise<Ending> {
-  const { status, followUp } = await following.result();
-  const { delivery, evidence } = followUp;
-  return { status, delivery, evidence, posts: following.posts().length, processed: following.processed() };
-}
-
-async function failure(following: Following): Promise<Ending> {
-  const { type, details } = await following.failure();
-  const { delivery, evidence } = details.followUp;
-  return { type, delivery, evidence, posts: following.posts().length, processed: following.processed() };
-}
-
-/** What the server shows of it, without the help of a worker. */
-async function showsPhase(following: Following, phase: Phase): Promise<void> {
-  const giveUpAt = Date.now() + 90_000;
-  for (;;) {
-    const { typedSearchAttributes } = await following.handle.describe();
-    const shown = typedSearchAttributes.getAll().find(({ key }) => key.name === 'FollowUpPhase')?.value;
-    if (shown === phase) return;
-    if (Date.now() > giveUpAt) throw new Error(`the phase is ${String(shown)} and not ${phase}`);
-    await sleep(100);
-  }
-}
-
-interface Scene {
-  readonly house: ProcessHouse;
-  readonly following: Following;
-  /** The worker that is going to die. */
-  readonly worker: WorkerProcess;
-}
-
-interface Plot {
-  readonly job?: NewJob;
-  readonly asked?: Partial<FollowUpRequest>;
-  readonly fault?: Omit<FaultSetting, 'projectId' | 'jobId'>;
-  readonly house?: ProcessHouseOptions;
-  /** What the first worker is started with. */
-  readonly env?: NodeJS.ProcessEnv;
-}
-
-/** A follow-up on a worker of its own. */
-function onWorker(plot: Plot, test: (scene: Scene) => Promise<void>): Promise<void> {
-  return ProcessHouse.with(plot.house ?? {}, async (house) => {
-    const worker = await house.startWorker(plot.env);
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'docs', ...plot.job });
-    if (plot.fault !== undefined) house.sandbox.setFault({ projectId, jobId, ...plot.fault });
-    const following = await house.send({ projectId, jobId, ...PATIENT, ...plot.asked });
-    await test({ house, following, worker });
-  });
-}
-
-/** The same, with a gate between its worker and the server that holds some calls. */
-async function behindGate(
-  [method, side]: [method: string, side: Side],
-  plot: Plot,
-  test: (scene: Scene & { gate: TemporalGate; held: Hold }) => Promise<void>,
-): Promise<void> {
-  const gate = await TemporalGate.open(temporal().address);
-  try {
-    const held = gate.hold(method, side);
-    const env = { ...plot.env, TEMPORAL_ADDRESS: gate.address };
-    await onWorker({ ...plot, env }, (scene) => test({ ...scene, gate, held }));
-  } finally {
-    await gate.close();
-  }
-}
 
 /** Another worker of the same queues takes the place of the one that is killed. */
 async function killAndReplace({ house, worker }: Scene): Promise<void> {

@@ -125,7 +125,10 @@ describe('a job that is active before the send', () => {
 
   it.concurrent('is left alone with whenActive: reject', async () => {
     const house = await open();
-    const following = await house.follow({ status: 'active' }, { whenActive: 'reject' });
+    const following = await house.follow(
+      { status: 'active', turn: { durationMs: null } },
+      { whenActive: 'reject' },
+    );
     const { type, message, details } = await following.failure();
     expect(type).toBe('FollowUpRejected');
     expect(message).toContain('The job is active');

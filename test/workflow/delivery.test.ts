@@ -12,6 +12,9 @@ const ARRIVED = [
   'processed-then-503',
   'processed-then-timeout',
 ];
+/** A turn that is met by the baseline on a busy machine, too. */
+const LONG = { durationMs: 6_000 };
+
 const NOT_ARRIVED = ['close-after-read', 'reset', 'hang', 'html', 'redirect'];
 
 describe('a message of which nobody knows', () => {
@@ -48,7 +51,11 @@ describe('a message of which nobody knows', () => {
     'to a job that was active before ends without a window, for reading can tell nothing',
     async () => {
       const house = await open();
-      const { projectId, jobId } = house.sandbox.addJob({ projectId: 'active-before', status: 'active' });
+      const { projectId, jobId } = house.sandbox.addJob({
+        projectId: 'active-before',
+        status: 'active',
+        turn: LONG,
+      });
       house.sandbox.setFault({ name: 'processed-then-close', projectId, jobId });
       const following = await house.send({ projectId, jobId });
       const { type, message, details } = await following.failure();
@@ -60,7 +67,11 @@ describe('a message of which nobody knows', () => {
 
   it.concurrent('is taken as delivered with assume-delivered, and the receipt says so', async () => {
     const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'assume', status: 'active' });
+    const { projectId, jobId } = house.sandbox.addJob({
+      projectId: 'assume',
+      status: 'active',
+      turns: [LONG, {}],
+    });
     house.sandbox.setFault({ name: 'processed-then-close', projectId, jobId });
     const following = await house.send({ projectId, jobId, onUnknownDelivery: 'assume-delivered' });
     const { followUp } = await following.result();
