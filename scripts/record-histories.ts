@@ -14,6 +14,8 @@ import { startDevServer } from '../src/dev/dev-server';
 import { findTemporalCli } from '../src/dev/temporal-cli';
 import { type Following, House } from '../test/harness/house';
 
+const ROOT = path.resolve(__dirname, '..');
+
 const endless = { turn: { durationMs: null } };
 
 type Paths = Record<string, (house: House) => Promise<Following>>;
@@ -114,7 +116,7 @@ async function troubled(
 }
 
 async function main(): Promise<void> {
-  const folder = path.resolve(__dirname, '../test/replay/histories', version);
+  const folder = path.join(ROOT, 'test/replay/histories', version);
   if (process.argv.includes('--replace')) await rm(folder, { recursive: true, force: true });
   if (await stat(folder).catch(() => undefined)) {
     throw new Error(
@@ -123,7 +125,7 @@ async function main(): Promise<void> {
   }
   const scratch = await mkdtemp(path.join(os.tmpdir(), 'record-histories-'));
   const bundlePath = path.join(scratch, 'workflow-bundle.js');
-  const workflowsPath = path.resolve(__dirname, '../src/workflows/index.ts');
+  const workflowsPath = path.join(ROOT, 'src/workflows/index.ts');
   const { code } = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('WARN') });
   await writeFile(bundlePath, code);
 
@@ -156,7 +158,9 @@ async function record(
         const history = await house.client.workflow.getHandle(handle.workflowId, runId).fetchHistory();
         const file = path.join(folder, `${name}${index === 0 ? '' : `-run-${index + 1}`}.json`);
         const recorded = JSON.parse(historyToJSON(history)) as object;
-        await writeFile(file, `${JSON.stringify({ workflowId: handle.workflowId, ...recorded })}\n`);
+        const text = JSON.stringify({ workflowId: handle.workflowId, ...recorded });
+        // A failure's stack names files; where they lie on this machine is nobody's business.
+        await writeFile(file, `${text.replaceAll(`${ROOT}${path.sep}`, '')}\n`);
         console.log(`${name}: ${history.events?.length ?? 0} events`);
       }
     }

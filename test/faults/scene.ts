@@ -3,7 +3,7 @@ import type { Phase } from '../../src/contract/progress';
 import type { FollowUpRequest } from '../../src/contract/request';
 import type { FaultSetting, NewJob } from '../../src/sandbox';
 import type { Following } from '../harness/following';
-import { PATIENT, ProcessHouse, type ProcessHouseOptions } from '../harness/process-house';
+import { PATIENT, ProcessHouse } from '../harness/process-house';
 import { temporal } from '../harness/temporal';
 import { type Hold, type Side, TemporalGate } from '../harness/temporal-gate';
 import type { WorkerProcess } from '../harness/worker-process';
@@ -57,14 +57,13 @@ export interface Plot {
   readonly job?: NewJob;
   readonly asked?: Partial<FollowUpRequest>;
   readonly fault?: Omit<FaultSetting, 'projectId' | 'jobId'>;
-  readonly house?: ProcessHouseOptions;
   /** What the first worker is started with. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
 /** A follow-up on a worker of its own. */
 export function onWorker(plot: Plot, test: (scene: Scene) => Promise<void>): Promise<void> {
-  return ProcessHouse.with(plot.house ?? {}, async (house) => {
+  return ProcessHouse.with({}, async (house) => {
     const worker = await house.startWorker(plot.env);
     const { projectId, jobId } = house.sandbox.addJob({ projectId: 'docs', ...plot.job });
     if (plot.fault !== undefined) house.sandbox.setFault({ projectId, jobId, ...plot.fault });
