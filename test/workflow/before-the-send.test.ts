@@ -105,7 +105,10 @@ describe('the baseline', () => {
 describe('a job that is active before the send', () => {
   it.concurrent('is waited for with whenActive: wait, and the message begins a turn of its own', async () => {
     const house = await open();
-    const following = await house.follow({ status: 'active', turns: [{ durationMs: 4_000 }, {}] }, { whenActive: 'wait' });
+    const following = await house.follow(
+      { status: 'active', turns: [{ durationMs: 4_000 }, {}] },
+      { whenActive: 'wait' },
+    );
     const result = await following.result();
     expect(result.followUp).toMatchObject({ baseline: { status: 'completed' }, evidence: 'seen-active' });
     expect(house.sandbox.job(following.key).turns.map((turn) => turn.state)).toEqual(['ended', 'ended']);
