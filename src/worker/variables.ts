@@ -1,4 +1,4 @@
-/** The variables of the worker besides Temporal's own; their meaning and defaults: README.md, "Configuration". */
+/** The variables of the worker besides Temporal's own; their meaning and defaults: README.md, "Run the worker". */
 export const VARIABLES = [
   'AGENT_API_BASE_URL',
   'AGENT_API_KEY',

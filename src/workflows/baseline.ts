@@ -1,7 +1,7 @@
 import type { ApplicationFailure } from '@temporalio/workflow';
 import type { ReadTrouble } from '../contract/activities';
 import { formatDuration } from '../contract/duration';
-import { type AgentJob, isTerminal } from '../contract/job';
+import { type AgentJob, isTerminal, jobState } from '../contract/job';
 import { nextWait } from './cadence';
 import { followUpFailure, sentSoFar } from './failures';
 import type { Run } from './run';
@@ -18,6 +18,7 @@ import { gate } from './when-active';
  */
 export async function readBaseline(run: Run): Promise<AgentJob> {
   const job = await readUntilAnswered(run);
+  run.state.baseline = jobState(job);
   switch (gate(job.status, run.state.plan.whenActive)) {
     case 'send':
       return job;

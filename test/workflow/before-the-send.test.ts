@@ -135,6 +135,7 @@ describe('a job that is active before the send', () => {
     const { type, message, details } = await following.failure();
     expect(type).toBe('FollowUpRejected');
     expect(message).toContain('The job is active');
+    expect(details.followUp.baseline).toMatchObject({ status: 'active' });
     expect(details).not.toHaveProperty('httpStatus');
     expect(following.posts()).toEqual([]);
   });
