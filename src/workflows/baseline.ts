@@ -2,10 +2,10 @@ import type { ApplicationFailure } from '@temporalio/workflow';
 import type { ReadTrouble } from '../contract/activities';
 import { formatDuration } from '../contract/duration';
 import { type AgentJob, isTerminal, jobState } from '../contract/job';
-import { nextWait } from './cadence';
+import { nextWait } from '../polling/cadence';
 import { followUpFailure, sentSoFar } from './failures';
 import type { Run } from './run';
-import { afterReading, isLost, isUnauthorized, NO_TROUBLE } from './trouble';
+import { afterReading, isLost, isUnauthorized, NO_TROUBLE } from '../polling/trouble';
 import { gate } from './when-active';
 
 /**

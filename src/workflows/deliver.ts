@@ -3,7 +3,7 @@ import type { SendTrouble } from '../contract/activities';
 import { formatDuration } from '../contract/duration';
 import { type AgentJob, jobState } from '../contract/job';
 import { readBaseline, refuseAfterDeadline } from './baseline';
-import { nextWait } from './cadence';
+import { nextWait } from '../polling/cadence';
 import { afterSend } from './delivery';
 import { followUpFailure, sentence, sentSoFar } from './failures';
 import { witness } from './poll';
@@ -11,7 +11,7 @@ import { reconcile } from './reconcile';
 import type { Run } from './run';
 import type { WatchState } from './state';
 import { send } from './send';
-import { afterReading, NO_TROUBLE } from './trouble';
+import { afterReading, NO_TROUBLE } from '../polling/trouble';
 import { watchFrom } from './watch-step';
 
 /**

@@ -1,9 +1,9 @@
 import type { AgentJob } from '../contract/job';
 import { afterAnswer } from './evidence';
-import { countAnswer } from './observed';
+import { countAnswer } from '../polling/observed';
 import type { Run } from './run';
 import type { WatchState } from './state';
-import { afterReading } from './trouble';
+import { afterReading } from '../polling/trouble';
 
 /** One read since the send: it is counted, and what it shows is kept as evidence. */
 export async function poll(run: Run, watching: WatchState): Promise<void> {

@@ -2,7 +2,7 @@ import type { SendTrouble } from '../contract/activities';
 import { formatDuration } from '../contract/duration';
 import { isTerminal } from '../contract/job';
 import { refuseAfterDeadline } from './baseline';
-import { nextWait } from './cadence';
+import { nextWait } from '../polling/cadence';
 import { confirmed } from './delivery';
 import { provesDelivery } from './evidence';
 import { followUpFailure, sentence } from './failures';

@@ -10,8 +10,8 @@ import type { JobAnswer, WorkerSettings } from '../contract/activities';
 import { truncate } from '../contract/bounds';
 import type { DeliveryDecision, Phase } from '../contract/progress';
 import { readProxy, settingsProxy } from './activity-proxies';
-import { sparingWait } from './cadence';
 import { Display } from './display';
+import { sparingWait } from './sparing';
 import type { FollowUpState } from './state';
 
 /** An answer with the moments between which it was made, in milliseconds since the epoch. */

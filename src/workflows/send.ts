@@ -9,7 +9,7 @@ import {
 } from '@temporalio/workflow';
 import type { SendOutcome } from '../contract/activities';
 import { readProxy, sendProxy } from './activity-proxies';
-import { pollInterval } from './cadence';
+import { pollInterval } from '../polling/cadence';
 import { poll } from './poll';
 import type { Run } from './run';
 import type { WatchState } from './state';

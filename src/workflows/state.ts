@@ -6,7 +6,7 @@ import type { FollowUpPlan } from '../contract/request';
 import type { Receipt } from '../contract/result';
 import { NOT_SENT } from './delivery';
 import type { Sightings } from './evidence';
-import type { Trouble } from './trouble';
+import type { Trouble } from '../polling/trouble';
 
 /** The plan without the message: what a watch needs, and by which nothing can be sent. */
 export type WatchPlan = Omit<FollowUpPlan, 'prompt'>;

@@ -1,11 +1,11 @@
 import type { Evidence } from '../contract/delivery';
 import type { JobState } from '../contract/job';
 import type { Phase } from '../contract/progress';
-import { nextWait, type Random } from './cadence';
+import { nextWait, type Random } from '../polling/cadence';
 import { belief, noSightings } from './evidence';
 import { settleRemaining } from './settle';
 import type { FollowUpState, WatchState } from './state';
-import { isLost, isUnauthorized, NO_TROUBLE } from './trouble';
+import { isLost, isUnauthorized, NO_TROUBLE } from '../polling/trouble';
 
 /** What the watch does next. */
 export type WatchStep =

@@ -3,7 +3,7 @@ import type { ReadTrouble } from '../../../src/contract/activities';
 import type { AgentJob } from '../../../src/contract/job';
 import { afterAnswer } from '../../../src/workflows/evidence';
 import { type FollowUpState, initialState, type WatchState } from '../../../src/workflows/state';
-import { afterReading } from '../../../src/workflows/trouble';
+import { afterReading } from '../../../src/polling/trouble';
 import { nextStep, watchFrom } from '../../../src/workflows/watch-step';
 
 const completed: AgentJob = {

@@ -1,13 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ReadTrouble } from '../../../src/contract/activities';
-import {
-  nextWait,
-  pollInterval,
-  retryAfterWait,
-  sparingWait,
-  troubleWait,
-} from '../../../src/workflows/cadence';
-import { afterReading, NO_TROUBLE, type Trouble } from '../../../src/workflows/trouble';
+import { nextWait, pollInterval, retryAfterWait, troubleWait } from '../../../src/polling/cadence';
+import { afterReading, NO_TROUBLE, type Trouble } from '../../../src/polling/trouble';
 
 const polling = { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1 };
 const low = () => 0;
@@ -84,16 +78,5 @@ describe('the wait that a Retry-After asks for', () => {
     expect(nextWait(polling, 0, limited, low)).toBe(90_000);
     const after = afterReading(limited, { kind: 'trouble', label: 'x', message: 'x' }, 0);
     expect(nextWait(polling, 0, after, high)).toBe(10_000);
-  });
-});
-
-describe('a history that has grown long', () => {
-  const days = 86_400_000;
-
-  it('is spared by longer waits, so that it reaches the deadline', () => {
-    expect(sparingWait(9_999, 30 * days)).toBe(0);
-    let events = 10_000;
-    for (let left = 365 * days; left > 0; left -= sparingWait(events, left)) events += 12;
-    expect(events).toBeLessThan(51_200);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { countAnswer } from '../../../src/workflows/observed';
+import { countAnswer } from '../../../src/polling/observed';
 
 describe('the counts of what was observed', () => {
   it('grow by one for each answer', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { AgentJob } from '../../../src/contract/job';
 import type { JobAnswer } from '../../../src/contract/activities';
-import { afterReading, isLost, isUnauthorized, NO_TROUBLE } from '../../../src/workflows/trouble';
+import { afterReading, isLost, isUnauthorized, NO_TROUBLE } from '../../../src/polling/trouble';
 
 const job: AgentJob = {
   id: 'j',
