@@ -24,7 +24,7 @@ type Paths = Record<string, (house: House) => Promise<Following>>;
 const paths: Paths = {
   accepted: (house) => house.follow(),
   'accepted-of-ten-polls': async (house) => {
-    const polling = { initial: '200ms', growth: 0, maximum: '200ms', jitter: 0 } as const;
+    const polling = { initial: '200ms', growth: 0, maximum: '200ms', jitter: 0, timerPolls: 'all' } as const;
     const following = await house.follow(endless, { polling });
     await following.progressWhen(({ polls }) => polls === 9);
     house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/10' });

@@ -1,5 +1,5 @@
 import type { Logger } from '@temporalio/worker';
-import { createActivities } from './activities';
+import { createActivities, PATIENCE_MS } from './activities';
 import { createAgentApi } from './agent-api/client';
 import { formatDuration } from './contract/duration';
 import { workflowCode } from './worker/bundle';
@@ -50,6 +50,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     readTaskQueue: taskQueues.read,
     sendTaskQueue: taskQueues.send,
     httpTimeoutMs: agentApi.timeoutMs,
+    patienceMs: PATIENCE_MS,
   });
   const workers = await FollowUpWorkers.create(connection, config, code, activities);
   const reachable = connectionCheck(connection, temporal);

@@ -1,7 +1,11 @@
 import type { FollowUpActivities, WorkerSettings } from '../contract/activities';
 import type { AgentApi } from '../agent-api/client';
 import { getJobBy } from './get-job';
+import { getJobPatientlyBy } from './get-job-patiently';
+
+export { PATIENCE_MS } from './get-job-patiently';
 import { isSendUnderWay } from './is-send-under-way';
+import { patientTally } from './patient-tally';
 import { sendMessageBy } from './send-message';
 
 /** The activities of a worker, bound to its agent service and its configuration. */
@@ -9,6 +13,8 @@ export function createActivities(agentApi: AgentApi, settings: WorkerSettings): 
   return {
     workerSettings: () => Promise.resolve(settings),
     getJob: getJobBy(agentApi),
+    getJobPatiently: getJobPatientlyBy(agentApi),
+    patientTally,
     isSendUnderWay,
     sendMessage: sendMessageBy(agentApi),
   };

@@ -16,6 +16,7 @@ export interface RequestFlags {
   readonly pollingGrowth?: string;
   readonly pollingMaximum?: string;
   readonly pollingJitter?: string;
+  readonly pollingTimerPolls?: string;
 }
 
 /** Fields of the request, and the flag that sets each. */
@@ -34,6 +35,7 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   'polling.growth': '--polling-growth',
   'polling.maximum': '--polling-maximum',
   'polling.jitter': '--polling-jitter',
+  'polling.timerPolls': '--polling-timer-polls',
 };
 
 /**
@@ -67,6 +69,11 @@ export function addOptionFlags(command: Command): Command {
   flag('--polling-growth <number>', "next interval as a share of the turn's age, 0 to 10", polling.growth);
   flag('--polling-maximum <duration>', 'longest interval of polls', polling.maximum);
   flag('--polling-jitter <number>', 'share by which an interval varies, 0 to 0.5', polling.jitter);
+  flag(
+    '--polling-timer-polls <number>',
+    'how many of the first polls are made by a timer each, or all',
+    polling.timerPolls,
+  );
   return command;
 }
 
@@ -83,6 +90,7 @@ export function requestOfFlags(
     growth: numberOr(flags.pollingGrowth),
     maximum: flags.pollingMaximum,
     jitter: numberOr(flags.pollingJitter),
+    timerPolls: numberOr(flags.pollingTimerPolls),
   });
   return present({
     projectId: flags.project,

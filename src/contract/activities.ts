@@ -1,4 +1,5 @@
-import type { AgentJob } from './job';
+import type { AgentJob, JobState } from './job';
+import type { Polling } from './request';
 
 /** What the workflow must know of the worker's configuration; recorded in history, so that a replay knows it too. */
 export interface WorkerSettings {
@@ -6,6 +7,11 @@ export interface WorkerSettings {
   readonly sendTaskQueue: string;
   /** The limit of one HTTP exchange in milliseconds. */
   readonly httpTimeoutMs: number;
+  /**
+   * How long one read activity may poll by its own retries, in milliseconds. A run whose history was recorded by 0.1.0
+   * doesn't know it and polls by timers only: a replay must find what was recorded.
+   */
+  readonly patienceMs?: number;
 }
 
 export interface JobAddress {
@@ -27,6 +33,45 @@ export interface ReadTrouble {
   readonly serviceMessage?: string;
   /** The wait that the service asked for, in milliseconds as it was sent, unbounded. */
   readonly retryAfterMs?: number;
+}
+
+/** The answers in a row that told nothing of the job, up to the latest one. */
+export interface Trouble {
+  /** The latest answer, where it told nothing of the job. */
+  readonly last: ReadTrouble | null;
+  readonly count: number;
+  /** The answers in a row, up to the latest one, that were a 404. */
+  readonly notFound: { readonly count: number; readonly since: number } | null;
+}
+
+/** What a read that polls by its own retries is told. */
+export interface PatientReadInput extends JobAddress {
+  /** The job as it is known: another answer ends the patience. */
+  readonly known: JobState;
+  /** When the turn, or the wait for its beginning, began: the interval grows with its age. Milliseconds since the epoch. */
+  readonly since: number;
+  readonly polling: Polling;
+  /** The trouble with which the patience begins. */
+  readonly trouble: Trouble;
+}
+
+/** The answers by which nothing has changed: kept from attempt to attempt, and told at the end. */
+export interface Tally {
+  readonly polls: number;
+  readonly observed: Readonly<Record<string, number>>;
+  /** How many of the answers showed the job, as it was known. */
+  readonly sightings: number;
+  readonly trouble: Trouble;
+  /** The latest answer in words. */
+  readonly lastAnswer: string | null;
+  /** When the next attempt is due, by the worker's clock, in milliseconds since the epoch. */
+  readonly nextReadAt: number | null;
+}
+
+/** The answer that ended a patience, and those before it. */
+export interface PatientAnswer {
+  readonly answer: JobAnswer;
+  readonly before: Tally;
 }
 
 export interface SendInput extends JobAddress {
@@ -67,6 +112,15 @@ export interface FollowUpActivities {
   workerSettings(): Promise<WorkerSettings>;
   /** One GET of the job. */
   getJob(address: JobAddress): Promise<JobAnswer>;
+  /**
+   * Reads the job again and again, each time as a retry of itself, until an answer needs a decision: another status,
+   * link or `archivedAt`, or a 401, 403 or 404.
+   *
+   * @throws ApplicationFailure `NO_CHANGE`, retryable, with the {@link Tally} as its detail, after every other answer
+   */
+  getJobPatiently(input: PatientReadInput): Promise<PatientAnswer>;
+  /** Local: the tally of this run's patient read as the server has it; null where it has none. */
+  patientTally(): Promise<Tally | null>;
   /** Whether a worker has begun the send of this run, and not yet reported its end. */
   isSendUnderWay(): Promise<boolean>;
   /** One POST of the message. */

@@ -1,6 +1,12 @@
 import { MAX_WORKFLOW_ID_BYTES } from './bounds';
 import { FieldReader, isRecord, typeName } from './field-reader';
-import { type FollowUpPlan, ON_UNKNOWN_DELIVERY, REQUEST_DEFAULTS, WHEN_ACTIVE } from './request';
+import {
+  type FollowUpPlan,
+  ON_UNKNOWN_DELIVERY,
+  type Polling,
+  REQUEST_DEFAULTS,
+  WHEN_ACTIVE,
+} from './request';
 import { followUpWorkflowId } from './workflow-id';
 
 export type CheckedRequest =
@@ -9,6 +15,9 @@ export type CheckedRequest =
 
 /** Polling faster than this loads server and service for nothing: a poll takes some 20 ms of server CPU. */
 const MIN_POLLING_MS = 100;
+
+/** More polls than this by timers of their own would fill a history: each takes 11 events. */
+const MAX_TIMER_POLLS = 1_000;
 
 /**
  * Checks the input of `followUp` and fills in its defaults. It is pure and shared: the starter runs it before anything
@@ -44,11 +53,12 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
   const confirmMs = field.duration('confirm', REQUEST_DEFAULTS.confirm);
 
   const cadence = field.object('polling');
-  const polling = {
+  const polling: Polling = {
     initialMs: cadence.duration('initial', REQUEST_DEFAULTS.polling.initial, MIN_POLLING_MS),
     growth: cadence.number('growth', REQUEST_DEFAULTS.polling.growth, 0, 10),
     maximumMs: cadence.duration('maximum', REQUEST_DEFAULTS.polling.maximum, MIN_POLLING_MS),
     jitter: cadence.number('jitter', REQUEST_DEFAULTS.polling.jitter, 0, 0.5),
+    timerPolls: cadence.integerOr('timerPolls', 'all', REQUEST_DEFAULTS.polling.timerPolls, MAX_TIMER_POLLS),
   };
   cadence.refuseOthers();
   field.refuseOthers();

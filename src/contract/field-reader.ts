@@ -86,6 +86,15 @@ export class FieldReader {
     );
   }
 
+  /** A whole number from 0 to `maximum`, or the one word that is allowed beside. */
+  integerOr<T extends string>(name: string, word: T, fallback: number | T, maximum: number): number | T {
+    const value = this.value(name) ?? fallback;
+    if (value === word) return word;
+    if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maximum) return value;
+    const right = `must be a whole number from 0 to ${maximum}, or ${word}; it is ${show(value)}`;
+    return this.report(name, right, fallback);
+  }
+
   /** A reader of the object in a field; of an empty object where the field is absent or wrong. */
   object(name: string): FieldReader {
     const value = this.value(name) ?? {};

@@ -37,6 +37,10 @@ export interface JobState {
   readonly archivedAt: string | null;
 }
 
+export function sameState(one: JobState, other: JobState): boolean {
+  return one.status === other.status && one.prLink === other.prLink && one.archivedAt === other.archivedAt;
+}
+
 export function jobState(job: JobState): JobState {
   return { status: job.status, prLink: job.prLink, archivedAt: job.archivedAt };
 }

@@ -52,7 +52,17 @@ export interface PollingRequest {
   readonly maximum?: DurationText;
   /** The share by which an interval is varied at random, at the maximum too: 0 to 0.5. @default 0.1 */
   readonly jitter?: number;
+  /**
+   * How many of the first polls are made by a durable timer each, which history shows one by one: 0 to 1,000, or `all`.
+   * After them, and as long as the job stays as it is, the read activity polls by its own retries: the same cadence for
+   * no event and a quarter of the server's work.
+   *
+   * @default 6
+   */
+  readonly timerPolls?: TimerPolls;
 }
+
+export type TimerPolls = number | 'all';
 
 /** A checked request with every default filled in; durations in milliseconds. */
 export interface FollowUpPlan {
@@ -76,6 +86,7 @@ export interface Polling {
   readonly growth: number;
   readonly maximumMs: number;
   readonly jitter: number;
+  readonly timerPolls: TimerPolls;
 }
 
 /** The defaults as a caller would write them; the README's table and the starter's help are made of these. */
@@ -83,7 +94,7 @@ export const REQUEST_DEFAULTS = {
   whenActive: 'send',
   onUnknownDelivery: 'fail',
   deadline: '24h',
-  polling: { initial: '5s', growth: 0.1, maximum: '5m', jitter: 0.1 },
+  polling: { initial: '5s', growth: 0.1, maximum: '5m', jitter: 0.1, timerPolls: 6 },
   reconcile: '2m',
   settle: '30s',
   confirm: '60s',

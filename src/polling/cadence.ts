@@ -1,5 +1,5 @@
 import type { Polling } from '../contract/request';
-import type { Trouble } from './trouble';
+import type { Trouble } from '../contract/activities';
 
 /**
  * The longest wait between two tries while the service is in trouble: a service that is down for an hour is asked

@@ -1,13 +1,4 @@
-import type { JobAnswer, ReadTrouble } from '../contract/activities';
-
-/** The answers in a row that told nothing of the job, up to the latest one. */
-export interface Trouble {
-  /** The latest answer, where it told nothing of the job. */
-  readonly last: ReadTrouble | null;
-  readonly count: number;
-  /** The answers in a row, up to the latest one, that were a 404. */
-  readonly notFound: { readonly count: number; readonly since: number } | null;
-}
+import type { JobAnswer, Trouble } from '../contract/activities';
 
 export const NO_TROUBLE: Trouble = { last: null, count: 0, notFound: null };
 
@@ -37,6 +28,6 @@ export function isLost({ notFound }: Trouble, askedAt: number, confirmMs: number
 }
 
 /** Whether the key is refused at present. A rotated key heals it, so that it is a delay and not an end. */
-export function isUnauthorized({ last }: Trouble): boolean {
+export function isUnauthorized({ last }: Pick<Trouble, 'last'>): boolean {
   return last?.httpStatus === 401 || last?.httpStatus === 403;
 }

@@ -46,6 +46,8 @@ export function shutdownLimitMs(httpTimeoutMs: number): number {
 const QUEUE_OF = {
   workerSettings: 'followUp',
   getJob: 'read',
+  getJobPatiently: 'read',
+  patientTally: 'followUp',
   isSendUnderWay: 'read',
   sendMessage: 'send',
 } as const satisfies Record<keyof FollowUpActivities, keyof WorkerConfig['taskQueues']>;

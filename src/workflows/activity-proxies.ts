@@ -1,5 +1,7 @@
 import { ActivityCancellationType, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { FollowUpActivities, WorkerSettings } from '../contract/activities';
+import { fairnessKey } from '../contract/fairness';
+import type { Polling } from '../contract/request';
 
 /** What a worker gets beyond the HTTP time limit to take a task up and to report its end, in milliseconds. */
 const REPORT_MARGIN_MS = 15_000;
@@ -13,6 +15,24 @@ export const settingsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'work
 });
 
 /**
+ * What the server has counted of a patient read, asked for before that read is given up. A local activity, because an
+ * activity on a queue could wait behind a limit while somebody waits for the end of a cancelled follow-up: one event,
+ * and five seconds at most; without an answer only counts are lost.
+ */
+export const tallyProxy = proxyLocalActivities<Pick<FollowUpActivities, 'patientTally'>>({
+  startToCloseTimeout: 2_000,
+  scheduleToCloseTimeout: 5_000,
+});
+
+/**
+ * Every activity that speaks to the agent service counts as its project's in the server's queues, so that each project
+ * gets its share and a limit per key is one per project. Which priority it has, it inherits from the workflow.
+ */
+function priorityOf(projectId: string) {
+  return { fairnessKey: fairnessKey(projectId) };
+}
+
+/**
  * Reads may be repeated at will, so that Temporal's retries cover a worker that dies or is being replaced.
  *
  * - Schedule-to-close is the HTTP time limit and a minute: enough for one worker to die and another one to read.
@@ -21,7 +41,11 @@ export const settingsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'work
  * - The retry interval is short and flat: what is retried is the loss of a worker, never an answer of the service,
  *   which the activity returns as a value.
  */
-export function readProxy({ readTaskQueue, httpTimeoutMs }: WorkerSettings, summary: string) {
+export function readProxy(
+  { readTaskQueue, httpTimeoutMs }: WorkerSettings,
+  projectId: string,
+  summary: string,
+) {
   return proxyActivities<Pick<FollowUpActivities, 'getJob' | 'isSendUnderWay'>>({
     taskQueue: readTaskQueue,
     startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
@@ -29,6 +53,42 @@ export function readProxy({ readTaskQueue, httpTimeoutMs }: WorkerSettings, summ
     heartbeatTimeout: 15_000,
     retry: { initialInterval: 1_000, backoffCoefficient: 1 },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
+    priority: priorityOf(projectId),
+    summary,
+  });
+}
+
+/** A `Retry-After` is honoured up to an hour and its jitter; no wait that the cadence asks for is cut below it. */
+const LONGEST_WAIT_MS = 2 * 3_600_000;
+
+/**
+ * A read that polls by its own retries: each attempt is one GET, bounded as a single read is.
+ *
+ * - Schedule-to-close is the patience of the worker's settings, or that of four of the longest intervals where those
+ *   are longer, and never beyond the deadline. The server ends the activity as soon as the next attempt would not fit,
+ *   with the last failure and its details (measured).
+ * - The interval comes with each failure (`nextRetryDelay`), which the maximum interval would cap, so that this lies
+ *   above every wait that the cadence asks for. Without one, a worker was lost, and another takes over after a second.
+ * - TRY_CANCEL: what was counted is asked for before a cancellation, and nobody waits for a read under way.
+ */
+export function patientReadProxy(
+  { readTaskQueue, httpTimeoutMs, patienceMs = 0 }: WorkerSettings,
+  { projectId, polling }: { readonly projectId: string; readonly polling: Polling },
+  untilDeadlineMs: number,
+  summary: string,
+) {
+  return proxyActivities<Pick<FollowUpActivities, 'getJobPatiently'>>({
+    taskQueue: readTaskQueue,
+    startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
+    scheduleToCloseTimeout: Math.min(untilDeadlineMs, Math.max(patienceMs, 4 * polling.maximumMs)),
+    heartbeatTimeout: 15_000,
+    retry: {
+      initialInterval: 1_000,
+      backoffCoefficient: 1,
+      maximumInterval: Math.max(LONGEST_WAIT_MS, 2 * polling.maximumMs),
+    },
+    cancellationType: ActivityCancellationType.TRY_CANCEL,
+    priority: priorityOf(projectId),
     summary,
   });
 }
@@ -47,6 +107,7 @@ export function readProxy({ readTaskQueue, httpTimeoutMs }: WorkerSettings, summ
  */
 export function sendProxy(
   { sendTaskQueue, httpTimeoutMs }: WorkerSettings,
+  projectId: string,
   startWithinMs: number,
   summary: string,
 ) {
@@ -56,6 +117,7 @@ export function sendProxy(
     scheduleToStartTimeout: startWithinMs,
     retry: { maximumAttempts: 1 },
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    priority: priorityOf(projectId),
     summary,
   });
 }

@@ -1,11 +1,12 @@
-import type { ApplicationFailure } from '@temporalio/workflow';
 import type { ReadTrouble } from '../contract/activities';
 import { formatDuration } from '../contract/duration';
-import { type AgentJob, isTerminal, jobState } from '../contract/job';
+import { type AgentJob, jobState } from '../contract/job';
 import { nextWait } from '../polling/cadence';
+import { lostJob, refuseAfterDeadline } from './ends';
 import { followUpFailure, sentSoFar } from './failures';
 import type { Run } from './run';
-import { afterReading, isLost, isUnauthorized, NO_TROUBLE } from '../polling/trouble';
+import { afterReading, isLost, NO_TROUBLE } from '../polling/trouble';
+import { waitUntilTerminal } from './wait';
 import { gate } from './when-active';
 
 /**
@@ -23,7 +24,7 @@ export async function readBaseline(run: Run): Promise<AgentJob> {
     case 'send':
       return job;
     case 'wait':
-      return waitUntilTerminal(run);
+      return waitUntilTerminal(run, job);
     case 'reject':
       throw followUpFailure(
         'FollowUpRejected',
@@ -51,29 +52,6 @@ async function readUntilAnswered(run: Run): Promise<AgentJob> {
   }
 }
 
-/** The job has answered once, so that from here on no single bad answer is believed. */
-async function waitUntilTerminal(run: Run): Promise<AgentJob> {
-  const { plan } = run.state;
-  const startedAt = Date.now();
-  let trouble = NO_TROUBLE;
-  for (;;) {
-    run.enter(isUnauthorized(trouble) ? 'unauthorized' : 'waiting');
-    refuseAfterDeadline(run);
-    const wait = nextWait(plan.polling, Date.now() - startedAt, trouble, Math.random);
-    await run.pause(wait, `waiting: ${run.state.lastAnswer ?? ''}, next in ${formatDuration(wait)}`);
-    const { answer, askedAt, heardAt } = await run.read('waiting: read the job');
-    if (answer.kind === 'job' && isTerminal(answer.job.status)) return answer.job;
-    trouble = afterReading(trouble, answer, heardAt);
-    if (isLost(trouble, askedAt, plan.confirmMs)) throw lostJob(run);
-  }
-}
-
-/** The job answered once, and has been gone for long enough. */
-export function lostJob(run: Run): ApplicationFailure {
-  const reason = 'The job was there, and the service has answered 404 to every read since.';
-  return followUpFailure('JobNotFound', reason, run.state, { httpStatus: 404 });
-}
-
 function refuseHopeless(run: Run, trouble: ReadTrouble): void {
   const { httpStatus, message } = trouble;
   if (httpStatus === 404) {
@@ -82,11 +60,4 @@ function refuseHopeless(run: Run, trouble: ReadTrouble): void {
   if (httpStatus === 400 || httpStatus === 401 || httpStatus === 403) {
     throw followUpFailure('FollowUpRejected', `The job can't be read: ${message}.`, run.state, trouble);
   }
-}
-
-/** @throws ApplicationFailure `DeadlineExceeded` once the deadline has passed: nothing is sent after it */
-export function refuseAfterDeadline(run: Run): void {
-  if (!run.deadlinePassed) return;
-  const reason = `The deadline passed in phase ${run.state.phase} (last answer: ${run.state.lastAnswer ?? 'none'}).`;
-  throw followUpFailure('DeadlineExceeded', reason, run.state);
 }

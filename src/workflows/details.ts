@@ -1,8 +1,12 @@
 import { markdownCode as code, markdownTable } from '../contract/markdown';
 import type { FollowUpState } from './state';
 
-/** The current details of a follow-up: a small Markdown table for the Web UI, without the prompt. */
-export function currentDetails(state: FollowUpState): string {
+/**
+ * The current details of a follow-up: a small Markdown table for the Web UI, without the prompt.
+ *
+ * @param patient a pending activity polls by its own retries: its attempts, its last answer and its next one stand there
+ */
+export function currentDetails(state: FollowUpState, patient = false): string {
   const { plan, job, delivery } = state;
   const prLink = job?.prLink ?? null;
   const rows: [string, string][] = [
@@ -10,9 +14,9 @@ export function currentDetails(state: FollowUpState): string {
     ['last answer', state.lastAnswer === null ? 'none yet' : code(state.lastAnswer)],
     ['delivery', delivery.verdict + (delivery.confirmedBy === null ? '' : ` (by ${delivery.confirmedBy})`)],
     ['evidence', state.evidence ?? 'none yet'],
-    ['polls', String(state.polls)],
+    ['polls', patient ? `${state.polls}, and those of the pending activity` : String(state.polls)],
     ['observed', observedCounts(state.observed)],
-    ['next read', state.nextPollAt === null ? '-' : isoSecond(state.nextPollAt)],
+    ['next read', nextRead(state.nextPollAt, patient)],
     ['deadline', isoSecond(state.deadlineAt)],
     ['pull request', prLink === null ? 'none' : link(prLink)],
   ];
@@ -20,6 +24,11 @@ export function currentDetails(state: FollowUpState): string {
   return `${title}
 
 ${markdownTable(rows)}`;
+}
+
+function nextRead(at: number | null, patient: boolean): string {
+  if (patient) return 'by the pending activity';
+  return at === null ? '-' : isoSecond(at);
 }
 
 function observedCounts(observed: FollowUpState['observed']): string {

@@ -13,8 +13,9 @@ import type { FollowUpState } from './state';
 export class Display {
   private readonly shown = new Map<SearchAttributeName, string>();
 
-  show(state: FollowUpState): void {
-    setCurrentDetails(currentDetails(state));
+  /** @param patient as in {@link currentDetails} */
+  show(state: FollowUpState, patient: boolean): void {
+    setCurrentDetails(currentDetails(state, patient));
     const { plan, phase, job } = state;
     const wanted: [SearchAttributeName, string | undefined][] = [
       ['FollowUpPhase', phase],

@@ -1,5 +1,5 @@
 import type { Evidence } from '../contract/delivery';
-import { isTerminal, jobState, type JobState, type TerminalStatus } from '../contract/job';
+import { isTerminal, jobState, type JobState, sameState, type TerminalStatus } from '../contract/job';
 
 /**
  * What the answers since the send have shown. The service gives a turn no id, and two `completed` answers before and
@@ -42,17 +42,18 @@ export function noSightings(baseline: JobState): Sightings {
   return { baseline: jobState(baseline), seenActive: false, streak: null };
 }
 
-export function afterAnswer(sightings: Sightings, heard: HeardJob): Sightings {
+/** @param times how many equal answers in a row it stands for; the times are those of the last one */
+export function afterAnswer(sightings: Sightings, heard: HeardJob, times = 1): Sightings {
   const { job } = heard;
   if (!isTerminal(job.status)) return { ...sightings, seenActive: true, streak: null };
   const last = jobState(job);
   const streak = sightings.streak?.status === job.status ? sightings.streak : null;
   if (streak === null) {
-    const first = { status: job.status, since: heard.heardAt, answers: 1, last, equalAnswers: 1 };
+    const first = { status: job.status, since: heard.heardAt, answers: times, last, equalAnswers: times };
     return { ...sightings, streak: first };
   }
-  const equalAnswers = sameState(streak.last, last) ? streak.equalAnswers + 1 : 1;
-  return { ...sightings, streak: { ...streak, answers: streak.answers + 1, last, equalAnswers } };
+  const equalAnswers = (sameState(streak.last, last) ? streak.equalAnswers : 0) + times;
+  return { ...sightings, streak: { ...streak, answers: streak.answers + times, last, equalAnswers } };
 }
 
 /**
@@ -92,8 +93,4 @@ export function belief(sightings: Sightings, askedAt: number, confirmMs: number)
 export function provesDelivery({ baseline, seenActive, streak }: Sightings): boolean {
   if (!isTerminal(baseline.status)) return false;
   return seenActive || (streak !== null && streak.status !== baseline.status && streak.status !== 'archived');
-}
-
-function sameState(one: JobState, other: JobState): boolean {
-  return one.status === other.status && one.prLink === other.prLink && one.archivedAt === other.archivedAt;
 }

@@ -32,7 +32,7 @@ export function receiveOperators(run: Run): void {
       // A read that is under way was asked for before this call, so that the next one is waited for.
       const before = run.readsAsked;
       run.pollNow();
-      await condition(() => run.over || run.readsAnswered > before);
+      await condition(() => run.over || (run.readsAnswered > before && run.reads !== 'counting'));
       return progressOf(state);
     },
     {

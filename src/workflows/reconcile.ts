@@ -1,14 +1,15 @@
 import type { SendTrouble } from '../contract/activities';
 import { formatDuration } from '../contract/duration';
 import { isTerminal } from '../contract/job';
-import { refuseAfterDeadline } from './baseline';
+import { refuseAfterDeadline } from './ends';
 import { nextWait } from '../polling/cadence';
 import { confirmed } from './delivery';
 import { provesDelivery } from './evidence';
 import { followUpFailure, sentence } from './failures';
-import { lastAnswerInWords, poll } from './poll';
+import { lastAnswerInWords, poll, pollPatiently } from './poll';
 import type { Run } from './run';
 import type { WatchState } from './state';
+import { mayBePatient } from './watch-step';
 
 export type Reconciled = 'delivered' | 'send-again';
 
@@ -86,7 +87,9 @@ async function askOperator(run: Run, watching: WatchState): Promise<Reconciled> 
       return 'delivered';
     }
     refuseAfterDeadline(run);
-    await poll(run, watching);
+    const patient = mayBePatient(state.plan.polling, state.polls, watching) && run.mayBePatient;
+    if (patient) await pollPatiently(run, watching, askedAt);
+    else await poll(run, watching);
     if (foundByReading(run, watching)) return 'delivered';
   }
 }

@@ -8,6 +8,7 @@ import {
 } from '@temporalio/workflow';
 import type { JobAnswer, WorkerSettings } from '../contract/activities';
 import { truncate } from '../contract/bounds';
+import { wordsOf } from '../polling/tally';
 import type { DeliveryDecision, Phase } from '../contract/progress';
 import { readProxy, settingsProxy } from './activity-proxies';
 import { Display } from './display';
@@ -30,6 +31,8 @@ export class Run {
   readsAnswered = 0;
   /** The message is on its way: nothing may be read or decided until the send has ended. */
   sending = false;
+  /** `patiently`: a read activity polls by its own retries, and what it has counted only the server knows. */
+  reads: 'singly' | 'patiently' | 'counting' = 'singly';
   /** The follow-up has its end: what waits for its progress goes home. */
   over = false;
 
@@ -60,7 +63,7 @@ export class Run {
 
   /** Brings what an operator sees up to date. */
   show(): void {
-    this.display.show(this.state);
+    this.display.show(this.state, this.reads === 'patiently');
   }
 
   /** Ends the current wait, or skips the next one. */
@@ -72,6 +75,16 @@ export class Run {
   decide(decision: DeliveryDecision): void {
     this.decision = decision;
     this.pollWanted = true;
+  }
+
+  /** Somebody wants a read now, or has decided. */
+  get wanted(): boolean {
+    return this.pollWanted;
+  }
+
+  /** An operator has decided, and nobody has taken the decision yet. */
+  get decided(): boolean {
+    return this.decision !== null;
   }
 
   /** The operator's decision, once: a further unknown delivery asks again. */
@@ -103,19 +116,30 @@ export class Run {
     this.lastAskedAt = askedAt;
     this.readsAsked += 1;
     const { projectId, jobId } = this.state.plan;
-    const answer = await readProxy(this.settings, summary)
+    const answer = await readProxy(this.settings, projectId, summary)
       .getJob({ projectId, jobId })
       .catch((error: unknown) => answerOfLostRead(error));
     this.readsAnswered += 1;
-    if (answer.kind === 'job') {
-      this.state.job = answer.job;
-      this.state.lastAnswer = answer.job.status;
-    } else {
-      if (this.state.lastAnswer !== answer.message)
-        log.warn(`read failed: ${answer.message}`, { label: answer.label });
-      this.state.lastAnswer = answer.message;
-    }
+    this.hear(answer);
     return { answer, askedAt, heardAt: Date.now() };
+  }
+
+  /** Keeps an answer as the latest one. */
+  hear(answer: JobAnswer): void {
+    if (answer.kind === 'job') this.state.job = answer.job;
+    else if (this.state.lastAnswer !== answer.message)
+      log.warn(`read failed: ${answer.message}`, { label: answer.label });
+    this.state.lastAnswer = wordsOf(answer);
+  }
+
+  /**
+   * Whether a read may take its time: nobody asks for one now, the run knows of patience, and so much time is left that
+   * one that fails slowly still ends before the deadline, at which the last read is a single one.
+   */
+  get mayBePatient(): boolean {
+    const { patienceMs, httpTimeoutMs } = this.settings;
+    const leftMs = this.state.deadlineAt - Date.now();
+    return !this.pollWanted && patienceMs !== undefined && leftMs > 2 * httpTimeoutMs;
   }
 
   get deadlinePassed(): boolean {
@@ -124,7 +148,7 @@ export class Run {
 }
 
 /** A read that no worker has answered in time, or that failed by a bug: trouble like any other. */
-function answerOfLostRead(error: unknown): JobAnswer {
+export function answerOfLostRead(error: unknown): JobAnswer {
   if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
   if (error.cause instanceof TimeoutFailure) {
     const message = 'no worker answered the read in time; does one poll the task queue of the reads?';

@@ -53,7 +53,7 @@ async function post(run: Run, prompt: string, allowedAgain: boolean): Promise<Se
   const firstExecutionRunId = allowedAgain ? null : workflowInfo().firstExecutionRunId;
   const summary = delivery.sends === 0 ? 'send the message' : `send the message (POST ${delivery.sends + 1})`;
   try {
-    const proxy = sendProxy(run.settings, Math.max(1, deadlineAt - Date.now()), summary);
+    const proxy = sendProxy(run.settings, projectId, Math.max(1, deadlineAt - Date.now()), summary);
     return await proxy.sendMessage({ projectId, jobId, prompt, firstExecutionRunId });
   } catch (error) {
     return outcomeOfLostSend(error);
@@ -101,7 +101,8 @@ async function readBeside(run: Run, watching: WatchState): Promise<void> {
 
 async function isUnderWay(run: Run): Promise<boolean> {
   try {
-    return await readProxy(run.settings, 'has a worker begun the send?').isSendUnderWay();
+    const { projectId } = run.state.plan;
+    return await readProxy(run.settings, projectId, 'has a worker begun the send?').isSendUnderWay();
   } catch (error) {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
     return false;

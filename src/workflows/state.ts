@@ -6,7 +6,7 @@ import type { FollowUpPlan } from '../contract/request';
 import type { Receipt } from '../contract/result';
 import { NOT_SENT } from './delivery';
 import type { Sightings } from './evidence';
-import type { Trouble } from '../polling/trouble';
+import type { Trouble } from '../contract/activities';
 
 /** The plan without the message: what a watch needs, and by which nothing can be sent. */
 export type WatchPlan = Omit<FollowUpPlan, 'prompt'>;
@@ -47,6 +47,10 @@ export interface WatchState {
   /** When the last readable answer was asked for. */
   askedAt: number;
   trouble: Trouble;
+  /** The job as the latest readable answer showed it. */
+  last?: JobState;
+  /** The latest readable answer was like the one before. Neither is known of a watch that 0.1.0 has continued. */
+  steady?: boolean;
 }
 
 export function initialState(plan: WatchPlan, startedAt: number): FollowUpState {

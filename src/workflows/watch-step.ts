@@ -1,6 +1,7 @@
 import type { Evidence } from '../contract/delivery';
 import type { JobState } from '../contract/job';
 import type { Phase } from '../contract/progress';
+import { type Polling, REQUEST_DEFAULTS } from '../contract/request';
 import { nextWait, type Random } from '../polling/cadence';
 import { belief, noSightings } from './evidence';
 import { settleRemaining } from './settle';
@@ -16,6 +17,8 @@ export type WatchStep =
       readonly kind: 'wait';
       readonly phase: Phase;
       readonly waitMs: number;
+      /** Whether the read after the wait may poll on by itself until the job changes. */
+      readonly patient: boolean;
       /** The evidence for a status that is believed while its link is waited for. */
       readonly evidence: Evidence | null;
     };
@@ -49,25 +52,39 @@ export function nextStep(
     const remaining = job === null ? 0 : settleRemaining(job, firstSeenAt, now, plan.settleMs);
     if (remaining === 0 || now >= deadlineAt) return { kind: 'settled', evidence };
     const waitMs = Math.min(remaining, nextWait(plan.polling, 0, trouble, random));
-    return { kind: 'wait', phase: phase ?? 'settling', waitMs, evidence };
+    return { kind: 'wait', phase: phase ?? 'settling', waitMs, patient: false, evidence };
   }
   if (isLost(trouble, lastAskedAt, plan.confirmMs)) return { kind: 'lost' };
   if (now >= deadlineAt) {
     if (lastAskedAt >= deadlineAt) return { kind: 'overdue' };
-    return { kind: 'wait', phase: phase ?? 'watching', waitMs: 0, evidence: null };
+    return { kind: 'wait', phase: phase ?? 'watching', waitMs: 0, patient: false, evidence: null };
   }
   if (held.kind === 'doubted') {
     const readAgainMs = nextWait(plan.polling, 0, trouble, random);
     // The read that ends the hold comes at its end, not an interval later.
     const waitMs =
       held.holdMs > 0 && trouble.last === null ? Math.min(held.holdMs, readAgainMs) : readAgainMs;
-    return { kind: 'wait', phase: phase ?? 'confirming', waitMs, evidence: null };
+    return { kind: 'wait', phase: phase ?? 'confirming', waitMs, patient: false, evidence: null };
   }
   const ageMs = now - (state.sentAt ?? now);
   return {
     kind: 'wait',
     phase: phase ?? 'watching',
     waitMs: nextWait(plan.polling, ageMs, trouble, random),
+    patient: mayBePatient(plan.polling, state.polls, watch),
     evidence: null,
   };
+}
+
+/**
+ * Whether the next read may poll on by its own retries: after the first polls, while the job stays as it is, and while
+ * the service has an answer or is only late with it. What follows a change is read once.
+ */
+export function mayBePatient(
+  { timerPolls = REQUEST_DEFAULTS.polling.timerPolls }: Partial<Polling>,
+  polls: number,
+  { steady = false, trouble }: Pick<WatchState, 'steady' | 'trouble'>,
+): boolean {
+  if (timerPolls === 'all' || polls < timerPolls) return false;
+  return steady && trouble.notFound === null && !isUnauthorized(trouble);
 }

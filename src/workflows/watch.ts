@@ -2,9 +2,8 @@ import { allHandlersFinished, continueAsNew, workflowInfo } from '@temporalio/wo
 import { formatDuration } from '../contract/duration';
 import type { AgentJob } from '../contract/job';
 import type { FollowUpResult } from '../contract/result';
-import { lostJob } from './baseline';
-import { followUpFailure } from './failures';
-import { lastAnswerInWords, poll } from './poll';
+import { lostJob, overdue } from './ends';
+import { lastAnswerInWords, poll, pollPatiently } from './poll';
 import type { Run } from './run';
 import type { ContinuedFollowUp, WatchState } from './state';
 import { nextStep } from './watch-step';
@@ -30,14 +29,9 @@ export async function watch(run: Run, watching: WatchState): Promise<AgentJob> {
       await continueAsNew<(next: ContinuedFollowUp) => Promise<FollowUpResult>>({ continued: state });
     }
     await run.pause(step.waitMs, `${lastAnswerInWords(run)}, next in ${formatDuration(step.waitMs)}`);
-    await poll(run, watching);
+    if (step.patient && run.mayBePatient) await pollPatiently(run, watching, state.sentAt ?? Date.now());
+    else await poll(run, watching);
   }
-}
-
-function overdue(run: Run) {
-  const { job, lastAnswer } = run.state;
-  const reason = `The deadline passed; the job's last status was ${job?.status ?? 'never read'} (last answer: ${lastAnswer ?? 'none'}).`;
-  return followUpFailure('DeadlineExceeded', reason, run.state);
 }
 
 function seenJob(run: Run): AgentJob {

@@ -105,6 +105,11 @@ export class Following {
     return this.caller.sandbox.journal.entries({ ...this.key, operation: 'message' });
   }
 
+  /** How many GETs of it reached the service, the one of the baseline included. */
+  gets(): number {
+    return this.caller.sandbox.journal.entries({ ...this.key, operation: 'get' }).length;
+  }
+
   /** How many messages of it the service has processed. */
   processed(): number {
     return this.posts().filter((entry) => entry.processed).length;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
-import { createActivities } from '../../src/activities';
+import { createActivities, PATIENCE_MS } from '../../src/activities';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox';
@@ -21,6 +21,8 @@ export interface HouseOptions {
   readonly sandbox?: SandboxOptions;
   /** The limit of one HTTP exchange. @default 2000 */
   readonly httpTimeoutMs?: number;
+  /** How long one activity polls by its own retries. @default as in production */
+  readonly patienceMs?: number;
   /** Where the agent service is looked for. @default the sandbox's base URL */
   readonly baseUrl?: string;
   /** The Temporal server. @default the one that all test files share */
@@ -61,6 +63,7 @@ export class House extends FollowUpCaller {
         readTaskQueue: taskQueues.read,
         sendTaskQueue: taskQueues.send,
         httpTimeoutMs: timeoutMs,
+        patienceMs: options.patienceMs ?? PATIENCE_MS,
       }),
     );
     // Loads what undici loads at its first use: jest forbids that between the steps of concurrent tests.

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type DevServer, startDevServer } from '../../src/dev/dev-server';
-import { House } from '../harness/house';
+import { House, QUICK } from '../harness/house';
 import { temporal } from '../harness/temporal';
+
+/** Every poll by a timer of its own, so that history grows fast. */
+const byTimers = { ...QUICK.polling, timerPolls: 'all' } as const;
 
 let server: DevServer;
 let house: House;
@@ -10,7 +13,7 @@ beforeAll(async () => {
   // So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
   const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 45 };
   server = await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig });
-  house = await House.open({ address: server.address });
+  house = await House.open({ address: server.address, patienceMs: 4_000 });
 });
 afterAll(async () => {
   await house.close();
@@ -19,7 +22,7 @@ afterAll(async () => {
 
 describe('a follow-up whose history grows', () => {
   it('continues as new in the watch, carries everything with it, and sends nothing again', async () => {
-    const following = await house.follow({ turn: { durationMs: null } });
+    const following = await house.follow({ turn: { durationMs: null } }, { polling: byTimers });
     const firstRun = (await following.handle.describe()).runId;
     await following.progressWhen(({ polls }) => polls >= 8);
     const before = await following.handle.describe();
@@ -39,8 +42,23 @@ describe('a follow-up whose history grows', () => {
     expect(following.processed()).toBe(1);
   });
 
+  it('continues as new between two patiences, and counts what both have read', async () => {
+    const polling = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 2 } as const;
+    const asked = { polling, deadline: '60s' } as const;
+    const following = await house.follow({ turn: { durationMs: null } }, asked);
+    await following.progressWhen(({ polls }) => polls >= 12);
+    expect((await following.handle.describe()).runId).not.toBe(following.firstRunId);
+    house.sandbox.changeJob(following.key, { status: 'failed' });
+    const { followUp } = await following.result();
+    expect(followUp.observed).toEqual({ active: followUp.polls - 1, failed: 1 });
+    expect(followUp.polls).toBe(following.gets() - 1);
+  });
+
   it('hands over no message', async () => {
-    const following = await house.follow({ turn: { durationMs: null } }, { prompt: 'never again' });
+    const following = await house.follow(
+      { turn: { durationMs: null } },
+      { prompt: 'never again', polling: byTimers },
+    );
     const firstRun = (await following.handle.describe()).runId;
     await following.progressWhen(({ polls }) => polls >= 6);
     const { runId } = await following.handle.describe();
@@ -61,7 +79,7 @@ describe('a follow-up whose history grows', () => {
   it('waits before the send without continuing as new, so that a reset can still be told', async () => {
     const following = await house.follow(
       { status: 'active', turn: { durationMs: null } },
-      { whenActive: 'wait', deadline: '60s' },
+      { whenActive: 'wait', deadline: '60s', polling: byTimers },
     );
     const firstRun = (await following.handle.describe()).runId;
     await following.progressWhen(({ phase }) => phase === 'waiting');

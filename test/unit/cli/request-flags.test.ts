@@ -25,6 +25,7 @@ describe('the flags of a request', () => {
         pollingGrowth: '0.5',
         pollingMaximum: '1m',
         pollingJitter: '0',
+        pollingTimerPolls: 'all',
       },
       'Hello',
       'r',
@@ -40,7 +41,7 @@ describe('the flags of a request', () => {
       reconcile: '1m',
       settle: '5s',
       confirm: '10s',
-      polling: { initial: '1s', growth: 0.5, maximum: '1m', jitter: 0 },
+      polling: { initial: '1s', growth: 0.5, maximum: '1m', jitter: 0, timerPolls: 'all' },
     });
     expect(checkRequest(request).ok).toBe(true);
   });

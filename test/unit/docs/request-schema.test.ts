@@ -28,7 +28,7 @@ const good: [string, unknown][] = [
       reconcile: '0s',
       settle: '500ms',
       confirm: '1m',
-      polling: { initial: '1s', growth: 0, maximum: '1d', jitter: 0.5 },
+      polling: { initial: '1s', growth: 0, maximum: '1d', jitter: 0.5, timerPolls: 'all' },
     },
   ],
   ['an empty polling', { ...minimal, polling: {} }],
@@ -72,6 +72,8 @@ const bad: [string, unknown][] = [
   ['a growth of more than 10', { ...minimal, polling: { growth: 11 } }],
   ['a negative growth', { ...minimal, polling: { growth: -0.1 } }],
   ['a jitter of more than a half', { ...minimal, polling: { jitter: 0.6 } }],
+  ['a part of a poll', { ...minimal, polling: { timerPolls: 2.5 } }],
+  ['a number of polls in words', { ...minimal, polling: { timerPolls: 'six' } }],
   ['a jitter in a text', { ...minimal, polling: { jitter: '0.1' } }],
 ];
 

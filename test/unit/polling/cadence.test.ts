@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ReadTrouble } from '../../../src/contract/activities';
 import { nextWait, pollInterval, retryAfterWait, troubleWait } from '../../../src/polling/cadence';
-import { afterReading, NO_TROUBLE, type Trouble } from '../../../src/polling/trouble';
+import type { Trouble } from '../../../src/contract/activities';
+import { afterReading, NO_TROUBLE } from '../../../src/polling/trouble';
 
-const polling = { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1 };
+const polling = { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 6 };
 const low = () => 0;
 const middle = () => 0.5;
 const high = () => 0.999_999;

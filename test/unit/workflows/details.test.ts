@@ -9,7 +9,7 @@ const plan = {
   whenActive: 'send',
   onUnknownDelivery: 'fail',
   deadlineMs: 86_400_000,
-  polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1 },
+  polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 6 },
   reconcileMs: 0,
   settleMs: 0,
   confirmMs: 0,

@@ -26,7 +26,7 @@ const plan = {
   whenActive: 'send',
   onUnknownDelivery: 'fail',
   deadlineMs: 600_000,
-  polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0 },
+  polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0, timerPolls: 6 },
   reconcileMs: 120_000,
   settleMs: 30_000,
   confirmMs: 60_000,
@@ -67,6 +67,7 @@ describe('the watch', () => {
       kind: 'wait',
       phase: 'watching',
       waitMs: 5_000,
+      patient: false,
       evidence: null,
     });
     expect(stepAfter([[active, 200]])).toMatchObject({ phase: 'watching', waitMs: 20_000 });
@@ -100,6 +101,7 @@ describe('the watch', () => {
       kind: 'wait',
       phase: 'settling',
       waitMs: 5_000,
+      patient: false,
       evidence: 'seen-active',
     });
     expect(stepAfter(twice, 48)).toMatchObject({ phase: 'settling', waitMs: 2_000 });

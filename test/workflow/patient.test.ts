@@ -1,0 +1,294 @@
+import { describe, expect, it } from '@jest/globals';
+import { WorkflowFailedError } from '@temporalio/client';
+import { CancelledFailure } from '@temporalio/common';
+import type { FollowUpProgress } from '../../src/contract/progress';
+import type { FollowUpRequest } from '../../src/contract/request';
+import type { Receipt } from '../../src/contract/result';
+import type { Following } from '../harness/house';
+import { houseOf } from '../harness/house-of';
+
+const open = houseOf();
+const openWithLittlePatience = houseOf({ patienceMs: 4_000 });
+const openWithSlowReads = houseOf({ httpTimeoutMs: 9_000 });
+
+/** A turn that ends only when the test says so. */
+const endless = { turn: { durationMs: null } };
+
+/** Two reads by timers, and then an interval that the server keeps (shorter ones come as about a second). */
+const SOON = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 2 } as const;
+
+/** One read by a timer, one by the activity some five seconds later, and then an interval that no test waits for. */
+const SLOW = { initial: '500ms', growth: 3, maximum: '10m', jitter: 0, timerPolls: 1 } as const;
+
+/** The types of the activities of the last run, in the order in which they were scheduled. */
+async function activities(following: Following): Promise<string[]> {
+  const { events } = await following.handle.fetchHistory();
+  return (events ?? []).flatMap(({ activityTaskScheduledEventAttributes: scheduled }) =>
+    scheduled?.activityType?.name ? [scheduled.activityType.name] : [],
+  );
+}
+
+async function pendingAttempt(following: Following): Promise<number> {
+  const { raw } = await following.handle.describe();
+  const patient = raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'getJobPatiently');
+  return patient?.attempt ?? 0;
+}
+
+/** Waits until the patient read waits for its attempt of that number. */
+async function untilAttempt(following: Following, attempt: number): Promise<void> {
+  const giveUpAt = Date.now() + 20_000;
+  while ((await pendingAttempt(following)) < attempt) {
+    if (Date.now() > giveUpAt) throw new Error(`no attempt ${attempt} of the patient read`);
+  }
+}
+
+async function receiptOfCancelled(following: Following): Promise<Receipt> {
+  const error: unknown = await following.handle.result().catch((reason: unknown) => reason);
+  expect((error as WorkflowFailedError).cause).toBeInstanceOf(CancelledFailure);
+  return (await following.handle.describe()).memo?.followUp as Receipt;
+}
+
+describe('the long tail of a watch', () => {
+  it.concurrent('is polled by one activity that retries itself, and every answer is counted', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON });
+    await untilAttempt(following, 4);
+    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/1' });
+    const { prLink, followUp } = await following.result();
+    expect(prLink).toBe('https://example.test/pull/1');
+    expect(followUp.evidence).toBe('seen-active');
+    expect(followUp.polls).toBeGreaterThanOrEqual(6);
+    expect(followUp.observed).toEqual({ active: followUp.polls - 1, completed: 1 });
+    expect(followUp.polls).toBe(following.gets() - 1);
+    // Baseline, send, two single reads.
+    expect(await activities(following)).toEqual([
+      'getJob',
+      'sendMessage',
+      'getJob',
+      'getJob',
+      'getJobPatiently',
+    ]);
+  });
+
+  it.concurrent('is polled by timers where timerPolls is all', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: { ...SOON, timerPolls: 'all' } });
+    await following.progressWhen(({ polls }) => polls >= 4);
+    expect(await activities(following)).not.toContain('getJobPatiently');
+    await following.handle.terminate();
+  });
+
+  it.concurrent('keeps the cadence of the turn’s age', async () => {
+    const house = await open();
+    const polling = { initial: '1s', growth: 0.5, maximum: '1m', jitter: 0, timerPolls: 1 } as const;
+    const following = await house.follow(endless, { polling, deadline: '60s' });
+    await untilAttempt(following, 4);
+    const times = house.sandbox.journal
+      .entries({ ...following.key, operation: 'get' })
+      .map(({ time }) => Date.parse(time));
+    // At an age of a: 1.5 a, each a second late at most by the server's timers.
+    const gaps = times.slice(2).map((time, index) => time - (times[index + 1] ?? time));
+    expect(gaps.length).toBeGreaterThanOrEqual(3);
+    expect([...gaps].sort((one, other) => one - other)).toEqual(gaps);
+    expect(gaps.at(-1)).toBeGreaterThan(2_000);
+    await following.handle.terminate();
+  });
+
+  it.concurrent('absorbs and counts trouble, and comes back for what needs a decision', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
+    await untilAttempt(following, 2);
+    house.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get', times: 2 });
+    await house.sandbox.journal.waitFor({ ...following.key, fault: 'http-503' }, { atLeast: 2 });
+    expect(await activities(following)).toHaveLength(5);
+    house.sandbox.setFault({ name: 'unauthorized', ...following.key, operation: 'get' });
+    await following.progressWhen(({ phase }) => phase === 'unauthorized');
+    house.sandbox.clearFaults(following.key);
+    house.sandbox.changeJob(following.key, { status: 'failed' });
+    const { followUp } = await following.result();
+    expect(followUp.observed).toMatchObject({ 'http 503': 2, failed: 1 });
+    expect(followUp.observed['http 401']).toBeGreaterThanOrEqual(1);
+    expect(followUp.polls).toBe(following.gets() - 1);
+  });
+
+  it.concurrent('honours a Retry-After', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
+    await untilAttempt(following, 2);
+    const parameters = { retryAfter: '5' };
+    house.sandbox.setFault({ name: 'http-429', ...following.key, operation: 'get', times: 1, parameters });
+    const [limited] = await house.sandbox.journal.waitFor({ ...following.key, fault: 'http-429' });
+    const after = () =>
+      house.sandbox.journal
+        .entries({ ...following.key, operation: 'get' })
+        .find(({ number }) => number > (limited?.number ?? 0));
+    await untilAttempt(following, (await pendingAttempt(following)) + 1);
+    await following.progressWhen(() => after() !== undefined);
+    expect(Date.parse(after()?.time ?? '') - Date.parse(limited?.time ?? '')).toBeGreaterThanOrEqual(5_000);
+    await following.handle.terminate();
+  });
+
+  it.concurrent('keeps its counts through a read so slow that it heartbeats', async () => {
+    const house = await openWithSlowReads();
+    const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
+    await untilAttempt(following, 3);
+    house.sandbox.setFault({ name: 'hold', ...following.key, operation: 'get', times: 1 });
+    await house.sandbox.journal.waitFor({ ...following.key, fault: 'hold' });
+    // The read itself gives up after nine seconds: by then it has told twice that it lives.
+    await house.sandbox.journal.waitFor(
+      { ...following.key, fault: 'hold', ending: 'caller-gone' },
+      { timeoutMs: 15_000 },
+    );
+    house.sandbox.changeJob(following.key, { status: 'failed' });
+    const { followUp } = await following.result();
+    expect(followUp.observed.timeout).toBe(1);
+    expect(followUp.polls).toBe(following.gets() - 1);
+  });
+
+  it.concurrent('returns to the workflow at the end of its patience, and goes on', async () => {
+    const house = await openWithLittlePatience();
+    const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
+    const counted = await following.progressWhen(({ polls }) => polls >= 9);
+    expect(counted).toMatchObject({ observed: { active: counted.polls }, lastAnswer: 'active' });
+    house.sandbox.changeJob(following.key, { status: 'failed' });
+    const { followUp } = await following.result();
+    expect(followUp.polls).toBe(following.gets() - 1);
+    const patient = (await activities(following)).filter((type) => type === 'getJobPatiently');
+    expect(patient.length).toBeGreaterThanOrEqual(3);
+  });
+
+  it.concurrent('ends with the deadline, after one last read, with exact counts', async () => {
+    const house = await open();
+    const asked = { polling: SOON, deadline: '10s', confirm: '1s' } as const;
+    const following = await house.follow(endless, asked);
+    const { type, details } = await following.failure();
+    expect(type).toBe('DeadlineExceeded');
+    expect(await activities(following)).toContain('getJobPatiently');
+    expect((await activities(following)).at(-1)).toBe('getJob');
+    expect(details.followUp.polls).toBe(following.gets() - 1);
+    expect(details.followUp.observed).toEqual({ active: details.followUp.polls });
+  });
+
+  it.concurrent('goes beyond the old deadline when it is extended', async () => {
+    const house = await open();
+    const asked = { polling: SOON, deadline: '10s', confirm: '1s' } as const;
+    const following = await house.follow(endless, asked);
+    await untilAttempt(following, 2);
+    const { deadlineAt } = await following.handle.executeUpdate<FollowUpProgress, [string]>(
+      'extendDeadline',
+      {
+        args: ['40s'],
+      },
+    );
+    await house.sandbox.journal.waitFor(
+      { ...following.key, operation: 'get' },
+      { atLeast: 14, timeoutMs: 30_000 },
+    );
+    expect(Date.now()).toBeLessThan(Date.parse(deadlineAt));
+    house.sandbox.changeJob(following.key, { status: 'failed' });
+    const { followUp } = await following.result();
+    expect(followUp.polls).toBe(following.gets() - 1);
+  });
+
+  it.concurrent('shows what the workflow can’t know: by which activity the job is read', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON });
+    await untilAttempt(following, 3);
+    const { raw } = await following.handle.describe();
+    const [pending] = raw.pendingActivities ?? [];
+    expect(pending?.lastFailure?.message).toMatch(/^poll \d+ of this activity: active, next in 1s$/);
+    const { events } = await following.handle.fetchHistory();
+    const summaries = (events ?? []).map(({ userMetadata }) =>
+      Buffer.from(userMetadata?.summary?.data ?? []).toString(),
+    );
+    expect(summaries).toContain('"poll 3 and on, by retries, until active changes"');
+    await following.handle.terminate();
+  });
+});
+
+describe('pollNow during a patient read', () => {
+  it.concurrent('reads beside it, and leaves it where nothing has changed', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SLOW, deadline: '90s' });
+    await untilAttempt(following, 2);
+    const before = following.gets();
+    const progress = await following.handle.executeUpdate<FollowUpProgress, []>('pollNow');
+    expect(following.gets()).toBe(before + 1);
+    // The one before the patience, and this one: those of the patience are counted at its end.
+    expect(progress).toMatchObject({ phase: 'watching', polls: 2 });
+    expect(await pendingAttempt(following)).toBe(2);
+    await following.handle.terminate();
+  });
+
+  it.concurrent('ends it on a change, with every answer counted', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SLOW, deadline: '90s' });
+    await untilAttempt(following, 2);
+    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/2' });
+    const progress = await following.handle.executeUpdate<FollowUpProgress, []>('pollNow');
+    expect(progress).toMatchObject({ polls: 3, observed: { active: 2, completed: 1 } });
+    const { prLink, followUp } = await following.result();
+    expect(prLink).toBe('https://example.test/pull/2');
+    expect(followUp.polls).toBe(following.gets() - 1);
+  });
+});
+
+describe('a follow-up that is cancelled during a patient read', () => {
+  it.concurrent('ends at once, and its receipt counts every answer', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SLOW, deadline: '90s' });
+    await untilAttempt(following, 2);
+    const cancelledAt = Date.now();
+    await following.handle.cancel();
+    const receipt = await receiptOfCancelled(following);
+    expect(Date.now() - cancelledAt).toBeLessThan(10_000);
+    expect(receipt).toMatchObject({ polls: 2, observed: { active: 2 } });
+    expect(following.gets()).toBe(3);
+  });
+});
+
+describe('other waits', () => {
+  it.concurrent('for a job that is not at rest are patient too', async () => {
+    const house = await open();
+    const asked: Partial<FollowUpRequest> = { whenActive: 'wait', polling: SOON, deadline: '60s' };
+    const following = await house.follow({ status: 'active', ...endless }, asked);
+    await untilAttempt(following, 3);
+    expect(following.posts()).toEqual([]);
+    house.sandbox.changeJob(following.key, { status: 'completed' });
+    await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
+    expect((await activities(following)).filter((type) => type === 'getJobPatiently')).toHaveLength(1);
+    await following.handle.terminate();
+  });
+
+  it.concurrent('for an operator’s decision are patient too, and the decision ends them', async () => {
+    const house = await open();
+    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'patient-ask' });
+    house.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
+    const asked: Partial<FollowUpRequest> = { onUnknownDelivery: 'ask', polling: SOON, deadline: '60s' };
+    const following = await house.send({ projectId, jobId, ...asked });
+    await untilAttempt(following, 3);
+    const { phase } = await following.handle.query<FollowUpProgress>('progress');
+    expect(phase).toBe('needs-decision');
+    await following.handle.executeUpdate('resolveDelivery', { args: ['not-delivered'] });
+    const { followUp } = await following.result();
+    expect(followUp.delivery).toMatchObject({ verdict: 'accepted', sends: 2 });
+    expect(following.processed()).toBe(1);
+  });
+
+  it.concurrent('for a status that nobody knows are patient too', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
+    house.sandbox.setFault({
+      name: 'unknown-status',
+      ...following.key,
+      operation: 'get',
+      parameters: { word: 'pondering', 'instead-of': 'active' },
+    });
+    await untilAttempt(following, 3);
+    house.sandbox.clearFaults(following.key);
+    house.sandbox.changeJob(following.key, { status: 'failed' });
+    const { followUp } = await following.result();
+    expect(followUp.observed.pondering).toBeGreaterThanOrEqual(3);
+    expect(followUp.polls).toBe(following.gets() - 1);
+  });
+});
