@@ -7,10 +7,11 @@ import tseslint from 'typescript-eslint';
 const mayImport = {
   contract: [],
   polling: ['contract'],
-  workflows: ['contract', 'polling'],
+  batch: ['contract'],
+  workflows: ['contract', 'polling', 'batch'],
   activities: ['contract', 'polling', 'agent-api'],
   'agent-api': ['contract'],
-  client: ['contract'],
+  client: ['contract', 'polling', 'batch'],
   cli: ['contract', 'client'],
   worker: ['contract', 'activities', 'agent-api', 'client'],
   sandbox: ['contract'],
@@ -57,7 +58,7 @@ export default tseslint.config(
   },
   {
     // What may run in the workflow sandbox: deterministic code only, and nothing that swells the bundle (docs/architecture.md).
-    files: ['src/workflows/**/*.ts', 'src/polling/**/*.ts'],
+    files: ['src/workflows/**/*.ts', 'src/polling/**/*.ts', 'src/batch/**/*.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',

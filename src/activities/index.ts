@@ -1,5 +1,6 @@
 import type { FollowUpActivities, WorkerSettings } from '../contract/activities';
 import type { AgentApi } from '../agent-api/client';
+import { followUpEnd } from './follow-up-end';
 import { getJobBy } from './get-job';
 import { getJobPatientlyBy } from './get-job-patiently';
 
@@ -15,6 +16,7 @@ export function createActivities(agentApi: AgentApi, settings: WorkerSettings): 
     getJob: getJobBy(agentApi),
     getJobPatiently: getJobPatientlyBy(agentApi),
     patientTally,
+    followUpEnd,
     isSendUnderWay,
     sendMessage: sendMessageBy(agentApi),
   };

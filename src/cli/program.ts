@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { cancelCommand } from './commands/cancel';
+import { costCommand } from './commands/cost';
 import { extendCommand } from './commands/extend';
 import { listCommand } from './commands/list';
 import { pollNowCommand } from './commands/poll-now';
@@ -16,6 +17,7 @@ const COMMANDS = [
   sendCommand,
   statusCommand,
   watchCommand,
+  costCommand,
   listCommand,
   pollNowCommand,
   extendCommand,
@@ -55,12 +57,18 @@ ${EXIT_CODES_HELP}
 ${ENVIRONMENT_HELP}`,
     );
   for (const createCommand of COMMANDS) program.addCommand(createCommand(session));
-  for (const command of [program, ...program.commands]) {
+  for (const command of allCommands(program)) {
     command.exitOverride().showHelpAfterError(`(${session.command(...path(command), '--help')} explains)`);
   }
   return program;
 }
 
+/** A command and those below it, such as `limits` and `limits set`: commander hands no setting down to what is added. */
+export function allCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(allCommands)];
+}
+
+/** The words that call a command, without the program's own name. */
 function path(command: Command): string[] {
-  return command.parent === null ? [] : [command.name()];
+  return command.parent === null ? [] : [...path(command.parent), command.name()];
 }

@@ -53,11 +53,12 @@ async function readBounded(source: AsyncIterable<Uint8Array>, file: string): Pro
   return Buffer.concat(chunks);
 }
 
-function nameOf(file: string): string {
+export function nameOf(file: string): string {
   return file === '-' ? 'stdin' : JSON.stringify(file);
 }
 
-function reasonOf(error: unknown): string {
+/** Why a file can't be read, in words. */
+export function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return (
     { ENOENT: 'no such file', EISDIR: 'it is a folder', EACCES: 'permission denied' }[code ?? ''] ?? message

@@ -83,7 +83,7 @@ const OPTIONS_GROUP = 'Options of the follow-up (a duration is a number with a u
 export function requestOfFlags(
   flags: RequestFlags,
   prompt: string | undefined,
-  requestId: string,
+  requestId: string | undefined,
 ): Record<string, unknown> {
   const polling = present({
     initial: flags.pollingInitial,
@@ -107,27 +107,32 @@ export function requestOfFlags(
   });
 }
 
-/** A problem of the request's checker in the words of the command line; quoted values stay as they are. */
+/** A problem of the request's checker in the words of the command line. */
 export function problemOfFlag(problem: string): string {
-  const fields = Object.keys(FLAG_OF_FIELD).sort((one, other) => other.length - one.length);
+  const words = renameFields(problem, FLAG_OF_FIELD);
+  return words === '--prompt: is missing' ? words + PROMPT_HELP : words;
+}
+
+/** A problem of the request's checker with other names for the fields; quoted values stay as they are. */
+export function renameFields(problem: string, nameOf: Readonly<Record<string, string>>): string {
+  const fields = Object.keys(nameOf).sort((one, other) => other.length - one.length);
   const leading = fields.find((field) => problem.startsWith(`${field}:`));
   if (leading === undefined) return problem;
-  const flag = FLAG_OF_FIELD[leading] ?? leading;
-  if (problem.endsWith(', not absent'))
-    return `${flag}: is missing${leading === 'prompt' ? PROMPT_HELP : ''}`;
+  const name = nameOf[leading] ?? leading;
+  if (problem.endsWith(', not absent')) return `${name}: is missing`;
   const rest = problem
     .slice(leading.length)
     .replace(
       /"(?:[^"\\]|\\.)*"|\bpolling\.\w+|\b(?:projectId|jobId|requestId|whenActive|onUnknownDelivery)\b/g,
-      (word) => FLAG_OF_FIELD[word] ?? word,
+      (word) => nameOf[word] ?? word,
     );
-  return flag + rest;
+  return name + rest;
 }
 
 const PROMPT_HELP = '; give the message with --prompt TEXT or --prompt-file FILE (- for stdin)';
 
 /** The number that a text is, or the text itself, so that the checker can show what is wrong with it. */
-function numberOr(text: string | undefined): number | string | undefined {
+export function numberOr(text: string | undefined): number | string | undefined {
   return text !== undefined && /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : text;
 }
 

@@ -2,7 +2,7 @@ import { CommanderError } from 'commander';
 import { EXIT } from './exit-codes';
 import { Output, type OutputStream } from './output';
 import { printableLines } from './printable';
-import { createProgram } from './program';
+import { allCommands, createProgram } from './program';
 import { callName, Session } from './session';
 import { tellTrouble } from './trouble';
 
@@ -24,7 +24,7 @@ export async function run(invocation: Invocation): Promise<number> {
   const output = new Output(stdout, stderr);
   const session = new Session(output, stdin, env, callName(scriptPath));
   const program = createProgram(session, version);
-  for (const command of [program, ...program.commands]) {
+  for (const command of allCommands(program)) {
     command.configureOutput({
       writeOut: (text) => stdout.write(text),
       writeErr: (text) => stderr.write(printableLines(text)),

@@ -1,6 +1,7 @@
 import { NamespaceNotFoundError } from '@temporalio/common';
 import {
   FollowUpNotFoundError,
+  InvalidBatchError,
   InvalidRequestError,
   RequestConflictError,
   TemporalConfigError,
@@ -21,6 +22,7 @@ export interface Trouble {
 
 export function troubleOf(error: unknown): Trouble {
   if (error instanceof InvalidRequestError) return usage('InvalidRequest', error.problems.map(problemOfFlag));
+  if (error instanceof InvalidBatchError) return usage('InvalidBatch', error.problems);
   if (error instanceof UsageError) return usage('Usage', error.problems);
   if (error instanceof TemporalConfigError) return usage('Configuration', [error.message]);
   if (error instanceof RequestConflictError) {

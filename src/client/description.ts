@@ -61,7 +61,7 @@ export function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowU
   };
 }
 
-function stateOf(status: WorkflowExecutionInfo['status']['name']): FollowUpState {
+export function stateOf(status: WorkflowExecutionInfo['status']['name']): FollowUpState {
   switch (status) {
     case 'COMPLETED':
       return 'completed';

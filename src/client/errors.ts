@@ -8,6 +8,16 @@ export class InvalidRequestError extends Error {
   }
 }
 
+/** Thrown before anything is started, when the items of a batch are not what they must be. */
+export class InvalidBatchError extends Error {
+  override readonly name = 'InvalidBatchError';
+
+  /** @param problems each begins with its line or item, says what is wrong, and what is right; the last may tell how many more there are */
+  constructor(readonly problems: readonly string[]) {
+    super(`Invalid batch: ${problems.join('; ')}. Nothing was started.`);
+  }
+}
+
 /** Thrown when a follow-up of the same `requestId` exists and carries another message. Nothing was started or sent. */
 export class RequestConflictError extends Error {
   override readonly name = 'RequestConflictError';
@@ -20,6 +30,45 @@ export class RequestConflictError extends Error {
       `The follow-up ${workflowId} exists with another prompt: requestId ${JSON.stringify(requestId)} is taken. ` +
         'Nothing was sent. Give a new message a new requestId; to see the existing one, use its workflow id.',
     );
+  }
+}
+
+/** Thrown when a batch of the same id exists and has other items, options or another order. Nothing was started. */
+export class BatchConflictError extends Error {
+  override readonly name = 'BatchConflictError';
+
+  constructor(readonly batchId: string) {
+    super(
+      `The batch ${JSON.stringify(batchId)} exists, and its items, their options or their order are not these. ` +
+        'Nothing was started. Give the very same input to go on with it, or another batch id for another batch.',
+    );
+  }
+}
+
+/** Thrown when a batch id names no batch of the namespace. */
+export class BatchNotFoundError extends Error {
+  override readonly name = 'BatchNotFoundError';
+
+  constructor(
+    readonly batchId: string,
+    namespace: string,
+  ) {
+    super(
+      `There is no batch ${JSON.stringify(batchId)} in the namespace ${namespace}. It may be misspelt, in another ` +
+        'namespace, or older than the retention of the namespace.',
+    );
+  }
+}
+
+/** Thrown when something is asked of a batch that only a running one can do. */
+export class BatchEndedError extends Error {
+  override readonly name = 'BatchEndedError';
+
+  constructor(
+    readonly batchId: string,
+    readonly state: string,
+  ) {
+    super(`The batch ${JSON.stringify(batchId)} is ${state}.`);
   }
 }
 

@@ -8,7 +8,9 @@ import {
 } from '../contract/names';
 import type { DeliveryDecision, FollowUpProgress } from '../contract/progress';
 import type { FollowUpResult } from '../contract/result';
+import { BatchClient } from './batch/batch-client';
 import { type ConnectOptions, connectClient } from './connect';
+import { type FollowUpCost, readCost } from './cost';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { FollowUpEndedError } from './errors';
 import { type FollowUpFilter, listFollowUps } from './list';
@@ -40,6 +42,8 @@ const READING_UPDATE_TIMEOUT_MS = 45_000;
  */
 export class FollowUpClient {
   readonly taskQueue: string;
+  /** Many follow-ups at a time. */
+  readonly batches: BatchClient;
 
   /** @param client of the SDK, with the payload codecs and interceptors that the workers know */
   constructor(
@@ -47,6 +51,7 @@ export class FollowUpClient {
     options: FollowUpClientOptions = {},
   ) {
     this.taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUES.followUp;
+    this.batches = new BatchClient(client, this.taskQueue);
   }
 
   /**
@@ -105,6 +110,16 @@ export class FollowUpClient {
   /** What the server knows of a follow-up. @throws FollowUpNotFoundError */
   describe(workflowId: string): Promise<FollowUpDescription> {
     return describeFollowUp(this.client, workflowId);
+  }
+
+  /**
+   * What a follow-up, running or ended, has cost so far: history, workflow tasks, polls and billable actions. The polls of
+   * a running one are asked of its worker by a query.
+   *
+   * @throws FollowUpNotFoundError
+   */
+  cost(workflowId: string): Promise<FollowUpCost> {
+    return readCost(this.client, workflowId);
   }
 
   /** Has the job read now, and answers when it has been read. @throws see {@link updateFollowUp} */

@@ -1,5 +1,13 @@
 /** What other TypeScript services import. */
+export { batchOfRequests } from './batch/batch-of-requests';
+export { BatchClient, type BatchOutcome } from './batch/batch-client';
+export type { BatchEnds } from './batch/batch-ends';
+export type { BatchDescription } from './batch/describe-batch';
+export { retryBatchId } from './batch/retry-items';
+export type { BatchOptions, StartedBatch } from './batch/start-batch';
+export type { CheckedBatch } from './batch/item-collector';
 export { type ConnectOptions, connectClient, TemporalConfigError, TemporalUnreachableError } from './connect';
+export type { FollowUpCost } from './cost';
 export type { FollowUpDescription, FollowUpState } from './description';
 export {
   FollowUpCancelledError,
@@ -10,14 +18,19 @@ export {
   UnexpectedFailureError,
 } from './ends';
 export {
+  BatchConflictError,
+  BatchEndedError,
+  BatchNotFoundError,
   FollowUpEndedError,
   FollowUpNotFoundError,
+  InvalidBatchError,
   InvalidRequestError,
   NoAnswerError,
   RequestConflictError,
   UpdateRefusedError,
 } from './errors';
 export { FollowUpClient, type FollowUpClientOptions } from './follow-up-client';
+export { type BillableActions, costOf, type HistoryCost, NOT_IN_HISTORY, totalOf } from './history-cost';
 export type { FollowUpFilter } from './list';
 export type { ProgressReport } from './progress';
 export type { ResultOptions } from './result';
@@ -29,6 +42,8 @@ export {
 export { planOf, type NamedRequest, type StartedFollowUp } from './start';
 export { workersPolling } from './workers';
 export type { FailureDetails, FailureType, FollowUpResult, Receipt } from '../contract/result';
+export type { BatchItem, BatchSummary, ItemEnd, ItemOutcome, Tolerance } from '../contract/batch';
+export type { BatchProgress } from '../contract/batch-workflows';
 export type { FollowUpProgress } from '../contract/progress';
 export type { FollowUpRequest } from '../contract/request';
 export { followUpWorkflowId } from '../contract/workflow-id';

@@ -11,6 +11,8 @@ export interface FollowUpFilter {
   readonly phase?: string;
   readonly projectId?: string;
   readonly jobId?: string;
+  /** Items of this batch. */
+  readonly batchId?: string;
   /** At most so many. @default 50 */
   readonly limit?: number;
 }
@@ -68,11 +70,12 @@ function blindClient({ connection, options }: Client): WorkflowClient {
 
 type Wanted = readonly (readonly [name: SearchAttributeName, value: string])[];
 
-function wantedAttributes({ phase, projectId, jobId }: FollowUpFilter): Wanted {
+function wantedAttributes({ phase, projectId, jobId, batchId }: FollowUpFilter): Wanted {
   const pairs: [SearchAttributeName, string | undefined][] = [
     ['FollowUpPhase', phase],
     ['AgentProject', projectId],
     ['AgentJob', jobId],
+    ['FollowUpBatch', batchId],
   ];
   return pairs.flatMap(([name, value]) => (value === undefined ? [] : [[name, attribute(value)] as const]));
 }

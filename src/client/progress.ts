@@ -3,6 +3,7 @@ import { QUERY_PROGRESS } from '../contract/names';
 import type { FollowUpProgress } from '../contract/progress';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { FollowUpNotFoundError } from './errors';
+import { mayBeReadPatiently, withPatientRead } from './patient-read';
 import { workersPolling } from './workers';
 
 /** Who tells where a follow-up stands. */
@@ -23,7 +24,8 @@ export const QUERY_TIMEOUT_MS = 3_000;
 const CALL_TIMEOUT_MS = 5_000;
 
 /**
- * Where a follow-up stands: by its worker, or by what the server knows when no worker answers in time.
+ * Where a follow-up stands: by its worker and, while an activity polls by its own retries, by what the server knows of
+ * that; by the server alone when no worker answers in time.
  *
  * @param timeoutMs how long a worker is waited for
  * @throws FollowUpNotFoundError; ServiceError when the server does not answer either
@@ -33,12 +35,8 @@ export async function readProgress(
   workflowId: string,
   timeoutMs: number,
 ): Promise<ProgressReport> {
-  const askedUntil = Date.now() + timeoutMs;
   try {
-    const progress = await client.withDeadline(askedUntil, () =>
-      client.workflow.getHandle(workflowId).query<FollowUpProgress>(QUERY_PROGRESS),
-    );
-    return { from: 'worker', progress };
+    return { from: 'worker', progress: await askWorker(client, workflowId, timeoutMs) };
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) {
       throw new FollowUpNotFoundError(workflowId, client.options.namespace);
@@ -50,5 +48,21 @@ export async function readProgress(
     );
     const workers = await workersPolling(client, description.taskQueue, CALL_TIMEOUT_MS);
     return { from: 'server', description, workers: workers.length };
+  }
+}
+
+/** A read that polls by its own retries may end between the two questions; it is then asked once more. */
+const MAX_QUESTIONS = 2;
+
+/** The worker's answer, with what a pending read that polls by its own retries has counted so far. */
+async function askWorker(client: Client, workflowId: string, timeoutMs: number): Promise<FollowUpProgress> {
+  for (let question = 1; ; question += 1) {
+    const progress = await client.withDeadline(Date.now() + timeoutMs, () =>
+      client.workflow.getHandle(workflowId).query<FollowUpProgress>(QUERY_PROGRESS),
+    );
+    if (!mayBeReadPatiently(progress)) return progress;
+    const whole = await withPatientRead(client, workflowId, progress);
+    if (whole !== undefined) return whole;
+    if (question === MAX_QUESTIONS) return progress;
   }
 }

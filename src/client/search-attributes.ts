@@ -57,6 +57,18 @@ export function registrationHelp(namespace: string, missing: readonly string[]):
   ].join('\n');
 }
 
+/** A start that the server refused for want of search attributes, in words that help; any other error as it is. */
+export function inSetUpWords(error: unknown, namespace: string): unknown {
+  const refused = grpcError(error);
+  if (refused?.status !== 'INVALID_ARGUMENT' || !/search attribute/i.test(refused.words)) return error;
+  const hint = registrationHelp(namespace, SEARCH_ATTRIBUTES);
+  return new SearchAttributesError(
+    `The namespace ${namespace} lacks search attributes that follow-ups need (${refused.words}). Nothing was started. ` +
+      `Register them with the starter's command "setup", or run those of these that are missing:\n${hint}`,
+    { cause: error },
+  );
+}
+
 async function readTypes(connection: ConnectionLike, namespace: string): Promise<Map<string, number>> {
   try {
     const { customAttributes } = await bounded(connection, () =>

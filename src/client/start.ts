@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { type Client, WorkflowClient, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { checkRequest } from '../contract/check-request';
-import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, SEARCH_ATTRIBUTES } from '../contract/names';
+import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST } from '../contract/names';
 import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
 import { followUpWorkflowId } from '../contract/workflow-id';
 import { FollowUpNotFoundError, InvalidRequestError, RequestConflictError } from './errors';
 import { type FirstEvent, readFirstEvent } from './first-input';
-import { grpcError } from './grpc-status';
 import { startAttributes, staticDetails, staticSummary } from './presentation';
 import { compareDigest, compareRequests, promptDigest } from './same-request';
-import { registrationHelp, SearchAttributesError } from './search-attributes';
+import { inSetUpWords } from './search-attributes';
 
 /** A request with a name of its own: without one, a caller that repeats a start would send twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
@@ -76,7 +75,7 @@ export async function startFollowUp(
     return { ...found, runId, attached: 'running', ...(await compare(client, plan, workflowId, event)) };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError))
-      throw inWords(error, client.options.namespace);
+      throw inSetUpWords(error, client.options.namespace);
     const { runId } = await client.workflow.getHandle(workflowId).describe();
     const event = await readFirstEvent(client, workflowId, runId);
     return { ...found, runId, attached: 'ended', ...(await compare(client, plan, workflowId, event)) };
@@ -106,15 +105,4 @@ async function compare(
   return comparison.samePrompt === true
     ? { differences: comparison.differences, promptCompared: true }
     : { differences: [], promptCompared: false };
-}
-
-function inWords(error: unknown, namespace: string): unknown {
-  const refused = grpcError(error);
-  if (refused?.status !== 'INVALID_ARGUMENT' || !/search attribute/i.test(refused.words)) return error;
-  const hint = registrationHelp(namespace, SEARCH_ATTRIBUTES);
-  return new SearchAttributesError(
-    `The namespace ${namespace} lacks search attributes that follow-ups need (${refused.words}). Nothing was started. ` +
-      `Register them with the starter's command "setup", or run those of these that are missing:\n${hint}`,
-    { cause: error },
-  );
 }

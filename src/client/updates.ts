@@ -4,9 +4,11 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
+import { UPDATE_POLL_NOW } from '../contract/names';
 import type { FollowUpProgress } from '../contract/progress';
 import { describeFollowUp } from './description';
 import { FollowUpEndedError, NoAnswerError, UpdateRefusedError } from './errors';
+import { mayBeReadPatiently, withPatientRead } from './patient-read';
 import { workersPolling } from './workers';
 
 const CALL_TIMEOUT_MS = 5_000;
@@ -32,11 +34,12 @@ export async function updateFollowUp(
     workers.length === 0 ? Math.min(update.timeoutMs, NO_WORKER_TIMEOUT_MS) : update.timeoutMs;
   try {
     const handle = client.workflow.getHandle(workflowId);
-    return await client.withDeadline(Date.now() + timeoutMs, () =>
+    const progress = await client.withDeadline(Date.now() + timeoutMs, () =>
       update.arg === undefined
         ? handle.executeUpdate<FollowUpProgress, []>(update.name)
         : handle.executeUpdate<FollowUpProgress, [string]>(update.name, { args: [update.arg] }),
     );
+    return await wholeProgress(client, workflowId, update.name, progress);
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError) {
       throw new UpdateRefusedError(workflowId, error.cause?.message ?? error.message);
@@ -49,4 +52,21 @@ export async function updateFollowUp(
     }
     throw error;
   }
+}
+
+/**
+ * The answer of an update with what a pending read that polls by its own retries has counted. The update has taken
+ * effect: where the server does not tell, the answer stands as it is, and nothing must look as if it had failed.
+ */
+async function wholeProgress(
+  client: Client,
+  workflowId: string,
+  updateName: string,
+  progress: FollowUpProgress,
+): Promise<FollowUpProgress> {
+  if (!mayBeReadPatiently(progress)) return progress;
+  const whole = await withPatientRead(client, workflowId, progress).catch(() => undefined);
+  if (whole === undefined) return progress;
+  // Who has the job read now is told of that read, and not of the pending one's latest.
+  return updateName === UPDATE_POLL_NOW ? { ...whole, lastAnswer: progress.lastAnswer } : whole;
 }

@@ -1,3 +1,4 @@
+import type { FoundEnd } from './batch-workflows';
 import type { AgentJob, JobState } from './job';
 import type { Polling } from './request';
 
@@ -106,7 +107,13 @@ export interface SendTrouble {
   readonly serviceMessage?: string;
 }
 
-/** The activities as the workflow sees them. */
+export interface FollowUpEndInput {
+  readonly workflowId: string;
+  /** The SHA-256 of the prompt that the follow-up must carry. */
+  readonly promptDigest: string;
+}
+
+/** The activities as the workflows see them. */
 export interface FollowUpActivities {
   /** Local: tells the workflow the worker's settings. */
   workerSettings(): Promise<WorkerSettings>;
@@ -121,6 +128,12 @@ export interface FollowUpActivities {
   getJobPatiently(input: PatientReadInput): Promise<PatientAnswer>;
   /** Local: the tally of this run's patient read as the server has it; null where it has none. */
   patientTally(): Promise<Tally | null>;
+  /**
+   * The end of a follow-up that is there already, asked for again and again, as retries of itself, until it has ended.
+   *
+   * @throws ApplicationFailure `NO_CHANGE`, retryable, while it runs
+   */
+  followUpEnd(input: FollowUpEndInput): Promise<FoundEnd>;
   /** Whether a worker has begun the send of this run, and not yet reported its end. */
   isSendUnderWay(): Promise<boolean>;
   /** One POST of the message. */

@@ -11,6 +11,33 @@ export function followUpWorkflowId(projectId: string, jobId: string, requestId: 
 }
 
 /**
+ * The workflow id of a batch: `follow-up-batch:{batchId}`, percent-encoded. {@link batchIdProblem} tells which ids are none.
+ *
+ * @throws URIError when the batch id holds a lone surrogate
+ */
+export function batchWorkflowId(batchId: string): string {
+  return `follow-up-batch:${percentEncode(batchId)}`;
+}
+
+/**
+ * The workflow id of one page of a batch: `follow-up-batch:{batchId}:{run}:page-{page}`.
+ *
+ * @param run what tells this run of the batch from others of the same id: {@link RUN_CHARACTERS} unreserved characters
+ * @param page the page's number, from 1
+ */
+export function pageWorkflowId(batchId: string, run: string, page: number): string {
+  return `${batchWorkflowId(batchId)}:${run}:page-${page}`;
+}
+
+/** Characters of `run` in the id of a page. */
+export const RUN_CHARACTERS = 8;
+
+/** What tells a run from others in the ids of pages: the end of its id, since ids of Temporal begin with the time. */
+export function runOf(firstRunId: string): string {
+  return firstRunId.slice(-RUN_CHARACTERS);
+}
+
+/**
  * `text` with every UTF-8 byte but RFC 3986's unreserved characters (letters, digits, `-`, `.`, `_`, `~`) as `%XX` in
  * upper case. `encodeURIComponent` leaves `!'()*` as they are, hence the second step.
  */

@@ -18,6 +18,8 @@ export interface DevServerOptions {
   readonly port?: number;
   /** As `port`; only with `webUi`. */
   readonly uiPort?: number;
+  /** Where the server serves its own Prometheus metrics, as `/metrics`. @default a free port of its choice */
+  readonly metricsPort?: number;
   /** The server's settings by name, added to those that the project needs. */
   readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
   /** Registers the project's search attributes at the start, as an operator would with `starter setup`. @default false */
@@ -128,6 +130,7 @@ function serverArguments(options: DevServerOptions, port: number, uiPort: number
     ...['server', 'start-dev', '--ip', HOST, '--port', String(port), '--log-level', 'error'],
     ...['--disable-config-file', '--disable-config-env', '--env-file', NO_ENV_FILE],
     ...(uiPort === null ? ['--headless'] : ['--ui-port', String(uiPort), '--ui-disable-news-fetch']),
+    ...(options.metricsPort === undefined ? [] : ['--metrics-port', String(options.metricsPort)]),
     ...(options.databaseFile === undefined ? [] : ['--db-filename', options.databaseFile]),
     ...(options.searchAttributes
       ? SEARCH_ATTRIBUTES.flatMap((name) => ['--search-attribute', `${name}=Keyword`])

@@ -45,7 +45,7 @@ export class AgentService {
     if (refusal !== undefined) return { kind: 'refused', answer: refusal };
     const life = this.parts.jobs.find(request);
     if (life === undefined) return refuse(404, 'job not found');
-    if (request.message === null) return { kind: 'job', job: life.job(), turn: null };
+    if (request.message === null) return { kind: 'job', job: life.read(), turn: null };
     if ('problem' in request.message) return refuse(request.message.status, request.message.problem);
     if (this.parts.archivedJobs === 'refuse' && life.job().status === 'archived') {
       return refuse(400, 'the job is archived and takes no more messages');

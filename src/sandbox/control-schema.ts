@@ -17,6 +17,7 @@ const status = z.enum(['active', 'completed', 'archived', 'failed']);
 const turnPlan = z.strictObject({
   outcome: z.enum(OUTCOMES).exactOptional(),
   durationMs: milliseconds.nullable().exactOptional(),
+  reads: z.number().int().min(1).nullable().exactOptional(),
 });
 
 export const newJobSchema: z.ZodType<NewJob> = z.strictObject({

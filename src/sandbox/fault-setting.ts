@@ -1,6 +1,6 @@
 import { ANY } from './jobs';
 import { percentDecode } from './route';
-import { nearest } from './nearest';
+import { nearest } from '../contract/nearest';
 import { CONDITIONS, FAULT_NAMES, type FaultName, faultRow } from './faults';
 import { ParameterValues, readParameter } from './fault-parameters';
 import type { FaultRow, Operation } from './fault-row';

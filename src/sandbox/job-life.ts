@@ -40,6 +40,8 @@ export class JobLife {
   private archivedAt: string | null;
   private statusSince: number;
   private nextStartAt = 0;
+  /** Of the running turn. */
+  private readsAnswered = 0;
   private messages = 0;
   private last: { readonly before: AgentJob; readonly at: number } | undefined;
 
@@ -64,6 +66,15 @@ export class JobLife {
       prLink: active && !this.rules.linkWhileActive ? null : this.prLink,
       archivedAt: this.archivedAt,
     };
+  }
+
+  /** The job as it answers a read, which may be the one that ends the turn. */
+  read(): AgentJob {
+    this.catchUp();
+    this.readsAnswered += 1;
+    const { running } = this;
+    if (running?.reads === this.readsAnswered) this.finish(running, this.rules.now());
+    return this.job();
   }
 
   turns(): readonly Turn[] {
@@ -125,6 +136,7 @@ export class JobLife {
     turn.state = 'running';
     turn.startedAt = at;
     this.archivedAt = null;
+    this.readsAnswered = 0;
     this.running = turn;
   }
 

@@ -21,6 +21,13 @@ export interface TurnPlan {
    * @default the sandbox's `turnMs`, varied by up to a fifth
    */
   readonly durationMs?: number | null;
+  /**
+   * The turn ends with the answer to the so-many-th read since it began, whatever time that takes; null for a turn
+   * that doesn't count its reads. From 1; by itself it stands for a turn without a duration.
+   *
+   * @default null
+   */
+  readonly reads?: number | null;
 }
 
 /** One turn of a job; times in epoch milliseconds. */
@@ -30,6 +37,7 @@ export interface Turn {
   readonly prompt: string | null;
   readonly outcome: Outcome;
   readonly durationMs: number | null;
+  readonly reads: number | null;
   readonly receivedAt: number;
   readonly startedAt: number | null;
   readonly endedAt: number | null;
@@ -50,10 +58,9 @@ export class TurnPlans {
   take(): Required<TurnPlan> {
     const plan = this.plans[Math.min(this.next, this.plans.length - 1)] ?? {};
     this.next += 1;
-    return {
-      outcome: plan.outcome ?? 'pull-request',
-      durationMs: plan.durationMs === undefined ? this.variedDuration() : plan.durationMs,
-    };
+    const { outcome = 'pull-request', durationMs, reads = null } = plan;
+    if (durationMs !== undefined) return { outcome, durationMs, reads };
+    return { outcome, durationMs: reads === null ? this.variedDuration() : null, reads };
   }
 
   /** A fifth up or down: enough that the turns of many jobs don't end in step. */

@@ -62,7 +62,7 @@ export async function bundleWorkflows(logger: Logger): Promise<string> {
   const misplaced = misplacedModules(code);
   if (misplaced.length > 0) {
     throw new BundleError(
-      `the workflow bundle must not hold ${misplaced.join(', ')}: only files of workflows and contract, and the SDK`,
+      `the workflow bundle must not hold ${misplaced.join(', ')}: only files of workflows, contract, polling and batch, and the SDK`,
     );
   }
   return code;

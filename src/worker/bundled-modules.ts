@@ -2,7 +2,7 @@
 const ALLOWED_PACKAGES = ['@temporalio/workflow', '@temporalio/common', 'nexus-rpc', 'ms', 'long'];
 
 /** The folders of the project whose files are deterministic. A compiled file stands there by the path of its source. */
-const OWN_FILE = /\/(src|dist)\/(workflows|contract)\//;
+const OWN_FILE = /\/(src|dist)\/(workflows|contract|polling|batch)\//;
 
 /**
  * The modules in a bundle that have no place in it: a package such as zod costs 0.58 MB in every cached workflow, one

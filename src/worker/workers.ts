@@ -48,6 +48,7 @@ const QUEUE_OF = {
   getJob: 'read',
   getJobPatiently: 'read',
   patientTally: 'followUp',
+  followUpEnd: 'read',
   isSendUnderWay: 'read',
   sendMessage: 'send',
 } as const satisfies Record<keyof FollowUpActivities, keyof WorkerConfig['taskQueues']>;

@@ -94,6 +94,24 @@ export function patientReadProxy(
 }
 
 /**
+ * A question to the Temporal server about a follow-up that a batch found running, repeated until that has ended: it may
+ * take as long as any follow-up, so that there is no schedule-to-close.
+ *
+ * - Start-to-close: the server answers within a second or two, or is asked again.
+ * - The interval comes with each failure; without one, a worker was lost.
+ */
+export function endProxy({ readTaskQueue }: WorkerSettings, projectId: string, summary: string) {
+  return proxyActivities<Pick<FollowUpActivities, 'followUpEnd'>>({
+    taskQueue: readTaskQueue,
+    startToCloseTimeout: 30_000,
+    retry: { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 5 * 60_000 },
+    cancellationType: ActivityCancellationType.TRY_CANCEL,
+    priority: priorityOf(projectId),
+    summary,
+  });
+}
+
+/**
  * The send must not happen twice.
  *
  * - One attempt: whatever ends it without an answer leaves the delivery unknown, and only the workflow may decide

@@ -30,6 +30,17 @@ describe('a sandbox that is controlled from another process', () => {
     expect((await control.jobs()).map(({ jobId }) => jobId)).toContain('ü');
   });
 
+  it('ends a turn at the read that it is asked to, whatever else looks at the job', async () => {
+    const { projectId, jobId } = await control.addJob({ turn: { reads: 2 } });
+    for (const turn of ['first', 'second']) {
+      expect((await read(sandbox, jobId)).job().status).toBe('completed');
+      expect((await send(sandbox, jobId, turn)).job().status).toBe('active');
+      expect((await read(sandbox, jobId)).job().status).toBe('active');
+      expect((await control.job({ projectId, jobId })).job.status).toBe('active');
+      expect((await read(sandbox, jobId)).job().status).toBe('completed');
+    }
+  });
+
   it('makes up an id where none is given', async () => {
     const [first, second] = [await control.addJob(), await control.addJob()];
     expect(first.jobId).not.toBe(second.jobId);

@@ -21,6 +21,7 @@ const ACTIVITIES: FollowUpActivities = {
   workerSettings: () => Promise.reject(new Error('not called')),
   getJob: () => Promise.reject(new Error('not called')),
   getJobPatiently: () => Promise.reject(new Error('not called')),
+  followUpEnd: () => Promise.reject(new Error('not called')),
   patientTally: () => Promise.reject(new Error('not called')),
   isSendUnderWay: () => Promise.reject(new Error('not called')),
   sendMessage: () => Promise.reject(new Error('not called')),

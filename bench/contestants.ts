@@ -1,0 +1,64 @@
+import path from 'node:path';
+import type { Client } from '@temporalio/client';
+import { FollowUpClient } from '../src/client';
+import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../src/contract/names';
+import type { FollowUpRequest } from '../src/contract/request';
+import type { JobKey } from '../src/sandbox';
+
+/** A way of following a job up: a worker process, and how a caller of it starts one and waits for its end. */
+export interface Contestant {
+  readonly name: string;
+  /** What the worker process runs, with its arguments. */
+  readonly program: readonly string[];
+  /** Of its workflow tasks. */
+  readonly taskQueue: string;
+  /** @returns the workflow id */
+  start(client: Client, job: JobKey, polling: FollowUpRequest['polling']): Promise<string>;
+  /** Waits for the finished job. */
+  result(client: Client, workflowId: string): Promise<{ readonly status: string }>;
+}
+
+export const PROMPT = 'Please fix the broken links on the start page.';
+
+/** Polls by a fixed interval, the shortest that our request takes: the same for all. */
+const INTERVAL_MS = 100;
+export const FIXED = {
+  initial: `${INTERVAL_MS}ms`,
+  maximum: `${INTERVAL_MS}ms`,
+  growth: 0,
+  jitter: 0,
+} as const satisfies FollowUpRequest['polling'];
+
+/** Ours: the real worker, and callers that use the real client. */
+export const ours: Contestant = {
+  name: FOLLOW_UP_WORKFLOW,
+  program: [path.resolve(__dirname, '../src/worker.ts')],
+  taskQueue: DEFAULT_TASK_QUEUES.followUp,
+  async start(client, job, polling = FIXED) {
+    const request = { ...job, prompt: PROMPT, requestId: job.jobId, polling };
+    const { workflowId } = await new FollowUpClient(client).start(request);
+    return workflowId;
+  },
+  result: (client, workflowId) => new FollowUpClient(client).result(workflowId),
+};
+
+/** One of bench/peers, by the name of its file and of its workflow. */
+function peer(file: string, workflow: string): Contestant {
+  return {
+    name: workflow,
+    program: [path.resolve(__dirname, 'peers/worker.ts'), file],
+    taskQueue: file,
+    async start(client, { projectId, jobId }) {
+      const workflowId = `${file}-${projectId}-${jobId}`;
+      const args = [{ projectId, jobId }, PROMPT, INTERVAL_MS];
+      await client.workflow.start(workflow, { workflowId, taskQueue: file, args });
+      return workflowId;
+    },
+    result: (client, workflowId) =>
+      client.workflow.getHandle(workflowId).result() as Promise<{ status: string }>,
+  };
+}
+
+export const textbookLoop = peer('textbook-loop', 'textbookLoop');
+export const retryPolling = peer('retry-polling', 'retryPolling');
+export const bareActivities = peer('bare-activities', 'bareActivities');

@@ -1,0 +1,110 @@
+import { closeSync, mkdirSync, openSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client, Connection } from '@temporalio/client';
+import { workersPolling } from '../src/client';
+import { type DevServer, startDevServer } from '../src/dev/dev-server';
+import { freePorts } from '../src/dev/free-ports';
+import { lastLinesOf } from '../src/dev/output-tail';
+import { stripTemporalEnv } from '../src/dev/temporal-env';
+import { spawnTethered, type TetheredProcess } from '../src/dev/tether';
+import { type Sandbox, startSandbox } from '../src/sandbox';
+import type { Contestant } from './contestants';
+
+const LOG_FOLDER = path.resolve(__dirname, '../.cache/bench');
+
+/**
+ * The server hands timers and retries out up to a second late, to take them in bunches. With a twentieth of that, sixty
+ * polls take seconds instead of minutes; it changes the CPU time of a poll by less than other programs do (measured).
+ */
+const QUICK_TIMERS = { 'history.timerProcessorMaxTimeShift': '50ms' };
+
+/** From source: node, tsx and webpack take some five seconds, and a busy machine several times that. */
+const READY_LIMIT_MS = 90_000;
+
+/** Where everything is measured: a Temporal server of its own in memory, the sandbox in this process, worker processes. */
+export class Ground {
+  private readonly workers: TetheredProcess[] = [];
+
+  private constructor(
+    readonly server: DevServer,
+    private readonly metricsUrl: string,
+    readonly sandbox: Sandbox,
+    readonly client: Client,
+  ) {}
+
+  /** @param cli the executable of the Temporal CLI */
+  static async open(cli: string): Promise<Ground> {
+    mkdirSync(LOG_FOLDER, { recursive: true });
+    const [metricsPort = 0] = await freePorts(1);
+    const server = await startDevServer({
+      cli,
+      metricsPort,
+      searchAttributes: true,
+      dynamicConfig: QUICK_TIMERS,
+    });
+    try {
+      const connection = await Connection.connect({ address: server.address });
+      const sandbox = await startSandbox({ seedJobs: false, messagesPerHour: null });
+      const metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
+      return new Ground(server, metricsUrl, sandbox, new Client({ connection }));
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
+  }
+
+  /** Starts the worker process of a contestant and waits until it polls. @returns its process id */
+  async startWorker({ name, program, taskQueue }: Contestant, env: NodeJS.ProcessEnv = {}): Promise<number> {
+    const logFile = path.join(LOG_FOLDER, `${name}.log`);
+    const log = openSync(logFile, 'w');
+    const worker = await spawnTethered(process.execPath, ['--import', 'tsx', ...program], {
+      env: { ...this.workerEnv(), ...env },
+      stdout: log,
+      stderr: log,
+    }).finally(() => {
+      closeSync(log);
+    });
+    this.workers.push(worker);
+    const end = { come: false };
+    void worker.exited.then(() => (end.come = true));
+    const giveUpAt = Date.now() + READY_LIMIT_MS;
+    while ((await workersPolling(this.client, taskQueue, READY_LIMIT_MS)).length === 0) {
+      if (end.come || Date.now() > giveUpAt) {
+        throw new Error(
+          `the worker of ${name} does not work; its last words:\n${await lastLinesOf(logFile, 10)}`,
+        );
+      }
+      await sleep(100);
+    }
+    return worker.pid;
+  }
+
+  private workerEnv(): NodeJS.ProcessEnv {
+    return {
+      ...stripTemporalEnv(process.env),
+      TEMPORAL_ADDRESS: this.server.address,
+      AGENT_API_BASE_URL: this.sandbox.baseUrl,
+      AGENT_API_KEY: this.sandbox.apiKey,
+      FOLLOW_UP_HEALTH_ADDRESS: 'off',
+      FOLLOW_UP_METRICS_ADDRESS: 'off',
+    };
+  }
+
+  /** Heartbeats that have reached the server since its start: billed, and in no history. */
+  async heartbeats(): Promise<number> {
+    const text = await (await fetch(this.metricsUrl)).text();
+    const line =
+      /^service_requests\{[^}]*operation="RecordActivityTaskHeartbeat"[^}]*service_name="frontend"[^}]*\} (\S+)$/m;
+    return Number(line.exec(text)?.[1] ?? 0);
+  }
+
+  /** Ends everything that was started, whatever state it is in; what is under way is given up. */
+  async close(): Promise<void> {
+    for (const worker of this.workers) worker.kill('SIGKILL');
+    await Promise.all(this.workers.map((worker) => worker.stop()));
+    await this.sandbox.close();
+    await this.client.connection.close();
+    await this.server.stop();
+  }
+}

@@ -1,0 +1,64 @@
+import { type BatchFigures, type Entrant, runBatch } from './batch';
+import type { Ground } from './ground';
+import { median } from './statistics';
+
+/** Batches of follow-ups of one length. */
+export interface Length {
+  readonly polls: number;
+  readonly followUps: number;
+}
+
+/** All batches of one contestant and length. */
+export interface Series {
+  readonly contestant: string;
+  readonly length: Length;
+  readonly batches: readonly BatchFigures[];
+}
+
+export type Column = keyof BatchFigures;
+
+/**
+ * Measures every contestant at every length, round by round and the contestants by turns, so that a change of the
+ * machine's speed meets all of them.
+ *
+ * @param mayGoOn asked before each batch after the first round
+ */
+export async function measureThroughput(
+  ground: Ground,
+  entrants: readonly Entrant[],
+  lengths: readonly Length[],
+  options: { readonly rounds: number; readonly mayGoOn: () => boolean; readonly say: (line: string) => void },
+): Promise<Series[]> {
+  const series = lengths.flatMap((length) =>
+    entrants.map((entrant) => ({ entrant, length, batches: [] as BatchFigures[] })),
+  );
+  for (let round = 1; round <= options.rounds; round += 1) {
+    for (const { entrant, length, batches } of series) {
+      if (round > 1 && !options.mayGoOn()) continue;
+      const figures = await runBatch(ground, entrant, length);
+      batches.push(figures);
+      const rate = figures.followUpsPerSecond.toFixed(2);
+      options.say(`round ${round}: ${entrant.contestant.name}, ${length.polls} polls: ${rate} follow-ups/s`);
+    }
+  }
+  return series.map(({ entrant, ...rest }) => ({ contestant: entrant.contestant.name, ...rest }));
+}
+
+export function medianOf({ batches }: Series, column: Column): number {
+  return median(batches.map((figures) => figures[column]));
+}
+
+/** How far the batches lie apart: largest less smallest, as a share of the median. */
+export function spreadOf(series: Series, column: Column): number {
+  const values = series.batches.map((figures) => figures[column]);
+  return (Math.max(...values) - Math.min(...values)) / medianOf(series, column);
+}
+
+/** The median of the ratios within each round, whose batches met much the same machine. */
+export function ratioOf({ batches }: Series, reference: Series, column: Column): number {
+  const ratios = batches.flatMap((figures, round) => {
+    const other = reference.batches[round];
+    return other === undefined ? [] : [figures[column] / other[column]];
+  });
+  return median(ratios);
+}

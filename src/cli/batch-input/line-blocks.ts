@@ -1,0 +1,80 @@
+import { createReadStream } from 'node:fs';
+import { nameOf, reasonOf } from '../prompt-source';
+import { UsageError } from '../usage-error';
+
+/** Some whole lines of the input, each with its line break; the last line of all may lack it. */
+export interface LineBlock {
+  /** The number of the first line, from 1. */
+  readonly firstLine: number;
+  readonly bytes: Buffer;
+}
+
+/** Bytes that a batch's input may have: its items are held in memory until they are handed over. */
+export const MAX_INPUT_BYTES = 1_024 * 1_024 * 1_024;
+
+/** Bytes of one line: the largest prompt takes 1.5 MiB where each of its bytes is escaped with six. */
+export const MAX_LINE_BYTES = 4 * 1_024 * 1_024;
+
+const LINE_FEED = 0x0a;
+const BYTE_ORDER_MARK = Buffer.from('\ufeff');
+
+/**
+ * Reads a file, or stdin for `-`, in blocks of whole lines, without a byte order mark at its beginning.
+ *
+ * @throws UsageError when it can't be read, is too large, or has a line that no item can be
+ */
+export async function* lineBlocks(
+  file: string,
+  stdin: AsyncIterable<Uint8Array>,
+): AsyncGenerator<LineBlock, void, undefined> {
+  let firstLine = 1;
+  let size = 0;
+  let pending: Uint8Array[] = [];
+  let pendingBytes = 0;
+  const block = (): LineBlock => {
+    const bytes = Buffer.concat(pending);
+    const isMarked = firstLine === 1 && bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
+    return { firstLine, bytes: isMarked ? bytes.subarray(BYTE_ORDER_MARK.length) : bytes };
+  };
+  for await (const chunk of readable(file, stdin)) {
+    size += chunk.length;
+    if (size > MAX_INPUT_BYTES) {
+      throw new UsageError([`${nameOf(file)} is larger than ${MAX_INPUT_BYTES / 2 ** 30} GiB; divide it`]);
+    }
+    const end = chunk.lastIndexOf(LINE_FEED) + 1;
+    if (end > 0) {
+      pending.push(chunk.subarray(0, end));
+      const next = block();
+      yield next;
+      firstLine += countLineFeeds(next.bytes);
+      pending = [];
+      pendingBytes = 0;
+    }
+    pending.push(chunk.subarray(end));
+    pendingBytes += chunk.length - end;
+    if (pendingBytes > MAX_LINE_BYTES) {
+      throw new UsageError([
+        `line ${firstLine}: is longer than ${MAX_LINE_BYTES / 2 ** 20} MiB, and no item is; what follows was not read`,
+      ]);
+    }
+  }
+  if (pendingBytes > 0) yield block();
+}
+
+function countLineFeeds(bytes: Uint8Array): number {
+  let count = 0;
+  for (let at = bytes.indexOf(LINE_FEED); at >= 0; at = bytes.indexOf(LINE_FEED, at + 1)) count += 1;
+  return count;
+}
+
+/** What is read, with errors of the file system in our words. */
+async function* readable(
+  file: string,
+  stdin: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* file === '-' ? stdin : (createReadStream(file) as AsyncIterable<Uint8Array>);
+  } catch (error) {
+    throw new UsageError([`${nameOf(file)} can't be read (${reasonOf(error)})`]);
+  }
+}

@@ -1,0 +1,102 @@
+import { type CheckedBatch, ItemCollector } from '../../client/batch/item-collector';
+import type { ProblemList } from '../../client/batch/problem-list';
+import { withBatchCadence } from '../../client/batch/tidy-request';
+import { checkRequest } from '../../contract/check-request';
+import { isRecord, type JsonObject } from '../../contract/field-reader';
+import { problemOfFlag, renameFields, type RequestFlags, requestOfFlags } from '../request-flags';
+import { UsageError } from '../usage-error';
+import { readCsv } from './csv';
+import { checkEncoding } from './encoding';
+import { COLUMN_OF_FIELD, type LineFields } from './fields';
+import { type Format, formatByContent, formatByName } from './format';
+import { readJsonLines } from './json-lines';
+import { type LineBlock, lineBlocks } from './line-blocks';
+
+export interface BatchInput {
+  /** A path, or `-` for stdin. */
+  readonly file: string;
+  readonly stdin: AsyncIterable<Uint8Array>;
+  /** `--format`; by default the file's name tells, else its content. */
+  readonly format?: string | undefined;
+  /** What a line does not say itself. A request id is never taken from here: it names one follow-up. */
+  readonly flags: RequestFlags;
+  /** The message of lines without one. */
+  readonly prompt?: string | undefined;
+  /** @default a hash of the items */
+  readonly batchId?: string | undefined;
+}
+
+/**
+ * Reads and checks the whole input of a batch: JSON Lines or CSV. Nothing is started.
+ *
+ * @throws UsageError when the file can't be read, or when the flags by themselves are no good
+ * @throws InvalidBatchError with every line that is wrong, and why
+ */
+export async function readBatch(input: BatchInput): Promise<CheckedBatch> {
+  const { file, stdin, flags, prompt, batchId } = input;
+  const defaults = requestOfFlags(flags, prompt, undefined);
+  checkDefaults(defaults);
+  const collector = new ItemCollector({ unit: 'line', batchId });
+  const take = (line: number, fields: LineFields): void => {
+    const words = (problem: string): string => renameFields(problem, namesIn(fields));
+    collector.add(line, requestOfLine(defaults, fields), words);
+  };
+  await readLines(formatByName(file, input.format), lineBlocks(file, stdin), collector.problems, take);
+  return collector.finish();
+}
+
+async function readLines(
+  named: Format | undefined,
+  blocks: AsyncGenerator<LineBlock, void, undefined>,
+  problems: ProblemList,
+  take: (line: number, fields: LineFields) => void,
+): Promise<void> {
+  const first = await firstContent(blocks);
+  if (first === undefined) return;
+  async function* checked(block: LineBlock): AsyncGenerator<LineBlock, void, undefined> {
+    checkEncoding(block, problems);
+    yield block;
+    for await (const next of blocks) {
+      checkEncoding(next, problems);
+      yield next;
+    }
+  }
+  if ((named ?? formatByContent(first)) === 'csv') return readCsv(checked(first), problems, take);
+  for await (const block of checked(first)) readJsonLines(block, problems, take);
+}
+
+/** The first block that holds more than blanks. */
+async function firstContent(
+  blocks: AsyncGenerator<LineBlock, void, undefined>,
+): Promise<LineBlock | undefined> {
+  let next = await blocks.next();
+  while (next.done !== true && formatByContent(next.value) === undefined) next = await blocks.next();
+  return next.done === true ? undefined : next.value;
+}
+
+/** What the flags give to every line must be good by itself, or it would be told of every line. */
+function checkDefaults(defaults: JsonObject): void {
+  const example = { projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' };
+  const checked = checkRequest(withBatchCadence(example));
+  if (!checked.ok) throw new UsageError(checked.problems.map(problemOfFlag));
+}
+
+/** The request of a line: what it says itself, over what the flags say. */
+function requestOfLine(defaults: JsonObject, fields: LineFields): JsonObject {
+  const request: Record<string, unknown> = { ...defaults };
+  const polling: Record<string, unknown> = isRecord(defaults.polling) ? { ...defaults.polling } : {};
+  for (const [field, { value }] of fields) {
+    if (field.startsWith(POLLING)) polling[field.slice(POLLING.length)] = value;
+    else request[field] = value;
+  }
+  return Object.keys(polling).length > 0 ? { ...request, polling } : request;
+}
+
+const POLLING = 'polling.';
+
+/** What the fields of a line are called in what is said about it: as the line has them, else as columns. */
+function namesIn(fields: LineFields): Record<string, string> {
+  const names: Record<string, string> = { ...COLUMN_OF_FIELD };
+  for (const [field, { name }] of fields) names[field] = name;
+  return names;
+}

@@ -1,0 +1,198 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  ApplicationFailure,
+  CancelledFailure,
+  type Client,
+  TerminatedFailure,
+  WorkflowFailedError,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+} from '@temporalio/client';
+import { cutPages } from '../../batch/pages';
+import type { BatchSummary, ItemEnd } from '../../contract/batch';
+import {
+  type BatchInput,
+  type BatchProgress,
+  QUERY_BATCH_PROGRESS,
+  UPDATE_CANCEL_RUNNING,
+  UPDATE_PAUSE,
+  UPDATE_RESUME,
+  UPDATE_SET_CONCURRENCY,
+} from '../../contract/batch-workflows';
+import { isRecord } from '../../contract/field-reader';
+import type { FollowUpRequest } from '../../contract/request';
+import { BatchEndedError, BatchNotFoundError, UpdateRefusedError } from '../errors';
+import { readFirstEvent } from '../first-input';
+import { isTransient } from '../grpc-status';
+import { BatchEnds } from './batch-ends';
+import { batchOfRequests } from './batch-of-requests';
+import { type BatchDescription, findBatch } from './describe-batch';
+import type { CheckedBatch } from './item-collector';
+import { itemsToRetry } from './retry-items';
+import { type BatchOptions, startBatch, type StartedBatch } from './start-batch';
+
+/** How a batch has ended. */
+export interface BatchOutcome {
+  readonly state: 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
+  /** Null where a batch was terminated. */
+  readonly summary: BatchSummary | null;
+  /** What went wrong, in words; null for a batch that is done. */
+  readonly message: string | null;
+}
+
+/** A query or an update is answered within milliseconds by a worker that is there. */
+const CALL_TIMEOUT_MS = 10_000;
+
+const PAUSE_MS = 1_000;
+
+/** Batches of follow-ups: many at a time, each a follow-up of its own. Reached as `FollowUpClient.batches`. */
+export class BatchClient {
+  constructor(
+    private readonly client: Client,
+    private readonly taskQueue: string,
+  ) {}
+
+  /** Checks requests before anything is started. @throws InvalidBatchError with every problem, by number from 1 */
+  check(
+    requests: Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest>,
+    batchId?: string,
+  ): Promise<CheckedBatch> {
+    return batchOfRequests(requests, batchId);
+  }
+
+  /** Starts a batch, or goes on with the one of the same id. Safe to repeat. @throws see {@link startBatch} */
+  start(batch: CheckedBatch, options?: BatchOptions): Promise<StartedBatch> {
+    return startBatch(this.client, this.taskQueue, batch, options);
+  }
+
+  /** What the server knows of a batch. @throws BatchNotFoundError */
+  describe(batchId: string): Promise<BatchDescription> {
+    return findBatch(this.client, batchId);
+  }
+
+  /** Where a batch stands, running or ended, by its worker. @throws BatchNotFoundError; ServiceError without a worker */
+  async progress(batchId: string): Promise<BatchProgress> {
+    const { workflowId } = await this.describe(batchId);
+    return this.client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+      this.client.workflow.getHandle(workflowId).query<BatchProgress>(QUERY_BATCH_PROGRESS),
+    );
+  }
+
+  /** The ends of the items of a batch, to be asked for while it runs and after. */
+  async ends(batchId: string): Promise<BatchEnds> {
+    const description = await this.describe(batchId);
+    const { batchId: id, pages } = await this.frameOf(description);
+    return new BatchEnds(this.client, id, description.run, pages);
+  }
+
+  /** All ends that a batch has heard of, in the order of settling. */
+  async results(batchId: string): Promise<ItemEnd[]> {
+    const ends = await this.ends(batchId);
+    const { state } = await this.describe(batchId);
+    if (state !== 'running') return ends.rest();
+    return ends.since(await this.progress(batchId));
+  }
+
+  /** Waits for the end of a batch, through restarts of the server. @throws BatchNotFoundError */
+  async outcome(batchId: string): Promise<BatchOutcome> {
+    const { workflowId } = await this.describe(batchId);
+    for (;;) {
+      try {
+        const summary = (await this.client.workflow.getHandle(workflowId).result()) as BatchSummary;
+        return { state: 'done', summary, message: null };
+      } catch (error) {
+        if (error instanceof WorkflowFailedError) return await this.outcomeOf(batchId, error);
+        if (error instanceof WorkflowNotFoundError) {
+          throw new BatchNotFoundError(batchId, this.client.options.namespace);
+        }
+        if (!isTransient(error)) throw error;
+        await sleep(PAUSE_MS);
+      }
+    }
+  }
+
+  /** No further item is started until {@link resume}; those that run go on. @throws BatchEndedError */
+  pause(batchId: string): Promise<BatchProgress> {
+    return this.update(batchId, UPDATE_PAUSE);
+  }
+
+  resume(batchId: string): Promise<BatchProgress> {
+    return this.update(batchId, UPDATE_RESUME);
+  }
+
+  /** @param concurrency 1 to 1,000 @throws UpdateRefusedError, BatchEndedError */
+  setConcurrency(batchId: string, concurrency: number): Promise<BatchProgress> {
+    return this.update(batchId, UPDATE_SET_CONCURRENCY, concurrency);
+  }
+
+  /**
+   * Ends a batch: nothing further is started. Its open follow-ups go on, unless `running` is true: then they are
+   * cancelled too, and a message under way is awaited first.
+   *
+   * @throws BatchEndedError
+   */
+  async cancel(batchId: string, running = false): Promise<void> {
+    const { workflowId, state } = await this.describe(batchId);
+    if (state !== 'running') throw new BatchEndedError(batchId, state);
+    if (running) await this.update(batchId, UPDATE_CANCEL_RUNNING);
+    else await this.client.workflow.getHandle(workflowId).cancel();
+  }
+
+  /**
+   * The items of a batch that has ended whose message was not sent or was rejected, as a new batch.
+   *
+   * @returns null when there is nothing to try again
+   * @throws BatchEndedError when it still runs
+   */
+  async retryOf(batchId: string, includeUnknown: boolean): Promise<CheckedBatch | null> {
+    const description = await this.describe(batchId);
+    if (description.state === 'running') throw new BatchEndedError(batchId, 'still running');
+    const { batchId: id, pages } = await this.frameOf(description);
+    const ends = await this.results(batchId);
+    const frame = { batchId: id, run: description.run, pages };
+    return itemsToRetry(this.client, frame, ends, includeUnknown);
+  }
+
+  /** The batch's own id and how many pages it has, as its first run was told. */
+  private async frameOf({
+    workflowId,
+    firstRunId,
+  }: BatchDescription): Promise<{ batchId: string; pages: number }> {
+    const event = await readFirstEvent(this.client, workflowId, firstRunId);
+    const input = (isRecord(event?.input) ? event.input : {}) as BatchInput;
+    const batchId = input.batchId ?? workflowId.replace(/^follow-up-batch:/, '');
+    const pages = input.handedOver?.pages ?? [...cutPages(input.items ?? [])].length;
+    return { batchId, pages };
+  }
+
+  private async update(batchId: string, name: string, argument?: number): Promise<BatchProgress> {
+    const { workflowId, state } = await this.describe(batchId);
+    if (state !== 'running') throw new BatchEndedError(batchId, state);
+    try {
+      const handle = this.client.workflow.getHandle(workflowId);
+      return await this.client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+        argument === undefined
+          ? handle.executeUpdate<BatchProgress, []>(name)
+          : handle.executeUpdate<BatchProgress, [number]>(name, { args: [argument] }),
+      );
+    } catch (error) {
+      if (!(error instanceof WorkflowUpdateFailedError)) throw error;
+      throw new UpdateRefusedError(workflowId, error.cause?.message ?? error.message);
+    }
+  }
+
+  private async outcomeOf(batchId: string, { cause, message }: WorkflowFailedError): Promise<BatchOutcome> {
+    if (cause instanceof CancelledFailure) {
+      const { summary } = await this.describe(batchId);
+      return { state: 'cancelled', summary, message: 'The batch was cancelled.' };
+    }
+    if (cause instanceof ApplicationFailure) {
+      const summary = (cause.details?.[0] ?? null) as BatchSummary | null;
+      const state = cause.type === 'ToleranceExceeded' ? 'tolerance-exceeded' : 'incomplete';
+      return { state, summary, message: cause.message };
+    }
+    const words =
+      cause instanceof TerminatedFailure ? 'The batch was terminated.' : (cause?.message ?? message);
+    return { state: 'terminated', summary: null, message: words };
+  }
+}

@@ -1,0 +1,114 @@
+import { FieldReader } from '../../contract/field-reader';
+import { fairnessKey } from '../../contract/fairness';
+import { parseRate, type RateText } from '../../contract/rate';
+import { InvalidLimitsError } from '../errors';
+
+/** What is to hold from now on, across all workers. What is left out stays as it is; `off` removes it. */
+export interface LimitsChange {
+  /** Messages of each project. */
+  readonly sendsPerProject?: RateText | 'off';
+  /** Reads of the jobs of each project. */
+  readonly readsPerProject?: RateText | 'off';
+  /** Messages of all projects together. */
+  readonly sendsTotal?: RateText | 'off';
+  /** Reads of all projects together. */
+  readonly readsTotal?: RateText | 'off';
+  /**
+   * By project id, how much more than another one a project gets, 0.001 to 1000: its share where projects compete, and a
+   * factor to its own limit. Without one a project's weight is 1.
+   */
+  readonly projectWeights?: Readonly<Record<string, number | 'off'>>;
+  /** Kept by the server beside the limits, for whoever looks at them later; at most 1,000 bytes. */
+  readonly reason?: string;
+}
+
+/** A change to one task queue in the server's terms; null removes, undefined leaves as it is. */
+export interface QueueChange {
+  readonly total?: number | null;
+  readonly perProject?: number | null;
+  /** By fairness key. */
+  readonly weights: ReadonlyMap<string, number | null>;
+}
+
+export interface CheckedChange {
+  readonly sends: QueueChange;
+  readonly reads: QueueChange;
+  readonly reason: string;
+}
+
+/** The server takes a weight below this one for this one (source: server 1.31, matching/fairness_util.go). */
+const MIN_WEIGHT = 0.001;
+/** Beyond it a project would leave the others a thousandth, for which there are limits. */
+const MAX_WEIGHT = 1_000;
+
+/** The server refuses a longer one, in bytes (source: server 1.31, frontend/workflow_handler.go). */
+const MAX_REASON_BYTES = 1_000;
+
+const DEFAULT_REASON = 'set by agent-follow-up';
+
+/** @throws InvalidLimitsError with every problem, before anything is changed */
+export function checkChange(change: LimitsChange): CheckedChange {
+  const problems: string[] = [];
+  const rate = (name: RateField): number | null | undefined => {
+    const given = change[name];
+    if (given === undefined) return undefined;
+    if (given === 'off') return null;
+    const parsed = parseRate(given);
+    if ('perSecond' in parsed) return parsed.perSecond;
+    problems.push(`${name}: ${parsed.problem}`);
+    return undefined;
+  };
+  const weights = checkWeights(change.projectWeights ?? {}, problems);
+  const sends = queueChange(rate('sendsTotal'), rate('sendsPerProject'), weights);
+  const reads = queueChange(rate('readsTotal'), rate('readsPerProject'), weights);
+  const reason = checkReason(change.reason, problems);
+  if (problems.length === 0 && isEmpty(sends) && isEmpty(reads)) {
+    problems.push('nothing is to be set; give at least one limit or project weight');
+  }
+  if (problems.length > 0) throw new InvalidLimitsError(problems);
+  return { sends, reads, reason };
+}
+
+export function isEmpty({ total, perProject, weights }: QueueChange): boolean {
+  return total === undefined && perProject === undefined && weights.size === 0;
+}
+
+type RateField = 'sendsPerProject' | 'readsPerProject' | 'sendsTotal' | 'readsTotal';
+
+function queueChange(
+  total: number | null | undefined,
+  perProject: number | null | undefined,
+  weights: QueueChange['weights'],
+): QueueChange {
+  return {
+    ...(total === undefined ? {} : { total }),
+    ...(perProject === undefined ? {} : { perProject }),
+    weights,
+  };
+}
+
+function checkWeights(
+  given: Readonly<Record<string, number | 'off'>>,
+  problems: string[],
+): ReadonlyMap<string, number | null> {
+  const weights = new Map<string, number | null>();
+  for (const [projectId, weight] of Object.entries(given)) {
+    const found = problems.length;
+    new FieldReader({ [projectId]: projectId }, 'projectWeights.', problems).id(projectId);
+    if (weight !== 'off' && !(weight >= MIN_WEIGHT && weight <= MAX_WEIGHT)) {
+      problems.push(
+        `projectWeights.${projectId}: must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${JSON.stringify(weight)}`,
+      );
+    }
+    if (problems.length === found) weights.set(fairnessKey(projectId), weight === 'off' ? null : weight);
+  }
+  return weights;
+}
+
+function checkReason(given: string | undefined, problems: string[]): string {
+  const reason = given ?? DEFAULT_REASON;
+  const bytes = new TextEncoder().encode(reason).length;
+  if (bytes > MAX_REASON_BYTES)
+    problems.push(`reason: must be at most ${MAX_REASON_BYTES} bytes of UTF-8; it is ${bytes}`);
+  return reason;
+}

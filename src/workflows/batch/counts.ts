@@ -1,0 +1,67 @@
+import type { FailedItem, ItemEnd, Tolerance } from '../../contract/batch';
+import type { BatchCounts } from '../../contract/batch-workflows';
+import { isTerminal } from '../../contract/job';
+
+/** Failures that a summary names. */
+const MAX_FIRST_FAILURES = 20;
+
+export const NO_COUNTS: BatchCounts = {
+  settled: 0,
+  byStatus: {},
+  byFailure: {},
+  byEvidence: {},
+  unknownDeliveries: 0,
+};
+
+/** Whether an end counts against the tolerance: every end but `completed` and `archived`. */
+export function isFailure({ outcome }: Pick<ItemEnd, 'outcome'>): boolean {
+  return outcome !== 'completed' && outcome !== 'archived';
+}
+
+export function countEnd(counts: BatchCounts, end: ItemEnd): BatchCounts {
+  const { outcome, evidence } = end;
+  return {
+    settled: counts.settled + 1,
+    byStatus: isTerminal(outcome) ? plus(counts.byStatus, { [outcome]: 1 }) : counts.byStatus,
+    byFailure: isTerminal(outcome) ? counts.byFailure : plus(counts.byFailure, { [outcome]: 1 }),
+    byEvidence: evidence === null ? counts.byEvidence : plus(counts.byEvidence, { [evidence]: 1 }),
+    unknownDeliveries: counts.unknownDeliveries + (end.delivery === 'unknown' ? 1 : 0),
+  };
+}
+
+export function addUp(all: readonly BatchCounts[]): BatchCounts {
+  return all.reduce(
+    (sum, counts) => ({
+      settled: sum.settled + counts.settled,
+      byStatus: plus(sum.byStatus, counts.byStatus),
+      byFailure: plus(sum.byFailure, counts.byFailure),
+      byEvidence: plus(sum.byEvidence, counts.byEvidence),
+      unknownDeliveries: sum.unknownDeliveries + counts.unknownDeliveries,
+    }),
+    NO_COUNTS,
+  );
+}
+
+/** How many of the ends count against the tolerance. */
+export function failuresOf({ byStatus, byFailure }: Pick<BatchCounts, 'byStatus' | 'byFailure'>): number {
+  return Object.values(byFailure).reduce((sum, count) => sum + count, byStatus.failed ?? 0);
+}
+
+/** How many failures are within the tolerance; infinite where nothing was said. A percentage is of all items. */
+export function toleratedFailures(tolerate: Tolerance, items: number): number {
+  if (tolerate === null) return Infinity;
+  return 'items' in tolerate ? tolerate.items : (tolerate.percent / 100) * items;
+}
+
+export function firstFailures(all: readonly (readonly FailedItem[])[]): FailedItem[] {
+  return all.flat().slice(0, MAX_FIRST_FAILURES);
+}
+
+function plus(
+  one: Readonly<Record<string, number>>,
+  other: Readonly<Record<string, number>>,
+): Record<string, number> {
+  const sum: Record<string, number> = { ...one };
+  for (const [name, count] of Object.entries(other)) sum[name] = (sum[name] ?? 0) + count;
+  return sum;
+}

@@ -1,0 +1,62 @@
+import type { PageReport } from '../../contract/batch-workflows';
+
+/** A page that has been told how many follow-ups it may have open. */
+export interface OpenPage {
+  readonly allotted: number;
+  readonly report: Pick<PageReport, 'wants' | 'places' | 'open'>;
+}
+
+/** A page that has not begun. */
+export type WaitingPage = Pick<PageReport, 'page' | 'after' | 'wants'>;
+
+/**
+ * The places that a page may be using: what it was told last, or what it works by until it has heard of it, but never
+ * more than it has jobs with items left.
+ */
+export function reserved({ allotted, report }: OpenPage): number {
+  return Math.min(report.wants, Math.max(allotted, report.places, report.open));
+}
+
+/**
+ * How many places each page shall have, so that all of them together never have more than `concurrency` open: those that
+ * have begun first, then the next ones in order. A page waits for the one that holds earlier items of its job.
+ *
+ * @param open by page number
+ * @param mayBegin whether the page before has ended
+ * @returns the pages whose places change, by number
+ */
+export function allot(
+  concurrency: number,
+  open: ReadonlyMap<number, OpenPage>,
+  waiting: readonly WaitingPage[],
+  mayBegin: (page: WaitingPage) => boolean,
+): Map<number, number> {
+  const changes = new Map<number, number>();
+  // Those that began last give back first, so that the first ones come to their end.
+  let excess = -concurrency;
+  for (const { allotted, report } of open.values()) excess += Math.min(allotted, report.wants);
+  for (const [number, { allotted, report }] of [...open].reverse()) {
+    const back = Math.min(excess, Math.min(allotted, report.wants));
+    if (back <= 0) continue;
+    changes.set(number, Math.min(allotted, report.wants) - back);
+    excess -= back;
+  }
+  if (changes.size > 0) return changes;
+
+  let free = concurrency;
+  for (const page of open.values()) free -= reserved(page);
+  for (const [number, page] of open) {
+    const more = Math.min(free, page.report.wants - reserved(page));
+    if (more <= 0) continue;
+    changes.set(number, reserved(page) + more);
+    free -= more;
+  }
+  for (const page of waiting) {
+    if (free <= 0) break;
+    if (!mayBegin(page)) continue;
+    const places = Math.min(free, page.wants);
+    changes.set(page.page, places);
+    free -= places;
+  }
+  return changes;
+}

@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Client, type WorkflowHandle } from '@temporalio/client';
+import {
+  type BillableActions,
+  FollowUpClient,
+  type FollowUpCost,
+  FollowUpNotFoundError,
+  totalOf,
+} from '../../src/client';
+import { sumActions } from '../../src/client/history-cost';
+import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { freePorts } from '../../src/dev/free-ports';
+import { House } from '../harness/house';
+import type { Following } from '../harness/following';
+import { resetWorkflow } from '../harness/reset';
+import { temporal } from '../harness/temporal';
+import { clientOf } from './client-under-test';
+
+const ENDLESS = { turn: { durationMs: null } };
+
+let server: DevServer;
+let house: House;
+let metricsUrl: string;
+
+beforeAll(async () => {
+  const [metricsPort = 0] = await freePorts(1);
+  metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
+  // So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
+  const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 45 };
+  const { cli } = temporal();
+  server = await startDevServer({ cli, metricsPort, searchAttributes: true, dynamicConfig });
+  house = await House.open({ address: server.address });
+});
+afterAll(async () => {
+  await house.close();
+  await server.stop();
+});
+
+/** Of each kind, the names under which the server counts it (`action_type` of its metric `action`). */
+const COUNTED_AS: Readonly<Partial<Record<keyof BillableActions, readonly string[]>>> = {
+  starts: ['grpc_StartWorkflowExecution', 'command_ContinueAsNewWorkflowExecution'],
+  resets: ['grpc_ResetWorkflowExecution'],
+  timers: ['command_StartTimer'],
+  activities: ['command_ScheduleActivityTask'],
+  activityRetries: ['activity_retry'],
+  localActivities: ['command_BatchMarkers'],
+  searchAttributeUpserts: ['command_UpsertWorkflowSearchAttributes'],
+  updates: ['message_UpdateWorkflowExecution_Acceptance'],
+};
+
+/** The actions that the server itself has counted; it publishes them about once a second. */
+async function countedByServer(): Promise<BillableActions> {
+  const published = await (await fetch(metricsUrl)).text();
+  const lines = published
+    .split('\n')
+    .filter((line) => line.startsWith('action{') && line.includes('namespace="default"'));
+  const countOf = (type: string): number =>
+    sum(
+      lines
+        .filter((line) => line.includes(`action_type="${type}"`))
+        .map((line) => Number(line.slice(line.lastIndexOf('}') + 1))),
+    );
+  return sumActions(Object.entries(COUNTED_AS).map(([kind, types]) => ({ [kind]: sum(types.map(countOf)) })));
+}
+
+/** Ends the turn, and waits for the end of the follow-up. */
+async function end(following: Following, handle: WorkflowHandle = following.handle): Promise<void> {
+  house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/1' });
+  await handle.result();
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
+}
+
+async function read(following: Following, times: number): Promise<void> {
+  await house.sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: times });
+}
+
+/** A client to which a run is gone as retention takes it (a deletion takes the dev server half a minute). */
+function withoutRun(gone: string): Client {
+  const client = new Client({ connection: house.client.connection, namespace: server.namespace });
+  const getHandle = client.workflow.getHandle.bind(client.workflow);
+  client.workflow.getHandle = (workflowId, runId, options) =>
+    getHandle(workflowId, runId === gone ? randomUUID() : runId, options);
+  return client;
+}
+
+const POLLING = { initial: '200ms', growth: 0, maximum: '1s', jitter: 0 } as const;
+
+describe('what a follow-up has cost', () => {
+  it('agrees with what the server itself has counted, over retries, updates, continued runs and resets', async () => {
+    const patient = await house.follow(ENDLESS, { polling: { ...POLLING, timerPolls: 1 } });
+    const continued = await house.follow(ENDLESS, { polling: { ...POLLING, timerPolls: 'all' } });
+    const reset = await house.follow(ENDLESS, { polling: { ...POLLING, timerPolls: 'all' } });
+    const cost = ({ handle }: Following): Promise<FollowUpCost> => clientOf(house).cost(handle.workflowId);
+
+    await read(reset, 3);
+    const again = await resetWorkflow(house.client, reset.handle.workflowId, 'send');
+    await patient.handle.executeUpdate('extendDeadline', { args: ['60s'] });
+    await read(patient, 5);
+    // Its activity has not ended, and history does not show its attempts yet.
+    expect((await cost(patient)).actions.activityRetries).toBeGreaterThan(0);
+    await read(continued, 7);
+    await end(patient);
+    await end(continued);
+    await end(reset, again);
+    const costs = [await cost(patient), await cost(continued), await cost(reset)];
+
+    expect(costs.map(({ runs }) => runs > 1)).toEqual([false, true, true]);
+    expect(costs.map(({ earlierRunsGone }) => earlierRunsGone)).toEqual([false, false, false]);
+    const counted = sumActions(costs.map(({ actions }) => actions));
+    expect(counted).toMatchObject({ resets: 1, updates: 1 });
+    const giveUpAt = Date.now() + 10_000;
+    while (totalOf(await countedByServer()) < totalOf(counted) && Date.now() < giveUpAt) await sleep(200);
+    expect(await countedByServer()).toEqual(counted);
+
+    const { events, bytes, polls, runs: runsOfContinued } = await cost(continued);
+    const runs = [
+      await house.client.workflow.getHandle(continued.handle.workflowId, continued.firstRunId).describe(),
+      await continued.handle.describe(),
+    ];
+    expect(events).toBeGreaterThanOrEqual(sum(runs.map(({ historyLength }) => historyLength)));
+    expect(bytes).toBeGreaterThanOrEqual(sum(runs.map(({ historySize = NaN }) => historySize)));
+    expect(polls).toBe((await continued.result()).followUp.polls);
+
+    const left = await new FollowUpClient(withoutRun(continued.firstRunId)).cost(continued.handle.workflowId);
+    expect(left).toMatchObject({ runs: runsOfContinued - 1, polls });
+    expect(left.earlierRunsGone).toBe(true);
+    expect(left.events).toBeLessThan(events);
+  });
+
+  it('is nothing that can be told of a workflow that is none', async () => {
+    await expect(clientOf(house).cost('follow-up:p:j:nothing')).rejects.toThrow(FollowUpNotFoundError);
+  });
+});

@@ -1,0 +1,205 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from '@jest/globals';
+import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
+import type { PayloadCodec } from '@temporalio/common';
+import { FollowUpClient, type FollowUpProgress } from '../../src/client';
+import type { FollowUpRequest } from '../../src/contract/request';
+import type { Following, House } from '../harness/house';
+import { houseOf } from '../harness/house-of';
+import { dueAt, pendingRead, SOON, untilAttempt, untilItWaits } from '../harness/patient-read';
+import { clientOf } from './client-under-test';
+
+const open = houseOf();
+const openWithLittlePatience = houseOf({ patienceMs: 3_000 });
+
+/** A turn that ends only when the test says so. */
+const endless = { turn: { durationMs: null } };
+
+async function progressOf(followUps: FollowUpClient, { handle }: Following): Promise<FollowUpProgress> {
+  const report = await followUps.progress(handle.workflowId);
+  if (report.from !== 'worker') throw new Error('no worker answered');
+  return report.progress;
+}
+
+async function nextAttemptAt(following: Following): Promise<number> {
+  const pending = await pendingRead(following);
+  return pending === undefined ? 0 : dueAt(pending);
+}
+
+/** What the workflow itself answers. */
+function ownProgress({ handle }: Following): Promise<FollowUpProgress> {
+  return handle.query<FollowUpProgress>('progress');
+}
+
+/** A client with an interceptor or a codec of its own. */
+function otherClient(
+  house: House,
+  options: { interceptor?: WorkflowClientInterceptor; codec?: PayloadCodec },
+): FollowUpClient {
+  const { connection, options: own } = house.client;
+  const client = new Client({
+    connection,
+    namespace: own.namespace,
+    ...(options.interceptor && { interceptors: { workflow: [options.interceptor] } }),
+    ...(options.codec && { dataConverter: { payloadCodecs: [options.codec] } }),
+  });
+  return new FollowUpClient(client, { taskQueue: house.taskQueue });
+}
+
+describe('the progress during a patient read', () => {
+  it.concurrent('has its answers, and the server’s time of its next one', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    await untilItWaits(house.sandbox, following);
+    expect(await ownProgress(following)).toMatchObject({
+      polls: 2,
+      observed: { active: 2 },
+      nextPollAt: null,
+    });
+
+    const progress = await progressOf(clientOf(house), following);
+    const polls = following.gets() - 1;
+    expect(progress).toMatchObject({ phase: 'watching', polls });
+    expect(progress.observed).toEqual({ active: polls - 1, 'http 429': 1 });
+    expect(progress.lastAnswer).toMatch(/^http 429/);
+    expect(Date.parse(progress.nextPollAt ?? '')).toBe(await nextAttemptAt(following));
+    await following.handle.terminate();
+  });
+
+  it.concurrent('has the trouble that it absorbs', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    await untilAttempt(following, 2);
+    house.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get' });
+    const followUps = clientOf(house);
+    const progress = await progressWhen(followUps, following, ({ observed }) => 'http 503' in observed);
+    expect(progress.lastAnswer).toMatch(/^http 503/);
+    expect(progress.polls).toBe((progress.observed.active ?? 0) + (progress.observed['http 503'] ?? 0));
+    expect(progress.job?.status).toBe('active');
+    await following.handle.terminate();
+  });
+
+  it.concurrent('says that a read is due that is under way', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    await untilAttempt(following, 2);
+    house.sandbox.setFault({ name: 'hold', ...following.key, operation: 'get', times: 1 });
+    await house.sandbox.journal.waitFor({ ...following.key, fault: 'hold' });
+    const { nextPollAt } = await progressOf(clientOf(house), following);
+    const [before, held] = house.sandbox.journal.entries({ ...following.key, operation: 'get' }).slice(-2);
+    expect(held?.faults).toEqual(['hold']);
+    expect(Date.parse(nextPollAt ?? '')).toBeGreaterThan(Date.parse(before?.time ?? ''));
+    expect(Date.parse(nextPollAt ?? '')).toBeLessThanOrEqual(Date.parse(held?.time ?? ''));
+    await following.handle.terminate();
+  });
+
+  it.concurrent('counts no read before the send, as no receipt does', async () => {
+    const house = await open();
+    const asked: Partial<FollowUpRequest> = { whenActive: 'wait', polling: SOON, deadline: '10m' };
+    const following = await house.follow({ status: 'active', ...endless }, asked);
+    await untilItWaits(house.sandbox, following);
+    const progress = await progressOf(clientOf(house), following);
+    expect(progress).toMatchObject({ phase: 'waiting', polls: 0, observed: {} });
+    expect(progress.lastAnswer).toMatch(/^http 429/);
+    expect(Date.parse(progress.nextPollAt ?? '')).toBe(await nextAttemptAt(following));
+    await following.handle.terminate();
+  });
+
+  it.concurrent('is decoded by the client’s own codecs', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    await untilItWaits(house.sandbox, following);
+    const decoded: string[] = [];
+    const codec: PayloadCodec = {
+      encode: (payloads) => Promise.resolve(payloads),
+      decode: (payloads) => {
+        decoded.push(...payloads.map(({ data }) => Buffer.from(data ?? []).toString()));
+        return Promise.resolve(payloads);
+      },
+    };
+    const { observed } = await progressOf(otherClient(house, { codec }), following);
+    expect(observed).toHaveProperty(['http 429'], 1);
+    expect(decoded).toContainEqual(expect.stringContaining('"sightings":'));
+    await following.handle.terminate();
+  });
+});
+
+describe('the progress when a patient read ends', () => {
+  it.concurrent('between the two questions is the workflow’s own, with every answer once', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    await untilAttempt(following, 3);
+    let described = 0;
+    const interceptor: WorkflowClientInterceptor = {
+      describe: async (input, next) => {
+        described += 1;
+        if (described === 1) {
+          house.sandbox.changeJob(following.key, { status: 'failed' });
+          await following.progressWhen(({ phase }) => phase === 'done');
+        }
+        return next(input);
+      },
+    };
+    const progress = await progressOf(otherClient(house, { interceptor }), following);
+    const { followUp } = await following.result();
+    expect(described).toBe(1);
+    expect(progress).toMatchObject({ phase: 'done', polls: followUp.polls, observed: followUp.observed });
+  });
+
+  it.concurrent('again and again never falls, and never counts an answer that was not made', async () => {
+    const house = await openWithLittlePatience();
+    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    const followUps = clientOf(house);
+    await untilAttempt(following, 1);
+    const seen: number[] = [];
+    const giveUpAt = Date.now() + 20_000;
+    // A patience of three seconds is over after four of them.
+    while ((seen.at(-1) ?? 0) < (seen[0] ?? 0) + 9) {
+      if (Date.now() > giveUpAt) throw new Error(`the polls stayed at ${seen.at(-1) ?? 0}`);
+      const { polls, observed } = await progressOf(followUps, following);
+      expect(polls).toBe(observed.active);
+      expect(polls).toBeLessThanOrEqual(following.gets() - 1);
+      seen.push(polls);
+      await sleep(10);
+    }
+    expect(seen).toEqual([...seen].sort((one, other) => one - other));
+    const { events } = await following.handle.fetchHistory();
+    const ended = (events ?? []).filter(
+      ({ activityTaskFailedEventAttributes: failed }) => failed !== null && failed !== undefined,
+    );
+    expect(ended.length).toBeGreaterThanOrEqual(2);
+    await following.handle.terminate();
+  });
+});
+
+describe('the answer of an update during a patient read', () => {
+  it.concurrent('has its answers and the read that was asked for', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    await untilItWaits(house.sandbox, following);
+    const followUps = clientOf(house);
+    const before = await progressOf(followUps, following);
+    const polled = await followUps.pollNow(following.handle.workflowId);
+    expect(polled).toMatchObject({ lastAnswer: 'active', nextPollAt: before.nextPollAt });
+    expect(polled.polls).toBe(before.polls + 1);
+    expect(polled.observed).toEqual({ ...before.observed, active: (before.observed.active ?? 0) + 1 });
+    const extended = await followUps.extendDeadline(following.handle.workflowId, '2h');
+    expect(extended).toMatchObject({ polls: polled.polls, nextPollAt: before.nextPollAt });
+    await following.handle.terminate();
+  });
+});
+
+/** The client's progress once it is as wanted. @throws Error when it is not within 20 seconds */
+async function progressWhen(
+  followUps: FollowUpClient,
+  following: Following,
+  wanted: (progress: FollowUpProgress) => boolean,
+): Promise<FollowUpProgress> {
+  const giveUpAt = Date.now() + 20_000;
+  for (;;) {
+    const progress = await progressOf(followUps, following);
+    if (wanted(progress)) return progress;
+    if (Date.now() > giveUpAt) throw new Error(`the progress stayed ${JSON.stringify(progress)}`);
+    await sleep(50);
+  }
+}

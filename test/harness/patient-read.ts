@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { WorkflowExecutionDescription } from '@temporalio/client';
+import type { Sandbox } from '../../src/sandbox';
+import type { Following } from './following';
+
+/** What is pending on the server of a read that polls by its own retries. */
+export type PendingRead = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number];
+
+/** Two reads by timers, and then one a second by an activity's retries (shorter intervals come as about a second). */
+export const SOON = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 2 } as const;
+
+/** Undefined where the follow-up has no such read. */
+export async function pendingRead({ handle }: Following): Promise<PendingRead | undefined> {
+  const { raw } = await handle.describe();
+  return raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'getJobPatiently');
+}
+
+/** Waits until the patient read has come to its attempt of that number. @throws Error when it has not within 20 seconds */
+export async function untilAttempt(following: Following, attempt: number): Promise<void> {
+  await untilRead(following, `attempt ${attempt}`, (pending) => (pending.attempt ?? 0) >= attempt);
+}
+
+/**
+ * Has a patient read wait for two minutes, so that nothing moves in the meantime: the service asks for it by a 429. The
+ * deadline must be further away, or the wait ends the activity at once.
+ */
+export async function untilItWaits(sandbox: Sandbox, following: Following): Promise<void> {
+  await untilAttempt(following, 2);
+  const parameters = { retryAfter: '120' };
+  sandbox.setFault({ name: 'http-429', ...following.key, operation: 'get', times: 1, parameters });
+  await untilRead(following, 'long wait', (pending) => dueAt(pending) > Date.now() + 60_000);
+}
+
+/** When its next attempt is due by the server's clock, in milliseconds since the epoch; 0 where one is due now. */
+export function dueAt({ nextAttemptScheduleTime }: PendingRead): number {
+  const { seconds = 0, nanos = 0 } = nextAttemptScheduleTime ?? {};
+  return Number(seconds) * 1_000 + Math.floor((nanos ?? 0) / 1_000_000);
+}
+
+async function untilRead(
+  following: Following,
+  what: string,
+  isSo: (pending: PendingRead) => boolean,
+): Promise<void> {
+  const giveUpAt = Date.now() + 20_000;
+  for (;;) {
+    const pending = await pendingRead(following);
+    if (pending !== undefined && isSo(pending)) return;
+    if (Date.now() > giveUpAt) throw new Error(`no ${what} of the patient read`);
+    await sleep(50);
+  }
+}

@@ -1,0 +1,45 @@
+import { Readable } from 'node:stream';
+import { type BatchInput, readBatch } from '../../../../src/cli/batch-input/read-batch';
+import type { CheckedBatch } from '../../../../src/client/batch/item-collector';
+import { InvalidBatchError } from '../../../../src/client/errors';
+import { UsageError } from '../../../../src/cli/usage-error';
+import type { FollowUpRequest } from '../../../../src/contract/request';
+
+export type Options = Partial<BatchInput>;
+
+/** Reads a batch from stdin, which hands over the input in pieces of so many bytes. */
+export function read(
+  input: string | Uint8Array,
+  options: Options = {},
+  pieceBytes = 64 * 1_024,
+): Promise<CheckedBatch> {
+  const bytes = Buffer.from(input);
+  const pieces = Array.from({ length: Math.ceil(bytes.length / pieceBytes) }, (_, index) =>
+    bytes.subarray(index * pieceBytes, (index + 1) * pieceBytes),
+  );
+  return readBatch({ file: '-', stdin: Readable.from(pieces), flags: {}, ...options });
+}
+
+/** The requests without the cadence that every item of a batch gets. */
+export async function requestsOf(
+  input: string | Uint8Array,
+  options: Options = {},
+  pieceBytes?: number,
+): Promise<FollowUpRequest[]> {
+  const { items } = await read(input, options, pieceBytes);
+  return items.map(({ request: { polling, ...request } }) => {
+    const { initial, ...cadence } = polling ?? {};
+    if (initial !== '30s') return { ...request, polling: polling ?? {} };
+    return Object.keys(cadence).length > 0 ? { ...request, polling: cadence } : request;
+  });
+}
+
+export async function problemsOf(
+  input: string | Uint8Array,
+  options: Options = {},
+  pieceBytes?: number,
+): Promise<readonly string[]> {
+  const error: unknown = await read(input, options, pieceBytes).catch((thrown: unknown) => thrown);
+  if (error instanceof InvalidBatchError || error instanceof UsageError) return error.problems;
+  return error instanceof Error ? [`unexpected: ${error.message}`] : [];
+}

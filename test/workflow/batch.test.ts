@@ -1,0 +1,271 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import { BatchConflictError, FollowUpClient } from '../../src/client';
+import type { BatchProgress } from '../../src/contract/batch-workflows';
+import type { FollowUpRequest } from '../../src/contract/request';
+import { followUpWorkflowId } from '../../src/contract/workflow-id';
+import { type House, QUICK } from '../harness/house';
+import { houseOf } from '../harness/house-of';
+
+const open = houseOf({ sandbox: { turnMs: 500 } });
+
+/** A turn that ends only when the test says so. */
+const endless = { turn: { durationMs: null } };
+
+type Job = Parameters<House['sandbox']['addJob']>[0];
+
+/** A batch to jobs of its own, on the workers of a house. */
+class BatchOfTest {
+  readonly batchId = `batch-${randomUUID().slice(0, 8)}`;
+  readonly projectId = `project-${this.batchId}`;
+  readonly requests: FollowUpRequest[] = [];
+  readonly client: FollowUpClient;
+
+  constructor(readonly house: House) {
+    this.client = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+  }
+
+  get batches() {
+    return this.client.batches;
+  }
+
+  add(job: Job = {}, asked: Partial<FollowUpRequest> = {}): { projectId: string; jobId: string } {
+    const { projectId, jobId } = this.house.sandbox.addJob({ projectId: this.projectId, ...job });
+    return this.again({ projectId, jobId }, asked);
+  }
+
+  again(key: { projectId: string; jobId: string }, asked: Partial<FollowUpRequest> = {}) {
+    this.requests.push({ ...key, prompt: 'Rebase on main.', ...QUICK, deadline: '60s', ...asked });
+    return key;
+  }
+
+  async start(options: Parameters<FollowUpClient['batches']['start']>[1] = {}) {
+    return this.batches.start(await this.batches.check(this.requests, this.batchId), options);
+  }
+
+  posts(key: { projectId?: string; jobId?: string } = { projectId: this.projectId }) {
+    return this.house.sandbox.journal.entries({ ...key, operation: 'message' });
+  }
+
+  /** Waits until so many messages of the batch were processed. */
+  async sent(messages: number): Promise<void> {
+    const processed = { projectId: this.projectId, operation: 'message', processed: true } as const;
+    await this.house.sandbox.journal.waitFor(processed, { atLeast: messages });
+  }
+
+  async progressWhen(wanted: (progress: BatchProgress) => boolean): Promise<BatchProgress> {
+    const giveUpAt = Date.now() + 20_000;
+    for (;;) {
+      const progress = await this.batches.progress(this.batchId);
+      if (wanted(progress)) return progress;
+      if (Date.now() > giveUpAt) throw new Error(`the progress stayed ${JSON.stringify(progress)}`);
+    }
+  }
+}
+
+describe('a batch', () => {
+  it.concurrent('sends each item once, and its summary tells how they ended', async () => {
+    const batch = new BatchOfTest(await open());
+    for (let item = 0; item < 12; item += 1) batch.add();
+    batch.add({ turn: { outcome: 'failed' } });
+    batch.again({ projectId: batch.projectId, jobId: 'nobody' });
+    const started = await batch.start({ concurrency: 5 });
+    expect(started).toMatchObject({ attached: false, items: 14, pages: 1 });
+    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    expect(state).toBe('done');
+    expect(summary).toMatchObject({
+      batchId: batch.batchId,
+      items: 14,
+      settled: 14,
+      byStatus: { completed: 12, failed: 1 },
+      byFailure: { JobNotFound: 1 },
+      byEvidence: { 'seen-active': 13 },
+      unknownDeliveries: 0,
+      firstFailures: [{ outcome: expect.any(String) }, { outcome: expect.any(String) }],
+    });
+    expect(batch.posts()).toHaveLength(13);
+    expect(new Set(batch.posts().map(({ jobId }) => jobId)).size).toBe(13);
+    const ends = await batch.batches.results(batch.batchId);
+    expect(ends).toHaveLength(14);
+    expect(ends.find(({ jobId }) => jobId === 'nobody')).toMatchObject({
+      outcome: 'JobNotFound',
+      delivery: 'not-sent',
+      message: expect.stringContaining('Nothing was sent'),
+    });
+  });
+
+  it.concurrent('has no more follow-ups open than its concurrency', async () => {
+    const batch = new BatchOfTest(await open());
+    const jobs = Array.from({ length: 6 }, () => batch.add(endless));
+    await batch.start({ concurrency: 2 });
+    await batch.sent(2);
+    await batch.progressWhen(({ open: running }) => running === 2);
+    expect(batch.posts()).toHaveLength(2);
+    const [first] = batch.posts();
+    batch.house.sandbox.changeJob(
+      { projectId: batch.projectId, jobId: first?.jobId ?? '' },
+      { status: 'failed' },
+    );
+    await batch.sent(3);
+    expect(await batch.batches.setConcurrency(batch.batchId, 6)).toMatchObject({ concurrency: 6 });
+    await batch.sent(6);
+    for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
+    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({ byStatus: { failed: 6 } });
+  });
+
+  it.concurrent('runs two items of one job one after the other, in order', async () => {
+    const batch = new BatchOfTest(await open());
+    const key = batch.add({ turns: [{ durationMs: 2_000 }, { durationMs: 500 }] }, { prompt: 'first' });
+    batch.again(key, { prompt: 'second' });
+    await batch.start();
+    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+      byStatus: { completed: 2 },
+    });
+    expect(batch.posts().map(({ prompt }) => prompt?.text)).toEqual(['first', 'second']);
+    const [first, second] = await batch.batches.results(batch.batchId);
+    expect(Date.parse(second?.settledAt ?? '')).toBeGreaterThan(Date.parse(first?.settledAt ?? ''));
+  });
+
+  it.concurrent(
+    'counts an item that somebody terminated or cancelled, and gives its place to the next',
+    async () => {
+      const batch = new BatchOfTest(await open());
+      const jobs = [batch.add(endless), batch.add(endless), batch.add()];
+      await batch.start({ concurrency: 1 });
+      const handleOf = async (index: number) => {
+        await batch.house.sandbox.journal.waitFor({ ...jobs[index], operation: 'message' });
+        const checked = await batch.batches.check(batch.requests, batch.batchId);
+        const item = checked.items[index];
+        const requestId = `${batch.batchId}-${item?.key ?? ''}`;
+        const id = followUpWorkflowId(batch.projectId, jobs[index]?.jobId ?? '', requestId);
+        return batch.house.client.workflow.getHandle(id);
+      };
+      await (await handleOf(0)).terminate('by an operator');
+      await (await handleOf(1)).cancel();
+      const { summary } = await batch.batches.outcome(batch.batchId);
+      expect(summary).toMatchObject({
+        settled: 3,
+        byStatus: { completed: 1 },
+        byFailure: { terminated: 1, cancelled: 1 },
+      });
+      const ends = await batch.batches.results(batch.batchId);
+      expect(ends.map(({ outcome, delivery }) => [outcome, delivery])).toEqual([
+        ['terminated', null],
+        ['cancelled', 'accepted'],
+        ['completed', 'accepted'],
+      ]);
+    },
+  );
+
+  it.concurrent(
+    'beyond its tolerance starts no further item, lets running ones end, and fails with its summary',
+    async () => {
+      const batch = new BatchOfTest(await open());
+      const slow = batch.add(endless);
+      for (let item = 0; item < 10; item += 1) batch.add({ turn: { outcome: 'failed' } });
+      await batch.start({ concurrency: 2, tolerate: { items: 1 } });
+      await batch.progressWhen(({ state }) => state === 'ending');
+      batch.house.sandbox.changeJob(slow, { status: 'completed', prLink: 'https://example.test/pull/1' });
+      const { state, summary, message } = await batch.batches.outcome(batch.batchId);
+      expect(state).toBe('tolerance-exceeded');
+      expect(message).toContain('beyond the tolerance');
+      expect(summary).toMatchObject({ items: 11, byStatus: { failed: 2, completed: 1 } });
+      expect(batch.posts()).toHaveLength(3);
+      expect(batch.posts(slow)).toHaveLength(1);
+    },
+  );
+
+  it.concurrent('goes on when it is started again after a failure, and sends nothing twice', async () => {
+    const batch = new BatchOfTest(await open());
+    for (let item = 0; item < 5; item += 1) batch.add({ turn: { outcome: 'failed' } });
+    await batch.start({ concurrency: 1, tolerate: { items: 1 } });
+    await batch.batches.outcome(batch.batchId);
+    expect(batch.posts()).toHaveLength(2);
+    expect(await batch.start({ concurrency: 5 })).toMatchObject({ attached: false });
+    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    expect({ state, summary }).toMatchObject({
+      state: 'done',
+      summary: { settled: 5, byStatus: { failed: 5 } },
+    });
+    expect(batch.posts()).toHaveLength(5);
+    expect(await batch.start()).toMatchObject({ attached: 'ended' });
+    expect(batch.posts()).toHaveLength(5);
+  });
+
+  it.concurrent('of the same id and other items is refused', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add();
+    await batch.start();
+    batch.add();
+    await expect(batch.start()).rejects.toBeInstanceOf(BatchConflictError);
+    await batch.batches.outcome(batch.batchId);
+    expect(batch.posts()).toHaveLength(1);
+  });
+
+  it.concurrent('pauses and resumes', async () => {
+    const batch = new BatchOfTest(await open());
+    const jobs = Array.from({ length: 4 }, () => batch.add(endless));
+    await batch.start({ concurrency: 1 });
+    await batch.sent(1);
+    expect(await batch.batches.pause(batch.batchId)).toMatchObject({ state: 'paused' });
+    for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
+    await batch.progressWhen(({ open: running, settled }) => running === 0 && settled === 1);
+    expect(batch.posts()).toHaveLength(1);
+    await batch.batches.resume(batch.batchId);
+    await batch.sent(2);
+    await batch.batches.cancel(batch.batchId);
+    expect((await batch.batches.outcome(batch.batchId)).state).toBe('cancelled');
+  });
+
+  it.concurrent('that is cancelled leaves its running follow-ups, and tells what it knows', async () => {
+    const batch = new BatchOfTest(await open());
+    const jobs = Array.from({ length: 4 }, () => batch.add(endless));
+    await batch.start({ concurrency: 2 });
+    await batch.sent(2);
+    await batch.batches.cancel(batch.batchId);
+    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    expect({ state, summary }).toMatchObject({ state: 'cancelled', summary: { items: 4, settled: 0 } });
+    const running = await batch.client.list({ batchId: batch.batchId });
+    expect(running.every((each) => each.state === 'running')).toBe(true);
+    // Started again, the batch awaits those that still run and starts the others.
+    for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
+    await batch.start({ concurrency: 4 });
+    await batch.sent(4);
+    for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
+    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({ byStatus: { failed: 4 } });
+    expect(batch.posts()).toHaveLength(4);
+  });
+
+  it.concurrent('that is cancelled with its running follow-ups ends those too', async () => {
+    const batch = new BatchOfTest(await open());
+    for (let item = 0; item < 3; item += 1) batch.add(endless);
+    await batch.start({ concurrency: 2 });
+    await batch.sent(2);
+    await batch.batches.cancel(batch.batchId, true);
+    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    expect({ state, summary }).toMatchObject({
+      state: 'cancelled',
+      summary: { byFailure: { cancelled: 2 } },
+    });
+    expect(batch.posts()).toHaveLength(2);
+  });
+
+  it.concurrent('is tried again with exactly what was not sent or was rejected', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add();
+    const absent = batch.again({ projectId: batch.projectId, jobId: 'later' });
+    const lost = batch.add();
+    batch.house.sandbox.setFault({ name: 'reset', ...lost, operation: 'message' });
+    await batch.start();
+    const { summary } = await batch.batches.outcome(batch.batchId);
+    expect(summary).toMatchObject({
+      byFailure: { JobNotFound: 1, DeliveryUnknown: 1 },
+      unknownDeliveries: 1,
+    });
+    const again = await batch.batches.retryOf(batch.batchId, false);
+    expect(again?.batchId).toBe(`${batch.batchId}-retry-1`);
+    expect(again?.items.map(({ request }) => request.jobId)).toEqual([absent.jobId]);
+    const all = await batch.batches.retryOf(batch.batchId, true);
+    expect(all?.items.map(({ request }) => request.jobId)).toEqual([absent.jobId, lost.jobId]);
+  });
+});
