@@ -11,25 +11,27 @@ import { historyToJSON } from '@temporalio/common/lib/proto-utils';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { version } from '../package.json';
 import { startDevServer } from '../src/dev/dev-server';
+import { FollowUpClient } from '../src/client';
+import type { PollingRequest } from '../src/contract/request';
+import { pageWorkflowId } from '../src/contract/workflow-id';
 import { findTemporalCli } from '../src/dev/temporal-cli';
-import { type Following, House } from '../test/harness/house';
+import { type Following, House, QUICK } from '../test/harness/house';
 
 const ROOT = path.resolve(__dirname, '..');
 
 const endless = { turn: { durationMs: null } };
+
+/** One read by a timer, one by the activity some five seconds later, and then an interval that nobody waits for. */
+const SLOW = { initial: '500ms', growth: 3, maximum: '10m', jitter: 0, timerPolls: 1 } as const;
 
 type Paths = Record<string, (house: House) => Promise<Following>>;
 
 /** Each follows one path through the workflow to its end. */
 const paths: Paths = {
   accepted: (house) => house.follow(),
-  'accepted-of-ten-polls': async (house) => {
-    const polling = { initial: '200ms', growth: 0, maximum: '200ms', jitter: 0, timerPolls: 'all' } as const;
-    const following = await house.follow(endless, { polling });
-    await following.progressWhen(({ polls }) => polls === 9);
-    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/10' });
-    return following;
-  },
+  'ten-polls-by-timers': (house) => ofPolls(house, 10, { timerPolls: 'all' }),
+  'ten-polls': (house) => ofPolls(house, 10),
+  'sixty-polls': (house) => ofPolls(house, 60),
   'settled-without-link': (house) => house.follow({ turn: { outcome: 'no-change' } }),
   stale: async (house) => {
     const following = await house.follow(
@@ -78,6 +80,38 @@ const paths: Paths = {
     await following.handle.executeUpdate('pollNow');
     return following;
   },
+  'patient-polled-now': async (house) => {
+    const following = await house.follow(endless, { polling: SLOW, deadline: '60s' });
+    await waitingPatiently(following);
+    await following.handle.executeUpdate('pollNow');
+    house.sandbox.changeJob(following.key, { status: 'failed' });
+    await following.handle.executeUpdate('pollNow');
+    return following;
+  },
+  'patient-cancelled': async (house) => {
+    const following = await house.follow(endless, { polling: SLOW, deadline: '60s' });
+    await waitingPatiently(following);
+    await following.handle.cancel();
+    return following;
+  },
+  'patient-asked': async (house) => {
+    const fault = { name: 'reset', operation: 'message', times: 1 } as const;
+    const asked = { onUnknownDelivery: 'ask', polling: { ...SLOW, timerPolls: 0 }, deadline: '60s' } as const;
+    const following = await troubled(house, fault, asked);
+    await waitingPatiently(following);
+    await following.handle.executeUpdate('resolveDelivery', { args: ['delivered'] });
+    return following;
+  },
+  'patient-waited': async (house) => {
+    const polling = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 0 } as const;
+    const asked = { whenActive: 'wait', polling, deadline: '60s' } as const;
+    const following = await house.follow({ status: 'active', ...endless }, asked);
+    await waitingPatiently(following);
+    house.sandbox.changeJob(following.key, { status: 'completed' });
+    await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
+    house.sandbox.changeJob(following.key, { status: 'failed' });
+    return following;
+  },
   'job-not-found': (house) => house.send({ projectId: 'nowhere', jobId: 'nobody' }),
   deadline: (house) => house.follow(endless, { deadline: '4s' }),
   cancelled: async (house) => {
@@ -91,7 +125,7 @@ const paths: Paths = {
 /** On a server that suggests to continue as new after a few polls, as every server does after 4,096 events. */
 const continuing: Paths = {
   'continued-as-new': async (house) => {
-    const following = await house.follow(endless);
+    const following = await house.follow(endless, { polling: { ...QUICK.polling, timerPolls: 'all' } });
     const { runId } = await following.handle.describe();
     await following.progressWhen(({ polls }) => polls >= 10);
     if ((await following.handle.describe()).runId === runId)
@@ -100,6 +134,30 @@ const continuing: Paths = {
     return following;
   },
 };
+
+/** A follow-up whose job ends at its poll of that number. */
+async function ofPolls(house: House, polls: number, how: PollingRequest = {}): Promise<Following> {
+  const polling = { initial: '200ms', growth: 0, maximum: '200ms', jitter: 0, ...how } as const;
+  const following = await house.follow(endless, { polling, deadline: '10m' });
+  // The first GET is that of the baseline.
+  await house.sandbox.journal.waitFor(
+    { ...following.key, operation: 'get', ending: 'answered' },
+    { atLeast: polls, timeoutMs: 120_000 },
+  );
+  house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/10' });
+  return following;
+}
+
+/** Waits until a read that polls by its own retries has made its first one. */
+async function waitingPatiently(following: Following): Promise<void> {
+  for (;;) {
+    const { raw } = await following.handle.describe();
+    const patient = raw.pendingActivities?.find(
+      ({ activityType }) => activityType?.name === 'getJobPatiently',
+    );
+    if ((patient?.attempt ?? 0) > 1) return;
+  }
+}
 
 /** A follow-up to a job whose service misbehaves in one way. */
 async function troubled(
@@ -134,6 +192,7 @@ async function main(): Promise<void> {
     await mkdir(folder, { recursive: true });
     await record(paths, folder, bundlePath, cli);
     await record(continuing, folder, bundlePath, cli, { 'limit.historyCount.suggestContinueAsNew': 45 });
+    await recordBatch(folder, bundlePath, cli);
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
@@ -146,28 +205,68 @@ async function record(
   cli: string,
   dynamicConfig: Record<string, number> = {},
 ): Promise<void> {
-  const server = await startDevServer({ cli, searchAttributes: true, dynamicConfig });
-  const house = await House.open({ address: server.address, bundlePath });
-  try {
+  await withHouse(bundlePath, cli, dynamicConfig, async (house) => {
     for (const [name, follow] of Object.entries(followed)) {
       const { handle, firstRunId } = await follow(house);
       // A failure is the end of some paths.
       await handle.result().catch(() => undefined);
       const { runId: lastRunId } = await handle.describe();
       for (const [index, runId] of [...new Set([firstRunId, lastRunId])].entries()) {
-        const history = await house.client.workflow.getHandle(handle.workflowId, runId).fetchHistory();
-        const file = path.join(folder, `${name}${index === 0 ? '' : `-run-${index + 1}`}.json`);
-        const recorded = JSON.parse(historyToJSON(history)) as object;
-        const text = JSON.stringify({ workflowId: handle.workflowId, ...recorded });
-        // A failure's stack names files; where they lie on this machine is nobody's business.
-        await writeFile(file, `${text.replaceAll(`${ROOT}${path.sep}`, '')}\n`);
-        console.log(`${name}: ${history.events?.length ?? 0} events`);
+        const file = `${name}${index === 0 ? '' : `-run-${index + 1}`}.json`;
+        await save(house, handle.workflowId, runId, path.join(folder, file));
       }
     }
+  });
+}
+
+/** A batch in which an item fails beyond the tolerance, and the same one again, which finds what has ended. */
+async function recordBatch(folder: string, bundlePath: string, cli: string): Promise<void> {
+  await withHouse(bundlePath, cli, {}, async (house) => {
+    const { batches } = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+    const requests = ['completed', 'failed', 'failed', 'completed'].map((outcome) => {
+      const turn = { outcome: outcome === 'failed' ? 'failed' : 'new-pull-request' } as const;
+      const { projectId, jobId } = house.sandbox.addJob({ projectId: 'batch', turn });
+      return { ...QUICK, projectId, jobId, prompt: 'Rebase on main.' };
+    });
+    const batch = await batches.check(requests, 'nightly');
+    for (const [name, options] of [
+      ['batch-beyond-tolerance', { concurrency: 1, tolerate: { items: 1 } }],
+      ['batch-resumed', { concurrency: 3 }],
+    ] as const) {
+      const { workflowId } = await batches.start(batch, options);
+      await batches.outcome(batch.batchId);
+      const { run, firstRunId } = await batches.describe(batch.batchId);
+      await save(house, workflowId, firstRunId, path.join(folder, `${name}.json`));
+      const pageId = pageWorkflowId(batch.batchId, run, 1);
+      const page = await house.client.workflow.getHandle(pageId).describe();
+      await save(house, pageId, page.runId, path.join(folder, `${name}-page.json`));
+    }
+  });
+}
+
+async function withHouse(
+  bundlePath: string,
+  cli: string,
+  dynamicConfig: Record<string, number>,
+  work: (house: House) => Promise<void>,
+): Promise<void> {
+  const server = await startDevServer({ cli, searchAttributes: true, dynamicConfig });
+  const house = await House.open({ address: server.address, bundlePath });
+  try {
+    await work(house);
   } finally {
     await house.close();
     await server.stop();
   }
+}
+
+async function save(house: House, workflowId: string, runId: string, file: string): Promise<void> {
+  const history = await house.client.workflow.getHandle(workflowId, runId).fetchHistory();
+  const recorded = JSON.parse(historyToJSON(history)) as object;
+  const text = JSON.stringify({ workflowId, ...recorded });
+  // A failure's stack names files; where they lie on this machine is nobody's business.
+  await writeFile(file, `${text.replaceAll(`${ROOT}${path.sep}`, '')}\n`);
+  console.log(`${path.basename(file)}: ${history.events?.length ?? 0} events`);
 }
 
 main().catch((error: unknown) => {
