@@ -166,6 +166,11 @@ describe('the default id of a batch', () => {
     ['an item less', items.slice(1)],
     ['another prompt', items.map((item) => ({ ...item, prompt: 'Other' }))],
     ['another request id', items.map((item) => ({ ...item, requestId: 's' }))],
+    [
+      'another prompt of the same request id',
+      items.with(1, one({ jobId: 'b', requestId: 'r', prompt: 'Other' })),
+    ],
+    ['another job of the same request id', items.with(1, one({ jobId: 'd', requestId: 'r' }))],
   ])('changes with %s', async (_, changed) => {
     const [first, second] = [await of(items), await of(changed)];
     expect(second.batchId).not.toBe(first.batchId);

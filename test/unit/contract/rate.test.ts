@@ -15,16 +15,31 @@ describe('parseRate', () => {
     expect(parseRate(text)).toEqual({ perSecond });
   });
 
-  it.each([90, '90', ' 90 ', '1.5', '-3', '0'])('refuses %j, a bare number, and says what it needs', (bare) => {
-    expect(parseRate(bare)).toEqual({ problem: expect.stringContaining('needs a unit, e.g. "90/h"') });
-  });
-
-  it.each(['', '/s', '5/', '5 /s', '5/sec', '-5/s', '1e3/s', '5/h/s', 'fast', '٣/s', {}, null, true, ['5/s']])(
-    'refuses %j and shows what is right',
-    (text) => {
-      expect(parseRate(text)).toEqual({ problem: expect.stringContaining('"90/h"') });
+  it.each([90, '90', ' 90 ', '1.5', '-3', '0'])(
+    'refuses %j, a bare number, and says what it needs',
+    (bare) => {
+      expect(parseRate(bare)).toEqual({ problem: expect.stringContaining('needs a unit, e.g. "90/h"') });
     },
   );
+
+  it.each([
+    '',
+    '/s',
+    '5/',
+    '5 /s',
+    '5/sec',
+    '-5/s',
+    '1e3/s',
+    '5/h/s',
+    'fast',
+    '٣/s',
+    {},
+    null,
+    true,
+    ['5/s'],
+  ])('refuses %j and shows what is right', (text) => {
+    expect(parseRate(text)).toEqual({ problem: expect.stringContaining('"90/h"') });
+  });
 
   it.each(['0/s', '0.0/h', '0.9/d'])('refuses %s, which would stop everything', (text) => {
     expect(parseRate(text)).toEqual({ problem: expect.stringContaining('"off" removes a limit') });

@@ -4,7 +4,7 @@ import type { AgentJob } from '../../../src/contract/job';
 import { afterAnswer } from '../../../src/workflows/evidence';
 import { type FollowUpState, initialState, type WatchState } from '../../../src/workflows/state';
 import { afterReading } from '../../../src/polling/trouble';
-import { nextStep, watchFrom } from '../../../src/workflows/watch-step';
+import { mayBePatient, nextStep, watchFrom } from '../../../src/workflows/watch-step';
 
 const completed: AgentJob = {
   id: 'j',
@@ -169,5 +169,40 @@ describe('at the deadline', () => {
       [{ ...completed, status: 'completed', archivedAt: 'x' }, 590],
     ];
     expect(stepAfter(believed, 600)).toEqual({ kind: 'settled', evidence: 'seen-active' });
+  });
+});
+
+describe('the second gear', () => {
+  const steady = { steady: true, trouble: watchFrom(completed, 0).trouble };
+  const after = (answer: ReadTrouble) => ({ ...steady, trouble: afterReading(steady.trouble, answer, 0) });
+
+  it('comes after the first polls, and never where all are by timers', () => {
+    expect(mayBePatient(plan.polling, 5, steady)).toBe(false);
+    expect(mayBePatient(plan.polling, 6, steady)).toBe(true);
+    expect(mayBePatient({ timerPolls: 0 }, 0, steady)).toBe(true);
+    expect(mayBePatient({ timerPolls: 'all' }, 10_000, steady)).toBe(false);
+  });
+
+  it('has the default in a watch that an earlier release has handed over', () => {
+    expect(mayBePatient({}, 5, steady)).toBe(false);
+    expect(mayBePatient({}, 6, steady)).toBe(true);
+    expect(mayBePatient({}, 6, { trouble: steady.trouble })).toBe(false);
+  });
+
+  it('waits for the read that follows a change', () => {
+    expect(mayBePatient(plan.polling, 6, { ...steady, steady: false })).toBe(false);
+  });
+
+  it('absorbs a service that is late with its answer, and no 401, 403 or 404', () => {
+    expect([429, 500, 503].map((status) => mayBePatient(plan.polling, 6, after(http(status))))).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect([401, 403, 404].map((status) => mayBePatient(plan.polling, 6, after(http(status))))).toEqual([
+      false,
+      false,
+      false,
+    ]);
   });
 });

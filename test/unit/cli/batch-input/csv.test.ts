@@ -132,6 +132,18 @@ describe('a batch as CSV', () => {
     ]);
   });
 
+  it('is no batch where reading ended early, whatever was read before', async () => {
+    expect(await problemsOf(`${HEADER}p,j,m,\np,k,"${'x'.repeat(MAX_LINE_BYTES + 100_000)}`)).toEqual([
+      'line 3: is longer than 4 MiB, and no item is; what follows was not read',
+    ]);
+    // eslint-disable-next-line @typescript-eslint/require-await -- as a pipe that breaks
+    async function* broken() {
+      yield Buffer.from(`${HEADER}p,j,m,\n`);
+      throw new Error('EIO');
+    }
+    expect(await problemsOf('', { stdin: broken() })).toEqual(["stdin can't be read (EIO)"]);
+  });
+
   it('has at most 100,000 records', async () => {
     const records = Array.from({ length: 100_001 }, (_, index) => `p${index % 20},j${index},rebase,\n`);
     expect(await problemsOf(HEADER + records.join(''))).toEqual([

@@ -1,0 +1,81 @@
+import { describe, expect, it } from '@jest/globals';
+import type { ItemEnd } from '../../../../src/contract/batch';
+import {
+  addUp,
+  countEnd,
+  failuresOf,
+  firstFailures,
+  isFailure,
+  NO_COUNTS,
+  toleratedFailures,
+} from '../../../../src/workflows/batch/counts';
+
+function end(outcome: ItemEnd['outcome'], more: Partial<ItemEnd> = {}): ItemEnd {
+  return {
+    workflowId: 'w',
+    projectId: 'p',
+    jobId: 'j',
+    requestId: 'r',
+    outcome,
+    delivery: 'accepted',
+    evidence: null,
+    prLink: null,
+    message: null,
+    settledAt: '2026-01-01T00:00:00.000Z',
+    ...more,
+  };
+}
+
+const ends = [
+  end('completed', { evidence: 'seen-active' }),
+  end('archived', { evidence: 'confirmed' }),
+  end('failed', { evidence: 'seen-active' }),
+  end('DeliveryUnknown', { delivery: 'unknown' }),
+  end('terminated', { delivery: null }),
+];
+
+describe('the counts of a batch', () => {
+  const counts = ends.reduce(countEnd, NO_COUNTS);
+
+  it('tell results from failures, and how often each', () => {
+    expect(counts).toEqual({
+      settled: 5,
+      byStatus: { completed: 1, archived: 1, failed: 1 },
+      byFailure: { DeliveryUnknown: 1, terminated: 1 },
+      byEvidence: { 'seen-active': 2, confirmed: 1 },
+      unknownDeliveries: 1,
+    });
+  });
+
+  it('of pages add up', () => {
+    expect(addUp([counts, counts])).toMatchObject({
+      settled: 10,
+      byFailure: { DeliveryUnknown: 2, terminated: 2 },
+      unknownDeliveries: 2,
+    });
+  });
+
+  it('count a job that failed against the tolerance, and one that was archived not', () => {
+    expect(ends.map(isFailure)).toEqual([false, false, true, true, true]);
+    expect(failuresOf(counts)).toBe(3);
+  });
+});
+
+describe('the tolerance', () => {
+  it.each([
+    [null, Infinity],
+    [{ items: 0 }, 0],
+    [{ items: 3 }, 3],
+    [{ percent: 10 }, 5],
+    [{ percent: 2.5 }, 1.25],
+  ])('%j of 50 items is %d failures', (tolerate, failures) => {
+    expect(toleratedFailures(tolerate, 50)).toBe(failures);
+  });
+});
+
+describe('the first failures', () => {
+  it('are twenty at most', () => {
+    const one = { workflowId: 'w', outcome: 'failed', message: null } as const;
+    expect(firstFailures([Array(15).fill(one), Array(15).fill(one)])).toHaveLength(20);
+  });
+});
