@@ -4,6 +4,7 @@ import { FollowUpClient } from '../src/client';
 import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../src/contract/names';
 import type { FollowUpRequest } from '../src/contract/request';
 import type { JobKey } from '../src/sandbox';
+import type { Job } from './peers/activities';
 
 /** A way of following a job up: a worker process, and how a caller of it starts one and waits for its end. */
 export interface Contestant {
@@ -15,7 +16,7 @@ export interface Contestant {
   /** @returns the workflow id */
   start(client: Client, job: JobKey, polling: FollowUpRequest['polling']): Promise<string>;
   /** Waits for the finished job. */
-  result(client: Client, workflowId: string): Promise<{ readonly status: string }>;
+  result(client: Client, workflowId: string): Promise<Job>;
 }
 
 export const PROMPT = 'Please fix the broken links on the start page.';
@@ -54,8 +55,7 @@ function peer(file: string, workflow: string): Contestant {
       await client.workflow.start(workflow, { workflowId, taskQueue: file, args });
       return workflowId;
     },
-    result: (client, workflowId) =>
-      client.workflow.getHandle(workflowId).result() as Promise<{ status: string }>,
+    result: (client, workflowId) => client.workflow.getHandle(workflowId).result() as Promise<Job>,
   };
 }
 

@@ -1,18 +1,7 @@
 import { type BatchItem, MAX_PAGE_BYTES, MAX_PAGE_ITEMS } from '../contract/batch';
+import type { BatchPage } from '../contract/batch-workflows';
 import { jsonBytes } from './json-size';
 import { inRounds, type Lane, lanesInTurns } from './lanes';
-
-/** A part of a batch that one workflow runs. */
-export interface BatchPage {
-  /** From 1, without gaps. */
-  readonly number: number;
-  /** The page that must have ended before this one begins, which is always the one before; else null. */
-  readonly after: number | null;
-  /** Whether the next page waits for this one. */
-  readonly followedBy: boolean;
-  /** In rounds: the first item of each job, then the second of each, … */
-  readonly items: readonly BatchItem[];
-}
 
 /** Bytes of a page's JSON beside its items: `{"number":100000,"after":99999,"followedBy":false,"items":[]}` and room. */
 const FRAME_BYTES = 100;

@@ -42,13 +42,15 @@ export interface BatchInput {
   readonly handedOver?: { readonly items: number; readonly pages: number };
 }
 
-/** Some items of a batch: what one workflow can hold. Items of one job are in order, and in no other page but a later one. */
+/** A part of a batch that one workflow runs. All items of a job are in it, or in a chain of pages one after the other. */
 export interface BatchPage {
+  /** From 1, without gaps. */
   readonly number: number;
-  /** The page that must have ended before this one begins, because it holds earlier items of the same job. */
+  /** The page that must have ended before this one begins, which is always the one before; else null. */
   readonly after: number | null;
-  /** Whether a later page comes after this one. */
+  /** Whether the next page waits for this one. */
   readonly followedBy: boolean;
+  /** In rounds: the first item of each job, then the second of each, … */
   readonly items: readonly BatchItem[];
 }
 

@@ -50,6 +50,11 @@ export type ItemOutcome =
   /** It failed by something that is no failure of a follow-up: a bug. */
   | 'broken';
 
+/** Whether an end counts against the tolerance: every end but `completed` and `archived`. */
+export function isFailure({ outcome }: { readonly outcome: ItemOutcome }): boolean {
+  return outcome !== 'completed' && outcome !== 'archived';
+}
+
 /** How one item of a batch ended. */
 export interface ItemEnd {
   readonly workflowId: string;

@@ -1,0 +1,177 @@
+/**
+ * A large batch: `npm run bench:batch [-- N] [--concurrency C]`. N items (5,000) over twenty projects, two worker
+ * processes of which one is killed in the middle, a service that loses some answers and does not know some jobs. Every
+ * item is looked for in the sandbox's journal. It prints what the batch has cost and leaves it in
+ * `reports/bench-batch.json`.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command, InvalidArgumentError } from 'commander';
+import { FollowUpClient, type ItemEnd, workersPolling } from '../src/client';
+import { BATCH_WORKFLOW } from '../src/contract/batch-workflows';
+import { CONCURRENCY, MAX_BATCH_ITEMS } from '../src/contract/batch';
+import { DEFAULT_TASK_QUEUES } from '../src/contract/names';
+import type { FollowUpRequest } from '../src/contract/request';
+import { pageWorkflowId } from '../src/contract/workflow-id';
+import { ours } from './contestants';
+import { eachOf } from './each-of';
+import type { Ground } from './ground';
+import { describeMachine, type MachineFacts } from './machine';
+import { MemoryWatch } from './memory-watch';
+import { freePorts } from '../src/dev/free-ports';
+import { runBench, say, writeReport } from './run';
+
+const PROJECTS = 20;
+const BATCH_ID = 'bench';
+
+/** Of a hundred items: so many go to a job that is not there, and so many lose the answer to their message. */
+const ABSENT_PERCENT = 2;
+const LOST_PERCENT = 2;
+
+/** Quick, so that the engine is measured and not the waiting. */
+const QUICK: Partial<FollowUpRequest> = {
+  polling: { initial: '2s', growth: 0, maximum: '2s', jitter: 0.1 },
+  reconcile: '4s',
+  settle: '2s',
+  confirm: '4s',
+};
+
+interface Options {
+  readonly items: number;
+  readonly concurrency: number;
+}
+
+async function measure(
+  ground: Ground,
+  machine: MachineFacts,
+  { items, concurrency }: Options,
+): Promise<void> {
+  const { sandbox, client } = ground;
+  const followUps = new FollowUpClient(client);
+  const requests = Array.from({ length: items }, (_, index) => requestOf(ground, index));
+  const [metricsPort = 0] = await freePorts(1);
+  const metrics = `127.0.0.1:${metricsPort}`;
+  const staying = await ground.startWorker(ours, { FOLLOW_UP_METRICS_ADDRESS: metrics });
+  const killed = await ground.startWorker(ours);
+  while ((await workersPolling(client, DEFAULT_TASK_QUEUES.followUp, 5_000)).length < 2) await sleep(500);
+  const memory = new MemoryWatch(staying, metrics, ground.server.pid);
+  memory.phase = 'running';
+
+  const startedAt = performance.now();
+  const batch = await followUps.batches.check(requests, BATCH_ID);
+  const started = await followUps.batches.start(batch, { concurrency });
+  const handedOverSeconds = (performance.now() - startedAt) / 1_000;
+  say(`${items} items handed over in ${started.pages} pages, ${handedOverSeconds.toFixed(1)} s`);
+  const ending = followUps.batches.outcome(BATCH_ID);
+  await killInTheMiddle(followUps, killed, items);
+  const { state, summary } = await ending;
+  const seconds = (performance.now() - startedAt) / 1_000;
+  await memory.stop();
+  if (state !== 'done' || summary === null) throw new Error(`the batch is ${state}`);
+
+  const ends = await followUps.batches.results(BATCH_ID);
+  const truth = checkByJournal(ground, requests, ends);
+  const figures = {
+    items,
+    concurrency,
+    pages: started.pages,
+    seconds,
+    itemsPerSecond: items / seconds,
+    handedOverSeconds,
+    ...(await historiesOf(ground, followUps, started.pages)),
+    workerPeakRssMib: Math.max(...memory.samples.map(({ workerRssMib }) => workerRssMib)),
+    ...truth,
+  };
+  const file = writeReport('bench-batch.json', { machine, figures, summary });
+  const lines = Object.entries(figures).map(
+    ([name, value]) => `${name.padEnd(26)}${Number(value.toFixed(1))}`,
+  );
+  console.log(
+    `\n${describeMachine(machine)}\n\n${lines.join('\n')}\n\n${JSON.stringify(summary.byStatus)} ${JSON.stringify(summary.byFailure)}\n`,
+  );
+  console.log(`Took ${Math.round(process.uptime())} s; ${file}`);
+  if (sandbox.journal.entries({ operation: 'message' }).length === 0) throw new Error('nothing was sent');
+  if (truth.sentTwice > 0 || truth.accountedFor !== items)
+    throw new Error('not every item was sent once or told');
+}
+
+function requestOf({ sandbox }: Ground, index: number): FollowUpRequest {
+  const projectId = `project-${index % PROJECTS}`;
+  const percent = index % 100;
+  const prompt = 'Please rebase on main and fix the links.';
+  if (percent < ABSENT_PERCENT) return { projectId, jobId: `absent-${index}`, prompt, ...QUICK };
+  const key = sandbox.addJob({ projectId, turn: { durationMs: 3_000 } });
+  if (percent >= 100 - LOST_PERCENT) sandbox.setFault({ name: 'reset', ...key, operation: 'message' });
+  return { projectId, jobId: key.jobId, prompt, ...QUICK };
+}
+
+async function killInTheMiddle(followUps: FollowUpClient, pid: number, items: number): Promise<void> {
+  let told = 0;
+  for (;;) {
+    const { settled, open } = await followUps.batches.progress(BATCH_ID);
+    if (settled >= told + items / 10) say(`${(told = settled)} of ${items} settled, ${open} open`);
+    if (settled >= items / 2) break;
+    await sleep(1_000);
+  }
+  process.kill(pid, 'SIGKILL');
+  say('one of the two workers was killed');
+}
+
+/** Every item was processed once, or its end says that it was not sent, or that nobody can tell. */
+function checkByJournal({ sandbox }: Ground, requests: readonly FollowUpRequest[], ends: readonly ItemEnd[]) {
+  const processed = new Map<string, number>();
+  for (const { projectId, jobId } of sandbox.journal.entries({ operation: 'message', processed: true })) {
+    const key = `${projectId ?? ''}/${jobId ?? ''}`;
+    processed.set(key, (processed.get(key) ?? 0) + 1);
+  }
+  const endOf = new Map(ends.map((end) => [`${end.projectId}/${end.jobId}`, end]));
+  const told = requests.filter(({ projectId, jobId }) => {
+    const key = `${projectId}/${jobId}`;
+    const delivery = endOf.get(key)?.delivery;
+    if (delivery === 'accepted') return processed.get(key) === 1;
+    if (delivery === 'not-sent' || delivery === 'rejected') return !processed.has(key);
+    return delivery === 'unknown';
+  });
+  return {
+    processed: processed.size,
+    deliveryUnknown: ends.filter(({ delivery }) => delivery === 'unknown').length,
+    notSent: ends.filter(({ delivery }) => delivery === 'not-sent').length,
+    sentTwice: [...processed.values()].filter((count) => count > 1).length,
+    accountedFor: told.length,
+  };
+}
+
+async function historiesOf({ client }: Ground, followUps: FollowUpClient, pages: number) {
+  const { run, workflowId } = await followUps.batches.describe(BATCH_ID);
+  const runs = [];
+  for await (const info of client.workflow.list({ query: `WorkflowType = '${BATCH_WORKFLOW}'` })) {
+    if (info.workflowId === workflowId) runs.push(info);
+  }
+  const numbers = Array.from({ length: pages }, (_, index) => index + 1);
+  const pageSizes = await eachOf(numbers, 10, (page) =>
+    client.workflow.getHandle(pageWorkflowId(BATCH_ID, run, page)).describe(),
+  );
+  return {
+    batchRuns: runs.length,
+    batchEvents: runs.reduce((sum, info) => sum + (info.historyLength ?? 0), 0),
+    batchKilobytes: runs.reduce((sum, info) => sum + (info.historySize ?? 0), 0) / 1_000,
+    largestPageEvents: Math.max(...pageSizes.map(({ historyLength }) => historyLength ?? 0)),
+    largestPageKilobytes: Math.max(...pageSizes.map(({ historySize }) => historySize ?? 0)) / 1_000,
+  };
+}
+
+function wholeNumber(maximum: number) {
+  return (text: string): number => {
+    const value = Number(text);
+    if (Number.isInteger(value) && value >= 1 && value <= maximum) return value;
+    throw new InvalidArgumentError(`must be a whole number from 1 to ${maximum}`);
+  };
+}
+
+const program = new Command('bench:batch')
+  .description('measures a large batch, with one of two workers killed in the middle')
+  .argument('[items]', 'how many follow-ups', wholeNumber(MAX_BATCH_ITEMS), 5_000)
+  .option('--concurrency <n>', 'how many are open at a time', wholeNumber(CONCURRENCY.maximum), 500)
+  .parse();
+const [items = 5_000] = program.processedArgs as [number?];
+const { concurrency } = program.opts<{ concurrency: number }>();
+runBench((ground, machine) => measure(ground, machine, { items, concurrency }));

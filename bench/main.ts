@@ -1,0 +1,77 @@
+/**
+ * Measures what a follow-up costs, beside two other ways to poll, on a Temporal server of its own: `npm run bench`. It
+ * prints tables and leaves `reports/bench.json`. It takes less than ten minutes; what else runs on the machine is in
+ * its figures.
+ */
+import { type Entrant, runBatch } from './batch';
+import { bareActivities, type Contestant, ours, retryPolling, textbookLoop } from './contestants';
+import type { Ground } from './ground';
+import { measureLatency } from './latency';
+import { describeMachine, type MachineFacts } from './machine';
+import { runBench, say, writeReport } from './run';
+import { latencyTable, throughputTable } from './tables';
+import { type Length, measureThroughput } from './throughput';
+
+/** So many at once that all cores are busy and waiting costs no time: on two idle cores some 10 to 30 s a batch. */
+const LENGTHS: readonly Length[] = [
+  { polls: 4, followUps: 150 },
+  { polls: 20, followUps: 80 },
+  { polls: 60, followUps: 50 },
+];
+
+/** Two, and a third where the machine is quick. */
+const ROUNDS = 3;
+
+/** No batch begins later after the start of the program; a batch takes a minute at most. */
+const LAST_BATCH_AT_SECONDS = 8 * 60;
+
+/** Fills the caches of all programs, and has the code compiled that runs often. */
+const WARM_UP: Length = { polls: 4, followUps: 80 };
+
+/** Follow-ups a second of the textbook loop's warm-up on two idle cores of 2024; where it is slower, batches are smaller. */
+const REFERENCE_RATE = 10;
+const SMALLEST_SCALE = 0.25;
+
+const LATENCIES = 20;
+
+async function measure(ground: Ground, machine: MachineFacts): Promise<void> {
+  const mayGoOn = () => process.uptime() < LAST_BATCH_AT_SECONDS;
+  say('starting the workers');
+  const entrants: Entrant[] = [];
+  for (const contestant of [ours, textbookLoop, retryPolling, bareActivities]) {
+    entrants.push({ contestant, workerPid: await ground.startWorker(contestant) });
+  }
+  const polling = entrants.filter(({ contestant }) => contestant !== bareActivities);
+  say('warming up');
+  let scale = 1;
+  for (const entrant of polling) {
+    const { followUpsPerSecond } = await runBatch(ground, entrant, WARM_UP);
+    if (entrant.contestant === textbookLoop)
+      scale = Math.max(SMALLEST_SCALE, Math.min(1, followUpsPerSecond / REFERENCE_RATE));
+  }
+  const lengths = LENGTHS.map(({ polls, followUps }) => ({
+    polls,
+    followUps: Math.round(followUps * scale),
+  }));
+  await measureLatency(ground, [ours, bareActivities], 3);
+  say('measuring latency');
+  const latency = await measureLatency(ground, [ours, bareActivities], LATENCIES);
+  say('measuring throughput');
+  const throughput = await measureThroughput(ground, polling, lengths, { rounds: ROUNDS, mayGoOn, say });
+
+  const byName = Object.fromEntries(
+    [...latency].map(([{ name }, figures]: [Contestant, unknown]) => [name, figures]),
+  );
+  const file = writeReport('bench.json', { machine, throughput, latencyMs: byName });
+  console.log(`
+${describeMachine(machine)}
+
+${throughputTable(throughput, textbookLoop.name)}
+
+${latencyTable(latency, bareActivities)}
+
+Per follow-up, medians of the batches ± half their spread; × is the ratio to ${textbookLoop.name}, in the second table to ${bareActivities.name}.
+Took ${Math.round(process.uptime())} s; all figures: ${file}`);
+}
+
+runBench(measure);
