@@ -152,9 +152,9 @@ async function historiesOf({ client }: Ground, followUps: FollowUpClient, pages:
   );
   return {
     batchRuns: runs.length,
-    batchEvents: runs.reduce((sum, info) => sum + (info.historyLength ?? 0), 0),
+    batchEvents: runs.reduce((sum, info) => sum + info.historyLength, 0),
     batchKilobytes: runs.reduce((sum, info) => sum + (info.historySize ?? 0), 0) / 1_000,
-    largestPageEvents: Math.max(...pageSizes.map(({ historyLength }) => historyLength ?? 0)),
+    largestPageEvents: Math.max(...pageSizes.map(({ historyLength }) => historyLength)),
     largestPageKilobytes: Math.max(...pageSizes.map(({ historySize }) => historySize ?? 0)) / 1_000,
   };
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { jsonBytes } from '../../../src/batch/json-size';
-import { type BatchPage, cutPages } from '../../../src/batch/pages';
+import { cutPages } from '../../../src/batch/pages';
+import type { BatchPage } from '../../../src/contract/batch-workflows';
 import { batchOfRequests } from '../../../src/client/batch/batch-of-requests';
 import { type BatchItem, MAX_PAGE_BYTES, MAX_PAGE_ITEMS } from '../../../src/contract/batch';
 import { MAX_PROMPT_BYTES } from '../../../src/contract/bounds';

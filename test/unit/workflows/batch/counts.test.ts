@@ -1,11 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ItemEnd } from '../../../../src/contract/batch';
+import { isFailure, type ItemEnd } from '../../../../src/contract/batch';
 import {
   addUp,
   countEnd,
   failuresOf,
   firstFailures,
-  isFailure,
   NO_COUNTS,
   toleratedFailures,
 } from '../../../../src/workflows/batch/counts';
