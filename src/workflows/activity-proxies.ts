@@ -33,25 +33,34 @@ function priorityOf(projectId: string) {
 }
 
 /**
+ * How long a read may wait in its task queue behind a limit. One that lapses loses its place to those that came later:
+ * with a minute, a project whose limit made it wait for two and a half had reads that others overtook again and again.
+ */
+const LONGEST_QUEUE_WAIT_MS = 10 * 60_000;
+
+/**
  * Reads may be repeated at will, so that Temporal's retries cover a worker that dies or is being replaced.
  *
- * - Schedule-to-close is the HTTP time limit and a minute: enough for one worker to die and another one to read.
- *   After it the silence counts as an answer, and the watch goes on by its cadence.
+ * - Schedule-to-close is the HTTP time limit and a minute, enough for one worker to die and another one to read; or more,
+ *   up to the longest wait in the queue, as long as that ends before the deadline. After it the silence counts as an
+ *   answer, and the watch goes on by its cadence.
  * - Only a read of more than five seconds heartbeats; a worker that died in it is noticed in 15 s.
  * - The retry interval is short and flat: what is retried is the loss of a worker, never an answer of the service,
- *   which the activity returns as a value.
+ *   which the activity returns as a value. After ten attempts it is no loss but a bug, which is told.
  */
 export function readProxy(
   { readTaskQueue, httpTimeoutMs }: WorkerSettings,
   projectId: string,
+  untilDeadlineMs: number,
   summary: string,
 ) {
+  const queueWaitMs = Math.max(60_000, Math.min(untilDeadlineMs, LONGEST_QUEUE_WAIT_MS));
   return proxyActivities<Pick<FollowUpActivities, 'getJob' | 'isSendUnderWay'>>({
     taskQueue: readTaskQueue,
     startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
-    scheduleToCloseTimeout: httpTimeoutMs + 60_000,
+    scheduleToCloseTimeout: httpTimeoutMs + queueWaitMs,
     heartbeatTimeout: 15_000,
-    retry: { initialInterval: 1_000, backoffCoefficient: 1 },
+    retry: { initialInterval: 1_000, backoffCoefficient: 1, maximumAttempts: 10 },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     priority: priorityOf(projectId),
     summary,

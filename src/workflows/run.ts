@@ -116,7 +116,7 @@ export class Run {
     this.lastAskedAt = askedAt;
     this.readsAsked += 1;
     const { projectId, jobId } = this.state.plan;
-    const answer = await readProxy(this.settings, projectId, summary)
+    const answer = await readProxy(this.settings, projectId, this.state.deadlineAt - askedAt, summary)
       .getJob({ projectId, jobId })
       .catch((error: unknown) => answerOfLostRead(error));
     this.readsAnswered += 1;
@@ -151,7 +151,8 @@ export class Run {
 export function answerOfLostRead(error: unknown): JobAnswer {
   if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
   if (error.cause instanceof TimeoutFailure) {
-    const message = 'no worker answered the read in time; does one poll the task queue of the reads?';
+    const message =
+      'no worker answered the read in time: none polls the task queue of the reads, or a limit holds it up';
     return { kind: 'trouble', label: 'no worker', message };
   }
   return {

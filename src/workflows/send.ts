@@ -102,7 +102,8 @@ async function readBeside(run: Run, watching: WatchState): Promise<void> {
 async function isUnderWay(run: Run): Promise<boolean> {
   try {
     const { projectId } = run.state.plan;
-    return await readProxy(run.settings, projectId, 'has a worker begun the send?').isSendUnderWay();
+    // Asked again soon: this question need not wait for longer than a worker takes to come back.
+    return await readProxy(run.settings, projectId, 0, 'has a worker begun the send?').isSendUnderWay();
   } catch (error) {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
     return false;

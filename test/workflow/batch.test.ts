@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { BatchConflictError, FollowUpClient } from '../../src/client';
 import type { BatchProgress } from '../../src/contract/batch-workflows';
 import type { FollowUpRequest } from '../../src/contract/request';
-import { followUpWorkflowId } from '../../src/contract/workflow-id';
+import { followUpWorkflowId, pageWorkflowId } from '../../src/contract/workflow-id';
 import { type House, QUICK } from '../harness/house';
 import { houseOf } from '../harness/house-of';
 
@@ -249,6 +249,27 @@ describe('a batch', () => {
     });
     expect(batch.posts()).toHaveLength(2);
   });
+
+  it.concurrent(
+    'whose page somebody terminated comes to its end, and goes on when it is started again',
+    async () => {
+      const batch = new BatchOfTest(await open());
+      const jobs = Array.from({ length: 3 }, () => batch.add(endless));
+      await batch.start({ concurrency: 1 });
+      await batch.sent(1);
+      const { run } = await batch.batches.describe(batch.batchId);
+      await batch.house.client.workflow.getHandle(pageWorkflowId(batch.batchId, run, 1)).terminate();
+      // The batch hears of it when it has something to tell.
+      await batch.batches.setConcurrency(batch.batchId, 2);
+      const { state, summary } = await batch.batches.outcome(batch.batchId);
+      expect({ state, summary }).toMatchObject({ state: 'incomplete', summary: { settled: 0 } });
+      await batch.start({ concurrency: 3 });
+      await batch.sent(3);
+      for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
+      expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({ byStatus: { failed: 3 } });
+      expect(batch.posts()).toHaveLength(3);
+    },
+  );
 
   it.concurrent('is tried again with exactly what was not sent or was rejected', async () => {
     const batch = new BatchOfTest(await open());

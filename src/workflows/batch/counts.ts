@@ -2,6 +2,8 @@ import type { FailedItem, ItemEnd, Tolerance } from '../../contract/batch';
 import type { BatchCounts } from '../../contract/batch-workflows';
 import { isTerminal } from '../../contract/job';
 
+export { isFailure } from '../../contract/batch';
+
 /** Failures that a summary names. */
 const MAX_FIRST_FAILURES = 20;
 
@@ -12,11 +14,6 @@ export const NO_COUNTS: BatchCounts = {
   byEvidence: {},
   unknownDeliveries: 0,
 };
-
-/** Whether an end counts against the tolerance: every end but `completed` and `archived`. */
-export function isFailure({ outcome }: Pick<ItemEnd, 'outcome'>): boolean {
-  return outcome !== 'completed' && outcome !== 'archived';
-}
 
 export function countEnd(counts: BatchCounts, end: ItemEnd): BatchCounts {
   const { outcome, evidence } = end;

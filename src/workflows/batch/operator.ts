@@ -1,0 +1,58 @@
+import { ApplicationFailure, defineQuery, defineUpdate, setHandler } from '@temporalio/workflow';
+import {
+  type BatchProgress,
+  QUERY_BATCH_PROGRESS,
+  UPDATE_CANCEL_RUNNING,
+  UPDATE_PAUSE,
+  UPDATE_RESUME,
+  UPDATE_SET_CONCURRENCY,
+} from '../../contract/batch-workflows';
+import { concurrencyProblem } from './check-batch';
+import type { BatchState } from './state';
+
+export const batchProgressQuery = defineQuery<BatchProgress>(QUERY_BATCH_PROGRESS);
+export const pauseUpdate = defineUpdate<BatchProgress>(UPDATE_PAUSE);
+export const resumeUpdate = defineUpdate<BatchProgress>(UPDATE_RESUME);
+export const setConcurrencyUpdate = defineUpdate<BatchProgress, [concurrency: number]>(
+  UPDATE_SET_CONCURRENCY,
+);
+export const cancelRunningUpdate = defineUpdate<BatchProgress>(UPDATE_CANCEL_RUNNING);
+
+/**
+ * Opens a batch to whoever watches or steers it. Each update answers with the progress after it.
+ *
+ * @param progress where the batch stands
+ * @param changed called after each change
+ */
+export function receiveOperators(
+  state: BatchState,
+  progress: () => BatchProgress,
+  changed: () => void,
+): void {
+  const change = (make: () => void): BatchProgress => {
+    make();
+    changed();
+    return progress();
+  };
+  setHandler(batchProgressQuery, progress, {
+    description: 'Where the batch stands: counts, open follow-ups, pages, the first failures.',
+  });
+  setHandler(pauseUpdate, () => change(() => (state.paused = true)), {
+    description: 'Starts no further item until resume; those that run go on.',
+  });
+  setHandler(resumeUpdate, () => change(() => (state.paused = false)), {
+    description: 'Goes on after pause.',
+  });
+  setHandler(setConcurrencyUpdate, (concurrency) => change(() => (state.concurrency = concurrency)), {
+    description:
+      'How many follow-ups may be open at a time, 1 to 1,000. Those that are open beyond it go on.',
+    validator: (concurrency) => {
+      const problem = concurrencyProblem(concurrency);
+      if (problem === undefined) return;
+      throw ApplicationFailure.create({ type: 'InvalidUpdate', message: problem, nonRetryable: true });
+    },
+  });
+  setHandler(cancelRunningUpdate, () => change(() => (state.ending = 'cancel-running')), {
+    description: 'Cancels the batch and the follow-ups that run. To leave them running, cancel the workflow.',
+  });
+}
