@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { FollowUpClient } from '../../src/client';
 import { type DevServer, startDevServer } from '../../src/dev/dev-server';
 import { House, QUICK } from '../harness/house';
 import { temporal } from '../harness/temporal';
@@ -88,5 +89,26 @@ describe('a follow-up whose history grows', () => {
     expect(description.historyLength).toBeGreaterThan(45);
     expect(description.runId).toBe(firstRun);
     await following.handle.terminate();
+  });
+});
+
+describe('a batch whose history grows', () => {
+  it('continues as new, and loses no end of an item', async () => {
+    const { batches } = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+    const requests = Array.from({ length: 25 }, () => {
+      const { projectId, jobId } = house.sandbox.addJob({ projectId: 'batch', turn: { durationMs: 300 } });
+      return { ...QUICK, projectId, jobId, prompt: 'Rebase on main.' };
+    });
+    await batches.start(await batches.check(requests, 'long'), { concurrency: 4, tolerate: { items: 0 } });
+    const { state, summary } = await batches.outcome('long');
+    expect({ state, summary }).toMatchObject({
+      state: 'done',
+      summary: { items: 25, settled: 25, byStatus: { completed: 25 } },
+    });
+    const { workflowId, firstRunId } = await batches.describe('long');
+    const { runId } = await house.client.workflow.getHandle(workflowId).describe();
+    expect(runId).not.toBe(firstRunId);
+    expect(await batches.results('long')).toHaveLength(25);
+    expect(house.sandbox.journal.entries({ projectId: 'batch', operation: 'message' })).toHaveLength(25);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { WorkflowFailedError } from '@temporalio/client';
+import type { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import type { FollowUpProgress } from '../../src/contract/progress';
 import type { FollowUpRequest } from '../../src/contract/request';

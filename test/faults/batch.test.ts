@@ -1,0 +1,54 @@
+import { describe, expect, it } from '@jest/globals';
+import { FollowUpClient } from '../../src/client';
+import type { FollowUpRequest } from '../../src/contract/request';
+import { ProcessHouse } from '../harness/process-house';
+
+const ITEMS = 300;
+const PROJECTS = 6;
+
+/** Worker deaths cost each follow-up that is hit up to 17 s; the whole takes about a minute. */
+const LIMIT_MS = 240_000;
+
+const TIMES: Partial<FollowUpRequest> = {
+  deadline: '3m',
+  polling: { initial: '2s', growth: 0.2, maximum: '5s', jitter: 0.2 },
+  reconcile: '4s',
+  settle: '2s',
+  confirm: '4s',
+};
+
+describe('a batch of three hundred items over six projects', () => {
+  it(
+    'whose two workers are killed one after the other sends each item once, or says that nobody can tell',
+    async () => {
+      await ProcessHouse.with({ sandbox: { messagesPerHour: null } }, async (house) => {
+        const { batches } = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+        const requests = Array.from({ length: ITEMS }, (_, index): FollowUpRequest => {
+          const projectId = `project-${index % PROJECTS}`;
+          const { jobId } = house.sandbox.addJob({ projectId, turn: { durationMs: 4_000 } });
+          return { projectId, jobId, prompt: 'Rebase on main.', ...TIMES };
+        });
+        const workers = [await house.startWorker(), await house.startWorker()];
+        await batches.start(await batches.check(requests, 'killed'), { concurrency: 100 });
+        const sent = { operation: 'message', processed: true } as const;
+        await house.sandbox.journal.waitFor(sent, { atLeast: ITEMS / 3, timeoutMs: 60_000 });
+        workers[0]?.signal('SIGKILL');
+        await house.startWorker();
+        await house.sandbox.journal.waitFor(sent, { atLeast: (2 * ITEMS) / 3, timeoutMs: 60_000 });
+        workers[1]?.signal('SIGKILL');
+
+        const { state, summary } = await batches.outcome('killed');
+        expect({ state, settled: summary?.settled }).toEqual({ state: 'done', settled: ITEMS });
+        const ends = await batches.results('killed');
+        expect(new Set(ends.map(({ jobId, projectId }) => `${projectId}/${jobId}`)).size).toBe(ITEMS);
+        const untrue = ends.filter(({ projectId, jobId, delivery }) => {
+          const processed = house.sandbox.journal.entries({ projectId, jobId, ...sent }).length;
+          return delivery === 'accepted' ? processed !== 1 : delivery !== 'unknown' || processed > 1;
+        });
+        expect(untrue).toEqual([]);
+        expect(ends.filter(({ delivery }) => delivery === 'accepted').length).toBeGreaterThan(ITEMS / 2);
+      });
+    },
+    LIMIT_MS,
+  );
+});
