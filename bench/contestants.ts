@@ -9,7 +9,7 @@ import type { Job } from './peers/activities';
 /** A way of following a job up: a worker process, and how a caller of it starts one and waits for its end. */
 export interface Contestant {
   readonly name: string;
-  /** What the worker process runs, with its arguments. */
+  /** What node runs as the worker process: options, file, arguments. */
   readonly program: readonly string[];
   /** Of its workflow tasks. */
   readonly taskQueue: string;
@@ -30,10 +30,10 @@ export const FIXED = {
   jitter: 0,
 } as const satisfies FollowUpRequest['polling'];
 
-/** Ours: the real worker, and callers that use the real client. */
+/** Ours: the compiled worker as `npm start` runs it, and callers that use our client. */
 export const ours: Contestant = {
   name: FOLLOW_UP_WORKFLOW,
-  program: [path.resolve(__dirname, '../src/worker.ts')],
+  program: [path.resolve(__dirname, '../dist/worker.js')],
   taskQueue: DEFAULT_TASK_QUEUES.followUp,
   async start(client, job, polling = FIXED) {
     const request = { ...job, prompt: PROMPT, requestId: job.jobId, polling };
@@ -47,7 +47,7 @@ export const ours: Contestant = {
 function peer(file: string, workflow: string): Contestant {
   return {
     name: workflow,
-    program: [path.resolve(__dirname, 'peers/worker.ts'), file],
+    program: ['--import', 'tsx', path.resolve(__dirname, 'peers/worker.ts'), file],
     taskQueue: file,
     async start(client, { projectId, jobId }) {
       const workflowId = `${file}-${projectId}-${jobId}`;

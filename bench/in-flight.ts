@@ -26,6 +26,9 @@ const SHORTEST_INTERVAL_MS = 60_000;
 const IDLE_MS = 10_000;
 const HOLD_MS = 60_000;
 
+/** From the last start to the last message, on a busy machine. */
+const SEND_LIMIT_MS = 60_000;
+
 interface Options {
   readonly followUps: number;
   /** The heap limit of the worker process in MiB; the worker sizes its cache of workflows by it. */
@@ -59,13 +62,17 @@ async function measure(ground: Ground, machine: MachineFacts, { followUps, heap 
   const workflowIds = await eachOf(keys, CALLERS, ({ projectId, jobId }) =>
     ours.start(client, { projectId, jobId }, polling),
   );
-  while (sandbox.journal.entries({ processed: true }).length < followUps) await sleep(1_000);
+  await untilSent(ground, followUps);
   const waitingAt = enter('waiting');
   await sleep(HOLD_MS);
 
   const finishedAt = enter('ending');
   for (const key of keys) sandbox.changeJob(key, { status: 'completed', prLink: linkOf(key) });
-  const results = await eachOf(workflowIds, CALLERS, (workflowId) => ours.result(client, workflowId));
+  const results = await eachOf(workflowIds, CALLERS, (workflowId) =>
+    ours.result(client, workflowId).catch((error: unknown) => {
+      say(String(error));
+    }),
+  );
   const endedAt = enter('ended');
   await watch.stop();
 
@@ -100,6 +107,13 @@ async function measure(ground: Ground, machine: MachineFacts, { followUps, heap 
   console.log(`\n${describeMachine(machine)}\n\n${lines.join('\n')}\n`);
   console.log(`Took ${Math.round(process.uptime())} s; memory over time: ${file}`);
   if (right.length < followUps || figures.posts !== followUps) throw new Error('not every result is right');
+}
+
+/** Waits until every message has arrived; not for ever, since a follow-up may have failed: the end will show it. */
+async function untilSent({ sandbox }: Ground, followUps: number): Promise<void> {
+  const giveUpAt = Date.now() + SEND_LIMIT_MS;
+  const sent = () => sandbox.journal.entries({ processed: true }).length;
+  while (sent() < followUps && Date.now() < giveUpAt) await sleep(1_000);
 }
 
 /** As after hours: the first polls, which have timers of their own, are over, and the interval is at its maximum. */

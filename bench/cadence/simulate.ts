@@ -24,6 +24,9 @@ const SEED = 5;
  */
 const FRAME_EVENTS = 24;
 
+/** The patch of the second gear, where it is reached: a marker and a search attribute (`sixty-polls.json` of 0.2.0). */
+const PATCH_EVENTS = 2;
+
 /**
  * History events of a durable timer and the read after it: two of the timer, three of the activity, and twice three of
  * a workflow task. A read that polls on by its own retries leaves no more.
@@ -174,7 +177,8 @@ export function historyEvents(pollsAtMs: readonly number[], timerPolls: number =
     reads += 1;
     patientUntilMs = atMs + PATIENCE_MS;
   }
-  return FRAME_EVENTS + READ_EVENTS * reads;
+  const patch = reads > timerPolls ? PATCH_EVENTS : 0;
+  return FRAME_EVENTS + READ_EVENTS * reads + patch;
 }
 
 function outcomeOf(seen: readonly Seen[]): Outcome {

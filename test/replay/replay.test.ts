@@ -13,6 +13,7 @@ const histories = readdirSync(folder).flatMap((release) =>
 interface HistoryEvent {
   eventType: string;
   activityTaskScheduledEventAttributes?: { activityType: { name: string } };
+  markerRecordedEventAttributes?: { details: { result?: { payloads: { data: string }[] } } };
 }
 
 interface Recorded {
@@ -33,6 +34,19 @@ Runtime.install({ logger: new DefaultLogger('ERROR') });
 describe('the workflow', () => {
   it.each(histories)('replays what release %s recorded of %s', async (release, name) => {
     await expect(replay(read(release, name))).resolves.toBeUndefined();
+  });
+
+  it('replays a run that 0.2.0 has begun, and whose later polls a worker of 0.1.0 has made by timers', async () => {
+    const history = read('0.1.0', 'accepted-of-ten-polls');
+    const settings = history.events.flatMap(
+      ({ markerRecordedEventAttributes: marker }) => marker?.details.result?.payloads ?? [],
+    );
+    expect(settings).toHaveLength(1);
+    for (const payload of settings) {
+      const known = JSON.parse(Buffer.from(payload.data, 'base64').toString()) as object;
+      payload.data = Buffer.from(JSON.stringify({ ...known, patienceMs: 1_800_000 })).toString('base64');
+    }
+    await expect(replay(history)).resolves.toBeUndefined();
   });
 
   it('would not replay a history of another order, so that this check can fail', async () => {

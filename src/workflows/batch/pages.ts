@@ -1,3 +1,4 @@
+import { defineSearchAttributeKey } from '@temporalio/common';
 import {
   getExternalWorkflowHandle,
   isCancellation,
@@ -13,6 +14,7 @@ import {
   type BatchPage,
   type PageInput,
 } from '../../contract/batch-workflows';
+import { MAX_ATTRIBUTE_CHARACTERS, truncate } from '../../contract/bounds';
 import { pageWorkflowId } from '../../contract/workflow-id';
 import { failuresOf } from './counts';
 import { modeOf } from './ending';
@@ -32,6 +34,13 @@ export async function startPage({ batchId, run }: BatchState, page: BatchPage): 
     workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
     parentClosePolicy: ParentClosePolicy.ABANDON,
     priority: { priorityKey: BATCH_PRIORITY_KEY },
+    // As a page that was handed over has it from its start.
+    typedSearchAttributes: [
+      {
+        key: defineSearchAttributeKey('FollowUpBatch', 'KEYWORD'),
+        value: truncate(batchId, MAX_ATTRIBUTE_CHARACTERS),
+      },
+    ],
     staticSummary: `Page ${page.number} of a batch: ${page.items.length} items`,
   });
 }

@@ -45,10 +45,10 @@ describe('the simulation', () => {
     const polls = Array.from({ length: 70 }, (_, index) => index * minutes);
 
     expect(historyEvents(polls.slice(0, 4))).toBe(24 + 4 * 11);
-    expect(historyEvents(polls.slice(0, 7))).toBe(24 + 7 * 11);
+    expect(historyEvents(polls.slice(0, 7))).toBe(24 + 7 * 11 + 2);
     // The seventh poll has half an hour of patience: the 37th is its last one.
-    expect(historyEvents(polls.slice(0, 37))).toBe(24 + 7 * 11);
-    expect(historyEvents(polls.slice(0, 38))).toBe(24 + 8 * 11);
+    expect(historyEvents(polls.slice(0, 37))).toBe(24 + 7 * 11 + 2);
+    expect(historyEvents(polls.slice(0, 38))).toBe(24 + 8 * 11 + 2);
     expect(historyEvents(polls, 70)).toBe(24 + 70 * 11);
   });
 });
