@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { workersPolling } from '../src/client';
-import { type DevServer, startDevServer } from '../src/dev/dev-server';
+import { type DevServer, type DevServerOptions, startDevServer } from '../src/dev/dev-server';
 import { freePorts } from '../src/dev/free-ports';
 import { lastLinesOf } from '../src/dev/output-tail';
 import { stripTemporalEnv } from '../src/dev/temporal-env';
@@ -36,15 +36,18 @@ export class Ground {
     readonly client: Client,
   ) {}
 
-  /** @param cli the executable of the Temporal CLI */
-  static async open(cli: string): Promise<Ground> {
+  /**
+   * @param cli the executable of the Temporal CLI
+   * @param settings of the server by name, on top of those that the project needs
+   */
+  static async open(cli: string, settings: DevServerOptions['dynamicConfig'] = {}): Promise<Ground> {
     mkdirSync(LOG_FOLDER, { recursive: true });
     const [metricsPort = 0] = await freePorts(1);
     const server = await startDevServer({
       cli,
       metricsPort,
       searchAttributes: true,
-      dynamicConfig: QUICK_TIMERS,
+      dynamicConfig: { ...QUICK_TIMERS, ...settings },
     });
     try {
       const connection = await Connection.connect({ address: server.address });

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { DevServerOptions } from '../src/dev/dev-server';
 import { Interruption } from '../src/dev/interruption';
 import { findTemporalCli } from '../src/dev/temporal-cli';
 import { Ground } from './ground';
@@ -15,18 +16,34 @@ const INTERRUPTED = 130;
  * which gives up what is under way.
  */
 export function runBench(measure: (ground: Ground, machine: MachineFacts) => Promise<void>): void {
+  runOnGrounds(async (openGround, machine) => {
+    await measure(await openGround(), machine);
+  });
+}
+
+/** Opens a ground with these settings of its server; the one that was opened before is closed first. */
+export type OpenGround = (settings?: DevServerOptions['dynamicConfig']) => Promise<Ground>;
+
+/** As {@link runBench}, for what is measured on several grounds, one after the other. */
+export function runOnGrounds(
+  measure: (openGround: OpenGround, machine: MachineFacts) => Promise<void>,
+): void {
   const interruption = new Interruption(() => process.exit(INTERRUPTED));
   const work = async (): Promise<void> => {
     const cli = await findTemporalCli({ env: process.env, say });
     const machine = machineFacts(cli);
-    const ground = await Ground.open(cli.path);
+    let ground: Ground | undefined;
+    const openGround: OpenGround = async (settings) => {
+      await ground?.close();
+      return (ground = await Ground.open(cli.path, settings));
+    };
     try {
-      const measuring = measure(ground, machine);
+      const measuring = measure(openGround, machine);
       await Promise.race([measuring, interruption.happened]);
       // What is cut off in the middle fails on what has been closed; it is no news.
       measuring.catch(() => undefined);
     } finally {
-      await ground.close();
+      await ground?.close();
     }
   };
   work().then(

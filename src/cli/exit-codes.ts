@@ -10,6 +10,7 @@ export const EXIT = {
   deadline: 22,
   jobNotFound: 23,
   cancelled: 24,
+  beyondTolerance: 30,
   /** Bad flags, a bad request, a workflow id of nothing, a request id that another prompt has. */
   usage: 2,
   /** Anything else, above all an unreachable Temporal. */
@@ -38,8 +39,8 @@ export function exitCodeOfResult({ status }: Pick<FollowUpResult, 'status'>): nu
 }
 
 export const EXIT_CODES_HELP = `Exit codes:
-  0   completed                      20  rejected            2    usage or invalid input
-  10  archived                       21  delivery unknown    1    anything else
-  11  failed (the job, not the       22  deadline            130  Ctrl-C (the follow-up goes on)
-      follow-up)                     23  job not found       143  SIGTERM (likewise)
-                                     24  cancelled`;
+  0   completed; a batch: done       20  rejected            30   batch beyond its tolerance
+  10  archived                       21  delivery unknown    2    usage or invalid input
+  11  failed (the job, not the       22  deadline            1    anything else
+      follow-up)                     23  job not found       130  Ctrl-C (the work goes on)
+                                     24  cancelled           143  SIGTERM (likewise)`;

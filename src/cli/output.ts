@@ -5,10 +5,14 @@ export interface OutputStream {
   write(text: string): unknown;
   readonly isTTY?: boolean;
   readonly columns?: number;
+  readonly rows?: number;
 }
 
 /** Where a command says what it has to say: results on stdout, progress, hints and errors on stderr. */
 export class Output {
+  /** For commands that print several JSON documents: each is a line (jsonlines.org). */
+  jsonLines = false;
+
   constructor(
     private readonly stdout: OutputStream,
     readonly stderr: OutputStream,
@@ -19,9 +23,9 @@ export class Output {
     this.stdout.write(printableLines(text) + '\n');
   }
 
-  /** The result as one JSON document. */
+  /** The result, or a part of it, as one JSON document. */
   json(value: unknown): void {
-    this.stdout.write(printableJson(value) + '\n');
+    this.stdout.write(printableJson(value, this.jsonLines ? 0 : 2) + '\n');
   }
 
   /** A line for the person who waits. */

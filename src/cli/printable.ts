@@ -17,9 +17,13 @@ export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
-/** The same JSON document, with what a terminal would obey written as escapes. */
-export function printableJson(value: unknown): string {
-  return JSON.stringify(value, null, 2).replace(
+/**
+ * The same JSON document, with what a terminal would obey written as escapes.
+ *
+ * @param indent blanks a level; 0 for a document of one line
+ */
+export function printableJson(value: unknown, indent = 2): string {
+  return JSON.stringify(value, null, indent).replace(
     /[\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     (character) => '\\u' + character.charCodeAt(0).toString(16).padStart(4, '0'),
   );
@@ -33,6 +37,11 @@ function columnsOf(character: string): number {
   )
     ? 2
     : 1;
+}
+
+/** Columns that a terminal needs for a line. */
+export function widthOf(text: string): number {
+  return Array.from(text).reduce((sum, character) => sum + columnsOf(character), 0);
 }
 
 /** `text`, or as much of it as fits into `columns` of a terminal, with an ellipsis. */
@@ -49,7 +58,6 @@ export function fitColumns(text: string, columns: number): string {
 
 function cutForEllipsis(text: string, columns: number): string {
   const characters = Array.from(text);
-  const used = (): number => characters.reduce((sum, character) => sum + columnsOf(character), 0);
-  while (characters.length > 0 && used() > columns - 1) characters.pop();
+  while (characters.length > 0 && widthOf(characters.join('')) > columns - 1) characters.pop();
   return characters.join('') + '…';
 }

@@ -1,10 +1,13 @@
 import { Command } from 'commander';
+import { batchCommand } from './commands/batch';
 import { cancelCommand } from './commands/cancel';
 import { costCommand } from './commands/cost';
 import { extendCommand } from './commands/extend';
+import { limitsCommand } from './commands/limits';
 import { listCommand } from './commands/list';
 import { pollNowCommand } from './commands/poll-now';
 import { resolveCommand } from './commands/resolve';
+import { scheduleCommand } from './commands/schedule';
 import { sendCommand } from './commands/send';
 import { setupCommand } from './commands/setup';
 import { statusCommand } from './commands/status';
@@ -23,6 +26,9 @@ const COMMANDS = [
   extendCommand,
   resolveCommand,
   cancelCommand,
+  batchCommand,
+  scheduleCommand,
+  limitsCommand,
   setupCommand,
 ];
 
@@ -30,6 +36,8 @@ const ENVIRONMENT_HELP = `Environment (the starter needs no key of the agent ser
   TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE
                         the connection, as the Temporal CLI and every SDK read it (default: localhost:7233, default)
   FOLLOW_UP_TASK_QUEUE  where the workers poll (default: follow-up)
+  AGENT_API_TASK_QUEUE, AGENT_API_SEND_TASK_QUEUE
+                        where they poll for reads and sends, for limits (default: agent-api, agent-api-send)
   TEMPORAL_UI_URL       base URL of Temporal's Web UI, to print the page of a follow-up
   DEBUG                 set: errors come with their stack`;
 
@@ -50,6 +58,7 @@ Examples:
   $ ${session.command('setup')}
   $ ${session.command('send', '--project', 'docs', '--job', 'job-1', '--prompt', 'Please fix the typo')}
   $ ${session.command('list', '--phase', 'watching')}
+  $ ${session.command('batch', 'run', 'nightly.csv')}
   $ ${session.command('send', '--help')}
 
 ${EXIT_CODES_HELP}

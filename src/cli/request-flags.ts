@@ -41,8 +41,13 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
 /**
  * Adds the options of a follow-up to a command. Their values are checked by the request's own checker, which finds all
  * problems at once; commander would stop at the first.
+ *
+ * @param pollingInitial its default for this command
  */
-export function addOptionFlags(command: Command): Command {
+export function addOptionFlags(
+  command: Command,
+  pollingInitial: string = REQUEST_DEFAULTS.polling.initial,
+): Command {
   const { polling, ...defaults } = REQUEST_DEFAULTS;
   const flag = (flags: string, description: string, fallback: string | number): void => {
     command.addOption(new Option(flags, `${description} (default: ${fallback})`).helpGroup(OPTIONS_GROUP));
@@ -65,7 +70,7 @@ export function addOptionFlags(command: Command): Command {
   );
   flag('--settle <duration>', 'how long a completed job without prLink is re-read', defaults.settle);
   flag('--confirm <duration>', 'how long a status that nothing proves to be new must hold', defaults.confirm);
-  flag('--polling-initial <duration>', 'shortest interval of polls', polling.initial);
+  flag('--polling-initial <duration>', 'shortest interval of polls', pollingInitial);
   flag('--polling-growth <number>', "next interval as a share of the turn's age, 0 to 10", polling.growth);
   flag('--polling-maximum <duration>', 'longest interval of polls', polling.maximum);
   flag('--polling-jitter <number>', 'share by which an interval varies, 0 to 0.5', polling.jitter);

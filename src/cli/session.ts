@@ -20,13 +20,23 @@ export class Session {
   ) {}
 
   get taskQueue(): string {
-    const given = this.env.FOLLOW_UP_TASK_QUEUE?.trim() ?? '';
-    return given === '' ? DEFAULT_TASK_QUEUES.followUp : given;
+    return this.variable('FOLLOW_UP_TASK_QUEUE') ?? DEFAULT_TASK_QUEUES.followUp;
   }
 
   connect(): Promise<FollowUpClient> {
-    this.connected ??= FollowUpClient.connect({ env: this.env, taskQueue: this.taskQueue });
+    this.connected ??= FollowUpClient.connect({
+      env: this.env,
+      taskQueue: this.taskQueue,
+      readTaskQueue: this.variable('AGENT_API_TASK_QUEUE') ?? DEFAULT_TASK_QUEUES.agentApi,
+      sendTaskQueue: this.variable('AGENT_API_SEND_TASK_QUEUE') ?? DEFAULT_TASK_QUEUES.agentApiSend,
+    });
     return this.connected;
+  }
+
+  /** A variable of the environment; an empty one counts as not set, as for the worker. */
+  private variable(name: string): string | undefined {
+    const value = this.env[name]?.trim();
+    return value === '' ? undefined : value;
   }
 
   /** A command line of the starter, to be copied. */

@@ -1,15 +1,23 @@
 import { NamespaceNotFoundError } from '@temporalio/common';
 import {
+  BatchConflictError,
+  BatchNotFoundError,
   FollowUpNotFoundError,
   InvalidBatchError,
+  InvalidLimitsError,
   InvalidRequestError,
+  InvalidScheduleError,
   RequestConflictError,
+  ScheduleExistsError,
+  ScheduleNotFoundError,
   TemporalConfigError,
   TemporalUnreachableError,
 } from '../client';
 import { EXIT } from './exit-codes';
 import type { Output } from './output';
+import { problemOfLimitFlag } from './limit-flags';
 import { problemOfFlag } from './request-flags';
+import { problemOfSchedule } from './schedule/flags';
 import { UsageError } from './usage-error';
 
 /** What a command could not do: one message for people, one document for `--json`, and the exit code. */
@@ -22,14 +30,35 @@ export interface Trouble {
 
 export function troubleOf(error: unknown): Trouble {
   if (error instanceof InvalidRequestError) return usage('InvalidRequest', error.problems.map(problemOfFlag));
-  if (error instanceof InvalidBatchError) return usage('InvalidBatch', error.problems);
+  if (error instanceof InvalidBatchError) {
+    const message = ['', ...error.problems].join('\n  ') + '\nNothing was started.';
+    return { exitCode: EXIT.usage, type: 'InvalidBatch', message, problems: error.problems };
+  }
+  if (error instanceof InvalidLimitsError) {
+    return usage('InvalidLimits', error.problems.map(problemOfLimitFlag));
+  }
+  if (error instanceof InvalidScheduleError) {
+    return usage('InvalidSchedule', error.problems.map(problemOfSchedule));
+  }
   if (error instanceof UsageError) return usage('Usage', error.problems);
   if (error instanceof TemporalConfigError) return usage('Configuration', [error.message]);
   if (error instanceof RequestConflictError) {
     const message = error.message.replaceAll('requestId', '--request-id');
     return { exitCode: EXIT.usage, type: 'RequestConflict', message };
   }
-  if (error instanceof FollowUpNotFoundError) {
+  if (error instanceof BatchConflictError) {
+    const message = error.message.replace('another batch id for', 'another --batch-id for');
+    return { exitCode: EXIT.usage, type: 'BatchConflict', message };
+  }
+  if (error instanceof ScheduleExistsError) {
+    const message = error.message.replace('Update it,', 'Change it with "schedule update",');
+    return { exitCode: EXIT.usage, type: 'ScheduleExists', message };
+  }
+  if (
+    error instanceof FollowUpNotFoundError ||
+    error instanceof BatchNotFoundError ||
+    error instanceof ScheduleNotFoundError
+  ) {
     return { exitCode: EXIT.usage, type: 'NotFound', message: error.message };
   }
   if (error instanceof TemporalUnreachableError) {

@@ -118,7 +118,7 @@ function showReport(session: Session, workflowId: string, line: ProgressLine, re
  * The first signal that asks us to go. After it we listen on until the process ends: a terminal sends Ctrl-C to every
  * process of npm's, and some hand it on once more, which must not end us in the middle of our last words.
  */
-function untilSignal(over: AbortSignal): Promise<{ leftBy: NodeJS.Signals }> {
+export function untilSignal(over: AbortSignal): Promise<{ leftBy: NodeJS.Signals }> {
   return new Promise((resolve) => {
     let left = false;
     const leave = (leftBy: NodeJS.Signals): void => {

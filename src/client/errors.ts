@@ -18,6 +18,21 @@ export class InvalidBatchError extends Error {
   }
 }
 
+/** Thrown before anything is changed, when limits are not what they must be. */
+export class InvalidLimitsError extends Error {
+  override readonly name = 'InvalidLimitsError';
+
+  /** @param problems each begins with the name of its field, says what is wrong, and what is right */
+  constructor(readonly problems: readonly string[]) {
+    super(`Invalid limits: ${problems.join('; ')}. Nothing was changed.`);
+  }
+}
+
+/** Thrown when the server can't tell or take limits, with its reason. */
+export class LimitsError extends Error {
+  override readonly name = 'LimitsError';
+}
+
 /** Thrown when a follow-up of the same `requestId` exists and carries another message. Nothing was started or sent. */
 export class RequestConflictError extends Error {
   override readonly name = 'RequestConflictError';
@@ -60,7 +75,7 @@ export class BatchNotFoundError extends Error {
   }
 }
 
-/** Thrown when something is asked of a batch that only a running one can do. */
+/** Thrown when something is asked of a batch that only a running one can do, or only one that has ended. */
 export class BatchEndedError extends Error {
   override readonly name = 'BatchEndedError';
 
@@ -68,7 +83,11 @@ export class BatchEndedError extends Error {
     readonly batchId: string,
     readonly state: string,
   ) {
-    super(`The batch ${JSON.stringify(batchId)} is ${state}.`);
+    super(
+      state === 'running'
+        ? `The batch ${JSON.stringify(batchId)} is still running.`
+        : `The batch ${JSON.stringify(batchId)} has already ended: ${state}.`,
+    );
   }
 }
 
@@ -111,7 +130,7 @@ export class UpdateRefusedError extends Error {
     readonly workflowId: string,
     readonly reason: string,
   ) {
-    super(`The follow-up ${workflowId} refuses: ${reason}`);
+    super(`${named(workflowId)} refuses: ${reason}`);
   }
 }
 
@@ -129,7 +148,13 @@ export class NoAnswerError extends Error {
     const cause =
       workers === 0
         ? `no worker polls the task queue ${JSON.stringify(taskQueue)}; start one and try again`
-        : 'it is busy, or waits for the agent service; try again, or look at the status of the follow-up';
-    super(`The follow-up ${workflowId} did not answer within ${waitedMs / 1_000} s: ${cause}.`);
+        : 'it is busy, or waits for the agent service; try again, or look at its status';
+    super(`${named(workflowId)} did not answer within ${waitedMs / 1_000} s: ${cause}.`);
   }
+}
+
+function named(workflowId: string): string {
+  return workflowId.startsWith('follow-up-batch:')
+    ? `The batch ${workflowId}`
+    : `The follow-up ${workflowId}`;
 }

@@ -13,15 +13,22 @@ import { type ConnectOptions, connectClient } from './connect';
 import { type FollowUpCost, readCost } from './cost';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { FollowUpEndedError } from './errors';
+import type { LimitsChange } from './limits/change';
+import { clearLimits, type LimitedQueues, type Limits, readLimits, setLimits } from './limits/limits';
 import { type FollowUpFilter, listFollowUps } from './list';
 import { type ProgressReport, QUERY_TIMEOUT_MS, readProgress } from './progress';
 import { awaitResult, type ResultOptions } from './result';
+import { ScheduleClient } from './schedule/schedule-client';
 import { type NamedRequest, type StartedFollowUp, startFollowUp } from './start';
 import { updateFollowUp } from './updates';
 
 export interface FollowUpClientOptions {
   /** Where the workers poll for workflows. @default 'follow-up' */
   readonly taskQueue?: string;
+  /** Where the workers poll for the activities that read, for their limits. @default 'agent-api' */
+  readonly readTaskQueue?: string;
+  /** Where the workers poll for the activity that sends, for its limits. @default 'agent-api-send' */
+  readonly sendTaskQueue?: string;
 }
 
 /** An update that only changes the follow-up is answered by its worker within milliseconds. */
@@ -44,6 +51,9 @@ export class FollowUpClient {
   readonly taskQueue: string;
   /** Many follow-ups at a time. */
   readonly batches: BatchClient;
+  /** Batches at set times. */
+  readonly schedules: ScheduleClient;
+  private readonly limitedQueues: LimitedQueues;
 
   /** @param client of the SDK, with the payload codecs and interceptors that the workers know */
   constructor(
@@ -51,7 +61,12 @@ export class FollowUpClient {
     options: FollowUpClientOptions = {},
   ) {
     this.taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUES.followUp;
+    this.limitedQueues = {
+      sends: options.sendTaskQueue ?? DEFAULT_TASK_QUEUES.agentApiSend,
+      reads: options.readTaskQueue ?? DEFAULT_TASK_QUEUES.agentApi,
+    };
     this.batches = new BatchClient(client, this.taskQueue);
+    this.schedules = new ScheduleClient(client, this.taskQueue, this.batches);
   }
 
   /**
@@ -158,6 +173,27 @@ export class FollowUpClient {
   /** Follow-ups of the namespace, running ones first; eventually consistent. */
   list(filter: FollowUpFilter = {}): Promise<FollowUpDescription[]> {
     return listFollowUps(this.client, filter);
+  }
+
+  /** The limits of sends and reads, and how many wait. @throws LimitsError */
+  limits(): Promise<Limits> {
+    return readLimits(this.client, this.limitedQueues);
+  }
+
+  /**
+   * Sets limits that hold at once for all workers; what is left out stays as it is. Limits per project and weights need
+   * fairness on the server, which does not tell whether it is on (docs/operations.md).
+   *
+   * @returns the limits that hold now
+   * @throws InvalidLimitsError with every problem, before anything is changed; LimitsError
+   */
+  setLimits(change: LimitsChange): Promise<Limits> {
+    return setLimits(this.client, this.limitedQueues, change);
+  }
+
+  /** Removes all limits and weights, whoever has set them. @throws LimitsError */
+  clearLimits(): Promise<Limits> {
+    return clearLimits(this.client, this.limitedQueues);
   }
 
   close(): Promise<void> {

@@ -1,6 +1,6 @@
 import { type Client, WorkflowClient } from '@temporalio/client';
-import type { PayloadCodec } from '@temporalio/common';
 import { FOLLOW_UP_WORKFLOW, SEARCH_ATTRIBUTES, type SearchAttributeName } from '../contract/names';
+import { BLIND_CONVERTER } from './blind-converter';
 import { keywordKey, descriptionOf, type FollowUpDescription } from './description';
 import { grpcError } from './grpc-status';
 import { attribute } from './presentation';
@@ -50,21 +50,12 @@ export async function listFollowUps(client: Client, filter: FollowUpFilter): Pro
   return found;
 }
 
-/**
- * A client that looks at no payload. The list needs no memo, and a single one that another service has encrypted would
- * end it.
- */
 function blindClient({ connection, options }: Client): WorkflowClient {
-  const nothing = { metadata: { encoding: Buffer.from('binary/null') } };
-  const codec: PayloadCodec = {
-    encode: (payloads) => Promise.resolve(payloads),
-    decode: (payloads) => Promise.resolve(payloads.map(() => nothing)),
-  };
   return new WorkflowClient({
     connection,
     namespace: options.namespace,
     identity: options.identity,
-    dataConverter: { payloadCodecs: [codec] },
+    dataConverter: BLIND_CONVERTER,
   });
 }
 

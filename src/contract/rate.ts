@@ -29,23 +29,28 @@ export function parseRate(text: unknown): { perSecond: number } | { problem: str
   if (perSecond < MIN_PER_SECOND) {
     return { problem: `${describe(text)} is too low; the lowest rate is "1/d", and "off" removes a limit` };
   }
-  if (perSecond > MAX_PER_SECOND) return { problem: `${describe(text)} is too high; it is at most "1000000/s"` };
+  if (perSecond > MAX_PER_SECOND)
+    return { problem: `${describe(text)} is too high; it is at most "1000000/s"` };
   return { perSecond };
 }
 
+/** Agent services count by the hour: `300/h` is what was set, and not `5/m`. */
+const PREFERRED: readonly Unit[] = ['s', 'h', 'm', 'd'];
+
 /**
- * A rate for people, in the shortest unit in which it is a whole number: `5/s`, `90/h`. A server keeps rates as floats of
- * 32 bits, so that six digits are what can be relied on.
+ * A rate for people, in the first unit in which it is a whole number: `5/s`, `90/h`. A server keeps rates as floats of 32
+ * bits, so that six digits are what can be relied on.
  */
 export function formatRate(perSecond: number): RateText {
-  const inUnits = (Object.keys(UNIT_SECONDS) as Unit[]).map((unit) => ({
+  const inUnits = PREFERRED.map((unit) => ({
     unit,
     number: Number((perSecond * UNIT_SECONDS[unit]).toPrecision(6)),
   }));
-  const { number, unit } =
-    inUnits.find((each) => each.number >= 1 && Number.isInteger(each.number)) ??
-    inUnits.find((each) => each.number >= 1) ??
-    { number: Number((perSecond * UNIT_SECONDS.d).toPrecision(6)), unit: 'd' };
+  const { number, unit } = inUnits.find((each) => each.number >= 1 && Number.isInteger(each.number)) ??
+    inUnits.find((each) => each.number >= 1) ?? {
+      number: Number((perSecond * UNIT_SECONDS.d).toPrecision(6)),
+      unit: 'd',
+    };
   return `${number}/${unit}`;
 }
 

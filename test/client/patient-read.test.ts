@@ -93,6 +93,21 @@ describe('the progress during a patient read', () => {
     await following.handle.terminate();
   });
 
+  it.concurrent('has no next read while an operator has paused the activity', async () => {
+    const house = await open();
+    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    await untilItWaits(house.sandbox, following);
+    const { workflowId } = following.handle;
+    await house.client.workflowService.pauseActivity({
+      namespace: house.client.options.namespace,
+      execution: { workflowId },
+      type: 'getJobPatiently',
+    });
+    expect(await progressOf(clientOf(house), following)).toMatchObject({ nextPollAt: null });
+    expect((await progressOf(clientOf(house), following)).observed).toHaveProperty(['http 429'], 1);
+    await following.handle.terminate();
+  });
+
   it.concurrent('counts no read before the send, as no receipt does', async () => {
     const house = await open();
     const asked: Partial<FollowUpRequest> = { whenActive: 'wait', polling: SOON, deadline: '10m' };

@@ -29,6 +29,14 @@ export interface HouseOptions {
   readonly address?: string;
   /** The workflow bundle. @default the one that is made once for a test run */
   readonly bundlePath?: string;
+  /** How many sets of workers poll the house's task queues, as so many worker processes would. @default 1 */
+  readonly workers?: number;
+}
+
+interface TaskQueues {
+  readonly followUp: string;
+  readonly read: string;
+  readonly send: string;
 }
 
 /** A sandbox, the three workers of a worker process with queues of their own, and a client, on the shared server. */
@@ -36,10 +44,10 @@ export class House extends FollowUpCaller {
   private constructor(
     sandbox: Sandbox,
     client: Client,
-    taskQueue: string,
+    readonly taskQueues: TaskQueues,
     readonly close: () => Promise<void>,
   ) {
-    super(sandbox, client, taskQueue);
+    super(sandbox, client, taskQueues.followUp);
   }
 
   static async open(options: HouseOptions = {}): Promise<House> {
@@ -53,34 +61,39 @@ export class House extends FollowUpCaller {
     const baseUrl = options.baseUrl ?? sandbox.baseUrl;
     const apiKey = keyFromText(sandbox.apiKey);
     const agentApi = createAgentApi({ baseUrl, apiKey, timeoutMs });
-    const native = await NativeConnection.connect({ address });
     const connection = await Connection.connect({ address });
-    const workers = await FollowUpWorkers.create(
-      native,
-      { temporal: { namespace }, agentApi: { timeoutMs }, taskQueues },
-      { workflowBundle: { codePath: bundlePath } },
-      createActivities(agentApi, {
-        readTaskQueue: taskQueues.read,
-        sendTaskQueue: taskQueues.send,
-        httpTimeoutMs: timeoutMs,
-        patienceMs: options.patienceMs ?? PATIENCE_MS,
-      }),
+    // A connection for each set: the SDK has one worker of a kind on a queue by connection.
+    const natives = await Promise.all(
+      Array.from({ length: options.workers ?? 1 }, () => NativeConnection.connect({ address })),
     );
+    const createWorkers = (native: NativeConnection) =>
+      FollowUpWorkers.create(
+        native,
+        { temporal: { namespace }, agentApi: { timeoutMs }, taskQueues },
+        { workflowBundle: { codePath: bundlePath } },
+        createActivities(agentApi, {
+          readTaskQueue: taskQueues.read,
+          sendTaskQueue: taskQueues.send,
+          httpTimeoutMs: timeoutMs,
+          patienceMs: options.patienceMs ?? PATIENCE_MS,
+        }),
+      );
+    const sets = await Promise.all(natives.map(createWorkers));
     // Loads what undici loads at its first use: jest forbids that between the steps of concurrent tests.
     const nobody = { projectId: 'warm-up', jobId: 'nobody' };
     await agentApi.getJob(nobody);
     await agentApi.sendMessage({ ...nobody, prompt: 'nothing' });
     const stop = new AbortController();
-    const running = workers.run(stop.signal, () => undefined);
+    const running = Promise.all(sets.map((workers) => workers.run(stop.signal, () => undefined)));
     const close = async () => {
       stop.abort();
       // What a test has left held would keep its worker from draining.
       await sandbox.close();
       await running;
       await agentApi.close();
-      await native.close();
+      await Promise.all(natives.map((native) => native.close()));
       await connection.close();
     };
-    return new House(sandbox, new Client({ connection, namespace }), taskQueues.followUp, close);
+    return new House(sandbox, new Client({ connection, namespace }), taskQueues, close);
   }
 }

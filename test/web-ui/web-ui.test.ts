@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { FollowUpClient } from '../../src/client';
 import { type DevServer, startDevServer } from '../../src/dev/dev-server';
-import { House } from '../harness/house';
+import { type Following, House } from '../harness/house';
+import { SOON, untilItWaits } from '../harness/patient-read';
 import { temporal } from '../harness/temporal';
 import { type Browser, openBrowser, pageOf } from './browser';
 
@@ -141,6 +142,52 @@ describe('the Web UI', () => {
 
       expect(await page.locator('body').innerText()).not.toContain(workflowId);
     });
+  });
+
+  // The last one, because it stays in the lists as watching.
+  describe('of a follow-up that is polled by the retries of one activity', () => {
+    let following: Following;
+
+    beforeAll(async () => {
+      const job = { projectId: 'handbook', id: 'job-7', turn: { durationMs: null } };
+      following = await house.follow(job, { polling: SOON, deadline: '1h' });
+      await untilItWaits(house.sandbox, following);
+    });
+
+    it('tells in its timeline which activity reads, and which attempt it is at', async () => {
+      const page = await open(pageOfPatientRead(), 'poll 3 and on');
+
+      const timeline = await page.locator('body').innerText();
+      expect(timeline).toMatch(
+        /Attempt \d+ \/ ∞ • getJobPatiently • poll 3 and on, by retries, until active changes/,
+      );
+      expect(timeline).toContain('poll 2: active, next in 1s');
+    });
+
+    it('shows its last answer, its counts and its next attempt among the pending activities', async () => {
+      const page = await open(`${pageOfPatientRead()}/pending-activities`, 'Next Retry');
+
+      const text = await page.locator('body').innerText();
+      expect(text).toMatch(/\d+ of Unlimited/);
+      expect(text).toMatch(/Next Retry\s[^()]*\(\d+s\)/);
+      expect(text).toMatch(/"message": "poll \d+ of this activity: http 429: .*, next in 2m"/);
+      expect(text).toMatch(/"observed": \{\s*"active": \d+,\s*"http 429": 1/);
+    });
+
+    it('says in its current details that the pending activity reads', async () => {
+      const page = await open(`${pageOfPatientRead()}/user-metadata`, 'Current Details');
+
+      const body = page.locator('iframe').first().contentFrame().locator('body');
+      await body.getByText('phase').first().waitFor({ timeout: SHOWN_WITHIN_MS });
+      const current = await body.innerText();
+      expect(current).toMatch(/phase:\s+watching/);
+      expect(current).toMatch(/polls:\s+2, and those of the pending activity/);
+      expect(current).toMatch(/next read:\s+by the pending activity/);
+    });
+
+    function pageOfPatientRead(): string {
+      return pageOf(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
+    }
   });
 
   function listPage(query: string): string {

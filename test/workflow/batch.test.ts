@@ -271,6 +271,33 @@ describe('a batch', () => {
     },
   );
 
+  it.concurrent(
+    'that somebody terminated leaves its open follow-ups to their pages, which begin nothing more once they know',
+    async () => {
+      const batch = new BatchOfTest(await open());
+      const { client, sandbox } = batch.house;
+      const jobs = Array.from({ length: 4 }, () => batch.add(endless));
+      const { workflowId } = await batch.start({ concurrency: 2 });
+      await batch.sent(2);
+      const { run } = await batch.batches.describe(batch.batchId);
+      await client.workflow.getHandle(workflowId).terminate();
+      // The page hears of it when it tells of an end; by then it has given the place to the third.
+      const end = (index: number) => {
+        sandbox.changeJob(jobs[index] ?? { projectId: '', jobId: '' }, { status: 'completed' });
+      };
+      end(0);
+      await batch.sent(3);
+      end(1);
+      end(2);
+      const page = client.workflow.getHandle(pageWorkflowId(batch.batchId, run, 1));
+      expect(await page.result()).toMatchObject({
+        ends: [{ outcome: 'completed' }, { outcome: 'completed' }, { outcome: 'completed' }],
+        notStarted: 1,
+      });
+      expect(batch.posts()).toHaveLength(3);
+    },
+  );
+
   it.concurrent('is tried again with exactly what was not sent or was rejected', async () => {
     const batch = new BatchOfTest(await open());
     batch.add();

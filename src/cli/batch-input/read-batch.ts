@@ -24,6 +24,8 @@ export interface BatchInput {
   readonly prompt?: string | undefined;
   /** @default a hash of the items */
   readonly batchId?: string | undefined;
+  /** Why no line may have a request id; undefined where each may. */
+  readonly noNames?: string | undefined;
 }
 
 /**
@@ -33,10 +35,10 @@ export interface BatchInput {
  * @throws InvalidBatchError with every line that is wrong, and why
  */
 export async function readBatch(input: BatchInput): Promise<CheckedBatch> {
-  const { file, stdin, flags, prompt, batchId } = input;
+  const { file, stdin, flags, prompt, batchId, noNames } = input;
   const defaults = requestOfFlags(flags, prompt, undefined);
   checkDefaults(defaults);
-  const collector = new ItemCollector({ unit: 'line', batchId });
+  const collector = new ItemCollector({ unit: 'line', batchId, noNames });
   const take = (line: number, fields: LineFields): void => {
     const words = (problem: string): string => renameFields(problem, namesIn(fields));
     collector.add(line, requestOfLine(defaults, fields), words);

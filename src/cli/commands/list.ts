@@ -9,6 +9,7 @@ interface ListFlags {
   readonly phase?: string;
   readonly project?: string;
   readonly job?: string;
+  readonly batch?: string;
   readonly limit: string;
   readonly json?: boolean;
 }
@@ -26,6 +27,7 @@ export function listCommand(session: Session): Command {
     .option('--phase <phase>', `only those in this phase: ${PHASES.join(', ')}`)
     .option('--project <id>', 'only those of this project')
     .option('--job <id>', 'only those to this job')
+    .option('--batch <id>', 'only the items of this batch')
     .option('--limit <number>', `at most so many, 1 to ${MAX_LIMIT}`, '50')
     .option('--json', 'print one JSON array')
     .addHelpText(
@@ -36,7 +38,7 @@ export function listCommand(session: Session): Command {
 }
 
 async function list(session: Session, flags: ListFlags): Promise<void> {
-  const { phase, project, job } = flags;
+  const { phase, project, job, batch } = flags;
   const limit = limitOf(flags.limit);
   if (phase !== undefined && !PHASES.some((known) => known === phase)) {
     throw new UsageError([`--phase: ${JSON.stringify(phase)} is no phase; give one of ${PHASES.join(', ')}`]);
@@ -46,6 +48,7 @@ async function list(session: Session, flags: ListFlags): Promise<void> {
     ...(phase === undefined ? {} : { phase }),
     ...(project === undefined ? {} : { projectId: project }),
     ...(job === undefined ? {} : { jobId: job }),
+    ...(batch === undefined ? {} : { batchId: batch }),
     limit,
   });
   const { output } = session;

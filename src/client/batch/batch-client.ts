@@ -7,13 +7,13 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { cutPages } from '../../batch/pages';
 import type { BatchSummary, ItemEnd } from '../../contract/batch';
 import {
   type BatchInput,
   type BatchProgress,
-  QUERY_BATCH_PROGRESS,
   UPDATE_CANCEL_RUNNING,
   UPDATE_PAUSE,
   UPDATE_RESUME,
@@ -21,11 +21,14 @@ import {
 } from '../../contract/batch-workflows';
 import { isRecord } from '../../contract/field-reader';
 import type { FollowUpRequest } from '../../contract/request';
-import { BatchEndedError, BatchNotFoundError, UpdateRefusedError } from '../errors';
+import { BatchEndedError, BatchNotFoundError, NoAnswerError, UpdateRefusedError } from '../errors';
 import { readFirstEvent } from '../first-input';
 import { isTransient } from '../grpc-status';
+import { QUERY_TIMEOUT_MS } from '../progress';
+import { workersPolling } from '../workers';
 import { BatchEnds } from './batch-ends';
 import { batchOfRequests } from './batch-of-requests';
+import { type BatchReport, countItems, type ItemStates, readBatchReport } from './batch-report';
 import { type BatchDescription, findBatch } from './describe-batch';
 import type { CheckedBatch } from './item-collector';
 import { itemsToRetry } from './retry-items';
@@ -42,6 +45,9 @@ export interface BatchOutcome {
 
 /** A query or an update is answered within milliseconds by a worker that is there. */
 const CALL_TIMEOUT_MS = 10_000;
+
+/** With no worker there is nobody to wait for, unless one is just starting. */
+const NO_WORKER_TIMEOUT_MS = 2_000;
 
 const PAUSE_MS = 1_000;
 
@@ -70,12 +76,27 @@ export class BatchClient {
     return findBatch(this.client, batchId);
   }
 
-  /** Where a batch stands, running or ended, by its worker. @throws BatchNotFoundError; ServiceError without a worker */
+  /** Where a batch stands, running or ended, by its worker. @throws BatchNotFoundError; NoAnswerError without a worker */
   async progress(batchId: string): Promise<BatchProgress> {
-    const { workflowId } = await this.describe(batchId);
-    return this.client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
-      this.client.workflow.getHandle(workflowId).query<BatchProgress>(QUERY_BATCH_PROGRESS),
-    );
+    const report = await this.report(batchId, CALL_TIMEOUT_MS);
+    if (report.from === 'worker') return report.progress;
+    const { workflowId, taskQueue } = report.description;
+    throw new NoAnswerError(workflowId, taskQueue, report.workers, CALL_TIMEOUT_MS);
+  }
+
+  /**
+   * Where a batch stands, by its worker; by the server alone when no worker answers within `timeoutMs`.
+   *
+   * @throws BatchNotFoundError
+   */
+  report(batchId: string, timeoutMs = QUERY_TIMEOUT_MS): Promise<BatchReport> {
+    return readBatchReport(this.client, batchId, timeoutMs);
+  }
+
+  /** How many follow-ups of a batch are in each state, by the server alone; null for an id that no query can hold. */
+  async countItems(batchId: string): Promise<ItemStates | null> {
+    const { batchId: id } = await this.frameOf(await this.describe(batchId));
+    return countItems(this.client, id);
   }
 
   /** The ends of the items of a batch, to be asked for while it runs and after. */
@@ -90,7 +111,7 @@ export class BatchClient {
     const ends = await this.ends(batchId);
     const { state } = await this.describe(batchId);
     if (state !== 'running') return ends.rest();
-    return ends.since(await this.progress(batchId));
+    return ends.since(await this.progress(batchId), Infinity);
   }
 
   /** Waits for the end of a batch, through restarts of the server. @throws BatchNotFoundError */
@@ -146,7 +167,7 @@ export class BatchClient {
    */
   async retryOf(batchId: string, includeUnknown: boolean): Promise<CheckedBatch | null> {
     const description = await this.describe(batchId);
-    if (description.state === 'running') throw new BatchEndedError(batchId, 'still running');
+    if (description.state === 'running') throw new BatchEndedError(batchId, description.state);
     const { batchId: id, pages } = await this.frameOf(description);
     const ends = await this.results(batchId);
     const frame = { batchId: id, run: description.run, pages };
@@ -166,18 +187,28 @@ export class BatchClient {
   }
 
   private async update(batchId: string, name: string, argument?: number): Promise<BatchProgress> {
-    const { workflowId, state } = await this.describe(batchId);
+    const { workflowId, state, taskQueue } = await this.describe(batchId);
     if (state !== 'running') throw new BatchEndedError(batchId, state);
+    const workers = await workersPolling(this.client, taskQueue, CALL_TIMEOUT_MS);
+    const timeoutMs = workers.length === 0 ? NO_WORKER_TIMEOUT_MS : CALL_TIMEOUT_MS;
     try {
       const handle = this.client.workflow.getHandle(workflowId);
-      return await this.client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+      return await this.client.withDeadline(Date.now() + timeoutMs, () =>
         argument === undefined
           ? handle.executeUpdate<BatchProgress, []>(name)
           : handle.executeUpdate<BatchProgress, [number]>(name, { args: [argument] }),
       );
     } catch (error) {
-      if (!(error instanceof WorkflowUpdateFailedError)) throw error;
-      throw new UpdateRefusedError(workflowId, error.cause?.message ?? error.message);
+      if (error instanceof WorkflowUpdateFailedError) {
+        throw new UpdateRefusedError(workflowId, error.cause?.message ?? error.message);
+      }
+      if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) {
+        throw new NoAnswerError(workflowId, taskQueue, workers.length, timeoutMs);
+      }
+      if (error instanceof WorkflowNotFoundError) {
+        throw new BatchEndedError(batchId, (await this.describe(batchId)).state);
+      }
+      throw error;
     }
   }
 

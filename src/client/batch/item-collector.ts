@@ -27,6 +27,8 @@ export interface CollectorOptions {
   readonly unit: string;
   /** @default a hash of the items */
   readonly batchId?: string | undefined;
+  /** Why no item may have a `requestId` of its own; undefined where each may. */
+  readonly noNames?: string | undefined;
 }
 
 /** Bytes as JSON of what an item has beside its prompt; with the largest prompt it stays below the 2 MiB of a payload. */
@@ -41,6 +43,7 @@ export class ItemCollector {
   private readonly items: BatchItem[] = [];
   private count = 0;
   private readonly batchId: string | undefined;
+  private readonly noNames: string | undefined;
   /** The prompts by their digests: most batches send the same message to many jobs, and hold it once. */
   private readonly prompts = new Map<string, string>();
   /** How often each message to each job has come. */
@@ -53,6 +56,7 @@ export class ItemCollector {
   constructor(options: CollectorOptions) {
     this.problems = new ProblemList(options.unit);
     this.batchId = options.batchId;
+    this.noNames = options.noNames;
     const problem = options.batchId === undefined ? undefined : batchIdProblem(options.batchId);
     if (problem !== undefined) throw new InvalidBatchError([`batch id: ${problem}`]);
   }
@@ -73,6 +77,7 @@ export class ItemCollector {
     }
     const request = withBatchCadence(input) as JsonObject;
     const isNamed = hasRequestId(input);
+    if (isNamed && this.noNames !== undefined) this.problems.add(place, words(`requestId: ${this.noNames}`));
     const checked = checkRequest(request, isNamed ? undefined : NO_NAME_YET);
     const problems = checked.ok ? [] : checked.problems;
     for (const problem of problems) this.problems.add(place, words(problem));

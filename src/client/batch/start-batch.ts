@@ -11,7 +11,7 @@ import {
 import { batchWorkflowId, pageWorkflowId } from '../../contract/workflow-id';
 import { BatchConflictError } from '../errors';
 import { attribute } from '../presentation';
-import { keywordKey } from '../description';
+import { type FollowUpState, keywordKey } from '../description';
 import { inSetUpWords } from '../search-attributes';
 import { describeBatch } from './describe-batch';
 import type { CheckedBatch } from './item-collector';
@@ -31,6 +31,8 @@ export interface StartedBatch {
   readonly workflowId: string;
   /** False when this call started the batch; else whether the one that was there is running or has ended. */
   readonly attached: false | 'running' | 'ended';
+  /** How the batch of this id had ended that goes on by this call; null where there was none to go on with. */
+  readonly resumedAfter: FollowUpState | null;
   readonly items: number;
   readonly pages: number;
 }
@@ -56,8 +58,8 @@ export async function startBatch(
   const { batchId, items, digest } = batch;
   const workflowId = batchWorkflowId(batchId);
   const pages = countPages(batch);
-  const started = { batchId, workflowId, items: items.length, pages };
   const before = await describeBatch(client, workflowId);
+  const started = { batchId, workflowId, items: items.length, pages, resumedAfter: null };
   if (before !== null) refuseAnother(batch, before.itemsDigest);
   if (before?.state === 'completed') return { ...started, attached: 'ended' };
   const input: BatchInput = {
@@ -86,7 +88,8 @@ export async function startBatch(
   // Somebody may have started another one in between.
   refuseAnother(batch, itemsDigest);
   await handOver(client, taskQueue, batch, { workflowId, run, pages }, options.onPage);
-  return { ...started, attached: before?.state === 'running' ? 'running' : false };
+  if (before?.state === 'running') return { ...started, attached: 'running' };
+  return { ...started, attached: false, resumedAfter: before?.state ?? null };
 }
 
 async function handOver(

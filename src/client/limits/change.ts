@@ -95,7 +95,7 @@ function checkWeights(
   for (const [projectId, weight] of Object.entries(given)) {
     const found = problems.length;
     new FieldReader({ [projectId]: projectId }, 'projectWeights.', problems).id(projectId);
-    if (weight !== 'off' && !(weight >= MIN_WEIGHT && weight <= MAX_WEIGHT)) {
+    if (weight !== 'off' && !isWeight(weight)) {
       problems.push(
         `projectWeights.${projectId}: must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${JSON.stringify(weight)}`,
       );
@@ -103,6 +103,11 @@ function checkWeights(
     if (problems.length === found) weights.set(fairnessKey(projectId), weight === 'off' ? null : weight);
   }
   return weights;
+}
+
+/** Callers in JavaScript and the command line give anything. */
+function isWeight(value: unknown): value is number {
+  return typeof value === 'number' && value >= MIN_WEIGHT && value <= MAX_WEIGHT;
 }
 
 function checkReason(given: string | undefined, problems: string[]): string {

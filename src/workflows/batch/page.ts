@@ -83,9 +83,11 @@ class Page {
         setCurrentDetails(pageDetails(this.report()));
         if (this.isOver()) break;
         const { settled } = this.counts;
-        const { allotment } = this;
+        const { allotment, batchIsGone } = this;
+        // Only what has changed since: a condition that holds already would turn this into a loop that never yields.
         await condition(
-          () => this.counts.settled > settled || this.allotment !== allotment || this.batchIsGone,
+          () =>
+            this.counts.settled > settled || this.allotment !== allotment || this.batchIsGone !== batchIsGone,
         );
         if (this.allotment.mode === 'cancel') this.followUps.cancel();
       }

@@ -12,12 +12,22 @@ export interface Ended {
 }
 
 /** One command of the starter, in this process. What only a process has is in test/process/starter. */
-export async function starter(house: House, args: readonly string[], stdin = ''): Promise<Ended> {
+export async function starter(
+  house: Pick<House, 'taskQueue' | 'taskQueues'>,
+  args: readonly string[],
+  stdin = '',
+): Promise<Ended> {
   let stdout = '';
   let stderr = '';
   const code = await run({
     args,
-    env: { ...temporal().env, FOLLOW_UP_TASK_QUEUE: house.taskQueue, TEMPORAL_UI_URL: 'http://ui.example/' },
+    env: {
+      ...temporal().env,
+      FOLLOW_UP_TASK_QUEUE: house.taskQueue,
+      AGENT_API_TASK_QUEUE: house.taskQueues.read,
+      AGENT_API_SEND_TASK_QUEUE: house.taskQueues.send,
+      TEMPORAL_UI_URL: 'http://ui.example/',
+    },
     stdin: Readable.from([Buffer.from(stdin)]),
     stdout: { write: (text) => (stdout += text) },
     stderr: { write: (text) => (stderr += text) },

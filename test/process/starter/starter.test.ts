@@ -59,6 +59,25 @@ describe('the starter as a process', () => {
     expect((await sent.process.ended()).code).toBe(130);
   });
 
+  it.concurrent(
+    'sets limits on the task queues that its environment names, for the next one to see',
+    async () => {
+      const name = randomUUID().slice(0, 8);
+      const env = { AGENT_API_TASK_QUEUE: `read-${name}`, AGENT_API_SEND_TASK_QUEUE: `send-${name}` };
+      const limits = (...args: string[]) => StarterProcess.start(['limits', ...args, '--json'], env).ended();
+
+      const set = await limits('set', '--sends-per-project', '90/h', '--project-weight', 'docs=3');
+      const shown = await limits('show');
+
+      expect({ code: set.code, shown: shown.code }).toEqual({ code: 0, shown: 0 });
+      expect(JSON.parse(shown.stdout)).toMatchObject({
+        sends: { taskQueue: `send-${name}`, perProject: { rate: '90/h' }, weights: { docs: 3 } },
+        reads: { taskQueue: `read-${name}`, perProject: null, weights: { docs: 3 } },
+      });
+      expect((await limits('set', '--sends-total', '90')).code).toBe(2);
+    },
+  );
+
   it.concurrent.each([[['--help']], [['list', '--json']]])(
     'ends quietly when the reader of its stdout goes away: %j',
     async (args) => {

@@ -63,6 +63,15 @@ describe('usage', () => {
     },
   );
 
+  it.each(['run', 'status', 'watch', 'results', 'pause', 'resume', 'concurrency', 'cancel', 'retry'])(
+    'there is help for batch %s',
+    async (command) => {
+      const { code, stdout } = await starter(['batch', command, '--help']);
+      expect(code).toBe(0);
+      expect(stdout).toContain(`agent-follow-up batch ${command}`);
+    },
+  );
+
   it('the version is asked for', async () => {
     expect(await starter(['--version'])).toEqual({ code: 0, stdout: '1.2.3\n', stderr: '' });
   });

@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type ServerHttp2Session } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Client, Connection } from '@temporalio/client';
+import { FollowUpClient, InvalidLimitsError, type Limits, LimitsError } from '../../src/client';
+import { fairnessKey } from '../../src/contract/fairness';
+import { temporal } from '../harness/temporal';
+
+let connection: Connection;
+
+beforeAll(async () => {
+  connection = await Connection.connect({ address: temporal().address });
+});
+afterAll(() => connection.close());
+
+/** A client for task queues of its own, which no worker polls: limits are the server's. */
+function followUps(namespace = temporal().namespace): FollowUpClient {
+  const name = randomUUID().slice(0, 8);
+  const client = new Client({ connection, namespace, identity: 'limits.test' });
+  return new FollowUpClient(client, { readTaskQueue: `read-${name}`, sendTaskQueue: `send-${name}` });
+}
+
+/** What the queue's other partitions hear a moment later: the answer once it is as wanted. */
+async function limitsWhen(client: FollowUpClient, wanted: (limits: Limits) => boolean): Promise<Limits> {
+  const giveUpAt = Date.now() + 10_000;
+  for (;;) {
+    const limits = await client.limits();
+    if (wanted(limits)) return limits;
+    if (Date.now() > giveUpAt) throw new Error(`the limits stayed ${JSON.stringify(limits)}`);
+    await sleep(50);
+  }
+}
+
+describe('limits', () => {
+  it('are none at first', async () => {
+    const none = { total: null, perProject: null, weights: {}, waiting: 0, oldestMs: 0 };
+    expect(await followUps().limits()).toMatchObject({ sends: none, reads: none });
+  });
+
+  it('are kept by the server, with who set them, when and why, and shared by all clients', async () => {
+    const client = followUps();
+    const before = Date.now() - 1_000;
+
+    await client.setLimits({ sendsPerProject: '90/h', readsTotal: '50/s', reason: 'the night' });
+
+    const { sends, reads } = await limitsWhen(client, (limits) => limits.reads.total !== null);
+    expect(sends).toMatchObject({ total: null, perProject: { rate: '90/h', perSecond: 0.025 } });
+    expect(reads).toMatchObject({ total: { rate: '50/s', perSecond: 50 }, perProject: null });
+    expect(reads.total).toMatchObject({ setBy: 'limits.test', reason: 'the night' });
+    expect(Date.parse(reads.total?.setAt ?? '')).toBeGreaterThan(before);
+  });
+
+  it('are answered as they hold right after they were set', async () => {
+    const { sends } = await followUps().setLimits({ sendsTotal: '300/h' });
+
+    expect(sends.total?.rate).toBe('300/h');
+  });
+
+  it('change one by one: what is left out stays, off removes', async () => {
+    const client = followUps();
+    await client.setLimits({
+      sendsPerProject: '90/h',
+      sendsTotal: '300/h',
+      projectWeights: { docs: 3, site: 2 },
+    });
+
+    const { sends, reads } = await client.setLimits({
+      sendsPerProject: 'off',
+      projectWeights: { site: 'off' },
+    });
+
+    expect(sends).toMatchObject({ total: { rate: '300/h' }, perProject: null, weights: { docs: 3 } });
+    expect(reads).toMatchObject({ total: null, perProject: null, weights: { docs: 3 } });
+    expect(Object.keys(sends.weights)).toEqual(['docs']);
+  });
+
+  it('keep the weight of a project whose id is too long for a fairness key', async () => {
+    const projectId = 'p'.repeat(128);
+
+    const { sends } = await followUps().setLimits({ projectWeights: { [projectId]: 0.5 } });
+
+    expect(sends.weights).toEqual({ [fairnessKey(projectId)]: 0.5 });
+  });
+
+  it('are all gone after they were cleared', async () => {
+    const client = followUps();
+    await client.setLimits({
+      ...{ sendsPerProject: '90/h', sendsTotal: '1/s', readsPerProject: '5/s', readsTotal: '50/s' },
+      projectWeights: { docs: 3, site: 0.5 },
+    });
+
+    const cleared = await client.clearLimits();
+
+    const none = { total: null, perProject: null, weights: {} };
+    expect(cleared).toMatchObject({ sends: none, reads: none });
+    expect(Object.keys(cleared.sends.weights)).toEqual([]);
+    expect(await client.clearLimits()).toMatchObject({ sends: none, reads: none });
+  });
+
+  it('are left as they are by a change with a mistake', async () => {
+    const client = followUps();
+
+    const change = client.setLimits({ sendsTotal: '5/s', readsTotal: '0/s' });
+
+    await expect(change).rejects.toThrow(InvalidLimitsError);
+    expect((await client.limits()).sends.total).toBeNull();
+  });
+
+  it('that the server refuses are an error with its words', async () => {
+    const projectWeights = Object.fromEntries(Array.from({ length: 1_001 }, (_, i) => [`p${i}`, 2]));
+
+    const change = followUps().setLimits({ projectWeights });
+
+    await expect(change).rejects.toThrow(LimitsError);
+    await expect(change).rejects.toThrow(/can't be set: too many fairness weight overrides/);
+  });
+});
+
+describe('a server without limits of task queues', () => {
+  it.each([
+    ['to set', (client: FollowUpClient) => client.setLimits({ sendsTotal: '5/s' })],
+    ['to tell', (client: FollowUpClient) => client.limits()],
+  ])('is an error that says so when there are limits %s', async (_, ask) => {
+    const server = await oldServer();
+    const client = new FollowUpClient(new Client({ connection: server.connection }));
+    try {
+      await expect(ask(client)).rejects.toThrow(LimitsError);
+      await expect(ask(client)).rejects.toThrow(/no limits of task queues.*Update the server/);
+    } finally {
+      await server.close();
+    }
+  });
+});
+
+/** A gRPC server that knows no method at all, as one from before 2025 does not know that of limits. */
+async function oldServer(): Promise<{ connection: Connection; close: () => Promise<void> }> {
+  const server = createServer();
+  const sessions = new Set<ServerHttp2Session>();
+  server.on('session', (session) => sessions.add(session));
+  server.on('stream', (stream) => {
+    stream.respond(
+      { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': '12', 'grpc-message': 'unknown' },
+      { endStream: true },
+    );
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const old = Connection.lazy({ address: `127.0.0.1:${(server.address() as AddressInfo).port}` });
+  const close = async () => {
+    await old.close();
+    for (const session of sessions) session.destroy();
+    server.close();
+  };
+  return { connection: old, close };
+}

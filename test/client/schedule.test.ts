@@ -1,0 +1,366 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { Client } from '@temporalio/client';
+import { defineSearchAttributeKey, type Payload } from '@temporalio/common';
+import type { Firing, ScheduleDescription } from '../../src/client';
+import { InvalidScheduleError, type NewScheduleOptions, ScheduleExistsError } from '../../src/client';
+import type { FollowUpRequest } from '../../src/contract/request';
+import { pageWorkflowId, runOf } from '../../src/contract/workflow-id';
+import { type House, QUICK } from '../harness/house';
+import { houseOf } from '../harness/house-of';
+import { clientOf } from './client-under-test';
+
+const open = houseOf({ sandbox: { turnMs: 300 } });
+
+/** All test files share one server: no schedule may outlive its test, whatever becomes of the test. */
+const made: ScheduleOfTest[] = [];
+afterAll(async () => {
+  for (const schedule of made) await schedule.handle.delete().catch(() => undefined);
+});
+
+/** A schedule that sends to a job of its own. */
+class ScheduleOfTest {
+  readonly id = `schedule-${randomUUID().slice(0, 8)}`;
+  readonly request: FollowUpRequest;
+
+  constructor(
+    private readonly house: House,
+    turn: { durationMs: number | null; outcome?: 'failed' } = { durationMs: 300 },
+  ) {
+    const { projectId, jobId } = house.sandbox.addJob({ projectId: `project-${this.id}`, turn });
+    this.request = { projectId, jobId, prompt: 'Rebase on main.', ...QUICK };
+    made.push(this);
+  }
+
+  static async open(turn?: { durationMs: number | null; outcome?: 'failed' }): Promise<ScheduleOfTest> {
+    return new ScheduleOfTest(await open(), turn);
+  }
+
+  get schedules() {
+    return clientOf(this.house).schedules;
+  }
+
+  get handle() {
+    return this.house.client.schedule.getHandle(this.id);
+  }
+
+  async create(options: NewScheduleOptions, request = this.request) {
+    return this.schedules.create(this.id, await this.schedules.check([request], this.id), options);
+  }
+
+  /** The messages that reached the service. */
+  posts() {
+    return this.house.sandbox.journal.entries({ projectId: this.request.projectId, operation: 'message' });
+  }
+
+  async sent(messages: number): Promise<void> {
+    const filter = { projectId: this.request.projectId, operation: 'message', processed: true } as const;
+    await this.house.sandbox.journal.waitFor(filter, { atLeast: messages });
+  }
+
+  /** Ends the turn of its job. */
+  completeJob(): void {
+    const { projectId, jobId } = this.request;
+    this.house.sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
+  }
+
+  async describedWhen(wanted: (schedule: ScheduleDescription) => boolean): Promise<ScheduleDescription> {
+    const giveUpAt = Date.now() + 20_000;
+    for (;;) {
+      const schedule = await this.schedules.describe(this.id);
+      if (wanted(schedule)) return schedule;
+      if (Date.now() > giveUpAt) throw new Error(`the schedule stayed ${JSON.stringify(schedule)}`);
+      await sleep(50);
+    }
+  }
+
+  /** The names of the follow-ups of a firing. */
+  async requestIds({ batchId }: Pick<Firing, 'batchId'>): Promise<string[]> {
+    const ends = await clientOf(this.house).batches.results(batchId);
+    return ends.map(({ requestId }) => requestId);
+  }
+}
+
+const isDone = ({ state }: Firing) => state === 'done';
+const UNTIL_TRIGGERED = { cron: ['0 0 1 1 *'], paused: true } as const;
+
+describe('a schedule', () => {
+  it.concurrent(
+    'sends again at each firing, as a batch of its own; skips while one runs; and rests when paused',
+    async () => {
+      const schedule = await ScheduleOfTest.open({ durationMs: null });
+      expect(await schedule.create({ every: ['2s'] })).toBe('created');
+      await schedule.sent(1);
+      const held = await schedule.describedWhen(({ counts }) => counts.skipped > 0);
+      expect(held.counts.started).toBe(1);
+      expect(held.running).toEqual([held.recent[0]?.batchId]);
+      expect(schedule.posts()).toHaveLength(1);
+
+      schedule.completeJob();
+      await schedule.sent(2);
+      await schedule.schedules.pause(schedule.id, 'enough of it');
+      schedule.completeJob();
+      const { recent, ...paused } = await schedule.describedWhen(
+        ({ recent: all, running }) => all.length === 2 && all.every(isDone) && running.length === 0,
+      );
+      expect(paused).toMatchObject({ paused: true, note: 'enough of it', next: [] });
+      const [second, first] = recent;
+      expect(recent).toEqual([
+        expect.objectContaining({ state: 'done', items: 1, settled: 1, failures: 0, message: null }),
+        expect.objectContaining({ state: 'done', items: 1, settled: 1, failures: 0, message: null }),
+      ]);
+      expect(first?.batchId).toBe(`${schedule.id}-${(first?.scheduledAt ?? '').slice(0, 19)}Z`);
+      expect(second?.batchId).not.toBe(first?.batchId);
+      for (const firing of recent) {
+        expect(await schedule.requestIds(firing)).toEqual([expect.stringMatching(`^${firing.batchId}-`)]);
+      }
+      expect(schedule.posts().map(({ prompt }) => prompt?.text)).toEqual([
+        'Rebase on main.',
+        'Rebase on main.',
+      ]);
+    },
+  );
+
+  it.concurrent('fires when triggered, paused as it is; and not while one runs, unless told to', async () => {
+    const schedule = await ScheduleOfTest.open({ durationMs: null });
+    await schedule.create(UNTIL_TRIGGERED);
+    const first = await schedule.schedules.trigger(schedule.id);
+    expect(first).toEqual({ outcome: 'started', batchId: expect.stringContaining(`${schedule.id}-`) });
+    await schedule.sent(1);
+    expect(await schedule.schedules.trigger(schedule.id)).toEqual({ outcome: 'skipped', batchId: null });
+    // One after the other within a second, whose batch ids must differ nevertheless.
+    const second = await schedule.schedules.trigger(schedule.id, 'allow-all');
+    const third = await schedule.schedules.trigger(schedule.id, 'allow-all');
+    expect([second.outcome, third.outcome]).toEqual(['started', 'started']);
+    await schedule.sent(3);
+    schedule.completeJob();
+    const { recent, paused } = await schedule.describedWhen(({ recent: all }) => all.every(isDone));
+    const ids = recent.map(({ batchId }) => batchId);
+    expect(ids).toEqual([third.batchId, second.batchId, first.batchId]);
+    expect(new Set(ids).size).toBe(3);
+    expect(paused).toBe(true);
+  });
+
+  it.concurrent('is told from its batches: by their summary, and its id as a search attribute', async () => {
+    const schedule = await ScheduleOfTest.open();
+    const { client } = await open();
+    await schedule.create(UNTIL_TRIGGERED);
+    const { batchId } = await schedule.schedules.trigger(schedule.id);
+    await schedule.sent(1);
+    const batch = await client.workflow.getHandle(`follow-up-batch:${batchId ?? ''}`).describe();
+    expect(batch.priority).toMatchObject({ priorityKey: 4 });
+    expect(await batch.staticSummary()).toBe(`Batch of 1 follow-ups by the schedule \`${schedule.id}\``);
+    const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
+    expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(schedule.id);
+    const pageId = pageWorkflowId(batchId ?? '', runOf(batch.runId), 1);
+    const page = await client.workflow.getHandle(pageId).describe();
+    const ofBatch = defineSearchAttributeKey('FollowUpBatch', 'KEYWORD');
+    expect([batch, page].map((each) => each.typedSearchAttributes.get(ofBatch))).toEqual([batchId, batchId]);
+  });
+
+  it.concurrent('is paused by the server when a batch fails beyond its tolerance', async () => {
+    const schedule = await ScheduleOfTest.open({ durationMs: 300, outcome: 'failed' });
+    await schedule.create({ every: ['1s'], tolerate: { items: 0 }, pauseOnFailure: true });
+    const { recent, note } = await schedule.describedWhen(({ paused }) => paused);
+    expect(recent).toEqual([
+      expect.objectContaining({ state: 'tolerance-exceeded', items: 1, settled: 1, failures: 1 }),
+    ]);
+    expect(note).toContain('paused due to workflow failure');
+    expect(schedule.posts()).toHaveLength(1);
+  });
+
+  it.concurrent('sends what an update has given it, at the times of the update', async () => {
+    const schedule = await ScheduleOfTest.open();
+    await schedule.create({ ...UNTIL_TRIGGERED, note: 'new', jitter: '3s', overlap: 'buffer-all' });
+    const items = { ...schedule.request, prompt: 'Fix the links.' };
+    const batch = await schedule.schedules.check([items, items], schedule.id);
+    const changed = await schedule.schedules.update(schedule.id, { batch, every: ['24h'], concurrency: 7 });
+    expect(changed.map(({ what }) => what)).toEqual(['timing', 'concurrency', 'items']);
+    expect(await schedule.schedules.update(schedule.id, { batch, every: ['24h'] })).toEqual([]);
+    const { settings, ...rest } = await schedule.schedules.describe(schedule.id);
+    expect(rest).toMatchObject({ paused: true, note: 'new', items: { count: 2, jobs: 1 } });
+    expect(settings).toMatchObject({
+      timing: [{ kind: 'every', everyMs: 86_400_000, offsetMs: 0 }],
+      jitterMs: 3_000,
+      overlap: 'buffer-all',
+      concurrency: 7,
+    });
+    await schedule.schedules.trigger(schedule.id);
+    await schedule.sent(2);
+    expect(schedule.posts().map(({ prompt }) => prompt?.text)).toEqual(['Fix the links.', 'Fix the links.']);
+  });
+
+  it.concurrent('fires for times that have passed, and for none of them twice', async () => {
+    const schedule = await ScheduleOfTest.open();
+    await schedule.create({ cron: ['0 3 * * *'], paused: true });
+    const nights = ['2026-01-10T03:00:00.000Z', '2026-01-11T03:00:00.000Z'];
+    const range = ['2026-01-10T03:00:00Z', '2026-01-12T02:59:59Z'] as const;
+    const filled = await schedule.schedules.backfill(schedule.id, ...range);
+    expect(filled).toEqual({ times: nights, overlap: 'buffer-all' });
+    const bothDone = ({ recent }: ScheduleDescription) => recent.length === 2 && recent.every(isDone);
+    const { recent } = await schedule.describedWhen(bothDone);
+    expect(recent.map(({ batchId }) => batchId).sort()).toEqual([
+      `${schedule.id}-2026-01-10T03:00:00Z`,
+      `${schedule.id}-2026-01-11T03:00:00Z`,
+    ]);
+    await schedule.schedules.backfill(schedule.id, ...range);
+    // The server takes them in turn: when this firing has ended, the repeated ones have been looked at.
+    await schedule.schedules.backfill(schedule.id, '2026-01-12T03:00:00Z', '2026-01-12T03:00:00Z');
+    await schedule.describedWhen((all) => all.recent.some(isBatch(`${schedule.id}-2026-01-12T03:00:00Z`)));
+    expect(schedule.posts()).toHaveLength(3);
+    await expect(
+      schedule.schedules.backfill(schedule.id, '2026-01-10T04:00:00Z', '2026-01-10T05:00:00Z'),
+    ).rejects.toThrow('the schedule has no time between them');
+  });
+
+  it.concurrent('stays as it is when it is made again, and is not replaced by another one', async () => {
+    const schedule = await ScheduleOfTest.open();
+    const options = {
+      cron: ['0 3 * * MON-FRI', '@monthly'],
+      calendars: ['hour=12 dayOfWeek=SAT'],
+      every: ['90m', '36h'],
+      offset: '15m',
+      timezone: 'Europe/Berlin',
+      startAt: '2030-01-01T00:00:00Z',
+      endAt: '2031-01-01T01:00+01:00',
+      jitter: '30s',
+      overlap: 'cancel-other',
+      catchupWindow: '1h',
+      pauseOnFailure: true,
+      concurrency: 3,
+      tolerate: { percent: 12.5 },
+    } as const;
+    expect(await schedule.create(options)).toBe('created');
+    expect(await schedule.create(options)).toBe('unchanged');
+    const other = schedule.create(
+      { ...options, overlap: 'skip', timezone: 'UTC' },
+      { ...schedule.request, prompt: 'another' },
+    );
+    await expect(other).rejects.toThrow(ScheduleExistsError);
+    await expect(other).rejects.toMatchObject({
+      differences: [
+        'timezone: Europe/Berlin, and not UTC',
+        'overlap: cancel-other, and not skip',
+        expect.stringMatching(/^items: 1 \(\w+\), and not 1 \(\w+\)$/),
+      ],
+    });
+    const { settings, next } = await schedule.schedules.describe(schedule.id);
+    expect(settings).toMatchObject({ overlap: 'cancel-other', timezone: 'Europe/Berlin' });
+    expect(Date.parse(next[0] ?? '')).toBeGreaterThanOrEqual(Date.parse('2030-01-01T00:00:00Z'));
+  });
+
+  it.concurrent('leaves times that somebody else has excluded as they are', async () => {
+    const schedule = await ScheduleOfTest.open();
+    await schedule.create({ cron: ['0 3 * * *'] });
+    await schedule.handle.update((previous) => ({
+      ...previous,
+      spec: { ...previous.spec, skip: [{ month: 'DECEMBER', hour: 3 }] },
+    }));
+    await schedule.schedules.update(schedule.id, { jitter: '1m' });
+    const { spec } = await schedule.handle.describe();
+    expect(spec).toMatchObject({ skip: [{ month: [{ start: 'DECEMBER' }] }], jitter: 60_000 });
+  });
+
+  it.concurrent(
+    'is listed with its next time and the end of its last firing, and gone when deleted',
+    async () => {
+      const schedule = await ScheduleOfTest.open();
+      await schedule.create({ cron: ['0 3 * * *'], timezone: 'Asia/Tokyo' });
+      const { batchId } = await schedule.schedules.trigger(schedule.id);
+      await schedule.describedWhen(({ recent }) => recent.length === 1 && recent.every(isDone));
+      const listedWhen = async (wanted: 'there' | 'gone') => {
+        const giveUpAt = Date.now() + 20_000;
+        // Eventually consistent: it is asked again.
+        while (Date.now() < giveUpAt) {
+          const found = (await schedule.schedules.list()).find(
+            ({ scheduleId }) => scheduleId === schedule.id,
+          );
+          if (wanted === 'there' ? found?.last?.batchId === batchId : found === undefined) return found;
+          await sleep(100);
+        }
+        throw new Error(`the list did not show it as ${wanted}`);
+      };
+      expect(await listedWhen('there')).toMatchObject({
+        paused: false,
+        timing: [{ kind: 'cron', text: '0 3 * * *' }],
+        timezone: 'Asia/Tokyo',
+        next: expect.arrayContaining([expect.stringMatching('T18:00:00.000Z$')]),
+        last: { state: 'done', settled: 1, items: 1 },
+      });
+      await schedule.schedules.delete(schedule.id);
+      expect(await listedWhen('gone')).toBeUndefined();
+      await expect(schedule.schedules.describe(schedule.id)).rejects.toThrow('There is no schedule');
+    },
+  );
+
+  it.concurrent(
+    'that starts other workflows, with a memo that nobody here can read, is not touched',
+    async () => {
+      const schedule = await ScheduleOfTest.open();
+      const { client } = await open();
+      const encrypting = new Client({
+        connection: client.connection,
+        dataConverter: { payloadCodecs: [{ encode: encrypted, decode: encrypted }] },
+      });
+      await encrypting.schedule.create({
+        scheduleId: schedule.id,
+        spec: { intervals: [{ every: 3_600_000 }] },
+        action: { type: 'startWorkflow', workflowType: 'other', taskQueue: 'nobody' },
+        memo: { secret: 'x' },
+      });
+      const giveUpAt = Date.now() + 20_000;
+      for (let seen = false; !seen;) {
+        await sleep(100);
+        const { schedules } = await client.workflowService.listSchedules({ namespace: 'default' });
+        seen = schedules.some(({ scheduleId }) => scheduleId === schedule.id);
+        if (Date.now() > giveUpAt) throw new Error('the schedule was not listed');
+      }
+      expect((await schedule.schedules.list()).map(({ scheduleId }) => scheduleId)).not.toContain(
+        schedule.id,
+      );
+      await expect(schedule.create(UNTIL_TRIGGERED)).rejects.toThrow('it starts "other"');
+      await expect(schedule.schedules.delete(schedule.id)).rejects.toThrow('it starts "other"');
+      const request = { namespace: 'default', scheduleId: schedule.id };
+      const there = await client.workflowService.describeSchedule(request);
+      expect(there.schedule?.action?.startWorkflow?.workflowType?.name).toBe('other');
+    },
+  );
+});
+
+describe('what no schedule can be', () => {
+  it.concurrent('is refused before anything is made: a requestId, too many bytes, a bad id', async () => {
+    const schedule = await ScheduleOfTest.open();
+    const { schedules, request, id } = schedule;
+    await expect(schedule.create(UNTIL_TRIGGERED, { ...request, requestId: 'order-1' })).rejects.toThrow(
+      'items: item 1: requestId: must not be given in a schedule',
+    );
+    const large = Array.from({ length: 5 }, (_, item) => ({ ...request, prompt: `${item}`.repeat(250_000) }));
+    const checked = await schedules.check(large, id);
+    await expect(schedules.create(id, checked, UNTIL_TRIGGERED)).rejects.toThrow(
+      /items: 1\.2 MiB as JSON, and a schedule holds 1 MiB at most; let cron run the starter's command "batch run"/,
+    );
+    await expect(schedules.create('a/b', checked, UNTIL_TRIGGERED)).rejects.toThrow(InvalidScheduleError);
+    await expect(schedules.describe(id)).rejects.toThrow('There is no schedule');
+  });
+
+  it.concurrent('is a full mebibyte of items, which it holds and sends', async () => {
+    const schedule = await ScheduleOfTest.open();
+    const { schedules, request, id } = schedule;
+    const items = Array.from({ length: 4 }, (_, item) => ({ ...request, prompt: `${item}`.repeat(258_000) }));
+    await schedules.create(id, await schedules.check(items, id), UNTIL_TRIGGERED);
+    await schedules.trigger(id);
+    await schedule.sent(4);
+    expect(schedule.posts().map(({ prompt }) => prompt?.length)).toEqual(items.map(() => 258_000));
+  });
+});
+
+/** A codec whose key is somebody else's. */
+function encrypted(payloads: Payload[]): Promise<Payload[]> {
+  const metadata = { encoding: Buffer.from('binary/encrypted') };
+  return Promise.resolve(payloads.map(({ data }) => ({ metadata, ...(data ? { data } : {}) })));
+}
+
+function isBatch(id: string) {
+  return ({ batchId, state }: Firing) => batchId === id && state === 'done';
+}

@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type BatchFigures, runBatch } from '../../../bench/batch';
+import { type Contestant, ours, retryPolling, textbookLoop } from '../../../bench/contestants';
+import { Ground } from '../../../bench/ground';
+import { temporal } from '../../harness/temporal';
+
+let ground: Ground;
+
+beforeAll(async () => {
+  ground = await Ground.open(temporal().cli);
+});
+afterAll(async () => {
+  await ground.close();
+});
+
+/** The figures of two follow-ups of two polls each; a job that was not read exactly twice is an error. */
+async function measured(contestant: Contestant): Promise<BatchFigures> {
+  const workerPid = await ground.startWorker(contestant);
+  return runBatch(ground, { contestant, workerPid }, { followUps: 2, polls: 2 });
+}
+
+describe('the bench', () => {
+  it('counts exactly what the peers cost', async () => {
+    const [loop, retries] = await Promise.all([textbookLoop, retryPolling].map(measured));
+    // Start, send, and for each poll a timer and a read; each of them is followed by a workflow task.
+    expect(loop).toMatchObject({ events: 33, workflowTasks: 6, actions: 6 });
+    // Start, send, and each poll an attempt of the one activity.
+    expect(retries).toMatchObject({ events: 17, workflowTasks: 3, actions: 4 });
+  });
+
+  it('measures the compiled worker, and the time of each process', async () => {
+    const figures = await measured(ours);
+    expect(figures.workflowTasks).toBe(7);
+    expect(figures.followUpsPerSecond).toBeGreaterThan(0);
+    expect(figures.serverCpuSeconds).toBeGreaterThan(0);
+    expect(figures.workerCpuSeconds).toBeGreaterThan(0);
+  });
+});

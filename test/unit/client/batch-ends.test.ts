@@ -1,0 +1,120 @@
+import { describe, expect, it } from '@jest/globals';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { BatchEnds } from '../../../src/client/batch/batch-ends';
+import type { ItemEnd } from '../../../src/contract/batch';
+
+/** A page as the server has it: ends that a query tells, or a result. */
+interface Page {
+  status: 'RUNNING' | 'COMPLETED' | 'TERMINATED';
+  readonly ends: ItemEnd[];
+  /** The next question to it fails. */
+  fails?: boolean;
+}
+
+function end(name: string, settledMs: number): ItemEnd {
+  return {
+    workflowId: name,
+    projectId: 'p',
+    jobId: 'j',
+    requestId: name,
+    outcome: 'completed',
+    delivery: 'accepted',
+    evidence: 'confirmed',
+    prLink: null,
+    message: null,
+    settledAt: new Date(settledMs).toISOString(),
+  };
+}
+
+/** A server that knows these pages, from number 1 on; null for one that was not handed over. */
+function asking(pages: (Page | null)[]) {
+  const failing = (page: Page): void => {
+    if (page.fails !== true) return;
+    page.fails = false;
+    throw new Error('the server is away');
+  };
+  const getHandle = (workflowId: string) => {
+    const page = pages[Number(/page-(\d+)$/.exec(workflowId)?.[1]) - 1] ?? null;
+    if (page === null) {
+      const absent = () => Promise.reject(new WorkflowNotFoundError('absent', workflowId, undefined));
+      return { query: absent, describe: absent, result: absent };
+    }
+    return {
+      query: (_name: string, since: number) =>
+        Promise.resolve().then(() => {
+          failing(page);
+          return page.ends.slice(since);
+        }),
+      describe: () => Promise.resolve({ status: { name: page.status } }),
+      result: () =>
+        Promise.resolve().then(() => {
+          failing(page);
+          return { ends: page.ends, notStarted: 0 };
+        }),
+    };
+  };
+  const client = {
+    withDeadline: (_at: number, call: () => Promise<unknown>) => call(),
+    workflow: { getHandle },
+  };
+  return new BatchEnds(client as unknown as Client, 'nightly', '0123abcd', pages.length);
+}
+
+function progress(openPages: number[], done = 0, total = 3) {
+  return { openPages, pages: { total, handedOver: total, done } };
+}
+
+const names = (ends: readonly ItemEnd[]): string[] => ends.map(({ workflowId }) => workflowId);
+
+describe('the ends of a batch', () => {
+  it('are told once each, those of all pages in the order of settling', async () => {
+    const one: Page = { status: 'RUNNING', ends: [end('a', 1), end('d', 4)] };
+    const two: Page = { status: 'RUNNING', ends: [end('b', 2), end('c', 3)] };
+    const ends = asking([one, two, null]);
+    expect(names(await ends.since(progress([1, 2]), 10))).toEqual(['a', 'b', 'c', 'd']);
+    one.ends.push(end('e', 11));
+    expect(names(await ends.since(progress([1, 2]), 20))).toEqual(['e']);
+    expect(names(await ends.since(progress([1, 2]), 30))).toEqual([]);
+  });
+
+  it('wait for the next question when they come about during one: another page may have an earlier one', async () => {
+    const one: Page = { status: 'RUNNING', ends: [end('late', 12)] };
+    const two: Page = { status: 'RUNNING', ends: [] };
+    const ends = asking([one, two]);
+    expect(await ends.since(progress([1, 2]), 10)).toEqual([]);
+    two.ends.push(end('early', 11));
+    expect(names(await ends.since(progress([1, 2]), 20))).toEqual(['early', 'late']);
+    one.ends.push(end('later', 21));
+    expect(names(await ends.since(progress([1, 2]), 20))).toEqual([]);
+    one.status = 'COMPLETED';
+    two.status = 'COMPLETED';
+    two.ends.push(end('last', 22));
+    expect(names(await ends.rest())).toEqual(['later', 'last']);
+  });
+
+  it('of a page that is done come from its result, as far as they are not told yet', async () => {
+    const page: Page = { status: 'RUNNING', ends: [end('a', 1)] };
+    const ends = asking([page]);
+    expect(names(await ends.since(progress([1]), 10))).toEqual(['a']);
+    page.status = 'COMPLETED';
+    page.ends.push(end('b', 2));
+    expect(names(await ends.since(progress([], 1), 10))).toEqual(['b']);
+    expect(await ends.rest()).toEqual([]);
+  });
+
+  it('are not lost when a question fails', async () => {
+    const one: Page = { status: 'RUNNING', ends: [end('a', 1)] };
+    const two: Page = { status: 'RUNNING', ends: [end('b', 2)], fails: true };
+    const three: Page = { status: 'COMPLETED', ends: [end('c', 3)], fails: true };
+    const ends = asking([one, two, three]);
+    await expect(ends.since(progress([1, 2]), 10)).rejects.toThrow('away');
+    await expect(ends.since(progress([1, 2], 1), 10)).rejects.toThrow('away');
+    expect(names(await ends.since(progress([1, 2], 1), 10))).toEqual(['a', 'b', 'c']);
+  });
+
+  it('of a page that closes a moment after its batch, or was terminated, are told too', async () => {
+    const closing: Page = { status: 'RUNNING', ends: [end('a', 1)] };
+    const terminated: Page = { status: 'TERMINATED', ends: [end('b', 2)] };
+    expect(names(await asking([closing, terminated, null]).rest())).toEqual(['a', 'b']);
+  });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, it } from '@jest/globals';
+import { InvalidLimitsError } from '../../../src/client';
+import { checkChange } from '../../../src/client/limits/change';
+import { fairnessKey } from '../../../src/contract/fairness';
+
+function problemsOf(change: object): readonly string[] {
+  try {
+    checkChange(change);
+  } catch (error) {
+    if (error instanceof InvalidLimitsError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('a change of limits', () => {
+  it('is told apart by kind of request; what is left out stays as it is', () => {
+    const none = new Map();
+    expect(checkChange({ sendsPerProject: '90/h', readsTotal: 'off' })).toMatchObject({
+      sends: { perProject: 0.025, weights: none },
+      reads: { total: null, weights: none },
+    });
+    expect(checkChange({ sendsTotal: '5/s' }).reads).toEqual({ weights: none });
+  });
+
+  it('sets a weight for both kinds, by fairness key', () => {
+    const long = 'p'.repeat(100);
+    const { sends, reads } = checkChange({ projectWeights: { docs: 3, [long]: 0.5, site: 'off' } });
+
+    expect([...sends.weights]).toEqual([
+      ['docs', 3],
+      [fairnessKey(long), 0.5],
+      ['site', null],
+    ]);
+    expect(reads.weights).toEqual(sends.weights);
+  });
+
+  it('has every problem named before anything is changed', () => {
+    const problems = problemsOf({
+      sendsPerProject: '90',
+      readsPerProject: '0/s',
+      sendsTotal: 5,
+      projectWeights: { '': 1, docs: 0, site: 1_001, wiki: '3', 'a\nb': 2, blog: Number.NaN },
+      reason: 'ü'.repeat(501),
+    });
+
+    for (const [field, words] of [
+      ['sendsPerProject', 'needs a unit'],
+      ['readsPerProject', 'too low'],
+      ['sendsTotal', 'needs a unit'],
+      ['projectWeights.', 'must not be empty'],
+      ['projectWeights.docs', 'from 0.001 to 1000, or off; it is 0'],
+      ['projectWeights.site', 'it is 1001'],
+      ['projectWeights.wiki', 'it is "3"'],
+      ['projectWeights.a\nb', 'control characters'],
+      ['projectWeights.blog', 'must be a number'],
+      ['reason', 'at most 1000 bytes of UTF-8; it is 1002'],
+    ]) {
+      expect(problems).toContainEqual(expect.stringContaining(`${field}: `));
+      expect(problems).toContainEqual(expect.stringContaining(words ?? ''));
+    }
+    expect(problems).toHaveLength(10);
+  });
+
+  it.each([[{}], [{ projectWeights: {} }], [{ reason: 'nothing' }]])(
+    '%j changes nothing, and says so',
+    (change) => {
+      expect(problemsOf(change)).toEqual([expect.stringContaining('nothing is to be set')]);
+    },
+  );
+});

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import { FollowUpClient } from '../../src/client';
+import { BATCH_PRIORITY_KEY } from '../../src/contract/batch';
+import { fairnessKey } from '../../src/contract/fairness';
+import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
+import type { FollowUpRequest } from '../../src/contract/request';
+import { followUpWorkflowId } from '../../src/contract/workflow-id';
+import type { LimitsChange } from '../../src/client';
+import { House, type HouseOptions } from '../harness/house';
+
+/** A queue's partitions: a limit is divided among them, and each may begin with a burst of a second's worth, or one. */
+const PARTITIONS = 4;
+
+/** Nothing is read after the send as long as a test goes on: what is measured are the sends. */
+const SEND_ONLY = {
+  deadline: '10m',
+  polling: { initial: '5m', growth: 0, maximum: '5m', jitter: 0 },
+} satisfies Partial<FollowUpRequest>;
+
+const endless = { turn: { durationMs: null } };
+
+/** A house of its own for each test: limits are of its queues. */
+async function inHouse(
+  limits: LimitsChange,
+  options: HouseOptions,
+  test: (house: House) => Promise<void>,
+): Promise<void> {
+  const house = await House.open({ ...options, sandbox: { messagesPerHour: null } });
+  try {
+    const { client, taskQueues } = house;
+    const queues = { readTaskQueue: taskQueues.read, sendTaskQueue: taskQueues.send };
+    await new FollowUpClient(client, queues).setLimits(limits);
+    await test(house);
+  } finally {
+    await house.close();
+  }
+}
+
+/** Follow-ups of one project, and the moment from which all of them want to send. */
+async function follow(house: House, projectId: string, count: number): Promise<void> {
+  await Promise.all(Array.from({ length: count }, () => house.follow({ projectId, ...endless }, SEND_ONLY)));
+}
+
+/** The same as items of a batch, which differ from single ones by their priority. */
+async function followAsBatch(house: House, projectId: string, count: number): Promise<void> {
+  const start = () => {
+    const { jobId } = house.sandbox.addJob({ projectId, ...endless });
+    const requestId = randomUUID().slice(0, 8);
+    return house.client.workflow.start(FOLLOW_UP_WORKFLOW, {
+      taskQueue: house.taskQueue,
+      workflowId: followUpWorkflowId(projectId, jobId, requestId),
+      priority: { priorityKey: BATCH_PRIORITY_KEY, fairnessKey: fairnessKey(projectId) },
+      args: [{ projectId, jobId, requestId, prompt: 'Fix the broken links.', ...SEND_ONLY }],
+    });
+  };
+  await Promise.all(Array.from({ length: count }, start));
+}
+
+/** Waits until all follow-ups of a project have read their baseline, and so wait for their send. */
+async function wantToSend({ sandbox }: House, projectId: string, count: number): Promise<void> {
+  await sandbox.journal.waitFor({ projectId, operation: 'get' }, { atLeast: count, timeoutMs: 15_000 });
+}
+
+/** The POSTs of a project once there are `atLeast`. */
+function sent({ sandbox }: House, projectId: string, atLeast: number) {
+  return sandbox.journal.waitFor({ projectId, operation: 'message' }, { atLeast, timeoutMs: 20_000 });
+}
+
+/** How many POSTs of a project came before the last of those of another one. */
+function sentBefore(house: House, projectId: string, last: { number: number } | undefined): number {
+  const posts = house.sandbox.journal.entries({ projectId, operation: 'message' });
+  return posts.filter(({ number }) => number < (last?.number ?? 0)).length;
+}
+
+describe('limits', () => {
+  it('of each project hold over all workers together, and another project is not held up', async () => {
+    await inHouse({ sendsPerProject: '2/s' }, { workers: 2 }, async (house) => {
+      await follow(house, 'limited', 18);
+      await wantToSend(house, 'limited', 18);
+      await follow(house, 'other', 1);
+
+      const [other] = await sent(house, 'other', 1);
+      expect(sentBefore(house, 'limited', other)).toBeLessThan(15);
+
+      const times = (await sent(house, 'limited', 16)).map(({ time }) => Date.parse(time));
+      // Each partition sends one at once, another one a second later, and then one in two seconds.
+      const burst = 2 * PARTITIONS;
+      expect(mostWithin(times, 2_000)).toBeLessThanOrEqual(2 * 2 + burst);
+      expect((times[15] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(((16 - burst) / 2) * 1_000 - 500);
+    });
+  });
+
+  it('of all projects are shared fairly: a small project does not wait for a big one', async () => {
+    await inHouse({ sendsTotal: '4/s' }, {}, async (house) => {
+      await follow(house, 'big', 50);
+      await wantToSend(house, 'big', 50);
+      await follow(house, 'small', 3);
+
+      const small = await sent(house, 'small', 3);
+
+      expect(sentBefore(house, 'big', small.at(-1))).toBeLessThan(35);
+    });
+  });
+
+  it('let single follow-ups go before the items of a batch, in the same project too', async () => {
+    await inHouse({ sendsTotal: '4/s' }, {}, async (house) => {
+      await followAsBatch(house, 'mixed', 50);
+      await wantToSend(house, 'mixed', 50);
+      const singles = await Promise.all(
+        [1, 2, 3].map(() => house.follow({ projectId: 'mixed', ...endless }, SEND_ONLY)),
+      );
+      for (const { key } of singles) {
+        await house.sandbox.journal.waitFor({ ...key, operation: 'message' }, { timeoutMs: 20_000 });
+      }
+      expect(house.sandbox.journal.entries({ operation: 'message' }).length).toBeLessThan(38);
+    });
+  });
+
+  it('may hold a read up for ten minutes, and not beyond the deadline by more than a minute', async () => {
+    await inHouse({ readsTotal: '100/s' }, { httpTimeoutMs: 2_000 }, async (house) => {
+      const far = await house.follow(endless, { ...SEND_ONLY, deadline: '24h' });
+      const near = await house.follow(endless, { ...SEND_ONLY, deadline: '61s', confirm: '1s' });
+
+      expect(await longestReadSeconds(far.handle)).toBe(602);
+      expect(await longestReadSeconds(near.handle)).toBeLessThanOrEqual(63);
+    });
+  });
+});
+
+/** The schedule-to-close of a follow-up's first read, by its history. */
+async function longestReadSeconds(handle: FollowingHandle): Promise<number> {
+  const giveUpAt = Date.now() + 10_000;
+  for (;;) {
+    const { events } = await handle.fetchHistory();
+    const scheduled = events?.find((event) => event.activityTaskScheduledEventAttributes);
+    if (scheduled !== undefined) {
+      return Number(scheduled.activityTaskScheduledEventAttributes?.scheduleToCloseTimeout?.seconds);
+    }
+    if (Date.now() > giveUpAt) throw new Error('no read was scheduled');
+  }
+}
+
+type FollowingHandle = Awaited<ReturnType<House['follow']>>['handle'];
+
+/** The most of some times, in milliseconds, that lie in one window. */
+function mostWithin(times: readonly number[], windowMs: number): number {
+  return Math.max(
+    ...times.map((from) => times.filter((time) => time >= from && time < from + windowMs).length),
+  );
+}
