@@ -19,6 +19,9 @@ afterAll(async () => {
   for (const schedule of made) await schedule.handle.delete().catch(() => undefined);
 });
 
+/** Longer than a firing and its batch take beside the batches of the other tests. */
+const PATIENCE_MS = 20_000;
+
 /** A schedule that sends to a job of its own. */
 class ScheduleOfTest {
   readonly id = `schedule-${randomUUID().slice(0, 8)}`;
@@ -29,7 +32,7 @@ class ScheduleOfTest {
     turn: { durationMs: number | null; outcome?: 'failed' } = { durationMs: 300 },
   ) {
     const { projectId, jobId } = house.sandbox.addJob({ projectId: `project-${this.id}`, turn });
-    this.request = { projectId, jobId, prompt: 'Rebase on main.', ...QUICK };
+    this.request = { projectId, jobId, prompt: 'Rebase on main.', ...QUICK, deadline: '60s' };
     made.push(this);
   }
 
@@ -56,7 +59,7 @@ class ScheduleOfTest {
 
   async sent(messages: number): Promise<void> {
     const filter = { projectId: this.request.projectId, operation: 'message', processed: true } as const;
-    await this.house.sandbox.journal.waitFor(filter, { atLeast: messages });
+    await this.house.sandbox.journal.waitFor(filter, { atLeast: messages, timeoutMs: PATIENCE_MS });
   }
 
   /** Ends the turn of its job. */
@@ -66,7 +69,7 @@ class ScheduleOfTest {
   }
 
   async describedWhen(wanted: (schedule: ScheduleDescription) => boolean): Promise<ScheduleDescription> {
-    const giveUpAt = Date.now() + 20_000;
+    const giveUpAt = Date.now() + PATIENCE_MS;
     for (;;) {
       const schedule = await this.schedules.describe(this.id);
       if (wanted(schedule)) return schedule;
@@ -270,7 +273,7 @@ describe('a schedule', () => {
       const { batchId } = await schedule.schedules.trigger(schedule.id);
       await schedule.describedWhen(({ recent }) => recent.length === 1 && recent.every(isDone));
       const listedWhen = async (wanted: 'there' | 'gone') => {
-        const giveUpAt = Date.now() + 20_000;
+        const giveUpAt = Date.now() + PATIENCE_MS;
         // Eventually consistent: it is asked again.
         while (Date.now() < giveUpAt) {
           const found = (await schedule.schedules.list()).find(
@@ -309,7 +312,7 @@ describe('a schedule', () => {
         action: { type: 'startWorkflow', workflowType: 'other', taskQueue: 'nobody' },
         memo: { secret: 'x' },
       });
-      const giveUpAt = Date.now() + 20_000;
+      const giveUpAt = Date.now() + PATIENCE_MS;
       for (let seen = false; !seen;) {
         await sleep(100);
         const { schedules } = await client.workflowService.listSchedules({ namespace: 'default' });

@@ -18,7 +18,7 @@ function titlesIn(file: string): string[] {
   const source = readFileSync(path.join(ROOT, file), 'utf8');
   const titles = /\bit(?:\.\w+)*(?:\([^'"`]*?\))?\(\s*(['"`])((?:\\.|(?!\1).)*)\1/g;
   // A table of `each` may hold quoted texts; its title is then the first text after the table.
-  const tables = /\bit(?:\.\w+)*\.each\([\s\S]*?\]\)\(\s*(['"`])((?:\\.|(?!\1).)*)\1/g;
+  const tables = /\bit(?:\.\w+)*\.each\([\s\S]*?\](?: as const)?\)\(\s*(['"`])((?:\\.|(?!\1).)*)\1/g;
   return [...source.matchAll(titles), ...source.matchAll(tables)].map(([, , title = '']) => title);
 }
 
