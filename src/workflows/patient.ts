@@ -114,7 +114,9 @@ function endByFailure(error: unknown, askedAt: number): End {
   if (cause instanceof ApplicationFailure && cause.type === NO_CHANGE) {
     return { tally: (cause.details?.[0] ?? null) as Tally | null, heard: null };
   }
-  const tally =
-    cause instanceof TimeoutFailure ? (cause.lastHeartbeatDetails as Tally | null | undefined) : null;
-  return { tally: tally ?? null, heard: { answer: answerOfLostRead(error), askedAt, heardAt: Date.now() } };
+  // The time was over with an attempt in its queue or under way. Only where none was ever answered is that an answer.
+  if (cause instanceof TimeoutFailure && cause.lastHeartbeatDetails) {
+    return { tally: cause.lastHeartbeatDetails as Tally, heard: null };
+  }
+  return { tally: null, heard: { answer: answerOfLostRead(error), askedAt, heardAt: Date.now() } };
 }
