@@ -54,13 +54,13 @@ describe('the three workers', () => {
     expect(offers).toEqual([
       {
         taskQueue: taskQueues.followUp,
-        activities: ['workerSettings'],
+        activities: ['workerSettings', 'patientTally'],
         workflows: true,
         activityTasks: false,
       },
       {
         taskQueue: taskQueues.read,
-        activities: ['getJob', 'isSendUnderWay'],
+        activities: ['getJob', 'getJobPatiently', 'followUpEnd', 'isSendUnderWay'],
         workflows: false,
         activityTasks: true,
       },
