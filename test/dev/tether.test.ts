@@ -1,7 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { createInterface, type Interface } from 'node:readline';
+import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from '@jest/globals';
@@ -47,9 +47,8 @@ describe('a tethered command', () => {
       // Its own process group, as a terminal gives to what one types.
       detached: true,
     });
-    const lines = createInterface(child.stdout);
-    const [first] = (await once(lines, 'line')) as [string];
-    const parent = { process: child, lines, commandPid: Number(first) };
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    const parent = { process: child, lines, commandPid: Number(await nextOf(lines)) };
     parents.push(parent);
     return parent;
   }
@@ -103,19 +102,16 @@ describe('a tethered command', () => {
 
   it('takes its own children with it when the parent is killed with SIGKILL', async () => {
     const parent = await startParent('sh', ...WITH_GRANDCHILD);
-    const [grandchild] = (await once(parent.lines, 'line')) as [string];
+    const grandchild = Number(await nextOf(parent.lines));
     parent.process.kill('SIGKILL');
-    await expectGone(Number(grandchild));
+    await expectGone(grandchild);
   });
 
   it('does not get the Ctrl-C that its parent gets: the parent decides when it stops', async () => {
     const parent = await startParent(process.execPath, '-e', COMMAND);
-    await once(parent.lines, 'line');
-    const said: string[] = [];
-    parent.lines.on('line', (line) => said.push(line));
+    expect(await nextOf(parent.lines)).toBe('ready');
     process.kill(-(parent.process.pid ?? NaN), 'SIGINT');
-    await once(parent.lines, 'close');
-    expect(said).toEqual(['SIGTERM']);
+    expect([await nextOf(parent.lines), await nextOf(parent.lines)]).toEqual(['SIGTERM', undefined]);
     await expectGone(parent.commandPid);
   });
 
@@ -130,8 +126,15 @@ describe('a tethered command', () => {
 
 interface Parent {
   readonly process: ChildProcessByStdio<null, Readable, null>;
-  readonly lines: Interface;
+  /** Its lines in order, none of which is lost while nobody asks for it. */
+  readonly lines: AsyncIterator<string, unknown>;
   readonly commandPid: number;
+}
+
+/** The next line, or undefined after the last. */
+async function nextOf(lines: AsyncIterator<string, unknown>): Promise<string | undefined> {
+  const { done, value } = await lines.next();
+  return done === true ? undefined : value;
 }
 
 async function parentOf(pid: number): Promise<number> {

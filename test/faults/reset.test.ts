@@ -158,7 +158,9 @@ describe('a follow-up that is started again', () => {
 describe('a run that continues a reset one as new', () => {
   it.concurrent('has no message to send, and watches on when it is itself reset', async () => {
     const house = await quickToContinue();
-    const following = await house.follow(ENDLESS, { deadline: '60s' });
+    // Polls by timers fill the history that a patient read would keep short.
+    const polling = { ...QUICK.polling, timerPolls: 'all' } as const;
+    const following = await house.follow(ENDLESS, { deadline: '60s', polling });
     const { workflowId } = following.handle;
     await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
     const reset = await resetWorkflow(house.client, workflowId, 'send');

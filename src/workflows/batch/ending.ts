@@ -31,7 +31,7 @@ function wordsOf(state: BatchState, { settled, items }: BatchSummary): [BatchFai
   if (state.ending === 'tolerance') {
     return [
       'ToleranceExceeded',
-      `${failuresSoFar(state)} items failed, which is beyond the tolerance. ${again}`,
+      `More items failed than the tolerance allows: ${failuresSoFar(state)}. ${again}`,
     ];
   }
   if (state.ending === 'not-handed-over') {
