@@ -43,6 +43,13 @@ export const ours: Contestant = {
   result: (client, workflowId) => new FollowUpClient(client).result(workflowId),
 };
 
+/** Ours with the second gear from the second poll on: on the same worker, what the default of six leaves. */
+export const oursInSecondGear: Contestant = {
+  ...ours,
+  name: `${ours.name}, timerPolls 1`,
+  start: (client, job, polling = FIXED) => ours.start(client, job, { ...polling, timerPolls: 1 }),
+};
+
 /** One of bench/peers, by the name of its file and of its workflow. */
 function peer(file: string, workflow: string): Contestant {
   return {

@@ -19,7 +19,7 @@ import { runBench, say, writeReport } from './run';
 const CALLERS = 50;
 
 /** The server hands out some hundred polls a second; so few leave its time to the starts and the ends. */
-const POLLS_PER_SECOND = 15;
+const POLLS_PER_SECOND = 25;
 const SHORTEST_INTERVAL_MS = 60_000;
 
 /** How long the idle worker is looked at, and how long all follow-ups do nothing but wait. */

@@ -8,6 +8,12 @@ export interface Length {
   readonly followUps: number;
 }
 
+/** Who is measured at a length. */
+export interface Heat {
+  readonly length: Length;
+  readonly entrants: readonly Entrant[];
+}
+
 /** All batches of one contestant and length. */
 export interface Series {
   readonly contestant: string;
@@ -18,18 +24,17 @@ export interface Series {
 export type Column = keyof BatchFigures;
 
 /**
- * Measures every contestant at every length, round by round and the contestants by turns, so that a change of the
+ * Measures the contestants of each length, round by round and the contestants by turns, so that a change of the
  * machine's speed meets all of them.
  *
  * @param mayGoOn asked before each batch after the first round
  */
 export async function measureThroughput(
   ground: Ground,
-  entrants: readonly Entrant[],
-  lengths: readonly Length[],
+  heats: readonly Heat[],
   options: { readonly rounds: number; readonly mayGoOn: () => boolean; readonly say: (line: string) => void },
 ): Promise<Series[]> {
-  const series = lengths.flatMap((length) =>
+  const series = heats.flatMap(({ length, entrants }) =>
     entrants.map((entrant) => ({ entrant, length, batches: [] as BatchFigures[] })),
   );
   for (let round = 1; round <= options.rounds; round += 1) {
