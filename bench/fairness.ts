@@ -8,7 +8,7 @@ import { table } from '../src/cli/table';
 import { FollowUpClient, type LimitsChange } from '../src/client';
 import type { FollowUpRequest } from '../src/contract/request';
 import { ours, PROMPT } from './contestants';
-import { eachOf } from './each-of';
+import { eachOf } from '../src/client/each-of';
 import type { Ground } from './ground';
 import { describeMachine } from './machine';
 import { runOnGrounds, say, writeReport } from './run';

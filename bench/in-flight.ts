@@ -9,7 +9,7 @@ import type { FollowUpRequest } from '../src/contract/request';
 import { freePorts } from '../src/dev/free-ports';
 import type { JobKey } from '../src/sandbox';
 import { ours } from './contestants';
-import { eachOf } from './each-of';
+import { eachOf } from '../src/client/each-of';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';

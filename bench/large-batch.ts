@@ -13,7 +13,7 @@ import { DEFAULT_TASK_QUEUES } from '../src/contract/names';
 import type { FollowUpRequest } from '../src/contract/request';
 import { pageWorkflowId } from '../src/contract/workflow-id';
 import { ours } from './contestants';
-import { eachOf } from './each-of';
+import { eachOf } from '../src/client/each-of';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';

@@ -6,17 +6,16 @@ import type { Verdict } from '../../contract/delivery';
 import type { FollowUpRequest } from '../../contract/request';
 import { followUpWorkflowId, pageWorkflowId } from '../../contract/workflow-id';
 import { describeFollowUp } from '../description';
+import { eachOf } from '../each-of';
 import { FollowUpCancelledError, FollowUpEnd, FollowUpError } from '../ends';
 import { FollowUpNotFoundError } from '../errors';
 import { readFirstEvent } from '../first-input';
 import { awaitResult } from '../result';
+import { retryBatchId } from './identity';
 import { type CheckedBatch, ItemCollector } from './item-collector';
 
-/** The id of the batch that tries the rest of another one again: `B-retry-1`, and of that one `B-retry-2`. */
-export function retryBatchId(batchId: string): string {
-  const [, base = batchId, count = '0'] = /^(.*)-retry-(\d+)$/.exec(batchId) ?? [];
-  return `${base}-retry-${Number(count) + 1}`;
-}
+/** Follow-ups at once that are asked for an end of which the batch has not heard. */
+const AT_ONCE = 20;
 
 /**
  * The items of a batch whose message was not sent or was rejected, as a batch of their own with names of their own: a
@@ -37,12 +36,15 @@ export async function itemsToRetry(
   let place = 0;
   for (let page = 1; page <= batch.pages; page += 1) {
     const input = await pageInput(client, pageWorkflowId(batch.batchId, batch.run, page));
-    for (const item of input?.page.items ?? []) {
+    const items = input?.page.items ?? [];
+    const retried = await eachOf(items, AT_ONCE, (item) => {
       const { projectId, jobId } = item.request;
       const workflowId = followUpWorkflowId(projectId, jobId, requestIdOf(batch.batchId, item));
-      if (!(await mayBeRetried(client, workflowId, byId.get(workflowId), includeUnknown))) continue;
+      return mayBeRetried(client, workflowId, byId.get(workflowId), includeUnknown);
+    });
+    for (const { request } of items.filter((_, index) => retried[index])) {
       place += 1;
-      collector.add(place, withoutName(item.request));
+      collector.add(place, withoutName(request));
     }
   }
   return place === 0 ? null : collector.finish();
