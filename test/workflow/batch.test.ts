@@ -168,7 +168,7 @@ describe('a batch', () => {
       batch.house.sandbox.changeJob(slow, { status: 'completed', prLink: 'https://example.test/pull/1' });
       const { state, summary, message } = await batch.batches.outcome(batch.batchId);
       expect(state).toBe('tolerance-exceeded');
-      expect(message).toContain('beyond the tolerance');
+      expect(message).toContain('than the tolerance allows: 2.');
       expect(summary).toMatchObject({ items: 11, byStatus: { failed: 2, completed: 1 } });
       expect(batch.posts()).toHaveLength(3);
       expect(batch.posts(slow)).toHaveLength(1);
