@@ -145,7 +145,7 @@ const program = new Command('npm run bench:in-flight --')
     '--heap <MiB>',
     'heap limit of the worker; it sizes its cache of workflows by it',
     wholeNumber,
-    1_024,
+    768,
   )
   .parse();
 const { heap } = program.opts<{ heap: number }>();

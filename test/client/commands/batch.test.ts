@@ -296,7 +296,9 @@ describe('batch retry', () => {
     // Of the one whose delivery nobody knows, a batch of its own would be another one than that.
     const unknown = await command('retry', '--include-unknown');
     expect(unknown.code).toBe(2);
-    expect(unknown.stderr).toContain('exists, and its items, their options or their order are not these');
+    expect(unknown.stderr).toContain(
+      `was tried again before, as ${file.batchId}-retry-1, and of other items`,
+    );
     const nothing = await starter(house, ['batch', 'retry', `${file.batchId}-retry-1`, '--json']);
     expect(nothing).toMatchObject({ code: 0, stderr: expect.stringContaining('Nothing to try again') });
     expect(JSON.parse(nothing.stdout)).toEqual({

@@ -1,7 +1,9 @@
 import { Command } from 'commander';
+import { BatchConflictError } from '../../../client';
 import { addStartFlags, batchOptionsOf, type StartFlags } from '../../batch/flags';
 import { runBatch } from '../../batch/run-batch';
 import type { Session } from '../../session';
+import { UsageError } from '../../usage-error';
 
 interface RetryFlags extends StartFlags {
   readonly includeUnknown?: boolean;
@@ -39,10 +41,19 @@ async function retry(session: Session, batchId: string, flags: RetryFlags): Prom
     return;
   }
   const again = session.command('batch', 'retry', rest.batchId);
-  await runBatch(
-    session,
-    rest,
-    flags,
-    `already tried again as ${rest.batchId}, and this is its end; ${again} tries again what that one left`,
-  );
+  try {
+    await runBatch(
+      session,
+      rest,
+      flags,
+      `already tried again as ${rest.batchId}, and this is its end; ${again} tries again what that one left`,
+    );
+  } catch (error) {
+    if (!(error instanceof BatchConflictError)) throw error;
+    const results = session.command('batch', 'results', batchId, '--json');
+    throw new UsageError([
+      `${batchId} was tried again before, as ${rest.batchId}, and of other items than these: with --include-unknown ` +
+        `one time and without it the other. Nothing was started. ${results} tells the items, for a file of the rest.`,
+    ]);
+  }
 }
