@@ -31,7 +31,7 @@ export interface Trouble {
 export function troubleOf(error: unknown): Trouble {
   if (error instanceof InvalidRequestError) return usage('InvalidRequest', error.problems.map(problemOfFlag));
   if (error instanceof InvalidBatchError) {
-    const message = ['', ...error.problems].join('\n  ') + '\nNothing was started.';
+    const message = ['the input is no batch, and nothing was started:', ...error.problems].join('\n  ');
     return { exitCode: EXIT.usage, type: 'InvalidBatch', message, problems: error.problems };
   }
   if (error instanceof InvalidLimitsError) {

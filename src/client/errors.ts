@@ -8,13 +8,21 @@ export class InvalidRequestError extends Error {
   }
 }
 
+/** A message is read in one go, and a batch may have 100,000 problems. */
+const PROBLEMS_IN_MESSAGE = 20;
+
 /** Thrown before anything is started, when the items of a batch are not what they must be. */
 export class InvalidBatchError extends Error {
   override readonly name = 'InvalidBatchError';
 
-  /** @param problems each begins with its line or item, says what is wrong, and what is right; the last may tell how many more there are */
+  /**
+   * @param problems each begins with its line or item, says what is wrong, and what is right; the message has the first
+   *   ones
+   */
   constructor(readonly problems: readonly string[]) {
-    super(`Invalid batch: ${problems.join('; ')}. Nothing was started.`);
+    const more = problems.length - PROBLEMS_IN_MESSAGE;
+    const told = problems.slice(0, PROBLEMS_IN_MESSAGE).join('; ');
+    super(`Invalid batch: ${told}${more > 0 ? `; … and ${more} more` : ''}. Nothing was started.`);
   }
 }
 

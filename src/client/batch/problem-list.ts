@@ -1,7 +1,8 @@
+import { MAX_BATCH_ITEMS } from '../../contract/batch';
 import { truncate } from '../../contract/bounds';
 
-/** Problems that are told one by one; of the others, only how many there are. */
-const MAX_PROBLEMS = 100;
+/** Problems that are told one by one: one for each item that can be. Of those beyond, only how many there are. */
+const MAX_PROBLEMS = MAX_BATCH_ITEMS;
 
 /** Characters of one problem: what is wrong may hold what was given. */
 const MAX_PROBLEM_CHARACTERS = 500;

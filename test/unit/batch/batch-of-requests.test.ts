@@ -1,8 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { batchOfRequests } from '../../../src/client/batch/batch-of-requests';
 import type { CheckedBatch } from '../../../src/client/batch/item-collector';
+import { ProblemList } from '../../../src/client/batch/problem-list';
 import { InvalidBatchError } from '../../../src/client/errors';
 import { promptDigest } from '../../../src/client/same-request';
+import { MAX_BATCH_ITEMS } from '../../../src/contract/batch';
 import { requestIdOf } from '../../../src/contract/batch-id';
 import type { FollowUpRequest } from '../../../src/contract/request';
 
@@ -59,7 +61,7 @@ describe('a batch of requests', () => {
     expect(items[0]?.request.polling).toEqual(expected);
   });
 
-  it('tells every problem with the number of its item, and how many more there are', async () => {
+  it('tells every problem with the number of its item', async () => {
     expect(
       await problemsOf([one(), one({ prompt: '' }), 'three', one({ deadline: '30', retries: 3 })]),
     ).toEqual([
@@ -68,9 +70,20 @@ describe('a batch of requests', () => {
       expect.stringMatching(/^item 4: deadline: "30" needs a unit/),
       expect.stringMatching(/^item 4: "retries": is no field here/),
     ]);
-    const many = await problemsOf(Array.from({ length: 123 }, () => one({ jobId: '.' })));
-    expect(many).toHaveLength(101);
-    expect(many.at(-1)).toBe('… and 23 more');
+  });
+
+  it('has the first problems in its message', async () => {
+    const requests = Array.from({ length: 23 }, () => one({ jobId: '.' }));
+    await expect(batchOfRequests(requests)).rejects.toThrow(
+      /^Invalid batch: item 1: .*; item 20: [^;]*; … and 3 more\. Nothing was started\.$/,
+    );
+  });
+
+  it('tells one problem for each item that is possible, and how many more there are', () => {
+    const problems = new ProblemList('line');
+    for (let line = 1; line <= MAX_BATCH_ITEMS + 2; line += 1) problems.add(line, 'is wrong');
+    const words = problems.inWords();
+    expect(words.slice(-2)).toEqual([`line ${MAX_BATCH_ITEMS}: is wrong`, '… and 2 more']);
   });
 
   it('is refused where it is empty', async () => {
