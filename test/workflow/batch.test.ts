@@ -247,6 +247,7 @@ describe('a batch', () => {
       state: 'cancelled',
       summary: { byFailure: { cancelled: 2 } },
     });
+    expect((await batch.batches.describe(batch.batchId)).state).toBe('cancelled');
     expect(batch.posts()).toHaveLength(2);
   });
 

@@ -156,7 +156,13 @@ export class BatchClient {
     const { workflowId, state } = await this.describe(batchId);
     if (state !== 'running') throw new BatchEndedError(batchId, state);
     if (running) await this.update(batchId, UPDATE_CANCEL_RUNNING);
-    else await this.client.workflow.getHandle(workflowId).cancel();
+    try {
+      await this.client.workflow.getHandle(workflowId).cancel();
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+      // It has ended in the meantime: by the update, or by itself.
+      if (!running) throw new BatchEndedError(batchId, (await this.describe(batchId)).state);
+    }
   }
 
   /**

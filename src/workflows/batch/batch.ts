@@ -53,6 +53,12 @@ const HAND_OVER_MS = 3_600_000;
 const LAST_REPORTS_MS = 30_000;
 
 /**
+ * How long a batch that an update has ended waits for the request to cancel it, which its client sends next: without
+ * one, the server would call it failed.
+ */
+const CANCEL_REQUEST_MS = 5_000;
+
+/**
  * Sends many follow-ups, so many at a time, and adds up how they end. Each item is a `followUp` workflow of its own; they
  * are run by pages, `followUpBatchPage` workflows, and this one only grants places and counts. It may continue as new at
  * any time, because its pages report to its workflow id.
@@ -112,6 +118,7 @@ class Batch {
 
   async run(pages: readonly BatchPage[] = []): Promise<BatchSummary> {
     const { state } = this;
+    const whole = CancellationScope.current();
     const looking = new CancellationScope();
     try {
       for (const page of pages) await startPage(state, page);
@@ -125,7 +132,10 @@ class Batch {
       looking.cancel();
     }
     if (state.ending === 'cancel' || state.ending === 'cancel-running') {
-      await CancellationScope.nonCancellable(() => this.endPages());
+      await CancellationScope.nonCancellable(async () => {
+        await this.endPages();
+        await condition(() => whole.consideredCancelled, CANCEL_REQUEST_MS);
+      });
       this.ended = 'cancelled';
       this.show();
       upsertMemo({ [MEMO_SUMMARY]: summaryOf(state, Date.now()) });

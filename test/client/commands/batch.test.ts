@@ -254,6 +254,7 @@ describe('a running batch', () => {
       'cancelled',
       'cancelled',
     ]);
+    expect((await command('cancel')).stderr).toContain('cancelled before');
     expect(file.posts()).toHaveLength(2);
   });
 
