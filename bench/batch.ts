@@ -6,12 +6,17 @@ import { type Contestant, FIXED } from './contestants';
 import type { Ground } from './ground';
 import { cpuSeconds } from './process-usage';
 import { median } from './statistics';
-import type { Length } from './throughput';
 
 /** A contestant whose worker process runs. */
 export interface Entrant {
   readonly contestant: Contestant;
   readonly workerPid: number;
+}
+
+/** A batch: so many follow-ups, each of a job that is done after so many polls. */
+export interface Length {
+  readonly polls: number;
+  readonly followUps: number;
 }
 
 /** What one batch of follow-ups of the same length has cost; everything but the rate is per follow-up. */

@@ -3,7 +3,7 @@
  * prints tables and leaves `reports/bench.json`. It takes less than ten minutes; what else runs on the machine is in
  * its figures.
  */
-import { type Entrant, runBatch } from './batch';
+import { type Entrant, type Length, runBatch } from './batch';
 import {
   bareActivities,
   type Contestant,
@@ -18,7 +18,7 @@ import { REQUEST_DEFAULTS } from '../src/contract/request';
 import { describeMachine, type MachineFacts } from './machine';
 import { runBench, say, writeReport } from './run';
 import { latencyTable, throughputTable } from './tables';
-import { type Length, measureThroughput } from './throughput';
+import { measureThroughput } from './throughput';
 
 /** So many at once that all cores are busy and waiting costs no time: on two idle cores some 10 to 25 s a batch. */
 const LENGTHS: readonly Length[] = [

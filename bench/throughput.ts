@@ -1,12 +1,6 @@
-import { type BatchFigures, type Entrant, runBatch } from './batch';
+import { type BatchFigures, type Entrant, type Length, runBatch } from './batch';
 import type { Ground } from './ground';
 import { median } from './statistics';
-
-/** Batches of follow-ups of one length. */
-export interface Length {
-  readonly polls: number;
-  readonly followUps: number;
-}
 
 /** Who is measured at a length. */
 export interface Heat {

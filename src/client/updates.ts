@@ -1,20 +1,10 @@
-import {
-  type Client,
-  WorkflowNotFoundError,
-  WorkflowUpdateFailedError,
-  WorkflowUpdateRPCTimeoutOrCancelledError,
-} from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { UPDATE_POLL_NOW } from '../contract/names';
 import type { FollowUpProgress } from '../contract/progress';
 import { describeFollowUp } from './description';
-import { FollowUpEndedError, NoAnswerError, UpdateRefusedError } from './errors';
+import { FollowUpEndedError } from './errors';
+import { executeUpdate } from './execute-update';
 import { mayBeReadPatiently, withPatientRead } from './patient-read';
-import { workersPolling } from './workers';
-
-const CALL_TIMEOUT_MS = 5_000;
-
-/** With no worker there is nobody to wait for, unless one is just starting. */
-const NO_WORKER_TIMEOUT_MS = 2_000;
 
 /**
  * Asks a running follow-up to do something, and answers with its progress after it.
@@ -29,29 +19,15 @@ export async function updateFollowUp(
   // An update to a workflow that is none of ours could mean something else to it.
   const { state, taskQueue } = await describeFollowUp(client, workflowId);
   if (state !== 'running') throw new FollowUpEndedError(workflowId, state);
-  const workers = await workersPolling(client, taskQueue, CALL_TIMEOUT_MS);
-  const timeoutMs =
-    workers.length === 0 ? Math.min(update.timeoutMs, NO_WORKER_TIMEOUT_MS) : update.timeoutMs;
-  try {
-    const handle = client.workflow.getHandle(workflowId);
-    const progress = await client.withDeadline(Date.now() + timeoutMs, () =>
-      update.arg === undefined
-        ? handle.executeUpdate<FollowUpProgress, []>(update.name)
-        : handle.executeUpdate<FollowUpProgress, [string]>(update.name, { args: [update.arg] }),
-    );
-    return await wholeProgress(client, workflowId, update.name, progress);
-  } catch (error) {
-    if (error instanceof WorkflowUpdateFailedError) {
-      throw new UpdateRefusedError(workflowId, error.cause?.message ?? error.message);
-    }
-    if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) {
-      throw new NoAnswerError(workflowId, taskQueue, workers.length, timeoutMs);
-    }
-    if (error instanceof WorkflowNotFoundError) {
-      throw new FollowUpEndedError(workflowId, (await describeFollowUp(client, workflowId)).state);
-    }
-    throw error;
-  }
+  const progress = await executeUpdate<FollowUpProgress>(client, {
+    workflowId,
+    taskQueue,
+    name: update.name,
+    argument: update.arg,
+    timeoutMs: update.timeoutMs,
+    ended: async () => new FollowUpEndedError(workflowId, (await describeFollowUp(client, workflowId)).state),
+  });
+  return wholeProgress(client, workflowId, update.name, progress);
 }
 
 /**

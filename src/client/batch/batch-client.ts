@@ -6,8 +6,6 @@ import {
   TerminatedFailure,
   WorkflowFailedError,
   WorkflowNotFoundError,
-  WorkflowUpdateFailedError,
-  WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { cutPages } from '../../batch/pages';
 import type { BatchSummary, ItemEnd } from '../../contract/batch';
@@ -21,11 +19,11 @@ import {
 } from '../../contract/batch-workflows';
 import { isRecord } from '../../contract/field-reader';
 import type { FollowUpRequest } from '../../contract/request';
-import { BatchEndedError, BatchNotFoundError, NoAnswerError, UpdateRefusedError } from '../errors';
+import { BatchEndedError, BatchNotFoundError, NoAnswerError } from '../errors';
+import { executeUpdate } from '../execute-update';
 import { readFirstEvent } from '../first-input';
 import { isTransient } from '../grpc-status';
 import { QUERY_TIMEOUT_MS } from '../progress';
-import { workersPolling } from '../workers';
 import { BatchEnds } from './batch-ends';
 import { batchOfRequests } from './batch-of-requests';
 import { type BatchReport, countItems, type ItemStates, readBatchReport } from './batch-report';
@@ -45,9 +43,6 @@ export interface BatchOutcome {
 
 /** A query or an update is answered within milliseconds by a worker that is there. */
 const CALL_TIMEOUT_MS = 10_000;
-
-/** With no worker there is nobody to wait for, unless one is just starting. */
-const NO_WORKER_TIMEOUT_MS = 2_000;
 
 const PAUSE_MS = 1_000;
 
@@ -195,27 +190,14 @@ export class BatchClient {
   private async update(batchId: string, name: string, argument?: number): Promise<BatchProgress> {
     const { workflowId, state, taskQueue } = await this.describe(batchId);
     if (state !== 'running') throw new BatchEndedError(batchId, state);
-    const workers = await workersPolling(this.client, taskQueue, CALL_TIMEOUT_MS);
-    const timeoutMs = workers.length === 0 ? NO_WORKER_TIMEOUT_MS : CALL_TIMEOUT_MS;
-    try {
-      const handle = this.client.workflow.getHandle(workflowId);
-      return await this.client.withDeadline(Date.now() + timeoutMs, () =>
-        argument === undefined
-          ? handle.executeUpdate<BatchProgress, []>(name)
-          : handle.executeUpdate<BatchProgress, [number]>(name, { args: [argument] }),
-      );
-    } catch (error) {
-      if (error instanceof WorkflowUpdateFailedError) {
-        throw new UpdateRefusedError(workflowId, error.cause?.message ?? error.message);
-      }
-      if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) {
-        throw new NoAnswerError(workflowId, taskQueue, workers.length, timeoutMs);
-      }
-      if (error instanceof WorkflowNotFoundError) {
-        throw new BatchEndedError(batchId, (await this.describe(batchId)).state);
-      }
-      throw error;
-    }
+    return executeUpdate<BatchProgress>(this.client, {
+      workflowId,
+      taskQueue,
+      name,
+      argument,
+      timeoutMs: CALL_TIMEOUT_MS,
+      ended: async () => new BatchEndedError(batchId, (await this.describe(batchId)).state),
+    });
   }
 
   private async outcomeOf(batchId: string, { cause, message }: WorkflowFailedError): Promise<BatchOutcome> {
