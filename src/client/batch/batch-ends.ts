@@ -3,6 +3,7 @@ import type { ItemEnd } from '../../contract/batch';
 import { type BatchProgress, type PageResult, QUERY_ENDS } from '../../contract/batch-workflows';
 import { pageWorkflowId } from '../../contract/workflow-id';
 import { stateOf } from '../description';
+import { eachOf } from '../each-of';
 
 /** Pages that are asked at once. */
 const AT_ONCE = 16;
@@ -41,11 +42,11 @@ export class BatchEnds {
     askedAt = Date.now(),
   ): Promise<ItemEnd[]> {
     const open = new Set(progress.openPages);
-    await this.each([...open], (page) => this.askPage(page));
+    await eachOf(open, AT_ONCE, (page) => this.askPage(page));
     // Pages may have ended, or begun and ended, since the last question.
     if (progress.pages.done > this.complete.size) {
       const others = this.unread().filter((page) => !open.has(page));
-      await this.each(others, (page) => this.readResult(page));
+      await eachOf(others, AT_ONCE, (page) => this.readResult(page));
     }
     const isEarlier = ({ settledAt }: ItemEnd): boolean => Date.parse(settledAt) < askedAt;
     const told = [...this.held, ...this.heard.filter(isEarlier)];
@@ -56,7 +57,7 @@ export class BatchEnds {
 
   /** The rest, of a batch that has ended, in the order of settling. */
   async rest(): Promise<ItemEnd[]> {
-    await this.each(this.unread(), (page) => this.readLast(page));
+    await eachOf(this.unread(), AT_ONCE, (page) => this.readLast(page));
     const told = [...this.held, ...this.heard];
     this.held = [];
     this.heard = [];
@@ -113,15 +114,6 @@ export class BatchEnds {
 
   private handle(page: number) {
     return this.client.workflow.getHandle(pageWorkflowId(this.batchId, this.run, page));
-  }
-
-  private async each(pages: readonly number[], read: (page: number) => Promise<void>): Promise<void> {
-    for (let from = 0; from < pages.length; from += AT_ONCE) {
-      // All are awaited, also after one has failed: what comes late would be told twice.
-      const answers = await Promise.allSettled(pages.slice(from, from + AT_ONCE).map(read));
-      const failed = answers.find((answer) => answer.status === 'rejected');
-      if (failed !== undefined) throw failed.reason;
-    }
   }
 }
 

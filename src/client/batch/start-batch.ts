@@ -10,6 +10,7 @@ import {
 } from '../../contract/batch-workflows';
 import { batchWorkflowId, pageWorkflowId } from '../../contract/workflow-id';
 import { BatchConflictError } from '../errors';
+import { eachOf } from '../each-of';
 import { attribute } from '../presentation';
 import { type FollowUpState, keywordKey } from '../description';
 import { inSetUpWords } from '../search-attributes';
@@ -100,16 +101,11 @@ async function handOver(
   onPage: BatchOptions['onPage'],
 ): Promise<void> {
   let handedOver = 0;
-  const rest = cutPages(items);
-  const worker = async () => {
-    for (const page of rest) {
-      await startPage(client, taskQueue, { batchWorkflowId: workflowId, batchId, run, page });
-      handedOver += 1;
-      onPage?.(handedOver, pages);
-    }
-  };
-  // They draw from one generator, so that each page is taken once.
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  await eachOf(cutPages(items), AT_ONCE, async (page) => {
+    await startPage(client, taskQueue, { batchWorkflowId: workflowId, batchId, run, page });
+    handedOver += 1;
+    onPage?.(handedOver, pages);
+  });
 }
 
 async function startPage(client: Client, taskQueue: string, input: PageInput): Promise<void> {

@@ -9,6 +9,7 @@ import type { BatchClient } from '../batch/batch-client';
 import { batchOfRequests } from '../batch/batch-of-requests';
 import type { CheckedBatch } from '../batch/item-collector';
 import { BLIND_CONVERTER } from '../blind-converter';
+import { eachOf } from '../each-of';
 import { type Backfilled, backfillSchedule } from './backfill';
 import { definitionOf, itemProblems, temporalOptions } from './definition';
 import { descriptionOf, type ListedSchedule, listedOf, type ScheduleDescription } from './description';
@@ -133,16 +134,10 @@ export class ScheduleClient {
       identity,
       dataConverter: BLIND_CONVERTER,
     });
-    const found: ListedSchedule[] = [];
-    let some: Promise<ListedSchedule>[] = [];
-    for await (const schedule of blind.list()) {
-      if (schedule.action?.workflowType !== BATCH_WORKFLOW) continue;
-      some.push(listedOf(this.batches, schedule));
-      if (some.length < AT_ONCE) continue;
-      found.push(...(await Promise.all(some)));
-      some = [];
-    }
-    found.push(...(await Promise.all(some)));
+    const all = await eachOf(blind.list(), AT_ONCE, async (schedule) =>
+      schedule.action?.workflowType === BATCH_WORKFLOW ? listedOf(this.batches, schedule) : null,
+    );
+    const found = all.filter((schedule) => schedule !== null);
     return found.sort((one, other) => (one.scheduleId < other.scheduleId ? -1 : 1));
   }
 
