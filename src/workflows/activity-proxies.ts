@@ -103,9 +103,9 @@ export function patientReadProxy(
 }
 
 /**
- * A question to the Temporal server about a follow-up that a batch found running, repeated until that has ended: it may
- * take as long as any follow-up, so that there is no schedule-to-close.
+ * A question to the Temporal server about a follow-up that a batch found running, repeated until that has ended.
  *
+ * - No schedule-to-close: the follow-up ends by its own deadline, which the batch does not know.
  * - Start-to-close: the server answers within a second or two, or is asked again.
  * - The interval comes with each failure; without one, a worker was lost.
  */

@@ -1,9 +1,8 @@
-import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
 import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { MAX_ATTRIBUTE_CHARACTERS, truncate } from '../contract/bounds';
 import type { SearchAttributeName } from '../contract/names';
 import type { Phase } from '../contract/progress';
 import { currentDetails } from './details';
+import { type Keyword, keyword } from './keyword';
 import type { FollowUpState } from './state';
 
 /**
@@ -11,7 +10,7 @@ import type { FollowUpState } from './state';
  * answer, and search attributes, which cost one and are set on transitions only.
  */
 export class Display {
-  private readonly shown = new Map<SearchAttributeName, string>();
+  private readonly shown = new Map<string, string>();
 
   /** @param patient as in {@link currentDetails} */
   show(state: FollowUpState, patient: boolean): void {
@@ -23,25 +22,25 @@ export class Display {
       ['AgentProject', plan.projectId],
       ['AgentJob', plan.jobId],
     ];
-    const changes: SearchAttributePair[] = [];
+    const changes: Keyword[] = [];
     for (const [name, text] of wanted) {
-      const value = text === undefined || text === '' ? undefined : truncate(text, MAX_ATTRIBUTE_CHARACTERS);
-      if (value === undefined || value === this.current(name)) continue;
-      this.shown.set(name, value);
-      changes.push({ key: defineSearchAttributeKey(name, 'KEYWORD'), value });
+      if (text === undefined || text === '') continue;
+      const { key, value } = keyword(name, text);
+      if (value === this.current(key)) continue;
+      this.shown.set(key.name, value);
+      changes.push({ key, value });
     }
     if (changes.length > 0) upsertSearchAttributes(changes);
   }
 
   /** What the server has: set by this run, or by the caller at the start. */
-  private current(name: SearchAttributeName): string | undefined {
-    const key = defineSearchAttributeKey(name, 'KEYWORD');
-    return this.shown.get(name) ?? workflowInfo().typedSearchAttributes.get(key);
+  private current(key: Keyword['key']): string | undefined {
+    return this.shown.get(key.name) ?? workflowInfo().typedSearchAttributes.get(key);
   }
 }
 
 /** Marks a follow-up whose input was no request, so that a filter by phase finds it. */
 export function showInvalid(): void {
   const phase: Phase = 'failed';
-  upsertSearchAttributes([{ key: defineSearchAttributeKey('FollowUpPhase', 'KEYWORD'), value: phase }]);
+  upsertSearchAttributes([keyword('FollowUpPhase', phase)]);
 }

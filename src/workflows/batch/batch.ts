@@ -1,4 +1,3 @@
-import { defineSearchAttributeKey } from '@temporalio/common';
 import {
   allHandlersFinished,
   ApplicationFailure,
@@ -23,9 +22,9 @@ import {
   type BatchProgress,
   MEMO_SUMMARY,
 } from '../../contract/batch-workflows';
-import { MAX_ATTRIBUTE_CHARACTERS, truncate } from '../../contract/bounds';
 import { isRecord } from '../../contract/field-reader';
 import { runOf } from '../../contract/workflow-id';
+import { keyword } from '../keyword';
 import { type BatchPlan, checkBatch } from './check-batch';
 import { toleratedFailures } from './counts';
 import { batchDetails } from './details';
@@ -214,8 +213,7 @@ function ignoreCancellation(error: unknown): void {
 
 /** What lists and filters find it by; a schedule's action can't be told its own batch id. */
 function markAsBatch({ batchId }: BatchPlan): void {
-  const value = truncate(batchId, MAX_ATTRIBUTE_CHARACTERS);
-  upsertSearchAttributes([{ key: defineSearchAttributeKey('FollowUpBatch', 'KEYWORD'), value }]);
+  upsertSearchAttributes([keyword('FollowUpBatch', batchId)]);
 }
 
 /** The state that the run before has handed over; null where the input is a caller's, whatever it looks like. */

@@ -1,4 +1,3 @@
-import { defineSearchAttributeKey } from '@temporalio/common';
 import {
   getExternalWorkflowHandle,
   isCancellation,
@@ -14,8 +13,8 @@ import {
   type BatchPage,
   type PageInput,
 } from '../../contract/batch-workflows';
-import { MAX_ATTRIBUTE_CHARACTERS, truncate } from '../../contract/bounds';
 import { pageWorkflowId } from '../../contract/workflow-id';
+import { keyword } from '../keyword';
 import { failuresOf } from './counts';
 import { modeOf } from './ending';
 import { allotSignal } from './page';
@@ -35,12 +34,7 @@ export async function startPage({ batchId, run }: BatchState, page: BatchPage): 
     parentClosePolicy: ParentClosePolicy.ABANDON,
     priority: { priorityKey: BATCH_PRIORITY_KEY },
     // As a page that was handed over has it from its start.
-    typedSearchAttributes: [
-      {
-        key: defineSearchAttributeKey('FollowUpBatch', 'KEYWORD'),
-        value: truncate(batchId, MAX_ATTRIBUTE_CHARACTERS),
-      },
-    ],
+    typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
     staticSummary: `Page ${page.number} of a batch: ${page.items.length} items`,
   });
 }

@@ -1,4 +1,4 @@
-import { defineSearchAttributeKey, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   ActivityFailure,
   CancellationScope,
@@ -11,13 +11,13 @@ import {
 } from '@temporalio/workflow';
 import type { WorkerSettings } from '../../contract/activities';
 import { BATCH_PRIORITY_KEY, type BatchItem, type ItemEnd } from '../../contract/batch';
-import { MAX_ATTRIBUTE_CHARACTERS, truncate } from '../../contract/bounds';
 import { fairnessKey } from '../../contract/fairness';
 import { markdownCode as code } from '../../contract/markdown';
-import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, type SearchAttributeName } from '../../contract/names';
+import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST } from '../../contract/names';
 import type { FollowUpResult } from '../../contract/result';
 import { followUpWorkflowId } from '../../contract/workflow-id';
 import { endProxy } from '../activity-proxies';
+import { keyword } from '../keyword';
 import { brokenEnd, endOfFailedChild, endOfFound, endOfResult, type EndOfItem } from './item-end';
 
 /** One item that is to be followed up by a workflow of its own. */
@@ -64,12 +64,6 @@ async function endOf(named: NamedItem, batchId: string, settings: WorkerSettings
 function startFollowUp({ workflowId, requestId, item }: NamedItem, batchId: string) {
   const { request, promptDigest } = item;
   const { projectId, jobId } = request;
-  const attributes: [SearchAttributeName, string][] = [
-    ['FollowUpPhase', 'baseline'],
-    ['AgentProject', projectId],
-    ['AgentJob', jobId],
-    ['FollowUpBatch', batchId],
-  ];
   return startChild(FOLLOW_UP_WORKFLOW, {
     workflowId,
     args: [{ ...request, requestId }],
@@ -79,10 +73,12 @@ function startFollowUp({ workflowId, requestId, item }: NamedItem, batchId: stri
     // Its activities inherit the priority: whoever follows up a single job goes first.
     priority: { priorityKey: BATCH_PRIORITY_KEY, fairnessKey: fairnessKey(projectId) },
     memo: { [MEMO_PROMPT_DIGEST]: promptDigest },
-    typedSearchAttributes: attributes.map(([name, value]) => ({
-      key: defineSearchAttributeKey(name, 'KEYWORD'),
-      value: truncate(value, MAX_ATTRIBUTE_CHARACTERS),
-    })),
+    typedSearchAttributes: [
+      keyword('FollowUpPhase', 'baseline'),
+      keyword('AgentProject', projectId),
+      keyword('AgentJob', jobId),
+      keyword('FollowUpBatch', batchId),
+    ],
     staticSummary: `Follow-up to job ${code(jobId)} of project ${code(projectId)}`,
   });
 }
