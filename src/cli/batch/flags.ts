@@ -11,16 +11,7 @@ export interface StartFlags {
 }
 
 export function addStartFlags(command: Command): Command {
-  const { minimum, maximum, default: usual } = CONCURRENCY;
-  return command
-    .option(
-      '--concurrency <n>',
-      `follow-ups that are open at a time, ${minimum} to ${maximum} (default: ${usual})`,
-    )
-    .option(
-      '--tolerate <n|p%>',
-      'beyond so many failures, or such a share of all items, start no further item (default: any number)',
-    )
+  return addRunFlags(command)
     .option('--no-wait', 'print the batch id once everything is handed over, instead of waiting for the end')
     .option(
       '--json',
@@ -28,8 +19,28 @@ export function addStartFlags(command: Command): Command {
     );
 }
 
+/** Adds the flags that say how a batch is run, by whoever starts it. */
+export function addRunFlags(command: Command): Command {
+  const { minimum, maximum, default: usual } = CONCURRENCY;
+  return command
+    .option(
+      '--concurrency <n>',
+      `follow-ups of a batch that are open at a time, ${minimum} to ${maximum} (default: ${usual})`,
+    )
+    .option(
+      '--tolerate <n|p%>',
+      'when more items than this number, or this share of all, have failed, the batch starts no other and fails (default: no limit)',
+    );
+}
+
 /** @throws UsageError with every problem */
-export function batchOptionsOf({ concurrency, tolerate }: Pick<StartFlags, 'concurrency' | 'tolerate'>): {
+export function batchOptionsOf({
+  concurrency,
+  tolerate,
+}: {
+  readonly concurrency?: string | undefined;
+  readonly tolerate?: string | undefined;
+}): {
   readonly concurrency?: number;
   readonly tolerate?: Tolerance;
 } {

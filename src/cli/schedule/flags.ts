@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { OVERLAPS, type ScheduleOptions } from '../../client';
-import { CONCURRENCY } from '../../contract/batch';
-import { batchOptionsOf } from '../batch/flags';
+import { addRunFlags, batchOptionsOf } from '../batch/flags';
 
 /** The flags that say when a schedule fires, and how its batches run. Only what was given is there. */
 export interface ScheduleFlags {
@@ -24,8 +23,7 @@ export interface ScheduleFlags {
 
 /** Adds the flags; what they hold is checked by the client, which finds all problems at once. */
 export function addScheduleFlags(command: Command): Command {
-  const { minimum, maximum, default: usual } = CONCURRENCY;
-  return command
+  command
     .option(
       '--cron <expression>',
       'fire at these times: minute hour day-of-month month day-of-week; several are possible',
@@ -51,15 +49,8 @@ export function addScheduleFlags(command: Command): Command {
       'make up for a firing that is late by no more than this, for example after an outage (default: 10m)',
     )
     .option('--pause-on-failure', 'pause the schedule when a batch fails, which it does beyond --tolerate')
-    .option('--note <text>', 'shown in lists and in the Web UI')
-    .option(
-      '--concurrency <n>',
-      `follow-ups of a batch that are open at a time, ${minimum} to ${maximum} (default: ${usual})`,
-    )
-    .option(
-      '--tolerate <n|p%>',
-      'beyond so many failures of a batch, or such a share of its items, start no further item (default: any number)',
-    );
+    .option('--note <text>', 'shown in lists and in the Web UI');
+  return addRunFlags(command);
 }
 
 /** @throws UsageError for flags whose values only the starter knows */
@@ -78,10 +69,7 @@ export function scheduleOptionsOf(flags: ScheduleFlags): ScheduleOptions {
     overlap,
     catchupWindow,
     pauseOnFailure,
-    ...batchOptionsOf({
-      ...(concurrency === undefined ? {} : { concurrency }),
-      ...(typeof tolerate === 'string' ? { tolerate } : {}),
-    }),
+    ...batchOptionsOf({ concurrency, tolerate: tolerate === false ? undefined : tolerate }),
     ...(tolerate === false ? { tolerate: null } : {}),
   };
   const present = Object.entries(given).filter(([, value]) => value !== undefined);
