@@ -3,17 +3,11 @@ import { MAX_ATTRIBUTE_CHARACTERS, truncate } from '../contract/bounds';
 import { formatDuration } from '../contract/duration';
 import { markdownCode as code, markdownTable } from '../contract/markdown';
 import type { FollowUpPlan } from '../contract/request';
+import { followUpAttributes } from '../contract/start-words';
 import { promptDigest } from './same-request';
 import { keywordKey } from './description';
 
-/**
- * What the Web UI shows of a follow-up from its start on. The prompt is described, never shown. The server takes 400 bytes
- * of summary; the names fill at most the 255 bytes of a workflow id.
- */
-export function staticSummary({ projectId, jobId }: FollowUpPlan): string {
-  return `Follow-up to job ${code(jobId)} of project ${code(projectId)}`;
-}
-
+/** The options of a follow-up, as the Web UI shows them from its start on. The prompt is described, never shown. */
 export function staticDetails(plan: FollowUpPlan): string {
   const { polling } = plan;
   const rows: [string, string][] = [
@@ -32,14 +26,9 @@ export function staticDetails(plan: FollowUpPlan): string {
   return markdownTable(rows);
 }
 
-/** The attributes that a follow-up is found by before a worker has seen it. */
-export function startAttributes({ projectId, jobId }: FollowUpPlan): SearchAttributePair[] {
-  return [
-    // As the workflow would set it first: one event less in every history.
-    { key: keywordKey('FollowUpPhase'), value: 'baseline' },
-    { key: keywordKey('AgentProject'), value: attribute(projectId) },
-    { key: keywordKey('AgentJob'), value: attribute(jobId) },
-  ];
+/** The attributes with which a follow-up is started. */
+export function startAttributes(plan: FollowUpPlan): SearchAttributePair[] {
+  return followUpAttributes(plan).map(([name, text]) => ({ key: keywordKey(name), value: attribute(text) }));
 }
 
 /** A text as a search attribute holds it. */

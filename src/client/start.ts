@@ -3,10 +3,11 @@ import { type Client, WorkflowClient, WorkflowExecutionAlreadyStartedError } fro
 import { checkRequest } from '../contract/check-request';
 import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST } from '../contract/names';
 import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
+import { followUpSummary } from '../contract/start-words';
 import { followUpWorkflowId } from '../contract/workflow-id';
 import { FollowUpNotFoundError, InvalidRequestError, RequestConflictError } from './errors';
 import { type FirstEvent, readFirstEvent } from './first-input';
-import { startAttributes, staticDetails, staticSummary } from './presentation';
+import { startAttributes, staticDetails } from './presentation';
 import { compareDigest, compareRequests, promptDigest } from './same-request';
 import { inSetUpWords } from './search-attributes';
 
@@ -65,7 +66,7 @@ export async function startFollowUp(
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       typedSearchAttributes: startAttributes(plan),
       memo: { [MEMO_PROMPT_DIGEST]: promptDigest(plan.prompt) },
-      staticSummary: staticSummary(plan),
+      staticSummary: followUpSummary(plan),
       staticDetails: staticDetails(plan),
     });
     const event = await readFirstEvent(client, workflowId, runId);

@@ -153,7 +153,7 @@ describe('a schedule', () => {
     await schedule.sent(1);
     const batch = await client.workflow.getHandle(`follow-up-batch:${batchId ?? ''}`).describe();
     expect(batch.priority).toMatchObject({ priorityKey: 4 });
-    expect(await batch.staticSummary()).toBe(`Batch of 1 follow-ups by the schedule \`${schedule.id}\``);
+    expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${schedule.id}\``);
     const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
     expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(schedule.id);
     const pageId = pageWorkflowId(batchId ?? '', runOf(batch.runId), 1);

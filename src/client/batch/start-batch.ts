@@ -5,9 +5,9 @@ import {
   BATCH_PAGE_WORKFLOW,
   BATCH_WORKFLOW,
   type BatchInput,
-  type BatchPage,
   type PageInput,
 } from '../../contract/batch-workflows';
+import { batchSummary, pageSummary } from '../../contract/start-words';
 import { batchWorkflowId, pageWorkflowId } from '../../contract/workflow-id';
 import { BatchConflictError } from '../errors';
 import { eachOf } from '../each-of';
@@ -79,7 +79,7 @@ export async function startBatch(
       typedSearchAttributes: [{ key: keywordKey('FollowUpBatch'), value: attribute(batchId) }],
       memo: { [MEMO_ITEMS_DIGEST]: digest },
       priority: { priorityKey: BATCH_PRIORITY_KEY },
-      staticSummary: `Batch of ${items.length} follow-ups`,
+      staticSummary: batchSummary(items.length),
     });
   } catch (error) {
     if (error instanceof WorkflowExecutionAlreadyStartedError) return { ...started, attached: 'ended' };
@@ -119,16 +119,12 @@ async function startPage(client: Client, taskQueue: string, input: PageInput): P
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       typedSearchAttributes: [{ key: keywordKey('FollowUpBatch'), value: attribute(batchId) }],
       priority: { priorityKey: BATCH_PRIORITY_KEY },
-      staticSummary: summaryOf(page),
+      staticSummary: pageSummary(page.number, page.items.length),
     });
   } catch (error) {
     // It was handed over before.
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
-}
-
-function summaryOf({ number, items }: BatchPage): string {
-  return `Page ${number} of a batch: ${items.length} ${items.length === 1 ? 'item' : 'items'}`;
 }
 
 function countPages({ items }: CheckedBatch): number {

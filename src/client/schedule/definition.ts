@@ -6,6 +6,7 @@ import { requestIdOf } from '../../contract/batch-id';
 import { MAX_WORKFLOW_ID_BYTES } from '../../contract/bounds';
 import { isRecord } from '../../contract/field-reader';
 import { markdownCode } from '../../contract/markdown';
+import { batchSummary } from '../../contract/start-words';
 import { followUpWorkflowId } from '../../contract/workflow-id';
 import { itemsDigest } from '../batch/identity';
 import { MEMO_ITEMS_DIGEST } from '../batch/memo';
@@ -13,6 +14,7 @@ import { ProblemList } from '../batch/problem-list';
 import { overlapOf, policyOf } from './overlap';
 import { actionWorkflowId, exampleBatchId } from './schedule-id';
 import type { ScheduleSettings } from './settings';
+import { timezoneOf } from './timezone';
 import { specOf, timingsOf } from './timing';
 
 /** All that a schedule is, but whether it is paused: when it fires, and what each firing sends. */
@@ -58,7 +60,7 @@ export function temporalOptions(scheduleId: string, { settings, items }: Schedul
     workflowId: actionWorkflowId(scheduleId),
     args: [input],
     memo: { [MEMO_ITEMS_DIGEST]: itemsDigest(items) },
-    staticSummary: `Batch of ${items.length} follow-ups by the schedule ${markdownCode(scheduleId)}`,
+    staticSummary: `${batchSummary(items.length)} by the schedule ${markdownCode(scheduleId)}`,
     // The SDK's type lacks it; it is sent nevertheless.
     priority: { priorityKey: BATCH_PRIORITY_KEY },
   };
@@ -88,8 +90,7 @@ export function definitionOf({ spec, policies, action }: TemporalSchedule): Sche
     items: input.items ?? [],
     settings: {
       timing: timingsOf(spec),
-      // The server leaves out what is empty.
-      timezone: spec.timezone === undefined || spec.timezone === '' ? 'UTC' : spec.timezone,
+      timezone: timezoneOf(spec),
       startAt: spec.startAt?.toISOString() ?? null,
       endAt: spec.endAt?.toISOString() ?? null,
       jitterMs: spec.jitter ?? 0,

@@ -5,6 +5,7 @@ import { definitionOf } from './definition';
 import { type Firing, firingOf } from './firings';
 import { batchIdOfFiring } from './schedule-id';
 import type { ScheduleSettings } from './settings';
+import { timezoneOf } from './timezone';
 import { type Timing, timingsOf } from './timing';
 
 /** A schedule, what it sends, and what it did. */
@@ -92,7 +93,7 @@ export async function listedOf(
     paused: state.paused,
     note: noteOf(state.note),
     timing: timingsOf(spec ?? {}),
-    timezone: spec?.timezone === undefined || spec.timezone === '' ? 'UTC' : spec.timezone,
+    timezone: timezoneOf(spec),
     next: timesOf(state.paused, info.nextActionTimes),
     last: last === undefined ? null : await firingOf(batches, last),
   };

@@ -19,3 +19,9 @@ export function parseTimezone(text: string): string | { readonly problem: string
     problem: `${JSON.stringify(text.slice(0, 40))} is no IANA name of a time zone, such as "Europe/Berlin" or "UTC"${hint}`,
   };
 }
+
+/** The time zone of a schedule that is there; the server leaves out what is empty. */
+export function timezoneOf(spec: { readonly timezone?: string } | undefined): string {
+  const { timezone = '' } = spec ?? {};
+  return timezone === '' ? 'UTC' : timezone;
+}

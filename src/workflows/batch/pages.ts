@@ -13,6 +13,7 @@ import {
   type BatchPage,
   type PageInput,
 } from '../../contract/batch-workflows';
+import { pageSummary } from '../../contract/start-words';
 import { pageWorkflowId } from '../../contract/workflow-id';
 import { keyword } from '../keyword';
 import { failuresOf } from './counts';
@@ -35,7 +36,7 @@ export async function startPage({ batchId, run }: BatchState, page: BatchPage): 
     priority: { priorityKey: BATCH_PRIORITY_KEY },
     // As a page that was handed over has it from its start.
     typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
-    staticSummary: `Page ${page.number} of a batch: ${page.items.length} items`,
+    staticSummary: pageSummary(page.number, page.items.length),
   });
 }
 

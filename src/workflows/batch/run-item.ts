@@ -12,9 +12,9 @@ import {
 import type { WorkerSettings } from '../../contract/activities';
 import { BATCH_PRIORITY_KEY, type BatchItem, type ItemEnd } from '../../contract/batch';
 import { fairnessKey } from '../../contract/fairness';
-import { markdownCode as code } from '../../contract/markdown';
 import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST } from '../../contract/names';
 import type { FollowUpResult } from '../../contract/result';
+import { followUpAttributes, followUpSummary } from '../../contract/start-words';
 import { followUpWorkflowId } from '../../contract/workflow-id';
 import { endProxy } from '../activity-proxies';
 import { keyword } from '../keyword';
@@ -63,7 +63,6 @@ async function endOf(named: NamedItem, batchId: string, settings: WorkerSettings
 
 function startFollowUp({ workflowId, requestId, item }: NamedItem, batchId: string) {
   const { request, promptDigest } = item;
-  const { projectId, jobId } = request;
   return startChild(FOLLOW_UP_WORKFLOW, {
     workflowId,
     args: [{ ...request, requestId }],
@@ -71,15 +70,13 @@ function startFollowUp({ workflowId, requestId, item }: NamedItem, batchId: stri
     parentClosePolicy: ParentClosePolicy.ABANDON,
     cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
     // Its activities inherit the priority: whoever follows up a single job goes first.
-    priority: { priorityKey: BATCH_PRIORITY_KEY, fairnessKey: fairnessKey(projectId) },
+    priority: { priorityKey: BATCH_PRIORITY_KEY, fairnessKey: fairnessKey(request.projectId) },
     memo: { [MEMO_PROMPT_DIGEST]: promptDigest },
     typedSearchAttributes: [
-      keyword('FollowUpPhase', 'baseline'),
-      keyword('AgentProject', projectId),
-      keyword('AgentJob', jobId),
+      ...followUpAttributes(request).map(([name, text]) => keyword(name, text)),
       keyword('FollowUpBatch', batchId),
     ],
-    staticSummary: `Follow-up to job ${code(jobId)} of project ${code(projectId)}`,
+    staticSummary: followUpSummary(request),
   });
 }
 

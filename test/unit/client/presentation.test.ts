@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { startAttributes, staticDetails, staticSummary } from '../../../src/client/presentation';
+import { startAttributes, staticDetails } from '../../../src/client/presentation';
+import { followUpSummary } from '../../../src/contract/start-words';
 import { planOf } from '../../../src/client/start';
 
 const SECRET_PROMPT = 'the prompt, which is nobody else’s business';
@@ -16,7 +17,7 @@ const longest = planOf({ projectId: 'p'.repeat(120), jobId: 'j'.repeat(121), pro
 
 describe('what the Web UI shows from the start', () => {
   it('names project and job in the summary', () => {
-    expect(staticSummary(plan)).toBe('Follow-up to job `job-1` of project `docs`');
+    expect(followUpSummary(plan)).toBe('Follow-up to job `job-1` of project `docs`');
   });
 
   it('describes the prompt by length and digest, and shows nothing of it', () => {
@@ -24,11 +25,11 @@ describe('what the Web UI shows from the start', () => {
     expect(details).toMatch(/\| prompt: \| 45 bytes, sha256 `[0-9a-f]{12}`… \|/);
     expect(details).toContain('| deadline: | 2h after the start |');
     for (const word of ['prompt,', 'nobody', 'business'])
-      expect(details + staticSummary(plan)).not.toContain(word);
+      expect(details + followUpSummary(plan)).not.toContain(word);
   });
 
   it('keeps within what the server takes', () => {
-    expect(Buffer.byteLength(staticSummary(longest))).toBeLessThanOrEqual(400);
+    expect(Buffer.byteLength(followUpSummary(longest))).toBeLessThanOrEqual(400);
     expect(Buffer.byteLength(staticDetails(longest))).toBeLessThan(20_000);
     for (const { value } of startAttributes(longest)) expect(String(value).length).toBeLessThanOrEqual(255);
   });
@@ -36,6 +37,6 @@ describe('what the Web UI shows from the start', () => {
   it('lets no name become markup', () => {
     const named = planOf({ projectId: 'a`|b', jobId: '<b>', prompt: 'x', requestId: 'r' });
     expect(staticDetails(named)).toContain('| project: | `a b` |');
-    expect(staticSummary(named)).toContain('`<b>`');
+    expect(followUpSummary(named)).toContain('`<b>`');
   });
 });
