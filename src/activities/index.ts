@@ -5,8 +5,7 @@ import { getJobBy } from './get-job';
 import { getJobPatientlyBy } from './get-job-patiently';
 
 export { PATIENCE_MS } from './get-job-patiently';
-import { isSendUnderWay } from './is-send-under-way';
-import { patientTally } from './patient-tally';
+import { pendingDetails } from './pending-details';
 import { sendMessageBy } from './send-message';
 
 /** The activities of a worker, bound to its agent service and its configuration. */
@@ -15,9 +14,8 @@ export function createActivities(agentApi: AgentApi, settings: WorkerSettings): 
     workerSettings: () => Promise.resolve(settings),
     getJob: getJobBy(agentApi),
     getJobPatiently: getJobPatientlyBy(agentApi),
-    patientTally,
+    pendingDetails,
     followUpEnd,
-    isSendUnderWay,
     sendMessage: sendMessageBy(agentApi),
   };
 }

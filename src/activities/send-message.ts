@@ -1,38 +1,61 @@
-import { Context } from '@temporalio/activity';
+import { type Info, Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import type { FollowUpActivities, SendOutcome } from '../contract/activities';
-import { truncate } from '../contract/bounds';
+import { singleLine } from '../contract/bounds';
+import type { FollowUpActivities, PostOutcome, SendCheckpoint, SendInput, SendResult } from '../contract/activities';
+import { decideSend } from '../polling/before-send';
 
 /**
- * The server's word that this activity is still wanted is good for so long. Connecting takes at most 10 s, and the
- * activity's start-to-close leaves 15 s beyond the HTTP time limit, so that a POST that begins within it ends before
- * the server gives it up.
+ * The server's answer that this activity is still wanted is valid for so long. Connecting takes at most 10 s, and the
+ * activity's start-to-close leaves 15 s beyond its two exchanges, so that a POST that begins within it ends before the
+ * server gives the activity up.
  */
 const PERMISSION_MS = 10_000;
 
-/** What the activity's start-to-close leaves beyond the exchange, for the way to the server and back. */
+/** What the activity's start-to-close leaves beyond the two exchanges, for the way to the server and back. */
 const REPORT_MS = 15_000;
 
+/** The words for a POST that this attempt has not made and an earlier attempt may have made. */
+const RESET = 'this run was reset to a point before its send, and the run before it may have sent the message';
+const EARLIER_ATTEMPT = 'an earlier attempt of the send may have sent the message, and did not report';
+
 /**
- * The activity `sendMessage`: at most one POST, and never one that somebody else may have made before.
+ * The activity `sendMessage`: the one place where a message can leave. It looks at the job, asks the server for
+ * permission, and makes at most one POST; all in one task, because the queue before it may be hours long.
  *
- * It ignores cancellation and shutdown on purpose: a POST under way is finished, because its outcome is worth more
- * than the seconds it takes. It always returns an outcome; the workflow treats a failure as an unknown delivery.
+ * It never makes a POST that somebody else may have made before: another attempt of it, whose heartbeat details it
+ * finds, or the run before a workflow reset. It ignores cancellation and shutdown once the POST has begun, because the
+ * outcome is worth more than the seconds it takes. It always returns; whatever it can't tell is an unknown delivery.
  */
 export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessage'] {
-  return async ({ firstExecutionRunId, ...message }) => {
+  return async (input) => {
     const { info } = Context.current();
-    if (firstExecutionRunId !== null && info.workflowExecution?.runId !== firstExecutionRunId) {
-      const words =
-        'this run was reset to a point before its send, and the run before it may have sent the message';
-      return { verdict: 'unknown', label: 'reset', message: words };
+    const exchangeMs = Math.max(1_000, (info.startToCloseTimeoutMs - REPORT_MS) / 2);
+    const earlier = info.heartbeatDetails as SendCheckpoint | undefined;
+    if (earlier) return { kind: 'posted', ...earlier, outcome: unknown('no report', EARLIER_ATTEMPT) };
+
+    const look = await agentApi.getJob(input, { timeoutMs: exchangeMs });
+    if (info.workflowExecution?.runId !== input.permittedRunId) {
+      const baseline = look.kind === 'job' ? look.job : null;
+      return { kind: 'reset', baseline, label: 'reset', message: RESET };
     }
-    const permission = await askPermission();
-    if (typeof permission === 'string') return notSent(permission);
-    return agentApi.sendMessage(message, {
-      timeoutMs: Math.max(1_000, info.startToCloseTimeoutMs - REPORT_MS),
-      beforeFirstByte: () => permission.lapsed(),
-    });
+    if (look.kind === 'trouble') return { kind: 'unread', trouble: look };
+    const { job } = look;
+    if (decideSend(job, input.whenActive, input.earlierBaseline) !== 'send') return { kind: 'held-back', job };
+
+    const checkpoint = { baseline: job, sentAt: Date.now() };
+    const permission = await askPermission(checkpoint, input.deadlineAt);
+    if (typeof permission === 'string') return { kind: 'not-permitted', message: permission };
+    let sentAt = checkpoint.sentAt;
+    const outcome = await agentApi
+      .sendMessage(input, {
+        timeoutMs: exchangeMs,
+        beforeFirstByte: () => {
+          sentAt = Date.now();
+          return permission.lapsed();
+        },
+      })
+      .catch((error: unknown) => unknown('no report', `the send broke off (${String(error)})`));
+    return { kind: 'posted', baseline: job, sentAt, outcome };
   };
 }
 
@@ -44,20 +67,22 @@ interface Permission {
 /**
  * Asks the server whether it still waits for this activity, right before the POST. A process that was frozen (SIGSTOP,
  * a suspended machine) may wake after the server has given the activity up; its clock at the activity's start proves
- * nothing, since the task may have lain in a socket's buffer.
+ * nothing, since the task may have lain in a socket's buffer. The question is a heartbeat whose details the server keeps:
+ * without them, no POST was begun.
  *
- * @returns the permission, or why nothing may be sent
+ * @returns the permission, or why nothing may be sent: cancelled, paused, reset, given up, no answer, or too late
  */
-async function askPermission(): Promise<Permission | string> {
+async function askPermission(checkpoint: SendCheckpoint, deadlineAt: number): Promise<Permission | string> {
   const { info, client } = Context.current();
   const askedAt = Date.now();
   const askedTick = performance.now();
   try {
-    await client.activity.heartbeat(info.taskToken);
+    await client.activity.heartbeat(info.taskToken, checkpoint, { serializationContext: contextOf(info) });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return truncate(`the server did not confirm that the send is still wanted (${reason})`, 300);
+    return singleLine(`the server did not confirm that the send is still wanted (${reason})`, 300);
   }
+  if (Date.now() >= deadlineAt) return 'the deadline passed before the message was sent';
   return {
     // The wall clock shows a suspended machine, the monotonic one a wall clock that was set back.
     lapsed: () => {
@@ -67,6 +92,11 @@ async function askPermission(): Promise<Permission | string> {
   };
 }
 
-function notSent(message: string): SendOutcome {
-  return { verdict: 'not-sent', repeatable: true, answered: false, label: 'not wanted', message };
+function contextOf({ workflowNamespace = '', workflowExecution, activityId, isLocal }: Info) {
+  const { workflowId } = workflowExecution ?? { workflowId: '' };
+  return { type: 'activity', namespace: workflowNamespace, workflowId, activityId, isLocal } as const;
+}
+
+function unknown(label: string, message: string): PostOutcome {
+  return { verdict: 'unknown', label, message: singleLine(message, 300) };
 }

@@ -1,5 +1,5 @@
 import { Client, type Dispatcher, Pool } from 'undici';
-import type { JobAddress, JobAnswer, SendOutcome, SendTrouble } from '../contract/activities';
+import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../contract/activities';
 import type { ApiKeySource } from './api-key';
 import { addressProblem, Endpoint } from './endpoint';
 import { exchange, type ExchangeLimits } from './exchange';
@@ -10,9 +10,9 @@ import { errorTrouble, trouble, type Telling } from './trouble';
 /** The agent service's two operations. What the wire does is never thrown: it is a value. */
 export interface AgentApi {
   /** One GET of the job, on a pooled connection. Trouble is an answer too. */
-  getJob(address: JobAddress): Promise<JobAnswer>;
+  getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
   /** One POST of the message, on a connection of its own, and what it proved. It is never repeated here. */
-  sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendLimits): Promise<SendOutcome>;
+  sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendLimits): Promise<PostOutcome>;
   /** Waits for the exchanges under way, each of which ends by its time limit, and closes every connection. */
   close(): Promise<void>;
 }
@@ -25,9 +25,12 @@ export interface AgentApiOptions {
   readonly timeoutMs: number;
 }
 
-export interface SendLimits {
+export interface ReadLimits {
   /** Instead of the client's `timeoutMs`, where less time is left. */
   readonly timeoutMs?: number;
+}
+
+export interface SendLimits extends ReadLimits {
   /**
    * Called once the connection is made (TLS included), before the first byte of the request is written, with nothing
    * asynchronous in between. A reason that it returns, or throws, destroys the connection, and nothing was sent. It
@@ -75,10 +78,13 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
     return { ...HEADERS, authorization: `Bearer ${key}` };
   }
 
-  async function read(address: JobAddress): Promise<JobAnswer> {
+  async function read(
+    address: JobAddress,
+    { timeoutMs: ownTimeoutMs = timeoutMs }: ReadLimits,
+  ): Promise<JobAnswer> {
     const prepared = await prepare(address);
     if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
-    const limits = limitsOf(timeoutMs);
+    const limits = limitsOf(ownTimeoutMs);
     const request = { method: 'GET', path: endpoint.jobPath(address), headers: prepared.headers } as const;
     const result = await exchange(reads, request, limits);
     return jobAnswer(result, address.jobId, tell('read', limits), Date.now());
@@ -87,7 +93,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
   async function send(
     message: JobAddress & { readonly prompt: string },
     { timeoutMs: ownTimeoutMs = timeoutMs, beforeFirstByte }: SendLimits,
-  ): Promise<SendOutcome> {
+  ): Promise<PostOutcome> {
     const prepared = await prepare(message);
     if ('problem' in prepared) {
       const { repeatable, problem } = prepared;
@@ -123,7 +129,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
   }
 
   return {
-    getJob: (address) => track(read(address)),
+    getJob: (address, limits = {}) => track(read(address, limits)),
     sendMessage: (message, limits = {}) => track(send(message, limits)),
     async close() {
       closed = true;

@@ -3,7 +3,7 @@ import {
   MAX_FIELD_CHARACTERS,
   MAX_LINK_CHARACTERS,
   MAX_STATUS_CHARACTERS,
-  truncate,
+  plainText,
 } from '../contract/bounds';
 import type { AgentJob } from '../contract/job';
 
@@ -12,7 +12,7 @@ const text = z
   .string()
   .nullable()
   .catch(null)
-  .transform((value) => (value === null ? null : truncate(value, MAX_FIELD_CHARACTERS)));
+  .transform((value) => (value === null ? null : plainText(value, MAX_FIELD_CHARACTERS)));
 
 /** Anything but an http(s) URL is left out: the link is shown in the Web UI, where a `javascript:` one would run. */
 const link = z
@@ -29,7 +29,7 @@ const jobSchema = z.object({
   status: z
     .string()
     .min(1)
-    .transform((status) => truncate(status, MAX_STATUS_CHARACTERS)),
+    .transform((status) => plainText(status, MAX_STATUS_CHARACTERS)),
   source: z.object({ repository: text, ref: text }).nullable().catch(null),
   model: text,
   prLink: link,
@@ -56,5 +56,5 @@ export function readJob(body: string): AgentJob | undefined {
 
 function isWebLink(value: string): boolean {
   if (value.length > MAX_LINK_CHARACTERS || !URL.canParse(value)) return false;
-  return /^https?:\/\//i.test(value) && !/[\p{Cc}\s]/u.test(value);
+  return /^https?:\/\//i.test(value) && value === plainText(value, MAX_LINK_CHARACTERS) && !/\s/.test(value);
 }

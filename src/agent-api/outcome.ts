@@ -1,4 +1,4 @@
-import type { JobAnswer, SendOutcome, SendTrouble } from '../contract/activities';
+import type { JobAnswer, PostOutcome, SendTrouble } from '../contract/activities';
 import type { AgentJob } from '../contract/job';
 import { errorFacts } from './error-facts';
 import type { Answer, Exchange } from './exchange';
@@ -17,7 +17,7 @@ export function jobAnswer(exchange: Exchange, jobId: string, telling: Telling, n
 }
 
 /** What one POST of the message proved. */
-export function sendOutcome(exchange: Exchange, jobId: string, telling: Telling, nowMs: number): SendOutcome {
+export function sendOutcome(exchange: Exchange, jobId: string, telling: Telling, nowMs: number): PostOutcome {
   if (exchange.kind === 'no answer') {
     const { reason, started } = exchange;
     const facts = reason.by === 'error' ? errorFacts(reason.error) : [];

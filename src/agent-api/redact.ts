@@ -47,7 +47,10 @@ function formsOf(key: string): string[] {
     JSON.stringify(key).slice(1, -1),
     percentEncode(key),
     encodeURIComponent(key),
-    bytes.toString('base64'),
-    bytes.toString('base64url'),
+    ...[bytes, Buffer.from(`Bearer ${key}`)].flatMap((each) => [
+      each.toString('base64'),
+      each.toString('base64').replace(/=+$/, ''),
+      each.toString('base64url'),
+    ]),
   ];
 }

@@ -1,4 +1,4 @@
-import { MAX_SERVICE_MESSAGE_CHARACTERS, truncate } from '../contract/bounds';
+import { MAX_SERVICE_MESSAGE_CHARACTERS, singleLine } from '../contract/bounds';
 import { isRecord } from '../contract/field-reader';
 
 /** More of an unstructured text than this is a page or a dump, no message. */
@@ -15,21 +15,13 @@ export function serviceMessage(body: string, redact: (text: string) => string): 
   if (isHtml(body)) return undefined;
   const words = wordsOf(body);
   if (words === undefined) return undefined;
-  const line = oneLine(redact(words));
-  return line === '' ? undefined : truncate(line, MAX_SERVICE_MESSAGE_CHARACTERS);
+  const line = singleLine(redact(words), MAX_SERVICE_MESSAGE_CHARACTERS);
+  return line === '' ? undefined : line;
 }
 
 /** Whether a body is markup: what a portal, a proxy or a wrong address answers with. */
 export function isHtml(body: string): boolean {
   return /^\s*<[!?a-z]/i.test(body);
-}
-
-/** `text` with control characters, line ends and invisible direction marks folded into single spaces. */
-export function oneLine(text: string): string {
-  return text
-    .toWellFormed()
-    .replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069\s]+/gu, ' ')
-    .trim();
 }
 
 function wordsOf(body: string): string | undefined {

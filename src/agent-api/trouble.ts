@@ -1,10 +1,10 @@
 import { STATUS_CODES } from 'node:http';
 import type { SendTrouble } from '../contract/activities';
-import { truncate } from '../contract/bounds';
+import { singleLine, truncate } from '../contract/bounds';
 import { formatDuration } from '../contract/duration';
 import { describeFacts, errorFacts } from './error-facts';
 import type { Answer, ExchangeLimits, NoAnswer } from './exchange';
-import { isHtml, oneLine, serviceMessage } from './service-message';
+import { isHtml, serviceMessage } from './service-message';
 
 /** Characters of a message for people: it stands in a summary, beside other things. */
 const MAX_MESSAGE_CHARACTERS = 400;
@@ -110,7 +110,7 @@ function wordsOf(answer: Answer, { redact }: Telling): string | undefined {
 }
 
 function quote(text: string): string {
-  return truncate(oneLine(text), MAX_QUOTE_CHARACTERS);
+  return singleLine(text, MAX_QUOTE_CHARACTERS);
 }
 
 function answerTrouble(
@@ -128,5 +128,5 @@ function answerTrouble(
 
 /** A trouble with its message on one line and within its bound. */
 export function trouble(label: string, message: string): SendTrouble {
-  return { label, message: truncate(oneLine(message), MAX_MESSAGE_CHARACTERS) };
+  return { label, message: singleLine(message, MAX_MESSAGE_CHARACTERS) };
 }

@@ -18,8 +18,7 @@ export interface UpdateOfRunning {
   readonly workflowId: string;
   readonly taskQueue: string;
   readonly name: string;
-  /** Undefined for an update that takes none. */
-  readonly argument?: unknown;
+  readonly args: readonly unknown[];
   readonly timeoutMs: number;
   /** The error where it has ended in the meantime. */
   readonly ended: () => Promise<Error>;
@@ -31,16 +30,14 @@ export interface UpdateOfRunning {
  * @throws UpdateRefusedError, NoAnswerError, and the error of `ended`
  */
 export async function executeUpdate<T>(client: Client, update: UpdateOfRunning): Promise<T> {
-  const { workflowId, taskQueue, name, argument } = update;
+  const { workflowId, taskQueue, name, args } = update;
   const workers = await workersPolling(client, taskQueue, WORKERS_TIMEOUT_MS);
   const timeoutMs =
     workers.length === 0 ? Math.min(update.timeoutMs, NO_WORKER_TIMEOUT_MS) : update.timeoutMs;
   try {
     const handle = client.workflow.getHandle(workflowId);
     return await client.withDeadline(Date.now() + timeoutMs, () =>
-      argument === undefined
-        ? handle.executeUpdate<T, []>(name)
-        : handle.executeUpdate<T, [unknown]>(name, { args: [argument] }),
+      handle.executeUpdate<T, [unknown, ...unknown[]]>(name, { args: args as [unknown, ...unknown[]] }),
     );
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError) {

@@ -147,13 +147,20 @@ export class FollowUpClient {
 
   /** Moves the deadline to now + `duration`, never to an earlier time than it has. */
   extendDeadline(workflowId: string, duration: DurationText): Promise<FollowUpProgress> {
-    const update = { name: UPDATE_EXTEND_DEADLINE, arg: duration, timeoutMs: UPDATE_TIMEOUT_MS };
+    const update = { name: UPDATE_EXTEND_DEADLINE, args: () => [duration], timeoutMs: UPDATE_TIMEOUT_MS };
     return updateFollowUp(this.client, workflowId, update);
   }
 
-  /** Says of a delivery that nobody can tell whether it arrived; `not-delivered` has the message sent once more. */
+  /**
+   * Says of an unknown delivery whether it arrived. `not-delivered` allows one more POST, by the run that is running now
+   * and by no later one.
+   */
   resolveDelivery(workflowId: string, decision: DeliveryDecision): Promise<FollowUpProgress> {
-    const update = { name: UPDATE_RESOLVE_DELIVERY, arg: decision, timeoutMs: READING_UPDATE_TIMEOUT_MS };
+    const update = {
+      name: UPDATE_RESOLVE_DELIVERY,
+      args: (runId: string) => [decision, runId],
+      timeoutMs: READING_UPDATE_TIMEOUT_MS,
+    };
     return updateFollowUp(this.client, workflowId, update);
   }
 

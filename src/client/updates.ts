@@ -14,16 +14,21 @@ import { mayBeReadPatiently, withPatientRead } from './patient-read';
 export async function updateFollowUp(
   client: Client,
   workflowId: string,
-  update: { readonly name: string; readonly arg?: string; readonly timeoutMs: number },
+  update: {
+    readonly name: string;
+    /** @param runId the run that is running */
+    readonly args?: (runId: string) => readonly unknown[];
+    readonly timeoutMs: number;
+  },
 ): Promise<FollowUpProgress> {
   // An update to a workflow that is none of ours could mean something else to it.
-  const { state, taskQueue } = await describeFollowUp(client, workflowId);
+  const { state, taskQueue, runId } = await describeFollowUp(client, workflowId);
   if (state !== 'running') throw new FollowUpEndedError(workflowId, state);
   const progress = await executeUpdate<FollowUpProgress>(client, {
     workflowId,
     taskQueue,
     name: update.name,
-    argument: update.arg,
+    args: update.args?.(runId) ?? [],
     timeoutMs: update.timeoutMs,
     ended: async () => new FollowUpEndedError(workflowId, (await describeFollowUp(client, workflowId)).state),
   });

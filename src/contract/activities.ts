@@ -1,6 +1,6 @@
 import type { FoundEnd } from './batch-workflows';
 import type { AgentJob, JobState } from './job';
-import type { Polling } from './request';
+import type { Polling, WhenActive } from './request';
 
 /** What the workflow must know of the worker's configuration; recorded in history, so that a replay knows it too. */
 export interface WorkerSettings {
@@ -8,11 +8,8 @@ export interface WorkerSettings {
   readonly sendTaskQueue: string;
   /** The limit of one HTTP exchange in milliseconds. */
   readonly httpTimeoutMs: number;
-  /**
-   * How long one read activity may poll by its own retries, in milliseconds. A run whose history was recorded by 0.1.0
-   * doesn't know it and polls by timers only: a replay must find what was recorded.
-   */
-  readonly patienceMs?: number;
+  /** How long one read activity may poll by its own retries, in milliseconds. */
+  readonly patienceMs: number;
 }
 
 export interface JobAddress {
@@ -77,15 +74,48 @@ export interface PatientAnswer {
 
 export interface SendInput extends JobAddress {
   readonly prompt: string;
+  readonly whenActive: WhenActive;
   /**
-   * The run in which this follow-up began. A run that differs was made by a workflow reset, and the message may have
-   * been sent by the run before it. Null for a send that the caller's `resend` or an operator has allowed.
+   * The one run that may send: the first run of the follow-up, or the run that an operator's decision names. Any other
+   * run was made by a workflow reset, and the run before it may have sent the message.
    */
-  readonly firstExecutionRunId: string | null;
+  readonly permittedRunId: string;
+  /** Nothing is sent from this moment on; milliseconds since the epoch. */
+  readonly deadlineAt: number;
+  /** The job before an earlier POST of unknown delivery; null where there was none. */
+  readonly earlierBaseline: JobState | null;
 }
 
-/** What one POST proved; the rows are those of docs/guarantees.md. The activity returns it and never throws. */
-export type SendOutcome =
+/** What the send activity did: it has looked at the job, and perhaps it has sent. The activity never throws. */
+export type SendResult =
+  /** The job could not be read. Nothing was sent. */
+  | { readonly kind: 'unread'; readonly trouble: ReadTrouble }
+  /** The job was read, and `decideSend` forbids the POST. Nothing was sent. */
+  | { readonly kind: 'held-back'; readonly job: AgentJob }
+  /** The server no longer wants the send, or the deadline has passed. Nothing was sent. */
+  | { readonly kind: 'not-permitted'; readonly message: string }
+  /** This run is not the permitted one. It sent nothing, and the run before it may have sent the message. */
+  | ({ readonly kind: 'reset'; readonly baseline: AgentJob | null } & SendTrouble)
+  | Posted;
+
+/** A POST that may have been made. */
+export interface Posted {
+  readonly kind: 'posted';
+  /** The job right before the POST; null where it is not known. */
+  readonly baseline: AgentJob | null;
+  /** When the POST began, by the worker's clock, in milliseconds since the epoch. */
+  readonly sentAt: number;
+  readonly outcome: PostOutcome;
+}
+
+/**
+ * The details of the one heartbeat of a send. The server records them before the POST may begin, so that a send that
+ * ends without a report tells by itself whether the POST may have been made.
+ */
+export type SendCheckpoint = Pick<Posted, 'baseline' | 'sentAt'>;
+
+/** What one POST proved; the rows are those of docs/guarantees.md. */
+export type PostOutcome =
   | { readonly verdict: 'accepted'; readonly job: AgentJob }
   | ({ readonly verdict: 'rejected' } & SendTrouble)
   | ({
@@ -113,6 +143,12 @@ export interface FollowUpEndInput {
   readonly promptDigest: string;
 }
 
+/** What the activities heartbeat whose details the workflow asks for. */
+export interface PendingDetails {
+  readonly getJobPatiently: Tally;
+  readonly sendMessage: SendCheckpoint;
+}
+
 /** The activities as the workflows see them. */
 export interface FollowUpActivities {
   /** Local: tells the workflow the worker's settings. */
@@ -126,16 +162,17 @@ export interface FollowUpActivities {
    * @throws ApplicationFailure `NO_CHANGE`, retryable, with the {@link Tally} as its detail, after every other answer
    */
   getJobPatiently(input: PatientReadInput): Promise<PatientAnswer>;
-  /** Local: the tally of this run's patient read as the server has it; null where it has none. */
-  patientTally(): Promise<Tally | null>;
+  /**
+   * Local: the latest heartbeat details of a pending activity of this run, as the server has them; null where there are
+   * none.
+   */
+  pendingDetails<A extends keyof PendingDetails>(activity: A): Promise<PendingDetails[A] | null>;
   /**
    * The end of a follow-up that is there already, asked for again and again, as retries of itself, until it has ended.
    *
    * @throws ApplicationFailure `NO_CHANGE`, retryable, while it runs
    */
   followUpEnd(input: FollowUpEndInput): Promise<FoundEnd>;
-  /** Whether a worker has begun the send of this run, and not yet reported its end. */
-  isSendUnderWay(): Promise<boolean>;
-  /** One POST of the message. */
-  sendMessage(input: SendInput): Promise<SendOutcome>;
+  /** Looks at the job, and sends the message by one POST if the job, the server and the deadline allow it. */
+  sendMessage(input: SendInput): Promise<SendResult>;
 }

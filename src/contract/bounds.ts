@@ -12,6 +12,9 @@ export const MAX_LINK_CHARACTERS = 2_048;
 /** Characters of the service's own words in an error. */
 export const MAX_SERVICE_MESSAGE_CHARACTERS = 1_024;
 
+/** Characters of the message of a failure: room for many problems of one request. */
+export const MAX_FAILURE_CHARACTERS = 8_192;
+
 /** Characters of any other text of a job (repository, ref, model, dates, id). */
 export const MAX_FIELD_CHARACTERS = 1_024;
 
@@ -26,6 +29,27 @@ export const MAX_PROMPT_BYTES = 256 * 1_024;
 
 /** Bytes of a workflow id: the column of Temporal's SQL schemas holds 255. */
 export const MAX_WORKFLOW_ID_BYTES = 255;
+
+/** Control characters, line and paragraph separators, and the invisible marks that reorder what stands beside them. */
+const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
+
+/**
+ * A field from outside, in at most `limit` characters: what is unsafe in it becomes U+FFFD, so that `completed` with a
+ * hidden character stays another word than `completed`. Lone surrogates do too: the SDK's core can't decode them in a
+ * failure message, and the worker process exits (measured, 1.24).
+ */
+export function plainText(text: string, limit: number): string {
+  return truncate(text.toWellFormed().replace(UNSAFE, '\ufffd'), limit);
+}
+
+/**
+ * `text` on one line, in at most `limit` characters, for messages: what is unsafe in it, and white space, becomes single spaces.
+ * Every message that is made of words from outside passes here.
+ */
+export function singleLine(text: string, limit: number): string {
+  const line = text.toWellFormed().replace(UNSAFE, ' ').replace(/\s+/g, ' ').trim();
+  return truncate(line, limit);
+}
 
 /** `text`, or its beginning with an ellipsis, in at most `limit` characters; a surrogate pair is never split. */
 export function truncate(text: string, limit: number): string {

@@ -27,7 +27,7 @@ const CACHED_WORKFLOW_MB = 0.48;
 /** What the process needs without any workflow, activities under way included. */
 const BASE_MB = 256;
 
-/** After the HTTP time limit every exchange has ended by itself; this long its report may take to reach the server. */
+/** After its exchanges an activity has ended by itself; its report may take this long to reach the server. */
 const REPORT_MS = 5_000;
 /** How much longer than that a shutdown may take before it is forced; by then the server has given the sends up too. */
 const FORCE_MARGIN_MS = 15_000;
@@ -35,9 +35,9 @@ const FORCE_MARGIN_MS = 15_000;
 /** Pollers come and go with the load, as the server advises; the limits are the SDK's defaults (1 to 100, 5 at first). */
 const POLLERS = { type: 'autoscaling' } as const;
 
-/** How long a shutdown takes at most, in milliseconds: one HTTP exchange, its report, and a margin. */
+/** How long a shutdown takes at most, in milliseconds: the two exchanges of a send, its report, and a margin. */
 export function shutdownLimitMs(httpTimeoutMs: number): number {
-  return httpTimeoutMs + REPORT_MS + FORCE_MARGIN_MS;
+  return 2 * httpTimeoutMs + REPORT_MS + FORCE_MARGIN_MS;
 }
 
 /**
@@ -48,9 +48,8 @@ const QUEUE_OF = {
   workerSettings: 'followUp',
   getJob: 'read',
   getJobPatiently: 'read',
-  patientTally: 'followUp',
+  pendingDetails: 'followUp',
   followUpEnd: 'read',
-  isSendUnderWay: 'read',
   sendMessage: 'send',
 } as const satisfies Record<keyof FollowUpActivities, keyof WorkerConfig['taskQueues']>;
 
@@ -77,7 +76,7 @@ export class FollowUpWorkers {
       // Process and host, as the Web UI shows it beside each task.
       identity: `${process.pid}@${hostname()}`,
       // Only after this time are activities told to stop: a POST under way has long ended by its own limit.
-      shutdownGraceTime: agentApi.timeoutMs + REPORT_MS,
+      shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
       shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
       workflowTaskPollerBehavior: POLLERS,
       activityTaskPollerBehavior: POLLERS,

@@ -15,11 +15,11 @@ export const settingsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'work
 });
 
 /**
- * What the server has counted of a patient read, asked for before that read is given up. A local activity, because an
- * activity on a queue could wait behind a limit while somebody waits for the end of a cancelled follow-up: one event,
- * and five seconds at most; without an answer only counts are lost.
+ * What the server knows of a pending activity of this run. A local activity, because one on a queue could wait behind a
+ * limit while somebody waits for the end of a cancelled follow-up: one event, and five seconds at most; without an answer
+ * the counts of a read are lost, and a send is asked for again.
  */
-export const tallyProxy = proxyLocalActivities<Pick<FollowUpActivities, 'patientTally'>>({
+export const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendingDetails'>>({
   startToCloseTimeout: 2_000,
   scheduleToCloseTimeout: 5_000,
 });
@@ -55,7 +55,7 @@ export function readProxy(
   summary: string,
 ) {
   const queueWaitMs = Math.max(60_000, Math.min(untilDeadlineMs, LONGEST_QUEUE_WAIT_MS));
-  return proxyActivities<Pick<FollowUpActivities, 'getJob' | 'isSendUnderWay'>>({
+  return proxyActivities<Pick<FollowUpActivities, 'getJob'>>({
     taskQueue: readTaskQueue,
     startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
     scheduleToCloseTimeout: httpTimeoutMs + queueWaitMs,
@@ -81,7 +81,7 @@ const LONGEST_WAIT_MS = 2 * 3_600_000;
  * - TRY_CANCEL: what was counted is asked for before a cancellation, and nobody waits for a read under way.
  */
 export function patientReadProxy(
-  { readTaskQueue, httpTimeoutMs, patienceMs = 0 }: WorkerSettings,
+  { readTaskQueue, httpTimeoutMs, patienceMs }: WorkerSettings,
   { projectId, polling }: { readonly projectId: string; readonly polling: Polling },
   untilDeadlineMs: number,
   summary: string,
@@ -123,12 +123,13 @@ export function endProxy({ readTaskQueue }: WorkerSettings, projectId: string, s
 /**
  * The send must not happen twice.
  *
- * - One attempt: whatever ends it without an answer leaves the delivery unknown, and only the workflow may decide
- *   what follows. An attempt limit alone is no guarantee: a worker that dies in it shows as start-to-close.
- * - No schedule-to-close and no heartbeat timeout: either could give up a POST that is under way and still answered.
- * - Start-to-close is the HTTP time limit and a margin; the activity ends its exchange within the limit by itself.
- * - Schedule-to-start is what is left of the deadline: the server lets a task that no worker has taken up by then lapse,
- *   which proves that nothing was sent.
+ * - One attempt: whatever ends it without a report may have been sent, and only the workflow may decide what follows. An
+ *   attempt limit alone is no guarantee: a worker that dies in it shows as start-to-close, and an operator may raise it.
+ * - No schedule-to-close and no heartbeat timeout: either could give up a POST that is under way and still answered. The
+ *   one heartbeat of the activity is its permission, and no sign of life.
+ * - Start-to-close is the HTTP time limit of the look, that of the POST, and a margin; the activity ends both exchanges
+ *   within their limits by itself.
+ * - Schedule-to-start is what is left of the deadline: the server lets a task that no worker has taken up by then lapse.
  * - A cancellation waits for a POST under way, whose outcome belongs into the receipt; one that no worker has taken up
  *   ends at once.
  */
@@ -140,7 +141,7 @@ export function sendProxy(
 ) {
   return proxyActivities<Pick<FollowUpActivities, 'sendMessage'>>({
     taskQueue: sendTaskQueue,
-    startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
+    startToCloseTimeout: 2 * httpTimeoutMs + REPORT_MARGIN_MS,
     scheduleToStartTimeout: startWithinMs,
     retry: { maximumAttempts: 1 },
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

@@ -1,74 +1,150 @@
-import type { ApplicationFailure } from '@temporalio/workflow';
-import type { SendTrouble } from '../contract/activities';
+import { type ApplicationFailure, workflowInfo } from '@temporalio/workflow';
+import type { Posted, ReadTrouble, SendTrouble, Trouble } from '../contract/activities';
 import { formatDuration } from '../contract/duration';
 import { type AgentJob, jobState } from '../contract/job';
-import { readBaseline } from './baseline';
+import type { Phase } from '../contract/progress';
+import { decideSend } from '../polling/before-send';
 import { nextWait } from '../polling/cadence';
-import { afterSend } from './delivery';
-import { refuseAfterDeadline } from './ends';
+import { afterReading, isLost, NO_TROUBLE } from '../polling/trouble';
+import type { FollowUpContext } from './context';
+import { afterPost, confirmed, mayHaveBeenSentBefore } from './delivery';
+import { lostJob, refuseAfterDeadline } from './ends';
 import { followUpFailure, sentence, sentSoFar } from './failures';
-import { witness } from './poll';
+import { record } from './poll';
 import { reconcile } from './reconcile';
-import type { Run } from './run';
-import type { WatchState } from './state';
-import { send } from './send';
-import { afterReading, NO_TROUBLE } from '../polling/trouble';
-import { watchFrom } from './watch-step';
+import { earlierBaseline, send } from './send';
+import { waitUntilAtRest } from './wait';
 
 /**
- * Brings the message to the service, once. What is certainly not sent is sent again, with back-off, after another
- * look at the job; what is certainly rejected is not; what nobody can tell is looked for by reading the job.
+ * Brings the message to the service, once. The send activity looks at the job and sends in one task. What is certainly
+ * not sent is tried again, with back-off; what is certainly rejected is not; what nobody can tell is looked for by
+ * reading the job.
  *
  * A follow-up never continues as new before its message is delivered: the run's id is what tells the send activity
  * that the run was reset (measured: a run continued from a reset one looks like a fresh one).
  *
  * @throws ApplicationFailure `JobNotFound`, `FollowUpRejected`, `DeliveryUnknown` or `DeadlineExceeded`
  */
-export async function deliver(run: Run, prompt: string): Promise<void> {
-  const { state } = run;
+export async function deliver(context: FollowUpContext, prompt: string): Promise<void> {
+  const { state } = context;
   let trouble = NO_TROUBLE;
-  let allowedAgain = false;
+  let permittedRunId = workflowInfo().firstExecutionRunId;
   for (;;) {
-    const baseline = await readBaseline(run);
-    refuseAfterDeadline(run);
-    run.enter('sending');
-    const sentAt = Date.now();
-    const watching = watchFrom(baseline, sentAt);
-    const outcome = await send(run, prompt, watching, allowedAgain);
-    state.delivery = afterSend(state.delivery, outcome);
-    if (outcome.verdict === 'not-sent') {
-      state.lastAnswer = outcome.message;
-      if (!outcome.repeatable) throw refusedSend(run, outcome);
-      trouble = afterReading(trouble, { kind: 'trouble', ...outcome }, Date.now());
-      const waitMs = nextWait(state.plan.polling, 0, trouble, Math.random);
-      const words = `${outcome.message}; ${sentSoFar(state.delivery)}; next try in ${formatDuration(waitMs)}`;
-      await run.pause(waitMs, words);
+    refuseAfterDeadline(context);
+    const askedAt = Date.now();
+    const result = await send(context, prompt, permittedRunId);
+    if (result.kind === 'unread') {
+      trouble = afterReading(trouble, result.trouble, Date.now());
+      refuseUnread(context, result.trouble, trouble, askedAt);
+      await tryAgainLater(context, 'baseline', trouble);
+      continue;
+    }
+    if (result.kind === 'not-permitted') {
+      const { message } = result;
+      trouble = afterReading(trouble, { kind: 'trouble', label: 'not permitted', message }, Date.now());
+      await tryAgainLater(context, 'baseline', trouble);
+      continue;
+    }
+    if (result.kind === 'held-back') {
+      trouble = NO_TROUBLE;
+      if (await heldBack(context, result.job, askedAt)) return;
       continue;
     }
 
-    state.baseline = jobState(baseline);
-    state.sentAt = sentAt;
-    state.watch = watching;
-    if (outcome.verdict === 'rejected') throw refusedSend(run, outcome);
-    if (outcome.verdict === 'accepted') {
-      accept(run, watching, outcome.job, sentAt);
-      return;
+    let lost: SendTrouble;
+    if (result.kind === 'reset') {
+      state.delivery = mayHaveBeenSentBefore(state.delivery);
+      state.baseline = result.baseline === null ? null : jobState(result.baseline);
+      lost = result;
+    } else {
+      const { outcome } = result;
+      state.delivery = afterPost(state.delivery, outcome);
+      if (outcome.verdict === 'not-sent') {
+        if (!outcome.repeatable) throw refused(context, outcome);
+        trouble = afterReading(trouble, { kind: 'trouble', ...outcome }, Date.now());
+        await tryAgainLater(context, 'sending', trouble);
+        continue;
+      }
+      keepPosted(context, result);
+      if (outcome.verdict === 'rejected') throw refused(context, outcome);
+      if (outcome.verdict === 'accepted') return;
+      lost = outcome;
     }
-    if ((await reconcile(run, watching, outcome)) === 'delivered') return;
-    allowedAgain = true;
+    const reconciled = await reconcile(context, lost);
+    if (reconciled === 'delivered') return;
+    permittedRunId = reconciled.permittedRunId;
     trouble = NO_TROUBLE;
   }
 }
 
-/** The POST's own answer ends the question, and is the first sighting of the job since the send. */
-function accept(run: Run, watching: WatchState, job: AgentJob, sentAt: number): void {
-  run.state.job = job;
-  run.state.lastAnswer = job.status;
-  witness(watching, job, sentAt, Date.now());
+/** Waits before the next try; what is known of the message stands beside the trouble. */
+async function tryAgainLater(context: FollowUpContext, phase: Phase, trouble: Trouble): Promise<void> {
+  const { state } = context;
+  context.enterBriefly(phase);
+  const wait = nextWait(state.plan.polling, 0, trouble, Math.random);
+  const words = `${state.lastAnswer ?? ''}; ${sentSoFar(state.delivery)}; next try in ${formatDuration(wait)}`;
+  await context.pause(wait, words);
+}
+
+/** Ends the follow-up where the job can't be read and never will be. */
+function refuseUnread(
+  context: FollowUpContext,
+  { httpStatus, message }: ReadTrouble,
+  trouble: Trouble,
+  askedAt: number,
+): void {
+  const { state } = context;
+  // Once the message may have arrived, a single bad answer ends nothing: the caller needs to know what became of it.
+  if (state.delivery.verdict === 'unknown') {
+    if (isLost(trouble, askedAt, state.plan.confirmMs)) throw lostJob(context);
+    return;
+  }
+  if (httpStatus === 404) {
+    const reason = `The service knows no such job: ${message}.`;
+    throw followUpFailure('JobNotFound', reason, state, trouble.last ?? {});
+  }
+  if (httpStatus === 400 || httpStatus === 401 || httpStatus === 403) {
+    const reason = `The job can't be read: ${message}.`;
+    throw followUpFailure('FollowUpRejected', reason, state, trouble.last ?? {});
+  }
+}
+
+/**
+ * The look before the POST has shown a job to which nothing may be sent now.
+ *
+ * @returns whether it has shown that an earlier POST has arrived; else the job was waited for
+ */
+async function heldBack(context: FollowUpContext, job: AgentJob, askedAt: number): Promise<boolean> {
+  const { state } = context;
+  const { whenActive } = state.plan;
+  const decision = decideSend(job, whenActive, earlierBaseline(state));
+  if (decision === 'arrived' && state.watch !== null) {
+    record(state.watch, job, askedAt, Date.now());
+    state.delivery = confirmed(state.delivery, 'read');
+    return true;
+  }
+  if (state.delivery.verdict === 'not-sent') state.baseline = jobState(job);
+  if (decision === 'reject') {
+    const type = state.delivery.verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
+    throw followUpFailure(type, `The job is ${job.status}, and whenActive is reject.`, state);
+  }
+  await waitUntilAtRest(context, job);
+  return false;
+}
+
+/** The POST may have arrived: everything counts from it. Its own answer is the first observation of the job. */
+function keepPosted({ state }: FollowUpContext, { baseline, sentAt, outcome }: Posted): void {
+  state.baseline = baseline === null ? null : jobState(baseline);
+  // By the worker's clock, which may be ahead of the workflow's.
+  state.sentAt = Math.min(sentAt, Date.now());
+  if (outcome.verdict !== 'accepted' || state.watch === null) return;
+  state.job = outcome.job;
+  state.lastAnswer = outcome.job.status;
+  record(state.watch, outcome.job, state.sentAt, Date.now(), 'response');
 }
 
 /** A message that an earlier POST may have brought is unknown, whatever the service says of a later one. */
-function refusedSend(run: Run, outcome: SendTrouble): ApplicationFailure {
-  const type = run.state.delivery.verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
-  return followUpFailure(type, sentence(outcome.message), run.state, outcome);
+function refused({ state }: FollowUpContext, outcome: SendTrouble): ApplicationFailure {
+  const type = state.delivery.verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
+  return followUpFailure(type, sentence(outcome.message), state, outcome);
 }

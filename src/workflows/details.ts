@@ -1,5 +1,5 @@
 import { markdownCode as code, markdownTable } from '../contract/markdown';
-import type { FollowUpState } from './state';
+import { type FollowUpState, receiptOf } from './state';
 
 /**
  * The current details of a follow-up: a small Markdown table for the Web UI, without the prompt.
@@ -8,14 +8,15 @@ import type { FollowUpState } from './state';
  */
 export function currentDetails(state: FollowUpState, patient = false): string {
   const { plan, job, delivery } = state;
+  const { polls, observed } = receiptOf(state, null);
   const prLink = job?.prLink ?? null;
   const rows: [string, string][] = [
     ['phase', state.phase],
     ['last answer', state.lastAnswer === null ? 'none yet' : code(state.lastAnswer)],
     ['delivery', delivery.verdict + (delivery.confirmedBy === null ? '' : ` (by ${delivery.confirmedBy})`)],
     ['evidence', state.evidence ?? 'none yet'],
-    ['polls', patient ? `${state.polls}, and those of the pending activity` : String(state.polls)],
-    ['observed', observedCounts(state.observed)],
+    ['polls', patient ? `${polls}, and those of the pending activity` : String(polls)],
+    ['observed', observedCounts(observed)],
     ['next read', nextRead(state.nextPollAt, patient)],
     ['deadline', isoSecond(state.deadlineAt)],
     ['pull request', prLink === null ? 'none' : link(prLink)],
@@ -31,7 +32,7 @@ function nextRead(at: number | null, patient: boolean): string {
   return at === null ? '-' : isoSecond(at);
 }
 
-function observedCounts(observed: FollowUpState['observed']): string {
+function observedCounts(observed: Readonly<Record<string, number>>): string {
   const counts = Object.entries(observed).map(([name, count]) => `${code(name)} × ${count}`);
   return counts.length === 0 ? '-' : counts.join(', ');
 }

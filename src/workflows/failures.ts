@@ -3,6 +3,7 @@ import type { SendTrouble } from '../contract/activities';
 import type { Delivery } from '../contract/delivery';
 import type { FailureDetails, FailureType } from '../contract/result';
 import { NOT_SENT } from './delivery';
+import { MAX_FAILURE_CHARACTERS, singleLine } from '../contract/bounds';
 import { type FollowUpState, receiptOf } from './state';
 
 /** What an answer of the service adds to a failure. */
@@ -25,7 +26,7 @@ export function followUpFailure(
     ...(answered.httpStatus === undefined ? {} : { httpStatus: answered.httpStatus }),
     ...(answered.serviceMessage === undefined ? {} : { serviceMessage: answered.serviceMessage }),
   };
-  const message = `${reason} ${deliveryInWords(state.delivery)}`;
+  const message = singleLine(`${reason} ${deliveryInWords(state.delivery)}`, MAX_FAILURE_CHARACTERS);
   return ApplicationFailure.create({ type, message, nonRetryable: true, details: [details] });
 }
 
@@ -34,7 +35,7 @@ export function invalidRequest(problems: readonly string[], requestId: string): 
   const settledAt = new Date(Date.now()).toISOString();
   const unseen = { evidence: null, baseline: null, polls: 0, sentAt: null, settledAt, observed: {} };
   const details: FailureDetails = { job: null, followUp: { requestId, delivery: NOT_SENT, ...unseen } };
-  const message = `Invalid request: ${problems.join('; ')}. Nothing was sent.`;
+  const message = `${singleLine(`Invalid request: ${problems.join('; ')}`, MAX_FAILURE_CHARACTERS)}. Nothing was sent.`;
   return ApplicationFailure.create({
     type: 'InvalidRequest',
     message,

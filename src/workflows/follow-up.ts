@@ -15,10 +15,10 @@ import type { FollowUpResult } from '../contract/result';
 import { showInvalid } from './display';
 import { invalidRequest } from './failures';
 import { receiveOperators } from './operator';
-import { Run } from './run';
+import { FollowUpContext } from './context';
 import { deliver } from './deliver';
 import { type ContinuedFollowUp, type FollowUpState, initialState, receiptOf } from './state';
-import { watch } from './watch';
+import { watchJob } from './watch';
 
 /**
  * Sends one message to an agent job, once, and waits for the job durably.
@@ -31,33 +31,33 @@ import { watch } from './watch';
  */
 export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Promise<FollowUpResult> {
   const continued = continuedState(input);
-  if (continued !== null) return follow(new Run(continued));
+  if (continued !== null) return follow(new FollowUpContext(continued));
   const { prompt, ...plan } = checkedPlan(input);
-  return follow(new Run(initialState(plan, workflowInfo().startTime.getTime())), prompt);
+  return follow(new FollowUpContext(initialState(plan, workflowInfo().startTime.getTime())), prompt);
 }
 
 /** One run from its first step to its end. Without a prompt it can only watch. */
-async function follow(run: Run, prompt?: string): Promise<FollowUpResult> {
-  const { state } = run;
+async function follow(context: FollowUpContext, prompt?: string): Promise<FollowUpResult> {
+  const { state } = context;
   try {
-    run.show();
-    receiveOperators(run);
-    await run.learnSettings();
-    if (prompt !== undefined) await deliver(run, prompt);
+    context.show();
+    receiveOperators(context);
+    await context.learnSettings();
+    if (prompt !== undefined) await deliver(context, prompt);
     if (state.watch === null) throw new TypeError('a follow-up is watched before its message was delivered');
-    const job = await watch(run, state.watch);
-    run.enter('done');
+    const job = await watchJob(context, state.watch);
+    context.enter('done');
     return { ...job, followUp: receiptOf(state, Date.now()) };
   } catch (error) {
     if (isCancellation(error)) {
-      run.enter('cancelled');
+      context.enter('cancelled');
       upsertMemo({ [MEMO_RECEIPT]: receiptOf(state, Date.now()) });
     } else if (error instanceof ApplicationFailure) {
-      run.enter('failed');
+      context.enter('failed');
     }
     throw error;
   } finally {
-    run.over = true;
+    context.over = true;
     await CancellationScope.nonCancellable(() => condition(allHandlersFinished));
   }
 }

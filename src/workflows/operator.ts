@@ -1,4 +1,5 @@
-import { ApplicationFailure, condition, defineQuery, defineUpdate, setHandler } from '@temporalio/workflow';
+import { ApplicationFailure, condition, defineQuery, defineUpdate, setHandler, workflowInfo } from '@temporalio/workflow';
+import { singleLine } from '../contract/bounds';
 import { parseDuration } from '../contract/duration';
 import {
   QUERY_PROGRESS,
@@ -7,12 +8,12 @@ import {
   UPDATE_RESOLVE_DELIVERY,
 } from '../contract/names';
 import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../contract/progress';
-import type { Run } from './run';
+import type { FollowUpContext } from './context';
 import { progressOf } from './state';
 
 export const progressQuery = defineQuery<FollowUpProgress>(QUERY_PROGRESS);
 export const pollNowUpdate = defineUpdate<FollowUpProgress>(UPDATE_POLL_NOW);
-export const resolveDeliveryUpdate = defineUpdate<FollowUpProgress, [decision: DeliveryDecision]>(
+export const resolveDeliveryUpdate = defineUpdate<FollowUpProgress, [decision: DeliveryDecision, runId?: string]>(
   UPDATE_RESOLVE_DELIVERY,
 );
 export const extendDeadlineUpdate = defineUpdate<FollowUpProgress, [duration: string]>(
@@ -20,8 +21,8 @@ export const extendDeadlineUpdate = defineUpdate<FollowUpProgress, [duration: st
 );
 
 /** Opens the run to whoever watches or steers it. Each update answers with the progress after it. */
-export function receiveOperators(run: Run): void {
-  const { state } = run;
+export function receiveOperators(context: FollowUpContext): void {
+  const { state } = context;
   setHandler(progressQuery, () => progressOf(state), {
     description:
       'Where the follow-up stands: phase, last job, delivery, evidence, counts, next read, deadline.',
@@ -30,15 +31,15 @@ export function receiveOperators(run: Run): void {
     pollNowUpdate,
     async () => {
       // A read that is under way was asked for before this call, so that the next one is waited for.
-      const before = run.readsAsked;
-      run.pollNow();
-      await condition(() => run.over || (run.readsAnswered > before && run.reads !== 'counting'));
+      const before = context.readsBegun;
+      context.pollNow();
+      await condition(() => context.over || (context.readsEnded > before && context.reads !== 'counting'));
       return progressOf(state);
     },
     {
       description: 'Reads the job now instead of at the next interval, and answers when it has been read.',
       validator: () => {
-        if (run.sending) throw refused('the message is being sent; there is nothing to poll yet');
+        if (context.sending) throw refused('the message is being sent; there is nothing to poll yet');
       },
     },
   );
@@ -47,7 +48,7 @@ export function receiveOperators(run: Run): void {
     (duration) => {
       const parsed = parseDuration(duration);
       if ('ms' in parsed) state.deadlineAt = Math.max(state.deadlineAt, Date.now() + parsed.ms);
-      run.show();
+      context.show();
       return progressOf(state);
     },
     {
@@ -60,24 +61,46 @@ export function receiveOperators(run: Run): void {
   );
   setHandler(
     resolveDeliveryUpdate,
-    async (decision) => {
-      run.decide(decision);
-      await condition(() => run.over || state.phase !== 'needs-decision');
+    async (decision, runId?) => {
+      // Several updates may have passed the validator before the first one was carried out.
+      refuseDecision(context, decision, runId);
+      context.decide({ decision, runId: runId ?? undefined });
+      await condition(() => context.over || state.phase !== 'needs-decision');
       return progressOf(state);
     },
     {
       description:
-        'Says whether an unknown delivery arrived: "delivered" or "not-delivered" (it is then sent again).',
-      validator: (decision) => {
-        if (state.phase !== 'needs-decision') {
-          throw refused(`the follow-up is ${state.phase}; a decision is taken in needs-decision only`);
-        }
-        if (!isDecision(decision)) {
-          throw refused(`decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`);
-        }
+        'Says whether an unknown delivery arrived: "delivered", or "not-delivered" with the id of the run that may send it again.',
+      validator: (decision, runId?) => {
+        refuseDecision(context, decision, runId);
       },
     },
   );
+}
+
+/** @throws ApplicationFailure where there is nothing to decide, somebody has decided, or the decision is not for this run */
+function refuseDecision(context: FollowUpContext, decision: unknown, namedRunId: unknown): void {
+  const { phase } = context.state;
+  if (phase !== 'needs-decision') {
+    throw refused(`the follow-up is ${phase}; a decision is taken in needs-decision only`);
+  }
+  if (context.decision !== null) {
+    throw refused(`somebody has decided "${context.decision.decision}", which is being carried out`);
+  }
+  if (!isDecision(decision)) {
+    throw refused(`decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`);
+  }
+  if (namedRunId !== undefined && namedRunId !== null && typeof namedRunId !== 'string') {
+    throw refused('runId: must be the run id of this follow-up, as a text');
+  }
+  // A reset applies the updates of the run before once more: only a permission for this very run counts.
+  const { runId, firstExecutionRunId } = workflowInfo();
+  const named = namedRunId ?? firstExecutionRunId;
+  if (decision === 'not-delivered' && named !== runId) {
+    throw refused(
+      `runId: this is run ${runId}, made by a reset; a decision not-delivered must name it, and this one is for run ${singleLine(named, 64)}`,
+    );
+  }
 }
 
 /** Any client may call an update with anything. */

@@ -9,9 +9,9 @@ import {
 import type { PatientAnswer, Tally, Trouble } from '../contract/activities';
 import type { JobState } from '../contract/job';
 import { NO_CHANGE } from '../contract/names';
-import { patientReadProxy, tallyProxy } from './activity-proxies';
+import { patientReadProxy, pendingDetailsProxy } from './activity-proxies';
 import { needsDecision } from '../polling/tally';
-import { answerOfLostRead, type Heard, type Run } from './run';
+import { answerOfLostRead, type FollowUpContext, type TimedAnswer } from './context';
 
 /** Reads by one activity that polls by its own retries, until something needs a decision. */
 export interface Patience {
@@ -24,7 +24,7 @@ export interface Patience {
   /** Takes the answers by which nothing has changed: at most once, at the end, before the answer that ended it. */
   count(tally: Tally, askedAt: number): void;
   /** Takes a single answer: the one that ended the patience, or one of a read beside it. */
-  take(heard: Heard): void;
+  take(timed: TimedAnswer): void;
 }
 
 /**
@@ -33,7 +33,7 @@ export interface Patience {
  */
 interface End {
   readonly tally: Tally | null;
-  readonly heard: Heard | null;
+  readonly timed: TimedAnswer | null;
 }
 
 /**
@@ -42,13 +42,13 @@ interface End {
  * needs a decision; and by the cancellation of the workflow. In every case the answers that were reported are counted,
  * except one at most that comes between the question for the count and the cancellation.
  */
-export async function readPatiently(run: Run, patience: Patience): Promise<void> {
-  const { plan } = run.state;
+export async function readPatiently(context: FollowUpContext, patience: Patience): Promise<void> {
+  const { plan } = context.state;
   const { projectId, jobId, polling } = plan;
   const { known, since, trouble, summary } = patience;
   const askedAt = Date.now();
   const input = { projectId, jobId, known, since, polling, trouble };
-  const leftMs = Math.max(1, run.state.deadlineAt - askedAt);
+  const leftMs = Math.max(1, context.state.deadlineAt - askedAt);
 
   const ended: End[] = [];
   // Not cancelled with the workflow, but by hand: what was counted must be asked for before.
@@ -57,7 +57,7 @@ export async function readPatiently(run: Run, patience: Patience): Promise<void>
     parent: new CancellationScope({ cancellable: false }),
   });
   const reading = scope.run(async () => {
-    const activity = patientReadProxy(run.settings, plan, leftMs, summary);
+    const activity = patientReadProxy(context.settings, plan, leftMs, summary);
     const end = await activity.getJobPatiently(input).then(
       (answer) => endByAnswer(answer, askedAt),
       (error: unknown) => endByFailure(error, askedAt),
@@ -65,20 +65,20 @@ export async function readPatiently(run: Run, patience: Patience): Promise<void>
     ended.push(end);
   });
 
-  let beside: Heard | null = null;
-  run.reads = 'patiently';
-  run.show();
+  let beside: TimedAnswer | null = null;
+  context.reads = 'patiently';
+  context.show();
   try {
     while (beside === null) {
-      await condition(() => ended.length > 0 || run.wanted);
-      if (ended.length > 0 || run.decided) break;
-      const heard = await run.read(`${summary}: read now`);
-      if (needsDecision(heard.answer, known)) beside = heard;
-      else patience.take(heard);
-      run.show();
+      await condition(() => ended.length > 0 || context.wanted);
+      if (ended.length > 0 || context.decision !== null) break;
+      const timed = await context.read(`${summary}: read now`);
+      if (needsDecision(timed.answer, known)) beside = timed;
+      else patience.take(timed);
+      context.show();
     }
   } finally {
-    run.reads = 'counting';
+    context.reads = 'counting';
     await CancellationScope.nonCancellable(async () => {
       const soFar = ended.length > 0 ? null : await countedSoFar();
       scope.cancel();
@@ -87,16 +87,16 @@ export async function readPatiently(run: Run, patience: Patience): Promise<void>
       // A worker may have answered in the meantime, and then its own count is the right one.
       const tally = end?.tally ?? soFar;
       if (tally !== null) patience.count(tally, askedAt);
-      if (end?.heard) patience.take(end.heard);
+      if (end?.timed) patience.take(end.timed);
       if (beside !== null) patience.take(beside);
     });
-    run.reads = 'singly';
+    context.reads = 'singly';
   }
 }
 
 async function countedSoFar(): Promise<Tally | null> {
   try {
-    return await tallyProxy.patientTally();
+    return await pendingDetailsProxy.pendingDetails('getJobPatiently');
   } catch (error) {
     if (error instanceof ActivityFailure) return null;
     throw error;
@@ -104,19 +104,19 @@ async function countedSoFar(): Promise<Tally | null> {
 }
 
 function endByAnswer({ answer, before }: PatientAnswer, askedAt: number): End {
-  return { tally: before, heard: { answer, askedAt, heardAt: Date.now() } };
+  return { tally: before, timed: { answer, askedAt, receivedAt: Date.now() } };
 }
 
 function endByFailure(error: unknown, askedAt: number): End {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
-  if (cause instanceof CancelledFailure) return { tally: null, heard: null };
+  if (cause instanceof CancelledFailure) return { tally: null, timed: null };
   if (cause instanceof ApplicationFailure && cause.type === NO_CHANGE) {
-    return { tally: (cause.details?.[0] ?? null) as Tally | null, heard: null };
+    return { tally: (cause.details?.[0] ?? null) as Tally | null, timed: null };
   }
   // The time was over with an attempt in its queue or under way. Only where none was ever answered is that an answer.
   if (cause instanceof TimeoutFailure && cause.lastHeartbeatDetails) {
-    return { tally: cause.lastHeartbeatDetails as Tally, heard: null };
+    return { tally: cause.lastHeartbeatDetails as Tally, timed: null };
   }
-  return { tally: null, heard: { answer: answerOfLostRead(error), askedAt, heardAt: Date.now() } };
+  return { tally: null, timed: { answer: answerOfLostRead(error), askedAt, receivedAt: Date.now() } };
 }

@@ -1,75 +1,89 @@
 import type { Tally } from '../contract/activities';
-import { type JobState, jobState, sameState } from '../contract/job';
+import { jobState, type JobState, sameState } from '../contract/job';
+import { afterAnswer, type AnswerSource } from '../polling/evidence';
 import { addCounts, countAnswer } from '../polling/observed';
 import { nameOf } from '../polling/tally';
 import { afterReading } from '../polling/trouble';
-import { afterAnswer } from './evidence';
+import type { FollowUpContext, TimedAnswer } from './context';
 import { readPatiently } from './patient';
-import type { Heard, Run } from './run';
-import type { WatchState } from './state';
+import type { Watch } from './state';
+import { mayBePatient } from './watch-step';
 
-/** One read since the send: it is counted, and what it shows is kept as evidence. */
-export async function poll(run: Run, watching: WatchState): Promise<void> {
-  take(run, watching, await run.read(`poll ${run.state.polls + 1}`));
+/** One read: it is counted, and what it shows is kept as evidence. */
+export async function readAndRecord(
+  context: FollowUpContext,
+  watch: Watch,
+  summary = `poll ${watch.polls + 1}`,
+): Promise<void> {
+  take(watch, await context.read(summary));
 }
 
-/** Reads since the send by one activity, until the job has moved or something else needs a decision. */
-export async function pollPatiently(run: Run, watching: WatchState, since: number): Promise<void> {
-  const { state } = run;
-  const { job: known } = state;
-  if (known === null) throw new TypeError('a job is waited for that was never seen');
-  const { trouble } = watching;
-  const summary = `poll ${state.polls + 1} and on, by retries, until ${known.status} changes`;
-  await readPatiently(run, {
-    summary,
+/**
+ * The next read of a watch: a single one, or, while nothing changes, one activity that reads on by its own retries until
+ * the job has moved or something else needs a decision.
+ */
+export async function readOn(
+  context: FollowUpContext,
+  watch: Watch,
+  summary = `poll ${watch.polls + 1}`,
+): Promise<void> {
+  const { plan } = context.state;
+  const { last: known } = watch;
+  if (known === null || !mayBePatient(plan.polling, watch) || !context.mayBePatient()) {
+    await readAndRecord(context, watch, summary);
+    return;
+  }
+  await readPatiently(context, {
+    summary: `${summary} and on, by retries, until ${known.status} changes`,
     known,
-    since,
-    trouble,
+    since: watch.since,
+    trouble: watch.trouble,
     count: (tally, askedAt) => {
-      count(run, watching, known, tally, askedAt);
+      count(watch, known, tally, askedAt);
+      context.state.lastAnswer = tally.lastAnswer ?? context.state.lastAnswer;
     },
-    take: (heard) => {
-      run.hear(heard.answer);
-      take(run, watching, heard);
+    take: (timed) => {
+      context.note(timed.answer);
+      take(watch, timed);
     },
   });
 }
 
-function take({ state }: Run, watching: WatchState, { answer, askedAt, heardAt }: Heard): void {
-  state.polls += 1;
-  state.observed = countAnswer(state.observed, nameOf(answer));
-  watching.trouble = afterReading(watching.trouble, answer, heardAt);
-  if (answer.kind === 'job') witness(watching, answer.job, askedAt, heardAt);
+function take(watch: Watch, { answer, askedAt, receivedAt }: TimedAnswer): void {
+  watch.polls += 1;
+  watch.observed = countAnswer(watch.observed, nameOf(answer));
+  watch.trouble = afterReading(watch.trouble, answer, receivedAt);
+  if (answer.kind === 'job') record(watch, answer.job, askedAt, receivedAt);
 }
 
 /**
- * The answers of a patience by which nothing has changed. What they show of the job counts as asked for when the
- * patience began and as heard now: how long a status has held is never taken for longer than it was.
+ * The answers of an activity by which nothing has changed. What they show of the job counts as asked for when the
+ * activity began and as received now: how long a status has held is never taken for longer than it was.
  */
-function count({ state }: Run, watching: WatchState, known: JobState, tally: Tally, askedAt: number): void {
-  state.polls += tally.polls;
-  state.observed = addCounts(state.observed, tally.observed);
-  state.lastAnswer = tally.lastAnswer ?? state.lastAnswer;
-  if (tally.polls > 0) watching.trouble = tally.trouble;
-  if (tally.sightings > 0) witness(watching, known, askedAt, Date.now(), tally.sightings);
+function count(watch: Watch, known: JobState, tally: Tally, askedAt: number): void {
+  watch.polls += tally.polls;
+  watch.observed = addCounts(watch.observed, tally.observed);
+  if (tally.polls > 0) watch.trouble = tally.trouble;
+  if (tally.sightings > 0) record(watch, known, askedAt, Date.now(), 'read', tally.sightings);
 }
 
-/** Keeps an answer about the job as evidence, or `times` equal ones; the POST's own answer is one too. */
-export function witness(
-  watching: WatchState,
+/** Keeps an answer about the job as evidence, or `times` equal ones. */
+export function record(
+  watch: Watch,
   job: JobState,
   askedAt: number,
-  heardAt: number,
+  receivedAt: number,
+  source: AnswerSource = 'read',
   times = 1,
 ): void {
-  watching.steady = times > 1 || (watching.last !== undefined && sameState(watching.last, job));
-  watching.last = jobState(job);
-  watching.sightings = afterAnswer(watching.sightings, { job, askedAt, heardAt }, times);
-  watching.askedAt = askedAt;
+  watch.steady = times > 1 || (watch.last !== null && sameState(watch.last, job));
+  watch.last = jobState(job);
+  watch.observations = afterAnswer(watch.observations, { job, askedAt, receivedAt }, source, times);
+  watch.askedAt = askedAt;
 }
 
 /** How the last answer is told in the summary of the timer that follows it. */
-export function lastAnswerInWords({ state }: Run): string {
-  const source = state.polls === 0 ? 'sent' : `poll ${state.polls}`;
-  return `${source}: ${state.lastAnswer ?? 'no answer yet'}`;
+export function lastAnswerInWords({ state }: FollowUpContext): string {
+  const polls = state.watch?.polls ?? 0;
+  return `${polls === 0 ? 'sent' : `poll ${polls}`}: ${state.lastAnswer ?? 'no answer yet'}`;
 }

@@ -1,17 +1,18 @@
+import { workflowInfo } from '@temporalio/workflow';
 import type { SendTrouble } from '../contract/activities';
 import { formatDuration } from '../contract/duration';
 import { isTerminal } from '../contract/job';
-import { refuseAfterDeadline } from './ends';
 import { nextWait } from '../polling/cadence';
+import { provesDelivery } from '../polling/evidence';
+import type { FollowUpContext } from './context';
 import { confirmed } from './delivery';
-import { provesDelivery } from './evidence';
+import { refuseAfterDeadline } from './ends';
 import { followUpFailure, sentence } from './failures';
-import { lastAnswerInWords, poll, pollPatiently } from './poll';
-import type { Run } from './run';
-import type { WatchState } from './state';
-import { mayBePatient } from './watch-step';
+import { lastAnswerInWords, readAndRecord, readOn } from './poll';
+import type { Watch } from './state';
 
-export type Reconciled = 'delivered' | 'send-again';
+/** The message counts as delivered, or the run that is named may send it once more. */
+export type Reconciled = 'delivered' | { readonly permittedRunId: string };
 
 /**
  * Looks for a message of which nobody can tell whether it arrived: first by reading the job for `reconcile`, then by
@@ -20,20 +21,24 @@ export type Reconciled = 'delivered' | 'send-again';
  * Reading proves a delivery only where the job was at rest before the send; where it was not, there is no window.
  *
  * @param lost how the send ended
- * @returns whether the message counts as delivered, or may be sent once more
  * @throws ApplicationFailure `DeliveryUnknown` or `DeadlineExceeded`
  */
-export async function reconcile(run: Run, watching: WatchState, lost: SendTrouble): Promise<Reconciled> {
-  const { state } = run;
-  const canBeRead = isTerminal(watching.sightings.baseline.status);
-  if (canBeRead && (await readForProof(run, watching))) return 'delivered';
+export async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<Reconciled> {
+  const { state } = context;
+  const { watch } = state;
+  const { runId, firstExecutionRunId } = workflowInfo();
+  if (watch === null) throw new TypeError('a delivery is reconciled before anything was sent');
+  const { baseline } = watch.observations;
+  const canBeRead = baseline !== null && isTerminal(baseline.status);
+  if (canBeRead && (await readForProof(context, watch))) return 'delivered';
 
-  const unknown = () => {
-    const tried = canBeRead
-      ? `reading the job for ${formatDuration(state.plan.reconcileMs)} showed nothing that the message explains`
-      : 'the job was active before, so that reading it can tell nothing';
-    return followUpFailure('DeliveryUnknown', `${sentence(lost.message)} Then ${tried}.`, state, lost);
-  };
+  const unknown = () =>
+    followUpFailure(
+      'DeliveryUnknown',
+      `${sentence(lost.message)} ${canBeRead ? `Then reading the job for ${formatDuration(state.plan.reconcileMs)} showed nothing that the message explains.` : whyNotRead(baseline === null)}`,
+      state,
+      lost,
+    );
   switch (state.plan.onUnknownDelivery) {
     case 'fail':
       throw unknown();
@@ -41,61 +46,69 @@ export async function reconcile(run: Run, watching: WatchState, lost: SendTroubl
       state.delivery = confirmed(state.delivery, 'assumed');
       return 'delivered';
     case 'resend':
-      if (state.resent) throw unknown();
+      // The permission is the first run's: after a reset, the run before may have used it.
+      if (state.resent || runId !== firstExecutionRunId) throw unknown();
       state.resent = true;
-      return 'send-again';
+      return { permittedRunId: firstExecutionRunId };
     case 'ask':
-      return askOperator(run, watching);
+      return askOperator(context, watch);
   }
 }
 
+function whyNotRead(baselineUnknown: boolean): string {
+  return baselineUnknown
+    ? 'The job before the send is not known, so that reading it can tell nothing.'
+    : 'Then the job was active before, so that reading it can tell nothing.';
+}
+
 /** Reads at the initial interval for `reconcile`, or until the job has moved. */
-async function readForProof(run: Run, watching: WatchState): Promise<boolean> {
-  const { state } = run;
-  const until = Date.now() + state.plan.reconcileMs;
-  run.enter('reconciling');
-  while (!foundByReading(run, watching)) {
-    refuseAfterDeadline(run);
+async function readForProof(context: FollowUpContext, watch: Watch): Promise<boolean> {
+  const { plan } = context.state;
+  const until = Date.now() + plan.reconcileMs;
+  context.enter('reconciling');
+  while (!foundByReading(context, watch)) {
+    refuseAfterDeadline(context);
     const leftMs = until - Date.now();
     if (leftMs <= 0) return false;
-    const waitMs = Math.min(leftMs, nextWait(state.plan.polling, 0, watching.trouble, Math.random));
-    await run.pause(
+    const waitMs = Math.min(leftMs, nextWait(plan.polling, 0, watch.trouble, Math.random));
+    await context.pause(
       waitMs,
-      `${lastAnswerInWords(run)}; did it arrive? next read in ${formatDuration(waitMs)}`,
+      `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`,
     );
-    await poll(run, watching);
-    run.show();
+    await readAndRecord(context, watch);
+    context.show();
   }
   return true;
 }
 
 /** Waits for an operator's `resolveDelivery`, and reads on: the job itself may still give the answer. */
-async function askOperator(run: Run, watching: WatchState): Promise<Reconciled> {
-  const { state } = run;
-  const askedAt = Date.now();
+async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reconciled> {
+  const { state } = context;
+  context.decision = null;
   for (;;) {
-    run.enter('needs-decision');
-    const waitMs = nextWait(state.plan.polling, Date.now() - askedAt, watching.trouble, Math.random);
-    await run.pause(
+    context.enter('needs-decision');
+    const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble, Math.random);
+    await context.pause(
       waitMs,
       `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`,
     );
-    const decision = run.takeDecision();
-    if (decision === 'not-delivered') return 'send-again';
-    if (decision === 'delivered') {
-      state.delivery = confirmed(state.delivery, 'operator');
-      return 'delivered';
-    }
-    refuseAfterDeadline(run);
-    const patient = mayBePatient(state.plan.polling, state.polls, watching) && run.mayBePatient();
-    if (patient) await pollPatiently(run, watching, askedAt);
-    else await poll(run, watching);
-    if (foundByReading(run, watching)) return 'delivered';
+    if (context.decision !== null) return carryOut(context);
+    refuseAfterDeadline(context);
+    await readOn(context, watch);
+    if (foundByReading(context, watch)) return 'delivered';
   }
 }
 
-function foundByReading(run: Run, watching: WatchState): boolean {
-  if (!provesDelivery(watching.sightings)) return false;
-  run.state.delivery = confirmed(run.state.delivery, 'read');
+function carryOut({ state, decision }: FollowUpContext): Reconciled {
+  if (decision?.decision === 'delivered') {
+    state.delivery = confirmed(state.delivery, 'operator');
+    return 'delivered';
+  }
+  return { permittedRunId: decision?.runId ?? workflowInfo().firstExecutionRunId };
+}
+
+function foundByReading({ state }: FollowUpContext, watch: Watch): boolean {
+  if (!provesDelivery(watch.observations)) return false;
+  state.delivery = confirmed(state.delivery, 'read');
   return true;
 }

@@ -5,14 +5,14 @@ import {
   isCancellation,
   sleep,
   TimeoutFailure,
-  workflowInfo,
 } from '@temporalio/workflow';
-import type { SendOutcome } from '../contract/activities';
-import { readProxy, sendProxy } from './activity-proxies';
+import type { SendCheckpoint, SendResult } from '../contract/activities';
+import type { JobState } from '../contract/job';
 import { pollInterval } from '../polling/cadence';
-import { poll } from './poll';
-import type { Run } from './run';
-import type { WatchState } from './state';
+import { pendingDetailsProxy, sendProxy } from './activity-proxies';
+import type { FollowUpContext } from './context';
+import { readAndRecord } from './poll';
+import { type FollowUpState, newWatch, type Watch } from './state';
 
 /**
  * A POST that is unanswered for so long is read beside: a turn may begin and end before the time-out, and to have seen
@@ -20,92 +20,158 @@ import type { WatchState } from './state';
  */
 const READ_BESIDE_AFTER_MS = 5_000;
 
+/** The job before a POST of unknown delivery; null where there was none, or where it is not known. */
+export function earlierBaseline({ delivery, baseline }: FollowUpState): JobState | null {
+  return delivery.verdict === 'unknown' ? baseline : null;
+}
+
 /**
- * Makes at most one POST, by an activity, and reads the job beside it while it stays unanswered.
+ * Looks at the job and makes at most one POST, by one activity, and reads the job beside a POST that stays unanswered.
+ * If the POST may have been made, `state.watch` begins with it; else it is as before.
  *
  * A POST under way is never abandoned, by cancellation, deadline or shutdown: its outcome is awaited first.
  *
- * @param allowedAgain the caller or an operator has allowed this POST although an earlier one may have arrived
- * @returns what is proved of the POST
+ * @param permittedRunId the one run that may make the POST
  * @throws ActivityFailure when the workflow is cancelled before a worker has taken the send up: nothing was sent
  */
 export async function send(
-  run: Run,
+  context: FollowUpContext,
   prompt: string,
-  watching: WatchState,
-  allowedAgain: boolean,
-): Promise<SendOutcome> {
-  run.sending = true;
+  permittedRunId: string,
+): Promise<SendResult> {
+  const { state } = context;
+  const earlier = state.watch;
+  context.sending = true;
+  context.enterBriefly('sending');
   const besides = new CancellationScope();
-  const reading = besides.run(() => readBeside(run, watching));
+  const reading = besides.run(() => readBeside(context, earlier));
+  let result: SendResult | undefined;
   try {
-    return await post(run, prompt, allowedAgain);
+    result = await context.look(() => lookAndPost(context, prompt, permittedRunId));
   } finally {
-    run.sending = false;
+    context.sending = false;
     besides.cancel();
-    await reading;
+    const beside = await reading;
+    state.watch = beginWatch(result, beside, earlier);
+  }
+  noteResult(context, result);
+  return result;
+}
+
+/** The watch after a send: the one that has begun beside the POST, a new one, or the earlier one if nothing was sent. */
+function beginWatch(result: SendResult | undefined, beside: Watch | null, earlier: Watch | null): Watch | null {
+  if (result?.kind === 'reset') return newWatch(result.baseline, Date.now(), earlier);
+  if (result?.kind !== 'posted' || result.outcome.verdict === 'not-sent') return earlier;
+  return beside ?? newWatch(result.baseline, Math.min(result.sentAt, Date.now()), earlier);
+}
+
+function noteResult(context: FollowUpContext, result: SendResult): void {
+  const { state } = context;
+  switch (result.kind) {
+    case 'unread':
+      context.note(result.trouble);
+      return;
+    case 'held-back':
+      context.note({ kind: 'job', job: result.job });
+      return;
+    case 'not-permitted':
+      state.lastAnswer = result.message;
+      return;
+    case 'reset':
+      state.job = result.baseline ?? state.job;
+      state.lastAnswer = result.message;
+      return;
+    case 'posted': {
+      const { outcome, baseline } = result;
+      // A read beside the POST has shown the job later than the baseline does.
+      if (state.watch === null || state.watch.last === null) state.job = baseline ?? state.job;
+      if (outcome.verdict !== 'accepted') state.lastAnswer = outcome.message;
+    }
   }
 }
 
-async function post(run: Run, prompt: string, allowedAgain: boolean): Promise<SendOutcome> {
-  const { plan, delivery, deadlineAt } = run.state;
-  const { projectId, jobId } = plan;
-  const firstExecutionRunId = allowedAgain ? null : workflowInfo().firstExecutionRunId;
-  const summary = delivery.sends === 0 ? 'send the message' : `send the message (POST ${delivery.sends + 1})`;
+async function lookAndPost(
+  { state, settings }: FollowUpContext,
+  prompt: string,
+  permittedRunId: string,
+): Promise<SendResult> {
+  const { plan, delivery, deadlineAt } = state;
+  const { projectId, jobId, whenActive } = plan;
+  const summary =
+    delivery.sends === 0
+      ? 'look at the job, send the message'
+      : `look at the job, send the message (POST ${delivery.sends + 1})`;
+  const proxy = sendProxy(settings, projectId, Math.max(1, deadlineAt - Date.now()), summary);
+  const input = { projectId, jobId, prompt, whenActive, permittedRunId, deadlineAt };
   try {
-    const proxy = sendProxy(run.settings, projectId, Math.max(1, deadlineAt - Date.now()), summary);
-    return await proxy.sendMessage({ projectId, jobId, prompt, firstExecutionRunId });
+    return await proxy.sendMessage({ ...input, earlierBaseline: earlierBaseline(state) });
   } catch (error) {
-    return outcomeOfLostSend(error);
+    return resultOfLostSend(error);
   }
 }
 
-/** What it proves that the send activity gave no outcome; it never throws by itself. */
-function outcomeOfLostSend(error: unknown): SendOutcome {
+/** What it proves that the send activity has not reported; it never throws by itself. */
+function resultOfLostSend(error: unknown): SendResult {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
   // The server cancels an activity only as long as no worker has taken it up; a POST under way is waited for.
   if (cause instanceof CancelledFailure) throw error;
-  // A start that the server has let lapse can't happen any more. Every other time-out leaves the question open.
-  if (cause instanceof TimeoutFailure && cause.timeoutType === 'SCHEDULE_TO_START') {
-    const message = 'no worker took the send up; does one poll the task queue of the sends?';
-    return { verdict: 'not-sent', repeatable: true, answered: false, label: 'no worker', message };
+  if (cause instanceof TimeoutFailure) {
+    const checkpoint = cause.lastHeartbeatDetails as SendCheckpoint | null | undefined;
+    if (checkpoint) {
+      const message = 'the worker that was to send the message did not report';
+      return { kind: 'posted', ...checkpoint, outcome: { verdict: 'unknown', label: 'no report', message } };
+    }
+    // A POST begins only after the server has recorded the checkpoint, which it refuses once it has given the activity up.
+    const message =
+      cause.timeoutType === 'SCHEDULE_TO_START'
+        ? 'no worker took the send up; does one poll the task queue of the sends?'
+        : 'the worker that took the send up did not begin it';
+    return { kind: 'not-permitted', message };
   }
-  const message =
-    cause instanceof TimeoutFailure
-      ? 'the worker that was to send the message did not report'
-      : `the send ended without an answer (${cause?.message ?? error.message})`;
-  return { verdict: 'unknown', label: 'no report', message };
+  // The activity itself returns in every case: what fails is around it, before or after a POST.
+  const message = `the send ended without an answer (${cause?.message ?? error.message})`;
+  const outcome = { verdict: 'unknown', label: 'no report', message } as const;
+  return { kind: 'posted', baseline: null, sentAt: Date.now(), outcome };
 }
 
 /**
- * Reads until it is cancelled, which is how it ends; nothing before a worker has begun the send: a task that waits in
- * its queue, behind a rate limit for instance, moves no job.
+ * Reads until it is cancelled, which is how it ends; nothing before the server has the checkpoint of the send: a task
+ * that waits in its queue, behind a rate limit for instance, moves no job.
+ *
+ * @returns what was read since the POST; null where it has not begun
  */
-async function readBeside(run: Run, watching: WatchState): Promise<void> {
+async function readBeside(context: FollowUpContext, earlier: Watch | null): Promise<Watch | null> {
+  const { state } = context;
   const begunAt = Date.now();
+  let watch: Watch | null = null;
   try {
     let waitMs = READ_BESIDE_AFTER_MS;
     for (;;) {
-      await sleep(run.sparing(waitMs), { summary: 'look at the job beside a send that takes long' });
-      if (await isUnderWay(run)) {
-        await poll(run, watching);
-        run.show();
+      await sleep(context.sparing(waitMs), { summary: 'look whether the POST has begun' });
+      context.show();
+      if (watch === null) {
+        const checkpoint = await pendingCheckpoint();
+        if (checkpoint !== null) {
+          watch = newWatch(checkpoint.baseline, Math.min(checkpoint.sentAt, Date.now()), earlier);
+          state.watch = watch;
+        }
       }
-      waitMs = pollInterval(run.state.plan.polling, Date.now() - begunAt, Math.random);
+      if (watch !== null) await readAndRecord(context, watch);
+      context.show();
+      waitMs = pollInterval(state.plan.polling, Date.now() - begunAt, Math.random);
     }
   } catch (error) {
     if (!isCancellation(error)) throw error;
   }
+  return watch;
 }
 
-async function isUnderWay(run: Run): Promise<boolean> {
+async function pendingCheckpoint(): Promise<SendCheckpoint | null> {
   try {
-    const { projectId } = run.state.plan;
-    // Asked again soon: this question need not wait for longer than a worker takes to come back.
-    return await readProxy(run.settings, projectId, 0, 'has a worker begun the send?').isSendUnderWay();
+    return await pendingDetailsProxy.pendingDetails('sendMessage');
   } catch (error) {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-    return false;
+    return null;
   }
 }

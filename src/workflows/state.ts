@@ -1,12 +1,12 @@
-import type { WorkerSettings } from '../contract/activities';
+import type { Trouble, WorkerSettings } from '../contract/activities';
 import type { Delivery, Evidence } from '../contract/delivery';
 import { type AgentJob, jobState, type JobState } from '../contract/job';
 import type { FollowUpProgress, Phase } from '../contract/progress';
 import type { FollowUpPlan } from '../contract/request';
 import type { Receipt } from '../contract/result';
 import { NOT_SENT } from './delivery';
-import type { Sightings } from './evidence';
-import type { Trouble } from '../contract/activities';
+import { noObservations, type Observations } from '../polling/evidence';
+import { NO_TROUBLE } from '../polling/trouble';
 
 /** The plan without the message: what a watch needs, and by which nothing can be sent. */
 export type WatchPlan = Omit<FollowUpPlan, 'prompt'>;
@@ -28,12 +28,10 @@ export interface FollowUpState {
   resent: boolean;
   sentAt: number | null;
   evidence: Evidence | null;
-  polls: number;
-  observed: Readonly<Record<string, number>>;
   lastAnswer: string | null;
   nextPollAt: number | null;
-  /** Null until the message was sent. */
-  watch: WatchState | null;
+  /** What was read since the latest POST that may have arrived; null until there is one. */
+  watch: Watch | null;
 }
 
 /** What a run that continues as new hands to the next one. It holds no message, so that nothing can be sent by it. */
@@ -41,16 +39,35 @@ export interface ContinuedFollowUp {
   readonly continued: FollowUpState;
 }
 
-/** What the watch has seen since the send. */
-export interface WatchState {
-  sightings: Sightings;
+/** What was read since a moment: since the send, or while a job is waited for before it. */
+export interface Watch {
+  observations: Observations;
+  /** When the turn, or the wait for its beginning, began: the interval grows with its age. */
+  readonly since: number;
   /** When the last readable answer was asked for. */
   askedAt: number;
   trouble: Trouble;
   /** The job as the latest readable answer showed it. */
-  last?: JobState;
-  /** The latest readable answer was like the one before. Neither is known of a watch that 0.1.0 has continued. */
-  steady?: boolean;
+  last: JobState | null;
+  /** The latest readable answer was like the one before. */
+  steady: boolean;
+  polls: number;
+  observed: Readonly<Record<string, number>>;
+}
+
+/** @param counted an earlier watch, whose counts go on */
+export function newWatch(baseline: JobState | null, since: number, counted?: Watch | null): Watch {
+  const { polls, observed } = counted ?? { polls: 0, observed: {} };
+  return {
+    observations: noObservations(baseline),
+    since,
+    askedAt: since,
+    trouble: NO_TROUBLE,
+    last: null,
+    steady: false,
+    polls,
+    observed,
+  };
 }
 
 export function initialState(plan: WatchPlan, startedAt: number): FollowUpState {
@@ -65,8 +82,6 @@ export function initialState(plan: WatchPlan, startedAt: number): FollowUpState 
     resent: false,
     sentAt: null,
     evidence: null,
-    polls: 0,
-    observed: {},
     lastAnswer: null,
     nextPollAt: null,
     watch: null,
@@ -80,15 +95,16 @@ export function receiptOf(state: FollowUpState, settledAt: number | null): Recei
     delivery: state.delivery,
     evidence: state.evidence,
     baseline: state.baseline === null ? null : jobState(state.baseline),
-    polls: state.polls,
+    polls: state.watch?.polls ?? 0,
     sentAt: isoTime(state.sentAt),
     settledAt: isoTime(settledAt),
-    observed: state.observed,
+    observed: state.watch?.observed ?? {},
   };
 }
 
 export function progressOf(state: FollowUpState): FollowUpProgress {
-  const { phase, job, delivery, evidence, observed, polls, lastAnswer } = state;
+  const { phase, job, delivery, evidence, lastAnswer } = state;
+  const { polls, observed } = receiptOf(state, null);
   const times = {
     nextPollAt: isoTime(state.nextPollAt),
     deadlineAt: new Date(state.deadlineAt).toISOString(),

@@ -1,12 +1,11 @@
 import type { Evidence } from '../contract/delivery';
-import type { JobState } from '../contract/job';
 import type { Phase } from '../contract/progress';
-import { type Polling, REQUEST_DEFAULTS } from '../contract/request';
+import type { Polling } from '../contract/request';
 import { nextWait, type Random } from '../polling/cadence';
-import { belief, noSightings } from './evidence';
+import { belief } from '../polling/evidence';
 import { settleRemaining } from './settle';
-import type { FollowUpState, WatchState } from './state';
-import { isLost, isUnauthorized, NO_TROUBLE } from '../polling/trouble';
+import type { FollowUpState, Watch } from './state';
+import { isLost, isUnauthorized } from '../polling/trouble';
 
 /** What the watch does next. */
 export type WatchStep =
@@ -17,74 +16,67 @@ export type WatchStep =
       readonly kind: 'wait';
       readonly phase: Phase;
       readonly waitMs: number;
-      /** Whether the read after the wait may poll on by itself until the job changes. */
-      readonly patient: boolean;
+      /** The read after the wait is a single one; else it may go on by itself until the job changes. */
+      readonly single: boolean;
       /** The evidence for a status that is believed while its link is waited for. */
       readonly evidence: Evidence | null;
     };
 
-/** The watch as it begins with a send. */
-export function watchFrom(baseline: JobState, sentAt: number): WatchState {
-  return { sightings: noSightings(baseline), askedAt: sentAt, trouble: NO_TROUBLE };
-}
-
 /**
  * Decides by what was seen so far. Nothing here reads a clock or a service.
  *
- * @param watch what the watch has seen
- * @param lastAskedAt when the latest read, answered or not, was asked for: one asked for at the deadline is the last
+ * @param watch what was read since the send
+ * @param lastAsked when the two latest reads, answered or not, were asked for, the latest one first: one asked for at the
+ *   deadline is the last, unless one more equal read is all that is missing
  */
 export function nextStep(
   state: Readonly<FollowUpState>,
-  watch: WatchState,
+  watch: Watch,
   now: number,
-  lastAskedAt: number,
+  lastAsked: readonly [number, number],
   random: Random,
 ): WatchStep {
   const { plan, deadlineAt, job } = state;
-  const { sightings, trouble } = watch;
-  const held = belief(sightings, watch.askedAt, plan.confirmMs);
+  const { observations, trouble } = watch;
+  const held = belief(observations, watch.askedAt, plan.confirmMs);
   const phase: Phase | null = isUnauthorized(trouble) ? 'unauthorized' : null;
 
   if (held.kind === 'believed') {
     const { evidence } = held;
-    const firstSeenAt = sightings.streak?.since ?? now;
+    const firstSeenAt = observations.streak?.since ?? now;
     const remaining = job === null ? 0 : settleRemaining(job, firstSeenAt, now, plan.settleMs);
     if (remaining === 0 || now >= deadlineAt) return { kind: 'settled', evidence };
     const waitMs = Math.min(remaining, nextWait(plan.polling, 0, trouble, random));
-    return { kind: 'wait', phase: phase ?? 'settling', waitMs, patient: false, evidence };
+    return { kind: 'wait', phase: phase ?? 'settling', waitMs, single: true, evidence };
   }
-  if (isLost(trouble, lastAskedAt, plan.confirmMs)) return { kind: 'lost' };
+  if (isLost(trouble, lastAsked[0], plan.confirmMs)) return { kind: 'lost' };
   if (now >= deadlineAt) {
-    if (lastAskedAt >= deadlineAt) return { kind: 'overdue' };
-    return { kind: 'wait', phase: phase ?? 'watching', waitMs: 0, patient: false, evidence: null };
+    const lastReads = held.kind === 'doubted' && held.holdMs === 0 ? 2 : 1;
+    if (lastAsked.filter((at) => at >= deadlineAt).length >= lastReads) return { kind: 'overdue' };
+    return { kind: 'wait', phase: phase ?? 'watching', waitMs: 0, single: true, evidence: null };
   }
   if (held.kind === 'doubted') {
     const readAgainMs = nextWait(plan.polling, 0, trouble, random);
     // The read that ends the hold comes at its end, not an interval later.
     const waitMs =
       held.holdMs > 0 && trouble.last === null ? Math.min(held.holdMs, readAgainMs) : readAgainMs;
-    return { kind: 'wait', phase: phase ?? 'confirming', waitMs, patient: false, evidence: null };
+    return { kind: 'wait', phase: phase ?? 'confirming', waitMs, single: true, evidence: null };
   }
-  const ageMs = now - (state.sentAt ?? now);
+  const ageMs = now - watch.since;
   return {
     kind: 'wait',
     phase: phase ?? 'watching',
     waitMs: nextWait(plan.polling, ageMs, trouble, random),
-    patient: mayBePatient(plan.polling, state.polls, watch),
+    single: false,
     evidence: null,
   };
 }
 
 /**
- * Whether the next read may poll on by its own retries: after the first polls, while the job stays as it is, and while
- * the service has an answer or is only late with it. What follows a change is read once.
+ * Whether the next read may go on by its own retries: after the first polls, while the job stays as it is, and while the
+ * service has an answer or is only late with it. What follows a change is read once.
  */
-export function mayBePatient(
-  { timerPolls = REQUEST_DEFAULTS.polling.timerPolls }: Partial<Polling>,
-  polls: number,
-  { steady = false, trouble }: Pick<WatchState, 'steady' | 'trouble'>,
-): boolean {
+export function mayBePatient({ timerPolls }: Polling, { polls, steady, trouble }: Watch): boolean {
   if (timerPolls === 'all' || polls < timerPolls) return false;
   return steady && trouble.notFound === null && !isUnauthorized(trouble);
 }

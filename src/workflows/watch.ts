@@ -3,9 +3,9 @@ import { formatDuration } from '../contract/duration';
 import type { AgentJob } from '../contract/job';
 import type { FollowUpResult } from '../contract/result';
 import { lostJob, overdue } from './ends';
-import { lastAnswerInWords, poll, pollPatiently } from './poll';
-import type { Run } from './run';
-import type { ContinuedFollowUp, WatchState } from './state';
+import type { FollowUpContext } from './context';
+import { lastAnswerInWords, readAndRecord, readOn } from './poll';
+import type { ContinuedFollowUp, Watch } from './state';
 import { nextStep } from './watch-step';
 
 /**
@@ -14,27 +14,27 @@ import { nextStep } from './watch-step';
  * @returns the final job; the evidence is in the state
  * @throws ApplicationFailure `JobNotFound` or `DeadlineExceeded`
  */
-export async function watch(run: Run, watching: WatchState): Promise<AgentJob> {
-  const { state } = run;
+export async function watchJob(context: FollowUpContext, watch: Watch): Promise<AgentJob> {
+  const { state } = context;
   for (;;) {
-    const step = nextStep(state, watching, Date.now(), run.lastAskedAt, Math.random);
-    if (step.kind === 'lost') throw lostJob(run);
-    if (step.kind === 'overdue') throw overdue(run);
+    const step = nextStep(state, watch, Date.now(), context.lastAsked, Math.random);
+    if (step.kind === 'lost') throw lostJob(context);
+    if (step.kind === 'overdue') throw overdue(context);
     state.evidence = step.evidence;
-    if (step.kind === 'settled') return seenJob(run);
+    if (step.kind === 'settled') return seenJob(context);
 
-    run.enter(step.phase);
+    context.enter(step.phase);
     // A handler that waits for the next answer keeps this run for one more round.
     if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) {
       await continueAsNew<(next: ContinuedFollowUp) => Promise<FollowUpResult>>({ continued: state });
     }
-    await run.pause(step.waitMs, `${lastAnswerInWords(run)}, next in ${formatDuration(step.waitMs)}`);
-    if (step.patient && run.mayBePatient()) await pollPatiently(run, watching, state.sentAt ?? Date.now());
-    else await poll(run, watching);
+    await context.pause(step.waitMs, `${lastAnswerInWords(context)}, next in ${formatDuration(step.waitMs)}`);
+    if (step.single) await readAndRecord(context, watch);
+    else await readOn(context, watch);
   }
 }
 
-function seenJob(run: Run): AgentJob {
-  if (run.state.job === null) throw new TypeError('a job was believed that was never seen');
-  return run.state.job;
+function seenJob(context: FollowUpContext): AgentJob {
+  if (context.state.job === null) throw new TypeError('a job was believed that was never seen');
+  return context.state.job;
 }

@@ -22,8 +22,7 @@ const ACTIVITIES: FollowUpActivities = {
   getJob: () => Promise.reject(new Error('not called')),
   getJobPatiently: () => Promise.reject(new Error('not called')),
   followUpEnd: () => Promise.reject(new Error('not called')),
-  patientTally: () => Promise.reject(new Error('not called')),
-  isSendUnderWay: () => Promise.reject(new Error('not called')),
+  pendingDetails: () => Promise.reject(new Error('not called')),
   sendMessage: () => Promise.reject(new Error('not called')),
 };
 
@@ -54,13 +53,13 @@ describe('the three workers', () => {
     expect(offers).toEqual([
       {
         taskQueue: taskQueues.followUp,
-        activities: ['workerSettings', 'patientTally'],
+        activities: ['workerSettings', 'pendingDetails'],
         workflows: true,
         activityTasks: false,
       },
       {
         taskQueue: taskQueues.read,
-        activities: ['getJob', 'getJobPatiently', 'followUpEnd', 'isSendUnderWay'],
+        activities: ['getJob', 'getJobPatiently', 'followUpEnd'],
         workflows: false,
         activityTasks: true,
       },

@@ -194,7 +194,7 @@ export class BatchClient {
       workflowId,
       taskQueue,
       name,
-      argument,
+      args: argument === undefined ? [] : [argument],
       timeoutMs: CALL_TIMEOUT_MS,
       ended: async () => new BatchEndedError(batchId, (await this.describe(batchId)).state),
     });

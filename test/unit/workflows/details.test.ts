@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { currentDetails } from '../../../src/workflows/details';
-import { type FollowUpState, initialState } from '../../../src/workflows/state';
+import { type FollowUpState, initialState, newWatch } from '../../../src/workflows/state';
 
 const plan = {
   projectId: 'docs',
@@ -24,6 +24,7 @@ const job = {
   status: 'completed',
   source: { repository: null, ref: null },
   model: null,
+  prLink: null,
   createdAt: null,
   archivedAt: null,
 };
@@ -35,8 +36,7 @@ describe('the current details', () => {
       lastAnswer: 'completed',
       delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
       evidence: null,
-      polls: 3,
-      observed: { active: 2, completed: 1 },
+      watch: { ...newWatch(job, 0), polls: 3, observed: { active: 2, completed: 1 } },
       nextPollAt: 65_000,
       job: { ...job, prLink: 'https://example.test/pull/1' },
     });
@@ -61,7 +61,7 @@ describe('the current details', () => {
     const text = details(
       {
         lastAnswer: 'http 500: `x` | <b>y</b>\n| z |',
-        observed: { '`|`': 1 },
+        watch: { ...newWatch(null, 0), observed: { '`|`': 1 } },
         job: { ...job, prLink: 'https://example.test/a|b>`<script>' },
       },
       { jobId: '`| evil\n' },

@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ReadTrouble } from '../../../src/contract/activities';
 import type { AgentJob } from '../../../src/contract/job';
-import { afterAnswer } from '../../../src/workflows/evidence';
-import { type FollowUpState, initialState, type WatchState } from '../../../src/workflows/state';
+import { afterAnswer } from '../../../src/polling/evidence';
+import { type FollowUpState, initialState, newWatch } from '../../../src/workflows/state';
 import { afterReading } from '../../../src/polling/trouble';
-import { mayBePatient, nextStep, watchFrom } from '../../../src/workflows/watch-step';
+import { mayBePatient, nextStep } from '../../../src/workflows/watch-step';
 
 const completed: AgentJob = {
   id: 'j',
@@ -15,6 +15,7 @@ const completed: AgentJob = {
   createdAt: null,
   archivedAt: null,
 };
+const failed: AgentJob = { ...completed, status: 'failed' };
 const active: AgentJob = { ...completed, status: 'active' };
 const linked: AgentJob = { ...completed, prLink: 'https://example.test/pull/1' };
 const http = (httpStatus: number): ReadTrouble => ({ kind: 'trouble', label: '', message: '', httpStatus });
@@ -35,9 +36,11 @@ const plan = {
 /** The step after these answers, each with the second at which it was read; the send was at 0, the deadline at 600. */
 function stepAfter(answers: [AgentJob | ReadTrouble, second: number][], nowSecond?: number) {
   const state: FollowUpState = { ...initialState(plan, 0), sentAt: 0 };
-  const watch: WatchState = watchFrom(completed, 0);
+  const watch = newWatch(completed, 0);
   let lastAskedAt = 0;
+  let askedBefore = 0;
   for (const [answer, second] of answers) {
+    askedBefore = lastAskedAt;
     lastAskedAt = second * 1_000;
     if ('kind' in answer) {
       watch.trouble = afterReading(watch.trouble, answer, lastAskedAt);
@@ -45,10 +48,10 @@ function stepAfter(answers: [AgentJob | ReadTrouble, second: number][], nowSecon
     }
     state.job = answer;
     watch.trouble = afterReading(watch.trouble, { kind: 'job', job: answer }, lastAskedAt);
-    watch.sightings = afterAnswer(watch.sightings, {
+    watch.observations = afterAnswer(watch.observations, {
       job: answer,
       askedAt: lastAskedAt,
-      heardAt: lastAskedAt,
+      receivedAt: lastAskedAt,
     });
     watch.askedAt = lastAskedAt;
   }
@@ -56,7 +59,7 @@ function stepAfter(answers: [AgentJob | ReadTrouble, second: number][], nowSecon
     state,
     watch,
     nowSecond === undefined ? lastAskedAt : nowSecond * 1_000,
-    lastAskedAt,
+    [lastAskedAt, askedBefore],
     () => 0.5,
   );
 }
@@ -67,7 +70,7 @@ describe('the watch', () => {
       kind: 'wait',
       phase: 'watching',
       waitMs: 5_000,
-      patient: false,
+      single: false,
       evidence: null,
     });
     expect(stepAfter([[active, 200]])).toMatchObject({ phase: 'watching', waitMs: 20_000 });
@@ -101,7 +104,7 @@ describe('the watch', () => {
       kind: 'wait',
       phase: 'settling',
       waitMs: 5_000,
-      patient: false,
+      single: true,
       evidence: 'seen-active',
     });
     expect(stepAfter(twice, 48)).toMatchObject({ phase: 'settling', waitMs: 2_000 });
@@ -163,6 +166,22 @@ describe('at the deadline', () => {
     ).toEqual({ kind: 'settled', evidence: 'confirmed' });
   });
 
+  it('a changed status that one more equal read would prove is read once more, and not again', () => {
+    expect(stepAfter([[failed, 600]])).toMatchObject({ kind: 'wait', waitMs: 0 });
+    expect(
+      stepAfter([
+        [failed, 600],
+        [failed, 601],
+      ]),
+    ).toEqual({ kind: 'settled', evidence: 'status-changed' });
+    expect(
+      stepAfter([
+        [failed, 600],
+        [{ ...failed, prLink: 'https://example.test/pull/2' }, 601],
+      ]),
+    ).toEqual({ kind: 'overdue' });
+  });
+
   it('a job whose link is waited for is the result, now', () => {
     const believed: [AgentJob, number][] = [
       [active, 580],
@@ -173,36 +192,27 @@ describe('at the deadline', () => {
 });
 
 describe('the second gear', () => {
-  const steady = { steady: true, trouble: watchFrom(completed, 0).trouble };
-  const after = (answer: ReadTrouble) => ({ ...steady, trouble: afterReading(steady.trouble, answer, 0) });
+  const steady = { ...newWatch(completed, 0), steady: true, polls: 6 };
+  const after = (httpStatus: number) => ({
+    ...steady,
+    trouble: afterReading(steady.trouble, http(httpStatus), 0),
+  });
+  const withTimerPolls = (timerPolls: number | 'all') => ({ ...plan.polling, timerPolls });
 
   it('comes after the first polls, and never where all are by timers', () => {
-    expect(mayBePatient(plan.polling, 5, steady)).toBe(false);
-    expect(mayBePatient(plan.polling, 6, steady)).toBe(true);
-    expect(mayBePatient({ timerPolls: 0 }, 0, steady)).toBe(true);
-    expect(mayBePatient({ timerPolls: 'all' }, 10_000, steady)).toBe(false);
-  });
-
-  it('has the default in a watch that an earlier release has handed over', () => {
-    expect(mayBePatient({}, 5, steady)).toBe(false);
-    expect(mayBePatient({}, 6, steady)).toBe(true);
-    expect(mayBePatient({}, 6, { trouble: steady.trouble })).toBe(false);
+    expect(mayBePatient(plan.polling, { ...steady, polls: 5 })).toBe(false);
+    expect(mayBePatient(plan.polling, steady)).toBe(true);
+    expect(mayBePatient(withTimerPolls(0), { ...steady, polls: 0 })).toBe(true);
+    expect(mayBePatient(withTimerPolls('all'), { ...steady, polls: 10_000 })).toBe(false);
   });
 
   it('waits for the read that follows a change', () => {
-    expect(mayBePatient(plan.polling, 6, { ...steady, steady: false })).toBe(false);
+    expect(mayBePatient(plan.polling, { ...steady, steady: false })).toBe(false);
   });
 
   it('absorbs a service that is late with its answer, and no 401, 403 or 404', () => {
-    expect([429, 500, 503].map((status) => mayBePatient(plan.polling, 6, after(http(status))))).toEqual([
-      true,
-      true,
-      true,
-    ]);
-    expect([401, 403, 404].map((status) => mayBePatient(plan.polling, 6, after(http(status))))).toEqual([
-      false,
-      false,
-      false,
-    ]);
+    const patient = (status: number) => mayBePatient(plan.polling, after(status));
+    expect([429, 500, 503].map(patient)).toEqual([true, true, true]);
+    expect([401, 403, 404].map(patient)).toEqual([false, false, false]);
   });
 });

@@ -2,11 +2,13 @@ import { describe, expect, it } from '@jest/globals';
 import type { JobState } from '../../../src/contract/job';
 import {
   afterAnswer,
+  type AnswerSource,
   belief,
-  noSightings,
-  provesDelivery,
   type Belief,
-} from '../../../src/workflows/evidence';
+  noObservations,
+  provesDelivery,
+  showsTurn,
+} from '../../../src/polling/evidence';
 
 const confirmMs = 60_000;
 const completed: JobState = { status: 'completed', prLink: null, archivedAt: null };
@@ -15,15 +17,18 @@ const archived: JobState = { ...completed, status: 'archived', archivedAt: '2026
 const active: JobState = { ...completed, status: 'active' };
 const linked: JobState = { ...completed, prLink: 'https://example.test/pull/1' };
 
-/** What is believed after these answers, each a job and the second at which it was read. */
-function after(baseline: JobState, ...answers: [JobState, second: number][]): Belief {
-  let sightings = noSightings(baseline);
+/** What is believed after these answers, each a job, the second at which it was read, and who gave it. */
+function after(
+  baseline: JobState | null,
+  ...answers: [JobState, second: number, source?: AnswerSource][]
+): Belief {
+  let observations = noObservations(baseline);
   let askedAt = 0;
-  for (const [job, second] of answers) {
+  for (const [job, second, source] of answers) {
     askedAt = second * 1_000;
-    sightings = afterAnswer(sightings, { job, askedAt, heardAt: askedAt });
+    observations = afterAnswer(observations, { job, askedAt, receivedAt: askedAt }, source);
   }
-  return belief(sightings, askedAt, confirmMs);
+  return belief(observations, askedAt, confirmMs);
 }
 
 const believed = (evidence: string) => ({ kind: 'believed', evidence });
@@ -49,10 +54,39 @@ describe('a job that was terminal before the send', () => {
     expect(after(completed, [completed, 1], [active, 2], [completed, 3])).toEqual(doubted(0));
   });
 
-  it('is believed at once when it changed to completed or failed', () => {
-    expect(after(failed, [completed, 1])).toEqual(believed('status-changed'));
-    expect(after(completed, [failed, 1])).toEqual(believed('status-changed'));
-    expect(after(archived, [completed, 1])).toEqual(believed('status-changed'));
+  it('is believed by two equal reads when it changed to completed or failed', () => {
+    expect(after(failed, [completed, 1])).toEqual(doubted(0));
+    expect(after(failed, [completed, 1], [completed, 2])).toEqual(believed('status-changed'));
+    expect(after(completed, [failed, 1], [failed, 2])).toEqual(believed('status-changed'));
+    expect(after(archived, [completed, 1], [completed, 2])).toEqual(believed('status-changed'));
+    expect(after(failed, [completed, 1], [linked, 2])).toEqual(doubted(0));
+    expect(after(failed, [completed, 1], [linked, 2], [linked, 3])).toEqual(believed('status-changed'));
+  });
+
+  it('is not believed by the POST’s own answer and one read when it changed', () => {
+    expect(after(failed, [completed, 0, 'response'], [completed, 1])).toEqual(doubted(0));
+    expect(after(failed, [completed, 0, 'response'], [completed, 1], [completed, 2])).toEqual(
+      believed('status-changed'),
+    );
+  });
+
+  it('must hold when only the POST’s own answer was active and it equals what it was before', () => {
+    const byResponse: [JobState, number, AnswerSource] = [active, 0, 'response'];
+    expect(after(completed, byResponse, [completed, 1])).toEqual(doubted(60_000));
+    expect(after(completed, byResponse, [completed, 1], [completed, 11])).toEqual(doubted(50_000));
+    expect(after(completed, byResponse, [completed, 1], [completed, 61])).toEqual(believed('confirmed'));
+  });
+
+  it('is believed at once when only the POST’s own answer was active and it differs from before', () => {
+    expect(after(completed, [active, 0, 'response'], [linked, 1])).toEqual(believed('seen-active'));
+    expect(after(completed, [active, 0, 'response'], [failed, 1])).toEqual(believed('seen-active'));
+  });
+
+  it('counts a read that was active for more than the POST’s own answer, in either order', () => {
+    const answers: [JobState, number, AnswerSource?][] = [[active, 0], [active, 1, 'response']];
+    for (const order of [answers, [...answers].reverse()]) {
+      expect(after(completed, ...order, [completed, 2], [completed, 3])).toEqual(believed('seen-active'));
+    }
   });
 
   it('must hold when it changed to archived, which anybody may do', () => {
@@ -91,10 +125,30 @@ describe('a job that was not terminal before the send', () => {
   });
 });
 
-describe('a delivery of which nobody knows', () => {
+describe('a job whose state before the send is not known', () => {
+  it('must hold, whatever was seen', () => {
+    expect(after(null, [active, 1], [linked, 2])).toEqual(doubted(60_000));
+    expect(after(null, [active, 1], [linked, 2], [linked, 62])).toEqual(believed('confirmed'));
+    expect(provesDelivery(afterAnswer(noObservations(null), timed(active, 0, 0)))).toBe(false);
+  });
+});
+
+describe('a turn since the baseline', () => {
+  it('is shown by one look at a job that was at rest', () => {
+    expect([active, failed, completed, linked, archived].map((job) => showsTurn(completed, job))).toEqual([
+      ...[true, true, false, false, false],
+    ]);
+    expect([showsTurn(active, completed), showsTurn(null, active)]).toEqual([false, false]);
+  });
+});
+
+describe('an unknown delivery', () => {
   function proved(baseline: JobState, ...jobs: JobState[]): boolean {
-    const seen = jobs.map((job, index) => heard(job, index, index));
-    return provesDelivery(seen.reduce(afterAnswer, noSightings(baseline)));
+    const observations = jobs.reduce(
+      (seen, job, index) => afterAnswer(seen, timed(job, index, index)),
+      noObservations(baseline),
+    );
+    return provesDelivery(observations);
   }
 
   it('is proved when a job at rest has moved: it was active, or changed to completed or failed', () => {
@@ -119,19 +173,19 @@ describe('a delivery of which nobody knows', () => {
 
 describe('how long a status has held', () => {
   it('needs two answers, however long ago the first one was', () => {
-    expect(belief(afterAnswer(noSightings(completed), heard(completed, 0, 0)), 600_000, confirmMs).kind).toBe(
+    expect(belief(afterAnswer(noObservations(completed), timed(completed, 0, 0)), 600_000, confirmMs).kind).toBe(
       'doubted',
     );
-    expect(belief(afterAnswer(noSightings(completed), heard(completed, 0, 0)), 0, 0).kind).toBe('doubted');
+    expect(belief(afterAnswer(noObservations(completed), timed(completed, 0, 0)), 0, 0).kind).toBe('doubted');
   });
 
   it('counts from when the first answer was heard to when the last was asked for', () => {
-    const first = afterAnswer(noSightings(completed), heard(completed, 0, 20_000));
-    const second = afterAnswer(first, heard(completed, 60_000, 90_000));
+    const first = afterAnswer(noObservations(completed), timed(completed, 0, 20_000));
+    const second = afterAnswer(first, timed(completed, 60_000, 90_000));
     expect(belief(second, 60_000, confirmMs)).toEqual(doubted(20_000));
   });
 });
 
-function heard(job: JobState, askedAt: number, heardAt: number) {
-  return { job, askedAt, heardAt };
+function timed(job: JobState, askedAt: number, receivedAt: number) {
+  return { job, askedAt, receivedAt };
 }

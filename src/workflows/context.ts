@@ -1,47 +1,43 @@
-import {
-  ActivityFailure,
-  condition,
-  isCancellation,
-  log,
-  patched,
-  TimeoutFailure,
-  workflowInfo,
-} from '@temporalio/workflow';
+import { ActivityFailure, condition, isCancellation, log, TimeoutFailure, workflowInfo } from '@temporalio/workflow';
 import type { JobAnswer, WorkerSettings } from '../contract/activities';
-import { truncate } from '../contract/bounds';
-import { wordsOf } from '../polling/tally';
+import { singleLine } from '../contract/bounds';
 import type { DeliveryDecision, Phase } from '../contract/progress';
+import { wordsOf } from '../polling/tally';
 import { readProxy, settingsProxy } from './activity-proxies';
 import { Display } from './display';
 import { sparingWait } from './sparing';
 import type { FollowUpState } from './state';
 
-/** Since 0.2.0 a read may poll on by its own retries. */
-const PATIENT_READS = 'patient-reads';
-
 /** An answer with the moments between which it was made, in milliseconds since the epoch. */
-export interface Heard {
+export interface TimedAnswer {
   readonly answer: JobAnswer;
   readonly askedAt: number;
-  readonly heardAt: number;
+  readonly receivedAt: number;
+}
+
+/** What an operator says of an unknown delivery, and for which run; undefined stands for the first one. */
+export interface Decision {
+  readonly decision: DeliveryDecision;
+  readonly runId: string | undefined;
 }
 
 /** One run of a follow-up: its state, and the few things that it does in time: read, wait, show. */
-export class Run {
-  /** When the latest read was asked for. */
-  lastAskedAt = 0;
-  /** Reads of this run; one that is under way is asked and not yet answered. */
-  readsAsked = 0;
-  readsAnswered = 0;
-  /** The message is on its way: nothing may be read or decided until the send has ended. */
+export class FollowUpContext {
+  /** When the two latest reads were asked for, the latest one first. */
+  lastAsked: readonly [last: number, before: number] = [0, 0];
+  /** Looks at the job by this run, those of the send included; one that is under way is begun and not yet ended. */
+  readsBegun = 0;
+  readsEnded = 0;
+  /** The send activity is pending: nothing may be read or decided until it has ended. */
   sending = false;
   /** `patiently`: a read activity polls by its own retries, and what it has counted only the server knows. */
   reads: 'singly' | 'patiently' | 'counting' = 'singly';
-  /** The follow-up has its end: what waits for its progress goes home. */
+  /** The follow-up has its end: pending update handlers return. */
   over = false;
+  /** The operator's decision, until the next question. */
+  decision: Decision | null = null;
 
   private pollWanted = false;
-  private decision: DeliveryDecision | null = null;
   private readonly display = new Display();
 
   constructor(readonly state: FollowUpState) {}
@@ -59,10 +55,15 @@ export class Run {
 
   /** Moves on to a phase, and shows it. */
   enter(phase: Phase): void {
-    if (this.state.phase !== phase)
-      log.info(`follow-up is ${phase}`, { phase, status: this.state.job?.status });
-    this.state.phase = phase;
+    this.enterBriefly(phase);
     this.show();
+  }
+
+  /** Moves on to a phase that usually lasts milliseconds: whoever shows it later makes it visible to filters. */
+  enterBriefly(phase: Phase): void {
+    if (this.state.phase === phase) return;
+    log.info(`follow-up is ${phase}`, { phase, status: this.state.job?.status });
+    this.state.phase = phase;
   }
 
   /** Brings what an operator sees up to date. */
@@ -76,7 +77,7 @@ export class Run {
   }
 
   /** Takes what an operator says of an unknown delivery, and ends the current wait. */
-  decide(decision: DeliveryDecision): void {
+  decide(decision: Decision): void {
     this.decision = decision;
     this.pollWanted = true;
   }
@@ -86,25 +87,13 @@ export class Run {
     return this.pollWanted;
   }
 
-  /** An operator has decided, and nobody has taken the decision yet. */
-  get decided(): boolean {
-    return this.decision !== null;
-  }
-
-  /** The operator's decision, once: a further unknown delivery asks again. */
-  takeDecision(): DeliveryDecision | null {
-    const { decision } = this;
-    this.decision = null;
-    return decision;
-  }
-
   /** Waits on a durable timer, not beyond the deadline and not beyond `pollNow`. */
   async pause(ms: number, summary: string): Promise<void> {
     const until = Math.min(Date.now() + this.sparing(ms), this.state.deadlineAt);
     if (until <= Date.now() || this.pollWanted) return;
     this.state.nextPollAt = until;
     this.show();
-    await condition(() => this.pollWanted, until - Date.now(), { summary: truncate(summary, 200) });
+    await condition(() => this.pollWanted, until - Date.now(), { summary: singleLine(summary, 200) });
     this.state.nextPollAt = null;
   }
 
@@ -114,22 +103,32 @@ export class Run {
   }
 
   /** Reads the job once. Whatever goes wrong is an answer, except the cancellation of the workflow. */
-  async read(summary: string): Promise<Heard> {
-    this.pollWanted = false;
+  async read(summary: string): Promise<TimedAnswer> {
     const askedAt = Date.now();
-    this.lastAskedAt = askedAt;
-    this.readsAsked += 1;
+    this.lastAsked = [askedAt, this.lastAsked[0]];
     const { projectId, jobId } = this.state.plan;
-    const answer = await readProxy(this.settings, projectId, this.state.deadlineAt - askedAt, summary)
-      .getJob({ projectId, jobId })
-      .catch((error: unknown) => answerOfLostRead(error));
-    this.readsAnswered += 1;
-    this.hear(answer);
-    return { answer, askedAt, heardAt: Date.now() };
+    const answer = await this.look(() =>
+      readProxy(this.settings, projectId, this.state.deadlineAt - askedAt, summary)
+        .getJob({ projectId, jobId })
+        .catch((error: unknown) => answerOfLostRead(error)),
+    );
+    this.note(answer);
+    return { answer, askedAt, receivedAt: Date.now() };
+  }
+
+  /** Does what answers a `pollNow`. One that is cancelled has ended too, or a later `pollNow` would wait for it. */
+  async look<T>(work: () => Promise<T>): Promise<T> {
+    this.pollWanted = false;
+    this.readsBegun += 1;
+    try {
+      return await work();
+    } finally {
+      this.readsEnded += 1;
+    }
   }
 
   /** Keeps an answer as the latest one. */
-  hear(answer: JobAnswer): void {
+  note(answer: JobAnswer): void {
     if (answer.kind === 'job') this.state.job = answer.job;
     else if (this.state.lastAnswer !== answer.message)
       log.warn(`read failed: ${answer.message}`, { label: answer.label });
@@ -137,17 +136,12 @@ export class Run {
   }
 
   /**
-   * Whether a read may take its time: nobody asks for one now, the run knows of patience, and so much time is left that
-   * one that fails slowly still ends before the deadline, at which the last read is a single one.
-   *
-   * The patch is for a roll-out: where a worker of 0.1.0 has taken this run over for a while, its reads were single ones,
-   * and a replay must find them.
+   * Whether a read may take its time: nobody asks for one now, and so much time is left that one that fails slowly still
+   * ends before the deadline, at which the last read is a single one.
    */
   mayBePatient(): boolean {
-    const { patienceMs, httpTimeoutMs } = this.settings;
     const leftMs = this.state.deadlineAt - Date.now();
-    if (this.pollWanted || patienceMs === undefined || leftMs <= 2 * httpTimeoutMs) return false;
-    return patched(PATIENT_READS);
+    return !this.pollWanted && leftMs > 2 * this.settings.httpTimeoutMs;
   }
 
   get deadlinePassed(): boolean {
@@ -166,6 +160,6 @@ export function answerOfLostRead(error: unknown): JobAnswer {
   return {
     kind: 'trouble',
     label: 'read failed',
-    message: truncate(error.cause?.message ?? error.message, 300),
+    message: singleLine(error.cause?.message ?? error.message, 300),
   };
 }
