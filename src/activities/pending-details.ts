@@ -15,6 +15,12 @@ export const pendingDetails: FollowUpActivities['pendingDetails'] = async (activ
   const payloads = pending?.heartbeatDetails?.payloads;
   if (!payloads || payloads.length === 0) return null;
   const { namespace, loadedDataConverter } = client.options;
-  const context = { type: 'activity', namespace, workflowId, activityId: pending?.activityId ?? '', isLocal: false } as const;
+  const context = {
+    type: 'activity',
+    namespace,
+    workflowId,
+    activityId: pending?.activityId ?? '',
+    isLocal: false,
+  } as const;
   return decodeFromPayloadsAtIndex(loadedDataConverter, 0, payloads, context);
 };

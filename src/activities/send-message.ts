@@ -1,7 +1,13 @@
 import { type Info, Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../contract/bounds';
-import type { FollowUpActivities, PostOutcome, SendCheckpoint, SendInput, SendResult } from '../contract/activities';
+import type {
+  FollowUpActivities,
+  PostOutcome,
+  SendCheckpoint,
+  SendInput,
+  SendResult,
+} from '../contract/activities';
 import { decideSend } from '../polling/before-send';
 
 /**
@@ -15,7 +21,8 @@ const PERMISSION_MS = 10_000;
 const REPORT_MS = 15_000;
 
 /** The words for a POST that this attempt has not made and an earlier attempt may have made. */
-const RESET = 'this run was reset to a point before its send, and the run before it may have sent the message';
+const RESET =
+  'this run was reset to a point before its send, and the run before it may have sent the message';
 const EARLIER_ATTEMPT = 'an earlier attempt of the send may have sent the message, and did not report';
 
 /**
@@ -40,7 +47,8 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
     }
     if (look.kind === 'trouble') return { kind: 'unread', trouble: look };
     const { job } = look;
-    if (decideSend(job, input.whenActive, input.earlierBaseline) !== 'send') return { kind: 'held-back', job };
+    if (decideSend(job, input.whenActive, input.earlierBaseline) !== 'send')
+      return { kind: 'held-back', job };
 
     const checkpoint = { baseline: job, sentAt: Date.now() };
     const permission = await askPermission(checkpoint, input.deadlineAt);

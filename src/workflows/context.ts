@@ -1,4 +1,11 @@
-import { ActivityFailure, condition, isCancellation, log, TimeoutFailure, workflowInfo } from '@temporalio/workflow';
+import {
+  ActivityFailure,
+  condition,
+  isCancellation,
+  log,
+  TimeoutFailure,
+  workflowInfo,
+} from '@temporalio/workflow';
 import type { JobAnswer, WorkerSettings } from '../contract/activities';
 import { singleLine } from '../contract/bounds';
 import type { DeliveryDecision, Phase } from '../contract/progress';

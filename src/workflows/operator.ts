@@ -1,4 +1,11 @@
-import { ApplicationFailure, condition, defineQuery, defineUpdate, setHandler, workflowInfo } from '@temporalio/workflow';
+import {
+  ApplicationFailure,
+  condition,
+  defineQuery,
+  defineUpdate,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
 import { singleLine } from '../contract/bounds';
 import { parseDuration } from '../contract/duration';
 import {
@@ -13,9 +20,10 @@ import { progressOf } from './state';
 
 export const progressQuery = defineQuery<FollowUpProgress>(QUERY_PROGRESS);
 export const pollNowUpdate = defineUpdate<FollowUpProgress>(UPDATE_POLL_NOW);
-export const resolveDeliveryUpdate = defineUpdate<FollowUpProgress, [decision: DeliveryDecision, runId?: string]>(
-  UPDATE_RESOLVE_DELIVERY,
-);
+export const resolveDeliveryUpdate = defineUpdate<
+  FollowUpProgress,
+  [decision: DeliveryDecision, runId?: string]
+>(UPDATE_RESOLVE_DELIVERY);
 export const extendDeadlineUpdate = defineUpdate<FollowUpProgress, [duration: string]>(
   UPDATE_EXTEND_DEADLINE,
 );

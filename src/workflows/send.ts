@@ -59,7 +59,11 @@ export async function send(
 }
 
 /** The watch after a send: the one that has begun beside the POST, a new one, or the earlier one if nothing was sent. */
-function beginWatch(result: SendResult | undefined, beside: Watch | null, earlier: Watch | null): Watch | null {
+function beginWatch(
+  result: SendResult | undefined,
+  beside: Watch | null,
+  earlier: Watch | null,
+): Watch | null {
   if (result?.kind === 'reset') return newWatch(result.baseline, Date.now(), earlier);
   if (result?.kind !== 'posted' || result.outcome.verdict === 'not-sent') return earlier;
   return beside ?? newWatch(result.baseline, Math.min(result.sentAt, Date.now()), earlier);

@@ -3,6 +3,7 @@ import { type Client, WorkflowExecutionAlreadyStartedError, type WorkflowHandle 
 import type { FollowUpResult } from '../../src/contract/result';
 import { followUpWorkflowId } from '../../src/contract/workflow-id';
 import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { eventually } from '../harness/eventually';
 import { failureOf, QUICK } from '../harness/following';
 import { House } from '../harness/house';
 import { houseOf } from '../harness/house-of';
@@ -29,7 +30,7 @@ async function quickToContinue(): Promise<House> {
 }
 
 const ENDLESS = { turn: { durationMs: null } };
-const BY_READ = { verdict: 'accepted', confirmedBy: 'read', sends: 1 };
+const ASSUMED = { verdict: 'accepted', confirmedBy: 'assumed', sends: 1 };
 
 /** Processed or not, as the service saw each POST. */
 function posts(following: { posts: () => { processed: boolean }[] }): boolean[] {
@@ -41,25 +42,6 @@ async function resultOf(handle: WorkflowHandle): Promise<FollowUpResult> {
 }
 
 describe('a follow-up that is reset after its message was accepted', () => {
-  it.concurrent(
-    'to before the send, with its turn running: reads prove the delivery, and nothing is sent',
-    async () => {
-      const house = await open();
-      const following = await house.follow(ENDLESS);
-      await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
-      const again = await resetWorkflow(house.client, following.handle.workflowId, 'send');
-      await house.sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: 5 });
-      house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/1' });
-      const { status, followUp } = await resultOf(again);
-      expect({ status, delivery: followUp.delivery, evidence: followUp.evidence }).toEqual({
-        status: 'completed',
-        delivery: BY_READ,
-        evidence: 'seen-active',
-      });
-      expect(posts(following)).toEqual([true]);
-    },
-  );
-
   it.concurrent(
     'to before the send, with its turn over: it ends as DeliveryUnknown, and nothing is sent',
     async () => {
@@ -76,12 +58,12 @@ describe('a follow-up that is reset after its message was accepted', () => {
   );
 
   it.concurrent(
-    'to its start, with its turn running: it ends as DeliveryUnknown, and nothing is sent',
+    'to before the send, with its turn running: it ends as DeliveryUnknown, and nothing is sent',
     async () => {
       const house = await open();
       const following = await house.follow(ENDLESS);
       await following.progressWhen(({ phase }) => phase === 'watching');
-      const again = await resetWorkflow(house.client, following.handle.workflowId, 'start');
+      const again = await resetWorkflow(house.client, following.handle.workflowId, 'send');
       const { type, message } = await failureOf(again);
       expect(type).toBe('DeliveryUnknown');
       expect(message).toContain('the job was active before');
@@ -101,17 +83,29 @@ describe('a follow-up that is reset after its message was accepted', () => {
     expect(posts(following)).toEqual([true]);
   });
 
-  it.concurrent('with resend may send once more, and the receipt counts it', async () => {
+  it.concurrent('with resend sends nothing either: that permission is the first run’s', async () => {
     const house = await open();
     const following = await house.follow({}, { onUnknownDelivery: 'resend', reconcile: '500ms' });
     await following.result();
     const again = await resetWorkflow(house.client, following.handle.workflowId, 'send');
-    expect((await resultOf(again)).followUp.delivery).toEqual({
-      verdict: 'accepted',
-      confirmedBy: 'response',
-      sends: 2,
+    const { type, details } = await failureOf(again);
+    expect(type).toBe('DeliveryUnknown');
+    expect(details.followUp.delivery).toEqual({ verdict: 'unknown', confirmedBy: null, sends: 1 });
+    expect(posts(following)).toEqual([true]);
+  });
+
+  it.concurrent('with its turn running and assume-delivered is watched to its end', async () => {
+    const house = await open();
+    const following = await house.follow(ENDLESS, { onUnknownDelivery: 'assume-delivered' });
+    await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
+    const again = await resetWorkflow(house.client, following.handle.workflowId, 'send');
+    await house.sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: 5 });
+    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/1' });
+    const { status, followUp } = await resultOf(again);
+    expect({ status, by: followUp.delivery.confirmedBy, evidence: followUp.evidence }).toEqual({
+      ...{ status: 'completed', by: 'assumed', evidence: 'job-changed' },
     });
-    expect(posts(following)).toEqual([true, true]);
+    expect(posts(following)).toEqual([true]);
   });
 });
 
@@ -160,7 +154,8 @@ describe('a run that continues a reset one as new', () => {
     const house = await quickToContinue();
     // Polls by timers fill the history that a patient read would keep short.
     const polling = { ...QUICK.polling, timerPolls: 'all' } as const;
-    const following = await house.follow(ENDLESS, { deadline: '60s', polling });
+    const asked = { deadline: '60s', polling, onUnknownDelivery: 'assume-delivered' } as const;
+    const following = await house.follow(ENDLESS, asked);
     const { workflowId } = following.handle;
     await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
     const reset = await resetWorkflow(house.client, workflowId, 'send');
@@ -178,29 +173,24 @@ describe('a run that continues a reset one as new', () => {
 
     const again = await resetWorkflow(house.client, workflowId, 'start');
     house.sandbox.changeJob(following.key, { status: 'completed' });
-    expect((await resultOf(again)).followUp.delivery).toEqual(BY_READ);
+    expect((await resultOf(again)).followUp.delivery).toEqual(ASSUMED);
     expect(posts(following)).toEqual([true]);
   });
 
-  it.concurrent('is never made while a reset one waits for its send, which it does not make', async () => {
+  it.concurrent('is never made while a reset one asks whether its message arrived', async () => {
     const house = await quickToContinue();
-    const following = await house.follow(
-      { status: 'active', ...ENDLESS },
-      { whenActive: 'wait', deadline: '60s' },
-    );
-    await following.progressWhen(({ phase }) => phase === 'waiting');
-    const reset = await resetWorkflow(house.client, following.handle.workflowId, 'start');
+    const polling = { ...QUICK.polling, timerPolls: 'all' } as const;
+    const following = await house.follow(ENDLESS, { deadline: '60s', polling, onUnknownDelivery: 'ask' });
+    await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
+    const reset = await resetWorkflow(house.client, following.handle.workflowId, 'send');
     const { runId } = await reset.describe();
-    await house.sandbox.journal.waitFor(
-      { ...following.key, operation: 'get' },
-      { atLeast: 12, timeoutMs: 20_000 },
-    );
-    const description = await house.client.workflow.getHandle(following.handle.workflowId).describe();
-    expect(description.historyLength).toBeGreaterThan(45);
-    expect(description.runId).toBe(runId);
+    const latest = house.client.workflow.getHandle(following.handle.workflowId);
+    await eventually('a long history', async () => (await latest.describe()).historyLength > 60);
+    expect((await latest.describe()).runId).toBe(runId);
+    await latest.executeUpdate('resolveDelivery', { args: ['delivered'] });
     house.sandbox.changeJob(following.key, { status: 'completed' });
-    expect((await failureOf(reset)).type).toBe('DeliveryUnknown');
-    expect(posts(following)).toEqual([]);
+    expect((await resultOf(reset)).followUp.delivery.confirmedBy).toBe('operator');
+    expect(posts(following)).toEqual([true]);
   });
 });
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Client, WorkflowHandle } from '@temporalio/client';
 
-/** To where a test resets a follow-up: to before its first read, or to right before its send. */
+/** To where a test resets a follow-up: to right before its first activity, or its first send. */
 export type ResetPoint = 'start' | 'send';
 
 /**
@@ -19,9 +19,10 @@ export async function resetWorkflow(
   const { runId } = await handle.describe();
   const { events } = await handle.fetchHistory();
   const scheduled = (events ?? []).flatMap((event) => event.activityTaskScheduledEventAttributes ?? []);
-  const wanted = point === 'start' ? 'getJob' : 'sendMessage';
-  const activity = scheduled.find(({ activityType }) => activityType?.name === wanted);
-  if (!activity?.workflowTaskCompletedEventId) throw new Error(`the history has no ${wanted}`);
+  const activity = scheduled.find(
+    ({ activityType }) => point === 'start' || activityType?.name === 'sendMessage',
+  );
+  if (!activity?.workflowTaskCompletedEventId) throw new Error(`the history has no such activity`);
   const { runId: newRunId } = await client.workflowService.resetWorkflowExecution({
     namespace: client.options.namespace,
     workflowExecution: { workflowId, runId },

@@ -7,6 +7,8 @@ import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
 import type { FollowUpRequest } from '../../src/contract/request';
 import { followUpWorkflowId } from '../../src/contract/workflow-id';
 import type { LimitsChange } from '../../src/client';
+import type { WorkflowHandle } from '@temporalio/client';
+import { eventually } from '../harness/eventually';
 import { House, type HouseOptions } from '../harness/house';
 
 /** A queue's partitions: a limit is divided among them, and each may begin with a burst of a second's worth, or one. */
@@ -37,9 +39,21 @@ async function inHouse(
   }
 }
 
-/** Follow-ups of one project, and the moment from which all of them want to send. */
+/** Follow-ups of one project, all of which have scheduled their send. */
 async function follow(house: House, projectId: string, count: number): Promise<void> {
-  await Promise.all(Array.from({ length: count }, () => house.follow({ projectId, ...endless }, SEND_ONLY)));
+  const followings = await Promise.all(
+    Array.from({ length: count }, () => house.follow({ projectId, ...endless }, SEND_ONLY)),
+  );
+  await Promise.all(followings.map(({ handle }) => sendScheduled(handle)));
+}
+
+/** Waits until a follow-up has scheduled its send. */
+async function sendScheduled(handle: WorkflowHandle) {
+  return eventually('the send is scheduled', async () => {
+    const { events } = await handle.fetchHistory();
+    return events?.find((event) => event.activityTaskScheduledEventAttributes)
+      ?.activityTaskScheduledEventAttributes;
+  });
 }
 
 /** The same as items of a batch, which differ from single ones by their priority. */
@@ -54,12 +68,8 @@ async function followAsBatch(house: House, projectId: string, count: number): Pr
       args: [{ projectId, jobId, requestId, prompt: 'Fix the broken links.', ...SEND_ONLY }],
     });
   };
-  await Promise.all(Array.from({ length: count }, start));
-}
-
-/** Waits until all follow-ups of a project have read their baseline, and so wait for their send. */
-async function wantToSend({ sandbox }: House, projectId: string, count: number): Promise<void> {
-  await sandbox.journal.waitFor({ projectId, operation: 'get' }, { atLeast: count, timeoutMs: 15_000 });
+  const handles = await Promise.all(Array.from({ length: count }, start));
+  await Promise.all(handles.map(sendScheduled));
 }
 
 /** The POSTs of a project once there are `atLeast`. */
@@ -77,7 +87,6 @@ describe('limits', () => {
   it('of each project hold over all workers together, and another project is not held up', async () => {
     await inHouse({ sendsPerProject: '2/s' }, { workers: 2 }, async (house) => {
       await follow(house, 'limited', 18);
-      await wantToSend(house, 'limited', 18);
       await follow(house, 'other', 1);
 
       const [other] = await sent(house, 'other', 1);
@@ -94,7 +103,6 @@ describe('limits', () => {
   it('of all projects are shared fairly: a small project does not wait for a big one', async () => {
     await inHouse({ sendsTotal: '4/s' }, {}, async (house) => {
       await follow(house, 'big', 50);
-      await wantToSend(house, 'big', 50);
       await follow(house, 'small', 3);
 
       const small = await sent(house, 'small', 3);
@@ -106,7 +114,6 @@ describe('limits', () => {
   it('let single follow-ups go before the items of a batch, in the same project too', async () => {
     await inHouse({ sendsTotal: '4/s' }, {}, async (house) => {
       await followAsBatch(house, 'mixed', 50);
-      await wantToSend(house, 'mixed', 50);
       const singles = await Promise.all(
         [1, 2, 3].map(() => house.follow({ projectId: 'mixed', ...endless }, SEND_ONLY)),
       );
@@ -119,8 +126,9 @@ describe('limits', () => {
 
   it('may hold a read up for ten minutes, and not beyond the deadline by more than a minute', async () => {
     await inHouse({ readsTotal: '100/s' }, { httpTimeoutMs: 2_000 }, async (house) => {
-      const far = await house.follow(endless, { ...SEND_ONLY, deadline: '24h' });
-      const near = await house.follow(endless, { ...SEND_ONLY, deadline: '61s', confirm: '1s' });
+      const soon = { polling: { initial: '100ms' } } as const;
+      const far = await house.follow(endless, { ...soon, deadline: '24h' });
+      const near = await house.follow(endless, { ...soon, deadline: '61s', confirm: '1s' });
 
       expect(await longestReadSeconds(far.handle)).toBe(602);
       expect(await longestReadSeconds(near.handle)).toBeLessThanOrEqual(63);
@@ -128,20 +136,16 @@ describe('limits', () => {
   });
 });
 
-/** The schedule-to-close of a follow-up's first read, by its history. */
-async function longestReadSeconds(handle: FollowingHandle): Promise<number> {
-  const giveUpAt = Date.now() + 10_000;
-  for (;;) {
+/** The schedule-to-close of a follow-up's first poll, by its history. */
+async function longestReadSeconds(handle: WorkflowHandle): Promise<number> {
+  return eventually('a poll is scheduled', async () => {
     const { events } = await handle.fetchHistory();
-    const scheduled = events?.find((event) => event.activityTaskScheduledEventAttributes);
-    if (scheduled !== undefined) {
-      return Number(scheduled.activityTaskScheduledEventAttributes?.scheduleToCloseTimeout?.seconds);
-    }
-    if (Date.now() > giveUpAt) throw new Error('no read was scheduled');
-  }
+    const scheduled = (events ?? [])
+      .map((event) => event.activityTaskScheduledEventAttributes)
+      .find((attributes) => attributes?.activityType?.name === 'getJob');
+    return scheduled && Number(scheduled.scheduleToCloseTimeout?.seconds);
+  });
 }
-
-type FollowingHandle = Awaited<ReturnType<House['follow']>>['handle'];
 
 /** The most of some times, in milliseconds, that lie in one window. */
 function mostWithin(times: readonly number[], windowMs: number): number {

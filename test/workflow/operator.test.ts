@@ -174,8 +174,7 @@ describe('what an operator sees', () => {
       const data = userMetadata?.summary?.data;
       return data ? [Buffer.from(data).toString()] : [];
     });
-    expect(summaries).toContain('"baseline: read the job"');
-    expect(summaries).toContain('"send the message"');
+    expect(summaries).toContain('"look at the job, send the message"');
     expect(summaries).toContain('"poll 1"');
     expect(summaries.filter((summary) => summary.startsWith('"poll 1: active, next in '))).toHaveLength(1);
     expect(summaries.join()).not.toContain('secret');
