@@ -153,7 +153,7 @@ async function waitingPatiently(following: Following): Promise<void> {
   for (;;) {
     const { raw } = await following.handle.describe();
     const patient = raw.pendingActivities?.find(
-      ({ activityType }) => activityType?.name === 'getJobPatiently',
+      ({ activityType }) => activityType?.name === 'pollJob',
     );
     if ((patient?.attempt ?? 0) > 1) return;
   }

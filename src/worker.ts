@@ -32,7 +32,7 @@ async function main(): Promise<number> {
 
 async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Promise<void> {
   const { config, redactor, warnings } = loaded;
-  const { agentApi, taskQueues, temporal } = config;
+  const { agentApi, inProcessPolls, taskQueues, temporal } = config;
   logger.info('the worker starts', describeConfig(config));
   for (const warning of warnings) logger.warn(warning);
   const code = workflowCode();
@@ -46,12 +46,13 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   const connection = await connectToTemporal(temporal, runtime, { stop, readiness, logger });
   readiness.notReady('the workers are starting');
   const api = createAgentApi(agentApi);
-  const activities = createActivities(api, {
+  const settings = {
     readTaskQueue: taskQueues.read,
     sendTaskQueue: taskQueues.send,
     httpTimeoutMs: agentApi.timeoutMs,
     patienceMs: PATIENCE_MS,
-  });
+  };
+  const activities = createActivities(api, settings, { maximum: inProcessPolls, shutdown: stop });
   const workers = await FollowUpWorkers.create(connection, config, code, activities);
   const reachable = connectionCheck(connection, temporal);
   readiness.readyUnless(async () => [...workers.notRunning(), ...(await reachable())]);

@@ -3,7 +3,7 @@ import { QUERY_PROGRESS } from '../contract/names';
 import type { FollowUpProgress } from '../contract/progress';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { FollowUpNotFoundError } from './errors';
-import { mayBeReadPatiently, withPatientRead } from './patient-read';
+import { mayBePolling, withPendingPoll } from './pending-poll';
 import { workersPolling } from './workers';
 
 /** Who tells where a follow-up stands. */
@@ -60,8 +60,8 @@ async function askWorker(client: Client, workflowId: string, timeoutMs: number):
     const progress = await client.withDeadline(Date.now() + timeoutMs, () =>
       client.workflow.getHandle(workflowId).query<FollowUpProgress>(QUERY_PROGRESS),
     );
-    if (!mayBeReadPatiently(progress)) return progress;
-    const whole = await withPatientRead(client, workflowId, progress);
+    if (!mayBePolling(progress)) return progress;
+    const whole = await withPendingPoll(client, workflowId, progress);
     if (whole !== undefined) return whole;
     if (question === MAX_QUESTIONS) return progress;
   }

@@ -4,7 +4,7 @@ import type { FollowUpProgress } from '../contract/progress';
 import { describeFollowUp } from './description';
 import { FollowUpEndedError } from './errors';
 import { executeUpdate } from './execute-update';
-import { mayBeReadPatiently, withPatientRead } from './patient-read';
+import { mayBePolling, withPendingPoll } from './pending-poll';
 
 /**
  * Asks a running follow-up to do something, and answers with its progress after it.
@@ -45,8 +45,8 @@ async function wholeProgress(
   updateName: string,
   progress: FollowUpProgress,
 ): Promise<FollowUpProgress> {
-  if (!mayBeReadPatiently(progress)) return progress;
-  const whole = await withPatientRead(client, workflowId, progress).catch(() => undefined);
+  if (!mayBePolling(progress)) return progress;
+  const whole = await withPendingPoll(client, workflowId, progress).catch(() => undefined);
   if (whole === undefined) return progress;
   // Who has the job read now is told of that read, and not of the pending one's latest.
   return updateName === UPDATE_POLL_NOW ? { ...whole, lastAnswer: progress.lastAnswer } : whole;

@@ -8,7 +8,7 @@ export interface WorkerSettings {
   readonly sendTaskQueue: string;
   /** The limit of one HTTP exchange in milliseconds. */
   readonly httpTimeoutMs: number;
-  /** How long one read activity may poll by its own retries, in milliseconds. */
+  /** How long one activity polls at most, in milliseconds. */
   readonly patienceMs: number;
 }
 
@@ -42,15 +42,19 @@ export interface Trouble {
   readonly notFound: { readonly count: number; readonly since: number } | null;
 }
 
-/** What a read that polls by its own retries is told. */
-export interface PatientReadInput extends JobAddress {
-  /** The job as it is known: another answer ends the patience. */
+/** What the activity that polls is told. Times are milliseconds since the epoch, by the workflow's clock. */
+export interface PollJobInput extends JobAddress {
+  /** The job as it is known: another answer ends the poll. */
   readonly known: JobState;
-  /** When the turn, or the wait for its beginning, began: the interval grows with its age. Milliseconds since the epoch. */
+  /** When the turn, or the wait for its beginning, began: the interval grows with its age. */
   readonly since: number;
   readonly polling: Polling;
-  /** The trouble with which the patience begins. */
+  /** The trouble with which the poll begins. */
   readonly trouble: Trouble;
+  /** The wait before the first read, in milliseconds. */
+  readonly firstWaitMs: number;
+  /** No read begins at this moment or later. */
+  readonly endsAt: number;
 }
 
 /** The answers by which nothing has changed: kept from attempt to attempt, and told at the end. */
@@ -58,17 +62,18 @@ export interface Tally {
   readonly polls: number;
   readonly observed: Readonly<Record<string, number>>;
   /** How many of the answers showed the job, as it was known. */
-  readonly sightings: number;
+  readonly jobAnswers: number;
   readonly trouble: Trouble;
   /** The latest answer in words. */
   readonly lastAnswer: string | null;
-  /** When the next attempt is due, by the worker's clock, in milliseconds since the epoch. */
+  /** When the next read is due, by the worker's clock, in milliseconds since the epoch. */
   readonly nextReadAt: number | null;
 }
 
-/** The answer that ended a patience, and those before it. */
-export interface PatientAnswer {
-  readonly answer: JobAnswer;
+/** The answer that ended a poll, and those before it. */
+export interface PollJobResult {
+  /** The answer that needs a decision; null where the time was over. */
+  readonly answer: JobAnswer | null;
   readonly before: Tally;
 }
 
@@ -145,7 +150,7 @@ export interface FollowUpEndInput {
 
 /** What the activities heartbeat whose details the workflow asks for. */
 export interface PendingDetails {
-  readonly getJobPatiently: Tally;
+  readonly pollJob: Tally;
   readonly sendMessage: SendCheckpoint;
 }
 
@@ -156,15 +161,15 @@ export interface FollowUpActivities {
   /** One GET of the job. */
   getJob(address: JobAddress): Promise<JobAnswer>;
   /**
-   * Reads the job again and again, each time as a retry of itself, until an answer needs a decision: another status,
-   * link or `archivedAt`, or a 401, 403 or 404.
+   * Reads the job by the cadence until an answer needs a decision: another status, link or `archivedAt`, or a 401, 403 or
+   * 404. It waits in the worker's process, or as retries of itself.
    *
-   * @throws ApplicationFailure `NO_CHANGE`, retryable, with the {@link Tally} as its detail, after every other answer
+   * @throws ApplicationFailure `NO_CHANGE`, retryable, with the {@link Tally} as its detail, where the server keeps a wait
    */
-  getJobPatiently(input: PatientReadInput): Promise<PatientAnswer>;
+  pollJob(input: PollJobInput): Promise<PollJobResult>;
   /**
-   * Local: the latest heartbeat details of a pending activity of this run, as the server has them; null where there are
-   * none.
+   * Local: the latest heartbeat details of a pending activity of this run; null where there are none. A `pollJob` that is
+   * in the process of this worker has the latest ones itself, and ends.
    */
   pendingDetails<A extends keyof PendingDetails>(activity: A): Promise<PendingDetails[A] | null>;
   /**

@@ -16,7 +16,7 @@ export const MEMO_RECEIPT = 'followUp';
  */
 export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
 
-/** The type of the failure by which a patient read asks for its next attempt. */
+/** The type of the failure by which an activity that polls asks for its next attempt. */
 export const NO_CHANGE = 'NoChange';
 
 /** The search attributes, all of type Keyword. The worker makes sure of them at its start. */

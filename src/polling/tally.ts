@@ -1,11 +1,11 @@
-import type { JobAnswer, PatientReadInput, Tally, Trouble } from '../contract/activities';
+import type { JobAnswer, PollJobInput, Tally, Trouble } from '../contract/activities';
 import { sameState } from '../contract/job';
 import { countAnswer } from './observed';
 import { afterReading, isUnauthorized } from './trouble';
 
-/** A patience before its first answer. */
+/** A poll before its first answer. */
 export function startTally(trouble: Trouble): Tally {
-  return { polls: 0, observed: {}, sightings: 0, trouble, lastAnswer: null, nextReadAt: null };
+  return { polls: 0, observed: {}, jobAnswers: 0, trouble, lastAnswer: null, nextReadAt: null };
 }
 
 /** The tally after one more answer by which nothing has changed. */
@@ -13,7 +13,7 @@ export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally
   return {
     polls: tally.polls + 1,
     observed: countAnswer(tally.observed, nameOf(answer)),
-    sightings: tally.sightings + (answer.kind === 'job' ? 1 : 0),
+    jobAnswers: tally.jobAnswers + (answer.kind === 'job' ? 1 : 0),
     trouble: afterReading(tally.trouble, answer, heardAt),
     lastAnswer: wordsOf(answer),
     nextReadAt: null,
@@ -24,7 +24,7 @@ export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally
  * Whether an answer needs a decision of the workflow: the job has moved, or the service says that it is gone or that
  * the key is refused. Everything else (429, 5xx, time-outs, a lost connection) is a delay.
  */
-export function needsDecision(answer: JobAnswer, known: PatientReadInput['known']): boolean {
+export function needsDecision(answer: JobAnswer, known: PollJobInput['known']): boolean {
   if (answer.kind === 'job') return !sameState(answer.job, known);
   return answer.httpStatus === 404 || isUnauthorized({ last: answer });
 }

@@ -17,6 +17,9 @@ const DEFAULT_METRICS_ADDRESS = '127.0.0.1:9464';
 const MIN_TIMEOUT_MS = 1_000;
 const MAX_TIMEOUT_MS = 600_000;
 
+/** More than one process can do anything with. */
+const MAX_IN_PROCESS_POLLS = 50_000;
+
 /** Temporal refuses longer names (`limit.maxIDLength`). */
 const MAX_TASK_QUEUE_CHARACTERS = 1_000;
 
@@ -54,6 +57,15 @@ export const variables = z.object({
       if ('problem' in parsed) return refuse(context, parsed.problem);
       if (parsed.ms >= MIN_TIMEOUT_MS && parsed.ms <= MAX_TIMEOUT_MS) return parsed.ms;
       return refuse(context, `must be between 1s and 10m; it is ${formatDuration(parsed.ms)}`);
+    }),
+  AGENT_API_IN_PROCESS_POLLS: z
+    .string()
+    .optional()
+    .transform((text, context): number | undefined => {
+      if (text === undefined) return undefined;
+      const polls = /^\d{1,5}$/.test(text) ? Number(text) : NaN;
+      if (polls <= MAX_IN_PROCESS_POLLS) return polls;
+      return refuse(context, `must be a whole number from 0 to ${MAX_IN_PROCESS_POLLS}`);
     }),
   FOLLOW_UP_TASK_QUEUE: taskQueue(DEFAULT_TASK_QUEUES.followUp),
   AGENT_API_TASK_QUEUE: taskQueue(DEFAULT_TASK_QUEUES.agentApi),

@@ -5,7 +5,7 @@ import type { FollowUpActivities } from '../contract/activities';
 import type { WorkerConfig } from './config';
 
 /**
- * Reads at once. A read takes a fraction of a second, so that 200 are hundreds of polls a second, more than one server
+ * Single reads at once, beside the polls that wait in the process. A read takes a fraction of a second, so that 200 are hundreds of polls a second, more than one server
  * of moderate size hands out; where the service hangs, 200 sockets wait for the HTTP time limit and no more.
  */
 const CONCURRENT_READS = 200;
@@ -24,6 +24,10 @@ const CONCURRENT_WORKFLOW_TASKS = 40;
  * bench:in-flight`: 0.45 to 0.48 MiB; a fresh one by itself takes half of it, without zod in the bundle).
  */
 const CACHED_WORKFLOW_MB = 0.48;
+/** What the process grows by for each poll that waits in it. */
+const IN_PROCESS_POLL_MB = 0.1;
+/** With intervals of 5 s, 2,000 polls are 400 reads a second: more would keep the process from its other work. */
+const MAX_IN_PROCESS_POLLS = 2_000;
 /** What the process needs without any workflow, activities under way included. */
 const BASE_MB = 256;
 
@@ -47,7 +51,7 @@ export function shutdownLimitMs(httpTimeoutMs: number): number {
 const QUEUE_OF = {
   workerSettings: 'followUp',
   getJob: 'read',
-  getJobPatiently: 'read',
+  pollJob: 'read',
   pendingDetails: 'followUp',
   followUpEnd: 'read',
   sendMessage: 'send',
@@ -58,6 +62,7 @@ export interface WorkersConfig {
   readonly temporal: Pick<WorkerConfig['temporal'], 'namespace'>;
   readonly agentApi: Pick<WorkerConfig['agentApi'], 'timeoutMs'>;
   readonly taskQueues: WorkerConfig['taskQueues'];
+  readonly inProcessPolls: number;
 }
 
 /** The process's three workers on one connection: workflow tasks, reads, sends. */
@@ -66,7 +71,7 @@ export class FollowUpWorkers {
 
   static async create(
     connection: NativeConnection,
-    { temporal, taskQueues, agentApi }: WorkersConfig,
+    { temporal, taskQueues, agentApi, inProcessPolls }: WorkersConfig,
     code: Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'>,
     activities: FollowUpActivities,
   ): Promise<FollowUpWorkers> {
@@ -90,13 +95,14 @@ export class FollowUpWorkers {
         // Local activities only: this queue has no activity tasks, and a poll for them would be a waste.
         enableNonLocalActivities: false,
         maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
-        maxCachedWorkflows: cachedWorkflows(),
+        maxCachedWorkflows: cachedWorkflows(inProcessPolls),
       },
       {
         ...shared,
         taskQueue: taskQueues.read,
         activities: offeredBy('read', activities),
-        maxConcurrentActivityTaskExecutions: CONCURRENT_READS,
+        // A poll that waits in the process holds a slot; those of single reads stay free.
+        maxConcurrentActivityTaskExecutions: CONCURRENT_READS + inProcessPolls,
       },
       {
         ...shared,
@@ -157,11 +163,20 @@ function offeredBy(queue: keyof WorkerConfig['taskQueues'], activities: FollowUp
   );
 }
 
-/** As many as memory allows; an evicted workflow isn't lost, its next task replays its history. */
-function cachedWorkflows(): number {
+/** As many as memory allows beside the polls; an evicted workflow isn't lost, its next task replays its history. */
+function cachedWorkflows(inProcessPolls: number): number {
+  const freeMb = availableMb() - BASE_MB - inProcessPolls * IN_PROCESS_POLL_MB;
+  return Math.max(100, Math.floor(freeMb / CACHED_WORKFLOW_MB));
+}
+
+/** How many polls may wait in the process where nobody has set it: an eighth of the memory, and at most 2,000. */
+export function defaultInProcessPolls(): number {
+  return Math.min(MAX_IN_PROCESS_POLLS, Math.floor(availableMb() / 8 / IN_PROCESS_POLL_MB));
+}
+
+function availableMb(): number {
   const heapMb = getHeapStatistics().heap_size_limit / 1_048_576;
   // Of a container, in bytes; 0 or absurdly large where there is no limit.
   const limitMb = process.constrainedMemory() / 1_048_576;
-  const availableMb = limitMb > 0 ? Math.min(heapMb, limitMb) : heapMb;
-  return Math.max(100, Math.floor((availableMb - BASE_MB) / CACHED_WORKFLOW_MB));
+  return limitMb > 0 ? Math.min(heapMb, limitMb) : heapMb;
 }

@@ -4,7 +4,7 @@ import { fairnessKey } from '../contract/fairness';
 import type { Polling } from '../contract/request';
 
 /** What a worker gets beyond the HTTP time limit to take a task up and to report its end, in milliseconds. */
-const REPORT_MARGIN_MS = 15_000;
+export const REPORT_MARGIN_MS = 15_000;
 
 /**
  * The worker's settings: no I/O, so that a local activity does, which costs one event and no round trip. A worker
@@ -71,26 +71,27 @@ export function readProxy(
 const LONGEST_WAIT_MS = 2 * 3_600_000;
 
 /**
- * A read that polls by its own retries: each attempt is one GET, bounded as a single read is.
+ * The activity that polls, in its worker's process or by its own retries.
  *
- * - Schedule-to-close is the patience of the worker's settings, or that of four of the longest intervals where those
- *   are longer, and never beyond the deadline. The server ends the activity as soon as the next attempt would not fit,
- *   with the last failure and its details (measured).
+ * - Schedule-to-close is a backstop: the activity ends by itself at `endsAt`; a read that then waits behind a limit, or
+ *   whose worker is gone, ends with it. Start-to-close is the same, as one attempt may poll all the time.
+ * - The heartbeat time-out notices a dead worker in 30 s. The SDK sends a heartbeat at most every 0.8 of it, 24 s: what
+ *   `status` shows of a poll, and what a dead worker had counted, is at most so old.
  * - The interval comes with each failure (`nextRetryDelay`), which the maximum interval would cap, so that this lies
  *   above every wait that the cadence asks for. Without one, a worker was lost, and another takes over after a second.
  * - TRY_CANCEL: what was counted is asked for before a cancellation, and nobody waits for a read under way.
  */
-export function patientReadProxy(
-  { readTaskQueue, httpTimeoutMs, patienceMs }: WorkerSettings,
+export function pollProxy(
+  { readTaskQueue }: WorkerSettings,
   { projectId, polling }: { readonly projectId: string; readonly polling: Polling },
-  untilDeadlineMs: number,
+  timeLimitMs: number,
   summary: string,
 ) {
-  return proxyActivities<Pick<FollowUpActivities, 'getJobPatiently'>>({
+  return proxyActivities<Pick<FollowUpActivities, 'pollJob'>>({
     taskQueue: readTaskQueue,
-    startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
-    scheduleToCloseTimeout: Math.min(untilDeadlineMs, Math.max(patienceMs, 4 * polling.maximumMs)),
-    heartbeatTimeout: 15_000,
+    startToCloseTimeout: timeLimitMs,
+    scheduleToCloseTimeout: timeLimitMs,
+    heartbeatTimeout: 30_000,
     retry: {
       initialInterval: 1_000,
       backoffCoefficient: 1,

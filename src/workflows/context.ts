@@ -37,8 +37,8 @@ export class FollowUpContext {
   readsEnded = 0;
   /** The send activity is pending: nothing may be read or decided until it has ended. */
   sending = false;
-  /** `patiently`: a read activity polls by its own retries, and what it has counted only the server knows. */
-  reads: 'singly' | 'patiently' | 'counting' = 'singly';
+  /** `by-activity`: an activity polls by itself, and the workflow does not know yet what it has counted. */
+  reads: 'singly' | 'by-activity' | 'counting' = 'singly';
   /** The follow-up has its end: pending update handlers return. */
   over = false;
   /** The operator's decision, until the next question. */
@@ -75,7 +75,7 @@ export class FollowUpContext {
 
   /** Brings what an operator sees up to date. */
   show(): void {
-    this.display.show(this.state, this.reads === 'patiently');
+    this.display.show(this.state, this.reads === 'by-activity');
   }
 
   /** Ends the current wait, or skips the next one. */
@@ -143,12 +143,12 @@ export class FollowUpContext {
   }
 
   /**
-   * Whether a read may take its time: nobody asks for one now, and so much time is left that one that fails slowly still
-   * ends before the deadline, at which the last read is a single one.
+   * Whether an activity may poll on after a wait: nobody asks for a read now, and so much time is left that one that fails
+   * slowly still ends before the deadline, at which the last read is a single one.
    */
-  mayBePatient(): boolean {
+  mayPollOn(waitMs: number): boolean {
     const leftMs = this.state.deadlineAt - Date.now();
-    return !this.pollWanted && leftMs > 2 * this.settings.httpTimeoutMs;
+    return !this.pollWanted && leftMs > waitMs + 2 * this.settings.httpTimeoutMs;
   }
 
   get deadlinePassed(): boolean {

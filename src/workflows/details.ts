@@ -4,9 +4,9 @@ import { type FollowUpState, receiptOf } from './state';
 /**
  * The current details of a follow-up: a small Markdown table for the Web UI, without the prompt.
  *
- * @param patient a pending activity polls by its own retries: its attempts, its last answer and its next one stand there
+ * @param polling a pending activity polls by itself: what it has counted stands in its heartbeat details
  */
-export function currentDetails(state: FollowUpState, patient = false): string {
+export function currentDetails(state: FollowUpState, polling = false): string {
   const { plan, job, delivery } = state;
   const { polls, observed } = receiptOf(state, null);
   const prLink = job?.prLink ?? null;
@@ -15,9 +15,9 @@ export function currentDetails(state: FollowUpState, patient = false): string {
     ['last answer', state.lastAnswer === null ? 'none yet' : code(state.lastAnswer)],
     ['delivery', delivery.verdict + (delivery.confirmedBy === null ? '' : ` (by ${delivery.confirmedBy})`)],
     ['evidence', state.evidence ?? 'none yet'],
-    ['polls', patient ? `${polls}, and those of the pending activity` : String(polls)],
+    ['polls', polling ? `${polls}, and those of the pending activity` : String(polls)],
     ['observed', observedCounts(observed)],
-    ['next read', nextRead(state.nextPollAt, patient)],
+    ['next read', nextRead(state.nextPollAt, polling)],
     ['deadline', isoSecond(state.deadlineAt)],
     ['pull request', prLink === null ? 'none' : link(prLink)],
   ];
@@ -27,8 +27,8 @@ export function currentDetails(state: FollowUpState, patient = false): string {
 ${markdownTable(rows)}`;
 }
 
-function nextRead(at: number | null, patient: boolean): string {
-  if (patient) return 'by the pending activity';
+function nextRead(at: number | null, polling: boolean): string {
+  if (polling) return 'by the pending activity';
   return at === null ? '-' : isoSecond(at);
 }
 

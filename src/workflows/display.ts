@@ -12,9 +12,9 @@ import type { FollowUpState } from './state';
 export class Display {
   private readonly shown = new Map<string, string>();
 
-  /** @param patient as in {@link currentDetails} */
-  show(state: FollowUpState, patient: boolean): void {
-    setCurrentDetails(currentDetails(state, patient));
+  /** @param polling as in {@link currentDetails} */
+  show(state: FollowUpState, polling: boolean): void {
+    setCurrentDetails(currentDetails(state, polling));
     const { plan, phase, job } = state;
     const wanted: [SearchAttributeName, string | undefined][] = [
       ['FollowUpPhase', phase],

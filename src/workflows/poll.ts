@@ -5,9 +5,9 @@ import { addCounts, countAnswer } from '../polling/observed';
 import { nameOf } from '../polling/tally';
 import { afterReading } from '../polling/trouble';
 import type { FollowUpContext, TimedAnswer } from './context';
-import { readPatiently } from './patient';
+import { pollOn } from './poll-on';
 import type { Watch } from './state';
-import { mayBePatient } from './watch-step';
+import { mayPollOn } from './watch-step';
 
 /** One read: it is counted, and what it shows is kept as evidence. */
 export async function readAndRecord(
@@ -18,33 +18,47 @@ export async function readAndRecord(
   take(watch, await context.read(summary));
 }
 
+/** How the next read is made: when, and what the Web UI shows of it. */
+export interface NextRead {
+  readonly waitMs: number;
+  /** The summary of the timer before it. */
+  readonly why: string;
+  /** The summary of the read. @default poll N */
+  readonly summary?: string;
+  /** The read is a single one, whatever may come after it. @default false */
+  readonly single?: boolean;
+}
+
 /**
- * The next read of a watch: a single one, or, while nothing changes, one activity that reads on by its own retries until
- * the job has moved or something else needs a decision.
+ * Waits and reads once; or, while nothing changes, has one activity wait and read on until the job has moved or something
+ * else needs a decision. Where an operator decides during the wait, nothing is read.
  */
-export async function readOn(
+export async function readNext(
   context: FollowUpContext,
   watch: Watch,
-  summary = `poll ${watch.polls + 1}`,
+  { waitMs, why, summary = `poll ${watch.polls + 1}`, single = false }: NextRead,
 ): Promise<void> {
-  const { plan } = context.state;
+  const { state } = context;
   const { last: known } = watch;
-  if (known === null || !mayBePatient(plan.polling, watch) || !context.mayBePatient()) {
-    await readAndRecord(context, watch, summary);
+  const firstWaitMs = context.sparing(waitMs);
+  if (single || known === null || !mayPollOn(state.plan.polling, watch) || !context.mayPollOn(firstWaitMs)) {
+    await context.pause(waitMs, why);
+    if (context.decision === null) await readAndRecord(context, watch, summary);
     return;
   }
-  await readPatiently(context, {
-    summary: `${summary} and on, by retries, until ${known.status} changes`,
+  await pollOn(context, {
+    summary: `${summary} and on, until ${known.status} changes`,
     known,
     since: watch.since,
     trouble: watch.trouble,
+    firstWaitMs,
     count: (tally, askedAt) => {
       count(watch, known, tally, askedAt);
-      context.state.lastAnswer = tally.lastAnswer ?? context.state.lastAnswer;
+      state.lastAnswer = tally.lastAnswer ?? state.lastAnswer;
     },
-    take: (timed) => {
-      context.note(timed.answer);
-      take(watch, timed);
+    take: (answer) => {
+      context.note(answer.answer);
+      take(watch, answer);
     },
   });
 }
@@ -64,7 +78,7 @@ function count(watch: Watch, known: JobState, tally: Tally, askedAt: number): vo
   watch.polls += tally.polls;
   watch.observed = addCounts(watch.observed, tally.observed);
   if (tally.polls > 0) watch.trouble = tally.trouble;
-  if (tally.sightings > 0) record(watch, known, askedAt, Date.now(), 'read', tally.sightings);
+  if (tally.jobAnswers > 0) record(watch, known, askedAt, Date.now(), 'read', tally.jobAnswers);
 }
 
 /** Keeps an answer about the job as evidence, or `times` equal ones. */

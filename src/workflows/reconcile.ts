@@ -8,7 +8,7 @@ import type { FollowUpContext } from './context';
 import { confirmed } from './delivery';
 import { refuseAfterDeadline } from './ends';
 import { followUpFailure, sentence } from './failures';
-import { lastAnswerInWords, readAndRecord, readOn } from './poll';
+import { lastAnswerInWords, readAndRecord, readNext } from './poll';
 import type { Watch } from './state';
 
 /** The message counts as delivered, or the run that is named may send it once more. */
@@ -88,14 +88,11 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reco
   for (;;) {
     context.enter('needs-decision');
     const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble, Math.random);
-    await context.pause(
-      waitMs,
-      `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`,
-    );
+    const why = `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`;
+    await readNext(context, watch, { waitMs, why });
+    if (foundByReading(context, watch)) return 'delivered';
     if (context.decision !== null) return carryOut(context);
     refuseAfterDeadline(context);
-    await readOn(context, watch);
-    if (foundByReading(context, watch)) return 'delivered';
   }
 }
 

@@ -4,7 +4,7 @@ import { nextWait } from '../polling/cadence';
 import { isLost, isUnauthorized } from '../polling/trouble';
 import type { FollowUpContext } from './context';
 import { lostJob, refuseAfterDeadline } from './ends';
-import { readOn, record } from './poll';
+import { readNext, record } from './poll';
 import { newWatch } from './state';
 
 /**
@@ -23,8 +23,8 @@ export async function waitUntilAtRest(context: FollowUpContext, active: AgentJob
     if (isLost(waiting.trouble, context.lastAsked[0], plan.confirmMs)) throw lostJob(context);
     context.enter(isUnauthorized(waiting.trouble) ? 'unauthorized' : 'waiting');
     refuseAfterDeadline(context);
-    const wait = nextWait(plan.polling, Date.now() - since, waiting.trouble, Math.random);
-    await context.pause(wait, `waiting: ${state.lastAnswer ?? ''}, next in ${formatDuration(wait)}`);
-    await readOn(context, waiting, 'waiting: read the job');
+    const waitMs = nextWait(plan.polling, Date.now() - since, waiting.trouble, Math.random);
+    const why = `waiting: ${state.lastAnswer ?? ''}, next in ${formatDuration(waitMs)}`;
+    await readNext(context, waiting, { waitMs, why, summary: 'waiting: read the job' });
   }
 }

@@ -73,10 +73,10 @@ export function nextStep(
 }
 
 /**
- * Whether the next read may go on by its own retries: after the first polls, while the job stays as it is, and while the
+ * Whether the next read may be made by an activity that polls on: after the first polls, while the job stays as it is, and while the
  * service has an answer or is only late with it. What follows a change is read once.
  */
-export function mayBePatient({ timerPolls }: Polling, { polls, steady, trouble }: Watch): boolean {
+export function mayPollOn({ timerPolls }: Polling, { polls, steady, trouble }: Watch): boolean {
   if (timerPolls === 'all' || polls < timerPolls) return false;
   return steady && trouble.notFound === null && !isUnauthorized(trouble);
 }

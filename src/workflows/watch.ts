@@ -4,7 +4,7 @@ import type { AgentJob } from '../contract/job';
 import type { FollowUpResult } from '../contract/result';
 import { lostJob, overdue } from './ends';
 import type { FollowUpContext } from './context';
-import { lastAnswerInWords, readAndRecord, readOn } from './poll';
+import { lastAnswerInWords, readNext } from './poll';
 import type { ContinuedFollowUp, Watch } from './state';
 import { nextStep } from './watch-step';
 
@@ -28,9 +28,9 @@ export async function watchJob(context: FollowUpContext, watch: Watch): Promise<
     if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) {
       await continueAsNew<(next: ContinuedFollowUp) => Promise<FollowUpResult>>({ continued: state });
     }
-    await context.pause(step.waitMs, `${lastAnswerInWords(context)}, next in ${formatDuration(step.waitMs)}`);
-    if (step.single) await readAndRecord(context, watch);
-    else await readOn(context, watch);
+    const { waitMs, single } = step;
+    const why = `${lastAnswerInWords(context)}, next in ${formatDuration(waitMs)}`;
+    await readNext(context, watch, { waitMs, why, single });
   }
 }
 

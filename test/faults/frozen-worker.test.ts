@@ -58,7 +58,8 @@ async function endsElsewhere({ house, following }: Scene) {
 /** Another worker sends the message in place of the frozen one, and watches the follow-up to its end. */
 async function sentElsewhere({ house, following }: Scene) {
   const other = await house.startWorker();
-  await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' }, { timeoutMs: 60_000 });
+  const sent = { ...following.key, operation: 'message', ending: 'answered' } as const;
+  await house.sandbox.journal.waitFor(sent, { timeoutMs: 60_000 });
   house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/5' });
   const { followUp } = await following.result();
   other.signal('SIGKILL');

@@ -23,6 +23,8 @@ export interface HouseOptions {
   readonly httpTimeoutMs?: number;
   /** How long one activity polls by its own retries. @default as in production */
   readonly patienceMs?: number;
+  /** How many polls may wait in the process of a worker; 0 has each of them wait as a retry. @default 1000 */
+  readonly inProcessPolls?: number;
   /** Where the agent service is looked for. @default the sandbox's base URL */
   readonly baseUrl?: string;
   /** The Temporal server. @default the one that all test files share */
@@ -66,24 +68,29 @@ export class House extends FollowUpCaller {
     const natives = await Promise.all(
       Array.from({ length: options.workers ?? 1 }, () => NativeConnection.connect({ address })),
     );
+    const stop = new AbortController();
+    const { inProcessPolls = 1_000 } = options;
     const createWorkers = (native: NativeConnection) =>
       FollowUpWorkers.create(
         native,
-        { temporal: { namespace }, agentApi: { timeoutMs }, taskQueues },
+        { temporal: { namespace }, agentApi: { timeoutMs }, taskQueues, inProcessPolls },
         { workflowBundle: { codePath: bundlePath } },
-        createActivities(agentApi, {
-          readTaskQueue: taskQueues.read,
-          sendTaskQueue: taskQueues.send,
-          httpTimeoutMs: timeoutMs,
-          patienceMs: options.patienceMs ?? PATIENCE_MS,
-        }),
+        createActivities(
+          agentApi,
+          {
+            readTaskQueue: taskQueues.read,
+            sendTaskQueue: taskQueues.send,
+            httpTimeoutMs: timeoutMs,
+            patienceMs: options.patienceMs ?? PATIENCE_MS,
+          },
+          { maximum: inProcessPolls, shutdown: stop.signal },
+        ),
       );
     const sets = await Promise.all(natives.map(createWorkers));
     // Loads what undici loads at its first use: jest forbids that between the steps of concurrent tests.
     const nobody = { projectId: 'warm-up', jobId: 'nobody' };
     await agentApi.getJob(nobody);
     await agentApi.sendMessage({ ...nobody, prompt: 'nothing' });
-    const stop = new AbortController();
     const running = Promise.all(sets.map((workers) => workers.run(stop.signal, () => undefined)));
     const close = async () => {
       stop.abort();

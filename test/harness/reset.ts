@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Client, WorkflowHandle } from '@temporalio/client';
+import { eventually } from './eventually';
 
 /** To where a test resets a follow-up: to right before its first activity, or its first send. */
 export type ResetPoint = 'start' | 'send';
@@ -17,17 +18,16 @@ export async function resetWorkflow(
 ): Promise<WorkflowHandle> {
   const handle = client.workflow.getHandle(workflowId);
   const { runId } = await handle.describe();
-  const { events } = await handle.fetchHistory();
-  const scheduled = (events ?? []).flatMap((event) => event.activityTaskScheduledEventAttributes ?? []);
-  const activity = scheduled.find(
-    ({ activityType }) => point === 'start' || activityType?.name === 'sendMessage',
-  );
-  if (!activity?.workflowTaskCompletedEventId) throw new Error(`the history has no such activity`);
+  const activity = await eventually('the activity to reset to', async () => {
+    const { events } = await handle.fetchHistory();
+    const scheduled = (events ?? []).flatMap((event) => event.activityTaskScheduledEventAttributes ?? []);
+    return scheduled.find(({ activityType }) => point === 'start' || activityType?.name === 'sendMessage');
+  });
   const { runId: newRunId } = await client.workflowService.resetWorkflowExecution({
     namespace: client.options.namespace,
     workflowExecution: { workflowId, runId },
     // The task that scheduled the activity is taken back, and done again by the new run.
-    workflowTaskFinishEventId: activity.workflowTaskCompletedEventId,
+    workflowTaskFinishEventId: activity.workflowTaskCompletedEventId ?? null,
     requestId: randomUUID(),
     reason: 'a test',
   });

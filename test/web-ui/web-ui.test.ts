@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { FollowUpClient } from '../../src/client';
 import { type DevServer, startDevServer } from '../../src/dev/dev-server';
 import { type Following, House } from '../harness/house';
-import { SOON, untilItWaits } from '../harness/patient-read';
+import { SOON, untilItWaits } from '../harness/pending-poll';
 import { temporal } from '../harness/temporal';
 import { type Browser, openBrowser, pageOf } from './browser';
 
@@ -159,7 +159,7 @@ describe('the Web UI', () => {
 
       const timeline = await page.locator('body').innerText();
       expect(timeline).toMatch(
-        /Attempt \d+ \/ ∞ • getJobPatiently • poll 3 and on, by retries, until active changes/,
+        /Attempt \d+ \/ ∞ • pollJob • poll 3 and on, by retries, until active changes/,
       );
       expect(timeline).toContain('poll 2: active, next in 1s');
     });

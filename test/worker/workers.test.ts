@@ -20,7 +20,7 @@ afterAll(async () => {
 const ACTIVITIES: FollowUpActivities = {
   workerSettings: () => Promise.reject(new Error('not called')),
   getJob: () => Promise.reject(new Error('not called')),
-  getJobPatiently: () => Promise.reject(new Error('not called')),
+  pollJob: () => Promise.reject(new Error('not called')),
   followUpEnd: () => Promise.reject(new Error('not called')),
   pendingDetails: () => Promise.reject(new Error('not called')),
   sendMessage: () => Promise.reject(new Error('not called')),
@@ -33,7 +33,7 @@ async function createWorkers() {
   const created = jest.spyOn(Worker, 'create');
   const workers = await FollowUpWorkers.create(
     connection,
-    { temporal: { namespace }, agentApi: { timeoutMs: 30_000 }, taskQueues },
+    { temporal: { namespace }, inProcessPolls: 10, agentApi: { timeoutMs: 30_000 }, taskQueues },
     { workflowBundle: { codePath: bundlePath } },
     ACTIVITIES,
   );
@@ -59,7 +59,7 @@ describe('the three workers', () => {
       },
       {
         taskQueue: taskQueues.read,
-        activities: ['getJob', 'getJobPatiently', 'followUpEnd'],
+        activities: ['getJob', 'pollJob', 'followUpEnd'],
         workflows: false,
         activityTasks: true,
       },

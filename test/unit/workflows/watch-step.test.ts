@@ -4,7 +4,7 @@ import type { AgentJob } from '../../../src/contract/job';
 import { afterAnswer } from '../../../src/polling/evidence';
 import { type FollowUpState, initialState, newWatch } from '../../../src/workflows/state';
 import { afterReading } from '../../../src/polling/trouble';
-import { mayBePatient, nextStep } from '../../../src/workflows/watch-step';
+import { mayPollOn, nextStep } from '../../../src/workflows/watch-step';
 
 const completed: AgentJob = {
   id: 'j',
@@ -200,18 +200,18 @@ describe('the second gear', () => {
   const withTimerPolls = (timerPolls: number | 'all') => ({ ...plan.polling, timerPolls });
 
   it('comes after the first polls, and never where all are by timers', () => {
-    expect(mayBePatient(plan.polling, { ...steady, polls: 5 })).toBe(false);
-    expect(mayBePatient(plan.polling, steady)).toBe(true);
-    expect(mayBePatient(withTimerPolls(0), { ...steady, polls: 0 })).toBe(true);
-    expect(mayBePatient(withTimerPolls('all'), { ...steady, polls: 10_000 })).toBe(false);
+    expect(mayPollOn(plan.polling, { ...steady, polls: 5 })).toBe(false);
+    expect(mayPollOn(plan.polling, steady)).toBe(true);
+    expect(mayPollOn(withTimerPolls(0), { ...steady, polls: 0 })).toBe(true);
+    expect(mayPollOn(withTimerPolls('all'), { ...steady, polls: 10_000 })).toBe(false);
   });
 
   it('waits for the read that follows a change', () => {
-    expect(mayBePatient(plan.polling, { ...steady, steady: false })).toBe(false);
+    expect(mayPollOn(plan.polling, { ...steady, steady: false })).toBe(false);
   });
 
   it('absorbs a service that is late with its answer, and no 401, 403 or 404', () => {
-    const patient = (status: number) => mayBePatient(plan.polling, after(status));
+    const patient = (status: number) => mayPollOn(plan.polling, after(status));
     expect([429, 500, 503].map(patient)).toEqual([true, true, true]);
     expect([401, 403, 404].map(patient)).toEqual([false, false, false]);
   });

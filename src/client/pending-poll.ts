@@ -7,10 +7,13 @@ import { isRecord } from '../contract/field-reader';
 import type { FollowUpProgress, Phase } from '../contract/progress';
 import { addCounts } from '../polling/observed';
 
-const PATIENT_READ: keyof FollowUpActivities = 'getJobPatiently';
+const POLL_ACTIVITY: keyof FollowUpActivities = 'pollJob';
 
-/** The phases in which a read may poll by its own retries. */
-const PATIENT_PHASES: readonly Phase[] = ['waiting', 'watching', 'needs-decision'];
+/** The phases in which an activity may poll by itself. */
+const POLLING_PHASES: readonly Phase[] = ['waiting', 'watching', 'needs-decision'];
+
+/** `PENDING_ACTIVITY_STATE_STARTED` of Temporal's API: a worker has taken the attempt up. */
+const STARTED = 2;
 
 /** The server's own answers need no worker. */
 const CALL_TIMEOUT_MS = 5_000;
@@ -18,26 +21,28 @@ const CALL_TIMEOUT_MS = 5_000;
 /** A tally has 32 names of answers at most, and `other`. */
 const MAX_NAMES = 33;
 
-/** What the follow-up's own count will get of a read that polls by its own retries. */
-type Counted = Pick<Tally, 'polls' | 'observed' | 'lastAnswer'>;
+/** What the follow-up's own count will get of an activity that polls. */
+type Counted = Pick<Tally, 'polls' | 'observed' | 'lastAnswer' | 'nextReadAt'>;
 
 type PendingActivity = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number];
 
-/** Whether a read that polls by its own retries may have been under way when the worker told this progress. */
-export function mayBeReadPatiently({ phase, nextPollAt }: FollowUpProgress): boolean {
-  return nextPollAt === null && PATIENT_PHASES.includes(phase);
+/** Whether an activity may have been polling when the worker told this progress: then the time of its next read is past. */
+export function mayBePolling({ phase, nextPollAt }: FollowUpProgress): boolean {
+  const planned = nextPollAt !== null && Date.parse(nextPollAt) > Date.now();
+  return !planned && POLLING_PHASES.includes(phase);
 }
 
 /**
- * The progress with what the server alone knows: the answers of a read that polls by its own retries, which the
- * workflow counts at its end, and when it reads next, by the server's clock.
+ * The progress with what the server alone knows of an activity that polls: the answers that the workflow counts at its end,
+ * and when it reads next. Of one that polls in its worker's process this is up to 24 s old (its heartbeats), and the time
+ * of the next read is null where the known one has passed.
  *
  * Nothing is counted twice: an activity that is pending after the workflow has answered was not counted in that answer.
  *
  * @param progress as the worker has just told it
- * @returns undefined where no such read is pending: it has ended since, or there was none
+ * @returns undefined where no such activity is pending: it has ended since, or there was none
  */
-export async function withPatientRead(
+export async function withPendingPoll(
   client: Client,
   workflowId: string,
   progress: FollowUpProgress,
@@ -45,10 +50,10 @@ export async function withPatientRead(
   const { raw } = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
     client.workflow.getHandle(workflowId).describe(),
   );
-  const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === PATIENT_READ);
+  const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === POLL_ACTIVITY);
   if (pending === undefined) return undefined;
-  const nextPollAt = nextReadAt(pending);
   const counted = await countedBy(client, workflowId, pending);
+  const nextPollAt = nextReadAt(pending, counted);
   if (counted === null || counted.polls === 0) return { ...progress, nextPollAt };
   const lastAnswer = counted.lastAnswer ?? progress.lastAnswer;
   // What is read before the send is no poll, and no receipt counts it.
@@ -58,10 +63,17 @@ export async function withPatientRead(
   return { ...progress, nextPollAt, lastAnswer, polls, observed };
 }
 
-/** A moment that has passed where the attempt is under way or waits for a worker; null while an operator has paused it. */
-function nextReadAt({ paused, nextAttemptScheduleTime, scheduledTime }: PendingActivity): string | null {
+/** A moment that has passed where an attempt waits for a worker; null while an operator has paused it. */
+function nextReadAt(
+  { paused, state, nextAttemptScheduleTime, scheduledTime }: PendingActivity,
+  counted: Counted | null,
+): string | null {
   if (paused === true) return null;
-  return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
+  if (Number(state) !== STARTED) {
+    return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
+  }
+  const { nextReadAt: at = null } = counted ?? {};
+  return at !== null && at > Date.now() ? new Date(at).toISOString() : null;
 }
 
 async function countedBy(
@@ -80,7 +92,7 @@ async function countedBy(
 /** What heartbeat details tell of the reads, bounded; null where they are no tally. */
 export function countedIn(details: unknown): Counted | null {
   if (!isRecord(details)) return null;
-  const { polls, observed, lastAnswer } = details;
+  const { polls, observed, lastAnswer, nextReadAt } = details;
   if (!isCount(polls) || !isRecord(observed)) return null;
   const counts: [string, number][] = [];
   for (const [name, count] of Object.entries(observed)) {
@@ -91,6 +103,7 @@ export function countedIn(details: unknown): Counted | null {
     polls,
     observed: Object.fromEntries(counts),
     lastAnswer: typeof lastAnswer === 'string' ? truncate(lastAnswer, MAX_SERVICE_MESSAGE_CHARACTERS) : null,
+    nextReadAt: isCount(nextReadAt) ? nextReadAt : null,
   };
 }
 

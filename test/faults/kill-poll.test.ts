@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Following } from '../harness/following';
-import { dueAt, pendingRead, untilAttempt } from '../harness/patient-read';
+import { dueAt, pendingRead, untilAttempt } from '../harness/pending-poll';
 import { onWorker, type Scene } from './scene';
 
 /**

@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { countedIn, mayBeReadPatiently } from '../../../src/client/patient-read';
+import { countedIn, mayBePolling } from '../../../src/client/pending-poll';
 import type { FollowUpProgress } from '../../../src/contract/progress';
 
 const TALLY = {
   polls: 3,
   observed: { active: 2, 'http 503': 1 },
-  sightings: 2,
+  jobAnswers: 2,
   trouble: { last: null, count: 0, notFound: null },
   lastAnswer: 'active',
   nextReadAt: 1_900_000_000_000,
@@ -13,7 +13,8 @@ const TALLY = {
 
 describe('heartbeat details', () => {
   it('that are a tally tell the counts and the last answer', () => {
-    expect(countedIn(TALLY)).toEqual({ polls: 3, observed: TALLY.observed, lastAnswer: 'active' });
+    const { polls, observed, lastAnswer, nextReadAt } = TALLY;
+    expect(countedIn(TALLY)).toEqual({ polls, observed, lastAnswer, nextReadAt });
   });
 
   it.each([
@@ -64,17 +65,17 @@ describe('the server is asked for a pending read', () => {
   const progress = { phase: 'watching', nextPollAt: null } as FollowUpProgress;
 
   it.each(['waiting', 'watching', 'needs-decision'] as const)('while %s without a timer', (phase) => {
-    expect(mayBeReadPatiently({ ...progress, phase })).toBe(true);
+    expect(mayBePolling({ ...progress, phase })).toBe(true);
   });
 
   it.each(['baseline', 'sending', 'reconciling', 'confirming', 'settling', 'unauthorized', 'done'] as const)(
     'not while %s',
     (phase) => {
-      expect(mayBeReadPatiently({ ...progress, phase })).toBe(false);
+      expect(mayBePolling({ ...progress, phase })).toBe(false);
     },
   );
 
   it('not while a timer waits for the next read', () => {
-    expect(mayBeReadPatiently({ ...progress, nextPollAt: '2030-01-01T00:00:00.000Z' })).toBe(false);
+    expect(mayBePolling({ ...progress, nextPollAt: '2030-01-01T00:00:00.000Z' })).toBe(false);
   });
 });

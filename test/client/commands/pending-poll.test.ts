@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { FollowUpProgress } from '../../../src/contract/progress';
 import { houseOf } from '../../harness/house-of';
-import { pendingRead, SOON, untilAttempt, untilItWaits } from '../../harness/patient-read';
+import { pendingRead, SOON, untilAttempt, untilItWaits } from '../../harness/pending-poll';
 import { starter } from './starter';
 
 const open = houseOf();

@@ -12,7 +12,7 @@ export const SOON = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerP
 /** Undefined where the follow-up has no such read. */
 export async function pendingRead({ handle }: Following): Promise<PendingRead | undefined> {
   const { raw } = await handle.describe();
-  return raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'getJobPatiently');
+  return raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'pollJob');
 }
 
 /** Waits until the patient read has come to its attempt of that number. @throws Error when it has not within 20 seconds */

@@ -4,12 +4,16 @@ import { CancelledFailure } from '@temporalio/common';
 import type { FollowUpProgress } from '../../src/contract/progress';
 import type { FollowUpRequest } from '../../src/contract/request';
 import type { Receipt } from '../../src/contract/result';
-import type { Following } from '../harness/house';
+import { eventually } from '../harness/eventually';
+import type { Following, House } from '../harness/house';
 import { houseOf } from '../harness/house-of';
+import { pendingRead } from '../harness/pending-poll';
 
-const open = houseOf();
-const openWithLittlePatience = houseOf({ patienceMs: 4_000 });
-const openWithSlowReads = houseOf({ httpTimeoutMs: 9_000 });
+/** Both ways in which one activity polls on; whatever is counted must be the same. */
+const GEARS = [
+  { gear: 'in the process of its worker', inProcessPolls: 1_000 },
+  { gear: 'by its own retries', inProcessPolls: 0 },
+];
 
 /** A turn that ends only when the test says so. */
 const endless = { turn: { durationMs: null } };
@@ -17,7 +21,7 @@ const endless = { turn: { durationMs: null } };
 /** Two reads by timers, and then an interval that the server keeps (shorter ones come as about a second). */
 const SOON = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 2 } as const;
 
-/** One read by a timer, one by the activity some five seconds later, and then an interval that no test waits for. */
+/** One read by a timer, one by the activity two seconds later, and then intervals of six seconds and more. */
 const SLOW = { initial: '500ms', growth: 3, maximum: '10m', jitter: 0, timerPolls: 1 } as const;
 
 /** The types of the activities of the last run, in the order in which they were scheduled. */
@@ -28,18 +32,16 @@ async function activities(following: Following): Promise<string[]> {
   );
 }
 
-async function pendingAttempt(following: Following): Promise<number> {
-  const { raw } = await following.handle.describe();
-  const patient = raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'getJobPatiently');
-  return patient?.attempt ?? 0;
-}
-
-/** Waits until the patient read waits for its attempt of that number. */
-async function untilAttempt(following: Following, attempt: number): Promise<void> {
-  const giveUpAt = Date.now() + 20_000;
-  while ((await pendingAttempt(following)) < attempt) {
-    if (Date.now() > giveUpAt) throw new Error(`no attempt ${attempt} of the patient read`);
-  }
+/** Waits until the activity that polls is pending, and so many reads in all (the look before the send too) were answered. */
+async function untilPolled(house: House, following: Following, gets: number): Promise<void> {
+  await eventually(`${gets} reads, and a pending poll`, async () => {
+    const answered = house.sandbox.journal.entries({
+      ...following.key,
+      operation: 'get',
+      ending: 'answered',
+    });
+    return answered.length >= gets && (await pendingRead(following)) !== undefined;
+  });
 }
 
 async function receiptOfCancelled(following: Following): Promise<Receipt> {
@@ -48,11 +50,15 @@ async function receiptOfCancelled(following: Following): Promise<Receipt> {
   return (await following.handle.describe()).memo?.followUp as Receipt;
 }
 
-describe('the long tail of a watch', () => {
-  it.concurrent('is polled by one activity that retries itself, and every answer is counted', async () => {
+describe.each(GEARS)('the long tail of a watch, $gear', ({ inProcessPolls }) => {
+  const open = houseOf({ inProcessPolls });
+  const openWithLittlePatience = houseOf({ inProcessPolls, patienceMs: 4_000 });
+  const openWithSlowReads = houseOf({ inProcessPolls, httpTimeoutMs: 9_000 });
+
+  it.concurrent('is polled by one activity, and every answer is counted', async () => {
     const house = await open();
     const following = await house.follow(endless, { polling: SOON });
-    await untilAttempt(following, 4);
+    await untilPolled(house, following, 6);
     house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/1' });
     const { prLink, followUp } = await following.result();
     expect(prLink).toBe('https://example.test/pull/1');
@@ -61,14 +67,14 @@ describe('the long tail of a watch', () => {
     expect(followUp.observed).toEqual({ active: followUp.polls - 1, completed: 1 });
     expect(followUp.polls).toBe(following.gets() - 1);
     // The send with its look, two single reads.
-    expect(await activities(following)).toEqual(['sendMessage', 'getJob', 'getJob', 'getJobPatiently']);
+    expect(await activities(following)).toEqual(['sendMessage', 'getJob', 'getJob', 'pollJob']);
   });
 
   it.concurrent('is polled by timers where timerPolls is all', async () => {
     const house = await open();
     const following = await house.follow(endless, { polling: { ...SOON, timerPolls: 'all' } });
     await following.progressWhen(({ polls }) => polls >= 4);
-    expect(await activities(following)).not.toContain('getJobPatiently');
+    expect(await activities(following)).not.toContain('pollJob');
     await following.handle.terminate();
   });
 
@@ -76,7 +82,7 @@ describe('the long tail of a watch', () => {
     const house = await open();
     const polling = { initial: '1s', growth: 0.5, maximum: '1m', jitter: 0, timerPolls: 1 } as const;
     const following = await house.follow(endless, { polling, deadline: '60s' });
-    await untilAttempt(following, 4);
+    await untilPolled(house, following, 6);
     const times = house.sandbox.journal
       .entries({ ...following.key, operation: 'get' })
       .map(({ time }) => Date.parse(time));
@@ -91,7 +97,7 @@ describe('the long tail of a watch', () => {
   it.concurrent('absorbs and counts trouble, and comes back for what needs a decision', async () => {
     const house = await open();
     const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
-    await untilAttempt(following, 2);
+    await untilPolled(house, following, 4);
     house.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get', times: 2 });
     await house.sandbox.journal.waitFor({ ...following.key, fault: 'http-503' }, { atLeast: 2 });
     expect(await activities(following)).toHaveLength(4);
@@ -108,7 +114,7 @@ describe('the long tail of a watch', () => {
   it.concurrent('honours a Retry-After', async () => {
     const house = await open();
     const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
-    await untilAttempt(following, 2);
+    await untilPolled(house, following, 4);
     const parameters = { retryAfter: '5' };
     house.sandbox.setFault({ name: 'http-429', ...following.key, operation: 'get', times: 1, parameters });
     const [limited] = await house.sandbox.journal.waitFor({ ...following.key, fault: 'http-429' });
@@ -116,8 +122,7 @@ describe('the long tail of a watch', () => {
       house.sandbox.journal
         .entries({ ...following.key, operation: 'get' })
         .find(({ number }) => number > (limited?.number ?? 0));
-    await untilAttempt(following, (await pendingAttempt(following)) + 1);
-    await following.progressWhen(() => after() !== undefined);
+    await eventually('the read after it', () => after() !== undefined);
     expect(Date.parse(after()?.time ?? '') - Date.parse(limited?.time ?? '')).toBeGreaterThanOrEqual(5_000);
     await following.handle.terminate();
   });
@@ -125,7 +130,7 @@ describe('the long tail of a watch', () => {
   it.concurrent('keeps its counts through a read so slow that it heartbeats', async () => {
     const house = await openWithSlowReads();
     const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
-    await untilAttempt(following, 3);
+    await untilPolled(house, following, 5);
     house.sandbox.setFault({ name: 'hold', ...following.key, operation: 'get', times: 1 });
     await house.sandbox.journal.waitFor({ ...following.key, fault: 'hold' });
     // The read itself gives up after nine seconds: by then it has told twice that it lives.
@@ -148,7 +153,7 @@ describe('the long tail of a watch', () => {
     const { followUp } = await following.result();
     // Nor is one that the end of a patience has cut off.
     expect(followUp.observed).toEqual({ active: followUp.polls - 1, failed: 1 });
-    const patient = (await activities(following)).filter((type) => type === 'getJobPatiently');
+    const patient = (await activities(following)).filter((type) => type === 'pollJob');
     expect(patient.length).toBeGreaterThanOrEqual(3);
   });
 
@@ -158,7 +163,7 @@ describe('the long tail of a watch', () => {
     const following = await house.follow(endless, asked);
     const { type, details } = await following.failure();
     expect(type).toBe('DeadlineExceeded');
-    expect(await activities(following)).toContain('getJobPatiently');
+    expect(await activities(following)).toContain('pollJob');
     expect((await activities(following)).at(-1)).toBe('getJob');
     // An attempt that the deadline has cut off was not reported, and is not counted.
     expect([1, 2]).toContain(following.gets() - details.followUp.polls);
@@ -169,7 +174,7 @@ describe('the long tail of a watch', () => {
     const house = await open();
     const asked = { polling: SOON, deadline: '10s', confirm: '1s' } as const;
     const following = await house.follow(endless, asked);
-    await untilAttempt(following, 2);
+    await untilPolled(house, following, 4);
     const { deadlineAt } = await following.handle.executeUpdate<FollowUpProgress, [string]>(
       'extendDeadline',
       {
@@ -189,37 +194,40 @@ describe('the long tail of a watch', () => {
   it.concurrent('shows what the workflow can’t know: by which activity the job is read', async () => {
     const house = await open();
     const following = await house.follow(endless, { polling: SOON });
-    await untilAttempt(following, 3);
-    const { raw } = await following.handle.describe();
-    const [pending] = raw.pendingActivities ?? [];
-    expect(pending?.lastFailure?.message).toMatch(/^poll \d+ of this activity: active, next in 1s$/);
+    await untilPolled(house, following, 5);
+    if (inProcessPolls === 0) {
+      const { lastFailure } = (await pendingRead(following)) ?? {};
+      expect(lastFailure?.message).toMatch(/^poll \d+ of this activity: active, next in 1s$/);
+    }
     const { events } = await following.handle.fetchHistory();
     const summaries = (events ?? []).map(({ userMetadata }) =>
       Buffer.from(userMetadata?.summary?.data ?? []).toString(),
     );
-    expect(summaries).toContain('"poll 3 and on, by retries, until active changes"');
+    expect(summaries).toContain('"poll 3 and on, until active changes"');
     await following.handle.terminate();
   });
 });
 
-describe('pollNow during a patient read', () => {
+describe.each(GEARS)('pollNow during a poll, $gear', ({ inProcessPolls }) => {
+  const open = houseOf({ inProcessPolls });
+
   it.concurrent('reads beside it, and leaves it where nothing has changed', async () => {
     const house = await open();
     const following = await house.follow(endless, { polling: SLOW, deadline: '90s' });
-    await untilAttempt(following, 2);
+    await untilPolled(house, following, 3);
     const before = following.gets();
     const progress = await following.handle.executeUpdate<FollowUpProgress, []>('pollNow');
     expect(following.gets()).toBe(before + 1);
     // The one before the patience, and this one: those of the patience are counted at its end.
     expect(progress).toMatchObject({ phase: 'watching', polls: 2 });
-    expect(await pendingAttempt(following)).toBe(2);
+    expect(await pendingRead(following)).toBeDefined();
     await following.handle.terminate();
   });
 
   it.concurrent('ends it on a change, with every answer counted', async () => {
     const house = await open();
     const following = await house.follow(endless, { polling: SLOW, deadline: '90s' });
-    await untilAttempt(following, 2);
+    await untilPolled(house, following, 3);
     house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/2' });
     const progress = await following.handle.executeUpdate<FollowUpProgress, []>('pollNow');
     expect(progress).toMatchObject({ polls: 3, observed: { active: 2, completed: 1 } });
@@ -229,11 +237,13 @@ describe('pollNow during a patient read', () => {
   });
 });
 
-describe('a follow-up that is cancelled during a patient read', () => {
+describe.each(GEARS)('a follow-up that is cancelled during a poll, $gear', ({ inProcessPolls }) => {
+  const open = houseOf({ inProcessPolls });
+
   it.concurrent('ends at once, and its receipt counts every answer', async () => {
     const house = await open();
     const following = await house.follow(endless, { polling: SLOW, deadline: '90s' });
-    await untilAttempt(following, 2);
+    await untilPolled(house, following, 3);
     const cancelledAt = Date.now();
     await following.handle.cancel();
     const receipt = await receiptOfCancelled(following);
@@ -243,35 +253,40 @@ describe('a follow-up that is cancelled during a patient read', () => {
   });
 });
 
-describe('other waits', () => {
-  it.concurrent('for a job that is not at rest are patient too', async () => {
+describe.each(GEARS)('other waits, $gear', ({ inProcessPolls }) => {
+  const open = houseOf({ inProcessPolls });
+
+  it.concurrent('for a job that is not at rest are polled the same way', async () => {
     const house = await open();
     const asked: Partial<FollowUpRequest> = { whenActive: 'wait', polling: SOON, deadline: '60s' };
     const following = await house.follow({ status: 'active', ...endless }, asked);
-    await untilAttempt(following, 3);
+    await untilPolled(house, following, 5);
     expect(following.posts()).toEqual([]);
     house.sandbox.changeJob(following.key, { status: 'completed' });
     await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
-    expect((await activities(following)).filter((type) => type === 'getJobPatiently')).toHaveLength(1);
+    expect((await activities(following)).filter((type) => type === 'pollJob')).toHaveLength(1);
     await following.handle.terminate();
   });
 
-  it.concurrent('for an operator’s decision are patient too, and the decision ends them', async () => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'patient-ask' });
-    house.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
-    const asked: Partial<FollowUpRequest> = { onUnknownDelivery: 'ask', polling: SOON, deadline: '60s' };
-    const following = await house.send({ projectId, jobId, ...asked });
-    await untilAttempt(following, 3);
-    const { phase } = await following.handle.query<FollowUpProgress>('progress');
-    expect(phase).toBe('needs-decision');
-    await following.handle.executeUpdate('resolveDelivery', { args: ['not-delivered'] });
-    const { followUp } = await following.result();
-    expect(followUp.delivery).toMatchObject({ verdict: 'accepted', sends: 2 });
-    expect(following.processed()).toBe(1);
-  });
+  it.concurrent(
+    'for an operator’s decision are polled the same way, and the decision ends them',
+    async () => {
+      const house = await open();
+      const { projectId, jobId } = house.sandbox.addJob({ projectId: 'patient-ask' });
+      house.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
+      const asked: Partial<FollowUpRequest> = { onUnknownDelivery: 'ask', polling: SOON, deadline: '60s' };
+      const following = await house.send({ projectId, jobId, ...asked });
+      await untilPolled(house, following, 5);
+      const { phase } = await following.handle.query<FollowUpProgress>('progress');
+      expect(phase).toBe('needs-decision');
+      await following.handle.executeUpdate('resolveDelivery', { args: ['not-delivered'] });
+      const { followUp } = await following.result();
+      expect(followUp.delivery).toMatchObject({ verdict: 'accepted', sends: 2 });
+      expect(following.processed()).toBe(1);
+    },
+  );
 
-  it.concurrent('for a status that nobody knows are patient too', async () => {
+  it.concurrent('for a status that nobody knows are polled the same way', async () => {
     const house = await open();
     const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
     house.sandbox.setFault({
@@ -280,7 +295,7 @@ describe('other waits', () => {
       operation: 'get',
       parameters: { word: 'pondering', 'instead-of': 'active' },
     });
-    await untilAttempt(following, 3);
+    await untilPolled(house, following, 5);
     house.sandbox.clearFaults(following.key);
     house.sandbox.changeJob(following.key, { status: 'failed' });
     const { followUp } = await following.result();

@@ -6,7 +6,7 @@ import { FollowUpClient, type FollowUpProgress } from '../../src/client';
 import type { FollowUpRequest } from '../../src/contract/request';
 import type { Following, House } from '../harness/house';
 import { houseOf } from '../harness/house-of';
-import { dueAt, pendingRead, SOON, untilAttempt, untilItWaits } from '../harness/patient-read';
+import { dueAt, pendingRead, SOON, untilAttempt, untilItWaits } from '../harness/pending-poll';
 import { clientOf } from './client-under-test';
 
 const open = houseOf();
@@ -101,7 +101,7 @@ describe('the progress during a patient read', () => {
     await house.client.workflowService.pauseActivity({
       namespace: house.client.options.namespace,
       execution: { workflowId },
-      type: 'getJobPatiently',
+      type: 'pollJob',
     });
     expect(await progressOf(clientOf(house), following)).toMatchObject({ nextPollAt: null });
     expect((await progressOf(clientOf(house), following)).observed).toHaveProperty(['http 429'], 1);
@@ -134,7 +134,7 @@ describe('the progress during a patient read', () => {
     };
     const { observed } = await progressOf(otherClient(house, { codec }), following);
     expect(observed).toHaveProperty(['http 429'], 1);
-    expect(decoded).toContainEqual(expect.stringContaining('"sightings":'));
+    expect(decoded).toContainEqual(expect.stringContaining('"jobAnswers":'));
     await following.handle.terminate();
   });
 });

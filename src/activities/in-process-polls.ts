@@ -1,0 +1,133 @@
+import { Context, log } from '@temporalio/activity';
+import type { Tally } from '../contract/activities';
+
+/**
+ * The longest wait that is slept through in this process; a longer one is kept by the server. A wait here holds a slot and
+ * some memory, and saves the server an attempt (5 to 6 ms of CPU: docs/performance.md), which is worth less the rarer it is.
+ */
+const LONGEST_WAIT_MS = 30_000;
+
+/** How often the server is asked at most whether reads are limited: a limit is respected within a minute. */
+const ASK_EVERY_MS = 25_000;
+
+/** The enum value TASK_QUEUE_TYPE_ACTIVITY of Temporal's API, whose package is no dependency of ours. */
+const ACTIVITY_TASKS = 2;
+
+export interface InProcessOptions {
+  /** How many polls may wait in this process at a time; 0 for none. */
+  readonly maximum: number;
+  /** Aborted when the worker begins to shut down: every wait is then handed over to the server. */
+  readonly shutdown: AbortSignal;
+}
+
+/** The polls that wait in this process between two reads, and the bounds that they keep. */
+export class InProcessPolls {
+  private readonly polls = new Map<string, InProcessPoll>();
+  private limited = false;
+  private askedAt = -Infinity;
+  private knownAt = -Infinity;
+  private asking = Promise.resolve();
+
+  constructor(private readonly options: InProcessOptions) {
+    options.shutdown.addEventListener('abort', () => {
+      for (const poll of this.polls.values()) poll.wake();
+    });
+  }
+
+  /**
+   * Whether a poll may begin to wait here: the wait is short, there is room, reads are not limited, and the worker is not
+   * shutting down.
+   */
+  async mayWait(poll: InProcessPoll, waitMs: number): Promise<boolean> {
+    if (waitMs > LONGEST_WAIT_MS || this.options.shutdown.aborted) return false;
+    if (!this.polls.has(poll.runId)) {
+      if (this.polls.size >= this.options.maximum) return false;
+      this.polls.set(poll.runId, poll);
+    }
+    await this.learnLimit();
+    return !this.limited;
+  }
+
+  /** Whether the read after a wait may be made here: else it must pass the queue. */
+  mayRead(): boolean {
+    return !this.limited && !this.options.shutdown.aborted;
+  }
+
+  leave(poll: InProcessPoll): void {
+    if (this.polls.get(poll.runId) === poll) this.polls.delete(poll.runId);
+  }
+
+  /** Ends the poll of a run, if it is in this process. @returns what it has counted */
+  stop(runId: string): Tally | undefined {
+    const poll = this.polls.get(runId);
+    poll?.stop();
+    return poll?.tally;
+  }
+
+  /** Asks the server now and then, for all polls together; they wait for the answer only where the last one is old. */
+  private async learnLimit(): Promise<void> {
+    if (Date.now() - this.askedAt >= ASK_EVERY_MS) {
+      this.askedAt = Date.now();
+      this.asking = this.askForLimit();
+    }
+    if (Date.now() - this.knownAt >= 2 * ASK_EVERY_MS) await this.asking;
+  }
+
+  private async askForLimit(): Promise<void> {
+    const { info, client } = Context.current();
+    try {
+      const { config } = await client.withDeadline(Date.now() + 5_000, () =>
+        client.workflowService.describeTaskQueue({
+          namespace: info.namespace,
+          taskQueue: { name: info.taskQueue },
+          // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- its enum can't be imported, see above
+          taskQueueType: ACTIVITY_TASKS,
+          reportConfig: true,
+        }),
+      );
+      const limits = [config?.queueRateLimit, config?.fairnessKeysRateLimitDefault];
+      this.limited = limits.some((limit) => typeof limit?.rateLimit?.requestsPerSecond === 'number');
+      this.knownAt = Date.now();
+      if (this.limited) for (const poll of this.polls.values()) poll.wake();
+    } catch (error) {
+      // An older server has no limits; one that does not answer is asked again.
+      log.warn('the server does not tell whether reads are limited', { error });
+    }
+  }
+}
+
+/** One poll, as long as an attempt of it is in this process. */
+export class InProcessPoll {
+  /** Nobody waits for it any more: what it reads from now on is not counted. */
+  stopped = false;
+  private waking: (() => void) | undefined;
+
+  constructor(
+    readonly runId: string,
+    /** What was counted up to now. */
+    public tally: Tally,
+  ) {}
+
+  /** Sleeps until the end, or until somebody wakes it. @returns what is left of the wait, in milliseconds */
+  async wait(waitMs: number): Promise<number> {
+    const until = Date.now() + waitMs;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, waitMs);
+      this.waking = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.waking = undefined;
+    return Math.max(0, until - Date.now());
+  }
+
+  wake(): void {
+    this.waking?.();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.wake();
+  }
+}
