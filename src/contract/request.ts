@@ -54,10 +54,10 @@ export interface PollingRequest {
   readonly jitter?: number;
   /**
    * How many of the first polls are made by a durable timer each, which history shows one by one: 0 to 1,000, or `all`.
-   * After them, and as long as the job stays as it is, the read activity polls by its own retries: the same cadence for
-   * no event and a quarter of the server's work.
+   * After them, and as long as the job stays as it is, one activity polls on: the same cadence for no event and a fraction
+   * of the server's work.
    *
-   * @default 6
+   * @default 3
    */
   readonly timerPolls?: TimerPolls;
 }
@@ -94,7 +94,7 @@ export const REQUEST_DEFAULTS = {
   whenActive: 'send',
   onUnknownDelivery: 'fail',
   deadline: '24h',
-  polling: { initial: '5s', growth: 0.1, maximum: '5m', jitter: 0.1, timerPolls: 6 },
+  polling: { initial: '5s', growth: 0.1, maximum: '5m', jitter: 0.1, timerPolls: 3 },
   reconcile: '2m',
   settle: '30s',
   confirm: '60s',

@@ -41,7 +41,7 @@ export class FollowUpContext {
   reads: 'singly' | 'by-activity' | 'counting' = 'singly';
   /** The follow-up has its end: pending update handlers return. */
   over = false;
-  /** The operator's decision, until the next question. */
+  /** The operator's decision, until it is carried out. */
   decision: Decision | null = null;
 
   private pollWanted = false;

@@ -4,7 +4,7 @@ import { formatDuration } from '../contract/duration';
 import { isTerminal } from '../contract/job';
 import { nextWait } from '../polling/cadence';
 import { provesDelivery } from '../polling/evidence';
-import type { FollowUpContext } from './context';
+import type { Decision, FollowUpContext } from './context';
 import { confirmed } from './delivery';
 import { refuseAfterDeadline } from './ends';
 import { followUpFailure, sentence } from './failures';
@@ -84,24 +84,25 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
 /** Waits for an operator's `resolveDelivery`, and reads on: the job itself may still give the answer. */
 async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reconciled> {
   const { state } = context;
-  context.decision = null;
   for (;;) {
     context.enter('needs-decision');
     const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble, Math.random);
     const why = `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`;
     await readNext(context, watch, { waitMs, why });
+    const { decision } = context;
+    context.decision = null;
     if (foundByReading(context, watch)) return 'delivered';
-    if (context.decision !== null) return carryOut(context);
+    if (decision !== null) return carryOut(context, decision);
     refuseAfterDeadline(context);
   }
 }
 
-function carryOut({ state, decision }: FollowUpContext): Reconciled {
-  if (decision?.decision === 'delivered') {
+function carryOut({ state }: FollowUpContext, { decision, runId }: Decision): Reconciled {
+  if (decision === 'delivered') {
     state.delivery = confirmed(state.delivery, 'operator');
     return 'delivered';
   }
-  return { permittedRunId: decision?.runId ?? workflowInfo().firstExecutionRunId };
+  return { permittedRunId: runId ?? workflowInfo().firstExecutionRunId };
 }
 
 function foundByReading({ state }: FollowUpContext, watch: Watch): boolean {

@@ -9,8 +9,9 @@ import { houseOf } from '../harness/house-of';
 import { dueAt, pendingRead, SOON, untilAttempt, untilItWaits } from '../harness/pending-poll';
 import { clientOf } from './client-under-test';
 
-const open = houseOf();
-const openWithLittlePatience = houseOf({ patienceMs: 3_000 });
+const open = houseOf({ inProcessPolls: 0 });
+const openWithLittlePatience = houseOf({ inProcessPolls: 0, patienceMs: 3_000 });
+const openInProcess = houseOf();
 
 /** A turn that ends only when the test says so. */
 const endless = { turn: { durationMs: null } };
@@ -54,7 +55,6 @@ describe('the progress during a patient read', () => {
     expect(await ownProgress(following)).toMatchObject({
       polls: 2,
       observed: { active: 2 },
-      nextPollAt: null,
     });
 
     const progress = await progressOf(clientOf(house), following);
@@ -63,6 +63,17 @@ describe('the progress during a patient read', () => {
     expect(progress.observed).toEqual({ active: polls - 1, 'http 429': 1 });
     expect(progress.lastAnswer).toMatch(/^http 429/);
     expect(Date.parse(progress.nextPollAt ?? '')).toBe(await nextAttemptAt(following));
+    await following.handle.terminate();
+  });
+
+  it.concurrent('in the process of its worker has the answers of its heartbeats', async () => {
+    const house = await openInProcess();
+    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    // The first heartbeat comes with the first answer, the second one 24 s later.
+    const followUps = clientOf(house);
+    const progress = await progressWhen(followUps, following, ({ polls }) => polls > 2);
+    expect(progress).toMatchObject({ phase: 'watching', polls: 3, observed: { active: 3 } });
+    expect((await pendingRead(following))?.attempt).toBe(1);
     await following.handle.terminate();
   });
 

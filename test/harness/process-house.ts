@@ -34,6 +34,7 @@ export class ProcessHouse extends FollowUpCaller {
     private readonly connection: Connection,
     private readonly env: NodeJS.ProcessEnv,
     taskQueue: string,
+    readonly taskQueues: { readonly readTaskQueue: string; readonly sendTaskQueue: string },
   ) {
     super(sandbox, new Client({ connection }), taskQueue);
   }
@@ -76,7 +77,10 @@ export class ProcessHouse extends FollowUpCaller {
       AGENT_API_SEND_TASK_QUEUE: `send-${name}`,
       ...options.env,
     };
-    return new ProcessHouse(sandbox, connection, env, env.FOLLOW_UP_TASK_QUEUE);
+    return new ProcessHouse(sandbox, connection, env, env.FOLLOW_UP_TASK_QUEUE, {
+      readTaskQueue: env.AGENT_API_TASK_QUEUE,
+      sendTaskQueue: env.AGENT_API_SEND_TASK_QUEUE,
+    });
   }
 
   async close(): Promise<void> {

@@ -159,7 +159,7 @@ describe('a cancelled follow-up', () => {
 describe('what an operator sees', () => {
   it.concurrent('are search attributes by which a follow-up is found, and no prompt', async () => {
     const house = await open();
-    const following = await house.follow({}, { prompt: 'a secret wish' });
+    const following = await house.follow({ turn: { durationMs: 4_000 } }, { prompt: 'a secret wish' });
     await following.result();
     const description = await following.handle.describe();
     const attributes = description.typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
