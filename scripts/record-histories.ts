@@ -15,13 +15,15 @@ import { FollowUpClient } from '../src/client';
 import type { PollingRequest } from '../src/contract/request';
 import { pageWorkflowId } from '../src/contract/workflow-id';
 import { findTemporalCli } from '../src/dev/temporal-cli';
+import { eventually } from '../test/harness/eventually';
 import { type Following, House, QUICK } from '../test/harness/house';
+import { pendingRead } from '../test/harness/pending-poll';
 
 const ROOT = path.resolve(__dirname, '..');
 
 const endless = { turn: { durationMs: null } };
 
-/** One read by a timer, one by the activity some five seconds later, and then an interval that nobody waits for. */
+/** One read by a timer, one by the activity two seconds later, and then intervals of six seconds and more. */
 const SLOW = { initial: '500ms', growth: 3, maximum: '10m', jitter: 0, timerPolls: 1 } as const;
 
 type Paths = Record<string, (house: House) => Promise<Following>>;
@@ -80,33 +82,33 @@ const paths: Paths = {
     await following.handle.executeUpdate('pollNow');
     return following;
   },
-  'patient-polled-now': async (house) => {
+  'polled-on-polled-now': async (house) => {
     const following = await house.follow(endless, { polling: SLOW, deadline: '60s' });
-    await waitingPatiently(following);
+    await polledOn(following);
     await following.handle.executeUpdate('pollNow');
     house.sandbox.changeJob(following.key, { status: 'failed' });
     await following.handle.executeUpdate('pollNow');
     return following;
   },
-  'patient-cancelled': async (house) => {
+  'polled-on-cancelled': async (house) => {
     const following = await house.follow(endless, { polling: SLOW, deadline: '60s' });
-    await waitingPatiently(following);
+    await polledOn(following);
     await following.handle.cancel();
     return following;
   },
-  'patient-asked': async (house) => {
+  'polled-on-asked': async (house) => {
     const fault = { name: 'reset', operation: 'message', times: 1 } as const;
     const asked = { onUnknownDelivery: 'ask', polling: { ...SLOW, timerPolls: 0 }, deadline: '60s' } as const;
     const following = await troubled(house, fault, asked);
-    await waitingPatiently(following);
+    await polledOn(following);
     await following.handle.executeUpdate('resolveDelivery', { args: ['delivered'] });
     return following;
   },
-  'patient-waited': async (house) => {
+  'polled-on-waited': async (house) => {
     const polling = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 0 } as const;
     const asked = { whenActive: 'wait', polling, deadline: '60s' } as const;
     const following = await house.follow({ status: 'active', ...endless }, asked);
-    await waitingPatiently(following);
+    await polledOn(following);
     house.sandbox.changeJob(following.key, { status: 'completed' });
     await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
     house.sandbox.changeJob(following.key, { status: 'failed' });
@@ -139,7 +141,7 @@ const continuing: Paths = {
 async function ofPolls(house: House, polls: number, how: PollingRequest = {}): Promise<Following> {
   const polling = { initial: '200ms', growth: 0, maximum: '200ms', jitter: 0, ...how } as const;
   const following = await house.follow(endless, { polling, deadline: '10m' });
-  // The first GET is that of the baseline.
+  // The first GET is the look before the send.
   await house.sandbox.journal.waitFor(
     { ...following.key, operation: 'get', ending: 'answered' },
     { atLeast: polls, timeoutMs: 120_000 },
@@ -148,15 +150,9 @@ async function ofPolls(house: House, polls: number, how: PollingRequest = {}): P
   return following;
 }
 
-/** Waits until a read that polls by its own retries has made its first one. */
-async function waitingPatiently(following: Following): Promise<void> {
-  for (;;) {
-    const { raw } = await following.handle.describe();
-    const patient = raw.pendingActivities?.find(
-      ({ activityType }) => activityType?.name === 'pollJob',
-    );
-    if ((patient?.attempt ?? 0) > 1) return;
-  }
+/** Waits until an activity that polls has made its first read. */
+async function polledOn(following: Following): Promise<void> {
+  await eventually('a heartbeat of the poll', async () => (await pendingRead(following))?.heartbeatDetails);
 }
 
 /** A follow-up to a job whose service misbehaves in one way. */

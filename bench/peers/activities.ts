@@ -25,6 +25,12 @@ export function sendMessage({ projectId, jobId }: Address, prompt: string): Prom
   return call(`${projectId}/job/${jobId}/message`, { method: 'POST', body: JSON.stringify({ prompt }) });
 }
 
+/** Read and POST in one activity, as a send that looks before it does. */
+export async function readAndSend(address: Address, prompt: string): Promise<Job> {
+  await getJob(address);
+  return sendMessage(address, prompt);
+}
+
 export function getJob({ projectId, jobId }: Address): Promise<Job> {
   return call(`${projectId}/job/${jobId}`);
 }

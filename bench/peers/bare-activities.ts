@@ -2,11 +2,10 @@ import { proxyActivities } from '@temporalio/workflow';
 import type * as activities from './activities';
 import type { Address, Job } from './activities';
 
-const { sendMessage, getJob } = proxyActivities<typeof activities>({ startToCloseTimeout: '1 minute' });
+const { readAndSend, getJob } = proxyActivities<typeof activities>({ startToCloseTimeout: '1 minute' });
 
-/** The activities of a follow-up whose first poll finds the job done, and nothing around them: read, send, read. */
+/** The activities of a follow-up whose first poll finds the job done, and nothing around them: read and send, read. */
 export async function bareActivities(address: Address, prompt: string): Promise<Job> {
-  await getJob(address);
-  await sendMessage(address, prompt);
+  await readAndSend(address, prompt);
   return await getJob(address);
 }
