@@ -103,6 +103,12 @@ describe('redact', () => {
     ['percent-encoded', encodeURIComponent(key)],
     ['in base64', Buffer.from(key).toString('base64')],
     ['in base64url', Buffer.from(key).toString('base64url')],
+    ['in the base64 of its header', Buffer.from(`Bearer ${key}`).toString('base64')],
+    [
+      'in the base64 of its header, without padding',
+      Buffer.from(`Bearer ${key}`).toString('base64').replace(/=+$/, ''),
+    ],
+    ['in the base64url of its header', Buffer.from(`Bearer ${key}`).toString('base64url')],
   ])('hides a key %s', (_how, form) => {
     expect(redact(`a ${form}, ${form}`, [key])).toBe('a [key], [key]');
   });

@@ -19,7 +19,7 @@ function actionsOf(...events: HistoryEvent[]): BillableActions {
 
 describe('the cost of a recorded history', () => {
   it('of ten polls by timers is counted event by event', () => {
-    expect(costOf(recordedEvents('0.1.0', 'accepted-of-ten-polls'))).toEqual({
+    expect(costOf(recordedEvents('0.3.0', 'ten-polls-by-timers'))).toEqual({
       events: 134,
       bytes: 19_702,
       workflowTasks: 23,
@@ -35,12 +35,12 @@ describe('the cost of a recorded history', () => {
   });
 
   it('counts updates that were accepted', () => {
-    expect(costOf(recordedEvents('0.1.0', 'steered-by-updates')).actions.updates).toBe(2);
+    expect(costOf(recordedEvents('0.3.0', 'steered-by-updates')).actions.updates).toBe(2);
   });
 
   it('bills a continued run as a start, and not once more in the run before', () => {
     const runs = ['continued-as-new', 'continued-as-new-run-2'];
-    const starts = runs.map((name) => costOf(recordedEvents('0.1.0', name)).actions.starts);
+    const starts = runs.map((name) => costOf(recordedEvents('0.3.0', name)).actions.starts);
 
     expect(starts).toEqual([1, 1]);
   });
