@@ -15,6 +15,9 @@ const POLLING_PHASES: readonly Phase[] = ['waiting', 'watching', 'needs-decision
 /** `PENDING_ACTIVITY_STATE_STARTED` of Temporal's API: a worker has taken the attempt up. */
 const STARTED = 2;
 
+/** By so much at most the clocks of worker and server are taken to differ. */
+const CLOCKS_DIFFER_MS = 1_000;
+
 /** The server's own answers need no worker. */
 const CALL_TIMEOUT_MS = 5_000;
 
@@ -65,7 +68,7 @@ export async function withPendingPoll(
 
 /** A moment that has passed where an attempt waits for a worker; null while an operator has paused it. */
 function nextReadAt(
-  { paused, state, nextAttemptScheduleTime, scheduledTime }: PendingActivity,
+  { paused, state, nextAttemptScheduleTime, scheduledTime, lastStartedTime }: PendingActivity,
   counted: Counted | null,
 ): string | null {
   if (paused === true) return null;
@@ -73,7 +76,10 @@ function nextReadAt(
     return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
   }
   const { nextReadAt: at = null } = counted ?? {};
-  return at !== null && at > Date.now() ? new Date(at).toISOString() : null;
+  if (at === null) return null;
+  // The read for which the attempt was made, or one that is still to come; others have been made since the last heartbeat.
+  const startedAt = optionalTsToDate(lastStartedTime)?.getTime() ?? 0;
+  return at > Date.now() || at <= startedAt + CLOCKS_DIFFER_MS ? new Date(at).toISOString() : null;
 }
 
 async function countedBy(

@@ -4,7 +4,7 @@ import { houseOf } from '../../harness/house-of';
 import { pendingRead, SOON, untilAttempt, untilItWaits } from '../../harness/pending-poll';
 import { starter } from './starter';
 
-const open = houseOf();
+const open = houseOf({ inProcessPolls: 0 });
 
 /** A follow-up whose turn ends only when the test says so. */
 async function followed() {
