@@ -14,7 +14,7 @@ import type { ApplicationFailure } from '@temporalio/common';
  */
 export async function failWithDetails(failure: ApplicationFailure): Promise<never> {
   const { info, client } = Context.current();
-  const { workflowNamespace: namespace = '', workflowExecution, activityId } = info;
+  const { namespace, workflowExecution, activityId } = info;
   const { workflowId } = workflowExecution ?? { workflowId: '' };
   const serializationContext = {
     type: 'activity',
@@ -36,7 +36,7 @@ export async function failWithDetails(failure: ApplicationFailure): Promise<neve
 
 /** The client's way to complete activities, with the encoded details of a failure as heartbeat details beside. */
 function withDetails({ activity, workflowService }: Client): Client['activity'] {
-  const service: typeof workflowService = Object.create(workflowService, {
+  const service = Object.create(workflowService, {
     respondActivityTaskFailed: {
       value: (request: Parameters<typeof workflowService.respondActivityTaskFailed>[0]) =>
         workflowService.respondActivityTaskFailed({
@@ -44,6 +44,6 @@ function withDetails({ activity, workflowService }: Client): Client['activity'] 
           lastHeartbeatDetails: request.failure?.applicationFailureInfo?.details ?? null,
         }),
     },
-  });
-  return Object.create(activity, { workflowService: { value: service } });
+  }) as typeof workflowService;
+  return Object.create(activity, { workflowService: { value: service } }) as typeof activity;
 }

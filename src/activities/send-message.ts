@@ -1,13 +1,7 @@
 import { type Info, Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../contract/bounds';
-import type {
-  FollowUpActivities,
-  PostOutcome,
-  SendCheckpoint,
-  SendInput,
-  SendResult,
-} from '../contract/activities';
+import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../contract/activities';
 import { decideSend } from '../polling/before-send';
 
 /**
@@ -100,9 +94,9 @@ async function askPermission(checkpoint: SendCheckpoint, deadlineAt: number): Pr
   };
 }
 
-function contextOf({ workflowNamespace = '', workflowExecution, activityId, isLocal }: Info) {
+function contextOf({ namespace, workflowExecution, activityId, isLocal }: Info) {
   const { workflowId } = workflowExecution ?? { workflowId: '' };
-  return { type: 'activity', namespace: workflowNamespace, workflowId, activityId, isLocal } as const;
+  return { type: 'activity', namespace, workflowId, activityId, isLocal } as const;
 }
 
 function unknown(label: string, message: string): PostOutcome {

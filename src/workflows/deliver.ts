@@ -53,8 +53,7 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
 
     let lost: SendTrouble;
     if (result.kind === 'reset') {
-      state.delivery = mayHaveBeenSentBefore(state.delivery);
-      state.baseline = result.baseline === null ? null : jobState(result.baseline);
+      keepReset(context, result.baseline, askedAt);
       lost = result;
     } else {
       const { outcome } = result;
@@ -130,6 +129,14 @@ async function heldBack(context: FollowUpContext, job: AgentJob, askedAt: number
   }
   await waitUntilAtRest(context, job);
   return false;
+}
+
+/** This run may not send, and the run before it may have sent. A POST of unknown delivery that this run knows of counts on. */
+function keepReset({ state }: FollowUpContext, job: AgentJob | null, askedAt: number): void {
+  const { verdict } = state.delivery;
+  state.delivery = mayHaveBeenSentBefore(state.delivery);
+  if (verdict === 'not-sent') state.baseline = job === null ? null : jobState(job);
+  else if (job !== null && state.watch !== null) record(state.watch, job, askedAt, Date.now());
 }
 
 /** The POST may have arrived: everything counts from it. Its own answer is the first observation of the job. */

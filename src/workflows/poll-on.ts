@@ -39,8 +39,10 @@ interface PollEnd {
  * Polls by one activity: the second gear of every loop that reads. It ends by itself when an answer needs a decision, and
  * when its time is over, which is never after the deadline; by a decision of an operator; by a read beside it that needs
  * a decision; and by the cancellation of the workflow. In every case the answers that were reported are counted.
+ *
+ * @returns whether anything was read, or somebody wants the poll to end; a worker whose clock is wrong may end it at once
  */
-export async function pollOn(context: FollowUpContext, poll: Poll): Promise<void> {
+export async function pollOn(context: FollowUpContext, poll: Poll): Promise<boolean> {
   const { plan, deadlineAt } = context.state;
   const { projectId, jobId, polling } = plan;
   const { known, since, trouble, summary, firstWaitMs } = poll;
@@ -67,6 +69,7 @@ export async function pollOn(context: FollowUpContext, poll: Poll): Promise<void
   });
 
   let beside: TimedAnswer | null = null;
+  let read = false;
   context.reads = 'by-activity';
   context.state.nextPollAt = askedAt + firstWaitMs;
   context.show();
@@ -77,6 +80,7 @@ export async function pollOn(context: FollowUpContext, poll: Poll): Promise<void
       const answer = await context.read(`${summary}: read now`);
       if (needsDecision(answer.answer, known)) beside = answer;
       else poll.take(answer);
+      read = true;
       context.show();
     }
   } finally {
@@ -89,12 +93,14 @@ export async function pollOn(context: FollowUpContext, poll: Poll): Promise<void
       const [end] = ended;
       // A worker may have answered in the meantime, and then its own count is the right one.
       const tally = end?.tally ?? soFar;
+      read ||= (tally?.polls ?? 0) > 0 || Boolean(end?.answer) || context.decision !== null;
       if (tally !== null) poll.count(tally, askedAt);
       if (end?.answer) poll.take(end.answer);
       if (beside !== null) poll.take(beside);
     });
     context.reads = 'singly';
   }
+  return read || beside !== null;
 }
 
 async function countedSoFar(): Promise<Tally | null> {

@@ -41,12 +41,15 @@ export async function readNext(
   const { state } = context;
   const { last: known } = watch;
   const firstWaitMs = context.sparing(waitMs);
-  if (single || known === null || !mayPollOn(state.plan.polling, watch) || !context.mayPollOn(firstWaitMs)) {
+  const readOnce = async () => {
     await context.pause(waitMs, why);
     if (context.decision === null) await readAndRecord(context, watch, summary);
+  };
+  if (single || known === null || !mayPollOn(state.plan.polling, watch) || !context.mayPollOn(firstWaitMs)) {
+    await readOnce();
     return;
   }
-  await pollOn(context, {
+  const hasRead = await pollOn(context, {
     summary: `${summary} and on, until ${known.status} changes`,
     known,
     since: watch.since,
@@ -61,6 +64,7 @@ export async function readNext(
       take(watch, answer);
     },
   });
+  if (!hasRead) await readOnce();
 }
 
 function take(watch: Watch, { answer, askedAt, receivedAt }: TimedAnswer): void {

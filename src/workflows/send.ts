@@ -7,6 +7,7 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import type { SendCheckpoint, SendResult } from '../contract/activities';
+import { singleLine } from '../contract/bounds';
 import type { JobState } from '../contract/job';
 import { pollInterval } from '../polling/cadence';
 import { pendingDetailsProxy, sendProxy } from './activity-proxies';
@@ -64,7 +65,7 @@ function beginWatch(
   beside: Watch | null,
   earlier: Watch | null,
 ): Watch | null {
-  if (result?.kind === 'reset') return newWatch(result.baseline, Date.now(), earlier);
+  if (result?.kind === 'reset') return earlier ?? newWatch(result.baseline, Date.now());
   if (result?.kind !== 'posted' || result.outcome.verdict === 'not-sent') return earlier;
   return beside ?? newWatch(result.baseline, Math.min(result.sentAt, Date.now()), earlier);
 }
@@ -88,7 +89,7 @@ function noteResult(context: FollowUpContext, result: SendResult): void {
     case 'posted': {
       const { outcome, baseline } = result;
       // A read beside the POST has shown the job later than the baseline does.
-      if (state.watch === null || state.watch.last === null) state.job = baseline ?? state.job;
+      if (!state.watch?.last) state.job = baseline ?? state.job;
       if (outcome.verdict !== 'accepted') state.lastAnswer = outcome.message;
     }
   }
@@ -134,7 +135,7 @@ function resultOfLostSend(error: unknown): SendResult {
     return { kind: 'not-permitted', message };
   }
   // The activity itself returns in every case: what fails is around it, before or after a POST.
-  const message = `the send ended without an answer (${cause?.message ?? error.message})`;
+  const message = singleLine(`the send ended without an answer (${cause?.message ?? error.message})`, 300);
   const outcome = { verdict: 'unknown', label: 'no report', message } as const;
   return { kind: 'posted', baseline: null, sentAt: Date.now(), outcome };
 }
