@@ -13,6 +13,7 @@ import { followUpFailure, sentence, sentSoFar } from './failures';
 import { record } from './poll';
 import { reconcile } from './reconcile';
 import { earlierBaseline, send } from './send';
+import type { Watch } from './state';
 import { waitUntilAtRest } from './wait';
 
 /**
@@ -28,10 +29,14 @@ import { waitUntilAtRest } from './wait';
 export async function deliver(context: FollowUpContext, prompt: string): Promise<void> {
   const { state } = context;
   let trouble = NO_TROUBLE;
-  let permittedRunId = workflowInfo().firstExecutionRunId;
+  const { runId, firstExecutionRunId } = workflowInfo();
+  // A reset made this run. Whatever ends it, it must not say that nothing was sent.
+  if (runId !== firstExecutionRunId) state.delivery = mayHaveBeenSentBefore(state.delivery);
+  let permittedRunId = firstExecutionRunId;
   for (;;) {
     refuseAfterDeadline(context);
     const askedAt = Date.now();
+    const earlier = state.watch;
     const result = await send(context, prompt, permittedRunId);
     if (result.kind === 'unread') {
       trouble = afterReading(trouble, result.trouble, Date.now());
@@ -53,7 +58,7 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
 
     let lost: SendTrouble;
     if (result.kind === 'reset') {
-      keepReset(context, result.baseline, askedAt);
+      keepReset(context, result.baseline, askedAt, earlier);
       lost = result;
     } else {
       const { outcome } = result;
@@ -131,12 +136,16 @@ async function heldBack(context: FollowUpContext, job: AgentJob, askedAt: number
   return false;
 }
 
-/** This run may not send, and the run before it may have sent. A POST of unknown delivery that this run knows of counts on. */
-function keepReset({ state }: FollowUpContext, job: AgentJob | null, askedAt: number): void {
-  const { verdict } = state.delivery;
+/** This run may not send. What it knows of an earlier POST counts on, else the look is all that is known of the job. */
+function keepReset(
+  { state }: FollowUpContext,
+  job: AgentJob | null,
+  askedAt: number,
+  earlier: Watch | null,
+): void {
   state.delivery = mayHaveBeenSentBefore(state.delivery);
-  if (verdict === 'not-sent') state.baseline = job === null ? null : jobState(job);
-  else if (job !== null && state.watch !== null) record(state.watch, job, askedAt, Date.now());
+  if (earlier === null) state.baseline = job === null ? null : jobState(job);
+  else if (job !== null) record(earlier, job, askedAt, Date.now());
 }
 
 /** The POST may have arrived: everything counts from it. Its own answer is the first observation of the job. */

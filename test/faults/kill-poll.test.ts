@@ -99,6 +99,7 @@ describe('a worker that is killed while one activity polls by its own retries', 
         scene.held.release();
         const report = scene.gate.hold('RespondActivityTaskFailed', 'call');
         await report.arrived();
+        expect(answered(scene)).toBeGreaterThan(0);
         await killAndReplace(scene);
         await endsRight(scene, 1);
       }),
@@ -131,6 +132,7 @@ describe('a worker in whose process a follow-up is polled', () => {
         const lost = answered(scene) - 1 - (await recorded(scene));
         await killAndReplace(scene);
         await endsRight(scene, lost);
+        expect(following.gets()).toBe(answered(scene) + 2);
       }),
     LIMIT_MS,
   );
