@@ -1,6 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time';
+import type { DurationText } from '../../src/contract/duration';
 import { hasGrpcStatus } from '../../src/client/grpc-status';
+
+export interface ActivityOptionsChange {
+  readonly maximumAttempts: number;
+  /** From its scheduling on. */
+  readonly scheduleToClose?: DurationText;
+}
 
 /**
  * What an operator does to pending activities and task queues with the Temporal CLI, by the calls that the CLI makes.
@@ -9,13 +17,22 @@ import { hasGrpcStatus } from '../../src/client/grpc-status';
 export class Operator {
   constructor(private readonly client: Client) {}
 
-  /** `temporal activity update-options --retry-maximum-attempts N` @returns whether such an activity was pending */
-  raiseAttempts(workflowId: string, type: string, maximumAttempts = 3): Promise<boolean> {
+  /** `temporal activity update-options` @returns whether such an activity was pending */
+  changeOptions(workflowId: string, type: string, options: ActivityOptionsChange): Promise<boolean> {
+    const { maximumAttempts, scheduleToClose } = options;
     return found(
       this.client.workflowService.updateActivityOptions({
         ...this.activity(workflowId, type),
-        activityOptions: { retryPolicy: { maximumAttempts } },
-        updateMask: { paths: ['retry_policy.maximum_attempts'] },
+        activityOptions: {
+          retryPolicy: { maximumAttempts },
+          ...(scheduleToClose === undefined ? {} : { scheduleToCloseTimeout: msToTs(scheduleToClose) }),
+        },
+        updateMask: {
+          paths: [
+            'retry_policy.maximum_attempts',
+            ...(scheduleToClose === undefined ? [] : ['schedule_to_close_timeout']),
+          ],
+        },
       }),
     );
   }

@@ -5,8 +5,8 @@ import type { WorkerProcess } from '../../harness/worker-process';
 import { type RestartableServer, throughRestarts } from '../restartable-server';
 
 /** From one event to the next, in milliseconds. */
-const MIN_PAUSE_MS = 2_000;
-const MAX_PAUSE_MS = 6_000;
+const MIN_PAUSE_MS = 2_500;
+const MAX_PAUSE_MS = 8_000;
 
 /** A restart of the server costs everybody some seconds. */
 const MAX_RESTARTS = 2;

@@ -15,7 +15,7 @@ import { resetToEvent } from '../../harness/reset';
 import { throughRestarts } from '../restartable-server';
 import type { DeedKind, Part } from './cast';
 
-/** `ended`: the follow-up had its end before it could answer. `none`: nobody answered for a minute. */
+/** `ended`: the follow-up had its end before it could answer. `none`: nobody answered, until after the deadline. */
 export type Outcome = 'answered' | 'refused' | 'ended' | 'none';
 
 export interface Decision {
@@ -37,7 +37,8 @@ export interface Diary {
   readonly others: { readonly kind: DeedKind; readonly at: number }[];
 }
 
-const UPDATE_TIMEOUT_MS = 60_000;
+/** Longer than a follow-up takes: a worker that dies delays an answer, and the end of the follow-up brings one. */
+const UPDATE_TIMEOUT_MS = 160_000;
 
 /** Somebody waits for so long for the moment at which a send is pending. */
 const PENDING_TIMEOUT_MS = 8_000;
@@ -104,7 +105,7 @@ export class People {
         await throughRestarts(() => this.client.workflow.getHandle(workflowId).cancel());
         break;
       case 'raise-attempts':
-        await this.whenSending(() => this.operator.raiseAttempts(workflowId, SEND));
+        await this.whenSending(() => this.operator.changeOptions(workflowId, SEND, { maximumAttempts: 3 }));
         break;
       case 'reset-activity':
         await this.whenSending(() => this.operator.reset(workflowId, SEND, false));
