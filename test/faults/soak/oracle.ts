@@ -100,7 +100,9 @@ function liesOfPosts({ part, firstRunId, posts, report, diary, standstills }: Fa
 function liesOfPeople({ diary, posts }: Facts): string[] {
   const found = diary.updates
     .filter(({ outcome }) => outcome === 'none')
-    .map(({ name, tookMs }) => `the update ${name} was not answered in ${tookMs} ms`);
+    .map(
+      ({ name, tookMs, error }) => `the update ${name} was not answered in ${tookMs} ms: ${String(error)}`,
+    );
   for (const made of diary.decisions) {
     const taken = made.filter(({ outcome }) => outcome === 'answered');
     const [askedAt, answeredAt] = [

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
 import {
   UPDATE_EXTEND_DEADLINE,
@@ -27,9 +28,18 @@ export interface Decision {
   readonly outcome: Outcome;
 }
 
+/** An update of the follow-up. */
+interface Update {
+  readonly name: string;
+  readonly outcome: Outcome;
+  readonly tookMs: number;
+  /** Why it was not answered. */
+  readonly error?: string;
+}
+
 /** What people have done to one follow-up. Times are milliseconds since the epoch. */
 export interface Diary {
-  readonly updates: { readonly name: string; readonly outcome: Outcome; readonly tookMs: number }[];
+  readonly updates: Update[];
   /** Decisions that were made at once stand together. */
   readonly decisions: Decision[][];
   readonly resets: { readonly at: number; readonly runId: string }[];
@@ -170,15 +180,18 @@ export class People {
     const handle = this.client.workflow.getHandle(this.workflowId);
     const askedAt = Date.now();
     const options = { args: args as [unknown], updateId: randomUUID() };
-    const outcome = await throughRestarts(
+    const told = await throughRestarts(
       () =>
         this.client.withDeadline(askedAt + UPDATE_TIMEOUT_MS, () =>
           handle.executeUpdate<unknown, [unknown]>(name, options),
         ),
       UPDATE_TIMEOUT_MS,
-    ).then(() => 'answered' as const, outcomeOf);
-    this.diary.updates.push({ name, outcome, tookMs: Date.now() - askedAt });
-    return outcome;
+    ).then(
+      () => ({ outcome: 'answered' as const }),
+      (error: unknown) => ({ outcome: outcomeOf(error), error: inspect(error, { depth: 1 }).slice(0, 500) }),
+    );
+    this.diary.updates.push({ name, tookMs: Date.now() - askedAt, ...told });
+    return told.outcome;
   }
 
   private async latestRun(): Promise<{ runId: string }> {
