@@ -1,13 +1,14 @@
 import { describeParameter, type Parameter } from './fault-parameters';
 import { type FaultRow, OPERATIONS } from './fault-row';
 import { JOB_FAULTS } from './job-faults';
+import { STRANGE_TEXTS } from './strange-texts';
 import { WIRE_FAULTS } from './wire-faults';
 
 /**
  * Every fault that the sandbox knows; the list on the command line and its documentation are made of this table.
  * A fault that says "processed" acts only on messages that the contract takes: a wrong key gets its 401 all the same.
  */
-export const FAULTS = { ...WIRE_FAULTS, ...JOB_FAULTS };
+export const FAULTS = { ...WIRE_FAULTS, ...JOB_FAULTS, ...STRANGE_TEXTS };
 
 export type FaultName = keyof typeof FAULTS;
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { type Client, WorkflowExecutionAlreadyStartedError, type WorkflowHandle } from '@temporalio/client';
 import type { FollowUpResult } from '../../src/contract/result';
@@ -70,6 +71,18 @@ describe('a follow-up that is reset after its message was accepted', () => {
       expect(posts(following)).toEqual([true]);
     },
   );
+
+  it.concurrent('after its deadline: it does not say that nothing was sent', async () => {
+    const house = await open();
+    const following = await house.follow({}, { deadline: '5s' });
+    await following.result();
+    await sleep(5_000);
+    const again = await resetWorkflow(house.client, following.handle.workflowId, 'start');
+    const { type, message, details } = await failureOf(again);
+    expect(type).toBe('DeadlineExceeded');
+    expect(message).not.toContain('Nothing was sent');
+    expect(details.followUp.delivery.verdict).toBe('unknown');
+  });
 
   it.concurrent('twice: the run of the second reset sends nothing either', async () => {
     const house = await open();

@@ -1,13 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import { type DevServer, startDevServer } from '../../src/dev/dev-server';
-import type { FollowUpResult } from '../../src/contract/result';
-import type { Following } from '../harness/following';
 import { PATIENT, ProcessHouse } from '../harness/process-house';
-import { temporal } from '../harness/temporal';
+import { RestartableServer, throughRestarts } from './restartable-server';
 
 /** Two starts of a server on a file, one of a worker, and the back-off of everybody's gRPC; some 20 s on two cores. */
 const LIMIT_MS = 120_000;
@@ -17,63 +10,33 @@ const BY_RESPONSE = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
 
 interface Scene {
   readonly house: ProcessHouse;
-  readonly kill: () => Promise<void>;
-  /** Starts the server again on the same file and port. */
-  readonly restart: () => Promise<void>;
+  readonly server: RestartableServer;
 }
 
 /** A server on a SQLite file, and a worker. */
 async function onFile(env: NodeJS.ProcessEnv, test: (scene: Scene) => Promise<void>): Promise<void> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'server-restart-'));
-  const databaseFile = path.join(folder, 'temporal.db');
-  const options = { cli: temporal().cli, databaseFile, searchAttributes: true };
-  let server: DevServer | undefined;
-  try {
-    const { port, address } = (server = await startDevServer(options));
-    const kill = async () => {
-      server?.kill();
-      await server?.exited;
-    };
-    const restart = async () => {
-      server = await startDevServer({ ...options, port });
-    };
-    await ProcessHouse.with({ address, env }, async (house) => {
+  await RestartableServer.with((server) =>
+    ProcessHouse.with({ address: server.address, env }, async (house) => {
       await house.startWorker();
-      await test({ house, kill, restart });
-    });
-  } finally {
-    await server?.stop();
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-/** The result, through a connection that finds the server again. */
-async function result(following: Following): Promise<FollowUpResult> {
-  const giveUpAt = Date.now() + 60_000;
-  for (;;) {
-    try {
-      return await following.result();
-    } catch (error) {
-      if (Date.now() > giveUpAt || !/UNAVAILABLE|ECONNREFUSED|Unable to get/.test(String(error))) throw error;
-      await sleep(200);
-    }
-  }
+      await test({ house, server });
+    }),
+  );
 }
 
 describe('a Temporal server that is killed and comes back', () => {
   it.concurrent(
     'in the watch: the watch goes on, and the message is not sent again',
     () =>
-      onFile({}, async ({ house, kill, restart }) => {
+      onFile({}, async ({ house, server }) => {
         const following = await house.follow(ENDLESS, PATIENT);
         const before = await following.progressWhen(({ polls }) => polls > 1);
-        await kill();
-        await restart();
+        await server.kill();
+        await server.restart();
         const { journal } = house.sandbox;
         const seen = journal.entries({ operation: 'get' }).length;
         await journal.waitFor({ operation: 'get' }, { atLeast: seen + 2, timeoutMs: 60_000 });
         house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/3' });
-        const { prLink, followUp } = await result(following);
+        const { prLink, followUp } = await throughRestarts(() => following.result());
         expect(prLink).toBe('https://code.test/pull/3');
         expect(followUp).toMatchObject({ delivery: BY_RESPONSE, evidence: 'seen-active' });
         expect(followUp.polls).toBeGreaterThan(before.polls);
@@ -86,18 +49,18 @@ describe('a Temporal server that is killed and comes back', () => {
     'while the POST is held and answered: the worker reports the answer later, and the message is not sent again',
     () =>
       // The server waits for 45 s for the report: longer than it is away.
-      onFile({ AGENT_API_TIMEOUT: '30s' }, async ({ house, kill, restart }) => {
+      onFile({ AGENT_API_TIMEOUT: '30s' }, async ({ house, server }) => {
         house.sandbox.setFault({ name: 'hold', operation: 'message', times: 1 });
         const following = await house.follow(ENDLESS, PATIENT);
         const { journal } = house.sandbox;
         await journal.waitFor({ fault: 'hold' }, { timeoutMs: 30_000 });
-        await kill();
+        await server.kill();
         house.sandbox.release();
         await journal.waitFor({ operation: 'message', ending: 'answered' });
-        await restart();
+        await server.restart();
         await journal.waitFor({ operation: 'get' }, { atLeast: 3, timeoutMs: 60_000 });
         house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/4' });
-        const { prLink, followUp } = await result(following);
+        const { prLink, followUp } = await throughRestarts(() => following.result());
         expect(prLink).toBe('https://code.test/pull/4');
         expect(followUp).toMatchObject({ delivery: BY_RESPONSE, evidence: 'seen-active' });
         expect(following.posts().map(({ processed }) => processed)).toEqual([true]);

@@ -1,103 +1,168 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { UPDATE_RESOLVE_DELIVERY } from '../../src/contract/names';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils';
 import { seededRandom } from '../../src/sandbox/random';
 import { ProcessHouse } from '../harness/process-house';
-import { cast } from './soak/cast';
-import { FAULTS, killWorkers } from './soak/chaos';
-import { endOf, lies, receiptOf } from './soak/oracle';
+import { ROOT } from '../harness/worker-process';
+import { RestartableServer, throughRestarts } from './restartable-server';
+import { cast, type Part } from './soak/cast';
+import { Machines } from './soak/machines';
+import { type End, endOf, type Facts, lies } from './soak/oracle';
+import { decideAll, endOfRun, People } from './soak/people';
+import { FAULTS, HTTP_TIMEOUT } from './soak/service';
 
-const FOLLOW_UPS = 300;
+const FOLLOW_UPS = 200;
 
-/** The killing ends here, whatever still runs; then the deadline of 150 s ends every follow-up. */
-const CHAOS_MS = 90_000;
+/** What happens to machines ends here, whatever still runs; then the deadline ends every follow-up. */
+const CHAOS_MS = 75_000;
 
-/** Three minutes at most, and the start of the first workers. */
-const LIMIT_MS = 200_000;
+/** Three minutes, and the start of the server and the first workers. */
+const LIMIT_MS = 240_000;
 
 /**
- * Turns of up to 6 s are seen several times; `reconcile` outlasts one and a worker's death in it; `confirm` is longer than
- * the service's replicas lag.
+ * Turns of up to 6 s are seen several times; `reconcile` outlasts one; `confirm` is longer than the service's replicas
+ * lag. A send that nobody reports is given up after 22 to 29 s.
  */
 const TIMES = {
-  deadline: '150s',
+  deadline: '120s',
   polling: { initial: '2s', growth: 0.2, maximum: '5s', jitter: 0.2 },
   reconcile: '6s',
   settle: '3s',
-  confirm: '4s',
+  confirm: '8s',
 } as const;
 
-/** `FOLLOW_UP_SOAK_SEED` repeats the jobs, faults and kills of a run; their order in time is the machine's. */
+/** `FOLLOW_UP_SOAK_SEED` repeats the jobs, faults and deeds of a run; their order in time is the machine's. */
 const seed = Number(process.env.FOLLOW_UP_SOAK_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 it(
-  'three hundred follow-ups at once, through kills and faults: each ends, none is processed twice, and no receipt lies',
+  'follow-ups by the hundred, through everything that machines, services and people do: each ends, no message is processed more often than was allowed, no receipt lies, and no worker ends by itself',
   async () => {
-    process.stderr.write(`[soak] FOLLOW_UP_SOAK_SEED=${seed}\n`);
+    say(`FOLLOW_UP_SOAK_SEED=${seed}`);
     const random = seededRandom(seed);
     const sandbox = { seed, messagesPerHour: null };
-    await ProcessHouse.with({ sandbox, env: { AGENT_API_TIMEOUT: '1s' } }, async (house) => {
-      for (const fault of FAULTS) house.sandbox.setFault(fault);
-      const parts = cast(FOLLOW_UPS, random);
-      for (const { job } of parts) house.sandbox.addJob(job);
+    await RestartableServer.with((server) =>
+      ProcessHouse.with(
+        { address: server.address, sandbox, env: { AGENT_API_TIMEOUT: HTTP_TIMEOUT } },
+        async (house) => {
+          const parts = cast(FOLLOW_UPS, random, seededRandom);
+          for (const { job, faults } of parts) {
+            house.sandbox.addJob(job);
+            for (const fault of faults) house.sandbox.setFault(fault);
+          }
+          for (const fault of FAULTS) house.sandbox.setFault(fault);
 
-      const over = new AbortController();
-      const killing = killWorkers(
-        house,
-        random,
-        AbortSignal.any([over.signal, AbortSignal.timeout(CHAOS_MS)]),
-      );
-      const deciding = decide(house, over.signal);
-      const ends = await Promise.all(
-        parts.map(async (part) => {
-          const { projectId, id: jobId } = part.job;
-          const following = await house.send({
-            projectId,
-            jobId,
-            requestId: 'soak',
-            ...TIMES,
-            ...part.asked,
-          });
-          return { part, following, end: await endOf(following) };
-        }),
-      );
-      over.abort();
-      const [kills] = await Promise.all([killing, deciding]);
+          const over = new AbortController();
+          const everybody = new Map<string, People>();
+          const machines = new Machines(house, server, random);
+          const running = machines.run(AbortSignal.any([over.signal, AbortSignal.timeout(CHAOS_MS)]));
+          const deciding = decideAll(house, everybody, over.signal);
+          const played = await Promise.all(parts.map((part) => play(house, part, everybody)));
+          over.abort();
+          await Promise.all([running, deciding]);
 
-      const found = ends.flatMap(({ part, following, end }) => {
-        const report = house.sandbox.job(following.key);
-        return lies(part, end, following.posts(), report).map((lie) => ({ lie, part, end }));
-      });
-      const posts = house.sandbox.journal.entries({ operation: 'message' });
-      const told = ends.map(({ end }) => {
-        const { verdict, confirmedBy } = receiptOf(end).delivery;
-        return `${end.kind === 'result' ? end.result.status : end.type} (${confirmedBy ?? verdict})`;
-      });
-      const counts = new Map<string, number>();
-      for (const each of told) counts.set(each, (counts.get(each) ?? 0) + 1);
-      const summary = [...counts].map(([each, count]) => `${count} ${each}`).sort();
-      process.stderr.write(`[soak] ${kills} kills, ${posts.length} POSTs; ${summary.join(', ')}\n`);
-      expect(found).toEqual([]);
-      expect(kills).toBeGreaterThan(3);
-      expect(posts.filter(({ processed }) => processed).length).toBeGreaterThan(FOLLOW_UPS / 2);
-    });
+          const { counts, standstills, died } = machines.log;
+          const stories = played.map((each) => factsOf(house, each, standstills));
+          const found = stories.flatMap((facts) =>
+            lies(facts).map((lie) => ({ job: facts.part.job.id, lie })),
+          );
+          summarize(stories, counts);
+          for (const words of died) say(`a worker ended by itself: ${words}`);
+          for (const facts of stories) if (lies(facts).length > 0) await keep(house, facts);
+          machines.dismiss();
+          expect(found).toEqual([]);
+          expect(died).toEqual([]);
+          expect(counts.kill).toBeGreaterThan(3);
+          expect(
+            stories.filter(({ posts }) => posts.some(({ processed }) => processed)).length,
+          ).toBeGreaterThan(FOLLOW_UPS / 2);
+        },
+      ),
+    );
   },
   LIMIT_MS,
 );
 
-/** An operator who says of every follow-up that asks: delivered. */
-async function decide({ client, taskQueue }: ProcessHouse, over: AbortSignal): Promise<void> {
-  const query = `TaskQueue = '${taskQueue}' AND FollowUpPhase = 'needs-decision' AND ExecutionStatus = 'Running'`;
-  while (!over.aborted) {
-    for await (const { workflowId } of client.workflow.list({ query })) {
-      const handle = client.workflow.getHandle(workflowId);
-      // Refused where it has decided meanwhile; lost where its worker is killed: then it is asked again.
-      await client
-        .withDeadline(Date.now() + 5_000, () =>
-          handle.executeUpdate(UPDATE_RESOLVE_DELIVERY, { args: ['delivered'] }),
-        )
-        .catch(() => undefined);
-    }
-    await sleep(1_000, undefined, { signal: over }).catch(() => undefined);
+interface Played {
+  readonly part: Part;
+  readonly workflowId: string;
+  readonly firstRunId: string;
+  readonly people: People;
+  readonly end: End;
+}
+
+/** One follow-up from its start to the end of its last run. */
+async function play(house: ProcessHouse, part: Part, everybody: Map<string, People>): Promise<Played> {
+  await sleep(part.startAfterMs);
+  const { projectId, id: jobId } = part.job;
+  const request = { projectId, jobId, requestId: 'soak', ...TIMES, ...part.asked };
+  const following = await throughRestarts(() => house.send(request));
+  const { workflowId } = following.handle;
+  const people = new People(house, part, following);
+  everybody.set(workflowId, people);
+  await people.act();
+  await endOfRun(house.client, workflowId);
+  const end = await endOf(house.client, workflowId);
+  return { part, workflowId, firstRunId: following.firstRunId, people, end };
+}
+
+function factsOf(house: ProcessHouse, played: Played, standstills: Facts['standstills']): Facts {
+  const { part, firstRunId, end, people } = played;
+  const key = { projectId: part.job.projectId, jobId: part.job.id };
+  const { journal } = house.sandbox;
+  return {
+    part,
+    firstRunId,
+    end,
+    posts: journal.entries({ ...key, operation: 'message' }),
+    gets: journal.entries({ ...key, operation: 'get' }),
+    report: house.sandbox.job(key),
+    diary: people.diary,
+    standstills,
+  };
+}
+
+function summarize(stories: readonly Facts[], machines: Readonly<Record<string, number>>): void {
+  const ends = new Map<string, number>();
+  const add = (key: string) => ends.set(key, (ends.get(key) ?? 0) + 1);
+  for (const { end } of stories) {
+    const delivery = end.kind === 'other' ? undefined : end.receipt?.delivery;
+    const words = end.kind === 'result' ? end.result.status : end.kind === 'failure' ? end.type : end.kind;
+    add(`${words} (${delivery?.confirmedBy ?? delivery?.verdict ?? 'nothing known'})`);
   }
+  const posts = stories.reduce((sum, each) => sum + each.posts.length, 0);
+  const resets = stories.reduce((sum, { diary }) => sum + diary.resets.length, 0);
+  const decisions = stories.reduce((sum, { diary }) => sum + diary.decisions.length, 0);
+  say(`${JSON.stringify(machines)} ${posts} POSTs, ${resets} resets, ${decisions} decisions`);
+  say(
+    [...ends]
+      .map(([each, count]) => `${count} ${each}`)
+      .sort()
+      .join(', '),
+  );
+}
+
+/** Keeps everything that is known of a follow-up with a lie, for whoever looks for the cause. */
+async function keep({ client }: ProcessHouse, facts: Facts): Promise<void> {
+  const folder = path.join(ROOT, 'reports', 'soak', String(seed));
+  await mkdir(folder, { recursive: true });
+  const runs = [facts.firstRunId, ...facts.diary.resets.map(({ runId }) => runId)];
+  const { projectId, id } = facts.part.job;
+  const histories = await Promise.all(
+    runs.map(async (runId) => {
+      const workflowId = `follow-up:${projectId}:${id}:soak`;
+      const history = await throughRestarts(() =>
+        client.workflow.getHandle(workflowId, runId).fetchHistory(),
+      );
+      return JSON.parse(historyToJSON(history)) as unknown;
+    }),
+  );
+  const file = path.join(folder, `${id}.json`);
+  await writeFile(file, JSON.stringify({ lies: lies(facts), ...facts, histories }, null, 1));
+  say(`${lies(facts).join('; ')}: ${file}`);
+}
+
+function say(line: string): void {
+  process.stderr.write(`[soak] ${line}\n`);
 }

@@ -2,6 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import { eventually } from './eventually';
 
+type ResetRequest = Parameters<Client['workflowService']['resetWorkflowExecution']>[0];
+/** A number of 64 bits, as a history has it. */
+export type EventId = NonNullable<ResetRequest['workflowTaskFinishEventId']>;
+
 /** To where a test resets a follow-up: to right before its first activity, or its first send. */
 export type ResetPoint = 'start' | 'send';
 
@@ -16,6 +20,7 @@ export async function resetWorkflow(
   workflowId: string,
   point: ResetPoint,
 ): Promise<WorkflowHandle> {
+<<<<<<< HEAD
   const handle = client.workflow.getHandle(workflowId);
   const { runId } = await handle.describe();
   const activity = await eventually('the activity to reset to', async () => {
@@ -28,8 +33,33 @@ export async function resetWorkflow(
     workflowExecution: { workflowId, runId },
     // The task that scheduled the activity is taken back, and done again by the new run.
     workflowTaskFinishEventId: activity.workflowTaskCompletedEventId ?? null,
+=======
+  const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
+  const scheduled = (events ?? []).flatMap((event) => event.activityTaskScheduledEventAttributes ?? []);
+  const activity = scheduled.find(
+    ({ activityType }) => point === 'start' || activityType?.name === 'sendMessage',
+  );
+  if (!activity?.workflowTaskCompletedEventId) throw new Error(`the history has no such activity`);
+  // The task that scheduled the activity is taken back, and done again by the new run.
+  const runId = await resetToEvent(client, workflowId, activity.workflowTaskCompletedEventId);
+  return client.workflow.getHandle(workflowId, runId);
+}
+
+/**
+ * Resets the latest run to before a workflow task.
+ *
+ * @param eventId the completion of that task
+ * @returns the id of the new run
+ */
+export async function resetToEvent(client: Client, workflowId: string, eventId: EventId): Promise<string> {
+  const { runId } = await client.workflow.getHandle(workflowId).describe();
+  const { runId: newRunId } = await client.workflowService.resetWorkflowExecution({
+    namespace: client.options.namespace,
+    workflowExecution: { workflowId, runId },
+    workflowTaskFinishEventId: eventId,
+>>>>>>> 0efd24a (Soak: throw at random what people and the server do, and know what may be true)
     requestId: randomUUID(),
     reason: 'a test',
   });
-  return client.workflow.getHandle(workflowId, newRunId);
+  return newRunId;
 }

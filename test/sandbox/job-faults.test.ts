@@ -190,3 +190,26 @@ describe('conditions of every fault', () => {
     }
   });
 });
+
+describe('a service of strange texts', () => {
+  it('strange-job puts one text after the other into one field after the other', async () => {
+    const job = faulty({ name: 'strange-job' });
+    const answers: string[] = [];
+    for (let i = 0; i < 63; i += 1) answers.push((await read(sandbox, job.jobId)).text);
+    expect(new Set(answers).size).toBe(63);
+    expect(answers[1]).toContain('"status":"a\\ud800b"');
+  });
+
+  it('strange-job keeps to the text and the field that it is told', async () => {
+    const job = faulty({ name: 'strange-job', parameters: { field: 'prLink', text: 'number' } });
+    expect(await seen(job, 'prLink', 2)).toEqual([42, 42]);
+  });
+
+  it('strange-error sends them in the words and headers of an error', async () => {
+    const job = faulty({ name: 'strange-error', parameters: { text: 'controls', code: 302 } });
+    const reply = await read(sandbox, job.jobId);
+    expect(reply.status).toBe(302);
+    expect(reply.error()).toContain('\u001b[2J');
+    expect(reply.headers.location).toMatch(/^http:/);
+  });
+});

@@ -1,25 +1,60 @@
 import type { FollowUpRequest } from '../../../src/contract/request';
-import type { NewJob } from '../../../src/sandbox';
+import type { FaultSetting, NewJob } from '../../../src/sandbox';
+import { LAGGING, STRANGE } from './service';
 
-/** One follow-up of the soak: the job as it is before, and what is asked. */
+/** One follow-up of the soak: the job as it is before, what is asked, and what people will do to it. */
 export interface Part {
   readonly job: NewJob & { readonly projectId: string; readonly id: string };
   readonly asked: Pick<FollowUpRequest, 'onUnknownDelivery' | 'whenActive'>;
+  readonly faults: readonly FaultSetting[];
+  /** From the beginning of the soak, in milliseconds. */
+  readonly startAfterMs: number;
+  readonly deeds: readonly Deed[];
+  /** For what is decided while it runs. */
+  readonly random: () => number;
 }
+
+/** What somebody does to a follow-up or its job, so long after the one before it. */
+export interface Deed {
+  readonly kind: DeedKind;
+  readonly afterMs: number;
+}
+
+/** How many follow-ups of a hundred meet each deed. */
+const SHARES = {
+  'poll-now': 20,
+  'extend-deadline': 8,
+  'raise-attempts': 15,
+  'pause-send': 6,
+  'reset-activity': 4,
+  /** Somebody else begins a turn of the job. */
+  'other-turn': 15,
+  reset: 10,
+  'reset-after-end': 4,
+  cancel: 5,
+} as const;
+export type DeedKind = keyof typeof SHARES;
 
 const PROJECTS = 10;
 
+/** Starts are spread, so that what happens to machines meets follow-ups at every point. */
+const STARTS_MS = 35_000;
+
+/** A follow-up takes 15 to 40 s. */
+const LONGEST_PAUSE_MS = 15_000;
+
 /**
  * `count` different jobs in ten projects: most at rest, some in a turn, some archived, which take no message; turns of a
- * moment, which nobody sees, to six seconds; and every policy. It depends on the seed alone.
+ * moment, which nobody sees, to six seconds; every policy; and people who interfere. It depends on `random` alone.
  */
-export function cast(count: number, random: () => number): Part[] {
+export function cast(count: number, random: () => number, seeded: (seed: number) => () => number): Part[] {
   const oneOf = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)] as T;
-  return Array.from({ length: count }, (_, index) => ({
-    job: {
+  return Array.from({ length: count }, (_, index) => {
+    const job = {
       projectId: `project-${index % PROJECTS}`,
       id: `job-${index}`,
       status: oneOf([
+        'completed',
         'completed',
         'completed',
         'completed',
@@ -33,10 +68,27 @@ export function cast(count: number, random: () => number): Part[] {
         durationMs: Math.round(random() < 0.1 ? 50 : 500 + 5_500 * random()),
         outcome: oneOf(['pull-request', 'pull-request', 'new-pull-request', 'no-change', 'failed'] as const),
       },
-    },
-    asked: {
-      onUnknownDelivery: oneOf(['fail', 'fail', 'fail', 'assume-delivered', 'resend', 'ask'] as const),
-      whenActive: oneOf(['send', 'wait'] as const),
-    },
-  }));
+    };
+    const faults = [...(random() < 0.15 ? [LAGGING] : []), ...(random() < 0.1 ? [STRANGE] : [])];
+    return {
+      job,
+      asked: {
+        onUnknownDelivery: oneOf(['fail', 'fail', 'assume-delivered', 'resend', 'ask', 'ask'] as const),
+        whenActive: oneOf(['send', 'wait', 'wait', 'reject'] as const),
+      },
+      faults: faults.map((fault) => ({ ...fault, projectId: job.projectId, jobId: job.id })),
+      startAfterMs: Math.round(random() * STARTS_MS),
+      deeds: deeds(random),
+      random: seeded(Math.floor(random() * 2 ** 31)),
+    };
+  });
+}
+
+function deeds(random: () => number): Deed[] {
+  const kinds = Object.keys(SHARES) as DeedKind[];
+  const chosen = kinds.filter((kind) => random() * 100 < SHARES[kind]);
+  return chosen
+    .map((kind) => ({ kind, order: kind === 'reset-after-end' ? 1 : random() }))
+    .sort((one, other) => one.order - other.order)
+    .map(({ kind }) => ({ kind, afterMs: Math.round(random() ** 2 * LONGEST_PAUSE_MS) }));
 }

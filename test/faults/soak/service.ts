@@ -1,16 +1,21 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultSetting } from '../../../src/sandbox';
-import type { ProcessHouse } from '../../harness/process-house';
-import type { WorkerProcess } from '../../harness/worker-process';
 
-/** What the service does to messages: about every third one meets something. */
+/** A message may take longer than this to be read beside: the workers' time limit of one exchange is above it. */
+export const HTTP_TIMEOUT = '7s';
+
+/** For how long a replica lags behind the service; less than `confirm`, as docs/guarantees.md asks for. */
+const LAG = '6s';
+
+/** What the service does to messages: about every second one meets something. */
 const ON_MESSAGES: readonly FaultSetting[] = [
   { name: 'http-429', chance: 0.06 },
-  { name: 'slow', chance: 0.05, parameters: { delay: '700ms' } },
+  { name: 'slow', chance: 0.04, parameters: { delay: '700ms' } },
+  { name: 'slow', chance: 0.06, parameters: { delay: '6s', processed: 'before' } },
+  { name: 'slow', chance: 0.04, parameters: { delay: '6s', processed: 'after' } },
   { name: 'close-before-read', chance: 0.02 },
   { name: 'close-after-read', chance: 0.02 },
   { name: 'reset', chance: 0.02 },
-  { name: 'hang', chance: 0.02 },
+  { name: 'hang', chance: 0.03 },
   { name: 'http-503', chance: 0.03 },
   { name: 'redirect', chance: 0.02 },
   { name: 'processed-then-close', chance: 0.03 },
@@ -21,9 +26,11 @@ const ON_MESSAGES: readonly FaultSetting[] = [
   { name: 'html', chance: 0.02, parameters: { processed: 'yes' } },
   { name: 'truncated', chance: 0.02 },
   { name: 'stale', chance: 0.2, parameters: { for: '3s' } },
+  { name: 'strange-error', chance: 0.01 },
+  { name: 'strange-error', chance: 0.01, parameters: { text: 'huge', code: 302, processed: 'yes' } },
 ];
 
-/** What it does to reads; a replica lags for less than `confirm`, as docs/guarantees.md asks for. */
+/** What it does to reads. */
 const ON_READS: readonly FaultSetting[] = [
   { name: 'stale', chance: 0.4, parameters: { for: '3s' } },
   { name: 'http-503', chance: 0.03 },
@@ -33,6 +40,8 @@ const ON_READS: readonly FaultSetting[] = [
   { name: 'not-found', chance: 0.01 },
   { name: 'html', chance: 0.01 },
   { name: 'slow', chance: 0.03, parameters: { delay: '500ms' } },
+  { name: 'strange-error', chance: 0.005, parameters: { text: 'controls' } },
+  { name: 'strange-error', chance: 0.005, parameters: { text: 'surrogate', code: 301 } },
 ];
 
 export const FAULTS: readonly FaultSetting[] = [
@@ -40,30 +49,8 @@ export const FAULTS: readonly FaultSetting[] = [
   ...ON_READS.map((fault) => ({ ...fault, operation: 'get' as const })),
 ];
 
-/** From one kill to the next, in milliseconds. */
-const MIN_PAUSE_MS = 2_000;
-const MAX_PAUSE_MS = 6_000;
+/** Of a job whose replicas all lag: every read shows the job as it was before the message. */
+export const LAGGING: FaultSetting = { name: 'stale', operation: 'get', parameters: { for: LAG } };
 
-/**
- * Kills one of two workers with SIGKILL every few seconds, by chance, and starts another in its place, until `stop`.
- *
- * @returns how many were killed
- */
-export async function killWorkers(
-  house: ProcessHouse,
-  random: () => number,
-  stop: AbortSignal,
-): Promise<number> {
-  const workers: WorkerProcess[] = await Promise.all([house.startWorker(), house.startWorker()]);
-  let kills = 0;
-  for (;;) {
-    const pauseMs = MIN_PAUSE_MS + random() * (MAX_PAUSE_MS - MIN_PAUSE_MS);
-    const place = random() < 0.5 ? 0 : 1;
-    await sleep(pauseMs, undefined, { signal: stop }).catch(() => undefined);
-    if (stop.aborted) return kills;
-    workers[place]?.signal('SIGKILL');
-    await workers[place]?.exited;
-    kills += 1;
-    workers[place] = await house.startWorker();
-  }
-}
+/** Of a job with strange texts in one field after the other. */
+export const STRANGE: FaultSetting = { name: 'strange-job', chance: 0.5 };

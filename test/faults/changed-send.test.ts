@@ -1,0 +1,196 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from '@jest/globals';
+import type { PendingRead } from '../harness/patient-read';
+import { eventually } from '../harness/eventually';
+import { Operator } from '../harness/operator';
+import { behindGate, type Ending, failure, onWorker, result, type Scene, showsPhase } from './scene';
+
+/**
+ * What an operator can do to a pending send with `temporal activity`. The send is given up 19 s after its start (two
+ * exchanges of 2 s and 15 s); two workers start one after the other. It takes 20 to 60 s on two cores.
+ */
+const LIMIT_MS = 150_000;
+
+const ENDLESS = { turn: { durationMs: null } } as const;
+const ONCE = { posts: 1, processed: 1 };
+const BY_RESPONSE = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
+const BY_READ = { verdict: 'accepted', confirmedBy: 'read', sends: 1 };
+const UNKNOWN = { verdict: 'unknown', confirmedBy: null, sends: 1 };
+
+const SEND = 'sendMessage';
+
+const processed = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
+const never = { name: 'hold', operation: 'message', parameters: { processed: 'never' } } as const;
+
+async function untilHeld({ house, following }: Scene): Promise<void> {
+  await house.sandbox.journal.waitFor({ ...following.key, fault: 'hold' }, { timeoutMs: 30_000 });
+}
+
+/** Another worker of the same queues takes the place of the one that is killed. */
+async function killAndReplace({ house, worker }: Scene): Promise<void> {
+  worker.signal('SIGKILL');
+  await worker.exited;
+  await house.startWorker();
+}
+
+async function pendingSend({ following }: Scene): Promise<PendingRead | undefined> {
+  const { raw } = await following.handle.describe();
+  return raw.pendingActivities?.find(({ activityType }) => activityType?.name === SEND);
+}
+
+/** Does it by the operator, who finds a pending send. */
+async function operate(
+  { house, following }: Scene,
+  act: (operator: Operator, workflowId: string) => Promise<boolean>,
+): Promise<void> {
+  expect(await act(new Operator(house.client), following.handle.workflowId)).toBe(true);
+}
+
+const FOUND_BY_READING = { status: 'completed', delivery: BY_READ, evidence: 'seen-active', ...ONCE };
+
+/** How it ends when the job comes to rest after the delivery was found by reading. */
+async function endAfterReading({ house, following }: Scene): Promise<Ending> {
+  await showsPhase(following, 'watching');
+  house.sandbox.changeJob(following.key, { status: 'completed' });
+  return result(following);
+}
+
+describe('a pending send whose attempts are raised, and whose worker is killed', () => {
+  const raise = (scene: Scene) =>
+    operate(scene, (operator, id) => operator.changeOptions(id, SEND, { maximumAttempts: 3 }));
+
+  it.concurrent(
+    'with the POST processed: the next attempt sends nothing, and the running turn proves the delivery',
+    () =>
+      onWorker({ job: ENDLESS, fault: processed }, async (scene) => {
+        await untilHeld(scene);
+        await raise(scene);
+        await killAndReplace(scene);
+        expect(await endAfterReading(scene)).toEqual(FOUND_BY_READING);
+      }),
+    LIMIT_MS,
+  );
+
+  it.concurrent(
+    'with the POST not processed: the next attempt sends nothing, and nobody can tell',
+    () =>
+      onWorker({ fault: never }, async (scene) => {
+        await untilHeld(scene);
+        await raise(scene);
+        await killAndReplace(scene);
+        expect(await failure(scene.following)).toEqual({
+          ...{ type: 'DeliveryUnknown', delivery: UNKNOWN, evidence: null, posts: 1, processed: 0 },
+        });
+      }),
+    LIMIT_MS,
+  );
+
+  it.concurrent(
+    'before it has asked for its permission: the next attempt sends the message, once',
+    () =>
+      behindGate(['RecordActivityTaskHeartbeat', 'call'], {}, async (scene) => {
+        await scene.held.arrived();
+        await raise(scene);
+        await killAndReplace(scene);
+        expect(await result(scene.following)).toEqual({
+          ...{ status: 'completed', delivery: BY_RESPONSE, evidence: 'seen-active', ...ONCE },
+        });
+      }),
+    LIMIT_MS,
+  );
+
+  it.concurrent(
+    'with no time for a next attempt: the POST is remembered, and nothing is sent',
+    () =>
+      onWorker({ job: ENDLESS, fault: processed }, async (scene) => {
+        await untilHeld(scene);
+        // Start-to-close ends after 19 s, and the next attempt, a second later, no longer fits.
+        const options = { maximumAttempts: 3, scheduleToClose: '19500ms' } as const;
+        await operate(scene, (operator, id) => operator.changeOptions(id, SEND, options));
+        await killAndReplace(scene);
+        expect(await endAfterReading(scene)).toEqual(FOUND_BY_READING);
+      }),
+    LIMIT_MS,
+  );
+});
+
+describe('a pending send that is reset, and whose worker is killed with the POST under way', () => {
+  it.concurrent(
+    'keeping its heartbeats: the next attempt sends nothing',
+    () =>
+      onWorker({ job: ENDLESS, fault: processed }, async (scene) => {
+        await untilHeld(scene);
+        await operate(scene, (operator, id) => operator.reset(id, SEND, false));
+        await killAndReplace(scene);
+        expect(await endAfterReading(scene)).toEqual(FOUND_BY_READING);
+      }),
+    LIMIT_MS,
+  );
+
+  it.concurrent(
+    'and its heartbeats too: nothing is sent',
+    () =>
+      onWorker({ job: ENDLESS, fault: processed }, async (scene) => {
+        await untilHeld(scene);
+        await operate(scene, (operator, id) => operator.reset(id, SEND, true));
+        await killAndReplace(scene);
+        expect(await endAfterReading(scene)).toEqual(FOUND_BY_READING);
+      }),
+    LIMIT_MS,
+  );
+});
+
+describe('a pending send that is paused', () => {
+  const pause = (scene: Scene) => operate(scene, (operator, id) => operator.pause(id, SEND));
+  const unpause = (scene: Scene) => operate(scene, (operator, id) => operator.unpause(id, SEND));
+
+  it.concurrent(
+    'with its POST under way ends with the answer of the POST',
+    () =>
+      onWorker({ fault: { ...processed, times: 1 }, env: { AGENT_API_TIMEOUT: '20s' } }, async (scene) => {
+        await untilHeld(scene);
+        await pause(scene);
+        scene.house.sandbox.release();
+        expect(await result(scene.following)).toEqual({
+          ...{ status: 'completed', delivery: BY_RESPONSE, evidence: 'seen-active', ...ONCE },
+        });
+      }),
+    LIMIT_MS,
+  );
+
+  it.concurrent(
+    'with its POST under way, and whose worker is killed, is not sent again when it goes on',
+    () =>
+      onWorker({ job: ENDLESS, fault: processed }, async (scene) => {
+        await untilHeld(scene);
+        await pause(scene);
+        await killAndReplace(scene);
+        await sleep(2_000);
+        await unpause(scene);
+        expect(await endAfterReading(scene)).toEqual(FOUND_BY_READING);
+      }),
+    LIMIT_MS,
+  );
+
+  it.concurrent(
+    'in its queue is sent once it goes on, and not before',
+    () =>
+      onWorker({ fault: { name: 'http-503', operation: 'get', times: 2 } }, async (scene) => {
+        const operator = new Operator(scene.house.client);
+        await operator.limit(scene.house.sendTaskQueue, 0);
+        await eventually('the send waits in its queue', async () => {
+          const pending = await pendingSend(scene);
+          return pending !== undefined && !pending.lastStartedTime;
+        });
+        await pause(scene);
+        await operator.limit(scene.house.sendTaskQueue, null);
+        await sleep(3_000);
+        expect(scene.following.posts()).toEqual([]);
+        await unpause(scene);
+        expect(await result(scene.following)).toEqual({
+          ...{ status: 'completed', delivery: BY_RESPONSE, evidence: 'seen-active', ...ONCE },
+        });
+      }),
+    LIMIT_MS,
+  );
+});

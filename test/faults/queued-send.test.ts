@@ -1,0 +1,138 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from '@jest/globals';
+import type { FollowUpRequest } from '../../src/contract/request';
+import type { NewJob } from '../../src/sandbox';
+import { eventually } from '../harness/eventually';
+import type { Following } from '../harness/following';
+import { House } from '../harness/house';
+import { Operator } from '../harness/operator';
+
+/** How long a send waits in its queue at least. */
+const HELD_MS = 3_000;
+
+interface Held {
+  readonly house: House;
+  readonly following: Following;
+  /** Removes the limit. */
+  readonly release: () => Promise<void>;
+}
+
+/** A follow-up whose send waits in its task queue, behind a limit that lets nothing pass. */
+async function heldInItsQueue(
+  job: NewJob,
+  asked: Partial<FollowUpRequest>,
+  test: (held: Held) => Promise<void>,
+): Promise<void> {
+  const house = await House.open();
+  try {
+    const operator = new Operator(house.client);
+    await operator.limit(house.taskQueues.send, 0);
+    const following = await house.follow(job, asked);
+    await eventually('the send waits in its queue', () => isPending(following));
+    await sleep(HELD_MS);
+    expect(await isPending(following)).toBe(true);
+    expect(following.gets() + following.posts().length).toBe(0);
+    await test({ house, following, release: () => operator.limit(house.taskQueues.send, null) });
+  } finally {
+    await house.close();
+  }
+}
+
+async function isPending({ handle }: Following): Promise<boolean> {
+  const { raw } = await handle.describe();
+  return raw.pendingActivities?.some(({ activityType }) => activityType?.name === 'sendMessage') === true;
+}
+
+const ENDLESS = { turn: { durationMs: null } } as const;
+
+describe('a send that waits in its queue behind a limit', () => {
+  it.concurrent('with reject is not made to a job that has become active meanwhile', () =>
+    heldInItsQueue(ENDLESS, { whenActive: 'reject' }, async ({ house, following, release }) => {
+      house.sandbox.changeJob(following.key, { status: 'active' });
+      await release();
+      const { type, details } = await following.failure();
+      expect(type).toBe('FollowUpRejected');
+      expect(details.followUp.delivery).toEqual({ verdict: 'not-sent', confirmedBy: null, sends: 0 });
+      expect(following.posts()).toEqual([]);
+    }),
+  );
+
+  it.concurrent('with reject is made to a job that was active and has come to rest meanwhile', () => {
+    const job = { ...ENDLESS, status: 'active' } as const;
+    return heldInItsQueue(job, { whenActive: 'reject' }, async ({ house, following, release }) => {
+      house.sandbox.changeJob(following.key, { status: 'completed' });
+      await release();
+      await eventually('the message is processed', () => following.processed() === 1);
+      expect(following.posts()).toHaveLength(1);
+    });
+  });
+
+  it.concurrent('with wait is not made to a job that has become active meanwhile, until it rests', () =>
+    heldInItsQueue(ENDLESS, { whenActive: 'wait' }, async ({ house, following, release }) => {
+      house.sandbox.changeJob(following.key, { status: 'active' });
+      await release();
+      await following.progressWhen(({ phase }) => phase === 'waiting');
+      expect(following.posts()).toEqual([]);
+      house.sandbox.changeJob(following.key, { status: 'failed' });
+      await eventually('the message is processed', () => following.processed() === 1);
+      house.sandbox.changeJob(following.key, { status: 'completed' });
+      const { followUp } = await following.result();
+      expect(followUp.baseline?.status).toBe('failed');
+      expect(followUp.delivery).toEqual({ verdict: 'accepted', confirmedBy: 'response', sends: 1 });
+    }),
+  );
+
+  it.concurrent('has the age of its turn, and sentAt, count from the POST', () => {
+    // The second interval is as long as the turn is old, and the third one twice as long.
+    const polling = { initial: '300ms', growth: 1, maximum: '1m', jitter: 0 } as const;
+    return heldInItsQueue(ENDLESS, { polling }, async ({ house, following, release }) => {
+      await release();
+      const [post] = await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
+      const postedAt = Date.parse(post?.time ?? '');
+      const reads = { ...following.key, operation: 'get' } as const;
+      await house.sandbox.journal.waitFor(reads, { atLeast: 3 });
+      expect(Date.now() - postedAt).toBeLessThan(HELD_MS);
+      house.sandbox.changeJob(following.key, { status: 'completed' });
+      const { followUp } = await following.result();
+      expect(Math.abs(Date.parse(followUp.sentAt ?? '') - postedAt)).toBeLessThan(1_000);
+    });
+  });
+});
+
+describe('a turn of somebody else that began and ended while a send waited in its queue', () => {
+  const turnOfOthers = async ({ house, following }: Held) => {
+    house.sandbox.changeJob(following.key, { status: 'active' });
+    await sleep(500);
+    house.sandbox.changeJob(following.key, { status: 'failed', prLink: 'https://code.test/pull/1' });
+  };
+
+  it.concurrent('is part of the baseline, and proves no delivery', () =>
+    heldInItsQueue(ENDLESS, { onUnknownDelivery: 'fail' }, async (held) => {
+      const { house, following, release } = held;
+      const fault = { name: 'close-after-read', operation: 'message', times: 1 } as const;
+      house.sandbox.setFault({ ...following.key, ...fault });
+      await turnOfOthers(held);
+      await release();
+      const { type, details } = await following.failure();
+      expect(type).toBe('DeliveryUnknown');
+      expect(details.followUp.baseline).toEqual({
+        ...{ status: 'failed', prLink: 'https://code.test/pull/1', archivedAt: null },
+      });
+      expect(following.processed()).toBe(0);
+    }),
+  );
+
+  it.concurrent('is part of the baseline, and proves no end', () => {
+    const job = { turn: { durationMs: 0, outcome: 'failed' } } as const;
+    return heldInItsQueue(job, {}, async (held) => {
+      const { following, release } = held;
+      await turnOfOthers(held);
+      await release();
+      const { status, followUp } = await following.result();
+      expect(status).toBe('failed');
+      expect(followUp.evidence).toBe('confirmed');
+      expect(followUp.baseline?.status).toBe('failed');
+      expect(following.processed()).toBe(1);
+    });
+  });
+});

@@ -1,0 +1,64 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { isTransient } from '../../src/client/grpc-status';
+import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { eventually } from '../harness/eventually';
+import { temporal } from '../harness/temporal';
+
+/** A Temporal server on a SQLite file, which can be killed and started again on the same file and port. */
+export class RestartableServer {
+  private constructor(
+    private server: DevServer,
+    private readonly folder: string,
+  ) {}
+
+  /** Runs one for the length of a test. */
+  static async with(test: (server: RestartableServer) => Promise<void>): Promise<void> {
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'restartable-server-'));
+    try {
+      const server = new RestartableServer(await startDevServer(optionsOf(folder)), folder);
+      await test(server).finally(() => server.server.stop());
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  get address(): string {
+    return this.server.address;
+  }
+
+  async kill(): Promise<void> {
+    this.server.kill();
+    await this.server.exited;
+  }
+
+  async restart(): Promise<void> {
+    this.server = await startDevServer({ ...optionsOf(this.folder), port: this.server.port });
+  }
+}
+
+function optionsOf(folder: string) {
+  return {
+    cli: temporal().cli,
+    databaseFile: path.join(folder, 'temporal.db'),
+    searchAttributes: true,
+  };
+}
+
+/** Makes a call that may be repeated, again and again while the server is away. @throws what the server answers */
+export async function throughRestarts<T>(call: () => Promise<T>, timeoutMs = 60_000): Promise<T> {
+  const outcome = await eventually(
+    'an answer of the server',
+    async () => {
+      try {
+        return { value: await call() };
+      } catch (error) {
+        return isTransient(error) ? undefined : { error };
+      }
+    },
+    { timeoutMs },
+  );
+  if ('error' in outcome) throw outcome.error;
+  return outcome.value;
+}

@@ -1,0 +1,247 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
+import {
+  UPDATE_EXTEND_DEADLINE,
+  UPDATE_POLL_NOW,
+  UPDATE_RESOLVE_DELIVERY,
+} from '../../../src/contract/names';
+import type { DeliveryDecision } from '../../../src/contract/progress';
+import { eventually } from '../../harness/eventually';
+import type { Following } from '../../harness/following';
+import { Operator } from '../../harness/operator';
+import type { ProcessHouse } from '../../harness/process-house';
+import { resetToEvent } from '../../harness/reset';
+import { throughRestarts } from '../restartable-server';
+import type { DeedKind, Part } from './cast';
+
+/** `ended`: the follow-up had its end before it could answer. `none`: nobody answered, until after the deadline. */
+export type Outcome = 'answered' | 'refused' | 'ended' | 'none';
+
+export interface Decision {
+  readonly decision: DeliveryDecision;
+  /** The run that it names; undefined where it names none, which stands for the first run. */
+  readonly runId: string | undefined;
+  readonly askedAt: number;
+  readonly answeredAt: number;
+  readonly outcome: Outcome;
+}
+
+/** An update of the follow-up. */
+interface Update {
+  readonly name: string;
+  readonly outcome: Outcome;
+  readonly tookMs: number;
+  /** Why it was not answered. */
+  readonly error?: string;
+}
+
+/** What people have done to one follow-up. Times are milliseconds since the epoch. */
+export interface Diary {
+  readonly updates: Update[];
+  /** Decisions that were made at once stand together. */
+  readonly decisions: Decision[][];
+  readonly resets: { readonly at: number; readonly runId: string }[];
+  /** What else was done, for whoever reads why a soak has failed. */
+  readonly others: { readonly kind: DeedKind; readonly at: number }[];
+}
+
+/** Longer than a follow-up takes: a worker that dies delays an answer, and the end of the follow-up brings one. */
+const UPDATE_TIMEOUT_MS = 160_000;
+
+/** Somebody waits for so long for the moment at which a send is pending. */
+const PENDING_TIMEOUT_MS = 8_000;
+
+const SEND = 'sendMessage';
+
+/** The people around one follow-up. */
+export class People {
+  readonly diary: Diary = { updates: [], decisions: [], resets: [], others: [] };
+  private readonly client: Client;
+  private readonly operator: Operator;
+  private readonly workflowId: string;
+
+  constructor(
+    private readonly house: ProcessHouse,
+    private readonly part: Part,
+    private readonly following: Following,
+  ) {
+    this.client = house.client;
+    this.operator = new Operator(house.client);
+    this.workflowId = following.handle.workflowId;
+  }
+
+  /** Does everything that the part has planned, one after the other. */
+  async act(): Promise<void> {
+    for (const { kind, afterMs } of this.part.deeds) {
+      await sleep(afterMs);
+      await this.do(kind);
+    }
+  }
+
+  /** Decides whether the message was delivered, somehow: right or wrong, once or several times at once. */
+  async decide(): Promise<void> {
+    const { runId } = await this.latestRun();
+    const chance = this.part.random();
+    const volley = (...decisions: [DeliveryDecision, string?][]) =>
+      Promise.all(decisions.map(([decision, named]) => this.resolve(decision, named)));
+    const made = await (chance < 0.3
+      ? volley(['delivered', runId])
+      : chance < 0.6
+        ? volley(['not-delivered', runId])
+        : chance < 0.7
+          ? volley(['not-delivered'])
+          : chance < 0.85
+            ? volley(['delivered', runId], ['not-delivered', runId], ['delivered', runId])
+            : volley(['not-delivered', runId], ['not-delivered', runId], ['delivered', runId]));
+    this.diary.decisions.push(made);
+  }
+
+  private async do(kind: DeedKind): Promise<void> {
+    const { sandbox } = this.house;
+    const { workflowId } = this;
+    switch (kind) {
+      case 'poll-now':
+        await this.update(UPDATE_POLL_NOW, []);
+        return;
+      case 'extend-deadline':
+        await this.update(UPDATE_EXTEND_DEADLINE, [this.part.random() < 0.8 ? '90s' : '\ud800']);
+        return;
+      case 'other-turn':
+        sandbox.changeJob(this.following.key, { status: 'active' });
+        break;
+      case 'cancel':
+        await throughRestarts(() => this.client.workflow.getHandle(workflowId).cancel());
+        break;
+      case 'raise-attempts':
+        await this.whenSending(() => this.operator.changeOptions(workflowId, SEND, { maximumAttempts: 3 }));
+        break;
+      case 'reset-activity':
+        await this.whenSending(() => this.operator.reset(workflowId, SEND, false));
+        break;
+      case 'pause-send':
+        await this.pauseForAWhile();
+        break;
+      case 'reset-after-end':
+        await endOfRun(this.client, workflowId);
+        await this.resetSomewhere();
+        return;
+      case 'reset':
+        await this.resetSomewhere();
+        return;
+    }
+    this.diary.others.push({ kind, at: Date.now() });
+  }
+
+  private async pauseForAWhile(): Promise<void> {
+    await this.whenSending(() => this.operator.pause(this.workflowId, SEND));
+    await sleep(10_000 * this.part.random());
+    await throughRestarts(() => this.operator.unpause(this.workflowId, SEND));
+  }
+
+  /** Does it once a send is pending, if one is within some seconds. */
+  private async whenSending(act: () => Promise<boolean>): Promise<void> {
+    const moment = eventually('a pending send', () => throughRestarts(act), {
+      timeoutMs: PENDING_TIMEOUT_MS,
+    });
+    await moment.catch(() => undefined);
+  }
+
+  /** Resets to before a workflow task by chance, early ones above all: there the message is sent. */
+  private async resetSomewhere(): Promise<void> {
+    const { workflowId } = this;
+    const share = this.part.random() ** 2;
+    try {
+      const runId = await throughRestarts(async () => {
+        const { events } = await this.client.workflow.getHandle(workflowId).fetchHistory();
+        const tasks = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes);
+        const eventId = tasks[Math.floor(share * tasks.length)]?.eventId;
+        return eventId ? resetToEvent(this.client, workflowId, eventId) : undefined;
+      });
+      if (runId !== undefined) this.diary.resets.push({ at: Date.now(), runId });
+    } catch (error) {
+      // It has moved on since its history was read.
+      if (!/already|not found|invalid|reset/i.test(String(error))) throw error;
+    }
+  }
+
+  private async resolve(decision: DeliveryDecision, runId?: string): Promise<Decision> {
+    const askedAt = Date.now();
+    const outcome = await this.update(
+      UPDATE_RESOLVE_DELIVERY,
+      runId === undefined ? [decision] : [decision, runId],
+    );
+    return { decision, runId, askedAt, answeredAt: Date.now(), outcome };
+  }
+
+  /** The id makes an update that is repeated the same one, so that the server may die while it is answered. */
+  private async update(name: string, args: unknown[]): Promise<Outcome> {
+    const handle = this.client.workflow.getHandle(this.workflowId);
+    const askedAt = Date.now();
+    const options = { args: args as [unknown], updateId: randomUUID() };
+    const told = await throughRestarts(
+      () =>
+        this.client.withDeadline(askedAt + UPDATE_TIMEOUT_MS, () =>
+          handle.executeUpdate<unknown, [unknown]>(name, options),
+        ),
+      UPDATE_TIMEOUT_MS,
+    ).then(
+      () => ({ outcome: 'answered' as const }),
+      (error: unknown) => ({ outcome: outcomeOf(error), error: inspect(error, { depth: 1 }).slice(0, 500) }),
+    );
+    this.diary.updates.push({ name, tookMs: Date.now() - askedAt, ...told });
+    return told.outcome;
+  }
+
+  private async latestRun(): Promise<{ runId: string }> {
+    return throughRestarts(() => this.client.workflow.getHandle(this.workflowId).describe());
+  }
+}
+
+function outcomeOf(error: unknown): Outcome {
+  if (error instanceof WorkflowUpdateFailedError) return 'refused';
+  if (error instanceof WorkflowNotFoundError) return 'ended';
+  if (/already completed|not found/.test(String(error))) return 'ended';
+  return 'none';
+}
+
+/** Waits until the latest run of a workflow has ended, in whatever way. */
+export async function endOfRun(client: Client, workflowId: string): Promise<void> {
+  await throughRestarts(
+    () =>
+      client.workflow
+        .getHandle(workflowId)
+        .result()
+        .catch((error: unknown) => {
+          if (!(error instanceof Error && error.name === 'WorkflowFailedError')) throw error;
+        }),
+    ENDLESS_MS,
+  );
+}
+
+/** The test itself has a limit. */
+const ENDLESS_MS = 10 * 60_000;
+
+/** Somebody who looks for follow-ups that wait for a decision, and decides. */
+export async function decideAll(house: ProcessHouse, people: ReadonlyMap<string, People>, over: AbortSignal) {
+  const query = `TaskQueue = '${house.taskQueue}' AND FollowUpPhase = 'needs-decision' AND ExecutionStatus = 'Running'`;
+  const deciding = new Map<string, Promise<void>>();
+  while (!over.aborted) {
+    const asking = await throughRestarts(async () => {
+      const found: string[] = [];
+      for await (const { workflowId } of house.client.workflow.list({ query })) found.push(workflowId);
+      return found;
+    });
+    for (const workflowId of asking) {
+      if (deciding.has(workflowId)) continue;
+      const decision = people.get(workflowId)?.decide() ?? Promise.resolve();
+      deciding.set(
+        workflowId,
+        decision.finally(() => deciding.delete(workflowId)),
+      );
+    }
+    await sleep(1_000, undefined, { signal: over }).catch(() => undefined);
+  }
+  await Promise.all(deciding.values());
+}

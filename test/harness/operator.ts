@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import type { Client } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time';
+import type { DurationText } from '../../src/contract/duration';
+import { hasGrpcStatus } from '../../src/client/grpc-status';
+
+export interface ActivityOptionsChange {
+  readonly maximumAttempts: number;
+  /** From its scheduling on. */
+  readonly scheduleToClose?: DurationText;
+}
+
+/**
+ * What an operator does to pending activities and task queues with the Temporal CLI, by the calls that the CLI makes.
+ * An activity is named by its type; where none of it is pending, nothing is done.
+ */
+export class Operator {
+  constructor(private readonly client: Client) {}
+
+  /** `temporal activity update-options` @returns whether such an activity was pending */
+  changeOptions(workflowId: string, type: string, options: ActivityOptionsChange): Promise<boolean> {
+    const { maximumAttempts, scheduleToClose } = options;
+    return found(
+      this.client.workflowService.updateActivityOptions({
+        ...this.activity(workflowId, type),
+        activityOptions: {
+          retryPolicy: { maximumAttempts },
+          ...(scheduleToClose === undefined ? {} : { scheduleToCloseTimeout: msToTs(scheduleToClose) }),
+        },
+        updateMask: {
+          paths: [
+            'retry_policy.maximum_attempts',
+            ...(scheduleToClose === undefined ? [] : ['schedule_to_close_timeout']),
+          ],
+        },
+      }),
+    );
+  }
+
+  /** `temporal activity pause` */
+  pause(workflowId: string, type: string): Promise<boolean> {
+    const request = { ...this.activity(workflowId, type), reason: 'a test', requestId: randomUUID() };
+    return found(this.client.workflowService.pauseActivity(request));
+  }
+
+  /** `temporal activity unpause` */
+  unpause(workflowId: string, type: string): Promise<boolean> {
+    return found(this.client.workflowService.unpauseActivity(this.activity(workflowId, type)));
+  }
+
+  /** `temporal activity reset`, which begins its attempts anew, and forgets its heartbeats if it is told so */
+  reset(workflowId: string, type: string, resetHeartbeat: boolean): Promise<boolean> {
+    const request = { ...this.activity(workflowId, type), resetHeartbeat };
+    return found(this.client.workflowService.resetActivity(request));
+  }
+
+  /** `temporal task-queue config set` on the activities of a queue; null removes the limit */
+  async limit(taskQueue: string, perSecond: number | null): Promise<void> {
+    const reason = 'a test';
+    await this.client.workflowService.updateTaskQueueConfig({
+      namespace: this.client.options.namespace,
+      identity: this.client.options.identity,
+      taskQueue,
+      // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- its package is no dependency of ours
+      taskQueueType: ACTIVITY_TASKS,
+      updateQueueRateLimit:
+        perSecond === null ? { reason } : { rateLimit: { requestsPerSecond: perSecond }, reason },
+    });
+  }
+
+  private activity(workflowId: string, type: string) {
+    const { namespace, identity } = this.client.options;
+    return { namespace, identity, execution: { workflowId }, type };
+  }
+}
+
+/** The enum value TASK_QUEUE_TYPE_ACTIVITY of Temporal's API. */
+const ACTIVITY_TASKS = 2;
+
+/** The server answers NOT_FOUND where no such activity is pending, or the workflow has ended. */
+async function found(call: Promise<unknown>): Promise<boolean> {
+  try {
+    await call;
+    return true;
+  } catch (error) {
+    if (hasGrpcStatus(error, 'NOT_FOUND', 'INVALID_ARGUMENT', 'FAILED_PRECONDITION')) return false;
+    throw error;
+  }
+}
