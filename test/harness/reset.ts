@@ -20,29 +20,15 @@ export async function resetWorkflow(
   workflowId: string,
   point: ResetPoint,
 ): Promise<WorkflowHandle> {
-<<<<<<< HEAD
   const handle = client.workflow.getHandle(workflowId);
-  const { runId } = await handle.describe();
-  const activity = await eventually('the activity to reset to', async () => {
+  const task = await eventually('the activity to reset to', async () => {
     const { events } = await handle.fetchHistory();
     const scheduled = (events ?? []).flatMap((event) => event.activityTaskScheduledEventAttributes ?? []);
-    return scheduled.find(({ activityType }) => point === 'start' || activityType?.name === 'sendMessage');
+    return scheduled.find(({ activityType }) => point === 'start' || activityType?.name === 'sendMessage')
+      ?.workflowTaskCompletedEventId;
   });
-  const { runId: newRunId } = await client.workflowService.resetWorkflowExecution({
-    namespace: client.options.namespace,
-    workflowExecution: { workflowId, runId },
-    // The task that scheduled the activity is taken back, and done again by the new run.
-    workflowTaskFinishEventId: activity.workflowTaskCompletedEventId ?? null,
-=======
-  const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
-  const scheduled = (events ?? []).flatMap((event) => event.activityTaskScheduledEventAttributes ?? []);
-  const activity = scheduled.find(
-    ({ activityType }) => point === 'start' || activityType?.name === 'sendMessage',
-  );
-  if (!activity?.workflowTaskCompletedEventId) throw new Error(`the history has no such activity`);
   // The task that scheduled the activity is taken back, and done again by the new run.
-  const runId = await resetToEvent(client, workflowId, activity.workflowTaskCompletedEventId);
-  return client.workflow.getHandle(workflowId, runId);
+  return client.workflow.getHandle(workflowId, await resetToEvent(client, workflowId, task));
 }
 
 /**
@@ -57,7 +43,6 @@ export async function resetToEvent(client: Client, workflowId: string, eventId: 
     namespace: client.options.namespace,
     workflowExecution: { workflowId, runId },
     workflowTaskFinishEventId: eventId,
->>>>>>> 0efd24a (Soak: throw at random what people and the server do, and know what may be true)
     requestId: randomUUID(),
     reason: 'a test',
   });
