@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import type { PendingRead } from '../harness/patient-read';
 import { eventually } from '../harness/eventually';
 import { Operator } from '../harness/operator';
 import { behindGate, type Ending, failure, onWorker, result, type Scene, showsPhase } from './scene';
@@ -33,7 +32,7 @@ async function killAndReplace({ house, worker }: Scene): Promise<void> {
   await house.startWorker();
 }
 
-async function pendingSend({ following }: Scene): Promise<PendingRead | undefined> {
+async function pendingSend({ following }: Scene) {
   const { raw } = await following.handle.describe();
   return raw.pendingActivities?.find(({ activityType }) => activityType?.name === SEND);
 }
@@ -177,13 +176,13 @@ describe('a pending send that is paused', () => {
     () =>
       onWorker({ fault: { name: 'http-503', operation: 'get', times: 2 } }, async (scene) => {
         const operator = new Operator(scene.house.client);
-        await operator.limit(scene.house.sendTaskQueue, 0);
+        await operator.limit(scene.house.taskQueues.sendTaskQueue, 0);
         await eventually('the send waits in its queue', async () => {
           const pending = await pendingSend(scene);
           return pending !== undefined && !pending.lastStartedTime;
         });
         await pause(scene);
-        await operator.limit(scene.house.sendTaskQueue, null);
+        await operator.limit(scene.house.taskQueues.sendTaskQueue, null);
         await sleep(3_000);
         expect(scene.following.posts()).toEqual([]);
         await unpause(scene);
