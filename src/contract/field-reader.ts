@@ -1,7 +1,7 @@
 import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES } from './bounds';
 import { parseDuration } from './duration';
 import type { ChoiceOption, CountOption, DurationOption, NumberOption } from './request-options';
-import { quote } from './text';
+import { quote, singleLine } from './text';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -136,7 +136,7 @@ export class FieldReader {
   }
 
   private report<T>(name: string, problem: string, instead: T): T {
-    this.problems.push(`${this.prefix}${name}: ${problem}`);
+    this.problems.push(singleLine(`${this.prefix}${name}: ${problem}`));
     return instead;
   }
 }

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { columns } from '../../output';
+import { columns } from '../../table';
 import { addScheduleFlags, type ScheduleFlags, scheduleOptionsOf } from '../../schedule/flags';
 import { readItems, refuseLineFlags } from '../../schedule/items';
 import { addLineFlags, type LineFlags } from '../../request-flags';

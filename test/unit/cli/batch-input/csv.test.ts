@@ -110,7 +110,9 @@ describe('a batch as CSV', () => {
 
   it('says what is wrong with a file without names of columns', async () => {
     expect(await problemsOf('docs,job-1,Hello\ndocs,job-2,Hello\n')).toEqual([
-      expect.stringMatching(/^line 1: must name the columns \(project, job, prompt, .*\); "docs" is not one of them$/),
+      expect.stringMatching(
+        /^line 1: must name the columns \(project, job, prompt, .*\); "docs" is not one of them$/,
+      ),
     ]);
     expect(await problemsOf('project;job;prompt\np;j;m\n')).toEqual([
       expect.stringMatching(/separated by commas, not by ";"$/),
