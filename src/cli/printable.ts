@@ -1,13 +1,13 @@
 import { stripVTControlCharacters } from 'node:util';
 import stringWidth from 'string-width';
-import { safeJson, singleLine } from '../contract/text';
+import { safeJson, visible } from '../contract/text';
 
 /**
  * `text` as one line that a terminal only shows. Jobs, links and the service's words come over the wire, and a terminal
  * obeys what it is sent.
  */
 export function printable(text: string): string {
-  return singleLine(stripVTControlCharacters(text));
+  return visible(stripVTControlCharacters(text));
 }
 
 /** As {@link printable}, for text of our own that has several lines. */

@@ -1,7 +1,7 @@
 import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES } from './bounds';
 import { parseDuration } from './duration';
 import type { ChoiceOption, CountOption, DurationOption, NumberOption } from './request-options';
-import { quote, singleLine } from './text';
+import { quote, visible } from './text';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -136,7 +136,7 @@ export class FieldReader {
   }
 
   private report<T>(name: string, problem: string, instead: T): T {
-    this.problems.push(singleLine(`${this.prefix}${name}: ${problem}`));
+    this.problems.push(visible(`${this.prefix}${name}: ${problem}`));
     return instead;
   }
 }

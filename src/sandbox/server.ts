@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { truncate } from '../contract/bounds';
-import { singleLine } from '../contract/text';
+import { visible } from '../contract/text';
 import { control } from './control';
 import type { ControlParts } from './control-endpoints';
 import { decide, type ExchangeParts } from './exchange';
@@ -167,5 +167,5 @@ function note(entry: JournalEntry | undefined): string {
 
 /** A path in a log may neither move a terminal's cursor nor fill its screen. */
 function printable(text: string): string {
-  return truncate(singleLine(text), 200);
+  return truncate(visible(text), 200);
 }

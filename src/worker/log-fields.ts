@@ -1,6 +1,6 @@
 import { isNativeError } from 'node:util/types';
 import { truncate } from '../contract/bounds';
-import { singleLine } from '../contract/text';
+import { visible } from '../contract/text';
 import type { Redactor } from './redaction';
 
 /** A record deeper than this is a dumped object, not a message; the SDK's own records have three levels. */
@@ -26,7 +26,7 @@ export type LogFields = Record<string, unknown>;
 /** `text` redacted, bounded, and without control characters, by which a service could write to the terminal. */
 export function logText(text: string, redactor: Redactor): string {
   // A stack trace keeps its lines.
-  const shown = redactor.text(text).split('\n').map(singleLine).join('\n');
+  const shown = redactor.text(text).split('\n').map(visible).join('\n');
   return truncate(shown, MAX_CHARACTERS);
 }
 

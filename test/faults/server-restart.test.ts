@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { type DevServer, startDevServer } from '../../src/dev/dev-server';
 import type { FollowUpResult } from '../../src/contract/result';
+import { eventually } from '../harness/eventually';
 import type { Following } from '../harness/following';
 import { PATIENT, ProcessHouse } from '../harness/process-house';
 import { temporal } from '../harness/temporal';
@@ -49,15 +49,16 @@ async function onFile(env: NodeJS.ProcessEnv, test: (scene: Scene) => Promise<vo
 
 /** The result, through a connection that finds the server again. */
 async function result(following: Following): Promise<FollowUpResult> {
-  const giveUpAt = Date.now() + 60_000;
-  for (;;) {
+  const ask = async (): Promise<{ result: FollowUpResult } | { error: unknown } | undefined> => {
     try {
-      return await following.result();
+      return { result: await following.result() };
     } catch (error) {
-      if (Date.now() > giveUpAt || !/UNAVAILABLE|ECONNREFUSED|Unable to get/.test(String(error))) throw error;
-      await sleep(200);
+      return /UNAVAILABLE|ECONNREFUSED|Unable to get/.test(String(error)) ? undefined : { error };
     }
-  }
+  };
+  const ended = await eventually('the server tells the result', ask, { timeoutMs: 60_000, intervalMs: 200 });
+  if ('error' in ended) throw ended.error;
+  return ended.result;
 }
 
 describe('a Temporal server that is killed and comes back', () => {

@@ -1,18 +1,18 @@
 import { describe, expect, it } from '@jest/globals';
-import { quote, safeJson, singleLine } from '../../../src/contract/text';
+import { quote, safeJson, visible } from '../../../src/contract/text';
 
 const HOSTILE = 'a\u0000\u001b[2J\u009b2J\u2028\u202e\u2067\ud800b\n\u200f';
 
 describe('a text from outside', () => {
   it('becomes one line that is well-formed and has no control characters', () => {
-    expect(singleLine('one\ntwo\u0085\ud800')).toBe('one two \ufffd');
-    expect(singleLine(HOSTILE)).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\u200f\u202e\u2067]/u);
-    expect(singleLine(HOSTILE).isWellFormed()).toBe(true);
+    expect(visible('one\ntwo\u0085\ud800')).toBe('one two \ufffd');
+    expect(visible(HOSTILE)).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\u200f\u202e\u2067]/u);
+    expect(visible(HOSTILE).isWellFormed()).toBe(true);
   });
 
   it('is not changed where it is only text', () => {
     const text = 'Ünïcode, 日本語 and 🙂 — "quoted" \\ back';
-    expect(singleLine(text)).toBe(text);
+    expect(visible(text)).toBe(text);
   });
 
   it('is quoted as JSON, without splitting a pair where it is cut', () => {

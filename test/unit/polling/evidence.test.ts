@@ -83,7 +83,10 @@ describe('a job that was terminal before the send', () => {
   });
 
   it('counts a read that was active for more than the POST’s own answer, in either order', () => {
-    const answers: [JobState, number, AnswerSource?][] = [[active, 0], [active, 1, 'response']];
+    const answers: [JobState, number, AnswerSource?][] = [
+      [active, 0],
+      [active, 1, 'response'],
+    ];
     for (const order of [answers, [...answers].reverse()]) {
       expect(after(completed, ...order, [completed, 2], [completed, 3])).toEqual(believed('seen-active'));
     }
@@ -173,9 +176,9 @@ describe('an unknown delivery', () => {
 
 describe('how long a status has held', () => {
   it('needs two answers, however long ago the first one was', () => {
-    expect(belief(afterAnswer(noObservations(completed), timed(completed, 0, 0)), 600_000, confirmMs).kind).toBe(
-      'doubted',
-    );
+    expect(
+      belief(afterAnswer(noObservations(completed), timed(completed, 0, 0)), 600_000, confirmMs).kind,
+    ).toBe('doubted');
     expect(belief(afterAnswer(noObservations(completed), timed(completed, 0, 0)), 0, 0).kind).toBe('doubted');
   });
 
