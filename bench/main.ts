@@ -14,7 +14,7 @@ import {
 } from './contestants';
 import type { Ground } from './ground';
 import { measureLatency } from './latency';
-import { REQUEST_DEFAULTS } from '../src/contract/request';
+import { REQUEST_OPTIONS } from '../src/contract/request-options';
 import { describeMachine, type MachineFacts } from './machine';
 import { runBench, say, writeReport } from './run';
 import { latencyTable, throughputTable } from './tables';
@@ -28,7 +28,7 @@ const LENGTHS: readonly Length[] = [
 ];
 
 /** Polls that the default makes by timers; from here on it matters what another setting would do. */
-const FIRST_GEAR = REQUEST_DEFAULTS.polling.timerPolls;
+const FIRST_GEAR = REQUEST_OPTIONS['polling.timerPolls'].default;
 
 /** Two, and a third where the machine is quick. */
 const ROUNDS = 3;

@@ -1,5 +1,6 @@
 import { PATIENCE_MS } from '../../src/activities';
-import { type Polling, REQUEST_DEFAULTS } from '../../src/contract/request';
+import type { Polling } from '../../src/contract/request';
+import { REQUEST_OPTIONS } from '../../src/contract/request-options';
 import { type Random, seededRandom } from '../../src/sandbox/random';
 import { ageing, ALTERNATIVES, OTHERS, OURS, type Schedule } from './schedules';
 
@@ -34,7 +35,7 @@ const PATCH_EVENTS = 2;
 const READ_EVENTS = 11;
 
 /** The first polls, which have a timer each. */
-const TIMER_POLLS = REQUEST_DEFAULTS.polling.timerPolls;
+const TIMER_POLLS = REQUEST_OPTIONS['polling.timerPolls'].default;
 
 /** One turn as a schedule has seen it. */
 export interface Watched {

@@ -5,10 +5,11 @@ import {
   type FollowUpResult,
   FollowUpTerminatedError,
   FollowUpTimedOutError,
-  type Receipt,
 } from '../client';
 import { EXIT, exitCodeOfFailure, exitCodeOfResult } from './exit-codes';
-import { columns, type Output } from './output';
+import type { Output } from './output';
+import { receiptRows } from './progress-text';
+import { columns } from './table';
 
 /** How a follow-up ended, in the three forms in which the starter tells it. */
 export interface Outcome {
@@ -98,14 +99,4 @@ function resultText(workflowId: string, result: FollowUpResult): string {
     ...receiptRows(result.followUp),
     ['workflow', workflowId],
   ]);
-}
-
-function receiptRows({ delivery, evidence, polls, observed }: Receipt): [string, string][] {
-  const by = delivery.confirmedBy === null ? '' : ` by ${delivery.confirmedBy}`;
-  const counts = Object.entries(observed).map(([answer, count]) => `${answer} × ${count}`);
-  return [
-    ['delivery', `${delivery.verdict}${by}, ${delivery.sends} ${delivery.sends === 1 ? 'send' : 'sends'}`],
-    ['evidence', evidence ?? 'none'],
-    ['polls', counts.length === 0 ? String(polls) : `${polls} (${counts.join(', ')})`],
-  ];
 }

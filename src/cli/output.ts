@@ -42,9 +42,3 @@ export function ignoreClosedPipes(...streams: NodeJS.WriteStream[]): void {
     });
   }
 }
-
-/** Two columns of text, the first as wide as its longest entry. */
-export function columns(rows: readonly (readonly [string, string])[], indent = ''): string {
-  const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, value]) => `${indent}${name.padEnd(width)}  ${value}`).join('\n');
-}

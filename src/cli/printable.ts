@@ -1,15 +1,13 @@
 import { stripVTControlCharacters } from 'node:util';
+import stringWidth from 'string-width';
+import { safeJson, visible } from '../contract/text';
 
 /**
- * Everything but visible text: control characters, line and paragraph separators, and the marks that reorder what
- * stands beside them. Jobs, links and the service's words come over the wire, and a terminal obeys what it is sent.
+ * `text` as one line that a terminal only shows. Jobs, links and the service's words come over the wire, and a terminal
+ * obeys what it is sent.
  */
-// eslint-disable-next-line no-control-regex -- control characters are what it is about
-const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-
-/** `text` as one line that a terminal only shows. */
 export function printable(text: string): string {
-  return stripVTControlCharacters(text).replace(UNPRINTABLE, ' ').toWellFormed();
+  return visible(stripVTControlCharacters(text));
 }
 
 /** As {@link printable}, for text of our own that has several lines. */
@@ -17,47 +15,31 @@ export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
-/**
- * The same JSON document, with what a terminal would obey written as escapes.
- *
- * @param indent blanks a level; 0 for a document of one line
- */
+/** The same JSON document, with what a terminal would obey written as escapes. */
 export function printableJson(value: unknown, indent = 2): string {
-  return JSON.stringify(value, null, indent).replace(
-    /[\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    (character) => '\\u' + character.charCodeAt(0).toString(16).padStart(4, '0'),
-  );
+  return safeJson(value, indent);
 }
 
-/** Columns that a terminal needs for one character: two for those of East Asia and for emoji. */
-function columnsOf(character: string): number {
-  if (/\p{Mark}/u.test(character)) return 0;
-  return /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u.test(
-    character,
-  )
-    ? 2
-    : 1;
+/** Columns that a terminal needs for a line: two for a character of East Asia and for an emoji, none for a combining mark. */
+export function widthOf(line: string): number {
+  return stringWidth(line);
 }
 
-/** Columns that a terminal needs for a line. */
-export function widthOf(text: string): number {
-  return Array.from(text).reduce((sum, character) => sum + columnsOf(character), 0);
-}
+/** What a reader takes for one character, such as a letter with its accents, or a flag. */
+const characters = new Intl.Segmenter();
 
-/** `text`, or as much of it as fits into `columns` of a terminal, with an ellipsis. */
-export function fitColumns(text: string, columns: number): string {
-  let used = 0;
+/** `line`, or as much of it as fits into `columns` of a terminal, with an ellipsis. */
+export function fitColumns(line: string, columns: number): string {
+  if (widthOf(line) <= columns) return line;
   let fitting = '';
-  for (const character of text) {
-    used += columnsOf(character);
-    if (used > columns) return cutForEllipsis(fitting, columns);
-    fitting += character;
+  for (const { segment } of characters.segment(line)) {
+    if (widthOf(fitting + segment) > columns - 1) break;
+    fitting += segment;
   }
-  return text;
+  return fitting + '…';
 }
 
-function cutForEllipsis(text: string, columns: number): string {
-  const characters = Array.from(text);
-  while (characters.length > 0 && widthOf(characters.join('')) > columns - 1) characters.pop();
-  return characters.join('') + '…';
+/** `line` with spaces behind it, as wide as `columns`. */
+export function padColumns(line: string, columns: number): string {
+  return line + ' '.repeat(Math.max(0, columns - widthOf(line)));
 }

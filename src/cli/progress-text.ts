@@ -1,4 +1,4 @@
-import type { ProgressReport } from '../client';
+import type { ProgressReport, Receipt } from '../client';
 import { formatDuration } from '../contract/duration';
 import type { FollowUpProgress } from '../contract/progress';
 
@@ -69,4 +69,37 @@ function deliveryText({ delivery }: FollowUpProgress): string {
 function inTime(at: string, now: number): string {
   const ms = Date.parse(at) - now;
   return ms <= 0 ? 'now' : `in ${formatDuration(Math.ceil(ms / 1_000) * 1_000)}`;
+}
+
+/** The whole progress of a follow-up as names and values; `now` in milliseconds since the epoch. */
+export function progressRows(progress: FollowUpProgress, now: number): [string, string][] {
+  const { phase, job, nextPollAt, deadlineAt, lastAnswer } = progress;
+  return [
+    ['phase', phase],
+    ['status', job?.status ?? 'not read yet'],
+    ['last answer', lastAnswer ?? 'none yet'],
+    ['prLink', job?.prLink ?? 'null'],
+    ...receiptRows(progress),
+    ['next read', nextPollAt === null ? 'none planned' : moment(nextPollAt, now)],
+    ['deadline', moment(deadlineAt, now)],
+  ];
+}
+
+/** How the message was delivered, how its end is known, and what polls have seen. */
+export function receiptRows(
+  receipt: Pick<Receipt, 'delivery' | 'evidence' | 'polls' | 'observed'>,
+): [string, string][] {
+  const { delivery, evidence, polls, observed } = receipt;
+  const by = delivery.confirmedBy === null ? '' : ` by ${delivery.confirmedBy}`;
+  const counts = Object.entries(observed).map(([answer, count]) => `${answer} × ${count}`);
+  return [
+    ['delivery', `${delivery.verdict}${by}, ${delivery.sends} ${delivery.sends === 1 ? 'send' : 'sends'}`],
+    ['evidence', evidence ?? 'none'],
+    ['polls', counts.length === 0 ? String(polls) : `${polls} (${counts.join(', ')})`],
+  ];
+}
+
+function moment(at: string, now: number): string {
+  const ms = Date.parse(at) - now;
+  return ms <= 0 ? `${at} (now)` : `${at} (in ${formatDuration(ms)})`;
 }

@@ -1,14 +1,24 @@
-import { printable } from './printable';
+import { padColumns, printable, widthOf } from './printable';
 
-/** Columns as wide as their widest cell, two blanks apart; the last is not padded. */
+/** Rows under headings, each column as wide as its widest cell. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [headings, ...rows.map((row) => row.map(printable))];
-  const widths = headings.map((_, index) => Math.max(...lines.map((line) => (line[index] ?? '').length)));
+  return aligned([headings, ...rows]);
+}
+
+/** Names and values, one below the other. */
+export function columns(rows: readonly (readonly [name: string, value: string])[], indent = ''): string {
+  return aligned(rows, indent);
+}
+
+/** Columns are two spaces apart; the last one is not padded. */
+function aligned(rows: readonly (readonly string[])[], indent = ''): string {
+  const lines = rows.map((row) => row.map(printable));
+  const widths =
+    lines[0]?.map((_, index) => Math.max(...lines.map((line) => widthOf(line[index] ?? '')))) ?? [];
   return lines
     .map((line) =>
-      line
-        .map((cell, index) => (index === line.length - 1 ? cell : cell.padEnd(widths[index] ?? 0)))
-        .join('  '),
+      line.map((cell, index) => padColumns(cell, index < line.length - 1 ? (widths[index] ?? 0) : 0)),
     )
+    .map((cells) => indent + cells.join('  '))
     .join('\n');
 }

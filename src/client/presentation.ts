@@ -1,27 +1,20 @@
 import type { SearchAttributePair } from '@temporalio/common';
 import { MAX_ATTRIBUTE_CHARACTERS, truncate } from '../contract/bounds';
-import { formatDuration } from '../contract/duration';
 import { markdownCode as code, markdownTable } from '../contract/markdown';
 import type { FollowUpPlan } from '../contract/request';
+import { optionTexts } from '../contract/request-options';
 import { followUpAttributes } from '../contract/start-words';
 import { promptDigest } from './same-request';
 import { keywordKey } from './description';
 
 /** The options of a follow-up, as the Web UI shows them from its start on. The prompt is described, never shown. */
 export function staticDetails(plan: FollowUpPlan): string {
-  const { polling } = plan;
   const rows: [string, string][] = [
-    ['project', code(plan.projectId)],
-    ['job', code(plan.jobId)],
-    ['request', code(plan.requestId)],
+    ['projectId', code(plan.projectId)],
+    ['jobId', code(plan.jobId)],
+    ['requestId', code(plan.requestId)],
     ['prompt', describePrompt(plan.prompt)],
-    ['while the job is active', plan.whenActive],
-    ['if the delivery stays unknown', plan.onUnknownDelivery],
-    ['deadline', `${formatDuration(plan.deadlineMs)} after the start`],
-    [
-      'polling',
-      `from ${formatDuration(polling.initialMs)} to ${formatDuration(polling.maximumMs)}, growth ${polling.growth}, jitter ${polling.jitter}`,
-    ],
+    ...optionTexts(plan),
   ];
   return markdownTable(rows);
 }

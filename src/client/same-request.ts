@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { checkRequest } from '../contract/check-request';
-import { formatDuration } from '../contract/duration';
 import { MEMO_PROMPT_DIGEST } from '../contract/names';
 import type { FollowUpPlan } from '../contract/request';
+import { optionTexts } from '../contract/request-options';
 
 export type Comparison =
   /** `differences`: options that were asked for now and are not those of the existing follow-up, in words. */
@@ -38,24 +38,8 @@ export function compareDigest(
 }
 
 function optionDifferences(wanted: FollowUpPlan, existing: FollowUpPlan): string[] {
-  const after = new Map(optionsInWords(wanted));
-  return optionsInWords(existing)
-    .filter(([name, value]) => after.get(name) !== value)
-    .map(([name, value]) => `${name} is ${value} there, not ${after.get(name) ?? ''}`);
-}
-
-function optionsInWords(plan: FollowUpPlan): [string, string][] {
-  const { polling } = plan;
-  return [
-    ['whenActive', plan.whenActive],
-    ['onUnknownDelivery', plan.onUnknownDelivery],
-    ['deadline', formatDuration(plan.deadlineMs)],
-    ['reconcile', formatDuration(plan.reconcileMs)],
-    ['settle', formatDuration(plan.settleMs)],
-    ['confirm', formatDuration(plan.confirmMs)],
-    ['polling.initial', formatDuration(polling.initialMs)],
-    ['polling.growth', String(polling.growth)],
-    ['polling.maximum', formatDuration(polling.maximumMs)],
-    ['polling.jitter', String(polling.jitter)],
-  ];
+  const asked = new Map(optionTexts(wanted));
+  return optionTexts(existing)
+    .filter(([option, text]) => asked.get(option) !== text)
+    .map(([option, text]) => `${option} is ${text} there, not ${asked.get(option) ?? ''}`);
 }

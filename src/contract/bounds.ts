@@ -31,7 +31,7 @@ export const MAX_PROMPT_BYTES = 256 * 1_024;
 export const MAX_WORKFLOW_ID_BYTES = 255;
 
 /** Control characters, line and paragraph separators, and the invisible marks that reorder what stands beside them. */
-const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
+export const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
  * A field from outside, in at most `limit` characters: what is unsafe in it becomes U+FFFD, so that `completed` with a

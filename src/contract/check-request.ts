@@ -1,23 +1,13 @@
 import { MAX_WORKFLOW_ID_BYTES } from './bounds';
 import { FieldReader, isRecord, typeName } from './field-reader';
-import {
-  type FollowUpPlan,
-  ON_UNKNOWN_DELIVERY,
-  type Polling,
-  REQUEST_DEFAULTS,
-  WHEN_ACTIVE,
-} from './request';
+import type { FollowUpPlan, Polling } from './request';
+import { REQUEST_OPTIONS } from './request-options';
+import { quote } from './text';
 import { followUpWorkflowId } from './workflow-id';
 
 export type CheckedRequest =
   | { readonly ok: true; readonly plan: FollowUpPlan }
   | { readonly ok: false; readonly problems: readonly string[] };
-
-/** Polling faster than this loads server and service for nothing: a poll takes some 20 ms of server CPU. */
-const MIN_POLLING_MS = 100;
-
-/** More polls than this by timers of their own would fill a history: each takes 11 events. */
-const MAX_TIMER_POLLS = 1_000;
 
 /**
  * Checks the input of `followUp` and fills in its defaults. It is pure and shared: the starter runs it before anything
@@ -41,24 +31,20 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
   const jobId = field.id('jobId');
   const prompt = field.prompt('prompt');
   const requestId = field.has('requestId') ? field.id('requestId') : undefined;
-  const whenActive = field.choice('whenActive', WHEN_ACTIVE, REQUEST_DEFAULTS.whenActive);
-  const onUnknownDelivery = field.choice(
-    'onUnknownDelivery',
-    ON_UNKNOWN_DELIVERY,
-    REQUEST_DEFAULTS.onUnknownDelivery,
-  );
-  const deadlineMs = field.duration('deadline', REQUEST_DEFAULTS.deadline);
-  const reconcileMs = field.duration('reconcile', REQUEST_DEFAULTS.reconcile);
-  const settleMs = field.duration('settle', REQUEST_DEFAULTS.settle);
-  const confirmMs = field.duration('confirm', REQUEST_DEFAULTS.confirm);
+  const whenActive = field.choice('whenActive', REQUEST_OPTIONS.whenActive);
+  const onUnknownDelivery = field.choice('onUnknownDelivery', REQUEST_OPTIONS.onUnknownDelivery);
+  const deadlineMs = field.duration('deadline', REQUEST_OPTIONS.deadline);
+  const reconcileMs = field.duration('reconcile', REQUEST_OPTIONS.reconcile);
+  const settleMs = field.duration('settle', REQUEST_OPTIONS.settle);
+  const confirmMs = field.duration('confirm', REQUEST_OPTIONS.confirm);
 
   const cadence = field.object('polling');
   const polling: Polling = {
-    initialMs: cadence.duration('initial', REQUEST_DEFAULTS.polling.initial, MIN_POLLING_MS),
-    growth: cadence.number('growth', REQUEST_DEFAULTS.polling.growth, 0, 10),
-    maximumMs: cadence.duration('maximum', REQUEST_DEFAULTS.polling.maximum, MIN_POLLING_MS),
-    jitter: cadence.number('jitter', REQUEST_DEFAULTS.polling.jitter, 0, 0.5),
-    timerPolls: cadence.integerOr('timerPolls', 'all', REQUEST_DEFAULTS.polling.timerPolls, MAX_TIMER_POLLS),
+    initialMs: cadence.duration('initial', REQUEST_OPTIONS['polling.initial']),
+    growth: cadence.number('growth', REQUEST_OPTIONS['polling.growth']),
+    maximumMs: cadence.duration('maximum', REQUEST_OPTIONS['polling.maximum']),
+    jitter: cadence.number('jitter', REQUEST_OPTIONS['polling.jitter']),
+    timerPolls: cadence.count('timerPolls', REQUEST_OPTIONS['polling.timerPolls']),
   };
   cadence.refuseOthers();
   field.refuseOthers();
@@ -95,6 +81,9 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
   return { ok: true, plan };
 }
 
+/** Characters of an id in a message: a derived id fits. */
+const MAX_SHOWN_ID = MAX_WORKFLOW_ID_BYTES;
+
 function workflowIdProblems(derived: string, given: string | undefined): string[] {
   // Percent-encoded, hence one byte a character.
   if (derived.length > MAX_WORKFLOW_ID_BYTES) {
@@ -104,6 +93,6 @@ function workflowIdProblems(derived: string, given: string | undefined): string[
   }
   if (given === undefined || given === derived) return [];
   return [
-    `requestId: the follow-up of this requestId must have the workflow id ${JSON.stringify(derived)}; this workflow's id is ${JSON.stringify(given)}`,
+    `requestId: the follow-up of this requestId must have the workflow id ${quote(derived, MAX_SHOWN_ID)}; this workflow's id is ${quote(given, MAX_SHOWN_ID)}`,
   ];
 }

@@ -1,3 +1,5 @@
+import { quote } from './text';
+
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /** A number with a unit, such as `500ms`, `30s`, `10m`, `24h` or `7d`. */
@@ -13,7 +15,7 @@ const MAX_DURATION_MS = 3_650 * UNIT_MS.d;
  */
 export function parseDuration(text: unknown): { ms: number } | { problem: string } {
   if (typeof text === 'number' || (typeof text === 'string' && /^\s*[-+]?\d+(\.\d+)?\s*$/.test(text))) {
-    return { problem: `${JSON.stringify(text)} needs a unit, for example "30s" (units: ms, s, m, h, d)` };
+    return { problem: `${quote(text)} needs a unit, for example "30s" (units: ms, s, m, h, d)` };
   }
   const match = typeof text === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) : null;
   if (match === null) {
@@ -26,7 +28,14 @@ export function parseDuration(text: unknown): { ms: number } | { problem: string
   return { ms };
 }
 
-/** A duration for people: `850ms`, `12s`, `3m 20s`, `2h 5m`, `4d 3h`. */
+/** The duration text of a number of milliseconds, exact, in the largest unit in which it is a whole number: `90s`, `36h`. */
+export function durationText(ms: number): DurationText {
+  const units = (Object.keys(UNIT_MS) as (keyof typeof UNIT_MS)[]).reverse();
+  const unit = units.find((each) => ms % UNIT_MS[each] === 0) ?? 'ms';
+  return ms === 0 ? '0s' : `${ms / UNIT_MS[unit]}${unit}`;
+}
+
+/** A duration for people, rounded: `850ms`, `12s`, `3m 20s`, `2h 5m`, `4d 3h`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
   const seconds = Math.round(ms / 1_000);
@@ -43,5 +52,5 @@ function join(large: number, largeUnit: string, small: number, smallUnit: string
 }
 
 function describe(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : `a value of type ${typeof value}`;
+  return typeof value === 'string' ? quote(value) : `a value of type ${typeof value}`;
 }

@@ -1,5 +1,7 @@
 import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES } from './bounds';
 import { parseDuration } from './duration';
+import type { ChoiceOption, CountOption, DurationOption, NumberOption } from './request-options';
+import { quote, visible } from './text';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -60,7 +62,10 @@ export class FieldReader {
     return value;
   }
 
-  choice<T extends string>(name: string, choices: readonly T[], fallback: T): T {
+  choice<Choice extends string>(
+    name: string,
+    { choices, default: fallback }: Pick<ChoiceOption<Choice>, 'choices' | 'default'>,
+  ): Choice {
     const value = this.value(name) ?? fallback;
     const chosen = choices.find((choice) => choice === value);
     return (
@@ -69,14 +74,18 @@ export class FieldReader {
   }
 
   /** Milliseconds of a duration text. */
-  duration(name: string, fallback: string, minimumMs = 0): number {
+  duration(
+    name: string,
+    { default: fallback, minimumMs = 0 }: Pick<DurationOption, 'default' | 'minimumMs'>,
+  ): number {
     const parsed = parseDuration(this.value(name) ?? fallback);
     if ('problem' in parsed) return this.report(name, parsed.problem, 0);
     if (parsed.ms < minimumMs) return this.report(name, `must be at least ${minimumMs}ms`, 0);
     return parsed.ms;
   }
 
-  number(name: string, fallback: number, minimum: number, maximum: number): number {
+  number(name: string, option: Pick<NumberOption, 'default' | 'minimum' | 'maximum'>): number {
+    const { default: fallback, minimum, maximum } = option;
     const value = this.value(name) ?? fallback;
     if (typeof value === 'number' && value >= minimum && value <= maximum) return value;
     return this.report(
@@ -86,13 +95,19 @@ export class FieldReader {
     );
   }
 
-  /** A whole number from 0 to `maximum`, or the one word that is allowed beside. */
-  integerOr<T extends string>(name: string, word: T, fallback: number | T, maximum: number): number | T {
+  /** A whole number from 0 to the maximum, or `all`. */
+  count(
+    name: string,
+    { default: fallback, maximum }: Pick<CountOption, 'default' | 'maximum'>,
+  ): number | 'all' {
     const value = this.value(name) ?? fallback;
-    if (value === word) return word;
+    if (value === 'all') return value;
     if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maximum) return value;
-    const right = `must be a whole number from 0 to ${maximum}, or ${word}; it is ${show(value)}`;
-    return this.report(name, right, fallback);
+    return this.report(
+      name,
+      `must be a whole number from 0 to ${maximum}, or all; it is ${show(value)}`,
+      fallback,
+    );
   }
 
   /** A reader of the object in a field; of an empty object where the field is absent or wrong. */
@@ -107,7 +122,11 @@ export class FieldReader {
   refuseOthers(): void {
     for (const name of Object.keys(this.input)) {
       if (this.known.has(name) || this.input[name] === undefined) continue;
-      this.report(show(name), `is no field here; the fields are ${[...this.known].join(', ')}`, undefined);
+      this.report(
+        quote(name),
+        `is not a field here; the fields are ${[...this.known].join(', ')}`,
+        undefined,
+      );
     }
   }
 
@@ -117,7 +136,7 @@ export class FieldReader {
   }
 
   private report<T>(name: string, problem: string, instead: T): T {
-    this.problems.push(`${this.prefix}${name}: ${problem}`);
+    this.problems.push(visible(`${this.prefix}${name}: ${problem}`));
     return instead;
   }
 }
@@ -133,7 +152,7 @@ export function typeName(value: unknown): string {
 }
 
 function show(value: unknown): string {
-  return typeof value === 'object' ? typeName(value) : JSON.stringify(value).slice(0, 60);
+  return typeof value === 'object' ? typeName(value) : quote(value);
 }
 
 function utf8Length(text: string): number {

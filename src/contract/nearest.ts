@@ -1,11 +1,13 @@
 /**
- * The known word that a misspelt one probably means: the one with the fewest single-character edits, if they are not
- * more than half of its length; undefined where no word is near.
+ * The known word that a misspelt one probably means: the one with the fewest single-character edits; undefined where no
+ * word is near.
+ *
+ * @param maxEdits by default half of the known word's length
  */
-export function nearest(word: string, known: readonly string[]): string | undefined {
+export function nearest(word: string, known: readonly string[], maxEdits?: number): string | undefined {
   const byDistance = known
     .map((candidate) => ({ candidate, distance: editDistance(word.slice(0, 60), candidate) }))
-    .filter(({ candidate, distance }) => distance <= candidate.length / 2)
+    .filter(({ candidate, distance }) => distance <= (maxEdits ?? candidate.length / 2))
     .sort((left, right) => left.distance - right.distance);
   return byDistance[0]?.candidate;
 }

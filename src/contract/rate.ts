@@ -1,3 +1,5 @@
+import { quote } from './text';
+
 const UNIT_SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
 type Unit = keyof typeof UNIT_SECONDS;
 
@@ -17,7 +19,7 @@ const MAX_PER_SECOND = 1_000_000;
  */
 export function parseRate(text: unknown): { perSecond: number } | { problem: string } {
   if (typeof text === 'number' || (typeof text === 'string' && /^\s*[-+]?\d+(\.\d+)?\s*$/.test(text))) {
-    return { problem: `${JSON.stringify(text)} needs a unit, e.g. "90/h" (units: s, m, h, d)` };
+    return { problem: `${quote(text)} needs a unit, e.g. "90/h" (units: s, m, h, d)` };
   }
   const match = typeof text === 'string' ? /^(\d+(?:\.\d+)?)\/(s|m|h|d)$/.exec(text) : null;
   if (match === null) {
@@ -55,5 +57,5 @@ export function formatRate(perSecond: number): RateText {
 }
 
 function describe(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : `a value of type ${typeof value}`;
+  return typeof value === 'string' ? quote(value) : `a value of type ${typeof value}`;
 }

@@ -9,7 +9,7 @@ export const ON_UNKNOWN_DELIVERY = ['fail', 'assume-delivered', 'resend', 'ask']
 export type OnUnknownDelivery = (typeof ON_UNKNOWN_DELIVERY)[number];
 
 /**
- * The input of the workflow `followUp`: one message to one agent job.
+ * The input of the workflow `followUp`: one message to one agent job. Bounds and defaults are those of `REQUEST_OPTIONS`.
  *
  * Fields other than these are refused, so that a misspelt option is an error and not a default.
  */
@@ -53,9 +53,9 @@ export interface PollingRequest {
   /** The share by which an interval is varied at random, at the maximum too: 0 to 0.5. @default 0.1 */
   readonly jitter?: number;
   /**
-   * How many of the first polls are made by a durable timer each, which history shows one by one: 0 to 1,000, or `all`.
-   * After them, and as long as the job stays as it is, one activity polls on: the same cadence for no event and a fraction
-   * of the server's work.
+   * How many of the first polls are a durable timer and an activity each, which the history shows one by one: 0 to 1,000,
+   * or `all`. After them, and as long as the job stays as it is, one activity reads on by the same cadence and adds no
+   * event.
    *
    * @default 3
    */
@@ -80,7 +80,7 @@ export interface FollowUpPlan {
   readonly confirmMs: number;
 }
 
-/** {@link PollingRequest} with defaults filled in. */
+/** A {@link PollingRequest} with defaults filled in. */
 export interface Polling {
   readonly initialMs: number;
   readonly growth: number;
@@ -88,14 +88,3 @@ export interface Polling {
   readonly jitter: number;
   readonly timerPolls: TimerPolls;
 }
-
-/** The defaults as a caller would write them; the README's table and the starter's help are made of these. */
-export const REQUEST_DEFAULTS = {
-  whenActive: 'send',
-  onUnknownDelivery: 'fail',
-  deadline: '24h',
-  polling: { initial: '5s', growth: 0.1, maximum: '5m', jitter: 0.1, timerPolls: 3 },
-  reconcile: '2m',
-  settle: '30s',
-  confirm: '60s',
-} as const satisfies Omit<Required<FollowUpRequest>, 'projectId' | 'jobId' | 'prompt' | 'requestId'>;

@@ -1,6 +1,7 @@
 import { ANY } from './jobs';
 import { percentDecode } from './route';
 import { nearest } from '../contract/nearest';
+import { quote } from '../contract/text';
 import { CONDITIONS, FAULT_NAMES, type FaultName, faultRow } from './faults';
 import { ParameterValues, readParameter } from './fault-parameters';
 import type { FaultRow, Operation } from './fault-row';
@@ -164,8 +165,4 @@ function cut(text: string, separator: string): [string, string | undefined] {
 function suggestion(word: string, known: readonly string[]): string {
   const best = nearest(word, known);
   return best === undefined ? '' : `; did you mean ${best}?`;
-}
-
-function quote(text: string): string {
-  return JSON.stringify(text.slice(0, 60));
 }

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { inspect } from 'node:util';
+import { truncate } from '../contract/bounds';
+import { visible } from '../contract/text';
 import { control } from './control';
 import type { ControlParts } from './control-endpoints';
 import { decide, type ExchangeParts } from './exchange';
@@ -165,5 +167,5 @@ function note(entry: JournalEntry | undefined): string {
 
 /** A path in a log may neither move a terminal's cursor nor fill its screen. */
 function printable(text: string): string {
-  return text.slice(0, 200).replace(/[^\x21-\x7e]/g, '?');
+  return truncate(visible(text), 200);
 }

@@ -1,10 +1,6 @@
+import { GRPC_STATUS } from '../client/grpc-status';
 import type { TemporalConfig } from '../client/temporal-config';
 import type { Trouble } from './retry';
-
-/** What gRPC's status codes mean here (source: grpc.io, "Status codes"). */
-const NOT_FOUND = 5;
-const PERMISSION_DENIED = 7;
-const UNAUTHENTICATED = 16;
 
 /** Temporal's Rust core reports a failed connection as text only; these are its words (SDK 1.24, measured). */
 const CORE_SAYS = {
@@ -29,17 +25,17 @@ export function explainTrouble(error: unknown, temporal: TemporalConfig): Troubl
   const text = error instanceof Error ? error.message : String(error);
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
 
-  if (code === UNAUTHENTICATED || text.includes(CORE_SAYS.unauthenticated)) {
+  if (code === GRPC_STATUS.UNAUTHENTICATED || text.includes(CORE_SAYS.unauthenticated)) {
     return hopeless(
       `Temporal at ${address} does not accept the credentials: check TEMPORAL_API_KEY or the TLS client certificate`,
     );
   }
-  if (code === PERMISSION_DENIED || text.includes(CORE_SAYS.permissionDenied)) {
+  if (code === GRPC_STATUS.PERMISSION_DENIED || text.includes(CORE_SAYS.permissionDenied)) {
     return hopeless(
       `Temporal at ${address} denies access to the namespace ${JSON.stringify(namespace)}: check TEMPORAL_NAMESPACE and what the credentials may do`,
     );
   }
-  if (code === NOT_FOUND) {
+  if (code === GRPC_STATUS.NOT_FOUND) {
     return heals(
       `Temporal at ${address} has no namespace ${JSON.stringify(namespace)} yet: check TEMPORAL_NAMESPACE, or create it with "temporal operator namespace create --namespace ${namespace}"`,
     );

@@ -1,4 +1,6 @@
 import { isNativeError } from 'node:util/types';
+import { truncate } from '../contract/bounds';
+import { visible } from '../contract/text';
 import type { Redactor } from './redaction';
 
 /** A record deeper than this is a dumped object, not a message; the SDK's own records have three levels. */
@@ -23,11 +25,9 @@ export type LogFields = Record<string, unknown>;
 
 /** `text` redacted, bounded, and without control characters, by which a service could write to the terminal. */
 export function logText(text: string, redactor: Redactor): string {
-  const shown = redactor
-    .text(text)
-    // eslint-disable-next-line no-control-regex -- control characters are exactly what is looked for
-    .replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\ufffd');
-  return shown.length <= MAX_CHARACTERS ? shown : `${shown.slice(0, MAX_CHARACTERS)}…`;
+  // A stack trace keeps its lines.
+  const shown = redactor.text(text).split('\n').map(visible).join('\n');
+  return truncate(shown, MAX_CHARACTERS);
 }
 
 interface Walk {

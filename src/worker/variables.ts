@@ -1,3 +1,5 @@
+import { nearest } from '../contract/nearest';
+
 /** The variables of the worker besides Temporal's own; their meaning and defaults: README.md, "Run the worker". */
 export const VARIABLES = [
   'AGENT_API_BASE_URL',
@@ -43,37 +45,10 @@ export function misspeltVariables(env: Environment): string[] {
   const known: readonly string[] = VARIABLES;
   return Object.keys(env).flatMap((name) => {
     if (known.includes(name) || env[name] === undefined || KUBERNETES_SERVICE.test(name)) return [];
-    const nearest = nearestVariable(name);
-    const meant = /^(AGENT_API|FOLLOW_UP)_/.test(name) || nearest.distance <= MAX_SLIPS;
-    return meant
-      ? [`${name} is no variable of the worker and has no effect; did you mean ${nearest.name}?`]
-      : [];
+    const isOurs = /^(AGENT_API|FOLLOW_UP)_/.test(name);
+    const meant = nearest(name, VARIABLES, isOurs ? Infinity : MAX_SLIPS);
+    return meant === undefined
+      ? []
+      : [`${name} is no variable of the worker and has no effect; did you mean ${meant}?`];
   });
-}
-
-function nearestVariable(name: string): { name: VariableName; distance: number } {
-  let nearest = { name: VARIABLES[0] as VariableName, distance: Infinity };
-  for (const candidate of VARIABLES) {
-    const distance = editDistance(name, candidate);
-    if (distance < nearest.distance) nearest = { name: candidate, distance };
-  }
-  return nearest;
-}
-
-/** Levenshtein's distance: how many letters must be put in, taken out or replaced. */
-function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
-  for (let index = 0; index < from.length; index++) {
-    const next = [index + 1];
-    for (let column = 1; column <= to.length; column++) {
-      const replaced = at(row, column - 1) + (to[column - 1] === from[index] ? 0 : 1);
-      next.push(Math.min(replaced, at(row, column) + 1, at(next, column - 1) + 1));
-    }
-    row = next;
-  }
-  return at(row, to.length);
-}
-
-function at(row: readonly number[], column: number): number {
-  return row[column] ?? Infinity;
 }

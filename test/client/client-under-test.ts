@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { FollowUpClient } from '../../src/client';
+import { eventually } from '../harness/eventually';
 import { type House, QUICK } from '../harness/house';
 
 export function clientOf(house: House): FollowUpClient {
@@ -28,11 +28,8 @@ export function posts(house: House, { projectId }: { projectId: string }) {
 
 /** Waits until the message has been sent and the job was read since. @throws Error when it is not within ten seconds */
 export async function untilPolled(followUps: FollowUpClient, workflowId: string): Promise<void> {
-  const giveUpAt = Date.now() + 10_000;
-  while (Date.now() < giveUpAt) {
+  await eventually(`${workflowId} is polled`, async () => {
     const report = await followUps.progress(workflowId);
-    if (report.from === 'worker' && report.progress.polls > 0) return;
-    await sleep(50);
-  }
-  throw new Error(`${workflowId} was not polled`);
+    return report.from === 'worker' && report.progress.polls > 0;
+  });
 }

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { planOf, RequestConflictError } from '../../src/client';
 import { compareDigest } from '../../src/client/same-request';
 import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { eventually } from '../harness/eventually';
 import { House } from '../harness/house';
 import { temporal } from '../harness/temporal';
 import { clientOf, request } from './client-under-test';
@@ -27,11 +27,8 @@ it('a follow-up that continued as new is attached to, compared and waited for', 
   const followUps = clientOf(house);
   const { workflowId, runId: firstRun } = await followUps.start(asked);
   const result = followUps.result(workflowId);
-  const giveUpAt = Date.now() + 10_000;
-  while ((await followUps.describe(workflowId)).runId === firstRun) {
-    if (Date.now() > giveUpAt) throw new Error('it did not continue as new');
-    await sleep(100);
-  }
+  const currentRun = async (): Promise<string> => (await followUps.describe(workflowId)).runId;
+  await eventually('it continues as new', currentRun, { until: (runId) => runId !== firstRun });
 
   expect(await followUps.start({ ...asked, whenActive: 'wait' })).toMatchObject({
     attached: 'running',

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, type WorkflowHandle } from '@temporalio/client';
 import {
@@ -12,6 +11,7 @@ import {
 import { sumActions } from '../../src/client/history-cost';
 import { type DevServer, startDevServer } from '../../src/dev/dev-server';
 import { freePorts } from '../../src/dev/free-ports';
+import { eventually } from '../harness/eventually';
 import { House } from '../harness/house';
 import type { Following } from '../harness/following';
 import { resetWorkflow } from '../harness/reset';
@@ -113,8 +113,10 @@ describe('what a follow-up has cost', () => {
     expect(costs.map(({ earlierRunsGone }) => earlierRunsGone)).toEqual([false, false, false]);
     const counted = sumActions(costs.map(({ actions }) => actions));
     expect(counted).toMatchObject({ resets: 1, updates: 1 });
-    const giveUpAt = Date.now() + 10_000;
-    while (totalOf(await countedByServer()) < totalOf(counted) && Date.now() < giveUpAt) await sleep(200);
+    await eventually('the server has counted all', countedByServer, {
+      until: (all) => totalOf(all) >= totalOf(counted),
+      intervalMs: 200,
+    });
     // The server's own counter doesn't know that the attribute of the second gear's patch is free.
     const { searchAttributeUpserts } = counted;
     const known = { ...counted, searchAttributeUpserts: searchAttributeUpserts + 1 };

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { FollowUpClient, InvalidLimitsError, type Limits, LimitsError } from '../../src/client';
 import { fairnessKey } from '../../src/contract/fairness';
+import { eventually } from '../harness/eventually';
 import { temporal } from '../harness/temporal';
 
 let connection: Connection;
@@ -25,13 +25,7 @@ function followUps(namespace = temporal().namespace): FollowUpClient {
 
 /** What the queue's other partitions hear a moment later: the answer once it is as wanted. */
 async function limitsWhen(client: FollowUpClient, wanted: (limits: Limits) => boolean): Promise<Limits> {
-  const giveUpAt = Date.now() + 10_000;
-  for (;;) {
-    const limits = await client.limits();
-    if (wanted(limits)) return limits;
-    if (Date.now() > giveUpAt) throw new Error(`the limits stayed ${JSON.stringify(limits)}`);
-    await sleep(50);
-  }
+  return eventually('the limits are as wanted', () => client.limits(), { until: wanted });
 }
 
 describe('limits', () => {

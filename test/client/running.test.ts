@@ -9,6 +9,7 @@ import {
   UpdateRefusedError,
 } from '../../src/client';
 import type { DurationText } from '../../src/contract/duration';
+import { eventually } from '../harness/eventually';
 import { houseOf } from '../harness/house-of';
 import { clientOf, idleClientOf, request, untilPolled } from './client-under-test';
 
@@ -133,10 +134,7 @@ describe('the list of a namespace', () => {
 
 /** Visibility is eventually consistent: it is asked until it knows the project. */
 async function untilListed(followUps: FollowUpClient, projectId: string): Promise<string[]> {
-  for (const giveUpAt = Date.now() + 10_000; Date.now() < giveUpAt;) {
-    const found = await followUps.list({ projectId, phase: 'baseline' });
-    if (found.length > 0) return found.map(({ workflowId }) => workflowId);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  return [];
+  const list = () => followUps.list({ projectId, phase: 'baseline' });
+  const found = await eventually('it is listed', list, { until: (all) => all.length > 0 });
+  return found.map(({ workflowId }) => workflowId);
 }

@@ -5,6 +5,7 @@ import { afterEach, expect, it } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { FollowUpClient, FollowUpTerminatedError } from '../../src/client';
 import { startDevServer } from '../../src/dev/dev-server';
+import { eventually } from '../harness/eventually';
 import { temporal } from '../harness/temporal';
 
 const cleanUps: (() => Promise<unknown>)[] = [];
@@ -38,7 +39,8 @@ it('a wait for the result survives a server that is killed and comes back', asyn
   cleanUps.splice(1, 0, () => second.stop());
 
   const handle = followUps.client.workflow.getHandle(workflowId);
-  await untilAnswered(() => handle.terminate('the end'));
+  // gRPC comes back to a server that was away within its back-off of some seconds.
+  await eventually('the server answers', () => handle.terminate('the end'));
   await expect(end).rejects.toThrow(FollowUpTerminatedError);
 });
 
@@ -48,17 +50,4 @@ function deferred() {
     resolve = resolver;
   });
   return { promise, resolve };
-}
-
-/** gRPC comes back to a server that was away within its back-off of some seconds. */
-async function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
-  const giveUpAt = Date.now() + 20_000;
-  for (;;) {
-    try {
-      return await call();
-    } catch (error) {
-      if (Date.now() > giveUpAt) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 200));
-    }
-  }
 }

@@ -1,9 +1,9 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { freePorts } from '../../src/dev/free-ports';
+import { eventually } from '../harness/eventually';
 import { PATIENT, ProcessHouse } from '../harness/process-house';
 import type { WorkerProcess } from '../harness/worker-process';
 
@@ -50,15 +50,17 @@ afterAll(async () => {
 
 /** The workflow ids that an operator finds in the Web UI by this phase; waits until there is one. */
 async function foundByPhase(phase: string): Promise<string[]> {
-  const giveUpAt = Date.now() + 30_000;
   const query = `TaskQueue = '${house.taskQueue}' AND FollowUpPhase = '${phase}'`;
-  for (;;) {
+  const list = async (): Promise<string[]> => {
     const found: string[] = [];
     for await (const { workflowId } of house.client.workflow.list({ query })) found.push(workflowId);
-    if (found.length > 0) return found;
-    if (Date.now() > giveUpAt) throw new Error(`no follow-up is shown as ${phase}`);
-    await sleep(200);
-  }
+    return found;
+  };
+  return eventually(`a follow-up is listed as ${phase}`, list, {
+    timeoutMs: 30_000,
+    intervalMs: 200,
+    until: (found) => found.length > 0,
+  });
 }
 
 it('a key that expires in the watch is visible, and a new one in its file heals the watch without a restart', async () => {

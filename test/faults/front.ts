@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { spawnTethered, type TetheredProcess } from '../../src/dev/tether';
+import { eventually } from '../harness/eventually';
 import { fillBacklog } from '../wire/stopped-listener';
 
 /** Hands every connection on, byte by byte; its backlog holds so few that they are soon used up. */
@@ -52,15 +52,14 @@ export class Front {
 
   /** Waits until somebody's connection to it is in that state. @throws Error when none is within 15 seconds */
   async meets(state: keyof typeof STATES, localPort?: number): Promise<number> {
-    const giveUpAt = Date.now() + 15_000;
-    for (;;) {
-      const found = (await this.connections()).find(
-        (each) => each.state === STATES[state] && (localPort ?? each.localPort) === each.localPort,
-      );
-      if (found !== undefined) return found.localPort;
-      if (Date.now() > giveUpAt) throw new Error(`nobody is ${state} to port ${this.port}`);
-      await sleep(10);
-    }
+    const isMeant = (each: { localPort: number; state: string }): boolean =>
+      each.state === STATES[state] && (localPort ?? each.localPort) === each.localPort;
+    const found = await eventually(
+      `somebody is ${state} to port ${this.port}`,
+      async () => (await this.connections()).find(isMeant),
+      { timeoutMs: 15_000, intervalMs: 10 },
+    );
+    return found.localPort;
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Phase } from '../../src/contract/progress';
 import type { FollowUpRequest } from '../../src/contract/request';
 import type { FaultSetting, NewJob } from '../../src/sandbox';
+import { eventually } from '../harness/eventually';
 import type { Following } from '../harness/following';
 import { PATIENT, ProcessHouse } from '../harness/process-house';
 import { temporal } from '../harness/temporal';
@@ -36,14 +36,15 @@ export async function failure(following: Following): Promise<Ending> {
 
 /** What the server shows of it, without the help of a worker. */
 export async function showsPhase(following: Following, phase: Phase): Promise<void> {
-  const giveUpAt = Date.now() + 90_000;
-  for (;;) {
+  const shown = async (): Promise<unknown> => {
     const { typedSearchAttributes } = await following.handle.describe();
-    const shown = typedSearchAttributes.getAll().find(({ key }) => key.name === 'FollowUpPhase')?.value;
-    if (shown === phase) return;
-    if (Date.now() > giveUpAt) throw new Error(`the phase is ${String(shown)} and not ${phase}`);
-    await sleep(100);
-  }
+    return typedSearchAttributes.getAll().find(({ key }) => key.name === 'FollowUpPhase')?.value;
+  };
+  await eventually(`the phase is shown as ${phase}`, shown, {
+    timeoutMs: 90_000,
+    intervalMs: 100,
+    until: (value) => value === phase,
+  });
 }
 
 export interface Scene {

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Client,
   type WorkflowHandle,
@@ -13,6 +12,7 @@ import type { FollowUpRequest } from '../../src/contract/request';
 import type { FailureDetails, FollowUpResult } from '../../src/contract/result';
 import { followUpWorkflowId } from '../../src/contract/workflow-id';
 import type { NewJob, Sandbox } from '../../src/sandbox';
+import { eventually } from './eventually';
 
 /** Times that let a whole follow-up pass within a test, in the proportions of the defaults. */
 export const QUICK = {
@@ -86,13 +86,8 @@ export class Following {
 
   /** The progress once it is as wanted. @throws Error when it is not within 20 seconds */
   async progressWhen(wanted: (progress: FollowUpProgress) => boolean): Promise<FollowUpProgress> {
-    const giveUpAt = Date.now() + 20_000;
-    for (;;) {
-      const progress = await this.handle.query<FollowUpProgress>(QUERY_PROGRESS);
-      if (wanted(progress)) return progress;
-      if (Date.now() > giveUpAt) throw new Error(`the progress stayed ${JSON.stringify(progress)}`);
-      await sleep(50);
-    }
+    const progress = () => this.handle.query<FollowUpProgress>(QUERY_PROGRESS);
+    return eventually('the progress is as wanted', progress, { until: wanted });
   }
 
   /** How it failed. @throws Error when it did not fail by a failure of its own. */

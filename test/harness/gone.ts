@@ -1,13 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from './eventually';
 
 /** Waits until a process has ended. @throws Error when it still runs after `limitMs` milliseconds */
 export async function expectGone(pid: number, limitMs = 10_000): Promise<void> {
-  const deadline = Date.now() + limitMs;
-  while (await runs(pid)) {
-    if (Date.now() > deadline) throw new Error(`process ${pid} still runs after ${limitMs} ms`);
-    await sleep(50);
-  }
+  await eventually(`process ${pid} has ended`, async () => !(await runs(pid)), { timeoutMs: limitMs });
 }
 
 async function runs(pid: number): Promise<boolean> {

@@ -6,11 +6,13 @@ const shared = {
   roots: ['<rootDir>/test'],
   testEnvironment: 'node',
   transform: {
-    '^.+\\.ts$': [
+    '^.+\\.[jt]s$': [
       '@swc/jest',
       { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } },
     ],
   },
+  // These packages are ES modules, which Jest can't `require` before Node 24.
+  transformIgnorePatterns: ['/node_modules/(?!(string-width|get-east-asian-width|strip-ansi|ansi-regex)/)'],
 };
 
 /** The folders of test/ by what their tests need. */

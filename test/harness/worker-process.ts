@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Exit, spawnTethered, type TetheredProcess } from '../../src/dev/tether';
+import { eventually } from './eventually';
 
 export const ROOT = path.resolve(__dirname, '../..');
 
@@ -10,9 +10,6 @@ export type LogLine = { readonly level: string; readonly msg: string } & Readonl
 /** How long a test waits for a line or a state before it gives up: far above what either takes. */
 const PATIENCE_MS = 30_000;
 
-/** How long the last words of a process may still be in its pipe after its end. */
-const LAST_WORDS_MS = 1_000;
-
 /** The compiled worker as a process of its own, as `npm start` runs it. */
 export class WorkerProcess {
   /** Everything that was written so far. */
@@ -21,8 +18,9 @@ export class WorkerProcess {
   private ended = false;
 
   private constructor(private readonly process: TetheredProcess) {
-    void process.exited.then(() => (this.ended = true));
     process.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
+    // Its pipe ends after its last words.
+    process.stdout?.on('end', () => (this.ended = true));
     process.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
   }
 
@@ -70,15 +68,13 @@ export class WorkerProcess {
 
   /** Waits for a line whose message matches. @throws Error with all that was said, when none comes */
   async says(message: RegExp): Promise<LogLine> {
-    let giveUpAt = Date.now() + PATIENCE_MS;
-    for (;;) {
-      const line = this.log().find(({ msg }) => message.test(msg));
-      if (line !== undefined) return line;
-      if (Date.now() > giveUpAt)
-        throw new Error(`never said ${String(message)}:\n${this.stdout}${this.stderr}`);
-      if (this.ended) giveUpAt = Math.min(giveUpAt, Date.now() + LAST_WORDS_MS);
-      await sleep(50);
-    }
+    const find = () => this.log().find(({ msg }) => message.test(msg));
+    await eventually(`the worker says ${String(message)}`, () => find() !== undefined || this.ended, {
+      timeoutMs: PATIENCE_MS,
+    });
+    const line = find();
+    if (line === undefined) throw new Error(`never said ${String(message)}:\n${this.stdout}${this.stderr}`);
+    return line;
   }
 
   /** Asks the health server. */
@@ -90,12 +86,10 @@ export class WorkerProcess {
 
   /** Waits until `/readyz` answers so, and returns the reasons that it gives. */
   async answersReadyz(status: number): Promise<string[]> {
-    const deadline = Date.now() + PATIENCE_MS;
-    for (;;) {
-      const answer = await this.ask('/readyz');
-      if (answer.status === status) return answer.body.reasons ?? [];
-      if (Date.now() > deadline) throw new Error(`/readyz never answered ${status}:\n${this.stdout}`);
-      await sleep(100);
-    }
+    const { body } = await eventually(`/readyz answers ${status}`, () => this.ask('/readyz'), {
+      timeoutMs: PATIENCE_MS,
+      until: (answer) => answer.status === status,
+    });
+    return body.reasons ?? [];
   }
 }

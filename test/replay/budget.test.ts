@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { costOf, type HistoryEvent, totalOf } from '../../src/client/history-cost';
-import { REQUEST_DEFAULTS } from '../../src/contract/request';
+import { REQUEST_OPTIONS } from '../../src/contract/request-options';
 import type { FollowUpResult } from '../../src/contract/result';
 import { recordedEvents } from './recorded';
 
@@ -17,7 +17,7 @@ const READ = { events: 11, workflowTasks: 2, actions: 2 } as const;
 const FRAME = { events: 24, workflowTasks: 3, actions: 9 } as const;
 
 /** The first polls have a read each; whatever follows is polled by the retries of one more read. */
-const READS = REQUEST_DEFAULTS.polling.timerPolls + 1;
+const READS = REQUEST_OPTIONS['polling.timerPolls'].default + 1;
 
 /** The second gear's patch: a marker, and the search attribute by which runs with it are found. */
 const PATCH = { events: 2, actions: 1 } as const;

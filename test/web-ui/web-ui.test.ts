@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { FollowUpClient } from '../../src/client';
 import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { eventually } from '../harness/eventually';
 import { type Following, House } from '../harness/house';
 import { SOON, untilItWaits } from '../harness/pending-poll';
 import { temporal } from '../harness/temporal';
@@ -56,10 +56,10 @@ describe('the Web UI', () => {
   }
 
   async function untilPolls(polls: number): Promise<void> {
-    await until(async () => {
+    await eventually(`${polls} polls`, async () => {
       const report = await followUps.progress(workflowId);
       return report.from === 'worker' && report.progress.polls >= polls;
-    }, `${polls} polls`);
+    });
   }
 
   /** The Web UI renders Markdown in frames of their own: summary, details, current details. */
@@ -196,21 +196,10 @@ describe('the Web UI', () => {
 
   /** The list is eventually consistent, and the Web UI asks for it once. */
   async function untilListed(query: string, listed: boolean): Promise<void> {
-    await until(
-      async () => {
-        const { count } = await house.client.workflow.count(query);
-        return count === (listed ? 1 : 0);
-      },
-      `${query} ${listed ? 'to list' : 'not to list'} the follow-up`,
+    await eventually(
+      `${query} ${listed ? 'lists' : 'does not list'} the follow-up`,
+      () => house.client.workflow.count(query),
+      { until: ({ count }) => count === (listed ? 1 : 0) },
     );
   }
 });
-
-/** Asks again and again until it is so. @throws Error that names what was waited for */
-async function until(isSo: () => Promise<boolean>, what: string): Promise<void> {
-  const giveUpAt = Date.now() + SHOWN_WITHIN_MS;
-  while (!(await isSo())) {
-    if (Date.now() > giveUpAt) throw new Error(`waited ${SHOWN_WITHIN_MS} ms in vain for ${what}`);
-    await sleep(200);
-  }
-}

@@ -1,8 +1,10 @@
 import { pipeline } from 'node:stream/promises';
 import { CsvError, parse } from 'csv-parse';
 import type { ProblemList } from '../../client/batch/problem-list';
-import { COLUMNS, type Field, fieldOf, fieldsOfLine, type LineFields, unknownName } from './fields';
-import { numberOr } from '../request-flags';
+import type { RequestField } from '../../contract/request-options';
+import { quote } from '../../contract/text';
+import { valueOf } from '../request-flags';
+import { COLUMNS, fieldOfName, fieldsOfLine, type LineFields, unknownName } from './fields';
 import { type LineBlock, MAX_LINE_BYTES } from './line-blocks';
 
 /**
@@ -53,19 +55,19 @@ export async function readCsv(
 /** A column's name and the field that it is; undefined where there is no such field, which has been said. */
 interface Column {
   readonly name: string;
-  readonly field: Field | undefined;
+  readonly field: RequestField | undefined;
 }
 
 /** The columns; none where the first record names none, since nothing can be said of the others then. */
 function readHeader(line: number, names: readonly string[], problems: ProblemList): Column[] {
-  const columns = names.map((name) => ({ name, field: fieldOf(name) }));
+  const columns = names.map((name) => ({ name, field: fieldOfName(name) }));
   if (columns.every(({ field }) => field === undefined)) {
     const separator = /[;\t|]/.exec(names.join());
     const hint =
       separator === null ? '' : `; columns are separated by commas, not by ${JSON.stringify(separator[0])}`;
     problems.add(
       line,
-      `must name the columns (${COLUMNS.join(', ')}); ${JSON.stringify(names[0]?.slice(0, 60))} is none${hint}`,
+      `must name the columns (${COLUMNS.join(', ')}); ${quote(names[0])} is not one of them${hint}`,
     );
     return [];
   }
@@ -98,12 +100,6 @@ function readRecord(
     problems.add(line, problem);
   };
   take(line, fieldsOfLine(Object.fromEntries(given), report));
-}
-
-const NUMBERS: readonly Field[] = ['polling.growth', 'polling.jitter', 'polling.timerPolls'];
-
-function valueOf(field: Field, cell: string): unknown {
-  return NUMBERS.includes(field) ? numberOr(cell) : cell;
 }
 
 function wordsOf(error: CsvError): string {

@@ -2,8 +2,9 @@ import { type CheckedBatch, ItemCollector } from '../../client/batch/item-collec
 import type { ProblemList } from '../../client/batch/problem-list';
 import { withBatchCadence } from '../../client/batch/tidy-request';
 import { checkRequest } from '../../contract/check-request';
-import { isRecord, type JsonObject } from '../../contract/field-reader';
-import { problemOfFlag, renameFields, type RequestFlags, requestOfFlags } from '../request-flags';
+import type { JsonObject } from '../../contract/field-reader';
+import { fieldOf, requestWith } from '../../contract/request-options';
+import { FIELDS, type LineFlags, problemOfFlag, renameFields, requestOfFlags } from '../request-flags';
 import { UsageError } from '../usage-error';
 import { readCsv } from './csv';
 import { checkEncoding } from './encoding';
@@ -16,10 +17,10 @@ export interface BatchInput {
   /** A path, or `-` for stdin. */
   readonly file: string;
   readonly stdin: AsyncIterable<Uint8Array>;
-  /** `--format`; by default the file's name tells, else its content. */
-  readonly format?: string | undefined;
-  /** What a line does not say itself. A request id is never taken from here: it names one follow-up. */
-  readonly flags: RequestFlags;
+  /**
+   * What a line does not say itself, and `--format`. A request id is never taken from here: it names one follow-up.
+   */
+  readonly flags: LineFlags;
   /** The message of lines without one. */
   readonly prompt?: string | undefined;
   /** @default a hash of the items */
@@ -43,7 +44,7 @@ export async function readBatch(input: BatchInput): Promise<CheckedBatch> {
     const words = (problem: string): string => renameFields(problem, namesIn(fields));
     collector.add(line, requestOfLine(defaults, fields), words);
   };
-  await readLines(formatByName(file, input.format), lineBlocks(file, stdin), collector.problems, take);
+  await readLines(formatByName(file, flags.format), lineBlocks(file, stdin), collector.problems, take);
   return collector.finish();
 }
 
@@ -85,16 +86,10 @@ function checkDefaults(defaults: JsonObject): void {
 
 /** The request of a line: what it says itself, over what the flags say. */
 function requestOfLine(defaults: JsonObject, fields: LineFields): JsonObject {
-  const request: Record<string, unknown> = { ...defaults };
-  const polling: Record<string, unknown> = isRecord(defaults.polling) ? { ...defaults.polling } : {};
-  for (const [field, { value }] of fields) {
-    if (field.startsWith(POLLING)) polling[field.slice(POLLING.length)] = value;
-    else request[field] = value;
-  }
-  return Object.keys(polling).length > 0 ? { ...request, polling } : request;
+  return requestWith(
+    FIELDS.map((field) => [field, fields.has(field) ? fields.get(field)?.value : fieldOf(defaults, field)]),
+  );
 }
-
-const POLLING = 'polling.';
 
 /** What the fields of a line are called in what is said about it: as the line has them, else as columns. */
 function namesIn(fields: LineFields): Record<string, string> {

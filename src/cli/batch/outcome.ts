@@ -1,6 +1,6 @@
 import type { BatchOutcome, BatchProgress, BatchSummary } from '../../client';
 import { EXIT } from '../exit-codes';
-import { columns } from '../output';
+import { columns } from '../table';
 import type { Session } from '../session';
 import { failureLines, summaryTable } from './text';
 

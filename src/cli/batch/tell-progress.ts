@@ -1,5 +1,5 @@
 import type { BatchProgress } from '../../client';
-import { columns } from '../output';
+import { columns } from '../table';
 import type { Session } from '../session';
 import { failureLines, progressTable } from './text';
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { type BillableActions, type FollowUpCost, NOT_IN_HISTORY, totalOf } from '../../client';
-import { columns } from '../output';
+import { columns } from '../table';
 import type { Session } from '../session';
 
 const NOT_COUNTED = NOT_IN_HISTORY.map((each) => `  - ${each}`).join('\n');

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { type DurationText, parseDuration } from '../../contract/duration';
-import { columns } from '../output';
-import { progressRows } from '../progress-rows';
+import { columns } from '../table';
+import { progressRows } from '../progress-text';
 import type { Session } from '../session';
 import { UsageError } from '../usage-error';
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { columns } from '../output';
-import { progressRows } from '../progress-rows';
+import { columns } from '../table';
+import { progressRows } from '../progress-text';
 import type { Session } from '../session';
 
 export function pollNowCommand(session: Session): Command {

@@ -1,7 +1,7 @@
 import { Argument, Command } from 'commander';
 import { DELIVERY_DECISIONS, type DeliveryDecision } from '../../contract/progress';
-import { columns } from '../output';
-import { progressRows } from '../progress-rows';
+import { columns } from '../table';
+import { progressRows } from '../progress-text';
 import type { Session } from '../session';
 
 export function resolveCommand(session: Session): Command {

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Command } from 'commander';
 import { planOf, type NamedRequest, type StartedFollowUp } from '../../client';
 import { tellOutcome } from '../outcome';
-import { type PromptFlags, readPrompt } from '../prompt-source';
-import { addOptionFlags, type RequestFlags, requestOfFlags } from '../request-flags';
+import { readPrompt } from '../prompt-source';
+import { addRequestFlags, type RequestFlags, requestOfFlags } from '../request-flags';
 import type { Session } from '../session';
 import { tellLeft, waitForEnd } from '../wait';
 
-interface SendFlags extends RequestFlags, PromptFlags {
+interface SendFlags extends RequestFlags {
   readonly wait: boolean;
   readonly json?: boolean;
 }
@@ -19,17 +19,9 @@ export function sendCommand(session: Session): Command {
       'Sends one message to an existing agent job, and waits until the job has done what it says. The message is sent ' +
         'once, whatever fails on the way. Sending again with the same --request-id attaches to the first send.',
     )
-    .option('--project <id>', 'project that owns the job (required)')
-    .option('--job <id>', 'job that gets the message (required)')
-    .option('--prompt <text>', 'the message (this or --prompt-file is required)')
-    .option('--prompt-file <file>', 'read the message from a file, - for stdin; it is sent unaltered')
-    .option(
-      '--request-id <id>',
-      'your name for this follow-up; the same name is never sent twice (default: a new one)',
-    )
     .option('--no-wait', 'print the workflow id instead of waiting for the end')
     .option('--json', 'print one JSON document: the result, or { type, message, details }');
-  return addOptionFlags(command)
+  return addRequestFlags(command)
     .addHelpText(
       'after',
       `

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { ensureSearchAttributes, workersPolling } from '../../client';
-import { columns } from '../output';
+import { columns } from '../table';
 import type { Session } from '../session';
 
 const CALL_TIMEOUT_MS = 5_000;

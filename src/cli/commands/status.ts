@@ -1,9 +1,8 @@
 import { Command } from 'commander';
 import type { FollowUpClient, FollowUpDescription } from '../../client';
 import { tellOutcome } from '../outcome';
-import { progressRows } from '../progress-rows';
-import { columns } from '../output';
-import { serverText } from '../progress-text';
+import { columns } from '../table';
+import { progressRows, serverText } from '../progress-text';
 import type { Session } from '../session';
 import { endOf } from '../wait';
 

@@ -5,8 +5,7 @@ import {
   settingRows,
   timingText,
 } from '../../client';
-import { columns } from '../output';
-import { table } from '../table';
+import { columns, table } from '../table';
 
 /** A list of schedules. */
 export function scheduleTable(schedules: readonly ListedSchedule[]): string {

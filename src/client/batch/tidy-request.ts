@@ -2,6 +2,7 @@ import { BATCH_POLLING_INITIAL } from '../../contract/batch';
 import { parseDuration } from '../../contract/duration';
 import { isRecord, type JsonObject } from '../../contract/field-reader';
 import type { FollowUpRequest } from '../../contract/request';
+import { fieldOf, REQUEST_FIELDS, requestWith } from '../../contract/request-options';
 
 const usual = parseDuration(BATCH_POLLING_INITIAL);
 const USUAL_MS = 'ms' in usual ? usual.ms : 0;
@@ -27,33 +28,7 @@ function firstInterval(maximum: unknown): unknown {
  * equal as JSON too.
  */
 export function tidyRequest(checked: JsonObject, prompt: string): FollowUpRequest {
-  const polling = isRecord(checked.polling) ? checked.polling : {};
-  const tidy = present({
-    projectId: checked.projectId,
-    jobId: checked.jobId,
-    prompt,
-    requestId: checked.requestId,
-    whenActive: checked.whenActive,
-    onUnknownDelivery: checked.onUnknownDelivery,
-    deadline: checked.deadline,
-    reconcile: checked.reconcile,
-    settle: checked.settle,
-    confirm: checked.confirm,
-    polling: present({
-      initial: polling.initial,
-      growth: polling.growth,
-      maximum: polling.maximum,
-      jitter: polling.jitter,
-      timerPolls: polling.timerPolls,
-    }),
-  });
+  const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(checked, field)] as const);
   // The checker has seen every field, and refuses others.
-  return tidy as unknown as FollowUpRequest;
-}
-
-function present(fields: JsonObject): JsonObject {
-  const given: Record<string, unknown> = {};
-  for (const name in fields)
-    if (fields[name] !== undefined && fields[name] !== null) given[name] = fields[name];
-  return given;
+  return { ...requestWith(fields), prompt } as unknown as FollowUpRequest;
 }

@@ -1,6 +1,7 @@
 import { FieldReader } from '../../contract/field-reader';
 import { fairnessKey } from '../../contract/fairness';
 import { parseRate, type RateText } from '../../contract/rate';
+import { quote } from '../../contract/text';
 import { InvalidLimitsError } from '../errors';
 
 /** What is to hold from now on, across all workers. What is left out stays as it is; `off` removes it. */
@@ -97,7 +98,7 @@ function checkWeights(
     new FieldReader({ [projectId]: projectId }, 'projectWeights.', problems).id(projectId);
     if (weight !== 'off' && !isWeight(weight)) {
       problems.push(
-        `projectWeights.${projectId}: must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${JSON.stringify(weight)}`,
+        `projectWeights.${projectId}: must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${quote(weight)}`,
       );
     }
     if (problems.length === found) weights.set(fairnessKey(projectId), weight === 'off' ? null : weight);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { SEARCH_ATTRIBUTES } from '../../../src/contract/names';
+import { eventually } from '../../harness/eventually';
 import { houseOf } from '../../harness/house-of';
 import { type Ended, starter } from './starter';
 
@@ -74,10 +75,8 @@ describe('list', () => {
   it.concurrent('finds follow-ups by phase and project', async () => {
     const { following, workflowId, run } = await watched();
     const words = ['list', '--phase', 'watching', '--project', following.key.projectId];
-    const giveUpAt = Date.now() + 10_000;
-    let found = '[]\n';
-    // Eventually consistent: it is asked again.
-    while (found === '[]\n' && Date.now() < giveUpAt) found = (await run(...words, '--json')).stdout;
+    const list = async () => (await run(...words, '--json')).stdout;
+    const found = await eventually('it is listed', list, { until: (text) => text !== '[]\n' });
     expect(JSON.parse(found)).toMatchObject([{ workflowId, phase: 'watching', state: 'running' }]);
     const table = await run(...words);
     expect(table.stdout).toMatch(new RegExp(`^STARTED .*\n.* watching +active .*${workflowId}\n$`));

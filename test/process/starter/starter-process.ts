@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
+import { eventually } from '../../harness/eventually';
 import { temporal } from '../../harness/temporal';
 
 const PROGRAM = path.resolve(__dirname, '../../../dist/starter.js');
@@ -37,13 +38,13 @@ export class StarterProcess {
 
   /** Waits until stderr holds `text`. @throws Error when the process ends, or 30 seconds pass, before */
   async says(text: string | RegExp): Promise<void> {
-    const giveUpAt = Date.now() + 30_000;
-    while (!(typeof text === 'string' ? this.stderr.includes(text) : text.test(this.stderr))) {
-      if (this.child.exitCode !== null || Date.now() > giveUpAt) {
-        throw new Error(`the starter did not say ${String(text)}; it said:\n${this.stderr}`);
-      }
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
+    const said = (): boolean =>
+      typeof text === 'string' ? this.stderr.includes(text) : text.test(this.stderr);
+    await eventually(`the starter says ${String(text)}`, () => said() || this.child.exitCode !== null, {
+      timeoutMs: 30_000,
+    });
+    if (!said())
+      throw new Error(`the starter ended and did not say ${String(text)}; it said:\n${this.stderr}`);
   }
 
   signal(signal: NodeJS.Signals): void {

@@ -68,7 +68,7 @@ describe('a batch of requests', () => {
       expect.stringMatching(/^item 2: prompt: must not be empty/),
       expect.stringMatching(/^item 3: input: must be one JSON object/),
       expect.stringMatching(/^item 4: deadline: "30" needs a unit/),
-      expect.stringMatching(/^item 4: "retries": is no field here/),
+      expect.stringMatching(/^item 4: "retries": is not a field here/),
     ]);
   });
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { Command } from 'commander';
-import { addOptionFlags, problemOfFlag, requestOfFlags } from '../../../src/cli/request-flags';
+import { addLineFlags, addRequestFlags, problemOfFlag, requestOfFlags } from '../../../src/cli/request-flags';
 import { checkRequest } from '../../../src/contract/check-request';
-import { REQUEST_DEFAULTS } from '../../../src/contract/request';
+import { REQUEST_OPTIONS, type RequestOption } from '../../../src/contract/request-options';
 
 function problemsOf(flags: Parameters<typeof requestOfFlags>[0], prompt?: string): string[] {
   const checked = checkRequest(requestOfFlags(flags, prompt, 'r'));
@@ -55,18 +55,22 @@ describe('the flags of a request', () => {
     });
   });
 
-  it('exist for every field of the request, with its default in the help', () => {
-    const help = addOptionFlags(new Command()).helpInformation().replace(/\s+/g, ' ');
-    const { polling, ...fields } = REQUEST_DEFAULTS;
-    for (const [field, fallback] of Object.entries({ ...fields, ...prefixed(polling) })) {
-      const flag = '--' + field.replace(/[A-Z]/g, (letter) => '-' + letter.toLowerCase());
-      expect(help).toMatch(new RegExp(`${flag} <[a-z]+> [^<]*[(]default: ${fallback}[)]`));
-    }
+  it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))(
+    'exist for %s, with help and default',
+    (field, option) => {
+      const flag = '--' + field.replace('.', '-').replace(/[A-Z]/g, (letter) => '-' + letter.toLowerCase());
+      expect(optionOf(addRequestFlags(new Command()), flag)).toContain(`(default: ${option.default})`);
+      expect(optionOf(addRequestFlags(new Command()), flag)).toContain(option.help.replaceAll('`', ''));
+    },
+  );
+
+  it('of a batch have the defaults of a batch', () => {
+    expect(optionOf(addLineFlags(new Command()), '--polling-initial')).toContain('(default: 30s)');
   });
 });
 
-function prefixed(polling: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(polling).map(([name, value]) => [`polling-${name}`, value]));
+function optionOf(command: Command, flag: string): string {
+  return command.options.find(({ long }) => long === flag)?.description ?? '';
 }
 
 describe('problems', () => {

@@ -52,7 +52,7 @@ describe('a change of limits', () => {
       ['projectWeights.docs', 'from 0.001 to 1000, or off; it is 0'],
       ['projectWeights.site', 'it is 1001'],
       ['projectWeights.wiki', 'it is "3"'],
-      ['projectWeights.a\nb', 'control characters'],
+      ['projectWeights.a b', 'control characters'],
       ['projectWeights.blog', 'must be a number'],
       ['reason', 'at most 1000 bytes of UTF-8; it is 1002'],
     ]) {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { startAttributes, staticDetails } from '../../../src/client/presentation';
+import { REQUEST_OPTIONS } from '../../../src/contract/request-options';
 import { followUpSummary } from '../../../src/contract/start-words';
 import { planOf } from '../../../src/client/start';
 
@@ -23,9 +24,14 @@ describe('what the Web UI shows from the start', () => {
   it('describes the prompt by length and digest, and shows nothing of it', () => {
     const details = staticDetails(plan);
     expect(details).toMatch(/\| prompt: \| 45 bytes, sha256 `[0-9a-f]{12}`… \|/);
-    expect(details).toContain('| deadline: | 2h after the start |');
     for (const word of ['prompt,', 'nobody', 'business'])
       expect(details + followUpSummary(plan)).not.toContain(word);
+  });
+
+  it('shows every option of the follow-up', () => {
+    const details = staticDetails(plan);
+    expect(details).toContain('| deadline: | 2h |');
+    for (const option of Object.keys(REQUEST_OPTIONS)) expect(details).toContain(`| ${option}: |`);
   });
 
   it('keeps within what the server takes', () => {
@@ -36,7 +42,7 @@ describe('what the Web UI shows from the start', () => {
 
   it('lets no name become markup', () => {
     const named = planOf({ projectId: 'a`|b', jobId: '<b>', prompt: 'x', requestId: 'r' });
-    expect(staticDetails(named)).toContain('| project: | `a b` |');
+    expect(staticDetails(named)).toContain('| projectId: | `a b` |');
     expect(followUpSummary(named)).toContain('`<b>`');
   });
 });

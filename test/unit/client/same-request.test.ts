@@ -19,13 +19,19 @@ describe('a request whose follow-up exists', () => {
   });
 
   it('keeps its own options, and each that differs is named', () => {
-    const existing = { ...REQUEST, deadline: '2h', whenActive: 'wait', polling: { initial: '1s' } };
-    expect(compareRequests(planOf({ ...REQUEST, deadline: '1h' }), existing)).toEqual({
+    const existing = {
+      ...REQUEST,
+      deadline: '2h',
+      whenActive: 'wait',
+      polling: { initial: '1s', timerPolls: 'all' },
+    };
+    expect(compareRequests(planOf({ ...REQUEST, deadline: '7201s' }), existing)).toEqual({
       samePrompt: true,
       differences: [
         'whenActive is wait there, not send',
-        'deadline is 2h there, not 1h',
+        'deadline is 2h there, not 7201s',
         'polling.initial is 1s there, not 5s',
+        'polling.timerPolls is all there, not 3',
       ],
     });
   });

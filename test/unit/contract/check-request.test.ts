@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { checkRequest } from '../../../src/contract/check-request';
+import { REQUEST_OPTIONS, type RequestOption, requestWith } from '../../../src/contract/request-options';
 
 const good = { projectId: 'docs', jobId: 'job-1', prompt: 'Fix the links.', requestId: 'r1' };
 const goodId = 'follow-up:docs:job-1:r1';
@@ -54,6 +55,14 @@ describe('checkRequest', () => {
         confirmMs: 2_000,
       },
     });
+  });
+
+  it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))('carries the option %s', (field, option) => {
+    const values = { duration: '4m', number: 0.25, count: 7 };
+    const asked = option.kind === 'choice' ? option.choices.at(-1) : values[option.kind];
+    const checked = checkRequest({ ...good, ...requestWith([[field, asked]]) });
+    const used = checked.ok ? option.of(checked.plan) : checked.problems;
+    expect(used).toBe(option.kind === 'duration' ? 240_000 : asked);
   });
 
   it('names the follow-up by its workflow id where requestId is left out', () => {
@@ -134,12 +143,32 @@ describe('checkRequest', () => {
     expect(problemsOf(long)).toEqual([expect.stringContaining('at most 255 are possible')]);
   });
 
+  it.each([
+    ['whenActive', 'x'.repeat(58) + '🙂🙂'],
+    ['whenActive', '\ud800'],
+    ['whenActive', '\u001b[2J\u009b2J\u2028\u202e'],
+    ['x'.repeat(58) + '🙂🙂', 1],
+    ['\udc00', 1],
+    [
+      'polling',
+      { ['y'.repeat(59) + '🙂']: 1, growth: '\ud83d', initial: '\ud83d1s', timerPolls: '🙂'.repeat(40) },
+    ],
+    ['deadline', 'x'.repeat(59) + '🙂'],
+  ])('answers %j with a message that every reader can decode and show', (field, value) => {
+    const problems = problemsOf({ ...good, [field]: value }, `x${'🙂'.repeat(40)}\u0085`);
+    expect(problems).not.toEqual([]);
+    for (const problem of problems) {
+      expect(problem.isWellFormed()).toBe(true);
+      expect(problem).not.toMatch(/[\p{Cc}\u2028\u202e]/u);
+    }
+  });
+
   it('is not fooled by a field of the prototype', () => {
     expect(
       problemsOf(JSON.parse('{"__proto__": {"projectId": "p"}, "jobId": "j", "prompt": "x"}'), 'x'),
     ).toEqual([
       expect.stringContaining('projectId: must be a text'),
-      expect.stringContaining('"__proto__": is no field'),
+      expect.stringContaining('"__proto__": is not a field'),
     ]);
   });
 });

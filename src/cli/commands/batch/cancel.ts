@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { BatchEndedError } from '../../../client';
 import { documentOfBatch } from '../../batch/outcome';
 import { failureLines, summaryTable } from '../../batch/text';
-import { columns } from '../../output';
+import { columns } from '../../table';
 import type { Session } from '../../session';
 
 /** A batch ends within a second, unless messages under way are awaited first, which we don't wait for. */

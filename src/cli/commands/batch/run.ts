@@ -1,18 +1,15 @@
 import { Command } from 'commander';
-import { BATCH_POLLING_INITIAL } from '../../../contract/batch';
 import { addStartFlags, batchOptionsOf, type StartFlags } from '../../batch/flags';
 import { runBatch } from '../../batch/run-batch';
 import { COLUMNS } from '../../batch-input/fields';
-import { FORMATS } from '../../batch-input/format';
 import { readBatch } from '../../batch-input/read-batch';
-import { type PromptFlags, readPrompt } from '../../prompt-source';
-import { addOptionFlags, type RequestFlags } from '../../request-flags';
+import { readPrompt } from '../../prompt-source';
+import { addLineFlags, type LineFlags } from '../../request-flags';
 import type { Session } from '../../session';
 import { UsageError } from '../../usage-error';
 
-interface RunFlags extends StartFlags, RequestFlags, PromptFlags {
+interface RunFlags extends StartFlags, LineFlags {
   readonly batchId?: string;
-  readonly format?: string;
 }
 
 export function batchRunCommand(session: Session): Command {
@@ -28,17 +25,9 @@ export function batchRunCommand(session: Session): Command {
     .option(
       '--batch-id <id>',
       'your name for the batch (default: a hash of its projects, jobs, prompts and request ids)',
-    )
-    .option(
-      '--format <format>',
-      `${FORMATS.join(' or ')} (default: by the name of the file, or its content)`,
     );
-  addStartFlags(command)
-    .option('--project <id>', 'project of lines that name none')
-    .option('--job <id>', 'job of lines that name none')
-    .option('--prompt <text>', 'message of lines that have none')
-    .option('--prompt-file <file>', 'as --prompt, from a file; it is sent unaltered');
-  return addOptionFlags(command, BATCH_POLLING_INITIAL)
+  addStartFlags(command);
+  return addLineFlags(command)
     .addHelpText(
       'after',
       `
@@ -59,9 +48,8 @@ async function run(session: Session, file: string, flags: RunFlags): Promise<voi
     throw new UsageError(['--prompt-file: stdin can be read once only, and the items come from there']);
   }
   batchOptionsOf(flags);
-  const { format, batchId } = flags;
   const prompt = await readPrompt(flags, session.stdin);
-  const batch = await readBatch({ file, stdin: session.stdin, format, flags, prompt, batchId });
+  const batch = await readBatch({ file, stdin: session.stdin, flags, prompt, batchId: flags.batchId });
   const alreadyDone = `already run as ${batch.batchId}; give --batch-id to send it once more. This is its end`;
   await runBatch(session, batch, flags, alreadyDone);
 }

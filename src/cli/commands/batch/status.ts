@@ -3,7 +3,7 @@ import type { BatchClient, BatchDescription } from '../../../client';
 import { documentOfBatch, exitCodeOfBatch, tellBatchOutcome } from '../../batch/outcome';
 import { tellProgress } from '../../batch/tell-progress';
 import { serverWords } from '../../batch/text';
-import { columns } from '../../output';
+import { columns } from '../../table';
 import type { Session } from '../../session';
 
 export function batchStatusCommand(session: Session): Command {

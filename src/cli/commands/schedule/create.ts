@@ -1,9 +1,10 @@
 import { Command } from 'commander';
 import { addScheduleFlags, type ScheduleFlags, scheduleOptionsOf } from '../../schedule/flags';
-import { addItemFlags, type ItemFlags, readItems } from '../../schedule/items';
+import { readItems } from '../../schedule/items';
+import { addLineFlags, type LineFlags } from '../../request-flags';
 import type { Session } from '../../session';
 
-interface CreateFlags extends ScheduleFlags, ItemFlags {
+interface CreateFlags extends ScheduleFlags, LineFlags {
   readonly paused?: boolean;
   readonly json?: boolean;
 }
@@ -22,7 +23,7 @@ export function scheduleCreateCommand(session: Session): Command {
   addScheduleFlags(command)
     .option('--paused', 'it fires only when triggered, until it is unpaused')
     .option('--json', 'print one JSON document: the schedule');
-  return addItemFlags(command)
+  return addLineFlags(command)
     .addHelpText(
       'after',
       `

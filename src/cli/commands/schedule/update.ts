@@ -1,10 +1,11 @@
 import { Command } from 'commander';
-import { columns } from '../../output';
+import { columns } from '../../table';
 import { addScheduleFlags, type ScheduleFlags, scheduleOptionsOf } from '../../schedule/flags';
-import { addItemFlags, type ItemFlags, readItems, refuseItemFlags } from '../../schedule/items';
+import { readItems, refuseLineFlags } from '../../schedule/items';
+import { addLineFlags, type LineFlags } from '../../request-flags';
 import type { Session } from '../../session';
 
-interface UpdateFlags extends ScheduleFlags, ItemFlags {
+interface UpdateFlags extends ScheduleFlags, LineFlags {
   readonly taskQueue?: string;
   readonly json?: boolean;
 }
@@ -25,7 +26,7 @@ export function scheduleUpdateCommand(session: Session): Command {
     .option('--no-tolerate', 'any number of failures')
     .option('--task-queue <name>', 'where its batches run (default: as before)')
     .option('--json', 'print one JSON document: { scheduleId, changed }');
-  return addItemFlags(command)
+  return addLineFlags(command)
     .addHelpText(
       'after',
       `
@@ -45,7 +46,7 @@ async function update(
   const { output } = session;
   const { note, taskQueue } = flags;
   const options = scheduleOptionsOf(flags);
-  if (file === undefined) refuseItemFlags(flags);
+  if (file === undefined) refuseLineFlags(flags);
   const batch = file === undefined ? undefined : await readItems(session, id, file, flags);
   const { schedules } = await session.connect();
   const changed = await schedules.update(id, {

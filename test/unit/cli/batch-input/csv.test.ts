@@ -87,8 +87,8 @@ describe('a batch as CSV', () => {
 
   it('suggests what an unknown column may mean, and says so once', async () => {
     expect(await problemsOf('project,job,prompt,dedline,zzzzzzzzzzzz\np,j,m,,\np,k,m,2h,\n')).toEqual([
-      'line 1: "dedline" is no column here; did you mean deadline?',
-      `line 1: "zzzzzzzzzzzz" is no column here; the columns are ${COLUMNS.join(', ')}`,
+      'line 1: "dedline" is not a column here; did you mean deadline?',
+      `line 1: "zzzzzzzzzzzz" is not a column here; the columns are ${COLUMNS.join(', ')}`,
     ]);
     expect(await problemsOf('project,job,prompt,prompt_file\np,j,,x.txt')).toContain(
       'line 2: prompt: is missing',
@@ -110,7 +110,9 @@ describe('a batch as CSV', () => {
 
   it('says what is wrong with a file without names of columns', async () => {
     expect(await problemsOf('docs,job-1,Hello\ndocs,job-2,Hello\n')).toEqual([
-      expect.stringMatching(/^line 1: must name the columns \(project, job, prompt, .*\); "docs" is none$/),
+      expect.stringMatching(
+        /^line 1: must name the columns \(project, job, prompt, .*\); "docs" is not one of them$/,
+      ),
     ]);
     expect(await problemsOf('project;job;prompt\np;j;m\n')).toEqual([
       expect.stringMatching(/separated by commas, not by ";"$/),

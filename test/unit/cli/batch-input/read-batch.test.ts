@@ -4,10 +4,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { lineBlocks, MAX_INPUT_BYTES } from '../../../../src/cli/batch-input/line-blocks';
-import { COLUMN_OF_FIELD } from '../../../../src/cli/batch-input/fields';
-import { requestOfFlags } from '../../../../src/cli/request-flags';
 import { troubleOf } from '../../../../src/cli/trouble';
-import { checkRequest } from '../../../../src/contract/check-request';
 import { problemsOf, read, requestsOf } from './reading';
 
 let folder: string;
@@ -45,11 +42,13 @@ describe('the format of a batch', () => {
   });
 
   it('is what is asked for', async () => {
-    expect(await requestsOf('', { file: await file('right.csv', JSON_LINES), format: 'jsonl' })).toEqual(
-      REQUESTS,
-    );
-    expect(await requestsOf(CSV, { format: 'csv' })).toEqual(REQUESTS);
-    expect(await problemsOf(CSV, { format: 'xml' })).toEqual(['--format: must be jsonl or csv; it is "xml"']);
+    expect(
+      await requestsOf('', { file: await file('right.csv', JSON_LINES), flags: { format: 'jsonl' } }),
+    ).toEqual(REQUESTS);
+    expect(await requestsOf(CSV, { flags: { format: 'csv' } })).toEqual(REQUESTS);
+    expect(await problemsOf(CSV, { flags: { format: 'xml' } })).toEqual([
+      '--format: must be jsonl or csv; it is "xml"',
+    ]);
   });
 
   it('makes no difference to what the batch is', async () => {
@@ -90,42 +89,6 @@ describe('the flags of a batch', () => {
   it('give a request id to no line', async () => {
     const { items } = await read(CSV, { flags: { requestId: 'r' } });
     expect(items[0]?.request).not.toHaveProperty('requestId');
-  });
-
-  it('exist for the same fields as the columns do', () => {
-    const all = requestOfFlags(
-      {
-        project: 'p',
-        job: 'j',
-        whenActive: 'wait',
-        onUnknownDelivery: 'ask',
-        deadline: '2h',
-        reconcile: '1m',
-        settle: '5s',
-        confirm: '10s',
-        pollingInitial: '1s',
-        pollingGrowth: '1',
-        pollingMaximum: '1m',
-        pollingJitter: '0',
-        pollingTimerPolls: '1',
-      },
-      'm',
-      'r',
-    );
-    const { polling, ...fields } = all;
-    const names = [
-      ...Object.keys(fields),
-      ...Object.keys(polling as object).map((name) => `polling.${name}`),
-    ];
-    expect(names.sort()).toEqual(Object.keys(COLUMN_OF_FIELD).sort());
-    // Every field that the checker knows is a column: it tells them where one is unknown.
-    const checked = checkRequest({ ...all, polling: { ...(polling as object), x: 1 }, x: 1 });
-    const known = (checked.ok ? [] : checked.problems).map(
-      (problem) => /the fields are (.*)$/.exec(problem)?.[1],
-    );
-    expect(known.flatMap((list) => list?.split(', ') ?? []).sort()).toEqual(
-      [...Object.keys(fields), 'polling', ...Object.keys(polling as object)].sort(),
-    );
   });
 });
 

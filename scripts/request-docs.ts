@@ -1,0 +1,147 @@
+/** Writes what is made of the table of request fields: the JSON Schema, and the table of the README. Run it with `npm run docs`. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES } from '../src/contract/bounds';
+import { REQUEST_FIELDS, REQUEST_OPTIONS } from '../src/contract/request-options';
+
+export const SCHEMA_FILE = path.join(__dirname, '../docs/request.schema.json');
+export const TABLE_FILE = path.join(__dirname, '../README.md');
+
+/** What stands around the table in the file. */
+const BEGIN = '<!-- request fields: made by npm run docs -->';
+const END = '<!-- end of request fields -->';
+
+type Field = (typeof REQUEST_FIELDS)[keyof typeof REQUEST_FIELDS];
+type Schema = Readonly<Record<string, unknown>>;
+
+/** The JSON Schema of `FollowUpRequest`, for callers in other languages. */
+export function requestSchema(): Schema {
+  const properties: Record<string, Schema> = {};
+  const polling: Record<string, Schema> = {};
+  for (const [name, field] of Object.entries<Field>(REQUEST_FIELDS)) {
+    const [group = '', inner] = name.split('.');
+    const schema = { description: sentence(field.help), ...fieldSchema(field) };
+    if (inner === undefined) properties[name] = schema;
+    else polling[inner] = schema;
+    if (group === 'polling') properties.polling = pollingSchema(polling);
+  }
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'FollowUpRequest',
+    description:
+      'The input of the workflow followUp: one message to one agent job. Null stands for an absent optional field. ' +
+      `Beyond this schema: a prompt is at most ${MAX_PROMPT_BYTES} bytes of UTF-8; deadline is more than confirm; ` +
+      'polling.maximum is not below polling.initial; the intervals of polling are at least ' +
+      `${REQUEST_OPTIONS['polling.initial'].minimumMs}ms, and no duration is longer than 3650d; no text holds a lone ` +
+      `surrogate; the workflow id made of the three ids is at most ${MAX_WORKFLOW_ID_BYTES} bytes long. With requestId, the ` +
+      'workflow id must be the derived one (workflow-id-vectors.json); without it, the workflow id as given is the name.',
+    type: 'object',
+    required: Object.entries<Field>(REQUEST_FIELDS).flatMap(([name, field]) =>
+      isRequired(field) ? [name] : [],
+    ),
+    additionalProperties: false,
+    properties,
+    $defs: {
+      id: {
+        description: 'Not "." or "..", no control characters.',
+        type: 'string',
+        minLength: 1,
+        maxLength: MAX_ID_CHARACTERS,
+        pattern: '^(?!\\.{1,2}$)[^\\u0000-\\u001f\\u007f-\\u009f]+$',
+      },
+      duration: {
+        description: 'A number with a unit: 500ms, 30s, 10m, 24h, 7d. A bare number is refused.',
+        type: ['string', 'null'],
+        pattern: '^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$',
+      },
+    },
+  };
+}
+
+function pollingSchema(properties: Readonly<Record<string, Schema>>): Schema {
+  return {
+    description:
+      "The next interval is growth × the turn's age, not below initial, not above maximum, ± jitter.",
+    type: ['object', 'null'],
+    additionalProperties: false,
+    properties,
+  };
+}
+
+function fieldSchema(field: Field): Schema {
+  switch (field.kind) {
+    case 'id':
+      return field.required ? { $ref: '#/$defs/id' } : { anyOf: [{ $ref: '#/$defs/id' }, { type: 'null' }] };
+    case 'prompt':
+      return { type: 'string', minLength: 1, maxLength: MAX_PROMPT_BYTES };
+    case 'choice':
+      return { enum: [...field.choices, null], default: field.default };
+    case 'duration':
+      return { $ref: '#/$defs/duration', default: field.default };
+    case 'number':
+      return {
+        type: ['number', 'null'],
+        minimum: field.minimum,
+        maximum: field.maximum,
+        default: field.default,
+      };
+    case 'count':
+      return {
+        anyOf: [{ type: ['integer', 'null'], minimum: 0, maximum: field.maximum }, { const: 'all' }],
+        default: field.default,
+      };
+  }
+}
+
+function isRequired(field: Field): boolean {
+  return field.kind === 'prompt' || (field.kind === 'id' && field.required);
+}
+
+function sentence(help: string): string {
+  const plain = help.replaceAll('`', '');
+  return plain.charAt(0).toUpperCase() + plain.slice(1) + '.';
+}
+
+/** The table of the fields in Markdown. */
+export function requestTable(): string {
+  const rows = Object.entries<Field>(REQUEST_FIELDS).map(([name, field]) => [
+    `\`${name}\``,
+    defaultText(field),
+    [field.help, ...boundsOf(field)].join('; '),
+  ]);
+  const lines = [['field', 'default', 'meaning'], ['---', '---', '---'], ...rows];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+function defaultText(field: Field): string {
+  if ('default' in field) return `\`${field.default}\``;
+  return isRequired(field) ? 'required' : 'the workflow id';
+}
+
+function boundsOf(field: Field): string[] {
+  switch (field.kind) {
+    case 'id':
+      return [`1 to ${MAX_ID_CHARACTERS} characters; not \`.\` or \`..\`, no control characters`];
+    case 'prompt':
+      return [`1 character to ${MAX_PROMPT_BYTES / 1_024} KiB of UTF-8`];
+    case 'number':
+      return [`${field.minimum} to ${field.maximum}`];
+    default:
+      return [];
+  }
+}
+
+/** The table as it stands in a page; undefined where the page has no place for it. */
+export function tableIn(page: string): string | undefined {
+  const [, inner] = page.split(new RegExp(`${BEGIN}|${END}`));
+  return inner?.trim();
+}
+
+function main(): void {
+  const page = readFileSync(TABLE_FILE, 'utf8');
+  const before = page.slice(0, page.indexOf(BEGIN) + BEGIN.length);
+  writeFileSync(SCHEMA_FILE, JSON.stringify(requestSchema()));
+  writeFileSync(TABLE_FILE, `${before}\n\n${requestTable()}\n\n${page.slice(page.indexOf(END))}`);
+}
+
+if (require.main === module) main();
