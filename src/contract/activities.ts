@@ -1,4 +1,4 @@
-import type { FoundEnd } from './batch-workflows';
+import type { EarlierPage, FoundEnd, PageTrouble } from './batch-workflows';
 import type { AgentJob, JobState } from './job';
 import type { Polling } from './request';
 
@@ -111,6 +111,16 @@ export interface FollowUpEndInput {
   readonly workflowId: string;
   /** The SHA-256 of the prompt that the follow-up must carry. */
   readonly promptDigest: string;
+  /** Cancels a follow-up that runs, if the batch of this id has started it; else it is left alone at once. */
+  readonly cancelOf?: string;
+}
+
+export interface PageTroubleInput {
+  /** Null once the batch is known to be gone. */
+  readonly batchWorkflowId: string | null;
+  readonly run: string;
+  /** Follow-ups that are not to be told of again. */
+  readonly known: readonly string[];
 }
 
 /** The activities as the workflows see them. */
@@ -134,6 +144,20 @@ export interface FollowUpActivities {
    * @throws ApplicationFailure `NO_CHANGE`, retryable, while it runs
    */
   followUpEnd(input: FollowUpEndInput): Promise<FoundEnd>;
+  /**
+   * What became of a page in an earlier run of its batch; null when nobody can tell. A page that still runs is ended first.
+   *
+   * @throws ApplicationFailure `NO_CHANGE`, retryable, while it runs
+   */
+  earlierPage(workflowId: string): Promise<EarlierPage | null>;
+  /**
+   * Looks after the calling page every few minutes, as retries of itself, until there is trouble.
+   *
+   * @throws ApplicationFailure `NO_CHANGE`, retryable, while there is none
+   */
+  pageTrouble(input: PageTroubleInput): Promise<PageTrouble>;
+  /** Local: whether somebody has reset the calling workflow. */
+  wasReset(firstExecutionRunId: string): Promise<boolean>;
   /** Whether a worker has begun the send of this run, and not yet reported its end. */
   isSendUnderWay(): Promise<boolean>;
   /** One POST of the message. */

@@ -50,6 +50,9 @@ const QUEUE_OF = {
   getJobPatiently: 'read',
   patientTally: 'followUp',
   followUpEnd: 'read',
+  earlierPage: 'read',
+  pageTrouble: 'read',
+  wasReset: 'followUp',
   isSendUnderWay: 'read',
   sendMessage: 'send',
 } as const satisfies Record<keyof FollowUpActivities, keyof WorkerConfig['taskQueues']>;

@@ -22,6 +22,9 @@ const ACTIVITIES: FollowUpActivities = {
   getJob: () => Promise.reject(new Error('not called')),
   getJobPatiently: () => Promise.reject(new Error('not called')),
   followUpEnd: () => Promise.reject(new Error('not called')),
+  earlierPage: () => Promise.reject(new Error('not called')),
+  pageTrouble: () => Promise.reject(new Error('not called')),
+  wasReset: () => Promise.reject(new Error('not called')),
   patientTally: () => Promise.reject(new Error('not called')),
   isSendUnderWay: () => Promise.reject(new Error('not called')),
   sendMessage: () => Promise.reject(new Error('not called')),
@@ -54,13 +57,20 @@ describe('the three workers', () => {
     expect(offers).toEqual([
       {
         taskQueue: taskQueues.followUp,
-        activities: ['workerSettings', 'patientTally'],
+        activities: ['workerSettings', 'wasReset', 'patientTally'],
         workflows: true,
         activityTasks: false,
       },
       {
         taskQueue: taskQueues.read,
-        activities: ['getJob', 'getJobPatiently', 'followUpEnd', 'isSendUnderWay'],
+        activities: [
+          'getJob',
+          'getJobPatiently',
+          'followUpEnd',
+          'earlierPage',
+          'pageTrouble',
+          'isSendUnderWay',
+        ],
         workflows: false,
         activityTasks: true,
       },

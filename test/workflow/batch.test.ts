@@ -299,22 +299,45 @@ describe('a batch', () => {
     },
   );
 
-  it.concurrent('is tried again with exactly what was not sent or was rejected', async () => {
-    const batch = new BatchOfTest(await open());
-    batch.add();
-    const absent = batch.again({ projectId: batch.projectId, jobId: 'later' });
-    const lost = batch.add();
-    batch.house.sandbox.setFault({ name: 'reset', ...lost, operation: 'message' });
-    await batch.start();
-    const { summary } = await batch.batches.outcome(batch.batchId);
-    expect(summary).toMatchObject({
-      byFailure: { JobNotFound: 1, DeliveryUnknown: 1 },
-      unknownDeliveries: 1,
-    });
-    const again = await batch.batches.retryOf(batch.batchId, false);
-    expect(again?.batchId).toBe(`${batch.batchId}-retry-1`);
-    expect(again?.items.map(({ request }) => request.jobId)).toEqual([absent.jobId]);
-    const all = await batch.batches.retryOf(batch.batchId, true);
-    expect(all?.items.map(({ request }) => request.jobId)).toEqual([absent.jobId, lost.jobId]);
-  });
+  it.concurrent(
+    'is tried again with exactly what was not sent or was rejected, under the same names',
+    async () => {
+      const batch = new BatchOfTest(await open());
+      const { sandbox } = batch.house;
+      batch.add();
+      batch.again({ projectId: batch.projectId, jobId: 'later' });
+      const rejected = batch.add();
+      const lost = batch.add();
+      const once = { operation: 'message', times: 1 } as const;
+      sandbox.setFault({ name: 'status', ...rejected, ...once, parameters: { code: 422 } });
+      sandbox.setFault({ name: 'reset', ...lost, ...once });
+      await batch.start();
+      const { summary } = await batch.batches.outcome(batch.batchId);
+      expect(summary).toMatchObject({
+        byFailure: { JobNotFound: 1, FollowUpRejected: 1, DeliveryUnknown: 1 },
+        unknownDeliveries: 1,
+      });
+      sandbox.addJob({ projectId: batch.projectId, id: 'later' });
+      expect(await batch.batches.retry(batch.batchId)).toMatchObject({
+        batchId: batch.batchId,
+        attached: false,
+      });
+      expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+        settled: 4,
+        byStatus: { completed: 3 },
+        byFailure: { DeliveryUnknown: 1 },
+      });
+      expect(batch.posts()).toHaveLength(5);
+      expect(await batch.batches.retry(batch.batchId)).toBeNull();
+      expect(await batch.start()).toMatchObject({ attached: 'ended' });
+      expect(batch.posts()).toHaveLength(5);
+      await batch.batches.retry(batch.batchId, { includeUnknown: true });
+      expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+        byStatus: { completed: 4 },
+      });
+      expect(batch.posts(lost)).toHaveLength(2);
+      const ends = await batch.batches.results(batch.batchId);
+      expect(new Set(ends.map(({ workflowId }) => workflowId)).size).toBe(4);
+    },
+  );
 });
