@@ -23,6 +23,8 @@ export interface HouseOptions {
   readonly httpTimeoutMs?: number;
   /** How long one activity polls by its own retries. @default as in production */
   readonly patienceMs?: number;
+  /** How often pages of a batch look whether all is there. @default as in production */
+  readonly lookEveryMs?: number;
   /** Where the agent service is looked for. @default the sandbox's base URL */
   readonly baseUrl?: string;
   /** The Temporal server. @default the one that all test files share */
@@ -71,12 +73,16 @@ export class House extends FollowUpCaller {
         native,
         { temporal: { namespace }, agentApi: { timeoutMs }, taskQueues },
         { workflowBundle: { codePath: bundlePath } },
-        createActivities(agentApi, {
-          readTaskQueue: taskQueues.read,
-          sendTaskQueue: taskQueues.send,
-          httpTimeoutMs: timeoutMs,
-          patienceMs: options.patienceMs ?? PATIENCE_MS,
-        }),
+        createActivities(
+          agentApi,
+          {
+            readTaskQueue: taskQueues.read,
+            sendTaskQueue: taskQueues.send,
+            httpTimeoutMs: timeoutMs,
+            patienceMs: options.patienceMs ?? PATIENCE_MS,
+          },
+          options.lookEveryMs,
+        ),
       );
     const sets = await Promise.all(natives.map(createWorkers));
     // Loads what undici loads at its first use: jest forbids that between the steps of concurrent tests.
