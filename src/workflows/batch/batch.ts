@@ -4,8 +4,8 @@ import {
   CancellationScope,
   CancelledFailure,
   condition,
-  continueAsNew,
   isCancellation,
+  makeContinueAsNewFunc,
   setCurrentDetails,
   setHandler,
   sleep,
@@ -21,6 +21,7 @@ import {
   type BatchInput,
   type BatchPage,
   type BatchProgress,
+  MEMO_PAGES,
   MEMO_SUMMARY,
   type PageReport,
 } from '../../contract/batch-workflows';
@@ -40,6 +41,7 @@ import {
   type ContinuedBatch,
   failuresSoFar,
   initialState,
+  memoOf,
   progressOf,
   summaryOf,
   takeReport,
@@ -169,7 +171,7 @@ class Batch {
       await this.tell();
       if (this.isDone()) return;
       if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) {
-        await continueAsNew<(next: ContinuedBatch) => Promise<BatchSummary>>({ continued: state });
+        await continueWith({ continued: state });
       }
       await condition(() => this.news > news);
     }
@@ -226,6 +228,12 @@ class Batch {
   private show(): void {
     setCurrentDetails(batchDetails(progressOf(this.state, this.ended)));
   }
+}
+
+/** The server hands on the memo with which a run was started, and not what the run has changed in it (measured). */
+async function continueWith(next: ContinuedBatch): Promise<never> {
+  const memo = { ...workflowInfo().memo, [MEMO_PAGES]: memoOf(next.continued) };
+  return makeContinueAsNewFunc<(next: ContinuedBatch) => Promise<BatchSummary>>({ memo })(next);
 }
 
 function ignoreCancellation(error: unknown): void {
