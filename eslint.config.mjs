@@ -9,7 +9,7 @@ const mayImport = {
   polling: ['contract'],
   batch: ['contract'],
   workflows: ['contract', 'polling', 'batch'],
-  activities: ['contract', 'polling', 'agent-api'],
+  activities: ['contract', 'polling', 'agent-api', 'client'],
   'agent-api': ['contract'],
   client: ['contract', 'polling', 'batch'],
   cli: ['contract', 'client'],

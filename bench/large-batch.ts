@@ -1,12 +1,12 @@
 /**
- * A large batch: `npm run bench:batch [-- N] [--concurrency C]`. N items (5,000) over twenty projects, two worker
- * processes of which one is killed in the middle, a service that loses some answers and does not know some jobs. Every
- * item is looked for in the sandbox's journal. It prints what the batch has cost and leaves it in
- * `reports/bench-batch.json`.
+ * A large batch: `npm run bench:batch [-- N] [--concurrency C] [--projects P] [--steer]`. N items (5,000) over twenty
+ * projects, two worker processes of which one is killed in the middle, a service that loses some answers and does not know
+ * some jobs. With `--steer` the batch is also attached to, paused, resumed, cancelled and run again on the way. Every item
+ * is looked for in the sandbox's journal. It prints what the batch has cost and leaves it in `reports/bench-batch.json`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError } from 'commander';
-import { FollowUpClient, type ItemEnd, workersPolling } from '../src/client';
+import { FollowUpClient, type ItemEnd, type StartedBatch, workersPolling } from '../src/client';
 import { BATCH_WORKFLOW } from '../src/contract/batch-workflows';
 import { CONCURRENCY, MAX_BATCH_ITEMS } from '../src/contract/batch';
 import { DEFAULT_TASK_QUEUES } from '../src/contract/names';
@@ -20,7 +20,6 @@ import { MemoryWatch } from './memory-watch';
 import { freePorts } from '../src/dev/free-ports';
 import { runBench, say, writeReport } from './run';
 
-const PROJECTS = 20;
 const BATCH_ID = 'bench';
 
 /** Of a hundred items: so many go to a job that is not there, and so many lose the answer to their message. */
@@ -38,16 +37,18 @@ const QUICK: Partial<FollowUpRequest> = {
 interface Options {
   readonly items: number;
   readonly concurrency: number;
+  readonly projects: number;
+  readonly steer: boolean;
 }
 
 async function measure(
   ground: Ground,
   machine: MachineFacts,
-  { items, concurrency }: Options,
+  { items, concurrency, projects, steer }: Options,
 ): Promise<void> {
   const { sandbox, client } = ground;
   const followUps = new FollowUpClient(client);
-  const requests = Array.from({ length: items }, (_, index) => requestOf(ground, index));
+  const requests = Array.from({ length: items }, (_, index) => requestOf(ground, index, projects));
   const [metricsPort = 0] = await freePorts(1);
   const metrics = `127.0.0.1:${metricsPort}`;
   const staying = await ground.startWorker(ours, { FOLLOW_UP_METRICS_ADDRESS: metrics });
@@ -61,9 +62,14 @@ async function measure(
   const started = await followUps.batches.start(batch, { concurrency });
   const handedOverSeconds = (performance.now() - startedAt) / 1_000;
   say(`${items} items handed over in ${started.pages} pages, ${handedOverSeconds.toFixed(1)} s`);
-  const ending = followUps.batches.outcome(BATCH_ID);
-  await killInTheMiddle(followUps, killed, items);
-  const { state, summary } = await ending;
+  const start = () => followUps.batches.start(batch, { concurrency });
+  if (steer) await attachAndPause(followUps, start, items);
+  await settled(followUps, items / 2);
+  process.kill(killed, 'SIGKILL');
+  say('one of the two workers was killed');
+  if (steer) await cancelAndResume(followUps, start, items);
+  void settled(followUps, items).catch(() => undefined);
+  const { state, summary } = await followUps.batches.outcome(BATCH_ID);
   const seconds = (performance.now() - startedAt) / 1_000;
   await memory.stop();
   if (state !== 'done' || summary === null) throw new Error(`the batch is ${state}`);
@@ -94,8 +100,8 @@ async function measure(
     throw new Error('not every item was sent once or told');
 }
 
-function requestOf({ sandbox }: Ground, index: number): FollowUpRequest {
-  const projectId = `project-${index % PROJECTS}`;
+function requestOf({ sandbox }: Ground, index: number, projects: number): FollowUpRequest {
+  const projectId = `project-${index % projects}`;
   const percent = index % 100;
   const prompt = 'Please rebase on main and fix the links.';
   if (percent < ABSENT_PERCENT) return { projectId, jobId: `absent-${index}`, prompt, ...QUICK };
@@ -104,16 +110,47 @@ function requestOf({ sandbox }: Ground, index: number): FollowUpRequest {
   return { projectId, jobId: key.jobId, prompt, ...QUICK };
 }
 
-async function killInTheMiddle(followUps: FollowUpClient, pid: number, items: number): Promise<void> {
-  let told = 0;
-  for (;;) {
-    const { settled, open } = await followUps.batches.progress(BATCH_ID);
-    if (settled >= told + items / 10) say(`${(told = settled)} of ${items} settled, ${open} open`);
-    if (settled >= items / 2) break;
+/** Waits until so many items have settled, and says so now and then. */
+async function settled(followUps: FollowUpClient, wanted: number): Promise<void> {
+  for (let told = 0; ;) {
+    const report = await followUps.batches.report(BATCH_ID);
     await sleep(1_000);
+    // On a busy machine a worker may take longer than a person would wait.
+    if (report.from === 'server') continue;
+    const { progress } = report;
+    if (progress.settled >= told + progress.items / 20 || progress.settled >= wanted) {
+      say(`${(told = progress.settled)} of ${progress.items} settled, ${progress.open} open`);
+    }
+    if (progress.settled >= wanted) return;
   }
-  process.kill(pid, 'SIGKILL');
-  say('one of the two workers was killed');
+}
+
+async function attachAndPause(
+  followUps: FollowUpClient,
+  start: () => Promise<StartedBatch>,
+  items: number,
+): Promise<void> {
+  await settled(followUps, items / 5);
+  const { attached } = await start();
+  say(`started once more: attached to what is ${String(attached)}`);
+  await settled(followUps, items / 3);
+  await followUps.batches.pause(BATCH_ID);
+  say('paused for twenty seconds');
+  await sleep(20_000);
+  await followUps.batches.resume(BATCH_ID);
+}
+
+async function cancelAndResume(
+  followUps: FollowUpClient,
+  start: () => Promise<StartedBatch>,
+  items: number,
+): Promise<void> {
+  await settled(followUps, (2 * items) / 3);
+  await followUps.batches.cancel(BATCH_ID);
+  const { state, summary } = await followUps.batches.outcome(BATCH_ID);
+  say(`${state} with ${summary?.settled ?? 0} settled`);
+  const { resumedAfter } = await start();
+  say(`started again after it was ${String(resumedAfter)}`);
 }
 
 /** Every item was processed once, or its end says that it was not sent, or that nobody can tell. */
@@ -171,7 +208,9 @@ const program = new Command('bench:batch')
   .description('measures a large batch, with one of two workers killed in the middle')
   .argument('[items]', 'how many follow-ups', wholeNumber(MAX_BATCH_ITEMS), 5_000)
   .option('--concurrency <n>', 'how many are open at a time', wholeNumber(CONCURRENCY.maximum), 500)
+  .option('--projects <n>', 'over how many projects', wholeNumber(1_000), 20)
+  .option('--steer', 'attach, pause, resume, cancel and run again on the way', false)
   .parse();
 const [items = 5_000] = program.processedArgs as [number?];
-const { concurrency } = program.opts<{ concurrency: number }>();
-runBench((ground, machine) => measure(ground, machine, { items, concurrency }));
+const options = program.opts<Omit<Options, 'items'>>();
+runBench((ground, machine) => measure(ground, machine, { ...options, items }));

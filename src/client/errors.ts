@@ -1,3 +1,5 @@
+import type { ItemEnd } from '../contract/batch';
+
 /** Thrown before anything is started, when a request is not one; `problems` are all that were found. */
 export class InvalidRequestError extends Error {
   override readonly name = 'InvalidRequestError';
@@ -81,6 +83,52 @@ export class BatchNotFoundError extends Error {
         'namespace, or older than the retention of the namespace.',
     );
   }
+}
+
+/**
+ * Thrown when pages of a batch are not there, so that nobody can tell what became of their items. Nothing was started.
+ */
+export class BatchForgottenError extends Error {
+  override readonly name = 'BatchForgottenError';
+
+  /** @param pages the numbers of those pages */
+  constructor(
+    readonly batchId: string,
+    readonly pages: readonly number[],
+  ) {
+    super(
+      `The server does not have ${pagesInWords(pages)} of the batch ${JSON.stringify(batchId)}: deleted, older than the ` +
+        "retention of the namespace, or never handed over. What became of these items can't be told, so nothing was " +
+        'started. If the batch was not handed over as a whole, run it again from its file; else send what is left as a ' +
+        'batch of its own.',
+    );
+  }
+}
+
+/** Thrown when the ends of some items of a batch can't be read; the others are in `ends`. */
+export class EndsUnreadableError extends Error {
+  override readonly name = 'EndsUnreadableError';
+
+  constructor(
+    readonly batchId: string,
+    readonly pages: readonly number[],
+    /** Those that could be read, in the order of settling. */
+    readonly ends: readonly ItemEnd[],
+  ) {
+    super(
+      `The ends of the items in ${pagesInWords(pages)} of the batch ${JSON.stringify(batchId)} can't be read: these pages ` +
+        'were deleted, are older than the retention of the namespace, or were terminated and no worker answers for them.',
+    );
+  }
+}
+
+/** Pages that a message names. */
+const PAGES_IN_MESSAGE = 5;
+
+function pagesInWords(pages: readonly number[]): string {
+  const named = pages.slice(0, PAGES_IN_MESSAGE).join(', ');
+  const more = pages.length - PAGES_IN_MESSAGE;
+  return `${pages.length === 1 ? 'page' : 'pages'} ${named}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 /** Thrown when something is asked of a batch that only a running one can do, or only one that has ended. */

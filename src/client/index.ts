@@ -4,7 +4,7 @@ export { BatchClient, type BatchOutcome } from './batch/batch-client';
 export type { BatchEnds } from './batch/batch-ends';
 export type { BatchReport, ItemStates } from './batch/batch-report';
 export type { BatchDescription } from './batch/describe-batch';
-export { retryBatchId } from './batch/identity';
+export type { RetryOptions } from './batch/retry-batch';
 export type { BatchOptions, StartedBatch } from './batch/start-batch';
 export type { CheckedBatch } from './batch/item-collector';
 export { type ConnectOptions, connectClient, TemporalConfigError, TemporalUnreachableError } from './connect';
@@ -21,7 +21,9 @@ export {
 export {
   BatchConflictError,
   BatchEndedError,
+  BatchForgottenError,
   BatchNotFoundError,
+  EndsUnreadableError,
   FollowUpEndedError,
   FollowUpNotFoundError,
   InvalidBatchError,

@@ -1,4 +1,4 @@
-import type { FoundEnd } from './batch-workflows';
+import type { EarlierPage, FoundEnd, PageTrouble } from './batch-workflows';
 import type { AgentJob, JobState } from './job';
 import type { Polling, WhenActive } from './request';
 
@@ -146,6 +146,16 @@ export interface FollowUpEndInput {
   readonly workflowId: string;
   /** The SHA-256 of the prompt that the follow-up must carry. */
   readonly promptDigest: string;
+  /** Cancels a follow-up that runs, if the batch of this id has started it; else it is left alone at once. */
+  readonly cancelOf?: string;
+}
+
+export interface PageTroubleInput {
+  /** Null once the batch is known to be gone. */
+  readonly batchWorkflowId: string | null;
+  readonly run: string;
+  /** Follow-ups that are not to be told of again. */
+  readonly known: readonly string[];
 }
 
 /** What the activities heartbeat whose details the workflow asks for. */
@@ -178,6 +188,20 @@ export interface FollowUpActivities {
    * @throws ApplicationFailure `NO_CHANGE`, retryable, while it runs
    */
   followUpEnd(input: FollowUpEndInput): Promise<FoundEnd>;
+  /**
+   * What became of a page in an earlier run of its batch; null when nobody can tell. A page that still runs is ended first.
+   *
+   * @throws ApplicationFailure `NO_CHANGE`, retryable, while it runs
+   */
+  earlierPage(workflowId: string): Promise<EarlierPage | null>;
+  /**
+   * Looks after the calling page every few minutes, as retries of itself, until there is trouble.
+   *
+   * @throws ApplicationFailure `NO_CHANGE`, retryable, while there is none
+   */
+  pageTrouble(input: PageTroubleInput): Promise<PageTrouble>;
+  /** Local: whether somebody has reset the calling workflow. */
+  wasReset(firstExecutionRunId: string): Promise<boolean>;
   /** Looks at the job, and sends the message by one POST if the job, the server and the deadline allow it. */
   sendMessage(input: SendInput): Promise<SendResult>;
 }

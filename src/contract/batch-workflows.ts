@@ -22,6 +22,35 @@ export const UPDATE_CANCEL_RUNNING = 'cancelRunning';
 /** Where a cancelled batch leaves its summary. */
 export const MEMO_SUMMARY = 'followUpBatch';
 
+/** Where a batch keeps its {@link BatchMemo}: it goes along when the batch continues as new, and needs no worker. */
+export const MEMO_PAGES = 'followUpBatchPages';
+
+/** Page numbers as ranges, both ends included, in rising order: pages begin almost in order. */
+export type PageRanges = readonly (readonly [from: number, to: number])[];
+
+/** The pages that one run of a batch has begun. Any other page of this run has started no item. */
+export interface BegunPages {
+  readonly run: string;
+  readonly pages: PageRanges;
+}
+
+/**
+ * Which items that an earlier run of the batch has left are started again: those whose message provably was not sent or
+ * was rejected, or also those of which nobody can tell.
+ */
+export const TRY_AGAIN = ['unsent', 'unsent-or-unknown'] as const;
+export type TryAgain = (typeof TRY_AGAIN)[number];
+
+/** What is known of a batch without a worker, and after its first run is forgotten. */
+export interface BatchMemo {
+  readonly batchId: string;
+  readonly items: number;
+  readonly pages: number;
+  readonly again: TryAgain | null;
+  /** The earlier runs of the batch, the oldest first, then this one. */
+  readonly begun: readonly BegunPages[];
+}
+
 /** The types of the failures by which a batch can end, each with the {@link BatchSummary} as its first detail. */
 export const BATCH_FAILURE_TYPES = ['InvalidBatch', 'ToleranceExceeded', 'BatchIncomplete'] as const;
 export type BatchFailureType = (typeof BATCH_FAILURE_TYPES)[number];
@@ -40,6 +69,10 @@ export interface BatchInput {
   readonly items?: readonly BatchItem[];
   /** In place of `items`: how many items and pages are handed over. */
   readonly handedOver?: { readonly items: number; readonly pages: number };
+  /** What the earlier runs of this batch have begun, the oldest first. @default none */
+  readonly earlier?: readonly BegunPages[];
+  /** @default null: what has ended keeps its end */
+  readonly again?: TryAgain | null;
 }
 
 /** A part of a batch that one workflow runs. All items of a job are in it, or in a chain of pages one after the other. */
@@ -61,13 +94,30 @@ export interface PageInput {
   /** Tells the pages of one run of the batch from those of an earlier run that was ended. */
   readonly run: string;
   readonly page: BatchPage;
+  /** The workflow id of this page in the latest run of the batch that had begun it. @default null: none had */
+  readonly earlier?: string | null;
+  readonly again?: TryAgain | null;
+  /** The batch was reset and can't tell whether there was such a page before. @default false */
+  readonly inDoubt?: boolean;
 }
 
 /** The result of `followUpBatchPage`. */
 export interface PageResult {
   readonly ends: readonly ItemEnd[];
-  /** Items that were not started, because the batch was ended before. */
+  /** The workflow ids of items that may have been started and whose end is not known. No other item was started. */
+  readonly left: readonly string[];
+  /** Items that provably were not started. */
   readonly notStarted: number;
+}
+
+/** What became of the items of a page in an earlier run of the batch; items in neither list were not started. */
+export type EarlierPage = Pick<PageResult, 'ends' | 'left'>;
+
+/** What a page has to know and is not told by anybody. */
+export interface PageTrouble {
+  readonly batchIsGone: boolean;
+  /** Workflow ids of its follow-ups that are no longer there, or whose end did not come through. */
+  readonly lost: readonly string[];
 }
 
 /** What the ends of items add up to. */
@@ -82,7 +132,8 @@ export interface BatchCounts {
 /** Where a page stands; always as a whole, so that a later report replaces an earlier one. */
 export interface PageReport {
   readonly run: string;
-  readonly workflowId: string;
+  /** Tells this page from another one of the same workflow id that was started in its place. */
+  readonly pageRun: string;
   readonly page: number;
   readonly after: number | null;
   readonly followedBy: boolean;
@@ -102,8 +153,9 @@ export interface Allotment {
   /** So many of the page's failures are within the tolerance: the place of a further one stays empty until told. */
   readonly tolerated: number | null;
   /**
-   * Whether the page goes on: `drain` starts no further item and waits for the open ones; `leave` ends at once and
-   * leaves them running; `cancel` cancels them and waits.
+   * Whether the page goes on: `drain` starts no further item and waits for the open ones; `leave` closes the page at
+   * once and leaves them running; `cancel` cancels them and waits. A page that is done waits for `leave`, because the
+   * namespace's retention never removes an open workflow.
    */
   readonly mode: 'run' | 'drain' | 'leave' | 'cancel';
 }
@@ -128,4 +180,8 @@ export type FoundEnd =
   | { readonly kind: 'cancelled'; readonly receipt: unknown }
   | { readonly kind: 'terminated' }
   | { readonly kind: 'timed-out' }
-  | { readonly kind: 'conflict' };
+  /** `compared`: its prompt is known to be another one; else there is nothing left to compare. */
+  | { readonly kind: 'conflict'; readonly compared: boolean }
+  | { readonly kind: 'not-found' }
+  /** Cancellation was asked for, and it was not started by this batch. */
+  | { readonly kind: 'left-running' };

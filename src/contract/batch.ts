@@ -15,6 +15,9 @@ export const MAX_PAGE_ITEMS = 200;
 /** Bytes of one page as JSON: a page is one payload (2 MiB at most), and its items lie once more in its history. */
 export const MAX_PAGE_BYTES = 512 * 1_024;
 
+/** Pages of one batch. What a batch knows of each must fit into one payload when it continues as new. */
+export const MAX_PAGES = 10_000;
+
 /** Bytes of the items of a schedule as JSON: its action is one payload, which the server keeps with the schedule. */
 export const MAX_SCHEDULE_BYTES = 1_024 * 1_024;
 
@@ -39,14 +42,19 @@ export interface BatchItem {
 /** How many failures a batch tolerates: so many items, or a percentage of all; null for any number. */
 export type Tolerance = { readonly items: number } | { readonly percent: number } | null;
 
-/** Every end that an item can have. `conflict`: a follow-up of this name is there, and it carries another prompt. */
+/** Every end that an item can have. */
 export type ItemOutcome =
   | TerminalStatus
   | FailureType
   | 'cancelled'
   | 'terminated'
   | 'timed-out'
+  /** A follow-up of this name is there, and it carries another prompt. */
   | 'conflict'
+  /** Its follow-up may have been started, and is no longer there: deleted, or older than the namespace's retention. */
+  | 'gone'
+  /** The batch was cancelled with what it runs, and this follow-up was started by somebody else: it goes on. */
+  | 'left-running'
   /** It failed by something that is no failure of a follow-up: a bug. */
   | 'broken';
 

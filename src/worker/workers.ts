@@ -54,6 +54,9 @@ const QUEUE_OF = {
   pollJob: 'read',
   pendingDetails: 'followUp',
   followUpEnd: 'read',
+  earlierPage: 'read',
+  pageTrouble: 'read',
+  wasReset: 'followUp',
   sendMessage: 'send',
 } as const satisfies Record<keyof FollowUpActivities, keyof WorkerConfig['taskQueues']>;
 

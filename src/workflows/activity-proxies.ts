@@ -24,6 +24,11 @@ export const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities,
   scheduleToCloseTimeout: 5_000,
 });
 
+/** Whether the calling workflow was reset: no I/O, as above. */
+export const resetProxy = proxyLocalActivities<Pick<FollowUpActivities, 'wasReset'>>({
+  startToCloseTimeout: 5_000,
+});
+
 /**
  * Every activity that speaks to the agent service counts as its project's in the server's queues, so that each project
  * gets its share and a limit per key is one per project. Which priority it has, it inherits from the workflow.
@@ -117,6 +122,23 @@ export function endProxy({ readTaskQueue }: WorkerSettings, projectId: string, s
     retry: { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 5 * 60_000 },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     priority: priorityOf(projectId),
+    summary,
+  });
+}
+
+/**
+ * Questions of a page of a batch to the Temporal server, repeated until there is an answer.
+ *
+ * - No schedule-to-close: a page is there as long as its batch.
+ * - Start-to-close: a look at two hundred open follow-ups takes some seconds.
+ * - The interval comes with each failure, and is minutes where nothing is wrong.
+ */
+export function pageProxy({ readTaskQueue }: WorkerSettings, summary: string) {
+  return proxyActivities<Pick<FollowUpActivities, 'earlierPage' | 'pageTrouble'>>({
+    taskQueue: readTaskQueue,
+    startToCloseTimeout: 60_000,
+    retry: { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 5 * 60_000 },
+    cancellationType: ActivityCancellationType.ABANDON,
     summary,
   });
 }

@@ -265,6 +265,56 @@ describe('a schedule', () => {
     expect(spec).toMatchObject({ skip: [{ month: [{ start: 'DECEMBER' }] }], jitter: 60_000 });
   });
 
+  it.concurrent('keeps what somebody has set by hand in its action', async () => {
+    const schedule = await ScheduleOfTest.open();
+    await schedule.create({ cron: ['0 3 * * *'] });
+    await schedule.handle.update((previous) => ({
+      ...previous,
+      action: {
+        ...previous.action,
+        workflowExecutionTimeout: '48h',
+        memo: { ...previous.action.memo, team: 'docs' },
+        staticDetails: 'Ask the docs team.',
+        priority: { priorityKey: 2 },
+      },
+    }));
+    await schedule.schedules.update(schedule.id, { jitter: '1m', concurrency: 7 });
+    const { action } = await schedule.handle.describe();
+    expect(action).toMatchObject({
+      workflowExecutionTimeout: 172_800_000,
+      memo: { team: 'docs' },
+      staticDetails: 'Ask the docs team.',
+      priority: { priorityKey: 2 },
+      args: [{ concurrency: 7, items: [{ request: schedule.request }] }],
+    });
+  });
+
+  it.concurrent(
+    'whose items somebody has broken by hand says so, fails when it fires, and is healed',
+    async () => {
+      const schedule = await ScheduleOfTest.open();
+      await schedule.create({ cron: ['0 3 * * *'] });
+      await schedule.handle.update((previous) => ({
+        ...previous,
+        action: { ...previous.action, args: [{ items: [{}] }] },
+      }));
+      const { batchId } = await schedule.schedules.trigger(schedule.id);
+      const { recent } = await schedule.describedWhen((each) =>
+        each.recent.some(({ state }) => state !== 'running'),
+      );
+      expect(recent).toMatchObject([
+        { batchId, message: expect.stringContaining('Invalid batch: item 1: request') },
+      ]);
+      await expect(schedule.schedules.update(schedule.id, { jitter: '1m' })).rejects.toThrow(
+        'items: as they are in the schedule, item 1: request',
+      );
+      const batch = await schedule.schedules.check([schedule.request], schedule.id);
+      await schedule.schedules.update(schedule.id, { batch });
+      await schedule.schedules.trigger(schedule.id);
+      await schedule.sent(1);
+    },
+  );
+
   it.concurrent(
     'is listed with its next time and the end of its last firing, and gone when deleted',
     async () => {

@@ -25,6 +25,8 @@ export interface HouseOptions {
   readonly patienceMs?: number;
   /** How many polls may wait in the process of a worker; 0 has each of them wait as a retry. @default 1000 */
   readonly inProcessPolls?: number;
+  /** How often pages of a batch look whether all is there. @default as in production */
+  readonly lookEveryMs?: number;
   /** Where the agent service is looked for. @default the sandbox's base URL */
   readonly baseUrl?: string;
   /** The Temporal server. @default the one that all test files share */
@@ -84,6 +86,7 @@ export class House extends FollowUpCaller {
             patienceMs: options.patienceMs ?? PATIENCE_MS,
           },
           { maximum: inProcessPolls, shutdown: stop.signal },
+          options.lookEveryMs,
         ),
       );
     const sets = await Promise.all(natives.map(createWorkers));

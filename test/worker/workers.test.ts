@@ -23,6 +23,9 @@ const ACTIVITIES: FollowUpActivities = {
   pollJob: () => Promise.reject(new Error('not called')),
   followUpEnd: () => Promise.reject(new Error('not called')),
   pendingDetails: () => Promise.reject(new Error('not called')),
+  earlierPage: () => Promise.reject(new Error('not called')),
+  pageTrouble: () => Promise.reject(new Error('not called')),
+  wasReset: () => Promise.reject(new Error('not called')),
   sendMessage: () => Promise.reject(new Error('not called')),
 };
 
@@ -53,13 +56,13 @@ describe('the three workers', () => {
     expect(offers).toEqual([
       {
         taskQueue: taskQueues.followUp,
-        activities: ['workerSettings', 'pendingDetails'],
+        activities: ['workerSettings', 'pendingDetails', 'wasReset'],
         workflows: true,
         activityTasks: false,
       },
       {
         taskQueue: taskQueues.read,
-        activities: ['getJob', 'pollJob', 'followUpEnd'],
+        activities: ['getJob', 'pollJob', 'followUpEnd', 'earlierPage', 'pageTrouble'],
         workflows: false,
         activityTasks: true,
       },
@@ -68,10 +71,10 @@ describe('the three workers', () => {
     await workers.run(AbortSignal.abort(), () => undefined);
   });
 
-  it('give a POST more time at a shutdown than one exchange can take', async () => {
+  it('give a send more time at a shutdown than its two exchanges can take', async () => {
     const { workers, options } = await createWorkers();
     for (const { shutdownGraceTime, shutdownForceTime } of options) {
-      expect(shutdownGraceTime).toBeGreaterThan(30_000);
+      expect(shutdownGraceTime).toBeGreaterThan(60_000);
       expect(shutdownForceTime).toBeGreaterThan(Number(shutdownGraceTime));
     }
     await workers.run(AbortSignal.abort(), () => undefined);

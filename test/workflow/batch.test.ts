@@ -1,67 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { BatchConflictError, FollowUpClient } from '../../src/client';
-import type { BatchProgress } from '../../src/contract/batch-workflows';
-import type { FollowUpRequest } from '../../src/contract/request';
-import { followUpWorkflowId, pageWorkflowId } from '../../src/contract/workflow-id';
-import { type House, QUICK } from '../harness/house';
+import { BatchConflictError } from '../../src/client';
+import { pageWorkflowId } from '../../src/contract/workflow-id';
+import { BatchOfTest, endless } from '../harness/batch-of-test';
 import { houseOf } from '../harness/house-of';
 
 const open = houseOf({ sandbox: { turnMs: 500 } });
-
-/** A turn that ends only when the test says so. */
-const endless = { turn: { durationMs: null } };
-
-type Job = Parameters<House['sandbox']['addJob']>[0];
-
-/** A batch to jobs of its own, on the workers of a house. */
-class BatchOfTest {
-  readonly batchId = `batch-${randomUUID().slice(0, 8)}`;
-  readonly projectId = `project-${this.batchId}`;
-  readonly requests: FollowUpRequest[] = [];
-  readonly client: FollowUpClient;
-
-  constructor(readonly house: House) {
-    this.client = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
-  }
-
-  get batches() {
-    return this.client.batches;
-  }
-
-  add(job: Job = {}, asked: Partial<FollowUpRequest> = {}): { projectId: string; jobId: string } {
-    const { projectId, jobId } = this.house.sandbox.addJob({ projectId: this.projectId, ...job });
-    return this.again({ projectId, jobId }, asked);
-  }
-
-  again(key: { projectId: string; jobId: string }, asked: Partial<FollowUpRequest> = {}) {
-    this.requests.push({ ...key, prompt: 'Rebase on main.', ...QUICK, deadline: '60s', ...asked });
-    return key;
-  }
-
-  async start(options: Parameters<FollowUpClient['batches']['start']>[1] = {}) {
-    return this.batches.start(await this.batches.check(this.requests, this.batchId), options);
-  }
-
-  posts(key: { projectId?: string; jobId?: string } = { projectId: this.projectId }) {
-    return this.house.sandbox.journal.entries({ ...key, operation: 'message' });
-  }
-
-  /** Waits until so many messages of the batch were processed. */
-  async sent(messages: number): Promise<void> {
-    const processed = { projectId: this.projectId, operation: 'message', processed: true } as const;
-    await this.house.sandbox.journal.waitFor(processed, { atLeast: messages });
-  }
-
-  async progressWhen(wanted: (progress: BatchProgress) => boolean): Promise<BatchProgress> {
-    const giveUpAt = Date.now() + 20_000;
-    for (;;) {
-      const progress = await this.batches.progress(this.batchId);
-      if (wanted(progress)) return progress;
-      if (Date.now() > giveUpAt) throw new Error(`the progress stayed ${JSON.stringify(progress)}`);
-    }
-  }
-}
 
 describe('a batch', () => {
   it.concurrent('sends each item once, and its summary tells how they ended', async () => {
@@ -134,11 +77,7 @@ describe('a batch', () => {
       await batch.start({ concurrency: 1 });
       const handleOf = async (index: number) => {
         await batch.house.sandbox.journal.waitFor({ ...jobs[index], operation: 'message' });
-        const checked = await batch.batches.check(batch.requests, batch.batchId);
-        const item = checked.items[index];
-        const requestId = `${batch.batchId}-${item?.key ?? ''}`;
-        const id = followUpWorkflowId(batch.projectId, jobs[index]?.jobId ?? '', requestId);
-        return batch.house.client.workflow.getHandle(id);
+        return batch.itemHandle(index);
       };
       await (await handleOf(0)).terminate('by an operator');
       await (await handleOf(1)).cancel();
@@ -299,22 +238,45 @@ describe('a batch', () => {
     },
   );
 
-  it.concurrent('is tried again with exactly what was not sent or was rejected', async () => {
-    const batch = new BatchOfTest(await open());
-    batch.add();
-    const absent = batch.again({ projectId: batch.projectId, jobId: 'later' });
-    const lost = batch.add();
-    batch.house.sandbox.setFault({ name: 'reset', ...lost, operation: 'message' });
-    await batch.start();
-    const { summary } = await batch.batches.outcome(batch.batchId);
-    expect(summary).toMatchObject({
-      byFailure: { JobNotFound: 1, DeliveryUnknown: 1 },
-      unknownDeliveries: 1,
-    });
-    const again = await batch.batches.retryOf(batch.batchId, false);
-    expect(again?.batchId).toBe(`${batch.batchId}-retry-1`);
-    expect(again?.items.map(({ request }) => request.jobId)).toEqual([absent.jobId]);
-    const all = await batch.batches.retryOf(batch.batchId, true);
-    expect(all?.items.map(({ request }) => request.jobId)).toEqual([absent.jobId, lost.jobId]);
-  });
+  it.concurrent(
+    'is tried again with exactly what was not sent or was rejected, under the same names',
+    async () => {
+      const batch = new BatchOfTest(await open());
+      const { sandbox } = batch.house;
+      batch.add();
+      batch.again({ projectId: batch.projectId, jobId: 'later' });
+      const rejected = batch.add();
+      const lost = batch.add();
+      const once = { operation: 'message', times: 1 } as const;
+      sandbox.setFault({ name: 'status', ...rejected, ...once, parameters: { code: 422 } });
+      sandbox.setFault({ name: 'reset', ...lost, ...once });
+      await batch.start();
+      const { summary } = await batch.batches.outcome(batch.batchId);
+      expect(summary).toMatchObject({
+        byFailure: { JobNotFound: 1, FollowUpRejected: 1, DeliveryUnknown: 1 },
+        unknownDeliveries: 1,
+      });
+      sandbox.addJob({ projectId: batch.projectId, id: 'later' });
+      expect(await batch.batches.retry(batch.batchId)).toMatchObject({
+        batchId: batch.batchId,
+        attached: false,
+      });
+      expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+        settled: 4,
+        byStatus: { completed: 3 },
+        byFailure: { DeliveryUnknown: 1 },
+      });
+      expect(batch.posts()).toHaveLength(5);
+      expect(await batch.batches.retry(batch.batchId)).toBeNull();
+      expect(await batch.start()).toMatchObject({ attached: 'ended' });
+      expect(batch.posts()).toHaveLength(5);
+      await batch.batches.retry(batch.batchId, { includeUnknown: true });
+      expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+        byStatus: { completed: 4 },
+      });
+      expect(batch.posts(lost)).toHaveLength(2);
+      const ends = await batch.batches.results(batch.batchId);
+      expect(new Set(ends.map(({ workflowId }) => workflowId)).size).toBe(4);
+    },
+  );
 });

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../src/client';
-import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import type { DevServer } from '../../src/dev/dev-server';
+import { forget } from '../harness/batch-of-test';
+import { startForgetfulServer } from '../harness/forgetful-server';
 import { House, QUICK } from '../harness/house';
-import { temporal } from '../harness/temporal';
 
 /** Every poll by a timer of its own, so that history grows fast. */
 const byTimers = { ...QUICK.polling, timerPolls: 'all' } as const;
@@ -12,8 +13,7 @@ let house: House;
 
 beforeAll(async () => {
   // So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
-  const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 45 };
-  server = await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig });
+  server = await startForgetfulServer({ 'limit.historyCount.suggestContinueAsNew': 45 });
   house = await House.open({ address: server.address, patienceMs: 4_000 });
 });
 afterAll(async () => {
@@ -93,22 +93,37 @@ describe('a follow-up whose history grows', () => {
 });
 
 describe('a batch whose history grows', () => {
-  it('continues as new, and loses no end of an item', async () => {
+  it('continues as new; its results and its retry outlive its first run', async () => {
     const { batches } = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
     const requests = Array.from({ length: 25 }, () => {
       const { projectId, jobId } = house.sandbox.addJob({ projectId: 'batch', turn: { durationMs: 300 } });
       return { ...QUICK, projectId, jobId, prompt: 'Rebase on main.' };
     });
-    await batches.start(await batches.check(requests, 'long'), { concurrency: 4, tolerate: { items: 0 } });
+    const [rejected] = requests;
+    const once = { operation: 'message', times: 1 } as const;
+    house.sandbox.setFault({
+      name: 'status',
+      projectId: 'batch',
+      jobId: rejected?.jobId ?? '',
+      ...once,
+      parameters: { code: 422 },
+    });
+    await batches.start(await batches.check(requests, 'long'), { concurrency: 4, tolerate: { items: 1 } });
     const { state, summary } = await batches.outcome('long');
     expect({ state, summary }).toMatchObject({
       state: 'done',
-      summary: { items: 25, settled: 25, byStatus: { completed: 25 } },
+      summary: { items: 25, settled: 25, byStatus: { completed: 24 }, byFailure: { FollowUpRejected: 1 } },
     });
     const { workflowId, firstRunId } = await batches.describe('long');
-    const { runId } = await house.client.workflow.getHandle(workflowId).describe();
-    expect(runId).not.toBe(firstRunId);
+    const handle = house.client.workflow.getHandle(workflowId);
+    expect((await handle.describe()).runId).not.toBe(firstRunId);
+    await forget(handle, firstRunId);
     expect(await batches.results('long')).toHaveLength(25);
-    expect(house.sandbox.journal.entries({ projectId: 'batch', operation: 'message' })).toHaveLength(25);
+    await batches.retry('long');
+    expect((await batches.outcome('long')).summary).toMatchObject({
+      byStatus: { completed: 25 },
+      byFailure: {},
+    });
+    expect(house.sandbox.journal.entries({ projectId: 'batch', operation: 'message' })).toHaveLength(26);
   });
 });

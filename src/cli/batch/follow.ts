@@ -1,5 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { BatchClient, BatchEnds, BatchOutcome, ItemEnd } from '../../client';
+import {
+  type BatchClient,
+  type BatchEnds,
+  type BatchOutcome,
+  EndsUnreadableError,
+  type ItemEnd,
+} from '../../client';
 import type { Session } from '../session';
 import { serverWords } from './text';
 import { type BatchView, batchView } from './view';
@@ -49,6 +55,8 @@ export async function followBatch<Left extends object>(
     await looking;
     const rest = await ends.rest();
     tell(rest);
+    if (ends.unreadable.size > 0)
+      session.output.note(new EndsUnreadableError(batchId, [...ends.unreadable], rest).message);
     view.showLast(rest, Date.now());
     return waited;
   } finally {

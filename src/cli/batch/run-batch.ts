@@ -1,4 +1,4 @@
-import type { BatchOptions, CheckedBatch, StartedBatch } from '../../client';
+import type { BatchClient, BatchOptions, StartedBatch } from '../../client';
 import { EXIT } from '../exit-codes';
 import { progressLine } from '../progress-line';
 import type { Session } from '../session';
@@ -7,29 +7,30 @@ import { batchOptionsOf, type StartFlags } from './flags';
 import { followBatch } from './follow';
 import { tellBatchOutcome } from './outcome';
 
+/** What starts a batch; null when there is nothing to start. */
+export type Start = (batches: BatchClient, options: BatchOptions) => Promise<StartedBatch | null>;
+
 /**
  * Starts a batch, or goes on with the one of its id, and waits for its end. Ctrl-C ends the waiting, not the batch.
  *
- * @param alreadyDone what to say when the batch was done before
+ * @param nothingToDo what to say when the batch stays as it is
  */
 export async function runBatch(
   session: Session,
-  batch: CheckedBatch,
+  batchId: string,
+  start: Start,
   flags: StartFlags,
-  alreadyDone: string,
+  nothingToDo: string,
 ): Promise<void> {
   const { output } = session;
-  const { batchId, items } = batch;
   const json = flags.json === true;
   const options = batchOptionsOf(flags);
   await session.connect();
-  // Before anything is started: whoever is cut off from here on can come back by it.
-  output.note(`batch       ${batchId} (${items.length} ${items.length === 1 ? 'item' : 'items'})`);
   if (flags.wait) output.jsonLines = json;
   const over = new AbortController();
   const left = untilSignal(over.signal);
   try {
-    const handedOver = await handOver(session, batch, options, left);
+    const handedOver = await handOver(session, start, options, left);
     if ('leftBy' in handedOver) {
       output.note(
         [
@@ -42,9 +43,10 @@ export async function runBatch(
       return;
     }
     const { started } = handedOver;
-    await tellStarted(session, started, flags, alreadyDone);
+    if (started === null) output.note(nothingToDo);
+    else await tellStarted(session, started, flags, nothingToDo);
     if (!flags.wait) {
-      if (json) output.json(started);
+      if (json) output.json(started ?? { batchId, attached: 'ended' });
       else output.result(batchId);
       output.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
       return;
@@ -83,10 +85,12 @@ type Left = Promise<{ readonly leftBy: NodeJS.Signals }>;
 
 async function handOver(
   session: Session,
-  batch: CheckedBatch,
+  start: Start,
   options: BatchOptions,
   left: Left,
-): Promise<{ readonly started: StartedBatch } | { readonly leftBy: NodeJS.Signals; readonly pages: string }> {
+): Promise<
+  { readonly started: StartedBatch | null } | { readonly leftBy: NodeJS.Signals; readonly pages: string }
+> {
   const { batches } = await session.connect();
   const line = progressLine(session.output.stderr, session.env);
   let pages = 'no page yet';
@@ -96,7 +100,7 @@ async function handOver(
     if (total > 1) line.show(`handed over ${pages}`, String(Math.floor((10 * handedOver) / total)));
   };
   try {
-    const starting = batches.start(batch, { ...options, onPage }).then((started) => ({ started }));
+    const starting = start(batches, { ...options, onPage }).then((started) => ({ started }));
     const first = await Promise.race([starting, left]);
     return 'started' in first ? first : { ...first, pages };
   } finally {
@@ -108,13 +112,13 @@ async function tellStarted(
   session: Session,
   started: StartedBatch,
   flags: StartFlags,
-  alreadyDone: string,
+  nothingToDo: string,
 ): Promise<void> {
   const { output } = session;
   const { batchId, workflowId, attached, resumedAfter } = started;
   const page = await session.webUiPage(workflowId);
   if (page !== undefined) output.note(`web ui      ${page}`);
-  if (attached === 'ended') output.note(alreadyDone);
+  if (attached === 'ended') output.note(nothingToDo);
   if (resumedAfter !== null) {
     output.note(`resumed     it was ${resumedAfter}; what has been sent is not sent again`);
   }

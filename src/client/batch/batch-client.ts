@@ -7,21 +7,17 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { cutPages } from '../../batch/pages';
 import type { BatchSummary, ItemEnd } from '../../contract/batch';
 import {
-  type BatchInput,
   type BatchProgress,
   UPDATE_CANCEL_RUNNING,
   UPDATE_PAUSE,
   UPDATE_RESUME,
   UPDATE_SET_CONCURRENCY,
 } from '../../contract/batch-workflows';
-import { isRecord } from '../../contract/field-reader';
 import type { FollowUpRequest } from '../../contract/request';
-import { BatchEndedError, BatchNotFoundError, NoAnswerError } from '../errors';
+import { BatchEndedError, BatchNotFoundError, EndsUnreadableError, NoAnswerError } from '../errors';
 import { executeUpdate } from '../execute-update';
-import { readFirstEvent } from '../first-input';
 import { isTransient } from '../grpc-status';
 import { QUERY_TIMEOUT_MS } from '../progress';
 import { BatchEnds } from './batch-ends';
@@ -29,7 +25,7 @@ import { batchOfRequests } from './batch-of-requests';
 import { type BatchReport, countItems, type ItemStates, readBatchReport } from './batch-report';
 import { type BatchDescription, findBatch } from './describe-batch';
 import type { CheckedBatch } from './item-collector';
-import { itemsToRetry } from './retry-items';
+import { retryBatch, type RetryOptions } from './retry-batch';
 import { type BatchOptions, startBatch, type StartedBatch } from './start-batch';
 
 /** How a batch has ended. */
@@ -90,23 +86,25 @@ export class BatchClient {
 
   /** How many follow-ups of a batch are in each state, by the server alone; null for an id that no query can hold. */
   async countItems(batchId: string): Promise<ItemStates | null> {
-    const { batchId: id } = await this.frameOf(await this.describe(batchId));
-    return countItems(this.client, id);
+    return countItems(this.client, (await this.describe(batchId)).batchId);
   }
 
   /** The ends of the items of a batch, to be asked for while it runs and after. */
   async ends(batchId: string): Promise<BatchEnds> {
-    const description = await this.describe(batchId);
-    const { batchId: id, pages } = await this.frameOf(description);
-    return new BatchEnds(this.client, id, description.run, pages);
+    return new BatchEnds(this.client, (await this.describe(batchId)).workflowId);
   }
 
-  /** All ends that a batch has heard of, in the order of settling. */
+  /**
+   * All ends that a batch has heard of, in the order of settling.
+   *
+   * @throws EndsUnreadableError with those that are there, when some are not
+   */
   async results(batchId: string): Promise<ItemEnd[]> {
-    const ends = await this.ends(batchId);
-    const { state } = await this.describe(batchId);
-    if (state !== 'running') return ends.rest();
-    return ends.since(await this.progress(batchId), Infinity);
+    const { batchId: id, workflowId } = await this.describe(batchId);
+    const ends = new BatchEnds(this.client, workflowId);
+    const read = await ends.rest();
+    if (ends.unreadable.size > 0) throw new EndsUnreadableError(id, [...ends.unreadable], read);
+    return read;
   }
 
   /** Waits for the end of a batch, through restarts of the server. @throws BatchNotFoundError */
@@ -161,30 +159,14 @@ export class BatchClient {
   }
 
   /**
-   * The items of a batch that has ended whose message was not sent or was rejected, as a new batch.
+   * Runs a batch that has ended once more, and starts in it exactly the items that were not sent or were rejected. Safe to
+   * repeat, and followed by any other call: no item is sent twice.
    *
    * @returns null when there is nothing to try again
-   * @throws BatchEndedError when it still runs
+   * @throws see {@link retryBatch}
    */
-  async retryOf(batchId: string, includeUnknown: boolean): Promise<CheckedBatch | null> {
-    const description = await this.describe(batchId);
-    if (description.state === 'running') throw new BatchEndedError(batchId, description.state);
-    const { batchId: id, pages } = await this.frameOf(description);
-    const ends = await this.results(batchId);
-    const frame = { batchId: id, run: description.run, pages };
-    return itemsToRetry(this.client, frame, ends, includeUnknown);
-  }
-
-  /** The batch's own id and how many pages it has, as its first run was told. */
-  private async frameOf({
-    workflowId,
-    firstRunId,
-  }: BatchDescription): Promise<{ batchId: string; pages: number }> {
-    const event = await readFirstEvent(this.client, workflowId, firstRunId);
-    const input = (isRecord(event?.input) ? event.input : {}) as BatchInput;
-    const batchId = input.batchId ?? workflowId.replace(/^follow-up-batch:/, '');
-    const pages = input.handedOver?.pages ?? [...cutPages(input.items ?? [])].length;
-    return { batchId, pages };
+  retry(batchId: string, options: RetryOptions = {}): Promise<StartedBatch | null> {
+    return retryBatch(this.client, this.taskQueue, batchId, options);
   }
 
   private async update(batchId: string, name: string, argument?: number): Promise<BatchProgress> {

@@ -4,49 +4,62 @@ import { type BatchProgress, type PageResult, QUERY_ENDS } from '../../contract/
 import { pageWorkflowId } from '../../contract/workflow-id';
 import { stateOf } from '../description';
 import { eachOf } from '../each-of';
+import { describeBatch } from './describe-batch';
+import { begunPages } from './earlier-pages';
 
 /** Pages that are asked at once. */
 const AT_ONCE = 16;
 
-/** A page answers within milliseconds, by a worker that is there. */
+/** A page answers within milliseconds, by a worker that is there; one that was evicted is replayed first. */
 const QUERY_TIMEOUT_MS = 10_000;
 
 /**
- * The ends of a batch's items, page by page: what is new since the last question, each end once. A page that is done is
- * read once, from its result, for which no worker is needed. A question that fails loses nothing: the next one tells.
+ * The ends of a batch's items, page by page: what is new since the last question, each end once. The pages of a batch that
+ * has ended are read from their results, for which no worker is needed. A question that fails loses nothing: the next one
+ * tells.
  */
 export class BatchEnds {
+  /** The pages that {@link rest} could not read: nobody can tell what became of their items. */
+  readonly unreadable = new Set<number>();
   /** How many ends of each page were heard of. */
-  private readonly read = new Map<number, number>();
-  private readonly complete = new Set<number>();
+  private readonly read = new Map<string, number>();
+  /** Pages of which everything was heard. */
+  private readonly complete = new Set<string>();
   /** Heard of by the question at hand, or by one that failed, and not told yet. */
   private heard: ItemEnd[] = [];
   /** Told by the next question: another page may still tell of an earlier end. */
   private held: ItemEnd[] = [];
 
+  /** @param workflowId the batch's */
   constructor(
     private readonly client: Client,
-    private readonly batchId: string,
-    private readonly run: string,
-    private readonly pages: number,
+    private readonly workflowId: string,
   ) {}
 
   /**
    * What is new of a batch that runs, in the order of settling, also over several questions. An end that came about
    * during a question is told by the next one.
    *
-   * @param askedAt milliseconds since the epoch, before `progress` was asked for; infinite where nothing is asked after it
+   * @param askedAt milliseconds since the epoch, before `progress` was asked for
    */
   async since(
-    progress: Pick<BatchProgress, 'openPages' | 'pages'>,
-    askedAt = Date.now(),
+    {
+      batchId,
+      run,
+      openPages,
+      pages: { done },
+    }: Pick<BatchProgress, 'batchId' | 'run' | 'openPages' | 'pages'>,
+    askedAt: number,
   ): Promise<ItemEnd[]> {
-    const open = new Set(progress.openPages);
-    await eachOf(open, AT_ONCE, (page) => this.askPage(page));
-    // Pages may have ended, or begun and ended, since the last question.
-    if (progress.pages.done > this.complete.size) {
-      const others = this.unread().filter((page) => !open.has(page));
-      await eachOf(others, AT_ONCE, (page) => this.readResult(page));
+    await eachOf(openPages, AT_ONCE, (page) => this.ask(pageWorkflowId(batchId, run, page)));
+    // Pages may be done, or have begun and be done, since the last question.
+    if (done > this.complete.size) {
+      const open = new Set(openPages);
+      const own = (await this.begun()).filter((each) => each.run === run && !open.has(each.page));
+      await eachOf(own, AT_ONCE, async ({ workflowId: page }) => {
+        await this.ask(page);
+        this.complete.add(page);
+      });
     }
     const isEarlier = ({ settledAt }: ItemEnd): boolean => Date.parse(settledAt) < askedAt;
     const told = [...this.held, ...this.heard.filter(isEarlier)];
@@ -55,21 +68,48 @@ export class BatchEnds {
     return inOrder(told);
   }
 
-  /** The rest, of a batch that has ended, in the order of settling. */
+  /** The rest of what there is at present, in the order of settling. */
   async rest(): Promise<ItemEnd[]> {
-    await eachOf(this.unread(), AT_ONCE, (page) => this.readLast(page));
+    await eachOf(await this.begun(), AT_ONCE, async ({ page, workflowId }) => {
+      if (!(await this.readPage(workflowId))) this.unreadable.add(page);
+    });
     const told = [...this.held, ...this.heard];
     this.held = [];
     this.heard = [];
     return inOrder(told);
   }
 
-  private unread(): number[] {
-    const all = Array.from({ length: this.pages }, (_, index) => index + 1);
-    return all.filter((page) => !this.complete.has(page));
+  /** The pages that have begun, in the run that knows them last, and that may have something to tell. */
+  private async begun(): Promise<{ page: number; run: string; workflowId: string }[]> {
+    const description = await describeBatch(this.client, this.workflowId);
+    const { batchId = '', pages } = description ?? {};
+    return [...begunPages(pages?.begun ?? [])]
+      .map(([page, run]) => ({ page, run, workflowId: pageWorkflowId(batchId, run, page) }))
+      .filter(({ workflowId }) => !this.complete.has(workflowId));
   }
 
-  private async askPage(page: number): Promise<void> {
+  /** @returns false where nobody can tell the page's ends */
+  private async readPage(page: string): Promise<boolean> {
+    const state = await this.stateOf(page);
+    if (state === null) return false;
+    if (state === 'completed') {
+      const { ends } = (await this.handle(page).result()) as PageResult;
+      const since = this.read.get(page) ?? 0;
+      this.take(page, since, ends.slice(since));
+      this.complete.add(page);
+      return true;
+    }
+    try {
+      await this.ask(page);
+      return true;
+    } catch (error) {
+      // One that was terminated has no result; a worker can still tell what it had heard.
+      if (state === 'running') throw error;
+      return false;
+    }
+  }
+
+  private async ask(page: string): Promise<void> {
     const since = this.read.get(page) ?? 0;
     const ends = await this.client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
       this.handle(page).query<ItemEnd[], [number]>(QUERY_ENDS, since),
@@ -77,33 +117,12 @@ export class BatchEnds {
     this.take(page, since, ends);
   }
 
-  private async readResult(page: number): Promise<void> {
-    const state = await this.stateOf(page);
-    // It was never handed over, or its history is gone; or it waits for its turn.
-    if (state === null || state === 'running') return;
-    if (state === 'completed') {
-      const { ends } = (await this.handle(page).result()) as PageResult;
-      const since = this.read.get(page) ?? 0;
-      this.take(page, since, ends.slice(since));
-    } else {
-      // One that was terminated has no result; a worker can still tell what it had heard.
-      await this.askPage(page).catch(() => undefined);
-    }
-    this.complete.add(page);
-  }
-
-  /** A page may close a moment after its batch, or long after it, if the batch was terminated. */
-  private async readLast(page: number): Promise<void> {
-    if ((await this.stateOf(page)) === 'running') await this.askPage(page).catch(() => undefined);
-    else await this.readResult(page);
-  }
-
-  private take(page: number, since: number, ends: readonly ItemEnd[]): void {
+  private take(page: string, since: number, ends: readonly ItemEnd[]): void {
     this.read.set(page, since + ends.length);
     this.heard.push(...ends);
   }
 
-  private async stateOf(page: number) {
+  private async stateOf(page: string) {
     try {
       return stateOf((await this.handle(page).describe()).status.name);
     } catch (error) {
@@ -112,8 +131,8 @@ export class BatchEnds {
     }
   }
 
-  private handle(page: number) {
-    return this.client.workflow.getHandle(pageWorkflowId(this.batchId, this.run, page));
+  private handle(page: string) {
+    return this.client.workflow.getHandle(page);
   }
 }
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { BatchItem } from '../../contract/batch';
-import { batchIdProblem } from '../../contract/batch-id';
 
 /**
  * Hexadecimal digits of an item's key: 64 bits, by which two of 100,000 items meet with a probability of 3 in
@@ -28,17 +27,6 @@ export function itemKey(projectId: string, jobId: string, promptDigest: string, 
  */
 export function defaultBatchId(items: readonly BatchItem[]): string {
   return sha256(items.map(identityOf).sort()).slice(0, BATCH_ID_DIGITS);
-}
-
-/**
- * The id of the batch that tries the rest of another one again: `B-retry-1`, and of that one `B-retry-2`. Where an id is
- * so long that this would be none, a hash stands for it.
- */
-export function retryBatchId(batchId: string): string {
-  const [, base = batchId, count = '0'] = /^(.*)-retry-(\d+)$/s.exec(batchId) ?? [];
-  const ending = `-retry-${Number(count) + 1}`;
-  const retry = base + ending;
-  return batchIdProblem(retry) === undefined ? retry : sha256(base).slice(0, BATCH_ID_DIGITS) + ending;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { ScheduleDescription as TemporalSchedule } from '@temporalio/client';
+import { itemProblems as checkItems } from '../../batch/check-items';
 import { jsonBytes } from '../../batch/json-size';
 import { BATCH_PRIORITY_KEY, type BatchItem, CONCURRENCY, MAX_SCHEDULE_BYTES } from '../../contract/batch';
 import { BATCH_WORKFLOW, type BatchInput } from '../../contract/batch-workflows';
@@ -82,12 +83,50 @@ export function temporalOptions(scheduleId: string, { settings, items }: Schedul
   };
 }
 
-/** The definition of a schedule that is there, whoever has changed it since. */
-export function definitionOf({ spec, policies, action }: TemporalSchedule): ScheduleDefinition {
-  const [argument] = (action.args ?? []) as unknown[];
-  const input = (isRecord(argument) ? argument : {}) as BatchInput;
+type Action = TemporalSchedule['action'];
+
+/**
+ * The action of a schedule that is changed: what is said of it here, and everything else as somebody has set it by hand
+ * (time-outs, search attributes, other fields of the input, …).
+ */
+export function mergedAction(before: Action, made: ReturnType<typeof temporalOptions>['action']) {
+  const others = (before.args ?? []).slice(1) as unknown[];
+  const [input] = made.args;
+  const sameItems = JSON.stringify(inputOf(before).items) === JSON.stringify(input?.items);
+  const summary = sameItems ? before.staticSummary : undefined;
   return {
-    items: input.items ?? [],
+    ...before,
+    ...made,
+    // The typed ones are the same, and the SDK refuses to be told twice.
+    searchAttributes: {},
+    workflowId: before.workflowId,
+    args: [{ ...inputOf(before), ...input }, ...others],
+    memo: { ...before.memo, ...made.memo },
+    priority: before.priority ?? made.priority,
+    staticSummary: summary ?? made.staticSummary,
+  };
+}
+
+/** Why the items of an action can't be run: somebody has edited it by hand. */
+export function editedItemProblems(scheduleId: string, { action }: TemporalSchedule): string[] {
+  const { items }: { readonly items?: unknown } = inputOf(action);
+  if (!Array.isArray(items)) return ['items: the schedule has none that can be read; give them again'];
+  return checkItems(items, exampleBatchId(scheduleId)).map(
+    (problem) => `items: as they are in the schedule, ${problem}`,
+  );
+}
+
+function inputOf({ args }: Action): BatchInput {
+  const [argument] = (args ?? []) as unknown[];
+  return isRecord(argument) ? (argument) : {};
+}
+
+/** The definition of a schedule that is there, whoever has changed it since: of its items those that are any. */
+export function definitionOf({ spec, policies, action }: TemporalSchedule): ScheduleDefinition {
+  const input = inputOf(action);
+  const items: unknown = input.items;
+  return {
+    items: Array.isArray(items) ? items.filter(isItem) : [],
     settings: {
       timing: timingsOf(spec),
       timezone: timezoneOf(spec),
@@ -102,4 +141,8 @@ export function definitionOf({ spec, policies, action }: TemporalSchedule): Sche
       taskQueue: action.taskQueue,
     },
   };
+}
+
+function isItem(item: unknown): item is BatchItem {
+  return isRecord(item) && isRecord(item.request);
 }

@@ -11,7 +11,7 @@ import type { CheckedBatch } from '../batch/item-collector';
 import { BLIND_CONVERTER } from '../blind-converter';
 import { eachOf } from '../each-of';
 import { type Backfilled, backfillSchedule } from './backfill';
-import { definitionOf, itemProblems, temporalOptions } from './definition';
+import { definitionOf, editedItemProblems, itemProblems, mergedAction, temporalOptions } from './definition';
 import { descriptionOf, type ListedSchedule, listedOf, type ScheduleDescription } from './description';
 import { type Difference, differences } from './differences';
 import { ScheduleExistsError } from './errors';
@@ -102,7 +102,11 @@ export class ScheduleClient {
     const before = definitionOf(there);
     const { settings, problems } = checkSettings(options, before.settings);
     const items = batch?.items ?? before.items;
-    refuse([...problems, ...noteProblems(note), ...itemProblems(scheduleId, items)]);
+    refuse([
+      ...problems,
+      ...noteProblems(note),
+      ...(batch === undefined ? editedItemProblems(scheduleId, there) : itemProblems(scheduleId, items)),
+    ]);
     const after = { settings, items };
     const changed = differences(before, after);
     const noteBefore = there.state.note ?? '';
@@ -112,8 +116,9 @@ export class ScheduleClient {
     if (changed.length === 0) return [];
     const made = temporalOptions(scheduleId, after);
     try {
-      await this.handle(scheduleId).update(({ state, spec }) => ({
+      await this.handle(scheduleId).update(({ state, spec, action }) => ({
         ...made,
+        action: mergedAction(action, made.action),
         // Nothing here sets times to skip; somebody else may have.
         spec: { ...made.spec, ...(spec.skip === undefined ? {} : { skip: spec.skip }) },
         state: { ...state, ...(note === undefined ? {} : { note }) },

@@ -4,15 +4,11 @@ import { batchWorkflowId } from '../../contract/workflow-id';
 /** What Temporal appends to the workflow id of a firing: the time that it was due, to the second, in UTC. */
 const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
 
-/** What `batch retry` appends to the id of a batch. */
-const RETRY_SUFFIX = '-retry-99';
-
-/** Characters of a schedule's id: 70, so that each firing's batch id, and that of its retries, has at most 100. */
-export const MAX_SCHEDULE_ID_CHARACTERS =
-  MAX_BATCH_ID_CHARACTERS - EXAMPLE_SUFFIX.length - RETRY_SUFFIX.length;
+/** Characters of a schedule's id: 79, so that each firing's batch id has at most 100. */
+export const MAX_SCHEDULE_ID_CHARACTERS = MAX_BATCH_ID_CHARACTERS - EXAMPLE_SUFFIX.length;
 
 /**
- * Why a text is no id of a schedule; undefined where it is one: 1 to 70 letters, digits, `-`, `.`, `_`, `~`. It is part of
+ * Why a text is no id of a schedule; undefined where it is one: 1 to 79 letters, digits, `-`, `.`, `_`, `~`. It is part of
  * the ids of workflows, which Temporal's HTTP API can't carry with a slash in them, and nothing of it is ever encoded.
  */
 export function scheduleIdProblem(scheduleId: string): string | undefined {

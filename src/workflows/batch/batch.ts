@@ -4,8 +4,8 @@ import {
   CancellationScope,
   CancelledFailure,
   condition,
-  continueAsNew,
   isCancellation,
+  makeContinueAsNewFunc,
   setCurrentDetails,
   setHandler,
   sleep,
@@ -13,6 +13,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
+import { countPages } from '../../batch/page-ranges';
 import { cutPages } from '../../batch/pages';
 import type { BatchSummary } from '../../contract/batch';
 import {
@@ -20,7 +21,9 @@ import {
   type BatchInput,
   type BatchPage,
   type BatchProgress,
+  MEMO_PAGES,
   MEMO_SUMMARY,
+  type PageReport,
 } from '../../contract/batch-workflows';
 import { isRecord } from '../../contract/field-reader';
 import { runOf } from '../../contract/workflow-id';
@@ -31,12 +34,14 @@ import { batchDetails } from './details';
 import { failureOf } from './ending';
 import { receiveOperators } from './operator';
 import { reportSignal } from './page';
-import { sendAway, startPage, tellPages } from './pages';
+import { closePages, startPage, tellPages, turnAway } from './pages';
+import { readReport } from './report';
 import {
   type BatchState,
   type ContinuedBatch,
   failuresSoFar,
   initialState,
+  memoOf,
   progressOf,
   summaryOf,
   takeReport,
@@ -89,6 +94,8 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
       pages: plan.items === undefined ? (plan.handedOver?.pages ?? 0) : pages.length,
       tolerate: plan.tolerate,
       concurrency: plan.concurrency,
+      earlier: plan.earlier,
+      again: plan.again,
     }),
   );
   markAsBatch(plan);
@@ -96,17 +103,20 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
 }
 
 class Batch {
-  /** Pages of an earlier run that have reported here. */
-  private strangers: string[] = [];
+  /** Pages that have reported and don't belong to the batch as it is. */
+  private strays: Pick<PageReport, 'run' | 'page'>[] = [];
   /** Reports and changes so far: the batch looks at itself after each. */
   private news = 0;
   private ended: BatchProgress['state'] | null = null;
 
   constructor(private readonly state: BatchState) {
-    setHandler(reportSignal, (report) => {
+    setHandler(reportSignal, (value) => {
+      const report = readReport(value, state.pages);
+      if (report === null) return;
       this.news += 1;
-      if (report.run !== state.run) this.strangers.push(report.workflowId);
-      else takeReport(state, report, Date.now());
+      const { run, page } = report;
+      const isOurs = run === state.run && takeReport(state, report, Date.now());
+      if (!isOurs) this.strays.push({ run, page });
     });
     receiveOperators(
       state,
@@ -133,6 +143,7 @@ class Batch {
     if (state.ending === 'cancel' || state.ending === 'cancel-running') {
       await CancellationScope.nonCancellable(async () => {
         await this.endPages();
+        await closePages(state);
         await condition(() => whole.consideredCancelled, CANCEL_REQUEST_MS);
       });
       this.ended = 'cancelled';
@@ -140,6 +151,7 @@ class Batch {
       upsertMemo({ [MEMO_SUMMARY]: summaryOf(state, Date.now()) });
       throw new CancelledFailure('The batch was cancelled.');
     }
+    await closePages(state);
     const summary = summaryOf(state, Date.now());
     const failure = failureOf(state, summary);
     this.ended = failure === null ? 'done' : 'failed';
@@ -156,15 +168,19 @@ class Batch {
       const { news } = this;
       this.judge();
       if (state.ending === 'cancel-running') return;
-      await sendAway(this.strangers.splice(0));
-      await tellPages(state);
-      this.show();
+      await this.tell();
       if (this.isDone()) return;
       if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) {
-        await continueAsNew<(next: ContinuedBatch) => Promise<BatchSummary>>({ continued: state });
+        await continueWith({ continued: state });
       }
       await condition(() => this.news > news);
     }
+  }
+
+  private async tell(): Promise<void> {
+    await turnAway(this.state, this.strays.splice(0));
+    await tellPages(this.state);
+    this.show();
   }
 
   /** Now and then every page is told once more where it stands: who isn't there any more is found missing. */
@@ -191,20 +207,33 @@ class Batch {
   private isDone(): boolean {
     const { state } = this;
     const left = Object.keys(state.begun).length + Object.keys(state.waiting).length;
-    return left === 0 && (state.ending !== null || state.finishedPages >= state.pages);
+    return left === 0 && (state.ending !== null || countPages(state.finishedPages) >= state.pages);
   }
 
   /** The last word to every page of a cancelled batch, and for a while their last reports. */
   private async endPages(): Promise<void> {
     const waitMs = this.state.ending === 'cancel-running' ? SILENCE_MS : LAST_REPORTS_MS;
-    await tellPages(this.state);
-    await condition(() => this.isDone(), waitMs);
+    const endAt = Date.now() + waitMs;
+    for (;;) {
+      const { news } = this;
+      await this.tell();
+      const leftMs = endAt - Date.now();
+      if (this.isDone() || leftMs <= 0) break;
+      // Also a page is told that was under way when the batch was cancelled.
+      await condition(() => this.news > news, leftMs);
+    }
     await condition(allHandlersFinished);
   }
 
   private show(): void {
     setCurrentDetails(batchDetails(progressOf(this.state, this.ended)));
   }
+}
+
+/** The server hands on the memo with which a run was started, and not what the run has changed in it (measured). */
+async function continueWith(next: ContinuedBatch): Promise<never> {
+  const memo = { ...workflowInfo().memo, [MEMO_PAGES]: memoOf(next.continued) };
+  return makeContinueAsNewFunc<(next: ContinuedBatch) => Promise<BatchSummary>>({ memo })(next);
 }
 
 function ignoreCancellation(error: unknown): void {

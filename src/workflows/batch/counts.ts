@@ -44,14 +44,24 @@ export function failuresOf({ byStatus, byFailure }: Pick<BatchCounts, 'byStatus'
   return Object.values(byFailure).reduce((sum, count) => sum + count, byStatus.failed ?? 0);
 }
 
+/** A percentage counts by its millionths, as whole numbers: 29 / 100 * 100 is less than 29 in floating point. */
+const MILLIONTHS = 1_000_000;
+
 /** How many failures are within the tolerance; infinite where nothing was said. A percentage is of all items. */
 export function toleratedFailures(tolerate: Tolerance, items: number): number {
   if (tolerate === null) return Infinity;
-  return 'items' in tolerate ? tolerate.items : (tolerate.percent / 100) * items;
+  if ('items' in tolerate) return tolerate.items;
+  return Math.floor((Math.round(tolerate.percent * MILLIONTHS) * items) / (100 * MILLIONTHS));
 }
 
+/** The first failures, each once. */
 export function firstFailures(all: readonly (readonly FailedItem[])[]): FailedItem[] {
-  return all.flat().slice(0, MAX_FIRST_FAILURES);
+  const byId = new Map<string, FailedItem>();
+  for (const failure of all.flat()) {
+    if (byId.size >= MAX_FIRST_FAILURES) break;
+    if (!byId.has(failure.workflowId)) byId.set(failure.workflowId, failure);
+  }
+  return [...byId.values()];
 }
 
 function plus(

@@ -7,16 +7,11 @@ import {
 } from '@temporalio/workflow';
 import type { ItemEnd, ItemOutcome } from '../../contract/batch';
 import type { FoundEnd } from '../../contract/batch-workflows';
-import { truncate } from '../../contract/bounds';
+import { MAX_LINK_CHARACTERS, truncate } from '../../contract/bounds';
+import type { Evidence, Verdict } from '../../contract/delivery';
 import { isRecord } from '../../contract/field-reader';
 import { isTerminal } from '../../contract/job';
-import {
-  FAILURE_TYPES,
-  type FailureDetails,
-  type FailureType,
-  type FollowUpResult,
-  type Receipt,
-} from '../../contract/result';
+import { FAILURE_TYPES } from '../../contract/result';
 
 /** Characters of a failure's message in a page: 200 of them lie in one payload. */
 const MAX_MESSAGE_CHARACTERS = 300;
@@ -24,52 +19,61 @@ const MAX_MESSAGE_CHARACTERS = 300;
 /** What an end tells, without the item that ended. */
 export type EndOfItem = Pick<ItemEnd, 'outcome' | 'delivery' | 'evidence' | 'prLink' | 'message'>;
 
-export function endOfResult(result: FollowUpResult): EndOfItem {
-  const { status, prLink, followUp } = result;
-  // A follow-up ends by a terminal status only.
-  const outcome = isTerminal(status) ? status : 'broken';
-  return { outcome, delivery: followUp.delivery.verdict, evidence: followUp.evidence, prLink, message: null };
+/** The end by a result. It is looked at, because the workflow of this name may be another program's. */
+export function endOfResult(result: unknown): EndOfItem {
+  const { status, prLink, followUp } = isRecord(result) ? result : {};
+  const { delivery, evidence } = receiptOf(followUp);
+  if (typeof status !== 'string' || !isTerminal(status) || delivery === null)
+    return without('broken', 'Its result is no job with a receipt.');
+  return { outcome: status, delivery, evidence, prLink: linkOf(prLink), message: null };
 }
 
 /** The end of a child that failed; null for one that was cancelled, whose receipt only the server has. */
 export function endOfFailedChild(error: ChildWorkflowFailure): EndOfItem | null {
   const { cause } = error;
   if (cause instanceof CancelledFailure) return null;
-  if (cause instanceof TerminatedFailure) return without('terminated', 'Somebody terminated the follow-up.');
-  if (cause instanceof TimeoutFailure) return without('timed-out', 'The workflow ran into its time limit.');
+  if (cause instanceof TerminatedFailure) return endOfFound({ kind: 'terminated' });
+  if (cause instanceof TimeoutFailure) return endOfFound({ kind: 'timed-out' });
   if (cause instanceof ApplicationFailure) {
     return endOfFailure(cause.type ?? '', cause.message, cause.details?.[0]);
   }
   return without('broken', cause?.message ?? error.message);
 }
 
-/** The end of a follow-up that was there before its batch. */
+/** The end of a follow-up as the server knows it. */
 export function endOfFound(found: FoundEnd): EndOfItem {
   switch (found.kind) {
     case 'result':
-      return endOfResult(found.result as FollowUpResult);
+      return endOfResult(found.result);
     case 'failure':
       return endOfFailure(found.type, found.message, found.details);
-    case 'cancelled': {
-      const receipt = found.receipt as Receipt | null;
-      return {
-        ...without('cancelled', 'Somebody cancelled the follow-up.'),
-        delivery: receipt?.delivery.verdict ?? null,
-        evidence: receipt?.evidence ?? null,
-      };
-    }
+    case 'cancelled':
+      return { ...without('cancelled', 'Somebody cancelled the follow-up.'), ...receiptOf(found.receipt) };
     case 'terminated':
       return without('terminated', 'Somebody terminated the follow-up.');
     case 'timed-out':
       return without('timed-out', 'The workflow ran into its time limit.');
+    case 'not-found':
+      return without(
+        'gone',
+        'Its follow-up may have been started and is no longer there (deleted, or older than the retention of the ' +
+          'namespace): nobody can tell whether its message was sent. It was not started again.',
+      );
+    case 'left-running':
+      return without('left-running', 'Somebody else started this follow-up; it goes on.');
     case 'conflict':
-      return {
-        ...without(
-          'conflict',
-          'A follow-up of this name carries another prompt; nothing was sent for this item.',
-        ),
-        delivery: 'not-sent',
-      };
+      return found.compared
+        ? {
+            ...without(
+              'conflict',
+              'A follow-up of this name carries another prompt; nothing was sent for this item.',
+            ),
+            delivery: 'not-sent',
+          }
+        : without(
+            'conflict',
+            'A follow-up of this name is there, and its prompt can’t be compared any more.',
+          );
   }
 }
 
@@ -79,13 +83,29 @@ export function brokenEnd(message: string): EndOfItem {
 }
 
 function endOfFailure(type: string, message: string, details: unknown): EndOfItem {
-  const words = truncate(message, MAX_MESSAGE_CHARACTERS);
-  const known = FAILURE_TYPES.find((each): each is FailureType => each === type);
-  if (known === undefined || !isRecord(details)) return without('broken', words);
-  const { job, followUp } = details as unknown as FailureDetails;
-  const { delivery, evidence } = followUp;
-  const prLink = job?.prLink ?? null;
-  return { outcome: known, delivery: delivery.verdict, evidence, prLink, message: words };
+  const known = FAILURE_TYPES.find((each) => each === type);
+  const { job, followUp } = isRecord(details) ? details : {};
+  const { delivery, evidence } = receiptOf(followUp);
+  if (known === undefined || delivery === null) return without('broken', message);
+  const prLink = isRecord(job) ? linkOf(job.prLink) : null;
+  return { ...without(known, message), delivery, evidence, prLink };
+}
+
+const VERDICTS: readonly Verdict[] = ['not-sent', 'accepted', 'rejected', 'unknown'];
+const EVIDENCE: readonly Evidence[] = ['seen-active', 'status-changed', 'job-changed', 'confirmed'];
+
+/** What a receipt tells of delivery and evidence; null where it is none. */
+function receiptOf(receipt: unknown): Pick<EndOfItem, 'delivery' | 'evidence'> {
+  const { delivery, evidence } = isRecord(receipt) ? receipt : {};
+  const { verdict } = isRecord(delivery) ? delivery : {};
+  return {
+    delivery: VERDICTS.find((each) => each === verdict) ?? null,
+    evidence: EVIDENCE.find((each) => each === evidence) ?? null,
+  };
+}
+
+function linkOf(prLink: unknown): string | null {
+  return typeof prLink === 'string' && prLink.length <= MAX_LINK_CHARACTERS ? prLink : null;
 }
 
 function without(outcome: ItemOutcome, message: string): EndOfItem {
@@ -94,6 +114,7 @@ function without(outcome: ItemOutcome, message: string): EndOfItem {
     delivery: null,
     evidence: null,
     prLink: null,
-    message: truncate(message, MAX_MESSAGE_CHARACTERS),
+    // A foreign program's words may hold half a character, which would end the worker (sdk-core 1.24).
+    message: truncate(message, MAX_MESSAGE_CHARACTERS).toWellFormed(),
   };
 }

@@ -1,5 +1,6 @@
 import {
   allHandlersFinished,
+  ApplicationFailure,
   CancellationScope,
   condition,
   defineQuery,
@@ -10,11 +11,12 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
+import type { WorkerSettings } from '../../contract/activities';
 import type { FailedItem, ItemEnd } from '../../contract/batch';
-import { requestIdOf } from '../../contract/batch-id';
 import {
   type Allotment,
   type BatchCounts,
+  type BatchFailureType,
   type PageInput,
   type PageReport,
   type PageResult,
@@ -22,11 +24,15 @@ import {
   SIGNAL_ALLOT,
   SIGNAL_REPORT,
 } from '../../contract/batch-workflows';
-import { settingsProxy } from '../activity-proxies';
+import { runOf } from '../../contract/workflow-id';
+import { pageProxy, resetProxy, settingsProxy } from '../activity-proxies';
+import { pageProblems } from './check-batch';
 import { countEnd, failuresOf, firstFailures, isFailure, NO_COUNTS } from './counts';
 import { pageDetails } from './details';
+import { itemsOfPage } from './page-items';
 import { reserved } from './places';
-import { type NamedItem, nameItem, runItem } from './run-item';
+import { readAllotment } from './report';
+import { type NamedItem, runItem } from './run-item';
 
 export const allotSignal = defineSignal<[Allotment]>(SIGNAL_ALLOT);
 export const reportSignal = defineSignal<[PageReport]>(SIGNAL_REPORT);
@@ -38,12 +44,24 @@ const ENDS_PER_REPORT = 10;
 /**
  * Some items of a batch: runs them as follow-ups of their own, within the places that the batch allots, the items of one
  * job one after the other. It never continues as new, so that no end of a child gets lost (measured: a child's end is
- * not delivered to a parent that has continued as new).
+ * not delivered to a parent that has continued as new). It stays open until its batch has ended, because the namespace's
+ * retention never removes an open workflow: what it knows of its items is there as long as the batch is.
+ *
+ * @throws ApplicationFailure `InvalidBatch`
  */
 export async function followUpBatchPage(input: PageInput): Promise<PageResult> {
+  const problems = pageProblems(input);
+  if (problems.length > 0) {
+    throw ApplicationFailure.create({
+      type: 'InvalidBatch' satisfies BatchFailureType,
+      message: `Invalid page of a batch: ${problems.join('; ')}. Nothing was sent.`,
+      nonRetryable: true,
+    });
+  }
   const page = new Page(input);
-  setHandler(allotSignal, (allotment) => {
-    page.allotment = allotment;
+  setHandler(allotSignal, (value) => {
+    const allotment = readAllotment(value);
+    if (allotment !== null) page.allotment = allotment;
   });
   setHandler(endsQuery, (since) => page.ends.slice(since));
   try {
@@ -57,7 +75,7 @@ class Page {
   readonly ends: ItemEnd[] = [];
   allotment: Allotment = { places: 0, tolerated: null, mode: 'run' };
 
-  private readonly lanes: NamedItem[][];
+  private lanes: NamedItem[][] = [];
   private readonly open = new Map<string, Promise<void>>();
   private readonly busyLanes = new Set<NamedItem[]>();
   private readonly failures: FailedItem[] = [];
@@ -65,46 +83,70 @@ class Page {
     cancellable: true,
     parent: new CancellationScope({ cancellable: false }),
   });
+  /** Follow-ups that were started, or may have been, and whose end is not known. */
+  private readonly unsettled = new Set<string>();
+  /** Follow-ups of which no event tells any more. */
+  private readonly lost = new Set<string>();
   private counts: BatchCounts = NO_COUNTS;
   private told: PageReport | null = null;
   private batchIsGone = false;
-  private left = false;
+  private done = false;
 
-  constructor(private readonly input: PageInput) {
-    this.lanes = lanesOf(input);
-  }
+  constructor(private readonly input: PageInput) {}
 
   async run(): Promise<PageResult> {
     const settings = await settingsProxy.workerSettings();
-    const telling = this.tellBatch();
+    const looking = new CancellationScope();
+    let telling = Promise.resolve();
     try {
-      for (;;) {
-        this.startItems(settings);
-        setCurrentDetails(pageDetails(this.report()));
-        if (this.isOver()) break;
-        const { settled } = this.counts;
-        const { allotment, batchIsGone } = this;
-        // Only what has changed since: a condition that holds already would turn this into a loop that never yields.
-        await condition(
-          () =>
-            this.counts.settled > settled || this.allotment !== allotment || this.batchIsGone !== batchIsGone,
-        );
-        if (this.allotment.mode === 'cancel') this.followUps.cancel();
-      }
+      await this.takeOver(settings);
+      telling = this.tellBatch();
+      looking.run(() => this.lookForTrouble(settings)).catch(ignoreCancellation);
+      await this.runItems(settings);
+      this.done = true;
+      await condition(() => this.isClosed());
     } catch (error) {
       if (!isCancellation(error)) throw error;
       // Whoever cancels a page leaves its follow-ups running, as the end of the batch does.
+      this.done = true;
     }
-    this.left = true;
-    await CancellationScope.nonCancellable(() => telling);
-    return {
-      ends: this.ends,
-      notStarted: this.input.page.items.length - this.counts.settled - this.open.size,
-    };
+    looking.cancel();
+    return CancellationScope.nonCancellable(async () => {
+      await telling;
+      return this.result();
+    });
+  }
+
+  /** What an earlier run of the batch has done is not done again. */
+  private async takeOver(settings: WorkerSettings): Promise<void> {
+    const { earlier = null } = this.input;
+    const before =
+      earlier === null
+        ? { ends: [], left: [] }
+        : await pageProxy(settings, 'what the batch has done before').earlierPage(earlier);
+    const { kept, lanes } = itemsOfPage(this.input, before);
+    for (const end of kept) this.settle(end);
+    this.lanes = lanes;
+    for (const { workflowId, isNew } of lanes.flat()) if (!isNew) this.unsettled.add(workflowId);
+  }
+
+  private async runItems(settings: WorkerSettings): Promise<void> {
+    for (;;) {
+      this.startItems(settings);
+      setCurrentDetails(pageDetails(this.report()));
+      if (this.isOver()) return;
+      const { allotment, batchIsGone } = this;
+      const open = this.open.size;
+      // Only what has changed since: a condition that holds already would turn this into a loop that never yields.
+      await condition(
+        () => this.open.size !== open || this.allotment !== allotment || this.batchIsGone !== batchIsGone,
+      );
+      if (this.allotment.mode === 'cancel') this.followUps.cancel();
+    }
   }
 
   /** Starts items as long as there are places, round the jobs. */
-  private startItems(settings: Parameters<typeof runItem>[2]): void {
+  private startItems(settings: WorkerSettings): void {
     if (this.allotment.mode !== 'run' || this.batchIsGone) return;
     const { tolerated, places } = this.allotment;
     // A failure's place is the batch's until it has said that the failure is within the tolerance.
@@ -115,46 +157,71 @@ class Page {
       if (next === undefined || this.busyLanes.has(lane)) continue;
       lane.shift();
       this.busyLanes.add(lane);
+      this.unsettled.add(next.workflowId);
       this.open.set(next.workflowId, this.follow(next, lane, settings));
     }
   }
 
-  private async follow(
-    named: NamedItem,
-    lane: NamedItem[],
-    settings: Parameters<typeof runItem>[2],
-  ): Promise<void> {
+  private async follow(named: NamedItem, lane: NamedItem[], settings: WorkerSettings): Promise<void> {
+    const { batchId, again = null } = this.input;
+    // Whoever cancels the follow-ups still waits for their ends.
+    const lost = (workflowId: string): Promise<null> =>
+      CancellationScope.nonCancellable(async () => {
+        await condition(() => this.lost.has(workflowId));
+        return null;
+      });
     const end = await this.followUps
-      .run(() => runItem(named, this.input.batchId, settings))
+      .run(() => runItem(named, { batchId, settings, again, lost }))
       .catch((error: unknown) => {
         if (isCancellation(error)) return null;
         throw error;
       });
     this.open.delete(named.workflowId);
     this.busyLanes.delete(lane);
-    if (end === null) return;
+    if (end !== null) this.settle(end);
+  }
+
+  private settle(end: ItemEnd): void {
+    const { workflowId, outcome, message } = end;
+    this.unsettled.delete(workflowId);
     this.ends.push(end);
-    if (isFailure(end))
-      this.failures.push({ workflowId: end.workflowId, outcome: end.outcome, message: end.message });
+    if (isFailure(end)) this.failures.push({ workflowId, outcome, message });
     this.counts = countEnd(this.counts, end);
   }
 
   private isOver(): boolean {
-    if (this.left || this.allotment.mode === 'leave') return true;
+    if (this.allotment.mode === 'leave') return true;
     if (this.open.size > 0) return false;
     return this.batchIsGone || this.allotment.mode !== 'run' || this.lanesLeft() === 0;
+  }
+
+  private isClosed(): boolean {
+    return this.allotment.mode === 'leave' || this.batchIsGone;
   }
 
   private lanesLeft(): number {
     return this.lanes.filter((lane) => lane.length > 0 || this.busyLanes.has(lane)).length;
   }
 
+  /** Hears what nobody tells: that the batch was terminated, or a follow-up deleted. */
+  private async lookForTrouble(settings: WorkerSettings): Promise<void> {
+    const { batchWorkflowId, run } = this.input;
+    const { pageTrouble } = pageProxy(settings, 'are the batch and the open follow-ups there?');
+    for (;;) {
+      const batch = this.batchIsGone ? null : batchWorkflowId;
+      const trouble = await pageTrouble({ batchWorkflowId: batch, run, known: [...this.lost] });
+      this.batchIsGone ||= trouble.batchIsGone;
+      for (const workflowId of trouble.lost) this.lost.add(workflowId);
+    }
+  }
+
   /** Tells the batch where this page stands, from its first moment to its last, and never two reports at a time. */
   private async tellBatch(): Promise<void> {
     const batch = getExternalWorkflowHandle(this.input.batchWorkflowId);
     await CancellationScope.nonCancellable(async () => {
-      do {
-        await condition(() => this.mustTell());
+      for (;;) {
+        await condition(() => this.mustTell() || this.batchIsGone);
+        if (this.batchIsGone) return;
         const report = this.report();
         this.told = report;
         try {
@@ -163,13 +230,14 @@ class Page {
           // It was terminated, or ended before this page was handed over.
           this.batchIsGone = true;
         }
-      } while (!this.told.done && !this.batchIsGone);
+        if (report.done) return;
+      }
     });
   }
 
   private mustTell(): boolean {
     const { told } = this;
-    if (told === null || this.left) return true;
+    if (told === null || this.done) return true;
     const now = this.report();
     return (
       now.open !== told.open ||
@@ -184,7 +252,7 @@ class Page {
     const { run, page } = this.input;
     return {
       run,
-      workflowId: workflowInfo().workflowId,
+      pageRun: runOf(workflowInfo().firstExecutionRunId),
       page: page.number,
       after: page.after,
       followedBy: page.followedBy,
@@ -193,20 +261,24 @@ class Page {
       open: this.open.size,
       counts: this.counts,
       failures: firstFailures([this.failures]),
-      done: this.left,
+      done: this.done,
+    };
+  }
+
+  /** What a run that was replaced by a reset has started, this one can't tell. */
+  private async result(): Promise<PageResult> {
+    if (await resetProxy.wasReset(workflowInfo().firstExecutionRunId)) {
+      for (const { workflowId } of this.lanes.flat()) this.unsettled.add(workflowId);
+    }
+    const left = [...this.unsettled];
+    return {
+      ends: this.ends,
+      left,
+      notStarted: this.input.page.items.length - this.counts.settled - left.length,
     };
   }
 }
 
-/** The items by job, in the order in which they came. */
-function lanesOf({ batchId, page }: PageInput): NamedItem[][] {
-  const lanes = new Map<string, NamedItem[]>();
-  for (const item of page.items) {
-    const { projectId, jobId } = item.request;
-    const key = JSON.stringify([projectId, jobId]);
-    const lane = lanes.get(key) ?? [];
-    lane.push(nameItem(item, requestIdOf(batchId, item)));
-    lanes.set(key, lane);
-  }
-  return [...lanes.values()];
+function ignoreCancellation(error: unknown): void {
+  if (!isCancellation(error)) throw error;
 }

@@ -1,75 +1,117 @@
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   getExternalWorkflowHandle,
   isCancellation,
   ParentClosePolicy,
   startChild,
+  upsertMemo,
   WorkflowIdReusePolicy,
   workflowInfo,
 } from '@temporalio/workflow';
+import { pagesIn } from '../../batch/page-ranges';
 import { BATCH_PRIORITY_KEY } from '../../contract/batch';
 import {
   type Allotment,
   BATCH_PAGE_WORKFLOW,
   type BatchPage,
+  MEMO_PAGES,
   type PageInput,
+  type PageReport,
 } from '../../contract/batch-workflows';
 import { pageSummary } from '../../contract/start-words';
 import { pageWorkflowId } from '../../contract/workflow-id';
+import { resetProxy } from '../activity-proxies';
 import { keyword } from '../keyword';
-import { failuresOf } from './counts';
+import { failuresOf, NO_COUNTS } from './counts';
 import { modeOf } from './ending';
 import { allotSignal } from './page';
 import { allot, type OpenPage } from './places';
-import { type BatchState, type BegunPage, takeReport } from './state';
+import { type BatchState, type BegunPage, losePage, memoOf } from './state';
 
 /** Pages that are spoken to at once. */
 const AT_ONCE = 50;
 
-/** Starts a page whose items have come with the batch. It outlives this run, and reports to the batch's workflow id. */
+/**
+ * Starts a page whose items have come with the batch. It outlives this run, and reports to the batch's workflow id. One
+ * that is there already, because the batch was reset, counts as started.
+ */
 export async function startPage({ batchId, run }: BatchState, page: BatchPage): Promise<void> {
-  const input: PageInput = { batchWorkflowId: workflowInfo().workflowId, batchId, run, page };
-  await startChild(BATCH_PAGE_WORKFLOW, {
-    workflowId: pageWorkflowId(batchId, run, page.number),
-    args: [input],
-    workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
-    parentClosePolicy: ParentClosePolicy.ABANDON,
-    priority: { priorityKey: BATCH_PRIORITY_KEY },
-    // As a page that was handed over has it from its start.
-    typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
-    staticSummary: pageSummary(page.number, page.items.length),
-  });
+  const { workflowId: batchWorkflowId, firstExecutionRunId } = workflowInfo();
+  const inDoubt = await resetProxy.wasReset(firstExecutionRunId);
+  const input: PageInput = { batchWorkflowId, batchId, run, page, inDoubt };
+  try {
+    await startChild(BATCH_PAGE_WORKFLOW, {
+      workflowId: pageWorkflowId(batchId, run, page.number),
+      args: [input],
+      workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+      parentClosePolicy: ParentClosePolicy.ABANDON,
+      priority: { priorityKey: BATCH_PRIORITY_KEY },
+      // As a page that was handed over has it from its start.
+      typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
+      staticSummary: pageSummary(page.number, page.items.length),
+    });
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+  }
 }
 
 /** Grants places, and tells each page what has changed for it. One that isn't there any more takes the batch to its end. */
 export async function tellPages(state: BatchState): Promise<void> {
+  const before = JSON.stringify(memoOf(state));
   allotPlaces(state);
-  const due = Object.values(state.begun).flatMap((page) => {
+  const memo = memoOf(state);
+  // In history before any of the pages can start an item.
+  if (JSON.stringify(memo) !== before) upsertMemo({ [MEMO_PAGES]: memo });
+  const due = Object.entries(state.begun).flatMap(([number, page]) => {
     const allotment = allotmentOf(state, page);
     const words = JSON.stringify(allotment);
-    return words === page.told ? [] : [{ page, allotment, words }];
+    return words === page.told ? [] : [{ number: Number(number), page, allotment, words }];
   });
-  const gone: BegunPage[] = [];
-  for (let from = 0; from < due.length; from += AT_ONCE) {
-    await Promise.all(
-      due.slice(from, from + AT_ONCE).map(async ({ page, allotment, words }) => {
-        page.told = words;
-        if (await tell(page.report.workflowId, allotment)) return;
-        lose(state, page.report.page);
-        gone.push(page);
-      }),
-    );
-  }
+  const areThere = await eachAtOnce(due, async ({ number, page, allotment, words }) => {
+    page.told = words;
+    const isThere = await tell(pageIdOf(state, number), allotment);
+    if (!isThere) losePage(state, number);
+    return isThere;
+  });
   // The others hear at once that the batch comes to its end.
-  if (gone.length > 0) await tellPages(state);
+  if (areThere.includes(false)) await tellPages(state);
 }
 
-/** Pages of an earlier run of this batch, which was terminated: nothing is started by them any more. */
-export async function sendAway(pageIds: readonly string[]): Promise<void> {
-  for (const pageId of pageIds) await tell(pageId, { places: 0, tolerated: null, mode: 'leave' });
+/**
+ * Ends what doesn't belong to the batch as it is: a page of an earlier run leaves; one whose number is done, or taken,
+ * starts nothing and waits for the end.
+ */
+export async function turnAway(
+  state: BatchState,
+  strays: readonly Pick<PageReport, 'run' | 'page'>[],
+): Promise<void> {
+  await eachAtOnce(strays, async ({ run, page }) => {
+    const mode = run === state.run ? 'drain' : 'leave';
+    await tell(pageWorkflowId(state.batchId, run, page), { places: 0, tolerated: null, mode });
+  });
+}
+
+/** The end of the batch closes its pages, whose results then are kept as long as its own. */
+export async function closePages(state: BatchState): Promise<void> {
+  await eachAtOnce([...pagesIn(state.finishedPages)], async (page) => {
+    await tell(pageIdOf(state, page), { places: 0, tolerated: null, mode: 'leave' });
+  });
+}
+
+async function eachAtOnce<T, R>(all: readonly T[], work: (one: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (let from = 0; from < all.length; from += AT_ONCE) {
+    results.push(...(await Promise.all(all.slice(from, from + AT_ONCE).map(work))));
+  }
+  return results;
+}
+
+function pageIdOf({ batchId, run }: BatchState, page: number): string {
+  return pageWorkflowId(batchId, run, page);
 }
 
 function allotPlaces(state: BatchState): void {
-  const waiting = Object.values(state.waiting);
+  const waiting = Object.entries(state.waiting).map(([number, page]) => ({ page: Number(number), ...page }));
   if (state.ending !== null) {
     // Every page is told, those too that have not begun.
     for (const { page } of waiting) begin(state, page, 0);
@@ -87,12 +129,16 @@ function allotPlaces(state: BatchState): void {
 }
 
 function begin(state: BatchState, number: number, places: number): void {
-  const report = state.waiting[number];
-  if (report === undefined) return;
+  const page = state.waiting[number];
+  if (page === undefined) return;
   // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- numbered by page
   delete state.waiting[number];
-  state.begun[number] = { allotted: places, told: '', report };
-  const awaited = report.after === null ? -1 : state.awaited.indexOf(report.after);
+  state.begun[number] = {
+    allotted: places,
+    told: '',
+    report: { ...page, places: 0, open: 0, counts: NO_COUNTS },
+  };
+  const awaited = page.after === null ? -1 : state.awaited.indexOf(page.after);
   if (awaited >= 0) state.awaited.splice(awaited, 1);
 }
 
@@ -103,14 +149,6 @@ function allotmentOf(state: BatchState, { allotted, report }: BegunPage): Allotm
     tolerated: state.tolerate === null ? null : failuresOf(report.counts),
     mode: modeOf(state.ending),
   };
-}
-
-/** Somebody has terminated a page: what it has sent goes on, and what it hasn't is not sent. */
-function lose(state: BatchState, page: number): void {
-  const lost = state.begun[page];
-  if (lost === undefined) return;
-  takeReport(state, { ...lost.report, done: true }, Date.now());
-  state.ending ??= 'lost-page';
 }
 
 /** @returns false when there is no such workflow any more */

@@ -8,29 +8,43 @@ import {
   ParentClosePolicy,
   startChild,
   WorkflowIdReusePolicy,
+  workflowInfo,
 } from '@temporalio/workflow';
+import { mayTryAgain } from '../../batch/try-again';
 import type { WorkerSettings } from '../../contract/activities';
 import { BATCH_PRIORITY_KEY, type BatchItem, type ItemEnd } from '../../contract/batch';
+import type { FoundEnd, TryAgain } from '../../contract/batch-workflows';
 import { fairnessKey } from '../../contract/fairness';
 import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST } from '../../contract/names';
-import type { FollowUpResult } from '../../contract/result';
 import { followUpAttributes, followUpSummary } from '../../contract/start-words';
 import { followUpWorkflowId } from '../../contract/workflow-id';
-import { endProxy } from '../activity-proxies';
+import { endProxy, resetProxy } from '../activity-proxies';
 import { keyword } from '../keyword';
 import { brokenEnd, endOfFailedChild, endOfFound, endOfResult, type EndOfItem } from './item-end';
 
-/** One item that is to be followed up by a workflow of its own. */
+/** One item that is to be followed up by a workflow of its own, which keeps its id for ever. */
 export interface NamedItem {
   readonly workflowId: string;
   readonly requestId: string;
   readonly item: BatchItem;
+  /** No earlier run of the batch can have started it. */
+  readonly isNew: boolean;
+  /** How it had ended when an earlier run of the batch ended; null where that is not known. */
+  readonly before: EndOfItem | null;
+}
+
+/** What an item must know of its page. */
+export interface PageOfItem {
+  readonly batchId: string;
+  readonly settings: WorkerSettings;
+  readonly again: TryAgain | null;
+  /** Comes about when no event will tell the page of the follow-up's end any more. */
+  readonly lost: (workflowId: string) => Promise<null>;
 }
 
 /** @param requestId the item's own, or the one made of the batch's id and the item's key */
-export function nameItem(item: BatchItem, requestId: string): NamedItem {
-  const { projectId, jobId } = item.request;
-  return { workflowId: followUpWorkflowId(projectId, jobId, requestId), requestId, item };
+export function workflowIdOf({ request: { projectId, jobId } }: BatchItem, requestId: string): string {
+  return followUpWorkflowId(projectId, jobId, requestId);
 }
 
 /**
@@ -39,34 +53,72 @@ export function nameItem(item: BatchItem, requestId: string): NamedItem {
  *
  * @returns the end, whatever it is; nothing is thrown but the cancellation of this page
  */
-export async function runItem(named: NamedItem, batchId: string, settings: WorkerSettings): Promise<ItemEnd> {
-  const end = await endOf(named, batchId, settings);
+export async function runItem(named: NamedItem, page: PageOfItem): Promise<ItemEnd> {
+  const end = await endOf(named, page);
   const { projectId, jobId } = named.item.request;
   const settledAt = new Date(Date.now()).toISOString();
   return { workflowId: named.workflowId, projectId, jobId, requestId: named.requestId, ...end, settledAt };
 }
 
-async function endOf(named: NamedItem, batchId: string, settings: WorkerSettings): Promise<EndOfItem> {
+async function endOf(named: NamedItem, page: PageOfItem): Promise<EndOfItem> {
   try {
-    const child = await startFollowUp(named, batchId);
-    return endOfResult((await child.result()) as FollowUpResult);
-  } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError) return endOfExisting(named, settings);
-    if (error instanceof ChildWorkflowFailure) {
-      const end = endOfFailedChild(error);
-      return end ?? (await CancellationScope.nonCancellable(() => endOfExisting(named, settings)));
+    const isFirst = !(await resetProxy.wasReset(workflowInfo().firstExecutionRunId));
+    if (named.isNew && isFirst) {
+      const end = await startAndAwait(named, page, WorkflowIdReusePolicy.REJECT_DUPLICATE);
+      if (end !== null) return end;
     }
+    const found = await existing(named, page);
+    if (!startsAgain(named, page, found, isFirst)) return endOfFound(found);
+    // A run that has completed carries a message that was accepted: whatever was found, it is not run again.
+    const end = await startAndAwait(named, page, WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY);
+    return end ?? endOfFound(await existing(named, page));
+  } catch (error) {
     if (isCancellation(error)) throw error;
     return brokenEnd(error instanceof Error ? error.message : String(error));
   }
 }
 
-function startFollowUp({ workflowId, requestId, item }: NamedItem, batchId: string) {
+/** Whether an item gets another run, by what its last run has left. */
+function startsAgain(
+  { before }: NamedItem,
+  { again }: PageOfItem,
+  found: FoundEnd,
+  isFirst: boolean,
+): boolean {
+  if (again === null) return false;
+  // It has been forgotten. What an earlier page knows of it holds, unless this page may have run it since.
+  if (found.kind === 'not-found' && before !== null && isFirst) return mayTryAgain(before, again);
+  return mayTryAgain(endOfFound(found), again);
+}
+
+/** @returns null when a follow-up of this name is there that the policy does not allow to be run again */
+async function startAndAwait(
+  named: NamedItem,
+  page: PageOfItem,
+  policy: WorkflowIdReusePolicy,
+): Promise<EndOfItem | null> {
+  try {
+    const child = await startFollowUp(named, page.batchId, policy);
+    const result = await Promise.race<unknown>([child.result(), page.lost(named.workflowId)]);
+    return result === null ? endOfFound(await existing(named, page)) : endOfResult(result);
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return null;
+    if (!(error instanceof ChildWorkflowFailure)) throw error;
+    const end = endOfFailedChild(error);
+    return end ?? endOfFound(await CancellationScope.nonCancellable(() => existing(named, page)));
+  }
+}
+
+function startFollowUp(
+  { workflowId, requestId, item }: NamedItem,
+  batchId: string,
+  workflowIdReusePolicy: WorkflowIdReusePolicy,
+) {
   const { request, promptDigest } = item;
   return startChild(FOLLOW_UP_WORKFLOW, {
     workflowId,
     args: [{ ...request, requestId }],
-    workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+    workflowIdReusePolicy,
     parentClosePolicy: ParentClosePolicy.ABANDON,
     cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
     // Its activities inherit the priority: whoever follows up a single job goes first.
@@ -80,13 +132,18 @@ function startFollowUp({ workflowId, requestId, item }: NamedItem, batchId: stri
   });
 }
 
-async function endOfExisting({ workflowId, item }: NamedItem, settings: WorkerSettings): Promise<EndOfItem> {
+/** The end of a follow-up that is there. One that the batch has started is cancelled with the batch's own. */
+async function existing(named: NamedItem, page: PageOfItem, cancelOf?: string): Promise<FoundEnd> {
+  const { workflowId, item } = named;
+  const { promptDigest, request } = item;
+  const summary = 'the end of a follow-up that is there already';
+  const { followUpEnd } = endProxy(page.settings, request.projectId, summary);
   try {
-    const { promptDigest, request } = item;
-    const existing = endProxy(settings, request.projectId, 'the end of a follow-up that is there already');
-    return endOfFound(await existing.followUpEnd({ workflowId, promptDigest }));
+    return await followUpEnd({ workflowId, promptDigest, ...(cancelOf === undefined ? {} : { cancelOf }) });
   } catch (error) {
-    if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;
-    return brokenEnd(error.cause?.message ?? error.message);
+    if (isCancellation(error) && cancelOf === undefined)
+      return CancellationScope.nonCancellable(() => existing(named, page, page.batchId));
+    if (!(error instanceof ActivityFailure)) throw error;
+    return { kind: 'failure', type: '', message: error.cause?.message ?? error.message, details: null };
   }
 }

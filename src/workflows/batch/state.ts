@@ -1,17 +1,32 @@
+import { countPages, hasPage, joinPages, rangesOf } from '../../batch/page-ranges';
 import type { FailedItem, BatchSummary, Tolerance } from '../../contract/batch';
-import type { BatchCounts, BatchProgress, PageReport } from '../../contract/batch-workflows';
+import type {
+  BatchCounts,
+  BatchMemo,
+  BatchProgress,
+  BegunPages,
+  PageRanges,
+  PageReport,
+  TryAgain,
+} from '../../contract/batch-workflows';
 import { addUp, failuresOf, firstFailures, NO_COUNTS } from './counts';
 
 /** Why a batch starts no further item. */
 export type Ending = 'tolerance' | 'cancel' | 'cancel-running' | 'lost-page' | 'not-handed-over';
+
+/** What a batch keeps of a page that has begun. */
+export type KnownReport = Omit<PageReport, 'run' | 'page' | 'failures' | 'done'>;
 
 /** A page that has been allotted places. */
 export interface BegunPage {
   allotted: number;
   /** What the page was told last, in words that compare. */
   told: string;
-  report: PageReport;
+  report: KnownReport;
 }
+
+/** A page that waits for its turn: there may be ten thousand, and all must fit into one payload. */
+export type WaitingPage = Pick<PageReport, 'after' | 'followedBy' | 'wants' | 'pageRun'>;
 
 /**
  * Everything that a batch knows. It is plain JSON, because a run that continues as new hands it to the next one. Times are
@@ -24,17 +39,18 @@ export interface BatchState {
   readonly items: number;
   readonly pages: number;
   readonly tolerate: Tolerance;
+  readonly earlier: readonly BegunPages[];
+  readonly again: TryAgain | null;
   concurrency: number;
   paused: boolean;
   ending: Ending | null;
   /** What the pages that are done add up to. */
   finished: BatchCounts;
-  finishedPages: number;
+  finishedPages: PageRanges;
   failures: readonly FailedItem[];
   /** Pages that may have follow-ups open. */
   readonly begun: Record<number, BegunPage>;
-  /** Pages that have reported and wait for their turn. */
-  readonly waiting: Record<number, PageReport>;
+  readonly waiting: Record<number, WaitingPage>;
   /** Pages that are done, and for which a later one may still ask. */
   readonly awaited: number[];
   /** When a page reported last for the first time. */
@@ -46,25 +62,71 @@ export interface ContinuedBatch {
   readonly continued: BatchState;
 }
 
-/** Keeps a page's report; a later one replaces an earlier one, and the last one is added up. */
-export function takeReport(state: BatchState, report: PageReport, now: number): void {
-  const { page } = report;
+/**
+ * Keeps a page's report; a later one replaces an earlier one, and the last one is added up.
+ *
+ * @returns false for a page that has no business here: its number is done, or another page has begun with it. It must not
+ *   start an item, because that page may have started it before
+ */
+export function takeReport(state: BatchState, report: PageReport, now: number): boolean {
+  const { page, pageRun } = report;
   const begun = state.begun[page];
-  const isNew = begun === undefined && state.waiting[page] === undefined;
-  if (isNew) state.lastHandOverAt = now;
-  if (!report.done) {
-    if (begun === undefined) state.waiting[page] = report;
-    else begun.report = report;
-    return;
+  if (hasPage(state.finishedPages, page)) return report.done;
+  if (begun !== undefined && begun.report.pageRun !== pageRun) {
+    losePage(state, page);
+    return false;
   }
+  state.failures = firstFailures([state.failures, report.failures]);
+  if (begun === undefined && state.waiting[page] === undefined) state.lastHandOverAt = now;
+  if (report.done) finishPage(state, page, report);
+  else if (begun !== undefined) begun.report = known(report);
+  else state.waiting[page] = waitingPage(report);
+  return true;
+}
+
+/** Somebody has ended a page: what it has sent goes on, and what it hasn't is not sent. */
+export function losePage(state: BatchState, page: number): void {
+  const lost = state.begun[page];
+  if (lost === undefined) return;
+  finishPage(state, page, lost.report);
+  state.ending ??= 'lost-page';
+}
+
+function finishPage(
+  state: BatchState,
+  page: number,
+  report: Pick<PageReport, 'counts' | 'followedBy'>,
+): void {
   // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- numbered by page
   delete state.begun[page];
   // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- numbered by page
   delete state.waiting[page];
   state.finished = addUp([state.finished, report.counts]);
-  state.failures = firstFailures([state.failures, report.failures]);
-  state.finishedPages += 1;
+  state.finishedPages = joinPages(state.finishedPages, rangesOf([page]));
   if (report.followedBy) state.awaited.push(page);
+}
+
+function known({ pageRun, after, followedBy, wants, places, open, counts }: PageReport): KnownReport {
+  return { pageRun, after, followedBy, wants, places, open, counts };
+}
+
+function waitingPage({ pageRun, after, followedBy, wants }: PageReport): WaitingPage {
+  return { pageRun, after, followedBy, wants };
+}
+
+/** What the batch leaves in its memo. */
+export function memoOf({
+  batchId,
+  items,
+  pages,
+  again,
+  earlier,
+  run,
+  begun,
+  finishedPages,
+}: BatchState): BatchMemo {
+  const own = joinPages(finishedPages, rangesOf(Object.keys(begun).map(Number)));
+  return { batchId, items, pages, again, begun: [...earlier, { run, pages: own }] };
 }
 
 export function countsOf(state: BatchState): BatchCounts {
@@ -73,14 +135,14 @@ export function countsOf(state: BatchState): BatchCounts {
 
 export function progressOf(state: BatchState, ended: BatchProgress['state'] | null): BatchProgress {
   const begun = Object.entries(state.begun);
-  const done = state.finishedPages;
+  const done = countPages(state.finishedPages);
   const going = state.paused ? 'paused' : 'running';
   return {
     batchId: state.batchId,
     state: ended ?? (state.ending === null ? going : 'ending'),
     items: state.items,
     ...countsOf(state),
-    firstFailures: firstFailures([state.failures, ...begun.map(([, { report }]) => report.failures)]),
+    firstFailures: state.failures,
     startedAt: new Date(state.startedAt).toISOString(),
     open: begun.reduce((sum, [, { report }]) => sum + report.open, 0),
     concurrency: state.concurrency,
@@ -120,14 +182,17 @@ export function summaryOf(state: BatchState, now: number): BatchSummary {
 }
 
 export function initialState(
-  input: Pick<BatchState, 'batchId' | 'run' | 'startedAt' | 'items' | 'pages' | 'tolerate' | 'concurrency'>,
+  input: Pick<
+    BatchState,
+    'batchId' | 'run' | 'startedAt' | 'items' | 'pages' | 'tolerate' | 'concurrency' | 'earlier' | 'again'
+  >,
 ): BatchState {
   return {
     ...input,
     paused: false,
     ending: null,
     finished: NO_COUNTS,
-    finishedPages: 0,
+    finishedPages: [],
     failures: [],
     begun: {},
     waiting: {},

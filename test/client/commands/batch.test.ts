@@ -274,41 +274,38 @@ describe('a running batch', () => {
 });
 
 describe('batch retry', () => {
-  it.concurrent('sends what was not sent or rejected, once, as a batch of its own', async () => {
-    const { house, file, run, command } = await batch();
-    file.add();
-    const rejected = file.add();
-    const lost = file.add();
-    const once = { operation: 'message', times: 1 } as const;
-    house.sandbox.setFault({ name: 'status', ...rejected, ...once, parameters: { code: 422 } });
-    house.sandbox.setFault({ name: 'reset', ...lost, ...once });
-    expect((await run()).code).toBe(0);
-    expect(file.posts()).toHaveLength(3);
-    const retried = await command('retry', '--json');
-    expect(retried.code).toBe(0);
-    expect(jsonLines(retried.stdout)).toMatchObject([
-      { jobId: rejected.jobId, outcome: 'completed' },
-      { batchId: `${file.batchId}-retry-1`, state: 'done', summary: { items: 1 } },
-    ]);
-    const again = await command('retry');
-    expect(again.code).toBe(0);
-    expect(again.stderr).toContain(`already tried again as ${file.batchId}-retry-1`);
-    expect(file.posts()).toHaveLength(4);
-    // Of the one whose delivery nobody knows, a batch of its own would be another one than that.
-    const unknown = await command('retry', '--include-unknown');
-    expect(unknown.code).toBe(2);
-    expect(unknown.stderr).toContain(
-      `was tried again before, as ${file.batchId}-retry-1, and of other items`,
-    );
-    const nothing = await starter(house, ['batch', 'retry', `${file.batchId}-retry-1`, '--json']);
-    expect(nothing).toMatchObject({ code: 0, stderr: expect.stringContaining('Nothing to try again') });
-    expect(JSON.parse(nothing.stdout)).toEqual({
-      retryOf: `${file.batchId}-retry-1`,
-      batchId: null,
-      items: 0,
-    });
-    expect(file.posts()).toHaveLength(4);
-  });
+  it.concurrent(
+    'sends what was not sent or rejected, once, and nothing else whatever is typed next',
+    async () => {
+      const { house, file, run, command } = await batch();
+      file.add();
+      const rejected = file.add();
+      const lost = file.add();
+      const once = { operation: 'message', times: 1 } as const;
+      house.sandbox.setFault({ name: 'status', ...rejected, ...once, parameters: { code: 422 } });
+      house.sandbox.setFault({ name: 'reset', ...lost, ...once });
+      expect((await run()).code).toBe(0);
+      expect(file.posts()).toHaveLength(3);
+      const retried = await command('retry', '--json');
+      expect(retried).toMatchObject({ code: 0, stderr: expect.stringContaining('it was completed') });
+      const lines = jsonLines(retried.stdout);
+      expect(lines.slice(0, -1).find(({ jobId }) => jobId === rejected.jobId)).toMatchObject({
+        outcome: 'completed',
+      });
+      expect(lines.at(-1)).toMatchObject({
+        batchId: file.batchId,
+        state: 'done',
+        summary: { items: 3, settled: 3, byStatus: { completed: 2 }, byFailure: { DeliveryUnknown: 1 } },
+      });
+      expect(file.posts()).toHaveLength(4);
+      const again = await command('retry');
+      expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('Nothing to try again') });
+      expect((await run()).stderr).toContain('already run as');
+      expect(file.posts()).toHaveLength(4);
+      const noWait = await command('retry', '--no-wait', '--json');
+      expect(JSON.parse(noWait.stdout)).toEqual({ batchId: file.batchId, attached: 'ended' });
+    },
+  );
 
   it.concurrent('takes those of unknown delivery only when told so', async () => {
     const { house, file, run, command } = await batch();

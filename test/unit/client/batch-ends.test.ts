@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { BatchEnds } from '../../../src/client/batch/batch-ends';
 import type { ItemEnd } from '../../../src/contract/batch';
+import { BATCH_WORKFLOW, MEMO_PAGES } from '../../../src/contract/batch-workflows';
 
 /** A page as the server has it: ends that a query tells, or a result. */
 interface Page {
@@ -26,14 +27,26 @@ function end(name: string, settledMs: number): ItemEnd {
   };
 }
 
-/** A server that knows these pages, from number 1 on; null for one that was not handed over. */
+const RUN = '0123abcd';
+
+/** A server that knows these pages of a batch, all of which have begun, from number 1 on; null for one that is gone. */
 function asking(pages: (Page | null)[]) {
   const failing = (page: Page): void => {
     if (page.fails !== true) return;
     page.fails = false;
     throw new Error('the server is away');
   };
+  const memo = { batchId: 'nightly', begun: [{ run: RUN, pages: [[1, pages.length]] }] };
+  const batch = {
+    type: BATCH_WORKFLOW,
+    runId: RUN,
+    raw: {},
+    memo: { [MEMO_PAGES]: memo },
+    status: { name: 'RUNNING' },
+    startTime: new Date(0),
+  };
   const getHandle = (workflowId: string) => {
+    if (workflowId === 'follow-up-batch:nightly') return { describe: () => Promise.resolve(batch) };
     const page = pages[Number(/page-(\d+)$/.exec(workflowId)?.[1]) - 1] ?? null;
     if (page === null) {
       const absent = () => Promise.reject(new WorkflowNotFoundError('absent', workflowId, undefined));
@@ -49,7 +62,7 @@ function asking(pages: (Page | null)[]) {
       result: () =>
         Promise.resolve().then(() => {
           failing(page);
-          return { ends: page.ends, notStarted: 0 };
+          return { ends: page.ends, left: [], notStarted: 0 };
         }),
     };
   };
@@ -57,11 +70,11 @@ function asking(pages: (Page | null)[]) {
     withDeadline: (_at: number, call: () => Promise<unknown>) => call(),
     workflow: { getHandle },
   };
-  return new BatchEnds(client as unknown as Client, 'nightly', '0123abcd', pages.length);
+  return new BatchEnds(client as unknown as Client, 'follow-up-batch:nightly');
 }
 
 function progress(openPages: number[], done = 0, total = 3) {
-  return { openPages, pages: { total, handedOver: total, done } };
+  return { batchId: 'nightly', run: RUN, openPages, pages: { total, handedOver: total, done } };
 }
 
 const names = (ends: readonly ItemEnd[]): string[] => ends.map(({ workflowId }) => workflowId);
@@ -70,7 +83,7 @@ describe('the ends of a batch', () => {
   it('are told once each, those of all pages in the order of settling', async () => {
     const one: Page = { status: 'RUNNING', ends: [end('a', 1), end('d', 4)] };
     const two: Page = { status: 'RUNNING', ends: [end('b', 2), end('c', 3)] };
-    const ends = asking([one, two, null]);
+    const ends = asking([one, two]);
     expect(names(await ends.since(progress([1, 2]), 10))).toEqual(['a', 'b', 'c', 'd']);
     one.ends.push(end('e', 11));
     expect(names(await ends.since(progress([1, 2]), 20))).toEqual(['e']);
@@ -92,20 +105,20 @@ describe('the ends of a batch', () => {
     expect(names(await ends.rest())).toEqual(['later', 'last']);
   });
 
-  it('of a page that is done come from its result, as far as they are not told yet', async () => {
+  it('of a page that is done, and stays open, are asked for once more', async () => {
     const page: Page = { status: 'RUNNING', ends: [end('a', 1)] };
     const ends = asking([page]);
     expect(names(await ends.since(progress([1]), 10))).toEqual(['a']);
-    page.status = 'COMPLETED';
     page.ends.push(end('b', 2));
     expect(names(await ends.since(progress([], 1), 10))).toEqual(['b']);
+    page.status = 'COMPLETED';
     expect(await ends.rest()).toEqual([]);
   });
 
   it('are not lost when a question fails', async () => {
     const one: Page = { status: 'RUNNING', ends: [end('a', 1)] };
     const two: Page = { status: 'RUNNING', ends: [end('b', 2)], fails: true };
-    const three: Page = { status: 'COMPLETED', ends: [end('c', 3)], fails: true };
+    const three: Page = { status: 'RUNNING', ends: [end('c', 3)], fails: true };
     const ends = asking([one, two, three]);
     await expect(ends.since(progress([1, 2]), 10)).rejects.toThrow('away');
     await expect(ends.since(progress([1, 2], 1), 10)).rejects.toThrow('away');
@@ -115,6 +128,15 @@ describe('the ends of a batch', () => {
   it('of a page that closes a moment after its batch, or was terminated, are told too', async () => {
     const closing: Page = { status: 'RUNNING', ends: [end('a', 1)] };
     const terminated: Page = { status: 'TERMINATED', ends: [end('b', 2)] };
-    expect(names(await asking([closing, terminated, null]).rest())).toEqual(['a', 'b']);
+    const ends = asking([closing, terminated]);
+    expect(names(await ends.rest())).toEqual(['a', 'b']);
+    expect([...ends.unreadable]).toEqual([]);
+  });
+
+  it('of a page that is gone, or that nobody answers for, are unreadable and not nothing', async () => {
+    const silent: Page = { status: 'TERMINATED', ends: [end('b', 2)], fails: true };
+    const ends = asking([{ status: 'COMPLETED', ends: [end('a', 1)] }, null, silent]);
+    expect(names(await ends.rest())).toEqual(['a']);
+    expect([...ends.unreadable]).toEqual([2, 3]);
   });
 });

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { BatchClient } from '../../../client';
+import { type BatchClient, EndsUnreadableError, type ItemEnd } from '../../../client';
 import { documentOfBatch } from '../../batch/outcome';
 import { itemLine } from '../../batch/text';
 import type { Session } from '../../session';
@@ -24,11 +24,12 @@ async function results(session: Session, batchId: string, json: boolean): Promis
   const { output } = session;
   const { batches } = await session.connect();
   output.jsonLines = json;
-  const ends = await batches.results(batchId);
+  const { ends, trouble } = await readEnds(batches, batchId);
   for (const end of ends) {
     if (json) output.json(end);
     else output.result(itemLine(end));
   }
+  if (trouble !== null) throw trouble;
   const last = await summaryOf(batches, batchId);
   if (json) {
     output.json(last);
@@ -38,6 +39,19 @@ async function results(session: Session, batchId: string, json: boolean): Promis
   output.note(
     `${ends.length}${summary === null ? '' : ` of ${summary.items}`} settled; the batch is ${state}`,
   );
+}
+
+/** The ends that can be read, and why the others can't be. */
+async function readEnds(
+  batches: BatchClient,
+  batchId: string,
+): Promise<{ readonly ends: readonly ItemEnd[]; readonly trouble: EndsUnreadableError | null }> {
+  try {
+    return { ends: await batches.results(batchId), trouble: null };
+  } catch (error) {
+    if (!(error instanceof EndsUnreadableError)) throw error;
+    return { ends: error.ends, trouble: error };
+  }
 }
 
 /** The last line: how the batch has ended, or where it stands, in the same form. */

@@ -50,6 +50,17 @@ async function run(session: Session, file: string, flags: RunFlags): Promise<voi
   batchOptionsOf(flags);
   const prompt = await readPrompt(flags, session.stdin);
   const batch = await readBatch({ file, stdin: session.stdin, flags, prompt, batchId: flags.batchId });
+  const { items } = batch;
+  // Before anything is started: whoever is cut off from here on can come back by it.
+  session.output.note(
+    `batch       ${batch.batchId} (${items.length} ${items.length === 1 ? 'item' : 'items'})`,
+  );
   const alreadyDone = `already run as ${batch.batchId}; give --batch-id to send it once more. This is its end`;
-  await runBatch(session, batch, flags, alreadyDone);
+  await runBatch(
+    session,
+    batch.batchId,
+    (batches, options) => batches.start(batch, options),
+    flags,
+    alreadyDone,
+  );
 }

@@ -66,15 +66,25 @@ describe('the tolerance', () => {
     [{ items: 0 }, 0],
     [{ items: 3 }, 3],
     [{ percent: 10 }, 5],
-    [{ percent: 2.5 }, 1.25],
+    [{ percent: 2.5 }, 1],
+    [{ percent: 100 }, 50],
   ])('%j of 50 items is %d failures', (tolerate, failures) => {
     expect(toleratedFailures(tolerate, 50)).toBe(failures);
+  });
+
+  it('of a percentage is exact', () => {
+    for (let percent = 0; percent <= 100; percent += 1) {
+      expect(toleratedFailures({ percent }, 100)).toBe(percent);
+      expect(toleratedFailures({ percent: percent / 10 }, 100_000)).toBe(percent * 100);
+    }
   });
 });
 
 describe('the first failures', () => {
-  it('are twenty at most', () => {
-    const one = { workflowId: 'w', outcome: 'failed', message: null } as const;
-    expect(firstFailures([Array(15).fill(one), Array(15).fill(one)])).toHaveLength(20);
+  it('are twenty at most, each once', () => {
+    const one = (id: number) => ({ workflowId: `w-${id}`, outcome: 'failed', message: null }) as const;
+    const many = Array.from({ length: 15 }, (_, id) => one(id));
+    expect(firstFailures([many, many])).toHaveLength(15);
+    expect(firstFailures([many, Array.from({ length: 15 }, (_, id) => one(100 + id))])).toHaveLength(20);
   });
 });

@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from '@jest/globals';
+import { BatchForgottenError, EndsUnreadableError, type ItemEnd } from '../../src/client';
+import { seededRandom } from '../../src/sandbox/random';
+import { eventually } from '../harness/eventually';
+import { startForgetfulServer } from '../harness/forgetful-server';
+import { House } from '../harness/house';
+import { BatchActions } from './soak/batch-actions';
+import { type SoakFile, soakFile } from './soak/batch-files';
+
+const BATCHES = 4;
+
+/** How long people do things at random, and from one to the next at most. */
+const CHAOS_MS = 60_000;
+const MAX_PAUSE_MS = 400;
+
+/** A minute of chaos, the last deadlines of a minute, and the start of a server. */
+const LIMIT_MS = 300_000;
+
+/** `FOLLOW_UP_SOAK_SEED` repeats the actions of a run; their order in time is the machine's. */
+const seed = Number(process.env.FOLLOW_UP_SOAK_SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+it(
+  'whatever people do with batches: no message is processed twice, no end lies, and every workflow ends',
+  async () => {
+    process.stderr.write(`[batch soak] FOLLOW_UP_SOAK_SEED=${seed}\n`);
+    const random = seededRandom(seed);
+    const server = await startForgetfulServer();
+    const house = await House.open({
+      address: server.address,
+      lookEveryMs: 1_000,
+      sandbox: { seed, messagesPerHour: null },
+    });
+    try {
+      const actions = new BatchActions(house, random);
+      const files = Array.from({ length: BATCHES }, (_, index) => soakFile(house, `soak-${index}`, random));
+      for (const file of files) await actions.start(file);
+      const done = new Map<string, number>();
+      for (const until = Date.now() + CHAOS_MS; Date.now() < until;) {
+        const file = files[Math.floor(random() * files.length)] as SoakFile;
+        const what = await actions.doOne(file);
+        done.set(what, (done.get(what) ?? 0) + 1);
+        await sleep(random() * MAX_PAUSE_MS);
+      }
+      const told = await Promise.all(files.map((file) => endsOf(actions, file)));
+      const found = files.flatMap((file, index) => lies(house, file, told[index] ?? []));
+      const counts = new Map<string, number>();
+      for (const { outcome, delivery } of told.flat()) {
+        const end = `${outcome} (${delivery ?? 'nobody can tell'})`;
+        counts.set(end, (counts.get(end) ?? 0) + 1);
+      }
+      const inWords = (each: Map<string, number>) =>
+        [...each]
+          .map(([name, n]) => `${n} ${name}`)
+          .sort()
+          .join(', ');
+      process.stderr.write(`[batch soak] ${inWords(done)}; ends: ${inWords(counts)}\n`);
+      expect(found).toEqual([]);
+      await everyWorkflowEnds(house);
+    } finally {
+      await house.close();
+      await server.stop();
+    }
+  },
+  LIMIT_MS,
+);
+
+/** Lets a batch come to its end, by starting it again as often as it takes, and reads the ends that can be read. */
+async function endsOf(actions: BatchActions, file: SoakFile): Promise<readonly ItemEnd[]> {
+  const { batches } = actions;
+  try {
+    for (;;) {
+      const { state } = await batches.describe(file.batchId);
+      if (state === 'completed') break;
+      // It may be paused, or have lost what its starter would hand over.
+      if (state === 'running') await batches.resume(file.batchId).catch(() => undefined);
+      await actions.start(file);
+      await batches.outcome(file.batchId);
+    }
+    return await batches.results(file.batchId);
+  } catch (error) {
+    // Pages were deleted: nobody can tell, and it says so.
+    if (error instanceof EndsUnreadableError) return error.ends;
+    if (error instanceof BatchForgottenError) return [];
+    throw error;
+  }
+}
+
+/** What is wrong with the ends of a batch, by the journal of the service. */
+function lies({ sandbox }: House, { batchId, requests }: SoakFile, ends: readonly ItemEnd[]): string[] {
+  const found: string[] = [];
+  const endOf = new Map(ends.map((end) => [`${end.projectId}/${end.jobId}`, end]));
+  if (endOf.size !== ends.length) found.push(`${batchId}: an item has two ends`);
+  for (const { projectId, jobId, prompt } of requests) {
+    const processed = sandbox.journal
+      .entries({ projectId, jobId, operation: 'message', processed: true })
+      .filter((entry) => entry.prompt?.text === prompt).length;
+    const end = endOf.get(`${projectId}/${jobId}`);
+    const words = `${batchId} ${jobId}: processed ${processed} times, ${end?.outcome ?? 'no end'} ${end?.delivery ?? ''}`;
+    if (processed > 1) found.push(words);
+    if (end?.delivery === 'accepted' && processed !== 1) found.push(words);
+    if ((end?.delivery === 'not-sent' || end?.delivery === 'rejected') && processed > 0) found.push(words);
+  }
+  return found;
+}
+
+async function everyWorkflowEnds({ client, taskQueue }: House): Promise<void> {
+  const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running'`;
+  let running: string[] = [];
+  const ended = eventually(
+    'every workflow ends',
+    async () => {
+      running = [];
+      for await (const { workflowId } of client.workflow.list({ query })) running.push(workflowId);
+      return running.length === 0;
+    },
+    { timeoutMs: 90_000 },
+  );
+  await ended.catch((error: unknown) => {
+    throw new Error(`these run for ever: ${running.join(', ')}`, { cause: error });
+  });
+}

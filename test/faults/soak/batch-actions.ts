@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto';
+import { isGrpcServiceError, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
+import {
+  BatchConflictError,
+  BatchEndedError,
+  BatchForgottenError,
+  BatchNotFoundError,
+  EndsUnreadableError,
+  FollowUpClient,
+  NoAnswerError,
+  UpdateRefusedError,
+} from '../../../src/client';
+import { requestIdOf } from '../../../src/contract/batch-id';
+import { followUpWorkflowId, pageWorkflowId } from '../../../src/contract/workflow-id';
+import type { House } from '../../harness/house';
+import type { SoakFile } from './batch-files';
+
+/** The starter dies in the hand-over. */
+class StarterDied extends Error {}
+
+/** What the people of the soak may hear; anything else is a bug. */
+const EXPECTED = [
+  BatchConflictError,
+  BatchEndedError,
+  BatchForgottenError,
+  BatchNotFoundError,
+  EndsUnreadableError,
+  NoAnswerError,
+  StarterDied,
+  UpdateRefusedError,
+  WorkflowNotFoundError,
+];
+
+/** What people, operators and other programs do to a batch. */
+export class BatchActions {
+  private readonly client: FollowUpClient;
+
+  constructor(
+    private readonly house: House,
+    private readonly random: () => number,
+  ) {
+    this.client = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+  }
+
+  /** By name, each as often as it is to be done. */
+  private readonly all: Readonly<Record<string, (file: SoakFile) => Promise<unknown>>> = {
+    start: (file) => this.start(file),
+    startAgain: (file) => this.start(file),
+    startEdited: async (file) => this.batches.start(await this.check(file, file.requests.slice(1))),
+    dieInTheHandOver: async (file) =>
+      this.batches.start(await this.check(file), {
+        onPage: () => {
+          throw new StarterDied();
+        },
+      }),
+    cancel: ({ batchId }) => this.batches.cancel(batchId),
+    cancelRunning: ({ batchId }) => this.batches.cancel(batchId, true),
+    retry: ({ batchId }) => this.batches.retry(batchId),
+    pause: ({ batchId }) => this.batches.pause(batchId),
+    resume: ({ batchId }) => this.batches.resume(batchId),
+    concurrency: ({ batchId }) => this.batches.setConcurrency(batchId, 1 + this.below(6)),
+    results: ({ batchId }) => this.batches.results(batchId),
+    terminate: async ({ batchId }) => (await this.batch(batchId)).terminate(),
+    resetBatch: async ({ batchId }) => this.reset(await this.batch(batchId)),
+    terminatePage: async (file) => (await this.page(file)).terminate(),
+    resetPage: async (file) => this.reset(await this.page(file)),
+    deletePage: async (file) => this.delete(await this.page(file)),
+    terminateItem: async (file) => (await this.item(file)).terminate(),
+    resetItem: async (file) => this.reset(await this.item(file)),
+    deleteItem: async (file) => this.delete(await this.item(file)),
+    cancelItem: async (file) => (await this.item(file)).cancel(),
+    sendByName: (file) => this.sendByName(file, 'the same'),
+    sendAnotherByName: (file) => this.sendByName(file, 'another'),
+  };
+
+  get batches() {
+    return this.client.batches;
+  }
+
+  async start(file: SoakFile) {
+    return this.batches.start(await this.check(file), { concurrency: 1 + this.below(6) });
+  }
+
+  /** @returns what was done, in words @throws whatever nobody expects */
+  async doOne(file: SoakFile): Promise<string> {
+    const names = Object.keys(this.all);
+    const name = names[this.below(names.length)] ?? '';
+    try {
+      await this.all[name]?.(file);
+      return name;
+    } catch (error) {
+      const isExpected = EXPECTED.some((type) => error instanceof type) || isGrpcServiceError(error);
+      if (!isExpected) throw new Error(`${name} of ${file.batchId}`, { cause: error });
+      return `${name} (refused)`;
+    }
+  }
+
+  private check({ batchId, requests }: SoakFile, items = requests) {
+    return this.batches.check(items, batchId);
+  }
+
+  private async batch(batchId: string): Promise<WorkflowHandle> {
+    return this.house.client.workflow.getHandle((await this.batches.describe(batchId)).workflowId);
+  }
+
+  private async page({ batchId }: SoakFile): Promise<WorkflowHandle> {
+    const { run, pages } = await this.batches.describe(batchId);
+    const number = 1 + this.below(pages?.pages ?? 1);
+    return this.house.client.workflow.getHandle(pageWorkflowId(batchId, run, number));
+  }
+
+  private async item(file: SoakFile): Promise<WorkflowHandle> {
+    const { items } = await this.check(file);
+    const item = items[this.below(items.length)];
+    if (item === undefined) throw new Error('there are no items');
+    const { projectId, jobId } = item.request;
+    const id = followUpWorkflowId(projectId, jobId, requestIdOf(file.batchId, item));
+    return this.house.client.workflow.getHandle(id);
+  }
+
+  /** Another program that has the same name for a follow-up, and the same message or another one. */
+  private async sendByName({ requests }: SoakFile, message: 'the same' | 'another'): Promise<void> {
+    const request = requests.filter(({ requestId }) => requestId !== undefined)[this.below(3)];
+    if (request === undefined) return;
+    const prompt = message === 'the same' ? request.prompt : `not ${request.prompt.slice(0, 40)}`;
+    const { projectId, jobId, requestId = '' } = request;
+    await this.house.client.workflow
+      .start('followUp', {
+        workflowId: followUpWorkflowId(projectId, jobId, requestId),
+        taskQueue: this.house.taskQueue,
+        args: [{ ...request, prompt }],
+        workflowIdConflictPolicy: 'USE_EXISTING',
+        workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof Error) || error.name !== 'WorkflowExecutionAlreadyStartedError') throw error;
+      });
+  }
+
+  private async reset({ client, workflowId }: WorkflowHandle): Promise<void> {
+    const handle = client.getHandle(workflowId);
+    const { runId } = await handle.describe();
+    const { events } = await handle.fetchHistory();
+    const tasks = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes);
+    const task = tasks[this.below(tasks.length)];
+    if (task === undefined) return;
+    await client.workflowService.resetWorkflowExecution({
+      namespace: client.options.namespace,
+      workflowExecution: { workflowId, runId },
+      workflowTaskFinishEventId: task.eventId ?? null,
+      requestId: randomUUID(),
+      reason: 'the soak',
+    });
+  }
+
+  private async delete({ client, workflowId }: WorkflowHandle): Promise<void> {
+    const { namespace } = client.options;
+    await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId } });
+  }
+
+  private below(limit: number): number {
+    return Math.floor(this.random() * limit);
+  }
+}

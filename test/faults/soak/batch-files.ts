@@ -1,0 +1,43 @@
+import type { FollowUpRequest } from '../../../src/contract/request';
+import type { House } from '../../harness/house';
+
+/** The input of one batch of the soak: its requests, and what the service does to some of them. */
+export interface SoakFile {
+  readonly batchId: string;
+  readonly requests: readonly FollowUpRequest[];
+}
+
+const ITEMS = 14;
+
+/** Fills more than a third of a page, so that a batch has some pages. */
+const LARGE = 'x'.repeat(200 * 1_024);
+
+const TIMES: Partial<FollowUpRequest> = {
+  deadline: '60s',
+  polling: { initial: '300ms', growth: 0.2, maximum: '1s', jitter: 0.2 },
+  reconcile: '2s',
+  settle: '500ms',
+  confirm: '1s',
+};
+
+/** Each item has a job and a prompt of its own; every third one has a name of its own, which others may give as well. */
+export function soakFile({ sandbox }: House, batchId: string, random: () => number): SoakFile {
+  const requests = Array.from({ length: ITEMS }, (_, index): FollowUpRequest => {
+    const projectId = `project-${index % 3}`;
+    const turn = { durationMs: Math.round(200 + 2_500 * random()) };
+    const { jobId } = sandbox.addJob({ projectId, turn });
+    const once = { projectId, jobId, operation: 'message', times: 1 } as const;
+    const chance = random();
+    if (chance < 0.15) sandbox.setFault({ name: 'status', ...once, parameters: { code: 422 } });
+    else if (chance < 0.25) sandbox.setFault({ name: 'processed-then-reset', ...once });
+    else if (chance < 0.35) sandbox.setFault({ name: 'http-429', ...once });
+    return {
+      projectId,
+      jobId,
+      prompt: `${batchId} item ${index}. ${index % 2 === 0 ? LARGE : ''}`,
+      ...(index % 3 === 0 ? { requestId: `${batchId}-name-${index}` } : {}),
+      ...TIMES,
+    };
+  });
+  return { batchId, requests };
+}

@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
+import { FollowUpClient } from '../../src/client';
+import { requestIdOf } from '../../src/contract/batch-id';
+import type { BatchProgress } from '../../src/contract/batch-workflows';
+import type { FollowUpRequest } from '../../src/contract/request';
+import { followUpWorkflowId, pageWorkflowId } from '../../src/contract/workflow-id';
+import { eventually } from './eventually';
+import { type House, QUICK } from './house';
+
+/** A turn that ends only when the test says so. */
+export const endless = { turn: { durationMs: null } };
+
+type Job = Parameters<House['sandbox']['addJob']>[0];
+
+/** A batch to jobs of its own, on the workers of a house. */
+export class BatchOfTest {
+  readonly batchId = `batch-${randomUUID().slice(0, 8)}`;
+  readonly projectId = `project-${this.batchId}`;
+  readonly requests: FollowUpRequest[] = [];
+  readonly client: FollowUpClient;
+
+  constructor(readonly house: House) {
+    this.client = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+  }
+
+  get batches() {
+    return this.client.batches;
+  }
+
+  add(job: Job = {}, asked: Partial<FollowUpRequest> = {}): { projectId: string; jobId: string } {
+    const { projectId, jobId } = this.house.sandbox.addJob({ projectId: this.projectId, ...job });
+    return this.again({ projectId, jobId }, asked);
+  }
+
+  again(key: { projectId: string; jobId: string }, asked: Partial<FollowUpRequest> = {}) {
+    this.requests.push({ ...key, prompt: 'Rebase on main.', ...QUICK, deadline: '60s', ...asked });
+    return key;
+  }
+
+  async start(options: Parameters<FollowUpClient['batches']['start']>[1] = {}) {
+    return this.batches.start(await this.batches.check(this.requests, this.batchId), options);
+  }
+
+  posts(key: { projectId?: string; jobId?: string } = { projectId: this.projectId }) {
+    return this.house.sandbox.journal.entries({ ...key, operation: 'message' });
+  }
+
+  /** Waits until so many messages of the batch were processed. */
+  async sent(messages: number): Promise<void> {
+    const processed = { projectId: this.projectId, operation: 'message', processed: true } as const;
+    await this.house.sandbox.journal.waitFor(processed, { atLeast: messages });
+  }
+
+  async progressWhen(wanted: (progress: BatchProgress) => boolean): Promise<BatchProgress> {
+    return eventually('the progress of the batch', async () => {
+      const progress = await this.batches.progress(this.batchId);
+      return wanted(progress) ? progress : null;
+    });
+  }
+
+  /** The follow-up of an item, by its place from 0. */
+  async itemHandle(index: number): Promise<WorkflowHandle> {
+    const { items } = await this.batches.check(this.requests, this.batchId);
+    const item = items[index];
+    if (item === undefined) throw new Error(`there is no item ${index}`);
+    const { projectId, jobId } = item.request;
+    const id = followUpWorkflowId(projectId, jobId, requestIdOf(this.batchId, item));
+    return this.house.client.workflow.getHandle(id);
+  }
+
+  /** A page of the run that was started last. */
+  async pageHandle(page: number): Promise<WorkflowHandle> {
+    const { run } = await this.batches.describe(this.batchId);
+    return this.house.client.workflow.getHandle(pageWorkflowId(this.batchId, run, page));
+  }
+
+  /** Ends the turn of every job that is in one. */
+  endTurns(): void {
+    for (const { projectId, jobId } of this.requests) {
+      const { job } = this.house.sandbox.job({ projectId, jobId });
+      if (job.status === 'active')
+        this.house.sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
+    }
+  }
+
+  /** Which jobs got how many messages. */
+  messages(): number[] {
+    return this.requests.map(({ projectId, jobId }) => this.posts({ projectId, jobId }).length);
+  }
+}
+
+/** Deletes all runs of a workflow, as the retention of a namespace does some days after its end. */
+export async function forget({ client, workflowId }: WorkflowHandle, runId?: string): Promise<void> {
+  const { namespace } = client.options;
+  const workflowExecution = { workflowId, ...(runId === undefined ? {} : { runId }) };
+  await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution });
+  await eventually(`${workflowId} is deleted`, async () => {
+    const gone = (error: unknown) => error instanceof WorkflowNotFoundError;
+    return client
+      .getHandle(workflowId, runId)
+      .describe()
+      .then(() => false, gone);
+  });
+}

@@ -1,0 +1,368 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client';
+import type { DevServer } from '../../src/dev/dev-server';
+import { cutPages } from '../../src/batch/pages';
+import { BatchForgottenError, EndsUnreadableError } from '../../src/client';
+import {
+  BATCH_PAGE_WORKFLOW,
+  BATCH_WORKFLOW,
+  type BatchInput,
+  type PageInput,
+} from '../../src/contract/batch-workflows';
+import { pageWorkflowId } from '../../src/contract/workflow-id';
+import { BatchOfTest, endless, forget } from '../harness/batch-of-test';
+import { startForgetfulServer } from '../harness/forgetful-server';
+import { House, QUICK } from '../harness/house';
+
+let opened: Promise<{ server: DevServer; house: House }> | undefined;
+
+/** Concurrent tests start before any `beforeAll`. */
+async function open(): Promise<House> {
+  opened ??= startForgetfulServer().then(async (server) => {
+    const { address } = server;
+    return { server, house: await House.open({ address, sandbox: { turnMs: 300 }, lookEveryMs: 1_000 }) };
+  });
+  return (await opened).house;
+}
+
+afterAll(async () => {
+  const { house, server } = (await opened) ?? {};
+  await house?.close();
+  await server?.stop();
+});
+
+/** A message that fills a page by itself: a batch of three has three pages. */
+const LARGE = 'x'.repeat(256 * 1_024);
+
+/** Takes back everything that a workflow has done since its first workflow task, and does it again. */
+async function resetToStart({ client, workflowId }: WorkflowHandle): Promise<void> {
+  const handle = client.getHandle(workflowId);
+  const { runId } = await handle.describe();
+  const { events } = await handle.fetchHistory();
+  const firstTask = events?.find((event) => event.workflowTaskCompletedEventAttributes);
+  await client.workflowService.resetWorkflowExecution({
+    namespace: client.options.namespace,
+    workflowExecution: { workflowId, runId },
+    workflowTaskFinishEventId: firstTask?.eventId ?? null,
+    requestId: randomUUID(),
+    reason: 'a test',
+  });
+}
+
+/** Starts a batch with its items in its input, as a schedule does. */
+async function startWithItems(batch: BatchOfTest, input: Partial<BatchInput> = {}): Promise<WorkflowHandle> {
+  const { items } = await batch.batches.check(batch.requests, batch.batchId);
+  return batch.house.client.workflow.start(BATCH_WORKFLOW, {
+    workflowId: `follow-up-batch:${batch.batchId}`,
+    taskQueue: batch.house.taskQueue,
+    args: [{ items, ...input }],
+  });
+}
+
+describe('what the server has forgotten', () => {
+  it.concurrent('of a running batch is not sent again when somebody attaches', async () => {
+    const batch = new BatchOfTest(await open());
+    const { client, taskQueue } = batch.house;
+    batch.add({}, { prompt: LARGE });
+    batch.add({}, { prompt: LARGE });
+    batch.add(endless, { prompt: LARGE });
+    await batch.start();
+    await batch.progressWhen(({ settled, pages }) => settled === 2 && pages.done === 2);
+    for (const index of [0, 1]) await forget(await batch.itemHandle(index));
+    for (const page of [1, 2]) await forget(await batch.pageHandle(page));
+    expect(await batch.start()).toMatchObject({ attached: 'running', pages: 3 });
+    await expect((await batch.pageHandle(1)).describe()).rejects.toThrow();
+    // Even a page that somebody hands over once more is sent away.
+    const { items } = await batch.batches.check(batch.requests, batch.batchId);
+    const { run, workflowId: batchWorkflowId } = await batch.batches.describe(batch.batchId);
+    const [page] = cutPages(items);
+    if (page === undefined) throw new Error('there are no pages');
+    const again: PageInput = { batchWorkflowId, batchId: batch.batchId, run, page };
+    await client.workflow.start(BATCH_PAGE_WORKFLOW, {
+      workflowId: pageWorkflowId(batch.batchId, run, 1),
+      taskQueue,
+      args: [again],
+    });
+    await batch.sent(3);
+    batch.endTurns();
+    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    expect({ state, settled: summary?.settled }).toEqual({ state: 'done', settled: 3 });
+    expect(batch.messages()).toEqual([1, 1, 1]);
+    await expect((await batch.pageHandle(1)).result()).resolves.toMatchObject({ ends: [], notStarted: 1 });
+  });
+
+  it.concurrent('of a cancelled batch is not sent again when it goes on', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add();
+    batch.add(endless);
+    batch.add(endless);
+    await batch.start({ concurrency: 1 });
+    await batch.sent(2);
+    await batch.batches.cancel(batch.batchId);
+    await batch.batches.outcome(batch.batchId);
+    for (const index of [0, 1]) await forget(await batch.itemHandle(index));
+    await batch.start();
+    await batch.sent(3);
+    batch.endTurns();
+    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+      settled: 3,
+      byStatus: { completed: 2 },
+      byFailure: { gone: 1 },
+    });
+    expect(batch.messages()).toEqual([1, 1, 1]);
+    const ends = await batch.batches.results(batch.batchId);
+    expect(ends.find(({ outcome }) => outcome === 'gone')).toMatchObject({ delivery: null });
+    // Nobody can tell: only who takes the risk sends it once more.
+    expect(await batch.batches.retry(batch.batchId)).toBeNull();
+    await batch.batches.retry(batch.batchId, { includeUnknown: true });
+    await batch.sent(4);
+    batch.endTurns();
+    await batch.batches.outcome(batch.batchId);
+    expect(batch.messages()).toEqual([1, 2, 1]);
+  });
+
+  it.concurrent('of a terminated batch is not sent again when it goes on', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add();
+    batch.add(endless);
+    batch.add(endless);
+    const { workflowId } = await batch.start({ concurrency: 1 });
+    await batch.sent(2);
+    const page = await batch.pageHandle(1);
+    await batch.house.client.workflow.getHandle(workflowId).terminate();
+    await page.terminate();
+    for (const index of [0, 1]) await forget(await batch.itemHandle(index));
+    await batch.start();
+    await batch.sent(3);
+    batch.endTurns();
+    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+      byStatus: { completed: 1 },
+      byFailure: { gone: 2 },
+    });
+    expect(batch.messages()).toEqual([1, 1, 1]);
+  });
+
+  it.concurrent('can’t be told: the batch does not go on, and its results are an error', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add();
+    batch.add(endless);
+    await batch.start();
+    await batch.sent(2);
+    await batch.batches.cancel(batch.batchId);
+    await batch.batches.outcome(batch.batchId);
+    await forget(await batch.pageHandle(1));
+    await expect(batch.start()).rejects.toBeInstanceOf(BatchForgottenError);
+    await expect(batch.batches.retry(batch.batchId)).rejects.toBeInstanceOf(BatchForgottenError);
+    await expect(batch.batches.results(batch.batchId)).rejects.toBeInstanceOf(EndsUnreadableError);
+    expect(batch.messages()).toEqual([1, 1]);
+  });
+});
+
+describe('an item', () => {
+  it.concurrent('that somebody deletes while it runs has an end of its own, and its batch ends', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add(endless);
+    batch.add();
+    await batch.start();
+    await batch.sent(2);
+    await forget(await batch.itemHandle(0));
+    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    expect(state).toBe('done');
+    expect(summary).toMatchObject({ settled: 2, byStatus: { completed: 1 } });
+    expect(['gone', 'terminated']).toEqual(expect.arrayContaining(Object.keys(summary?.byFailure ?? {})));
+  });
+
+  it.concurrent('has one fate, whatever is typed after a cancelled batch', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add(endless);
+    for (let item = 1; item < 8; item += 1) batch.add();
+    await batch.start({ concurrency: 1 });
+    await batch.sent(1);
+    await batch.batches.cancel(batch.batchId, true);
+    await batch.batches.outcome(batch.batchId);
+    expect(await batch.batches.retry(batch.batchId)).toMatchObject({ attached: false });
+    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+      settled: 8,
+      byStatus: { completed: 7 },
+      byFailure: { cancelled: 1 },
+    });
+    expect(await batch.start()).toMatchObject({ attached: 'ended' });
+    expect(await batch.batches.retry(batch.batchId)).toBeNull();
+    expect(batch.messages()).toEqual(Array(8).fill(1));
+  });
+
+  it.concurrent('whose name a foreign client has given to another message is a conflict', async () => {
+    const batch = new BatchOfTest(await open());
+    const key = batch.add(endless, { requestId: 'mine', prompt: 'Ours.' });
+    const foreign = await batch.house.send({ ...key, requestId: 'mine', prompt: 'Theirs.', ...QUICK });
+    await batch.sent(1);
+    await batch.start();
+    const { summary } = await batch.batches.outcome(batch.batchId);
+    expect(summary).toMatchObject({ byStatus: {}, byFailure: { conflict: 1 } });
+    const [end] = await batch.batches.results(batch.batchId);
+    expect(end).toMatchObject({ outcome: 'conflict', delivery: 'not-sent' });
+    expect(await batch.batches.retry(batch.batchId)).toBeNull();
+    expect(batch.posts().map(({ prompt }) => prompt?.text)).toEqual(['Theirs.']);
+    await foreign.handle.terminate();
+  });
+});
+
+describe('a batch that is cancelled with what it runs', () => {
+  it.concurrent('ends what it has attached to, and leaves what somebody else has started', async () => {
+    const batch = new BatchOfTest(await open());
+    const theirs = batch.add(endless, { requestId: 'theirs' });
+    const ours = batch.add({ status: 'active', turn: { durationMs: null } }, { whenActive: 'wait' });
+    const foreign = await batch.house.send({ ...theirs, requestId: 'theirs', prompt: 'Rebase on main.' });
+    await batch.sent(1);
+    // The first run has started the second item, which waits; the second run attaches to it.
+    await batch.start();
+    const item = await batch.itemHandle(1);
+    await batch.progressWhen(({ open: running }) => running === 2);
+    await batch.batches.cancel(batch.batchId);
+    await batch.batches.outcome(batch.batchId);
+    await batch.start();
+    await batch.progressWhen(({ open: running }) => running === 2);
+    await batch.batches.cancel(batch.batchId, true);
+    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    expect({ state, summary }).toMatchObject({
+      state: 'cancelled',
+      summary: { settled: 2, byFailure: { cancelled: 1, 'left-running': 1 } },
+    });
+    expect((await item.describe()).status.name).toBe('CANCELLED');
+    expect((await foreign.handle.describe()).status.name).toBe('RUNNING');
+    expect(batch.posts(ours)).toEqual([]);
+    await foreign.handle.terminate();
+  });
+});
+
+describe('a page', () => {
+  it.concurrent('whose batch is terminated closes, also one that waits for its turn', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add(endless, { prompt: LARGE });
+    batch.add({}, { prompt: LARGE });
+    const { workflowId } = await batch.start({ concurrency: 1 });
+    await batch.sent(1);
+    await batch.progressWhen(({ pages }) => pages.handedOver === 2);
+    const [begun, waiting] = [await batch.pageHandle(1), await batch.pageHandle(2)];
+    await batch.house.client.workflow.getHandle(workflowId).terminate();
+    await expect(waiting.result()).resolves.toMatchObject({ ends: [], left: [], notStarted: 1 });
+    batch.endTurns();
+    await expect(begun.result()).resolves.toMatchObject({ ends: [{ outcome: 'completed' }] });
+    expect(batch.messages()).toEqual([1, 0]);
+  });
+
+  it.concurrent('that is reset starts nothing that it may have started before', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add();
+    batch.add();
+    batch.add(endless);
+    await batch.start({ concurrency: 3 });
+    await batch.progressWhen(({ settled }) => settled === 2);
+    await forget(await batch.itemHandle(0));
+    await resetToStart(await batch.pageHandle(1));
+    batch.endTurns();
+    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+      settled: 3,
+      byStatus: { completed: 2 },
+      byFailure: { gone: 1 },
+    });
+    expect(batch.messages()).toEqual([1, 1, 1]);
+  });
+});
+
+describe('a batch that came with its items', () => {
+  it.concurrent('and is reset goes on with the pages that are there', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add({}, { prompt: LARGE });
+    batch.add(endless, { prompt: LARGE });
+    const handle = await startWithItems(batch);
+    await batch.sent(2);
+    await resetToStart(handle);
+    await batch.progressWhen(({ pages }) => pages.handedOver === 2);
+    batch.endTurns();
+    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    expect({ state, settled: summary?.settled }).toEqual({ state: 'done', settled: 2 });
+    expect(batch.messages()).toEqual([1, 1]);
+  });
+
+  it.concurrent('is tried again by its id alone', async () => {
+    const batch = new BatchOfTest(await open());
+    const rejected = batch.add();
+    batch.house.sandbox.setFault({
+      name: 'status',
+      ...rejected,
+      operation: 'message',
+      times: 1,
+      parameters: { code: 422 },
+    });
+    await startWithItems(batch);
+    await batch.batches.outcome(batch.batchId);
+    await batch.batches.retry(batch.batchId);
+    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+      byStatus: { completed: 1 },
+    });
+  });
+});
+
+describe('a foreign caller', () => {
+  const failureOf = async (handle: WorkflowHandle): Promise<unknown> =>
+    handle.result().then(
+      () => 'a result',
+      (error: unknown) => (error instanceof WorkflowFailedError ? error.cause : error),
+    );
+
+  it.concurrent.each([
+    ['an empty item', { items: [{}] }],
+    ['a plain request', { items: [{ projectId: 'p', jobId: 'j', prompt: 'x' }] }],
+    [
+      'half a character',
+      {
+        items: [
+          {
+            key: 'k',
+            request: { projectId: '\ud800', jobId: 'j', prompt: 'x' },
+            promptDigest: 'a'.repeat(64),
+          },
+        ],
+      },
+    ],
+    ['no list', { items: { length: 1 } }],
+    ['a number', 7],
+  ])('that starts a batch with %s gets a failure that names the problem', async (_, input) => {
+    const { client, taskQueue } = await open();
+    const workflowId = `follow-up-batch:foreign-${randomUUID().slice(0, 8)}`;
+    const handle = await client.workflow.start(BATCH_WORKFLOW, { workflowId, taskQueue, args: [input] });
+    expect(await failureOf(handle)).toMatchObject({
+      type: 'InvalidBatch',
+      message: expect.stringMatching(/^Invalid batch: (items?|input)\b.*Nothing was sent\.$/),
+    });
+  });
+
+  it.concurrent('that starts a page with nonsense gets a failure', async () => {
+    const { client, taskQueue } = await open();
+    const workflowId = `follow-up-batch:foreign-${randomUUID().slice(0, 8)}:page-1`;
+    const handle = await client.workflow.start(BATCH_PAGE_WORKFLOW, {
+      workflowId,
+      taskQueue,
+      args: [{ page: { items: [{}] } }],
+    });
+    expect(await failureOf(handle)).toMatchObject({ type: 'InvalidBatch' });
+  });
+
+  it.concurrent('that signals nonsense stalls neither a batch nor its page', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add(endless);
+    const { workflowId } = await batch.start();
+    await batch.sent(1);
+    const page = await batch.pageHandle(1);
+    for (const nonsense of [null, 'text', {}, { run: 'r', page: 1 }, { places: 'many', mode: 'run' }]) {
+      await batch.house.client.workflow.getHandle(workflowId).signal('report', nonsense);
+      await page.signal('allot', nonsense);
+    }
+    batch.endTurns();
+    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+      byStatus: { completed: 1 },
+    });
+  });
+});
