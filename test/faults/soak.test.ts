@@ -37,7 +37,7 @@ const TIMES = {
 const seed = Number(process.env.FOLLOW_UP_SOAK_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 it(
-  'follow-ups by the hundred, through everything that machines, services and people do: each ends, no message is processed more often than was allowed, no receipt lies, and no worker ends by itself',
+  'two hundred follow-ups at once, through what machines, services and people do: each ends, nothing is sent that was not allowed, no receipt lies, and no worker ends by itself',
   async () => {
     say(`FOLLOW_UP_SOAK_SEED=${seed}`);
     const random = seededRandom(seed);
