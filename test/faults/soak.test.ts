@@ -15,7 +15,7 @@ import { FAULTS, HTTP_TIMEOUT } from './soak/service';
 
 const FOLLOW_UPS = 200;
 
-/** What happens to machines ends here, whatever still runs; then the deadline ends every follow-up. */
+/** Machines and people are left alone from here on, whatever still runs; then the deadline ends every follow-up. */
 const CHAOS_MS = 75_000;
 
 /** Three minutes, and the start of the server and the first workers. */
@@ -26,7 +26,7 @@ const LIMIT_MS = 240_000;
  * lag. A send that nobody reports is given up after 22 to 29 s.
  */
 const TIMES = {
-  deadline: '120s',
+  deadline: '100s',
   polling: { initial: '2s', growth: 0.2, maximum: '5s', jitter: 0.2 },
   reconcile: '6s',
   settle: '3s',
@@ -56,9 +56,10 @@ it(
           const over = new AbortController();
           const everybody = new Map<string, People>();
           const machines = new Machines(house, server, random);
-          const running = machines.run(AbortSignal.any([over.signal, AbortSignal.timeout(CHAOS_MS)]));
+          const chaosOver = AbortSignal.any([over.signal, AbortSignal.timeout(CHAOS_MS)]);
+          const running = machines.run(chaosOver);
           const deciding = decideAll(house, everybody, over.signal);
-          const played = await Promise.all(parts.map((part) => play(house, part, everybody)));
+          const played = await Promise.all(parts.map((part) => play(house, part, everybody, chaosOver)));
           over.abort();
           await Promise.all([running, deciding]);
 
@@ -93,7 +94,12 @@ interface Played {
 }
 
 /** One follow-up from its start to the end of its last run. */
-async function play(house: ProcessHouse, part: Part, everybody: Map<string, People>): Promise<Played> {
+async function play(
+  house: ProcessHouse,
+  part: Part,
+  everybody: Map<string, People>,
+  chaosOver: AbortSignal,
+): Promise<Played> {
   await sleep(part.startAfterMs);
   const { projectId, id: jobId } = part.job;
   const request = { projectId, jobId, requestId: 'soak', ...TIMES, ...part.asked };
@@ -101,7 +107,7 @@ async function play(house: ProcessHouse, part: Part, everybody: Map<string, Peop
   const { workflowId } = following.handle;
   const people = new People(house, part, following);
   everybody.set(workflowId, people);
-  await people.act();
+  await people.act(chaosOver);
   await endOfRun(house.client, workflowId);
   const end = await endOf(house.client, workflowId);
   return { part, workflowId, firstRunId: following.firstRunId, people, end };

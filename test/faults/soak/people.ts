@@ -72,10 +72,11 @@ export class People {
     this.workflowId = following.handle.workflowId;
   }
 
-  /** Does everything that the part has planned, one after the other. */
-  async act(): Promise<void> {
+  /** Does what the part has planned, one after the other, until `stop`. */
+  async act(stop: AbortSignal): Promise<void> {
     for (const { kind, afterMs } of this.part.deeds) {
-      await sleep(afterMs);
+      await sleep(afterMs, undefined, { signal: stop }).catch(() => undefined);
+      if (stop.aborted) return;
       await this.do(kind);
     }
   }
@@ -106,7 +107,7 @@ export class People {
         await this.update(UPDATE_POLL_NOW, []);
         return;
       case 'extend-deadline':
-        await this.update(UPDATE_EXTEND_DEADLINE, [this.part.random() < 0.8 ? '90s' : '\ud800']);
+        await this.update(UPDATE_EXTEND_DEADLINE, [this.part.random() < 0.8 ? '60s' : '\ud800']);
         return;
       case 'other-turn':
         sandbox.changeJob(this.following.key, { status: 'active' });
