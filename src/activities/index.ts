@@ -7,6 +7,7 @@ import { pendingDetailsBy } from './pending-details';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
 
+export { LONGEST_WAIT_MS } from './in-process-polls';
 export { PATIENCE_MS } from './poll-job';
 
 /** The activities of a worker, bound to its agent service and its configuration. */
