@@ -54,55 +54,77 @@ export const WAYS: readonly Way[] = [
   { name: '`retryPolling`', costOf: ({ length }) => sum([RETRY_POLLING, times(length, RETRY)]) },
 ];
 
+/** What makes a poll: a durable timer and a read, the process of a worker, or a retry. */
+export type Gear = 'timer' | 'in-process' | 'retry';
+
+export interface Gears {
+  /** Of each poll. */
+  readonly polls: readonly Gear[];
+  /** Activities that poll until their patience is over. */
+  readonly activities: number;
+  /** The age of the turn at each heartbeat of a poll in process. */
+  readonly heartbeatsAtMs: readonly number[];
+}
+
+export interface GearOptions {
+  /** @default that of a request */
+  readonly timerPolls?: number | undefined;
+  /** The longest wait in a worker's process. @default that of the worker */
+  readonly longestInProcessMs?: number;
+}
+
 /**
- * The cost of a follow-up: the first polls by timers, then by activities that poll until their patience is over, in the
- * worker's process where the wait is short, else by retries.
+ * The first polls are made by timers, then activities poll until their patience is over: in the worker's process where the
+ * wait is short, else by retries.
  */
-export function followUpCost(
+export function gearsOf(
   pollsAtMs: readonly number[],
-  {
-    timerPolls = TIMER_POLLS,
-    longestInProcessMs = LONGEST_WAIT_MS,
-  }: { readonly timerPolls?: number | undefined; readonly longestInProcessMs?: number } = {},
-): Cost {
+  { timerPolls = TIMER_POLLS, longestInProcessMs = LONGEST_WAIT_MS }: GearOptions = {},
+): Gears {
+  const polls: Gear[] = [];
+  const heartbeatsAtMs: number[] = [];
   let activities = 0;
-  let retries = 0;
-  let heartbeats = 0;
   let patientUntilMs = -Infinity;
   /** When the SDK sends the next heartbeat of the attempt, where one polls in process. */
-  let nextHeartbeatMs = Infinity;
+  let nextHeartbeatMs: number | null = null;
   for (const [index, atMs] of pollsAtMs.entries()) {
-    if (index < timerPolls) continue;
+    if (index < timerPolls) {
+      polls.push('timer');
+      continue;
+    }
     const askedMs = pollsAtMs[index - 1] ?? 0;
     const isFirst = atMs > patientUntilMs;
     if (isFirst) {
       activities += 1;
       patientUntilMs = atMs + PATIENCE_MS;
-      nextHeartbeatMs = Infinity;
+      nextHeartbeatMs = null;
     }
     if (atMs - askedMs > longestInProcessMs) {
       // The attempt ends, and the next one makes the read.
-      retries += 1;
-      nextHeartbeatMs = Infinity;
+      polls.push('retry');
+      nextHeartbeatMs = null;
       continue;
     }
-    if (nextHeartbeatMs === Infinity) nextHeartbeatMs = isFirst ? askedMs + FIRST_HEARTBEAT_MS : askedMs;
-    // The first read of an activity has a heartbeat after it, if that comes sooner.
-    if (isFirst) nextHeartbeatMs = Math.min(nextHeartbeatMs, atMs);
-    const isLast = index === pollsAtMs.length - 1;
-    for (
-      ;
-      nextHeartbeatMs < atMs || (nextHeartbeatMs === atMs && !isLast);
-      nextHeartbeatMs += HEARTBEAT_EVERY_MS
-    )
-      heartbeats += 1;
+    polls.push('in-process');
+    // The first read of an activity is followed by a heartbeat, if none comes before.
+    nextHeartbeatMs ??= isFirst ? Math.min(askedMs + FIRST_HEARTBEAT_MS, atMs) : askedMs;
+    // What the last read has shown comes back as the result.
+    const untilMs = index === pollsAtMs.length - 1 ? atMs - 1 : atMs;
+    for (; nextHeartbeatMs <= untilMs; nextHeartbeatMs += HEARTBEAT_EVERY_MS)
+      heartbeatsAtMs.push(nextHeartbeatMs);
   }
+  return { polls, activities, heartbeatsAtMs };
+}
+
+export function followUpCost(pollsAtMs: readonly number[], options?: GearOptions): Cost {
+  const { polls, activities, heartbeatsAtMs } = gearsOf(pollsAtMs, options);
+  const by = (gear: Gear): number => polls.filter((each) => each === gear).length;
   return sum([
     FOLLOW_UP,
-    times(Math.min(timerPolls, pollsAtMs.length), TIMER_POLL),
+    times(by('timer'), TIMER_POLL),
     times(activities, POLL_JOB),
-    times(retries, RETRY),
-    times(heartbeats, HEARTBEAT),
+    times(by('retry'), RETRY),
+    times(heartbeatsAtMs.length, HEARTBEAT),
   ]);
 }
 

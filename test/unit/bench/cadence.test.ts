@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { PAGE_PATH, PLOT_PATH, withTables } from '../../../bench/cadence/page';
+import { gearsPlot } from '../../../bench/cadence/gears-plot';
+import { GEARS_PLOT_PATH, PAGE_PATH, PLOT_PATH, withTables } from '../../../bench/cadence/page';
 import { followUpCost } from '../../../bench/cadence/cost';
 import { cadencePlot } from '../../../bench/cadence/plot';
 import { OTHERS, OURS } from '../../../bench/cadence/schedules';
@@ -86,7 +87,8 @@ describe('docs/performance.md', () => {
     expect(page).toBe(withTables(page, cadenceTables(simulation)));
   });
 
-  it('has the picture that npm run bench:cadence draws', () => {
+  it('has the pictures that npm run bench:cadence draws', () => {
     expect(readFileSync(PLOT_PATH, 'utf8')).toBe(cadencePlot(simulation));
+    expect(readFileSync(GEARS_PLOT_PATH, 'utf8')).toBe(gearsPlot());
   });
 });
