@@ -11,6 +11,8 @@ export interface Contestant {
   readonly name: string;
   /** What node runs as the worker process: options, file, arguments. */
   readonly program: readonly string[];
+  /** What its worker process needs in its environment beside the addresses. */
+  readonly env?: NodeJS.ProcessEnv;
   /** Of its workflow tasks. */
   readonly taskQueue: string;
   /** @returns the workflow id */
@@ -31,27 +33,33 @@ export const FIXED = {
 } as const satisfies FollowUpRequest['polling'];
 
 /** Ours: the compiled worker as `npm start` runs it, and callers that use our client. */
-export const ours: Contestant = {
-  name: FOLLOW_UP_WORKFLOW,
-  program: [path.resolve(__dirname, '../dist/worker.js')],
-  taskQueue: DEFAULT_TASK_QUEUES.followUp,
-  async start(client, job, polling = FIXED) {
-    const request = { ...job, prompt: PROMPT, requestId: job.jobId, polling };
-    const { workflowId } = await new FollowUpClient(client).start(request);
-    return workflowId;
-  },
-  result: (client, workflowId) => new FollowUpClient(client).result(workflowId),
-};
+function followUp(name: string, taskQueue: string, env: NodeJS.ProcessEnv = {}): Contestant {
+  return {
+    name,
+    program: [path.resolve(__dirname, '../dist/worker.js')],
+    env,
+    taskQueue,
+    async start(client, job, polling = FIXED) {
+      const request = { ...job, prompt: PROMPT, requestId: job.jobId, polling };
+      const { workflowId } = await new FollowUpClient(client, { taskQueue }).start(request);
+      return workflowId;
+    },
+    result: (client, workflowId) => new FollowUpClient(client).result(workflowId),
+  };
+}
 
-/** Ours with the second gear from the second poll on: on the same worker, what the default of six leaves. */
-export const oursInSecondGear: Contestant = {
-  ...ours,
-  name: `${ours.name}, timerPolls 1`,
-  start: (client, job, polling = FIXED) => ours.start(client, job, { ...polling, timerPolls: 1 }),
-};
+export const ours = followUp(FOLLOW_UP_WORKFLOW, DEFAULT_TASK_QUEUES.followUp);
+
+/** Ours on a worker in whose process no poll may wait: what the server's retries cost instead. */
+export const oursByRetries = followUp(`${FOLLOW_UP_WORKFLOW}, by retries`, 'by-retries', {
+  AGENT_API_IN_PROCESS_POLLS: '0',
+  FOLLOW_UP_TASK_QUEUE: 'by-retries',
+  AGENT_API_TASK_QUEUE: 'by-retries-reads',
+  AGENT_API_SEND_TASK_QUEUE: 'by-retries-sends',
+});
 
 /** One of bench/peers, by the name of its file and of its workflow. */
-function peer(file: string, workflow: string): Contestant {
+export function peer(file: string, workflow: string): Contestant {
   return {
     name: workflow,
     program: ['--import', 'tsx', path.resolve(__dirname, 'peers/worker.ts'), file],

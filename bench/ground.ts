@@ -67,11 +67,12 @@ export class Ground {
   }
 
   /** Starts the worker process of a contestant and waits until it polls. @returns its process id */
-  async startWorker({ name, program, taskQueue }: Contestant, env: NodeJS.ProcessEnv = {}): Promise<number> {
+  async startWorker(contestant: Contestant, env: NodeJS.ProcessEnv = {}): Promise<number> {
+    const { name, program, taskQueue } = contestant;
     const logFile = path.join(LOG_FOLDER, `${name}.log`);
     const log = openSync(logFile, 'w');
     const worker = await spawnTethered(process.execPath, program, {
-      env: { ...this.workerEnv(), ...env },
+      env: { ...this.workerEnv(), ...contestant.env, ...env },
       stdout: log,
       stderr: log,
     }).finally(() => {

@@ -1,11 +1,12 @@
 /**
- * Many follow-ups that wait at once on one worker process: `npm run bench:in-flight [-- N] [--heap MIB]`. All of them
- * are started and wait in the long tail of their polling; then the sandbox finishes every job, and every result is
- * compared with its job. It prints the memory and leaves it over time in `reports/bench-in-flight.json`.
+ * Many follow-ups that wait at once on one worker process: `npm run bench:in-flight [-- N] [--heap MIB] [--in-process N]`.
+ * Their first polls are five seconds apart, so that more want to wait in the worker's process than may, and the others
+ * wait as retries; then the intervals grow. In the end the sandbox finishes every job, and every result is compared with
+ * its job, and the time at which its end was seen with the cadence. It prints the memory and leaves it over time in
+ * `reports/bench-in-flight.json`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command, InvalidArgumentError } from 'commander';
-import type { FollowUpRequest } from '../src/contract/request';
+import { Command } from 'commander';
 import { freePorts } from '../src/dev/free-ports';
 import type { JobKey } from '../src/sandbox';
 import { ours } from './contestants';
@@ -13,14 +14,16 @@ import { eachOf } from '../src/client/each-of';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';
+import { quantile } from './statistics';
 import { runBench, say, writeReport } from './run';
+import { wholeNumber } from './whole-number';
 
 /** Callers at once, for the starts and for the results; the server limits the long polls of a namespace to 1,200. */
 const CALLERS = 50;
 
 /** The server hands out some hundred polls a second; so few leave its time to the starts and the ends. */
 const POLLS_PER_SECOND = 25;
-const SHORTEST_INTERVAL_MS = 60_000;
+const SHORTEST_MAXIMUM_MS = 60_000;
 
 /** How long the idle worker is looked at, and how long all follow-ups do nothing but wait. */
 const IDLE_MS = 10_000;
@@ -32,17 +35,24 @@ const SEND_CHECK_MS = 50;
 
 interface Options {
   readonly followUps: number;
+  /** How many polls may wait in the worker's process; undefined for its default. */
+  readonly inProcess: number | undefined;
   /** The heap limit of the worker process in MiB; the worker sizes its cache of workflows by it. */
   readonly heap: number;
 }
 
-async function measure(ground: Ground, machine: MachineFacts, { followUps, heap }: Options): Promise<void> {
+async function measure(
+  ground: Ground,
+  machine: MachineFacts,
+  { followUps, heap, inProcess }: Options,
+): Promise<void> {
   const { sandbox, client, server } = ground;
   const [metricsPort = 0] = await freePorts(1);
   const workerMetrics = `127.0.0.1:${metricsPort}`;
   const workerPid = await ground.startWorker(ours, {
     NODE_OPTIONS: `--max-old-space-size=${heap}`,
     FOLLOW_UP_METRICS_ADDRESS: workerMetrics,
+    ...(inProcess === undefined ? {} : { AGENT_API_IN_PROCESS_POLLS: `${inProcess}` }),
   });
   const watch = new MemoryWatch(workerPid, workerMetrics, server.pid);
   const enter = (phase: string): number => {
@@ -59,19 +69,19 @@ async function measure(ground: Ground, machine: MachineFacts, { followUps, heap 
   const keys = Array.from({ length: followUps }, () =>
     sandbox.addJob({ projectId: 'in-flight', turn: { durationMs: null } }),
   );
-  const polling = longTail(followUps);
+  const polling = cadence(followUps);
   // No more than the callers are on their way at a time, so that the starts don't outrun the messages.
-  const workflowIds = await eachOf(keys, CALLERS, async (key) => {
+  const started = await eachOf(keys, CALLERS, async (key) => {
     const workflowId = await ours.start(client, { projectId: key.projectId, jobId: key.jobId }, polling);
-    await untilSent(ground, key);
-    return workflowId;
+    return { workflowId, sentAt: await untilSent(ground, key) };
   });
   const waitingAt = enter('waiting');
   await sleep(HOLD_MS);
 
   const finishedAt = enter('ending');
+  const changedAt = Date.now();
   for (const key of keys) sandbox.changeJob(key, { status: 'completed', prLink: linkOf(key) });
-  const results = await eachOf(workflowIds, CALLERS, (workflowId) =>
+  const results = await eachOf(started, CALLERS, ({ workflowId }) =>
     ours.result(client, workflowId).catch((error: unknown) => {
       say(String(error));
     }),
@@ -90,9 +100,17 @@ async function measure(ground: Ground, machine: MachineFacts, { followUps, heap 
   const figures = {
     followUps,
     rightResults: right.length,
-    posts: sandbox.journal.entries({ operation: 'message' }).length,
+    posts: keys.reduce((sum, key) => sum + sandbox.job(key).messages, 0),
     heapLimitMib: heap,
-    pollingInterval: polling.maximum,
+    inProcessPolls: inProcess ?? 'default',
+    longestInterval: polling.maximum,
+    ...latenessOf(
+      ground,
+      keys,
+      started.map(({ sentAt }) => sentAt),
+      changedAt,
+      polling,
+    ),
     secondsToStart: waitingAt - startedAt,
     secondsToEnd: endedAt - finishedAt,
     idleRssMib: idle.workerRssMib,
@@ -105,30 +123,55 @@ async function measure(ground: Ground, machine: MachineFacts, { followUps, heap 
   };
   const file = writeReport('bench-in-flight.json', { machine, figures, samples: watch.samples });
   const lines = Object.entries(figures).map(
-    ([name, value]) => `${name.padEnd(22)}${typeof value === 'number' ? Number(value.toFixed(1)) : value}`,
+    ([name, value]) => `${name.padEnd(22)}${typeof value === 'number' ? Number(value.toFixed(2)) : value}`,
   );
   console.log(`\n${describeMachine(machine)}\n\n${lines.join('\n')}\n`);
   console.log(`Took ${Math.round(process.uptime())} s; memory over time: ${file}`);
   if (right.length < followUps || figures.posts !== followUps) throw new Error('not every result is right');
 }
 
-/** Waits until the message has arrived; not for ever, since the follow-up may have failed: the end will show it. */
-async function untilSent({ sandbox }: Ground, key: JobKey): Promise<void> {
+/** Waits until the message has arrived; not for ever, since the follow-up may have failed: the end will show it. @returns when */
+async function untilSent({ sandbox }: Ground, key: JobKey): Promise<number> {
   const giveUpAt = Date.now() + SEND_LIMIT_MS;
   while (sandbox.job(key).messages === 0 && Date.now() < giveUpAt) await sleep(SEND_CHECK_MS);
+  return Date.now();
 }
 
-/** As after hours: the first polls, which have timers of their own, are over, and the interval is at its maximum. */
-function longTail(followUps: number) {
-  const interval =
-    `${Math.max(SHORTEST_INTERVAL_MS, Math.ceil((followUps / POLLS_PER_SECOND) * 1_000))}ms` as const;
+/** The default cadence, but that the many are polled more rarely in the end; and no poll has a timer of its own. */
+function cadence(followUps: number) {
+  const maximumMs = Math.max(SHORTEST_MAXIMUM_MS, Math.ceil((followUps / POLLS_PER_SECOND) * 1_000));
+  return { initial: '5s', maximum: `${maximumMs}ms`, growth: 0.1, jitter: 0.1, timerPolls: 0 } as const;
+}
+
+/**
+ * How late the end of each job was read, in seconds, and as a share of what the cadence allows: its wait at that age with
+ * the jitter, and a second.
+ *
+ * @param sentAt of each job, in the order of `keys`
+ */
+function latenessOf(
+  { sandbox }: Ground,
+  keys: readonly JobKey[],
+  sentAt: readonly number[],
+  finishedAt: number,
+  { maximum }: { readonly maximum: string },
+) {
+  const readAt = new Map<string | null, number>();
+  for (const { jobId, time } of sandbox.journal.entries({ operation: 'get' })) {
+    const at = Date.parse(time);
+    if (at >= finishedAt && !readAt.has(jobId)) readAt.set(jobId, at);
+  }
+  const lateness = keys.map(({ jobId }) => (readAt.get(jobId) ?? NaN) - finishedAt);
+  const shares = lateness.map((late, index) => {
+    const ageMs = finishedAt - (sentAt[index] ?? NaN);
+    const waitMs = Math.min(Number.parseInt(maximum), Math.max(5_000, 0.1 * ageMs));
+    return late / (1.1 * waitMs + 1_000);
+  });
   return {
-    initial: interval,
-    maximum: interval,
-    growth: 0,
-    jitter: 0.1,
-    timerPolls: 0,
-  } satisfies FollowUpRequest['polling'];
+    p95LatenessSeconds: quantile(lateness, 0.95) / 1_000,
+    p95LatenessOfAllowed: quantile(shares, 0.95),
+    maxLatenessOfAllowed: Math.max(...shares),
+  };
 }
 
 /** No two jobs have the same, so that a result that was mixed up shows. */
@@ -136,15 +179,11 @@ function linkOf({ jobId }: JobKey): string {
   return `https://example.test/pull/${jobId}`;
 }
 
-function wholeNumber(text: string): number {
-  if (/^[1-9]\d*$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a whole number above 0.');
-}
-
 const program = new Command('npm run bench:in-flight --')
   .argument('[follow-ups]', 'how many wait at once', wholeNumber, 20_000)
   .option('--heap <MiB>', 'heap limit of the worker; it sizes its cache of workflows by it', wholeNumber, 768)
+  .option('--in-process <N>', 'how many polls may wait in its process', wholeNumber)
   .parse();
-const { heap } = program.opts<{ heap: number }>();
+const { heap, inProcess } = program.opts<{ heap: number; inProcess?: number }>();
 const followUps = program.processedArgs[0] as number;
-runBench((ground, machine) => measure(ground, machine, { followUps, heap }));
+runBench((ground, machine) => measure(ground, machine, { followUps, heap, inProcess }));

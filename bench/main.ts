@@ -8,27 +8,49 @@ import {
   bareActivities,
   type Contestant,
   ours,
-  oursInSecondGear,
+  oursByRetries,
   retryPolling,
   textbookLoop,
 } from './contestants';
 import type { Ground } from './ground';
 import { measureLatency } from './latency';
-import { REQUEST_OPTIONS } from '../src/contract/request-options';
 import { describeMachine, type MachineFacts } from './machine';
 import { runBench, say, writeReport } from './run';
 import { latencyTable, throughputTable } from './tables';
 import { measureThroughput } from './throughput';
 
-/** So many at once that all cores are busy and waiting costs no time: on two idle cores some 10 to 25 s a batch. */
-const LENGTHS: readonly Length[] = [
-  { polls: 4, followUps: 120 },
-  { polls: 20, followUps: 60 },
-  { polls: 60, followUps: 30 },
+/**
+ * How many at once, so that all cores are busy and the intervals cost no time: on two idle cores some 10 to 30 s a batch.
+ * A contestant whose polls cost little needs more of them: twenty polls take two seconds at least, and sixty take six.
+ */
+const HEATS: readonly { readonly polls: number; readonly atOnce: ReadonlyMap<Contestant, number> }[] = [
+  {
+    polls: 4,
+    atOnce: new Map([
+      [ours, 120],
+      [textbookLoop, 120],
+      [retryPolling, 120],
+    ]),
+  },
+  {
+    polls: 20,
+    atOnce: new Map([
+      [ours, 240],
+      [oursByRetries, 90],
+      [textbookLoop, 60],
+      [retryPolling, 90],
+    ]),
+  },
+  {
+    polls: 60,
+    atOnce: new Map([
+      [ours, 300],
+      [oursByRetries, 60],
+      [textbookLoop, 30],
+      [retryPolling, 60],
+    ]),
+  },
 ];
-
-/** Polls that the default makes by timers; from here on it matters what another setting would do. */
-const FIRST_GEAR = REQUEST_OPTIONS['polling.timerPolls'].default;
 
 /** Two, and a third where the machine is quick. */
 const ROUNDS = 3;
@@ -49,7 +71,7 @@ async function measure(ground: Ground, machine: MachineFacts): Promise<void> {
   const mayGoOn = () => process.uptime() < LAST_BATCH_AT_SECONDS;
   say('starting the workers');
   const entrants: Entrant[] = [];
-  for (const contestant of [ours, textbookLoop, retryPolling, bareActivities]) {
+  for (const contestant of [ours, oursByRetries, textbookLoop, retryPolling, bareActivities]) {
     entrants.push({ contestant, workerPid: await ground.startWorker(contestant) });
   }
   const polling = entrants.filter(({ contestant }) => contestant !== bareActivities);
@@ -60,13 +82,14 @@ async function measure(ground: Ground, machine: MachineFacts): Promise<void> {
     if (entrant.contestant === textbookLoop)
       scale = Math.max(SMALLEST_SCALE, Math.min(1, followUpsPerSecond / REFERENCE_RATE));
   }
-  const secondGear = polling
-    .filter(({ contestant }) => contestant === ours)
-    .map((entrant) => ({ ...entrant, contestant: oursInSecondGear }));
-  const heats = LENGTHS.map(({ polls, followUps }) => ({
-    length: { polls, followUps: Math.round(followUps * scale) },
-    entrants: polls > FIRST_GEAR ? [...polling, ...secondGear] : polling,
-  }));
+  const heats = HEATS.flatMap(({ polls, atOnce }) =>
+    polling.flatMap((entrant) => {
+      const followUps = atOnce.get(entrant.contestant);
+      return followUps === undefined
+        ? []
+        : [{ entrant, length: { polls, followUps: Math.round(followUps * scale) } }];
+    }),
+  );
   await measureLatency(ground, [ours, bareActivities], 3);
   say('measuring latency');
   const latency = await measureLatency(ground, [ours, bareActivities], LATENCIES);

@@ -22,7 +22,8 @@ const OF_THE_MACHINE: readonly Column[] = ['busyCores', 'othersCores'];
 /** Medians of the batches, ± half their spread where it is a hundredth or more, and the ratio to `reference`. */
 export function throughputTable(all: readonly Series[], reference: string): string {
   const rows = all.map((series) => {
-    const base = all.find(({ contestant, length }) => contestant === reference && length === series.length);
+    const { polls } = series.length;
+    const base = all.find(({ contestant, length }) => contestant === reference && length.polls === polls);
     const cells = COLUMNS.map(([column, , write]) => {
       const figure = write(medianOf(series, column));
       if (OF_THE_MACHINE.includes(column)) return figure;
@@ -32,9 +33,9 @@ export function throughputTable(all: readonly Series[], reference: string): stri
         base === undefined || base === series ? '' : ` ×${ratioOf(series, base, column).toFixed(2)}`;
       return figure + spread + ratio;
     });
-    return [String(series.length.polls), series.contestant, ...cells];
+    return [String(polls), series.contestant, String(series.length.followUps), ...cells];
   });
-  return table(['polls', 'workflow', ...COLUMNS.map(([, heading]) => heading)], rows);
+  return table(['polls', 'workflow', 'at once', ...COLUMNS.map(([, heading]) => heading)], rows);
 }
 
 /** Milliseconds, median and 95th percentile, and the ratio of the medians to `reference`. */

@@ -2,10 +2,10 @@ import { type BatchFigures, type Entrant, type Length, runBatch } from './batch'
 import type { Ground } from './ground';
 import { median } from './statistics';
 
-/** Who is measured at a length. */
+/** Who is measured at a length, and with how many follow-ups at once. */
 export interface Heat {
+  readonly entrant: Entrant;
   readonly length: Length;
-  readonly entrants: readonly Entrant[];
 }
 
 /** All batches of one contestant and length. */
@@ -18,8 +18,8 @@ export interface Series {
 export type Column = keyof BatchFigures;
 
 /**
- * Measures the contestants of each length, round by round and the contestants by turns, so that a change of the
- * machine's speed meets all of them.
+ * Measures the heats round by round, those of one length after each other, so that a change of the machine's speed
+ * meets all contestants.
  *
  * @param mayGoOn asked before each batch after the first round
  */
@@ -28,16 +28,15 @@ export async function measureThroughput(
   heats: readonly Heat[],
   options: { readonly rounds: number; readonly mayGoOn: () => boolean; readonly say: (line: string) => void },
 ): Promise<Series[]> {
-  const series = heats.flatMap(({ length, entrants }) =>
-    entrants.map((entrant) => ({ entrant, length, batches: [] as BatchFigures[] })),
-  );
+  const series = heats.map((heat) => ({ ...heat, batches: [] as BatchFigures[] }));
   for (let round = 1; round <= options.rounds; round += 1) {
     for (const { entrant, length, batches } of series) {
       if (round > 1 && !options.mayGoOn()) continue;
       const figures = await runBatch(ground, entrant, length);
       batches.push(figures);
-      const rate = figures.followUpsPerSecond.toFixed(2);
-      options.say(`round ${round}: ${entrant.contestant.name}, ${length.polls} polls: ${rate} follow-ups/s`);
+      const { followUpsPerSecond, busyCores } = figures;
+      const rate = `${followUpsPerSecond.toFixed(2)} follow-ups/s, ${busyCores.toFixed(1)} cores busy`;
+      options.say(`round ${round}: ${entrant.contestant.name}, ${length.polls} polls: ${rate}`);
     }
   }
   return series.map(({ entrant, ...rest }) => ({ contestant: entrant.contestant.name, ...rest }));

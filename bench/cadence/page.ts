@@ -3,6 +3,7 @@ import path from 'node:path';
 const DOCS = path.resolve(__dirname, '../../docs');
 
 export const PAGE_PATH = path.join(DOCS, 'performance.md');
+export const GEARS_PLOT_PATH = path.join(DOCS, 'performance-gears.svg');
 export const PLOT_PATH = path.join(DOCS, 'performance-cadence.svg');
 
 /** Between these two lines of the page stands what the script has made. */

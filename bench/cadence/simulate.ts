@@ -1,7 +1,6 @@
-import { PATIENCE_MS } from '../../src/activities';
 import type { Polling } from '../../src/contract/request';
-import { REQUEST_OPTIONS } from '../../src/contract/request-options';
 import { type Random, seededRandom } from '../../src/sandbox/random';
+import { type Cost, followUpCost, WAYS } from './cost';
 import { ageing, ALTERNATIVES, OTHERS, OURS, type Schedule } from './schedules';
 
 const MINUTE = 60_000;
@@ -19,23 +18,8 @@ const SAMPLES = 500;
 /** Any seed does; one that is fixed lets a test compare the page with what the script makes. */
 const SEED = 5;
 
-/**
- * History events of a follow-up beside its polls: start, settings, baseline, send, result, as recorded in
- * `test/replay/histories/0.1.0/accepted-of-ten-polls.json` (134 events less 10 polls).
- */
-const FRAME_EVENTS = 24;
-
-/** The patch of the second gear, where it is reached: a marker and a search attribute (`sixty-polls.json` of 0.2.0). */
-const PATCH_EVENTS = 2;
-
-/**
- * History events of a durable timer and the read after it: two of the timer, three of the activity, and twice three of
- * a workflow task. A read that polls on by its own retries leaves no more.
- */
-const READ_EVENTS = 11;
-
-/** The first polls, which have a timer each. */
-const TIMER_POLLS = REQUEST_OPTIONS['polling.timerPolls'].default;
+/** The turns whose cost is told of each way to poll. */
+const COSTED_TURNS_MS = [5 * MINUTE, 2 * HOUR];
 
 /** One turn as a schedule has seen it. */
 export interface Watched {
@@ -62,6 +46,13 @@ export interface Row {
   readonly maxEvents: { readonly timersOnly: number; readonly twoGears: number };
 }
 
+/** What a turn of about one length costs by the ways to poll, on average, at the cadence of this project. */
+export interface CostRow {
+  readonly turnMs: number;
+  readonly meanPolls: number;
+  readonly ways: readonly { readonly name: string; readonly cost: Cost }[];
+}
+
 /** What the targets are about. */
 export interface AgainstTargets {
   /** Of turns of exactly two hours. */
@@ -83,6 +74,7 @@ export interface Alternative extends AgainstTargets {
 
 export interface Simulation {
   readonly rows: readonly Row[];
+  readonly costs: readonly CostRow[];
   readonly targets: AgainstTargets;
   /** The defaults first. */
   readonly alternatives: readonly Alternative[];
@@ -98,14 +90,26 @@ export function simulate(): Simulation {
   const rows = TURNS_MS.map(rowOf);
   const [defaults, ...others] = ALTERNATIVES.map(alternativeOf);
   if (defaults === undefined) throw new TypeError('the alternatives begin with the defaults');
-  return { rows, targets: defaults, alternatives: [defaults, ...others] };
+  return {
+    rows,
+    costs: COSTED_TURNS_MS.map(costRowOf),
+    targets: defaults,
+    alternatives: [defaults, ...others],
+  };
 }
 
 function alternativeOf({ changed, polling }: { changed: string; polling: Polling }): Alternative {
   const schedule = ageing(changed, polling);
-  const twoHours = watchMany(schedule, () => 2 * HOUR);
-  const outcomes = TURNS_MS.map((turnMs) => outcomeOf(watchMany(schedule, around(turnMs))));
-  const short = outcomeOf(watchMany(schedule, around(MINUTE / 2)));
+  const twoHours = watchMany(
+    schedule,
+    () => 2 * HOUR,
+    ({ pollsAtMs }) => ({
+      polls: pollsAtMs.length,
+      events: followUpCost(pollsAtMs).events,
+    }),
+  );
+  const outcomes = TURNS_MS.map((turnMs) => outcomeOf(schedule, turnMs));
+  const short = outcomeOf(schedule, MINUTE / 2);
   const long = outcomes.at(-1);
   return {
     changed,
@@ -119,15 +123,34 @@ function alternativeOf({ changed, polling }: { changed: string; polling: Polling
 }
 
 function rowOf(turnMs: number): Row {
-  const ours = watchMany(OURS, around(turnMs));
+  const maxEvents = (timerPolls?: number): number =>
+    Math.max(
+      ...watchMany(OURS, around(turnMs), ({ pollsAtMs }) => followUpCost(pollsAtMs, { timerPolls }).events),
+    );
   return {
     turnMs,
-    ours: outcomeOf(ours),
-    others: OTHERS.map((schedule) => outcomeOf(watchMany(schedule, around(turnMs)))),
-    maxEvents: {
-      timersOnly: Math.max(...ours.map(({ polls }) => FRAME_EVENTS + READ_EVENTS * polls)),
-      twoGears: Math.max(...ours.map(({ events }) => events)),
-    },
+    ours: outcomeOf(OURS, turnMs),
+    others: OTHERS.map((schedule) => outcomeOf(schedule, turnMs)),
+    maxEvents: { timersOnly: maxEvents(Infinity), twoGears: maxEvents() },
+  };
+}
+
+function costRowOf(turnMs: number): CostRow {
+  return {
+    turnMs,
+    meanPolls: outcomeOf(OURS, turnMs).meanPolls,
+    ways: WAYS.map((way) => {
+      const costs = watchMany(OURS, around(turnMs), ({ pollsAtMs }) => way.costOf(pollsAtMs));
+      const meanOf = (figure: keyof Cost): number => mean(costs.map((cost) => cost[figure]));
+      return {
+        name: way.name,
+        cost: {
+          events: meanOf('events'),
+          actions: meanOf('actions'),
+          serverCpuMs: meanOf('serverCpuMs'),
+        },
+      };
+    }),
   };
 }
 
@@ -141,17 +164,27 @@ interface Seen {
   readonly turnMs: number;
   readonly latenessMs: number;
   readonly polls: number;
-  readonly events: number;
 }
 
-/** @param turnLength by a share from 0 to 1 that is spread evenly, and at random within each of its steps */
-function watchMany(schedule: Schedule, turnLength: (share: number) => number): Seen[] {
+/**
+ * The same turns for the same schedule.
+ *
+ * @param turnLength by a share from 0 to 1 that is spread evenly, and at random within each of its steps
+ * @param keep what is kept of each turn
+ */
+function watchMany<T>(
+  schedule: Schedule,
+  turnLength: (share: number) => number,
+  keep: (watched: Watched) => T,
+): T[] {
   const random = seededRandom(SEED);
-  return Array.from({ length: SAMPLES }, (_, index) => {
-    const turnMs = turnLength((index + random()) / SAMPLES);
-    const { pollsAtMs, latenessMs } = watch(schedule, turnMs, random);
-    return { turnMs, latenessMs, polls: pollsAtMs.length, events: historyEvents(pollsAtMs) };
-  });
+  return Array.from({ length: SAMPLES }, (_, index) =>
+    keep(watch(schedule, turnLength((index + random()) / SAMPLES), random)),
+  );
+}
+
+function seen({ turnMs, latenessMs, pollsAtMs }: Watched): Seen {
+  return { turnMs, latenessMs, polls: pollsAtMs.length };
 }
 
 /** Polls one turn until its end is seen. Reads take no time, and none fails. */
@@ -166,29 +199,14 @@ export function watch(schedule: Schedule, turnMs: number, random: Random): Watch
   return { turnMs, pollsAtMs, latenessMs: ageMs - turnMs };
 }
 
-/**
- * The history events of a follow-up with these polls: the first ones have a timer each; after them one read after a
- * timer polls on until its patience is over.
- */
-export function historyEvents(pollsAtMs: readonly number[], timerPolls: number = TIMER_POLLS): number {
-  let reads = Math.min(timerPolls, pollsAtMs.length);
-  let patientUntilMs = -Infinity;
-  for (const [index, atMs] of pollsAtMs.entries()) {
-    if (index < timerPolls || atMs <= patientUntilMs) continue;
-    reads += 1;
-    patientUntilMs = atMs + PATIENCE_MS;
-  }
-  const patch = reads > timerPolls ? PATCH_EVENTS : 0;
-  return FRAME_EVENTS + READ_EVENTS * reads + patch;
-}
-
-function outcomeOf(seen: readonly Seen[]): Outcome {
-  const lateness = seen.map(({ latenessMs }) => latenessMs);
+function outcomeOf(schedule: Schedule, turnMs: number): Outcome {
+  const turns = watchMany(schedule, around(turnMs), seen);
+  const lateness = turns.map(({ latenessMs }) => latenessMs);
   return {
-    meanPolls: mean(seen.map(({ polls }) => polls)),
+    meanPolls: mean(turns.map(({ polls }) => polls)),
     meanLatenessMs: mean(lateness),
     p95LatenessMs: p95(lateness),
-    p95OfAllowed: p95(seen.map(({ latenessMs, turnMs }) => latenessMs / allowedLatenessMs(turnMs))),
+    p95OfAllowed: p95(turns.map(({ latenessMs, turnMs: ended }) => latenessMs / allowedLatenessMs(ended))),
   };
 }
 

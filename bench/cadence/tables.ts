@@ -3,7 +3,7 @@ import { OTHERS, OURS } from './schedules';
 import type { AgainstTargets, Outcome, Simulation } from './simulate';
 
 /** The limits that the defaults of polling have to keep. */
-export const LIMITS: AgainstTargets = { maxPolls: 70, maxEvents: 150, p95OfAllowed: 1 };
+export const LIMITS: AgainstTargets = { maxPolls: 70, maxEvents: 100, p95OfAllowed: 1 };
 
 /** The tables of docs/performance.md, in Markdown as prettier formats it. */
 export function cadenceTables(simulation: Simulation): string {
@@ -17,6 +17,8 @@ export function cadenceTables(simulation: Simulation): string {
     ),
     'What the schedule of this project costs in history, at most, and how late it is by its own target:',
     historyTable(simulation),
+    'What watching a turn costs at this cadence, on average, beside other ways to poll as often (× is the ratio to `textbookLoop`):',
+    costTable(simulation),
     'The targets:',
     targetTable(simulation),
     'What another default would do, one field at a time:',
@@ -41,6 +43,24 @@ function historyTable({ rows }: Simulation): string {
       thousands(maxEvents.twoGears),
       ours.p95OfAllowed.toFixed(2),
     ]),
+  );
+}
+
+function costTable({ costs }: Simulation): string {
+  return markdownTable(
+    ['turn, way to poll', 'polls', 'events', 'billable actions', 'server CPU, ms'],
+    costs.flatMap(({ turnMs, meanPolls, ways }) => {
+      const textbook = ways.find(({ name }) => name === '`textbookLoop`')?.cost;
+      const cell = (figure: number, base: number): string =>
+        `${thousands(Math.round(figure))}${figure === base ? '' : ` (×${(figure / base).toFixed(2)})`}`;
+      return ways.map(({ name, cost }) => [
+        `${formatDuration(turnMs)}, ${name}`,
+        String(Math.round(meanPolls)),
+        ...(['events', 'actions', 'serverCpuMs'] as const).map((figure) =>
+          cell(cost[figure], textbook?.[figure] ?? NaN),
+        ),
+      ]);
+    }),
   );
 }
 

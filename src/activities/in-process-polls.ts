@@ -5,7 +5,7 @@ import type { Tally } from '../contract/activities';
  * The longest wait that is slept through in this process; a longer one is kept by the server. A wait here holds a slot and
  * some memory, and saves the server an attempt (5 to 6 ms of CPU: docs/performance.md), which is worth less the rarer it is.
  */
-const LONGEST_WAIT_MS = 30_000;
+export const LONGEST_WAIT_MS = 30_000;
 
 /** How often the server is asked at most whether reads are limited: a limit is respected within a minute. */
 const ASK_EVERY_MS = 25_000;

@@ -10,6 +10,7 @@ import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
 import { wasReset } from './was-reset';
 
+export { LONGEST_WAIT_MS } from './in-process-polls';
 export { PATIENCE_MS } from './poll-job';
 
 /**

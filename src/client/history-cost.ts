@@ -44,7 +44,7 @@ export interface HistoryCost {
 /** Billed, and in no history: whoever adds up a bill has to add these. */
 export const NOT_IN_HISTORY: readonly string[] = [
   'queries, as by status and watch (not those for the current details in the Web UI)',
-  'heartbeats that reach the server: one of each send, one of each poll that is a retry, one of each 5 s of a slow read',
+  'heartbeats that reach the server: one of each send, one every 24 s while an activity polls in its process (a poll that is a retry has none), one after 5 s of a slow read and one every 12 s from then on',
   'updates that were refused',
   'retries of an activity that was cancelled, or whose workflow was terminated, between two attempts',
   'a tenth of all actions, where the namespace has fairness enabled',

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { PAGE_PATH, PLOT_PATH, withTables } from '../../../bench/cadence/page';
+import { gearsPlot } from '../../../bench/cadence/gears-plot';
+import { GEARS_PLOT_PATH, PAGE_PATH, PLOT_PATH, withTables } from '../../../bench/cadence/page';
+import { followUpCost } from '../../../bench/cadence/cost';
 import { cadencePlot } from '../../../bench/cadence/plot';
 import { OTHERS, OURS } from '../../../bench/cadence/schedules';
-import { historyEvents, simulate, watch } from '../../../bench/cadence/simulate';
+import { simulate, watch } from '../../../bench/cadence/simulate';
 import { cadenceTables, LIMITS } from '../../../bench/cadence/tables';
 
 const minutes = 60_000;
@@ -41,20 +43,31 @@ describe('the simulation', () => {
     });
   });
 
-  it('counts the history events of both gears', () => {
-    const polls = Array.from({ length: 70 }, (_, index) => index * minutes);
+  it('counts polls by timers, in process and by retries', () => {
+    const everyFiveSeconds = Array.from({ length: 40 }, (_, index) => 5_000 * (index + 1));
+    const [none, three, four, forty] = [0, 3, 4, 40].map((polls) =>
+      followUpCost(everyFiveSeconds.slice(0, polls)),
+    );
 
-    expect(historyEvents(polls.slice(0, 4))).toBe(24 + 4 * 11);
-    expect(historyEvents(polls.slice(0, 7))).toBe(24 + 7 * 11 + 2);
-    // The seventh poll has half an hour of patience: the 37th is its last one.
-    expect(historyEvents(polls.slice(0, 37))).toBe(24 + 7 * 11 + 2);
-    expect(historyEvents(polls.slice(0, 38))).toBe(24 + 8 * 11 + 2);
-    expect(historyEvents(polls, 70)).toBe(24 + 70 * 11);
+    expect(three?.events).toBe((none?.events ?? NaN) + 3 * 11);
+    expect(four).toMatchObject({ events: (three?.events ?? NaN) + 6, actions: (three?.actions ?? NaN) + 1 });
+    // The first heartbeat after the first read of the activity, at 20 s; then one every 24 s until 200 s.
+    expect(forty).toMatchObject({ events: four?.events, actions: (four?.actions ?? NaN) + 8 });
+  });
+
+  it('counts a retry for each long wait, and an activity for each half-hour', () => {
+    const everyMinute = Array.from({ length: 70 }, (_, index) => (index + 1) * minutes);
+    const [four, ten, last, next] = [4, 10, 34, 35].map((polls) => followUpCost(everyMinute.slice(0, polls)));
+
+    expect(ten).toMatchObject({ events: four?.events, actions: (four?.actions ?? NaN) + 6 });
+    // The activity of the fourth poll has half an hour of patience: the 34th is its last one.
+    expect(last?.events).toBe(four?.events);
+    expect(next?.events).toBe((four?.events ?? NaN) + 6);
   });
 });
 
 describe('the defaults of polling', () => {
-  it('watch a turn of two hours with at most 70 polls and 150 history events', () => {
+  it('watch a turn of two hours with at most 70 polls and 100 history events', () => {
     expect(simulation.targets.maxPolls).toBeLessThanOrEqual(LIMITS.maxPolls);
     expect(simulation.targets.maxEvents).toBeLessThanOrEqual(LIMITS.maxEvents);
   });
@@ -74,7 +87,8 @@ describe('docs/performance.md', () => {
     expect(page).toBe(withTables(page, cadenceTables(simulation)));
   });
 
-  it('has the picture that npm run bench:cadence draws', () => {
+  it('has the pictures that npm run bench:cadence draws', () => {
     expect(readFileSync(PLOT_PATH, 'utf8')).toBe(cadencePlot(simulation));
+    expect(readFileSync(GEARS_PLOT_PATH, 'utf8')).toBe(gearsPlot());
   });
 });
