@@ -79,7 +79,7 @@ async function endsOf(actions: BatchActions, file: SoakFile): Promise<readonly I
       // It may be paused, or have lost what its starter would hand over.
       if (state === 'running') await batches.resume(file.batchId).catch(() => undefined);
       await actions.start(file);
-      const ended = await Promise.race([batches.outcome(file.batchId), sleep(PATIENCE_MS, null)]);
+      const ended = await Promise.race([batches.outcome(file.batchId), sleep(PATIENCE_MS, null, { ref: false })]);
       // A page that somebody has ended is missed within ten minutes; an operator doesn't wait so long.
       if (ended === null) await actions.terminate(file);
     }
