@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
+import { ServiceError } from '@temporalio/client';
 import { BatchForgottenError, EndsUnreadableError, type ItemEnd } from '../../src/client';
 import { seededRandom } from '../../src/sandbox/random';
 import { eventually } from '../harness/eventually';
@@ -79,17 +80,32 @@ async function endsOf(actions: BatchActions, file: SoakFile): Promise<readonly I
       // It may be paused, or have lost what its starter would hand over.
       if (state === 'running') await batches.resume(file.batchId).catch(() => undefined);
       await actions.start(file);
-      const ended = await Promise.race([batches.outcome(file.batchId), sleep(PATIENCE_MS, null, { ref: false })]);
+      const ended = await Promise.race([
+        batches.outcome(file.batchId),
+        sleep(PATIENCE_MS, null, { ref: false }),
+      ]);
       // A page that somebody has ended is missed within ten minutes; an operator doesn't wait so long.
       if (ended === null) await actions.terminate(file);
     }
-    return await batches.results(file.batchId);
+    return await readWhenAnswered(() => batches.results(file.batchId));
   } catch (error) {
     // Pages were deleted: nobody can tell, and it says so.
     if (error instanceof EndsUnreadableError) return error.ends;
     if (error instanceof BatchForgottenError) return [];
     throw error;
   }
+}
+
+/** A page that has just been told to close may still be running, and its worker busy. */
+async function readWhenAnswered<T>(read: () => Promise<T>): Promise<T> {
+  return eventually(
+    'the pages answer',
+    () =>
+      read().catch((error: unknown) =>
+        error instanceof ServiceError ? null : Promise.reject(error as Error),
+      ),
+    { timeoutMs: 60_000 },
+  );
 }
 
 /** What is wrong with the ends of a batch, by the journal of the service. */
