@@ -18,7 +18,7 @@ import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';
 import { freePorts } from '../src/dev/free-ports';
-import { runBench, say, writeReport } from './run';
+import { runOnGrounds, say, writeReport } from './run';
 
 const BATCH_ID = 'bench';
 
@@ -209,8 +209,13 @@ const program = new Command('bench:batch')
   .argument('[items]', 'how many follow-ups', wholeNumber(MAX_BATCH_ITEMS), 5_000)
   .option('--concurrency <n>', 'how many are open at a time', wholeNumber(CONCURRENCY.maximum), 500)
   .option('--projects <n>', 'over how many projects', wholeNumber(1_000), 20)
+  .option('--continue-at <events>', 'the batch continues as new at so many events', wholeNumber(50_000))
   .option('--steer', 'attach, pause, resume, cancel and run again on the way', false)
   .parse();
 const [items = 5_000] = program.processedArgs as [number?];
-const options = program.opts<Omit<Options, 'items'>>();
-runBench((ground, machine) => measure(ground, machine, { ...options, items }));
+const options = program.opts<Omit<Options, 'items'> & { readonly continueAt?: number }>();
+runOnGrounds(async (openGround, machine) => {
+  const { continueAt } = options;
+  const settings = continueAt === undefined ? {} : { 'limit.historyCount.suggestContinueAsNew': continueAt };
+  await measure(await openGround(settings), machine, { ...options, items });
+});

@@ -17,6 +17,7 @@ import {
   type Allotment,
   type BatchCounts,
   type BatchFailureType,
+  type EarlierPage,
   type PageInput,
   type PageReport,
   type PageResult,
@@ -120,10 +121,13 @@ class Page {
   /** What an earlier run of the batch has done is not done again. */
   private async takeOver(settings: WorkerSettings): Promise<void> {
     const { earlier = null } = this.input;
-    const before =
-      earlier === null
-        ? { ends: [], left: [] }
-        : await pageProxy(settings, 'what the batch has done before').earlierPage(earlier);
+    let before: EarlierPage | null = { ends: [], left: [] };
+    if (earlier !== null) {
+      // Until it is known, any of them may have been started.
+      for (const { workflowId } of itemsOfPage(this.input, null).lanes.flat()) this.unsettled.add(workflowId);
+      before = await pageProxy(settings, 'what the batch has done before').earlierPage(earlier);
+      this.unsettled.clear();
+    }
     const { kept, lanes } = itemsOfPage(this.input, before);
     for (const end of kept) this.settle(end);
     this.lanes = lanes;

@@ -60,7 +60,7 @@ export class BatchActions {
     resume: ({ batchId }) => this.batches.resume(batchId),
     concurrency: ({ batchId }) => this.batches.setConcurrency(batchId, 1 + this.below(6)),
     results: ({ batchId }) => this.batches.results(batchId),
-    terminate: async ({ batchId }) => (await this.batch(batchId)).terminate(),
+    terminate: (file) => this.terminate(file),
     resetBatch: async ({ batchId }) => this.reset(await this.batch(batchId)),
     terminatePage: async (file) => (await this.page(file)).terminate(),
     resetPage: async (file) => this.reset(await this.page(file)),
@@ -79,6 +79,10 @@ export class BatchActions {
 
   async start(file: SoakFile) {
     return this.batches.start(await this.check(file), { concurrency: 1 + this.below(6) });
+  }
+
+  async terminate({ batchId }: SoakFile): Promise<void> {
+    await (await this.batch(batchId)).terminate();
   }
 
   /** @returns what was done, in words @throws whatever nobody expects */

@@ -13,7 +13,7 @@ const ITEMS = 14;
 const LARGE = 'x'.repeat(200 * 1_024);
 
 const TIMES: Partial<FollowUpRequest> = {
-  deadline: '60s',
+  deadline: '30s',
   polling: { initial: '300ms', growth: 0.2, maximum: '1s', jitter: 0.2 },
   reconcile: '2s',
   settle: '500ms',
