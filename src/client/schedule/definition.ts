@@ -118,7 +118,7 @@ export function editedItemProblems(scheduleId: string, { action }: TemporalSched
 
 function inputOf({ args }: Action): BatchInput {
   const [argument] = (args ?? []) as unknown[];
-  return isRecord(argument) ? (argument) : {};
+  return isRecord(argument) ? argument : {};
 }
 
 /** The definition of a schedule that is there, whoever has changed it since: of its items those that are any. */
