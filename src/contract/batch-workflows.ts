@@ -169,8 +169,10 @@ export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
   /** Tells the run's pages from those of an earlier one: `{workflow id}:{run}:page-{n}`. */
   readonly run: string;
   readonly pages: { readonly total: number; readonly handedOver: number; readonly done: number };
-  /** The numbers of the pages that have follow-ups open. */
+  /** The numbers of the pages that have begun and are not done. */
   readonly openPages: readonly number[];
+  /** The pages whose items have all ended. */
+  readonly donePages: PageRanges;
 }
 
 /** How a follow-up that was there before its batch has ended, as an activity finds it. */

@@ -1,6 +1,7 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { ItemEnd } from '../../contract/batch';
 import { type BatchProgress, type PageResult, QUERY_ENDS } from '../../contract/batch-workflows';
+import { pagesIn } from '../../batch/page-ranges';
 import { pageWorkflowId } from '../../contract/workflow-id';
 import { stateOf } from '../description';
 import { eachOf } from '../each-of';
@@ -47,20 +48,17 @@ export class BatchEnds {
       batchId,
       run,
       openPages,
-      pages: { done },
-    }: Pick<BatchProgress, 'batchId' | 'run' | 'openPages' | 'pages'>,
+      donePages,
+    }: Pick<BatchProgress, 'batchId' | 'run' | 'openPages' | 'donePages'>,
     askedAt: number,
   ): Promise<ItemEnd[]> {
     await eachOf(openPages, AT_ONCE, (page) => this.ask(pageWorkflowId(batchId, run, page)));
-    // Pages may be done, or have begun and be done, since the last question.
-    if (done > this.complete.size) {
-      const open = new Set(openPages);
-      const own = (await this.begun()).filter((each) => each.run === run && !open.has(each.page));
-      await eachOf(own, AT_ONCE, async ({ workflowId: page }) => {
-        await this.ask(page);
-        this.complete.add(page);
-      });
-    }
+    const done = [...pagesIn(donePages)].map((page) => pageWorkflowId(batchId, run, page));
+    const news = done.filter((page) => !this.complete.has(page));
+    await eachOf(news, AT_ONCE, async (page) => {
+      await this.ask(page);
+      this.complete.add(page);
+    });
     const isEarlier = ({ settledAt }: ItemEnd): boolean => Date.parse(settledAt) < askedAt;
     const told = [...this.held, ...this.heard.filter(isEarlier)];
     this.held = this.heard.filter((end) => !isEarlier(end));

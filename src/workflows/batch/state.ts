@@ -153,6 +153,7 @@ export function progressOf(state: BatchState, ended: BatchProgress['state'] | nu
       done,
     },
     openPages: begun.map(([number]) => Number(number)),
+    donePages: state.finishedPages,
   };
 }
 

@@ -18,6 +18,7 @@ export function progress(change: Partial<BatchProgress> = {}): BatchProgress {
     run: '0123abcd',
     pages: { total: 1, handedOver: 1, done: 0 },
     openPages: [1],
+    donePages: [],
     ...change,
   };
 }
