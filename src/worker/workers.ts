@@ -5,8 +5,9 @@ import type { FollowUpActivities } from '../contract/activities';
 import type { WorkerConfig } from './config';
 
 /**
- * Single reads at once, beside the polls that wait in the process. A read takes a fraction of a second, so that 200 are hundreds of polls a second, more than one server
- * of moderate size hands out; where the service hangs, 200 sockets wait for the HTTP time limit and no more.
+ * Single reads at once, beside the polls that wait in the process. A read takes a fraction of a second, so that 200 are
+ * hundreds of polls a second, more than one server of moderate size hands out; where the service hangs, 200 sockets wait
+ * for the HTTP time limit and no more.
  */
 const CONCURRENT_READS = 200;
 
@@ -24,9 +25,15 @@ const CONCURRENT_WORKFLOW_TASKS = 40;
  * bench:in-flight`: 0.45 to 0.48 MiB; a fresh one by itself takes half of it, without zod in the bundle).
  */
 const CACHED_WORKFLOW_MB = 0.48;
-/** What the process grows by for each poll that waits in it. */
-const IN_PROCESS_POLL_MB = 0.1;
-/** With intervals of 5 s, 2,000 polls are 400 reads a second: more would keep the process from its other work. */
+/**
+ * What the process grows by for each poll that waits in it, at most: measured with 1,000 of them (`npm run
+ * bench:waiting-polls`), from a fresh worker to all of them waiting.
+ */
+const IN_PROCESS_POLL_MB = 0.14;
+/**
+ * With intervals of 5 s, 2,000 polls are 400 reads a second, and one heartbeat each 24 s is 80 updates a second on the
+ * server: more would keep worker and server from their other work.
+ */
 const MAX_IN_PROCESS_POLLS = 2_000;
 /** What the process needs without any workflow, activities under way included. */
 const BASE_MB = 256;
