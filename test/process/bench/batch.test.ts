@@ -30,7 +30,7 @@ describe('the bench', () => {
 
   it('measures the compiled worker, and the time of each process', async () => {
     const figures = await measured(ours);
-    expect(figures.workflowTasks).toBe(7);
+    expect(figures.workflowTasks).toBe(6);
     expect(figures.followUpsPerSecond).toBeGreaterThan(0);
     expect(figures.serverCpuSeconds).toBeGreaterThan(0);
     expect(figures.workerCpuSeconds).toBeGreaterThan(0);

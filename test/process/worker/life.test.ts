@@ -127,7 +127,10 @@ describe('SIGTERM', () => {
     const { events } = await followUps.client.workflow.getHandle(held.workflowId).fetchHistory();
     const completed = (events ?? []).flatMap((event) => event.activityTaskCompletedEventAttributes ?? []);
     const outcome = JSON.parse(String(completed.at(-1)?.result?.payloads?.[0]?.data)) as unknown;
-    expect(outcome).toMatchObject({ verdict: 'accepted', job: { id: held.jobId } });
+    expect(outcome).toMatchObject({
+      kind: 'posted',
+      outcome: { verdict: 'accepted', job: { id: held.jobId } },
+    });
     expect(posts(held)).toHaveLength(1);
 
     // The next worker of the same queues brings it to its end.

@@ -71,7 +71,7 @@ describe('the items of a batch', () => {
       /^item 1: jobId: must not hold a lone surrogate/,
     ],
     ['with half a character for a key', item('\ud800'), /^item 1: key: must be a text/],
-    ['with another field', item('a', { projct: 'p' }), /^item 1: "projct": is no field here/],
+    ['with another field', item('a', { projct: 'p' }), /^item 1: "projct": is not a field here/],
     ['with a number for a job', item('a', { jobId: 7 }), /^item 1: jobId: must be a text/],
     ['without a digest', { ...item('a'), promptDigest: 'x' }, /^item 1: promptDigest: must be the SHA-256/],
   ])('are refused where one is %s', (_, bad, problem) => {
