@@ -32,7 +32,7 @@ function rows(heading: string): string[][] {
 
 describe('the README', () => {
   it('tells the size of the recorded history of a follow-up with ten polls', () => {
-    const recorded = JSON.parse(read('test/replay/histories/0.2.0/ten-polls.json')) as {
+    const recorded = JSON.parse(read('test/replay/histories/0.3.0/ten-polls.json')) as {
       events: { workflowTaskStartedEventAttributes?: { historySizeBytes?: string } }[];
     };
     const sizes = recorded.events.flatMap(({ workflowTaskStartedEventAttributes: started }) =>
