@@ -275,7 +275,14 @@ describe('a schedule', () => {
         ...previous.spec,
         calendars: [{ hour: { start: 8, end: 18 }, dayOfWeek: 'MONDAY', comment: 'in office hours' }],
       },
-      action: { ...previous.action, workflowRunTimeout: '6h', staticDetails: 'Ask the docs team.' },
+      action: {
+        ...previous.action,
+        workflowExecutionTimeout: '48h',
+        memo: { ...previous.action.memo, team: 'docs' },
+        staticSummary: 'Nightly, by the docs team',
+        staticDetails: 'Ask the docs team.',
+        priority: { priorityKey: 2 },
+      },
     }));
     const { settings } = await schedule.handle.describe();
     expect(settings.timing).toEqual([
@@ -288,10 +295,29 @@ describe('a schedule', () => {
       { hour: [{ start: 8, end: 18 }], dayOfWeek: [{ start: 'MONDAY' }], comment: 'in office hours' },
     ]);
     expect(action).toMatchObject({
-      workflowRunTimeout: 21_600_000,
+      workflowExecutionTimeout: 172_800_000,
+      memo: { team: 'docs' },
+      staticSummary: 'Nightly, by the docs team',
       staticDetails: 'Ask the docs team.',
+      priority: { priorityKey: 2 },
       args: [{ concurrency: 2, items: [{ request: { prompt: 'Rebase on main.' } }] }],
     });
+  });
+
+  it.concurrent('whose items somebody has broken by hand is shown, and healed by new ones', async () => {
+    const schedule = await ScheduleOfTest.open();
+    await schedule.create(UNTIL_TRIGGERED);
+    await schedule.temporal.update((previous) => ({
+      ...previous,
+      action: { ...previous.action, args: [{ items: [{}] }] },
+    }));
+    expect(await schedule.handle.describe()).toMatchObject({ items: { count: 0 } });
+    await expect(schedule.handle.update({ jitter: '1m' })).rejects.toThrow(
+      'items: the schedule has some that can not be read',
+    );
+    expect(await schedule.handle.update({ items: [schedule.request] })).toMatchObject([{ what: 'items' }]);
+    await schedule.handle.trigger();
+    await schedule.sent(1);
   });
 
   it.concurrent.each([

@@ -1,7 +1,7 @@
 import type { ScheduleDescription as TemporalSchedule } from '@temporalio/client';
 import { jsonBytes } from '../../batch/json-size';
 import { BATCH_PRIORITY_KEY, type BatchItem, MAX_SCHEDULE_BYTES } from '../../contract/batch';
-import { requestIdOf } from '../../contract/batch-id';
+import { MAX_BATCH_ID_CHARACTERS, requestIdOf } from '../../contract/batch-id';
 import { BATCH_WORKFLOW, type BatchInput } from '../../contract/batch-workflows';
 import { MAX_WORKFLOW_ID_BYTES } from '../../contract/bounds';
 import { isRecord } from '../../contract/field-reader';
@@ -17,18 +17,18 @@ import { MEMO_ITEMS_DIGEST } from '../batch/memo';
 import { ProblemList } from '../batch/problem-list';
 import type { ScheduleSettings } from './settings';
 
-/** Characters of a schedule's id: the batch id of each firing is made of it and its time, and has at most 100. */
-export const MAX_SCHEDULE_ID_CHARACTERS = 70;
-
 /** What Temporal appends to the workflow id of a firing: the time that it was due, to the second, in UTC. */
 const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
+
+/** Characters of a schedule's id: 79, so that the batch id of each firing has at most 100. */
+export const MAX_SCHEDULE_ID_CHARACTERS = MAX_BATCH_ID_CHARACTERS - EXAMPLE_SUFFIX.length;
 
 /** Why an item of a schedule has no `requestId` of its own. */
 export const NO_NAMES =
   'must not be given in a schedule: the same name is never sent twice, so that every later firing would find its message sent';
 
 /**
- * Why a text is not an id of a schedule; none where it is one: 1 to 70 letters, digits, `-`, `.`, `_`, `~`. It is part of
+ * Why a text is not an id of a schedule; none where it is one: 1 to 79 letters, digits, `-`, `.`, `_`, `~`. It is part of
  * the ids of workflows, which Temporal's HTTP API can't carry with a slash in them, and nothing of it is ever encoded.
  */
 export function idProblems(scheduleId: string): string[] {
@@ -87,49 +87,68 @@ export function itemProblems(scheduleId: string, items: readonly BatchItem[]): s
   return problems.inWords().map((problem) => `items: ${problem}`);
 }
 
-/** What each firing of a new schedule starts. */
+/** What each firing of a schedule starts. */
 export function newAction(scheduleId: string, settings: ScheduleSettings, items: readonly BatchItem[]) {
+  const { concurrency, tolerate, taskQueue } = settings;
+  const input: BatchInput = { concurrency, tolerate, items };
   return {
     type: 'startWorkflow' as const,
     workflowType: BATCH_WORKFLOW,
+    taskQueue,
     // Temporal makes the workflow id of each firing of it and the time.
     workflowId: batchWorkflowId(scheduleId),
-    ...changedParts(scheduleId, settings, items),
+    args: [input] as [BatchInput],
+    memo: { [MEMO_ITEMS_DIGEST]: itemsDigest(items) },
+    staticSummary: `${batchSummary(items.length)} by the schedule ${markdownCode(scheduleId)}`,
     // The SDK's type lacks it; it is sent nevertheless.
     priority: { priorityKey: BATCH_PRIORITY_KEY },
   };
 }
 
-/** What each firing starts from now on. What somebody else has set beside it is kept. */
+/**
+ * The action of a schedule that is changed: what this client knows of it, and everything else as somebody has set it by
+ * hand (time-outs, search attributes, other fields of the input, …).
+ *
+ * @param items undefined for those that it has
+ */
 export function changedAction(
   { scheduleId, action }: TemporalSchedule,
   settings: ScheduleSettings,
-  items: readonly BatchItem[],
+  items: readonly BatchItem[] | undefined,
 ) {
-  const { args, memo, ...parts } = changedParts(scheduleId, settings, items);
-  const [input] = args;
+  const before = inputOf(action);
+  const made = newAction(scheduleId, settings, items ?? itemsOf(action));
+  const summary = items === undefined ? action.staticSummary : undefined;
   return {
     ...action,
-    ...parts,
-    args: [{ ...(isRecord(action.args?.[0]) ? action.args[0] : {}), ...input }],
-    memo: { ...action.memo, ...memo },
+    ...made,
+    // The typed ones are the same, and the SDK takes one of the two.
+    searchAttributes: {},
+    workflowId: action.workflowId,
+    args: [{ ...before, ...made.args[0] }, ...((action.args ?? []).slice(1) as unknown[])],
+    memo: { ...action.memo, ...made.memo },
+    priority: action.priority ?? made.priority,
+    staticSummary: summary ?? made.staticSummary,
   };
 }
 
-function changedParts(scheduleId: string, settings: ScheduleSettings, items: readonly BatchItem[]) {
-  const { concurrency, tolerate, taskQueue } = settings;
-  const input: BatchInput = { concurrency, tolerate, items };
-  return {
-    taskQueue,
-    args: [input] as [BatchInput],
-    memo: { [MEMO_ITEMS_DIGEST]: itemsDigest(items) },
-    staticSummary: `${batchSummary(items.length)} by the schedule ${markdownCode(scheduleId)}`,
-  };
+/** The input of the batches of a schedule that is there, whoever has changed it since. */
+export function inputOf({ args }: TemporalSchedule['action']): BatchInput {
+  const [argument] = (args ?? []) as unknown[];
+  return isRecord(argument) ? argument : {};
 }
 
-/** The input of the batches of a schedule that is there. */
-export function inputOf({ action }: TemporalSchedule): BatchInput & { readonly items: readonly BatchItem[] } {
-  const [argument] = (action.args ?? []) as unknown[];
-  const input = (isRecord(argument) ? argument : {}) as BatchInput;
-  return { ...input, items: Array.isArray(input.items) ? input.items : [] };
+/** The items of a schedule that is there, as far as they are any. */
+export function itemsOf(action: TemporalSchedule['action']): readonly BatchItem[] {
+  const { items }: { readonly items?: unknown } = inputOf(action);
+  const isItem = (item: unknown): item is BatchItem => isRecord(item) && isRecord(item.request);
+  return Array.isArray(items) ? items.filter(isItem) : [];
+}
+
+/** Why the items of a schedule can't be kept: somebody has edited them by hand. */
+export function keptItemProblems({ action }: TemporalSchedule): string[] {
+  const { items }: { readonly items?: unknown } = inputOf(action);
+  return Array.isArray(items) && itemsOf(action).length === items.length
+    ? []
+    : ['items: the schedule has some that can not be read; give them again'];
 }

@@ -7,7 +7,7 @@ import type { BatchSummary } from '../../contract/batch';
 import type { BatchClient, BatchOutcome } from '../batch/batch-client';
 import { itemsDigest } from '../batch/identity';
 import { BatchNotFoundError } from '../errors';
-import { batchIdOfFiring, inputOf } from './action';
+import { batchIdOfFiring, inputOf, itemsOf } from './action';
 import { type ScheduleSettings, settingsOf, timezoneOf } from './settings';
 import { type Timing, timingsOf } from './timing';
 
@@ -77,15 +77,14 @@ export async function descriptionOf(
   schedule: TemporalSchedule,
 ): Promise<ScheduleDescription> {
   const { scheduleId, state, info } = schedule;
-  const input = inputOf(schedule);
-  const { items } = input;
+  const items = itemsOf(schedule.action);
   const jobs = new Set(items.map(({ request }) => JSON.stringify([request.projectId, request.jobId])));
   const recent = await Promise.all(info.recentActions.map((action) => firingOf(batches, action)));
   return {
     scheduleId,
     paused: state.paused,
     note: noteOf(state.note),
-    settings: settingsOf(schedule, input),
+    settings: settingsOf(schedule, inputOf(schedule.action)),
     items: {
       count: items.length,
       projects: new Set(items.map(({ request }) => request.projectId)).size,

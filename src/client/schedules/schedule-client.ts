@@ -6,7 +6,15 @@ import {
 import { BATCH_WORKFLOW } from '../../contract/batch-workflows';
 import type { BatchClient } from '../batch/batch-client';
 import { BLIND_CONVERTER } from '../blind-converter';
-import { checkedItems, idProblems, inputOf, itemProblems, newAction, type ScheduleItems } from './action';
+import {
+  checkedItems,
+  idProblems,
+  inputOf,
+  itemProblems,
+  itemsOf,
+  newAction,
+  type ScheduleItems,
+} from './action';
 import { type ListedSchedule, listedOf } from './description';
 import { ScheduleExistsError } from './errors';
 import { differences, findSchedule, ScheduleHandle } from './schedule-handle';
@@ -40,7 +48,7 @@ export class ScheduleClient {
   /**
    * Creates a schedule, of which each firing is a batch of its own. Safe to repeat: the same schedule stays as it is.
    *
-   * @param scheduleId 1 to 70 letters, digits, `-`, `.`, `_` and `~`
+   * @param scheduleId 1 to 79 letters, digits, `-`, `.`, `_` and `~`
    * @param items 1 MiB of JSON at most; they lie in the schedule
    * @returns its handle, with `made`; whether a schedule that was there is paused is not looked at
    * @throws InvalidScheduleError or InvalidBatchError with every problem; ScheduleExistsError where another schedule has
@@ -68,8 +76,9 @@ export class ScheduleClient {
       if (!(error instanceof ScheduleAlreadyRunning)) throw inScheduleWords(error, spec);
     }
     const schedule = await findSchedule(this.client, scheduleId);
-    const input = inputOf(schedule);
-    const differing = differences({ settings: settingsOf(schedule, input), items: input.items }, asked);
+    const { action } = schedule;
+    const there = { settings: settingsOf(schedule, inputOf(action)), items: itemsOf(action) };
+    const differing = differences(there, asked);
     if (differing.length > 0) {
       const words = differing.map(({ what, before, after }) => `${what}: ${before}, and not ${after}`);
       throw new ScheduleExistsError(scheduleId, words);

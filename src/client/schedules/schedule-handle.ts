@@ -16,6 +16,8 @@ import {
   checkedItems,
   inputOf,
   itemProblems,
+  itemsOf,
+  keptItemProblems,
   type ScheduleItems,
 } from './action';
 import { descriptionOf, type ScheduleDescription } from './description';
@@ -174,18 +176,19 @@ export class ScheduleHandle {
    * @returns what has changed; empty for nothing
    * @throws InvalidScheduleError
    */
-  async update({ items, ...spec }: ScheduleChange): Promise<Difference[]> {
+  async update({ items: given, ...spec }: ScheduleChange): Promise<Difference[]> {
     const there = await this.find();
-    const input = inputOf(there);
-    const before = { settings: settingsOf(there, input), items: input.items };
+    const { action, state } = there;
+    const before = { settings: settingsOf(there, inputOf(action)), items: itemsOf(action) };
     const { settings, problems } = checkSpec(spec, before.settings);
-    const after = {
-      settings,
-      items: items === undefined ? before.items : await checkedItems(this.scheduleId, items),
-    };
-    refuse([...problems, ...itemProblems(this.scheduleId, after.items)]);
+    const items = given === undefined ? undefined : await checkedItems(this.scheduleId, given);
+    refuse([
+      ...problems,
+      ...(items === undefined ? keptItemProblems(there) : itemProblems(this.scheduleId, items)),
+    ]);
+    const after = { settings, items: items ?? before.items };
     const changed = differences(before, after);
-    const { note: noteBefore = '' } = there.state;
+    const { note: noteBefore = '' } = state;
     const { note = noteBefore } = spec;
     if (note !== noteBefore)
       changed.push({ what: 'note', before: JSON.stringify(noteBefore), after: JSON.stringify(note) });
@@ -194,7 +197,7 @@ export class ScheduleHandle {
       await this.temporal.update((now) => ({
         spec: temporalSpec(settings, now.spec),
         policies: temporalPolicies(settings),
-        action: changedAction(now, settings, after.items),
+        action: changedAction(now, settings, items),
         state: { ...now.state, note },
       }));
     } catch (error) {
