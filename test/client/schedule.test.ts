@@ -304,22 +304,6 @@ describe('a schedule', () => {
     });
   });
 
-  it.concurrent('whose items somebody has broken by hand is shown, and healed by new ones', async () => {
-    const schedule = await ScheduleOfTest.open();
-    await schedule.create(UNTIL_TRIGGERED);
-    await schedule.temporal.update((previous) => ({
-      ...previous,
-      action: { ...previous.action, args: [{ items: [{}] }] },
-    }));
-    expect(await schedule.handle.describe()).toMatchObject({ items: { count: 0 } });
-    await expect(schedule.handle.update({ jitter: '1m' })).rejects.toThrow(
-      'items: the schedule has some that can not be read',
-    );
-    expect(await schedule.handle.update({ items: [schedule.request] })).toMatchObject([{ what: 'items' }]);
-    await schedule.handle.trigger();
-    await schedule.sent(1);
-  });
-
   it.concurrent.each([
     [{ cron: ['60 3 * * *'] }, 'cron: the server refuses it: Minute is not in range [0-59]'],
     [{ calendars: [{ hour: '25' }] }, 'calendar: the server refuses it: Hour is not in range [0-23]'],

@@ -1,4 +1,5 @@
 import type { ScheduleDescription as TemporalSchedule } from '@temporalio/client';
+import { itemProblems as checkItems } from '../../batch/check-items';
 import { jsonBytes } from '../../batch/json-size';
 import { BATCH_PRIORITY_KEY, type BatchItem, MAX_SCHEDULE_BYTES } from '../../contract/batch';
 import { MAX_BATCH_ID_CHARACTERS, requestIdOf } from '../../contract/batch-id';
@@ -146,9 +147,10 @@ export function itemsOf(action: TemporalSchedule['action']): readonly BatchItem[
 }
 
 /** Why the items of a schedule can't be kept: somebody has edited them by hand. */
-export function keptItemProblems({ action }: TemporalSchedule): string[] {
+export function keptItemProblems({ scheduleId, action }: TemporalSchedule): string[] {
   const { items }: { readonly items?: unknown } = inputOf(action);
-  return Array.isArray(items) && itemsOf(action).length === items.length
-    ? []
-    : ['items: the schedule has some that can not be read; give them again'];
+  if (!Array.isArray(items)) return ['items: the schedule has none that can be read; give them again'];
+  return checkItems(items, exampleBatchId(scheduleId)).map(
+    (problem) => `items: as they are in the schedule, ${problem}`,
+  );
 }
