@@ -17,7 +17,7 @@ import { EXIT } from './exit-codes';
 import type { Output } from './output';
 import { problemOfLimitFlag } from './limit-flags';
 import { problemOfFlag } from './request-flags';
-import { problemOfSchedule } from './schedule/flags';
+import { problemOfSchedule } from './schedule-flags';
 import { UsageError } from './usage-error';
 
 /** What a command could not do: one message for people, one document for `--json`, and the exit code. */

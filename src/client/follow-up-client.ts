@@ -18,7 +18,7 @@ import { clearLimits, type LimitedQueues, type Limits, readLimits, setLimits } f
 import { type FollowUpFilter, listFollowUps } from './list';
 import { type ProgressReport, QUERY_TIMEOUT_MS, readProgress } from './progress';
 import { awaitResult, type ResultOptions } from './result';
-import { ScheduleClient } from './schedule/schedule-client';
+import { ScheduleClient } from './schedules/schedule-client';
 import { type NamedRequest, type StartedFollowUp, startFollowUp } from './start';
 import { updateFollowUp } from './updates';
 

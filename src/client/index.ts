@@ -42,18 +42,32 @@ export type { Limit, QueueLimits } from './limits/queue-config';
 export type { FollowUpFilter } from './list';
 export type { ProgressReport } from './progress';
 export type { ResultOptions } from './result';
-export { NO_NAMES } from './schedule/definition';
-export type { ListedSchedule, ScheduleDescription } from './schedule/description';
-export { type Difference, settingRows } from './schedule/differences';
-export { InvalidScheduleError, ScheduleExistsError, ScheduleNotFoundError } from './schedule/errors';
-export type { Backfilled } from './schedule/backfill';
-export type { Firing } from './schedule/firings';
-export { type Overlap, OVERLAPS } from './schedule/overlap';
-export { type NewScheduleOptions, type ScheduleChange, ScheduleClient } from './schedule/schedule-client';
-export { exampleBatchId, MAX_SCHEDULE_ID_CHARACTERS, scheduleIdProblem } from './schedule/schedule-id';
-export type { ScheduleOptions, ScheduleSettings } from './schedule/settings';
-export type { Triggered } from './schedule/trigger';
-export { type Timing, timingText } from './schedule/timing';
+export {
+  exampleBatchId,
+  idProblems as scheduleIdProblems,
+  NO_NAMES,
+  type ScheduleItems,
+} from './schedules/action';
+export type { Firing, ListedSchedule, ScheduleDescription } from './schedules/description';
+export { InvalidScheduleError, ScheduleExistsError, ScheduleNotFoundError } from './schedules/errors';
+export { type NewScheduleSpec, ScheduleClient } from './schedules/schedule-client';
+export type {
+  BackfillOptions,
+  Backfilled,
+  Difference,
+  ScheduleChange,
+  ScheduleHandle,
+  Triggered,
+  TriggerOptions,
+} from './schedules/schedule-handle';
+export {
+  type Overlap,
+  OVERLAPS,
+  type ScheduleSettings,
+  type ScheduleSpec,
+  settingRows,
+} from './schedules/settings';
+export { type Calendar, type Interval, type Timing, timingText } from './schedules/timing';
 export {
   ensureSearchAttributes,
   SearchAttributesError,

@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
 import type { PayloadCodec } from '@temporalio/common';
 import { FollowUpClient, type FollowUpProgress } from '../../src/client';
 import type { FollowUpRequest } from '../../src/contract/request';
+import { eventually } from '../harness/eventually';
 import type { Following, House } from '../harness/house';
 import { houseOf } from '../harness/house-of';
 import { dueAt, pendingRead, SOON, untilAttempt, untilItWaits } from '../harness/pending-poll';
@@ -178,16 +178,20 @@ describe('the progress when a patient read ends', () => {
     const followUps = clientOf(house);
     await untilAttempt(following, 1);
     const seen: number[] = [];
-    const giveUpAt = Date.now() + 20_000;
+    const wrong: unknown[] = [];
     // A patience of three seconds is over after four of them.
-    while ((seen.at(-1) ?? 0) < (seen[0] ?? 0) + 9) {
-      if (Date.now() > giveUpAt) throw new Error(`the polls stayed at ${seen.at(-1) ?? 0}`);
-      const { polls, observed } = await progressOf(followUps, following);
-      expect(polls).toBe(observed.active);
-      expect(polls).toBeLessThanOrEqual(following.gets() - 1);
-      seen.push(polls);
-      await sleep(10);
-    }
+    await eventually(
+      'nine more polls',
+      async () => {
+        const { polls, observed } = await progressOf(followUps, following);
+        const gets = following.gets() - 1;
+        if (polls !== observed.active || polls > gets) wrong.push({ polls, observed, gets });
+        seen.push(polls);
+        return polls >= (seen[0] ?? 0) + 9;
+      },
+      { intervalMs: 10 },
+    );
+    expect(wrong).toEqual([]);
     expect(seen).toEqual([...seen].sort((one, other) => one - other));
     const { events } = await following.handle.fetchHistory();
     const polls = (events ?? []).filter(
@@ -221,11 +225,5 @@ async function progressWhen(
   following: Following,
   wanted: (progress: FollowUpProgress) => boolean,
 ): Promise<FollowUpProgress> {
-  const giveUpAt = Date.now() + 20_000;
-  for (;;) {
-    const progress = await progressOf(followUps, following);
-    if (wanted(progress)) return progress;
-    if (Date.now() > giveUpAt) throw new Error(`the progress stayed ${JSON.stringify(progress)}`);
-    await sleep(50);
-  }
+  return eventually('the progress is as wanted', () => progressOf(followUps, following), { until: wanted });
 }

@@ -1,12 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { defineSearchAttributeKey, type Payload } from '@temporalio/common';
-import type { Firing, ScheduleDescription } from '../../src/client';
-import { InvalidScheduleError, type NewScheduleOptions, ScheduleExistsError } from '../../src/client';
+import {
+  type Firing,
+  InvalidScheduleError,
+  type ListedSchedule,
+  type NewScheduleSpec,
+  type ScheduleDescription,
+  ScheduleExistsError,
+  type ScheduleHandle,
+} from '../../src/client';
 import type { FollowUpRequest } from '../../src/contract/request';
 import { pageWorkflowId, runOf } from '../../src/contract/workflow-id';
+import { eventually } from '../harness/eventually';
 import { type House, QUICK } from '../harness/house';
 import { houseOf } from '../harness/house-of';
 import { clientOf } from './client-under-test';
@@ -16,7 +23,7 @@ const open = houseOf({ sandbox: { turnMs: 300 } });
 /** All test files share one server: no schedule may outlive its test, whatever becomes of the test. */
 const made: ScheduleOfTest[] = [];
 afterAll(async () => {
-  for (const schedule of made) await schedule.handle.delete().catch(() => undefined);
+  for (const schedule of made) await schedule.temporal.delete().catch(() => undefined);
 });
 
 /** Longer than a firing and its batch take beside the batches of the other tests. */
@@ -44,12 +51,22 @@ class ScheduleOfTest {
     return clientOf(this.house).schedules;
   }
 
-  get handle() {
+  get handle(): ScheduleHandle {
+    return this.schedules.getHandle(this.id);
+  }
+
+  /** The same in the terms of Temporal. */
+  get temporal() {
     return this.house.client.schedule.getHandle(this.id);
   }
 
-  async create(options: NewScheduleOptions, request = this.request) {
-    return this.schedules.create(this.id, await this.schedules.check([request], this.id), options);
+  async create(spec: NewScheduleSpec, request = this.request) {
+    return (await this.schedules.create(this.id, [request], spec)).made;
+  }
+
+  async listed(): Promise<ListedSchedule | undefined> {
+    for await (const schedule of this.schedules.list()) if (schedule.scheduleId === this.id) return schedule;
+    return undefined;
   }
 
   /** The messages that reached the service. */
@@ -69,13 +86,10 @@ class ScheduleOfTest {
   }
 
   async describedWhen(wanted: (schedule: ScheduleDescription) => boolean): Promise<ScheduleDescription> {
-    const giveUpAt = Date.now() + PATIENCE_MS;
-    for (;;) {
-      const schedule = await this.schedules.describe(this.id);
-      if (wanted(schedule)) return schedule;
-      if (Date.now() > giveUpAt) throw new Error(`the schedule stayed ${JSON.stringify(schedule)}`);
-      await sleep(50);
-    }
+    return eventually('the schedule is as wanted', () => this.handle.describe(), {
+      until: wanted,
+      timeoutMs: PATIENCE_MS,
+    });
   }
 
   /** The names of the follow-ups of a firing. */
@@ -93,7 +107,7 @@ describe('a schedule', () => {
     'sends again at each firing, as a batch of its own; skips while one runs; and rests when paused',
     async () => {
       const schedule = await ScheduleOfTest.open({ durationMs: null });
-      expect(await schedule.create({ every: ['2s'] })).toBe('created');
+      expect(await schedule.create({ intervals: [{ every: '2s' }] })).toBe('created');
       await schedule.sent(1);
       const held = await schedule.describedWhen(({ counts }) => counts.skipped > 0);
       expect(held.counts.started).toBe(1);
@@ -102,7 +116,7 @@ describe('a schedule', () => {
 
       schedule.completeJob();
       await schedule.sent(2);
-      await schedule.schedules.pause(schedule.id, 'enough of it');
+      await schedule.handle.pause('enough of it');
       schedule.completeJob();
       const { recent, ...paused } = await schedule.describedWhen(
         ({ recent: all, running }) => all.length === 2 && all.every(isDone) && running.length === 0,
@@ -128,13 +142,13 @@ describe('a schedule', () => {
   it.concurrent('fires when triggered, paused as it is; and not while one runs, unless told to', async () => {
     const schedule = await ScheduleOfTest.open({ durationMs: null });
     await schedule.create(UNTIL_TRIGGERED);
-    const first = await schedule.schedules.trigger(schedule.id);
+    const first = await schedule.handle.trigger();
     expect(first).toEqual({ outcome: 'started', batchId: expect.stringContaining(`${schedule.id}-`) });
     await schedule.sent(1);
-    expect(await schedule.schedules.trigger(schedule.id)).toEqual({ outcome: 'skipped', batchId: null });
+    expect(await schedule.handle.trigger()).toEqual({ outcome: 'skipped', batchId: null });
     // One after the other within a second, whose batch ids must differ nevertheless.
-    const second = await schedule.schedules.trigger(schedule.id, 'allow-all');
-    const third = await schedule.schedules.trigger(schedule.id, 'allow-all');
+    const second = await schedule.handle.trigger({ overlap: 'allow-all' });
+    const third = await schedule.handle.trigger({ overlap: 'allow-all' });
     expect([second.outcome, third.outcome]).toEqual(['started', 'started']);
     await schedule.sent(3);
     schedule.completeJob();
@@ -149,7 +163,7 @@ describe('a schedule', () => {
     const schedule = await ScheduleOfTest.open();
     const { client } = await open();
     await schedule.create(UNTIL_TRIGGERED);
-    const { batchId } = await schedule.schedules.trigger(schedule.id);
+    const { batchId } = await schedule.handle.trigger();
     await schedule.sent(1);
     const batch = await client.workflow.getHandle(`follow-up-batch:${batchId ?? ''}`).describe();
     expect(batch.priority).toMatchObject({ priorityKey: 4 });
@@ -164,7 +178,7 @@ describe('a schedule', () => {
 
   it.concurrent('is paused by the server when a batch fails beyond its tolerance', async () => {
     const schedule = await ScheduleOfTest.open({ durationMs: 300, outcome: 'failed' });
-    await schedule.create({ every: ['1s'], tolerate: { items: 0 }, pauseOnFailure: true });
+    await schedule.create({ intervals: [{ every: '1s' }], tolerate: { items: 0 }, pauseOnFailure: true });
     const { recent, note } = await schedule.describedWhen(({ paused }) => paused);
     expect(recent).toEqual([
       expect.objectContaining({ state: 'tolerance-exceeded', items: 1, settled: 1, failures: 1 }),
@@ -176,12 +190,12 @@ describe('a schedule', () => {
   it.concurrent('sends what an update has given it, at the times of the update', async () => {
     const schedule = await ScheduleOfTest.open();
     await schedule.create({ ...UNTIL_TRIGGERED, note: 'new', jitter: '3s', overlap: 'buffer-all' });
-    const items = { ...schedule.request, prompt: 'Fix the links.' };
-    const batch = await schedule.schedules.check([items, items], schedule.id);
-    const changed = await schedule.schedules.update(schedule.id, { batch, every: ['24h'], concurrency: 7 });
+    const item = { ...schedule.request, prompt: 'Fix the links.' };
+    const items = [item, item];
+    const changed = await schedule.handle.update({ items, intervals: [{ every: '24h' }], concurrency: 7 });
     expect(changed.map(({ what }) => what)).toEqual(['timing', 'concurrency', 'items']);
-    expect(await schedule.schedules.update(schedule.id, { batch, every: ['24h'] })).toEqual([]);
-    const { settings, ...rest } = await schedule.schedules.describe(schedule.id);
+    expect(await schedule.handle.update({ items, intervals: [{ every: '24h' }] })).toEqual([]);
+    const { settings, ...rest } = await schedule.handle.describe();
     expect(rest).toMatchObject({ paused: true, note: 'new', items: { count: 2, jobs: 1 } });
     expect(settings).toMatchObject({
       timing: [{ kind: 'every', everyMs: 86_400_000, offsetMs: 0 }],
@@ -189,7 +203,7 @@ describe('a schedule', () => {
       overlap: 'buffer-all',
       concurrency: 7,
     });
-    await schedule.schedules.trigger(schedule.id);
+    await schedule.handle.trigger();
     await schedule.sent(2);
     expect(schedule.posts().map(({ prompt }) => prompt?.text)).toEqual(['Fix the links.', 'Fix the links.']);
   });
@@ -198,8 +212,8 @@ describe('a schedule', () => {
     const schedule = await ScheduleOfTest.open();
     await schedule.create({ cron: ['0 3 * * *'], paused: true });
     const nights = ['2026-01-10T03:00:00.000Z', '2026-01-11T03:00:00.000Z'];
-    const range = ['2026-01-10T03:00:00Z', '2026-01-12T02:59:59Z'] as const;
-    const filled = await schedule.schedules.backfill(schedule.id, ...range);
+    const range = { start: '2026-01-10T03:00:00Z', end: new Date('2026-01-12T02:59:59Z') };
+    const filled = await schedule.handle.backfill(range);
     expect(filled).toEqual({ times: nights, overlap: 'buffer-all' });
     const bothDone = ({ recent }: ScheduleDescription) => recent.length === 2 && recent.every(isDone);
     const { recent } = await schedule.describedWhen(bothDone);
@@ -207,13 +221,13 @@ describe('a schedule', () => {
       `${schedule.id}-2026-01-10T03:00:00Z`,
       `${schedule.id}-2026-01-11T03:00:00Z`,
     ]);
-    await schedule.schedules.backfill(schedule.id, ...range);
+    await schedule.handle.backfill(range);
     // The server takes them in turn: when this firing has ended, the repeated ones have been looked at.
-    await schedule.schedules.backfill(schedule.id, '2026-01-12T03:00:00Z', '2026-01-12T03:00:00Z');
+    await schedule.handle.backfill({ start: '2026-01-12T03:00:00Z', end: '2026-01-12T03:00:00Z' });
     await schedule.describedWhen((all) => all.recent.some(isBatch(`${schedule.id}-2026-01-12T03:00:00Z`)));
     expect(schedule.posts()).toHaveLength(3);
     await expect(
-      schedule.schedules.backfill(schedule.id, '2026-01-10T04:00:00Z', '2026-01-10T05:00:00Z'),
+      schedule.handle.backfill({ start: '2026-01-10T04:00:00Z', end: '2026-01-10T05:00:00Z' }),
     ).rejects.toThrow('the schedule has no time between them');
   });
 
@@ -221,9 +235,8 @@ describe('a schedule', () => {
     const schedule = await ScheduleOfTest.open();
     const options = {
       cron: ['0 3 * * MON-FRI', '@monthly'],
-      calendars: ['hour=12 dayOfWeek=SAT'],
-      every: ['90m', '36h'],
-      offset: '15m',
+      calendars: [{ hour: '12', dayOfWeek: 'Sat' }],
+      intervals: [{ every: '90m', offset: '15m' }, { every: '36h' }],
       timezone: 'Europe/Berlin',
       startAt: '2030-01-01T00:00:00Z',
       endAt: '2031-01-01T01:00+01:00',
@@ -248,45 +261,77 @@ describe('a schedule', () => {
         expect.stringMatching(/^items: 1 \(\w+\), and not 1 \(\w+\)$/),
       ],
     });
-    const { settings, next } = await schedule.schedules.describe(schedule.id);
+    const { settings, next } = await schedule.handle.describe();
     expect(settings).toMatchObject({ overlap: 'cancel-other', timezone: 'Europe/Berlin' });
     expect(Date.parse(next[0] ?? '')).toBeGreaterThanOrEqual(Date.parse('2030-01-01T00:00:00Z'));
+  });
+
+  it.concurrent('keeps what somebody else has set of it and this client does not know', async () => {
+    const schedule = await ScheduleOfTest.open();
+    await schedule.create({ cron: ['0 3 * * *'] });
+    await schedule.temporal.update((previous) => ({
+      ...previous,
+      spec: {
+        ...previous.spec,
+        calendars: [{ hour: { start: 8, end: 18 }, dayOfWeek: 'MONDAY', comment: 'in office hours' }],
+      },
+      action: {
+        ...previous.action,
+        workflowExecutionTimeout: '48h',
+        memo: { ...previous.action.memo, team: 'docs' },
+        staticSummary: 'Nightly, by the docs team',
+        staticDetails: 'Ask the docs team.',
+        priority: { priorityKey: 2 },
+      },
+    }));
+    const { settings } = await schedule.handle.describe();
+    expect(settings.timing).toEqual([
+      { kind: 'calendar', text: '{"hour":"8-18","dayOfWeek":"MONDAY","comment":"in office hours"}' },
+    ]);
+    const changed = await schedule.handle.update({ concurrency: 2 });
+    expect(changed).toEqual([{ what: 'concurrency', before: '50', after: '2' }]);
+    const { spec, action } = await schedule.temporal.describe();
+    expect(spec.calendars).toMatchObject([
+      { hour: [{ start: 8, end: 18 }], dayOfWeek: [{ start: 'MONDAY' }], comment: 'in office hours' },
+    ]);
+    expect(action).toMatchObject({
+      workflowExecutionTimeout: 172_800_000,
+      memo: { team: 'docs' },
+      staticSummary: 'Nightly, by the docs team',
+      staticDetails: 'Ask the docs team.',
+      priority: { priorityKey: 2 },
+      args: [{ concurrency: 2, items: [{ request: { prompt: 'Rebase on main.' } }] }],
+    });
+  });
+
+  it.concurrent.each([
+    [{ cron: ['60 3 * * *'] }, 'cron: the server refuses it: Minute is not in range [0-59]'],
+    [{ calendars: [{ hour: '25' }] }, 'calendar: the server refuses it: Hour is not in range [0-23]'],
+    [
+      { intervals: [{ every: '6h', offset: '7h' }] },
+      'offset: the server refuses it: phase cannot be greater',
+    ],
+    [
+      { cron: ['@daily'], timezone: 'Europe/Berlim' },
+      'timezone: the server refuses it: unknown time zone Europe/Berlim',
+    ],
+  ] as const)('is not made of %j: %s', async (spec, problem) => {
+    const schedule = await ScheduleOfTest.open();
+    await expect(schedule.create(spec)).rejects.toThrow(problem);
+    await schedule.create(UNTIL_TRIGGERED);
+    await expect(schedule.handle.update(spec)).rejects.toThrow(problem);
   });
 
   it.concurrent('leaves times that somebody else has excluded as they are', async () => {
     const schedule = await ScheduleOfTest.open();
     await schedule.create({ cron: ['0 3 * * *'] });
-    await schedule.handle.update((previous) => ({
+    await schedule.temporal.update((previous) => ({
       ...previous,
       spec: { ...previous.spec, skip: [{ month: 'DECEMBER', hour: 3 }] },
     }));
-    await schedule.schedules.update(schedule.id, { jitter: '1m' });
-    const { spec } = await schedule.handle.describe();
+    await schedule.handle.update({ jitter: '1m' });
+    const { spec } = await schedule.temporal.describe();
     expect(spec).toMatchObject({ skip: [{ month: [{ start: 'DECEMBER' }] }], jitter: 60_000 });
-  });
-
-  it.concurrent('keeps what somebody has set by hand in its action', async () => {
-    const schedule = await ScheduleOfTest.open();
-    await schedule.create({ cron: ['0 3 * * *'] });
-    await schedule.handle.update((previous) => ({
-      ...previous,
-      action: {
-        ...previous.action,
-        workflowExecutionTimeout: '48h',
-        memo: { ...previous.action.memo, team: 'docs' },
-        staticDetails: 'Ask the docs team.',
-        priority: { priorityKey: 2 },
-      },
-    }));
-    await schedule.schedules.update(schedule.id, { jitter: '1m', concurrency: 7 });
-    const { action } = await schedule.handle.describe();
-    expect(action).toMatchObject({
-      workflowExecutionTimeout: 172_800_000,
-      memo: { team: 'docs' },
-      staticDetails: 'Ask the docs team.',
-      priority: { priorityKey: 2 },
-      args: [{ concurrency: 7, items: [{ request: schedule.request }] }],
-    });
   });
 
   it.concurrent(
@@ -294,23 +339,22 @@ describe('a schedule', () => {
     async () => {
       const schedule = await ScheduleOfTest.open();
       await schedule.create({ cron: ['0 3 * * *'] });
-      await schedule.handle.update((previous) => ({
+      await schedule.temporal.update((previous) => ({
         ...previous,
         action: { ...previous.action, args: [{ items: [{}] }] },
       }));
-      const { batchId } = await schedule.schedules.trigger(schedule.id);
+      const { batchId } = await schedule.handle.trigger();
       const { recent } = await schedule.describedWhen((each) =>
         each.recent.some(({ state }) => state !== 'running'),
       );
       expect(recent).toMatchObject([
         { batchId, message: expect.stringContaining('Invalid batch: item 1: request') },
       ]);
-      await expect(schedule.schedules.update(schedule.id, { jitter: '1m' })).rejects.toThrow(
+      await expect(schedule.handle.update({ jitter: '1m' })).rejects.toThrow(
         'items: as they are in the schedule, item 1: request',
       );
-      const batch = await schedule.schedules.check([schedule.request], schedule.id);
-      await schedule.schedules.update(schedule.id, { batch });
-      await schedule.schedules.trigger(schedule.id);
+      await schedule.handle.update({ items: [schedule.request] });
+      await schedule.handle.trigger();
       await schedule.sent(1);
     },
   );
@@ -320,30 +364,21 @@ describe('a schedule', () => {
     async () => {
       const schedule = await ScheduleOfTest.open();
       await schedule.create({ cron: ['0 3 * * *'], timezone: 'Asia/Tokyo' });
-      const { batchId } = await schedule.schedules.trigger(schedule.id);
+      const { batchId } = await schedule.handle.trigger();
       await schedule.describedWhen(({ recent }) => recent.length === 1 && recent.every(isDone));
-      const listedWhen = async (wanted: 'there' | 'gone') => {
-        const giveUpAt = Date.now() + PATIENCE_MS;
-        // Eventually consistent: it is asked again.
-        while (Date.now() < giveUpAt) {
-          const found = (await schedule.schedules.list()).find(
-            ({ scheduleId }) => scheduleId === schedule.id,
-          );
-          if (wanted === 'there' ? found?.last?.batchId === batchId : found === undefined) return found;
-          await sleep(100);
-        }
-        throw new Error(`the list did not show it as ${wanted}`);
-      };
-      expect(await listedWhen('there')).toMatchObject({
+      const found = await eventually('it is listed with its end', () => schedule.listed(), {
+        until: ({ last }) => last?.batchId === batchId,
+      });
+      expect(found).toMatchObject({
         paused: false,
         timing: [{ kind: 'cron', text: '0 3 * * *' }],
         timezone: 'Asia/Tokyo',
         next: expect.arrayContaining([expect.stringMatching('T18:00:00.000Z$')]),
         last: { state: 'done', settled: 1, items: 1 },
       });
-      await schedule.schedules.delete(schedule.id);
-      expect(await listedWhen('gone')).toBeUndefined();
-      await expect(schedule.schedules.describe(schedule.id)).rejects.toThrow('There is no schedule');
+      await schedule.handle.delete();
+      await eventually('it is listed no more', async () => (await schedule.listed()) === undefined);
+      await expect(schedule.handle.describe()).rejects.toThrow('There is no schedule');
     },
   );
 
@@ -362,18 +397,13 @@ describe('a schedule', () => {
         action: { type: 'startWorkflow', workflowType: 'other', taskQueue: 'nobody' },
         memo: { secret: 'x' },
       });
-      const giveUpAt = Date.now() + PATIENCE_MS;
-      for (let seen = false; !seen;) {
-        await sleep(100);
+      await eventually('it is listed', async () => {
         const { schedules } = await client.workflowService.listSchedules({ namespace: 'default' });
-        seen = schedules.some(({ scheduleId }) => scheduleId === schedule.id);
-        if (Date.now() > giveUpAt) throw new Error('the schedule was not listed');
-      }
-      expect((await schedule.schedules.list()).map(({ scheduleId }) => scheduleId)).not.toContain(
-        schedule.id,
-      );
+        return schedules.some(({ scheduleId }) => scheduleId === schedule.id);
+      });
+      expect(await schedule.listed()).toBeUndefined();
       await expect(schedule.create(UNTIL_TRIGGERED)).rejects.toThrow('it starts "other"');
-      await expect(schedule.schedules.delete(schedule.id)).rejects.toThrow('it starts "other"');
+      await expect(schedule.handle.delete()).rejects.toThrow('it starts "other"');
       const request = { namespace: 'default', scheduleId: schedule.id };
       const there = await client.workflowService.describeSchedule(request);
       expect(there.schedule?.action?.startWorkflow?.workflowType?.name).toBe('other');
@@ -389,20 +419,19 @@ describe('what no schedule can be', () => {
       'items: item 1: requestId: must not be given in a schedule',
     );
     const large = Array.from({ length: 5 }, (_, item) => ({ ...request, prompt: `${item}`.repeat(250_000) }));
-    const checked = await schedules.check(large, id);
-    await expect(schedules.create(id, checked, UNTIL_TRIGGERED)).rejects.toThrow(
+    await expect(schedules.create(id, large, UNTIL_TRIGGERED)).rejects.toThrow(
       /items: 1\.2 MiB as JSON, and a schedule holds 1 MiB at most; let cron run the starter's command "batch run"/,
     );
-    await expect(schedules.create('a/b', checked, UNTIL_TRIGGERED)).rejects.toThrow(InvalidScheduleError);
-    await expect(schedules.describe(id)).rejects.toThrow('There is no schedule');
+    await expect(schedules.create('a/b', large, UNTIL_TRIGGERED)).rejects.toThrow(InvalidScheduleError);
+    await expect(schedule.handle.describe()).rejects.toThrow('There is no schedule');
   });
 
   it.concurrent('is a full mebibyte of items, which it holds and sends', async () => {
     const schedule = await ScheduleOfTest.open();
     const { schedules, request, id } = schedule;
     const items = Array.from({ length: 4 }, (_, item) => ({ ...request, prompt: `${item}`.repeat(258_000) }));
-    await schedules.create(id, await schedules.check(items, id), UNTIL_TRIGGERED);
-    await schedules.trigger(id);
+    const handle = await schedules.create(id, items, UNTIL_TRIGGERED);
+    await handle.trigger();
     await schedule.sent(4);
     expect(schedule.posts().map(({ prompt }) => prompt?.length)).toEqual(items.map(() => 258_000));
   });

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowExecutionDescription } from '@temporalio/client';
 import type { Sandbox } from '../../src/sandbox';
+import { eventually } from './eventually';
 import type { Following } from './following';
 
 /** What is pending on the server of a read that polls by its own retries. */
@@ -42,11 +42,5 @@ async function untilRead(
   what: string,
   isSo: (pending: PendingRead) => boolean,
 ): Promise<void> {
-  const giveUpAt = Date.now() + 20_000;
-  for (;;) {
-    const pending = await pendingRead(following);
-    if (pending !== undefined && isSo(pending)) return;
-    if (Date.now() > giveUpAt) throw new Error(`no ${what} of the patient read`);
-    await sleep(50);
-  }
+  await eventually(`${what} of the pending poll`, () => pendingRead(following), { until: isSo });
 }

@@ -1,11 +1,14 @@
-import type { ScheduleDescription as TemporalSchedule, ScheduleSummary as Listed } from '@temporalio/client';
-import type { BatchClient } from '../batch/batch-client';
+import type {
+  ScheduleDescription as TemporalSchedule,
+  ScheduleExecutionResult,
+  ScheduleSummary,
+} from '@temporalio/client';
+import type { BatchSummary } from '../../contract/batch';
+import type { BatchClient, BatchOutcome } from '../batch/batch-client';
 import { itemsDigest } from '../batch/identity';
-import { definitionOf } from './definition';
-import { type Firing, firingOf } from './firings';
-import { batchIdOfFiring } from './schedule-id';
-import type { ScheduleSettings } from './settings';
-import { timezoneOf } from './timezone';
+import { BatchNotFoundError } from '../errors';
+import { batchIdOfFiring, inputOf, itemsOf } from './action';
+import { type ScheduleSettings, settingsOf, timezoneOf } from './settings';
 import { type Timing, timingsOf } from './timing';
 
 /** A schedule, what it sends, and what it did. */
@@ -51,19 +54,37 @@ export interface ListedSchedule {
   readonly last: Firing | null;
 }
 
+/** A batch that a schedule has started, and what became of it. */
+export interface Firing {
+  readonly batchId: string;
+  readonly workflowId: string;
+  /** When it was due, jitter included; for a backfill, the time in the past. */
+  readonly scheduledAt: string;
+  /** When it was started. */
+  readonly takenAt: string;
+  /** `gone`: its end is older than the retention of the namespace, or somebody has deleted it. */
+  readonly state: 'running' | 'gone' | BatchOutcome['state'];
+  /** Null while it runs, and where it was terminated or is gone. */
+  readonly items: number | null;
+  readonly settled: number | null;
+  readonly failures: number | null;
+  /** What went wrong, in words. */
+  readonly message: string | null;
+}
+
 export async function descriptionOf(
   batches: BatchClient,
   schedule: TemporalSchedule,
 ): Promise<ScheduleDescription> {
   const { scheduleId, state, info } = schedule;
-  const { settings, items } = definitionOf(schedule);
+  const items = itemsOf(schedule.action);
   const jobs = new Set(items.map(({ request }) => JSON.stringify([request.projectId, request.jobId])));
   const recent = await Promise.all(info.recentActions.map((action) => firingOf(batches, action)));
   return {
     scheduleId,
     paused: state.paused,
     note: noteOf(state.note),
-    settings,
+    settings: settingsOf(schedule, inputOf(schedule.action)),
     items: {
       count: items.length,
       projects: new Set(items.map(({ request }) => request.projectId)).size,
@@ -85,7 +106,7 @@ export async function descriptionOf(
 
 export async function listedOf(
   batches: BatchClient,
-  { scheduleId, state, spec, info }: Listed,
+  { scheduleId, state, spec, info }: ScheduleSummary,
 ): Promise<ListedSchedule> {
   const last = info.recentActions.at(-1);
   return {
@@ -97,6 +118,39 @@ export async function listedOf(
     next: timesOf(state.paused, info.nextActionTimes),
     last: last === undefined ? null : await firingOf(batches, last),
   };
+}
+
+const UNTOLD = { items: null, settled: null, failures: null, message: null } as const;
+
+/** A firing with its end, as the batch's own result tells it; no worker is needed. */
+async function firingOf(
+  batches: BatchClient,
+  { action, scheduledAt, takenAt }: ScheduleExecutionResult,
+): Promise<Firing> {
+  const { workflowId } = action.workflow;
+  const firing = {
+    batchId: batchIdOfFiring(workflowId),
+    workflowId,
+    scheduledAt: scheduledAt.toISOString(),
+    takenAt: takenAt.toISOString(),
+  };
+  try {
+    if ((await batches.describe(workflowId)).state === 'running')
+      return { ...firing, ...UNTOLD, state: 'running' };
+    const { state, summary, message } = await batches.outcome(workflowId);
+    return { ...firing, ...UNTOLD, ...countsOf(summary), state, message };
+  } catch (error) {
+    if (!(error instanceof BatchNotFoundError)) throw error;
+    return { ...firing, ...UNTOLD, state: 'gone' };
+  }
+}
+
+function countsOf(summary: BatchSummary | null) {
+  if (summary === null) return {};
+  const { items, settled, byStatus, byFailure } = summary;
+  // A failure, as the tolerance counts it: a typed one, a cancelled or terminated item, or a job that failed.
+  const failures = Object.values(byFailure).reduce((sum, count) => sum + count, byStatus.failed ?? 0);
+  return { items, settled, failures };
 }
 
 /** The server goes on telling when a paused schedule would fire. */
