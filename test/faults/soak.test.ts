@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -57,6 +58,8 @@ it(
           const everybody = new Map<string, People>();
           const machines = new Machines(house, server, random);
           const chaosOver = AbortSignal.any([over.signal, AbortSignal.timeout(CHAOS_MS)]);
+          // Everybody waits with it.
+          setMaxListeners(0, chaosOver);
           const running = machines.run(chaosOver);
           const deciding = decideAll(house, everybody, over.signal);
           const played = await Promise.all(parts.map((part) => play(house, part, everybody, chaosOver)));
