@@ -43,6 +43,13 @@ const REPORT_MS = 5_000;
 /** How much longer than that a shutdown may take before it is forced; by then the server has given the sends up too. */
 const FORCE_MARGIN_MS = 15_000;
 
+/**
+ * How long one activation of a workflow may run. The SDK's limit of 5 s counts by the clock: a process that is frozen for
+ * longer, or starved of CPU, in the middle of one is cut off when it goes on, and Node 20 then ends it ("async hook stack
+ * has become corrupted", seen under SIGSTOP). No activation of ours takes more than milliseconds.
+ */
+const WORKFLOW_CODE_LIMIT_MS = 60_000;
+
 /** Pollers come and go with the load, as the server advises; the limits are the SDK's defaults (1 to 100, 5 at first). */
 const POLLERS = { type: 'autoscaling' } as const;
 
@@ -93,6 +100,7 @@ export class FollowUpWorkers {
       // Only after this time are activities told to stop: a POST under way has long ended by its own limit.
       shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
       shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
+      isolateExecutionTimeout: WORKFLOW_CODE_LIMIT_MS,
       workflowTaskPollerBehavior: POLLERS,
       activityTaskPollerBehavior: POLLERS,
     };

@@ -98,14 +98,16 @@ async function endsOf(actions: BatchActions, file: SoakFile): Promise<readonly I
 
 /** A page that has just been told to close may still be running, and its worker busy. */
 async function readWhenAnswered<T>(read: () => Promise<T>): Promise<T> {
-  return eventually(
-    'the pages answer',
-    () =>
-      read().catch((error: unknown) =>
-        error instanceof ServiceError ? null : Promise.reject(error as Error),
-      ),
-    { timeoutMs: 60_000 },
-  );
+  const ask = async (): Promise<{ ends: T } | { error: unknown } | null> => {
+    try {
+      return { ends: await read() };
+    } catch (error) {
+      return error instanceof ServiceError ? null : { error };
+    }
+  };
+  const answer = await eventually('the pages answer', ask, { timeoutMs: 60_000 });
+  if ('error' in answer) throw answer.error;
+  return answer.ends;
 }
 
 /** What is wrong with the ends of a batch, by the journal of the service. */
