@@ -44,9 +44,10 @@ const REPORT_MS = 5_000;
 const FORCE_MARGIN_MS = 15_000;
 
 /**
- * How long one activation of a workflow may run. The SDK's limit of 5 s counts by the clock: a process that is frozen for
- * longer, or starved of CPU, in the middle of one is cut off when it goes on, and Node 20 then ends it ("async hook stack
- * has become corrupted", seen under SIGSTOP). No activation of ours takes more than milliseconds.
+ * How long one activation of a workflow may run. The SDK's limit of 5 s counts by the clock, so that it also cuts off a
+ * process that was frozen, or starved of CPU, in the middle of one. That is the likely cause of a worker that Node 20 ended
+ * in the soak, which freezes workers ("async hook stack has become corrupted"). No activation of ours takes more than
+ * milliseconds.
  */
 const WORKFLOW_CODE_LIMIT_MS = 60_000;
 
