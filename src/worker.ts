@@ -12,7 +12,7 @@ import { connectionCheck, Readiness } from './worker/readiness';
 import { SdkRuntime } from './worker/runtime';
 import { onShutdownSignals } from './worker/shutdown';
 import { connectToTemporal } from './worker/temporal';
-import { FollowUpWorkers, shutdownLimitMs } from './worker/workers';
+import { defaultInProcessPolls, FollowUpWorkers, shutdownLimitMs } from './worker/workers';
 
 /** The worker process: checks its configuration, waits for Temporal, works until a signal comes, drains, and ends. */
 async function main(): Promise<number> {
@@ -32,7 +32,8 @@ async function main(): Promise<number> {
 
 async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Promise<void> {
   const { config, redactor, warnings } = loaded;
-  const { agentApi, inProcessPolls, taskQueues, temporal } = config;
+  const { agentApi, taskQueues, temporal } = config;
+  const inProcessPolls = config.inProcessPolls ?? defaultInProcessPolls();
   logger.info('the worker starts', describeConfig(config));
   for (const warning of warnings) logger.warn(warning);
   const code = workflowCode();
@@ -53,7 +54,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     patienceMs: PATIENCE_MS,
   };
   const activities = createActivities(api, settings, { maximum: inProcessPolls, shutdown: stop });
-  const workers = await FollowUpWorkers.create(connection, config, code, activities);
+  const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, activities);
   const reachable = connectionCheck(connection, temporal);
   readiness.readyUnless(async () => [...workers.notRunning(), ...(await reachable())]);
   stop.addEventListener('abort', () => {

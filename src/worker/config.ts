@@ -8,7 +8,6 @@ import { formatListenAddress } from './listen-address';
 import type { LogLevelName } from './log-level';
 import { Redactor } from './redaction';
 import { type TemporalConfig, loadTemporalConfig } from '../client/temporal-config';
-import { defaultInProcessPolls } from './workers';
 import { type Environment, misspeltVariables, setVariables } from './variables';
 
 /** Everything the worker is told by its environment, checked. */
@@ -21,8 +20,8 @@ export interface WorkerConfig {
     /** The limit of one HTTP exchange, from connecting to the last byte read. */
     readonly timeoutMs: number;
   };
-  /** How many polls may wait in the process at a time. */
-  readonly inProcessPolls: number;
+  /** How many polls may wait in the process at a time; null where memory decides. */
+  readonly inProcessPolls: number | null;
   readonly taskQueues: { readonly followUp: string; readonly read: string; readonly send: string };
   readonly health: Listener;
   readonly metrics: Listener;
@@ -90,7 +89,7 @@ function workerConfig(
       keyOrigin: key.origin,
       timeoutMs: values.AGENT_API_TIMEOUT,
     },
-    inProcessPolls: values.AGENT_API_IN_PROCESS_POLLS ?? defaultInProcessPolls(),
+    inProcessPolls: values.AGENT_API_IN_PROCESS_POLLS ?? null,
     taskQueues: {
       followUp: values.FOLLOW_UP_TASK_QUEUE,
       read: values.AGENT_API_TASK_QUEUE,
