@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inspect } from 'node:util';
 import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
+import { grpcError, isTransient } from '../../../src/client/grpc-status';
 import {
   UPDATE_EXTEND_DEADLINE,
   UPDATE_POLL_NOW,
@@ -16,8 +16,11 @@ import { resetToEvent } from '../../harness/reset';
 import { throughRestarts } from '../restartable-server';
 import type { DeedKind, Part } from './cast';
 
-/** `ended`: the follow-up had its end before it could answer. `none`: nobody answered, until after the deadline. */
-export type Outcome = 'answered' | 'refused' | 'ended' | 'none';
+/**
+ * `ended`: the follow-up had its end before it could answer. `lost`: the server could not tell what became of it. `none`:
+ * nobody answered, until after the deadline.
+ */
+export type Outcome = 'answered' | 'refused' | 'ended' | 'lost' | 'none';
 
 export interface Decision {
   readonly decision: DeliveryDecision;
@@ -189,7 +192,7 @@ export class People {
       UPDATE_TIMEOUT_MS,
     ).then(
       () => ({ outcome: 'answered' as const }),
-      (error: unknown) => ({ outcome: outcomeOf(error), error: inspect(error, { depth: 1 }).slice(0, 500) }),
+      (error: unknown) => ({ outcome: outcomeOf(error), error: grpcError(error)?.words ?? String(error) }),
     );
     this.diary.updates.push({ name, tookMs: Date.now() - askedAt, ...told });
     return told.outcome;
@@ -203,8 +206,7 @@ export class People {
 function outcomeOf(error: unknown): Outcome {
   if (error instanceof WorkflowUpdateFailedError) return 'refused';
   if (error instanceof WorkflowNotFoundError) return 'ended';
-  if (/already completed|not found/.test(String(error))) return 'ended';
-  return 'none';
+  return grpcError(error) === undefined || isTransient(error) ? 'none' : 'lost';
 }
 
 /** Waits until the latest run of a workflow has ended, in whatever way. */
