@@ -29,10 +29,7 @@ import { waitUntilAtRest } from './wait';
 export async function deliver(context: FollowUpContext, prompt: string): Promise<void> {
   const { state } = context;
   let trouble = NO_TROUBLE;
-  const { runId, firstExecutionRunId } = workflowInfo();
-  // A reset made this run. Whatever ends it, it must not say that nothing was sent.
-  if (runId !== firstExecutionRunId) state.delivery = mayHaveBeenSentBefore(state.delivery);
-  let permittedRunId = firstExecutionRunId;
+  let permittedRunId = workflowInfo().firstExecutionRunId;
   for (;;) {
     refuseAfterDeadline(context);
     const askedAt = Date.now();

@@ -17,6 +17,7 @@ import { invalidRequest } from './failures';
 import { receiveOperators } from './operator';
 import { FollowUpContext } from './context';
 import { deliver } from './deliver';
+import { mayHaveBeenSentBefore } from './delivery';
 import { type ContinuedFollowUp, type FollowUpState, initialState, receiptOf } from './state';
 import { watchJob } from './watch';
 
@@ -33,7 +34,11 @@ export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Prom
   const continued = continuedState(input);
   if (continued !== null) return follow(new FollowUpContext(continued));
   const { prompt, ...plan } = checkedPlan(input);
-  return follow(new FollowUpContext(initialState(plan, workflowInfo().startTime.getTime())), prompt);
+  const { runId, firstExecutionRunId, startTime } = workflowInfo();
+  const state = initialState(plan, startTime.getTime());
+  // A reset made this run, and the run before it may have sent. Whatever ends it, it must not say that nothing was sent.
+  if (runId !== firstExecutionRunId) state.delivery = mayHaveBeenSentBefore(state.delivery);
+  return follow(new FollowUpContext(state), prompt);
 }
 
 /** One run from its first step to its end. Without a prompt it can only watch. */

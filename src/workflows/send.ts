@@ -8,6 +8,7 @@ import {
 } from '@temporalio/workflow';
 import type { SendCheckpoint, SendResult } from '../contract/activities';
 import { singleLine } from '../contract/bounds';
+import { isRecord } from '../contract/field-reader';
 import type { JobState } from '../contract/job';
 import { pollInterval } from '../polling/cadence';
 import { pendingDetailsProxy, sendProxy } from './activity-proxies';
@@ -20,6 +21,11 @@ import { type FollowUpState, newWatch, type Watch } from './state';
  * it is the only proof of delivery when the worker has died.
  */
 const READ_BESIDE_AFTER_MS = 5_000;
+
+/** What this run has seen of the pending send's checkpoint. */
+interface SeenCheckpoint {
+  checkpoint: SendCheckpoint | null;
+}
 
 /** The job before a POST of unknown delivery; null where there was none, or where it is not known. */
 export function earlierBaseline({ delivery, baseline }: FollowUpState): JobState | null {
@@ -45,10 +51,11 @@ export async function send(
   context.sending = true;
   context.enterBriefly('sending');
   const besides = new CancellationScope();
-  const reading = besides.run(() => readBeside(context, earlier));
+  const seen: SeenCheckpoint = { checkpoint: null };
+  const reading = besides.run(() => readBeside(context, earlier, seen));
   let result: SendResult | undefined;
   try {
-    result = await context.look(() => lookAndPost(context, prompt, permittedRunId));
+    result = await context.look(() => lookAndPost(context, prompt, permittedRunId, seen));
   } finally {
     context.sending = false;
     besides.cancel();
@@ -99,6 +106,7 @@ async function lookAndPost(
   { state, settings }: FollowUpContext,
   prompt: string,
   permittedRunId: string,
+  seen: SeenCheckpoint,
 ): Promise<SendResult> {
   const { plan, delivery, deadlineAt } = state;
   const { projectId, jobId, whenActive } = plan;
@@ -109,24 +117,25 @@ async function lookAndPost(
   const proxy = sendProxy(settings, projectId, Math.max(1, deadlineAt - Date.now()), summary);
   const input = { projectId, jobId, prompt, whenActive, permittedRunId, deadlineAt };
   try {
-    return await proxy.sendMessage({ ...input, earlierBaseline: earlierBaseline(state) });
+    const result: unknown = await proxy.sendMessage({ ...input, earlierBaseline: earlierBaseline(state) });
+    return isSendResult(result) ? result : unknownResult('the send was completed by somebody else', seen);
   } catch (error) {
-    return resultOfLostSend(error);
+    return resultOfLostSend(error, seen);
   }
 }
 
 /** What it proves that the send activity has not reported; it never throws by itself. */
-function resultOfLostSend(error: unknown): SendResult {
+function resultOfLostSend(error: unknown, seen: SeenCheckpoint): SendResult {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
   // The server cancels an activity only as long as no worker has taken it up; a POST under way is waited for.
   if (cause instanceof CancelledFailure) throw error;
   if (cause instanceof TimeoutFailure) {
-    const checkpoint = cause.lastHeartbeatDetails as SendCheckpoint | null | undefined;
-    if (checkpoint) {
-      const message = 'the worker that was to send the message did not report';
-      return { kind: 'posted', ...checkpoint, outcome: { verdict: 'unknown', label: 'no report', message } };
-    }
+    const recorded = cause.lastHeartbeatDetails as SendCheckpoint | null | undefined;
+    // An operator can erase what the server has recorded, and not what this run has seen of it.
+    const checkpoint = recorded ?? seen.checkpoint;
+    if (checkpoint)
+      return unknownResult('the worker that was to send the message did not report', { checkpoint });
     // A POST begins only after the server has recorded the checkpoint, which it refuses once it has given the activity up.
     const message =
       cause.timeoutType === 'SCHEDULE_TO_START'
@@ -135,10 +144,23 @@ function resultOfLostSend(error: unknown): SendResult {
     return { kind: 'not-permitted', message };
   }
   // The activity itself returns in every case: what fails is around it, before or after a POST.
-  const message = singleLine(`the send ended without an answer (${cause?.message ?? error.message})`, 300);
-  const outcome = { verdict: 'unknown', label: 'no report', message } as const;
-  return { kind: 'posted', baseline: null, sentAt: Date.now(), outcome };
+  return unknownResult(`the send ended without an answer (${cause?.message ?? error.message})`, seen);
 }
+
+function unknownResult(why: string, { checkpoint }: SeenCheckpoint): SendResult {
+  const outcome = { verdict: 'unknown', label: 'no report', message: singleLine(why, 300) } as const;
+  return { kind: 'posted', ...(checkpoint ?? { baseline: null, sentAt: Date.now() }), outcome };
+}
+
+/** Anybody may complete a pending activity (`temporal activity complete`), with whatever result. */
+function isSendResult(result: unknown): result is SendResult {
+  if (!isRecord(result)) return false;
+  const { kind, outcome } = result;
+  if (kind === 'posted') return isRecord(outcome) && VERDICTS.includes(outcome.verdict);
+  return kind === 'unread' || kind === 'held-back' || kind === 'not-permitted' || kind === 'reset';
+}
+
+const VERDICTS: readonly unknown[] = ['accepted', 'rejected', 'not-sent', 'unknown'];
 
 /**
  * Reads until it is cancelled, which is how it ends; nothing before the server has the checkpoint of the send: a task
@@ -146,7 +168,11 @@ function resultOfLostSend(error: unknown): SendResult {
  *
  * @returns what was read since the POST; null where it has not begun
  */
-async function readBeside(context: FollowUpContext, earlier: Watch | null): Promise<Watch | null> {
+async function readBeside(
+  context: FollowUpContext,
+  earlier: Watch | null,
+  seen: SeenCheckpoint,
+): Promise<Watch | null> {
   const { state } = context;
   const begunAt = Date.now();
   let watch: Watch | null = null;
@@ -158,6 +184,7 @@ async function readBeside(context: FollowUpContext, earlier: Watch | null): Prom
       if (watch === null) {
         const checkpoint = await pendingCheckpoint();
         if (checkpoint !== null) {
+          seen.checkpoint = checkpoint;
           watch = newWatch(checkpoint.baseline, Math.min(checkpoint.sentAt, Date.now()), earlier);
           state.watch = watch;
         }

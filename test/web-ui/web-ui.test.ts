@@ -169,7 +169,7 @@ describe('the Web UI', () => {
       expect(text).toMatch(/\d+ of Unlimited/);
       expect(text).toMatch(/Next Retry\s[^()]*\(\d+s\)/);
       expect(text).toMatch(/"message": "poll \d+ of this activity: http 429: .*, next in 2m"/);
-      expect(text).toMatch(/"observed": \{\s*"active": \d+,\s*"http 429": 1/);
+      expect(text).toMatch(/"observed": \{[^}]*"http 429": 1/);
     });
 
     it('says in its current details that the pending activity reads', async () => {
