@@ -47,7 +47,7 @@ async function runFollowUp(server: DevServer): Promise<{ workflowId: string; run
     await worker.ready();
     const job = { projectId: 'docs', jobId: 'job-1042' };
     sandbox.addJob({ projectId: job.projectId, id: job.jobId, turn: { durationMs: TURN_MS } });
-    // The baseline is the first read, poll 1 the second.
+    // The look before the send is the first read, poll 1 the second.
     sandbox.setFault({ name: 'http-503', ...job, operation: 'get', skip: 2, times: 1 });
     const connection = await Connection.connect({ address: server.address });
     const followUps = new FollowUpClient(new Client({ connection }));
@@ -73,7 +73,7 @@ async function takePicture(url: string): Promise<void> {
   const { page, ...browser } = await openBrowser(VIEWPORT);
   try {
     await page.goto(url);
-    await page.getByText('poll 5').first().waitFor();
+    await page.getByText('poll 4 and on').first().waitFor();
     // The page moves as its parts arrive.
     await page.waitForLoadState('networkidle');
     await page.screenshot({ path: PICTURE });
