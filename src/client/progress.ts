@@ -24,7 +24,7 @@ export const QUERY_TIMEOUT_MS = 3_000;
 const CALL_TIMEOUT_MS = 5_000;
 
 /**
- * Where a follow-up stands: by its worker and, while an activity polls by its own retries, by what the server knows of
+ * Where a follow-up stands: by its worker and, while an activity polls on, by what the server knows of
  * that; by the server alone when no worker answers in time.
  *
  * @param timeoutMs how long a worker is waited for
@@ -51,10 +51,10 @@ export async function readProgress(
   }
 }
 
-/** A read that polls by its own retries may end between the two questions; it is then asked once more. */
+/** An activity that polls on may end between the two questions; it is then asked once more. */
 const MAX_QUESTIONS = 2;
 
-/** The worker's answer, with what a pending read that polls by its own retries has counted so far. */
+/** The worker's answer, with what a pending activity that polls on has counted so far. */
 async function askWorker(client: Client, workflowId: string, timeoutMs: number): Promise<FollowUpProgress> {
   for (let question = 1; ; question += 1) {
     const progress = await client.withDeadline(Date.now() + timeoutMs, () =>

@@ -36,7 +36,7 @@ export async function updateFollowUp(
 }
 
 /**
- * The answer of an update with what a pending read that polls by its own retries has counted. The update has taken
+ * The answer of an update with what a pending activity that polls on has counted. The update has taken
  * effect: where the server does not tell, the answer stands as it is, and nothing must look as if it had failed.
  */
 async function wholeProgress(

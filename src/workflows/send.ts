@@ -156,8 +156,17 @@ function unknownResult(why: string, { checkpoint }: SeenCheckpoint): SendResult 
 function isSendResult(result: unknown): result is SendResult {
   if (!isRecord(result)) return false;
   const { kind, outcome } = result;
-  if (kind === 'posted') return isRecord(outcome) && VERDICTS.includes(outcome.verdict);
-  return kind === 'unread' || kind === 'held-back' || kind === 'not-permitted' || kind === 'reset';
+  switch (kind) {
+    case 'posted':
+      if (!isRecord(outcome) || !VERDICTS.includes(outcome.verdict)) return false;
+      return outcome.verdict !== 'accepted' || isRecord(outcome.job);
+    case 'unread':
+      return isRecord(result.trouble);
+    case 'held-back':
+      return isRecord(result.job);
+    default:
+      return kind === 'not-permitted' || kind === 'reset';
+  }
 }
 
 const VERDICTS: readonly unknown[] = ['accepted', 'rejected', 'not-sent', 'unknown'];
