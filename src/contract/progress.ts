@@ -22,7 +22,7 @@ export type Phase = (typeof PHASES)[number];
  * The answer of the query `progress`, and of every update. Times are ISO 8601 in UTC.
  *
  * While an activity polls on, only its heartbeats tell what it has counted and when it reads next:
- * `polls`, `observed` and `lastAnswer` are then those from before it, and `nextPollAt` is null. `FollowUpClient` and the
+ * `polls`, `observed` and `lastAnswer` are then those from before it, `nextPollAt` is its first read. `FollowUpClient` and the
  * starter add what the server knows.
  */
 export interface FollowUpProgress {
