@@ -14,7 +14,6 @@ const mayImport = {
   client: ['contract', 'polling', 'batch'],
   cli: ['contract', 'client'],
   worker: ['contract', 'activities', 'agent-api', 'client'],
-  sandbox: ['contract'],
 };
 
 const zones = Object.entries(mayImport).map(([folder, allowed]) => ({

@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import { FollowUpClient } from '../src/client';
 import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../src/contract/names';
 import type { FollowUpRequest } from '../src/contract/request';
-import type { JobKey } from '../src/sandbox';
+import type { JobKey } from '../sandbox';
 import type { Job } from './peers/activities';
 
 /** A way of following a job up: a worker process, and how a caller of it starts one and waits for its end. */

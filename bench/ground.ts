@@ -3,12 +3,12 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { workersPolling } from '../src/client';
-import { type DevServer, type DevServerOptions, startDevServer } from '../src/dev/dev-server';
-import { freePorts } from '../src/dev/free-ports';
-import { lastLinesOf } from '../src/dev/output-tail';
-import { stripTemporalEnv } from '../src/dev/temporal-env';
-import { spawnTethered, type TetheredProcess } from '../src/dev/tether';
-import { type Sandbox, startSandbox } from '../src/sandbox';
+import { type DevServer, type DevServerOptions, startDevServer } from '../dev/dev-server';
+import { freePorts } from '../dev/free-ports';
+import { lastLinesOf } from '../dev/output-tail';
+import { stripTemporalEnv } from '../dev/temporal-env';
+import { spawnTethered, type TetheredProcess } from '../dev/tether';
+import { type Sandbox, startSandbox } from '../sandbox';
 import type { Contestant } from './contestants';
 
 const LOG_FOLDER = path.resolve(__dirname, '../.cache/bench');

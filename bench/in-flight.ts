@@ -7,8 +7,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { freePorts } from '../src/dev/free-ports';
-import type { JobKey } from '../src/sandbox';
+import { freePorts } from '../dev/free-ports';
+import type { JobKey } from '../sandbox';
 import { ours } from './contestants';
 import { eachOf } from '../src/client/each-of';
 import type { Ground } from './ground';

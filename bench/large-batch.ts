@@ -17,7 +17,7 @@ import { eachOf } from '../src/client/each-of';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';
-import { freePorts } from '../src/dev/free-ports';
+import { freePorts } from '../dev/free-ports';
 import { runOnGrounds, say, writeReport } from './run';
 
 const BATCH_ID = 'bench';

@@ -1,6 +1,6 @@
 import { availableParallelism, loadavg, totalmem } from 'node:os';
 import sdk from '@temporalio/worker/package.json';
-import type { TemporalCli } from '../src/dev/temporal-cli';
+import type { TemporalCli } from '../dev/temporal-cli';
 
 /** What the figures depend on; nothing that names the machine. */
 export interface MachineFacts {

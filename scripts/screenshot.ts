@@ -5,11 +5,11 @@
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { FollowUpClient } from '../src/client';
-import { DemoWorker } from '../src/dev/demo-worker';
-import { type DevServer, startDevServer } from '../src/dev/dev-server';
-import { findTemporalCli } from '../src/dev/temporal-cli';
-import { stripTemporalEnv } from '../src/dev/temporal-env';
-import { startSandbox } from '../src/sandbox';
+import { DemoWorker } from '../dev/demo-worker';
+import { type DevServer, startDevServer } from '../dev/dev-server';
+import { findTemporalCli } from '../dev/temporal-cli';
+import { stripTemporalEnv } from '../dev/temporal-env';
+import { startSandbox } from '../sandbox';
 import { openBrowser, pageOf } from '../test/web-ui/browser';
 
 const PICTURE = path.resolve(__dirname, '../docs/web-ui.png');

@@ -1,5 +1,5 @@
 import type { Polling } from '../../src/contract/request';
-import { type Random, seededRandom } from '../../src/sandbox/random';
+import { type Random, seededRandom } from '../../sandbox/random';
 import { type Cost, followUpCost, WAYS } from './cost';
 import { ageing, ALTERNATIVES, OTHERS, OURS, type Schedule } from './schedules';
 

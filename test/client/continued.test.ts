@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { planOf, RequestConflictError } from '../../src/client';
 import { compareDigest } from '../../src/client/same-request';
-import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
 import { House } from '../harness/house';
 import { temporal } from '../harness/temporal';

@@ -9,8 +9,8 @@ import {
   totalOf,
 } from '../../src/client';
 import { sumActions } from '../../src/client/history-cost';
-import { type DevServer, startDevServer } from '../../src/dev/dev-server';
-import { freePorts } from '../../src/dev/free-ports';
+import { type DevServer, startDevServer } from '../../dev/dev-server';
+import { freePorts } from '../../dev/free-ports';
 import { eventually } from '../harness/eventually';
 import { House } from '../harness/house';
 import type { Following } from '../harness/following';

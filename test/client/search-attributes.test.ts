@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, Connection, type ConnectionLike } from '@temporalio/client';
 import { ensureSearchAttributes, FollowUpClient, SearchAttributesError } from '../../src/client';
 import { SEARCH_ATTRIBUTES } from '../../src/contract/names';
-import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { temporal } from '../harness/temporal';
 
 let server: DevServer;

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { FollowUpClient, FollowUpTerminatedError } from '../../src/client';
-import { startDevServer } from '../../src/dev/dev-server';
+import { startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
 import { temporal } from '../harness/temporal';
 

@@ -3,7 +3,7 @@ import { access, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { withCacheLock } from '../../src/dev/cache-lock';
+import { withCacheLock } from '../../dev/cache-lock';
 
 describe('the lock of the cache', () => {
   let folder: string;

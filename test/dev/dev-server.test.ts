@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
-import { type DevServer, type DevServerOptions, startDevServer } from '../../src/dev/dev-server';
+import { type DevServer, type DevServerOptions, startDevServer } from '../../dev/dev-server';
 import { expectGone } from '../harness/gone';
 import { temporal } from '../harness/temporal';
 

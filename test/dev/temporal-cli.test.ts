@@ -4,9 +4,9 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { downloadTemporalCli, downloadedCliPath } from '../../src/dev/download-temporal';
-import { findTemporalCli, type TemporalCli } from '../../src/dev/temporal-cli';
-import { PINNED_CLI } from '../../src/dev/temporal-version';
+import { downloadTemporalCli, downloadedCliPath } from '../../dev/download-temporal';
+import { findTemporalCli, type TemporalCli } from '../../dev/temporal-cli';
+import { PINNED_CLI } from '../../dev/temporal-version';
 import { temporal } from '../harness/temporal';
 import { versionLine, writeProgram, writeTemporal } from './fake-programs';
 

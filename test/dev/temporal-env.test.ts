@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { stripTemporalEnv } from '../../src/dev/temporal-env';
+import { stripTemporalEnv } from '../../dev/temporal-env';
 
 const REAL = 'production.example:7233';
 

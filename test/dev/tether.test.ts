@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { spawnTethered, type TetheredProcess } from '../../src/dev/tether';
+import { spawnTethered, type TetheredProcess } from '../../dev/tether';
 import { expectGone } from '../harness/gone';
 
 /** Says `ready`, and each of the signals that it gets; ends on SIGTERM unless it is told to ignore it. */

@@ -2,7 +2,7 @@
  * A parent for tests of what happens to tethered children: it starts the command of its arguments, prints the command's
  * process id as its first line, passes its output on, and stops it in good order on SIGINT.
  */
-import { spawnTethered } from '../../src/dev/tether';
+import { spawnTethered } from '../../dev/tether';
 
 async function main(): Promise<void> {
   const [command = '', ...args] = process.argv.slice(2);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { ServiceError } from '@temporalio/client';
 import { BatchForgottenError, EndsUnreadableError, type ItemEnd } from '../../src/client';
-import { seededRandom } from '../../src/sandbox/random';
+import { seededRandom } from '../../sandbox/random';
 import { eventually } from '../harness/eventually';
 import { startForgetfulServer } from '../harness/forgetful-server';
 import { House } from '../harness/house';

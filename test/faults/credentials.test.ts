@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
-import { freePorts } from '../../src/dev/free-ports';
+import { freePorts } from '../../dev/free-ports';
 import { eventually } from '../harness/eventually';
 import { PATIENT, ProcessHouse } from '../harness/process-house';
 import type { WorkerProcess } from '../harness/worker-process';

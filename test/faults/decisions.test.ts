@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { UPDATE_RESOLVE_DELIVERY } from '../../src/contract/names';
 import type { DeliveryDecision, FollowUpProgress } from '../../src/contract/progress';
-import type { FaultSetting } from '../../src/sandbox';
+import type { FaultSetting } from '../../sandbox';
 import { eventually } from '../harness/eventually';
 import type { Following } from '../harness/following';
 import type { House } from '../harness/house';

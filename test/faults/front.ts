@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
-import { spawnTethered, type TetheredProcess } from '../../src/dev/tether';
+import { spawnTethered, type TetheredProcess } from '../../dev/tether';
 import { eventually } from '../harness/eventually';
 import { fillBacklog } from '../wire/stopped-listener';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import type { FollowUpRequest } from '../../src/contract/request';
-import type { NewJob } from '../../src/sandbox';
+import type { NewJob } from '../../sandbox';
 import { eventually } from '../harness/eventually';
 import type { Following } from '../harness/following';
 import { House } from '../harness/house';

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { type Client, WorkflowExecutionAlreadyStartedError, type WorkflowHandle } from '@temporalio/client';
 import type { FollowUpResult } from '../../src/contract/result';
 import { followUpWorkflowId } from '../../src/contract/workflow-id';
-import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
 import { failureOf, QUICK } from '../harness/following';
 import { House } from '../harness/house';

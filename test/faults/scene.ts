@@ -1,6 +1,6 @@
 import type { Phase } from '../../src/contract/progress';
 import type { FollowUpRequest } from '../../src/contract/request';
-import type { FaultSetting, NewJob } from '../../src/sandbox';
+import type { FaultSetting, NewJob } from '../../sandbox';
 import { eventually } from '../harness/eventually';
 import type { Following } from '../harness/following';
 import { PATIENT, ProcessHouse } from '../harness/process-house';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils';
-import { seededRandom } from '../../src/sandbox/random';
+import { seededRandom } from '../../sandbox/random';
 import { ProcessHouse } from '../harness/process-house';
 import { ROOT } from '../harness/worker-process';
 import { RestartableServer, throughRestarts } from './restartable-server';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { FollowUpRequest } from '../../src/contract/request';
-import type { FaultSetting, NewJob } from '../../src/sandbox';
+import type { FaultSetting, NewJob } from '../../sandbox';
 import { failureOf, type Following } from '../harness/following';
 import { PATIENT, ProcessHouse } from '../harness/process-house';
 

@@ -11,7 +11,7 @@ import type { FollowUpProgress } from '../../src/contract/progress';
 import type { FollowUpRequest } from '../../src/contract/request';
 import type { FailureDetails, FollowUpResult } from '../../src/contract/result';
 import { followUpWorkflowId } from '../../src/contract/workflow-id';
-import type { NewJob, Sandbox } from '../../src/sandbox';
+import type { NewJob, Sandbox } from '../../sandbox';
 import { eventually } from './eventually';
 
 /** Times that let a whole follow-up pass within a test, in the proportions of the defaults. */

@@ -1,4 +1,4 @@
-import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { temporal } from './temporal';
 
 /**

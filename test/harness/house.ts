@@ -4,7 +4,7 @@ import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { createActivities, PATIENCE_MS } from '../../src/activities';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox';
 import { FollowUpWorkers } from '../../src/worker/workers';
 import { FollowUpCaller } from './following';
 import { temporal } from './temporal';

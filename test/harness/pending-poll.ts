@@ -1,5 +1,5 @@
 import type { WorkflowExecutionDescription } from '@temporalio/client';
-import type { Sandbox } from '../../src/sandbox';
+import type { Sandbox } from '../../sandbox';
 import { eventually } from './eventually';
 import type { Following } from './following';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox';
 import { FollowUpCaller } from './following';
 import { temporal } from './temporal';
 import { WorkerProcess } from './worker-process';

@@ -3,8 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { writeFile } from 'node:fs/promises';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
-import { type DevServer, startDevServer } from '../../src/dev/dev-server';
-import { findTemporalCli } from '../../src/dev/temporal-cli';
+import { type DevServer, startDevServer } from '../../dev/dev-server';
+import { findTemporalCli } from '../../dev/temporal-cli';
 import { VARIABLES } from './temporal';
 
 interface Shared {

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type Exit, spawnTethered, type TetheredProcess } from '../../src/dev/tether';
+import { type Exit, spawnTethered, type TetheredProcess } from '../../dev/tether';
 import { eventually } from './eventually';
 
 export const ROOT = path.resolve(__dirname, '../..');

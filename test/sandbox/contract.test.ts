@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { promisify } from 'node:util';
-import { type Sandbox, startSandbox } from '../../src/sandbox';
+import { type Sandbox, startSandbox } from '../../sandbox';
 import { call, jobPath, read, send } from './requests';
 
 const JSON_TYPE = { 'content-type': 'application/json' };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Sandbox, SandboxControl, startSandbox } from '../../src/sandbox';
+import { type Sandbox, SandboxControl, startSandbox } from '../../sandbox';
 import { call, failureCode, read, send } from './requests';
 
 let sandbox: Sandbox;

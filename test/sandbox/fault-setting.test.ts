@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { checkFault, parseFault } from '../../src/sandbox/fault-setting';
-import { FAULT_NAMES, faultRow, faultsAsMarkdown, listFaults } from '../../src/sandbox/faults';
+import { checkFault, parseFault } from '../../sandbox/fault-setting';
+import { FAULT_NAMES, faultRow, faultsAsMarkdown, listFaults } from '../../sandbox/faults';
 
 describe('a fault on the command line', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type FaultSetting, type JobKey, type NewJob, type Sandbox, startSandbox } from '../../src/sandbox';
+import { type FaultSetting, type JobKey, type NewJob, type Sandbox, startSandbox } from '../../sandbox';
 import { read, send } from './requests';
 
 const START = Date.parse('2026-01-01T00:00:00Z');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { Jobs, type NewJob } from '../../src/sandbox/jobs';
-import { PullRequests } from '../../src/sandbox/pull-requests';
-import { seededRandom } from '../../src/sandbox/random';
+import { Jobs, type NewJob } from '../../sandbox/jobs';
+import { PullRequests } from '../../sandbox/pull-requests';
+import { seededRandom } from '../../sandbox/random';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { Agent, request } from 'undici';
-import { type Sandbox, SandboxControl, startSandbox } from '../../src/sandbox';
+import { type Sandbox, SandboxControl, startSandbox } from '../../sandbox';
 import { call, failureCode, jobPath, read, send } from './requests';
 
 let sandbox: Sandbox;

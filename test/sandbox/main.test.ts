@@ -5,8 +5,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { SandboxControl } from '../../src/sandbox';
-import { readFlags } from '../../src/sandbox/flags';
+import { SandboxControl } from '../../sandbox';
+import { readFlags } from '../../sandbox/flags';
 
 const ROOT = join(__dirname, '../..');
 const started: ChildProcess[] = [];
@@ -17,7 +17,7 @@ afterEach(() => {
 
 /** The program as `npm run sandbox` starts it, with what it has printed so far. */
 function sandbox(flags: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/sandbox/main.ts', ...flags], {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'sandbox/main.ts', ...flags], {
     cwd: ROOT,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

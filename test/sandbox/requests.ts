@@ -1,6 +1,6 @@
 import { request } from 'undici';
 import type { AgentJob } from '../../src/contract/job';
-import type { Sandbox } from '../../src/sandbox';
+import type { Sandbox } from '../../sandbox';
 
 export interface Reply {
   readonly status: number;

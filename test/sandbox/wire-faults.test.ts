@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type FaultSetting, type JobKey, type Sandbox, startSandbox } from '../../src/sandbox';
+import { type FaultSetting, type JobKey, type Sandbox, startSandbox } from '../../sandbox';
 import { failureCode, jobPath, read, send } from './requests';
 
 let sandbox: Sandbox;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { FollowUpClient } from '../../src/client';
-import { type DevServer, startDevServer } from '../../src/dev/dev-server';
+import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
 import { type Following, House } from '../harness/house';
 import { SOON, untilItWaits } from '../harness/pending-poll';

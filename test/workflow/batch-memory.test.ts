@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client';
-import type { DevServer } from '../../src/dev/dev-server';
+import type { DevServer } from '../../dev/dev-server';
 import { cutPages } from '../../src/batch/pages';
 import { BatchForgottenError, EndsUnreadableError } from '../../src/client';
 import {

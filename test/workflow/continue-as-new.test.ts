@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../src/client';
-import type { DevServer } from '../../src/dev/dev-server';
+import type { DevServer } from '../../dev/dev-server';
 import { forget } from '../harness/batch-of-test';
 import { startForgetfulServer } from '../harness/forgetful-server';
 import { House, QUICK } from '../harness/house';

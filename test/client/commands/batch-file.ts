@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { TurnPlan } from '../../../src/sandbox';
+import type { TurnPlan } from '../../../sandbox';
 import type { FollowUpCaller } from '../../harness/following';
 
 type House = Pick<FollowUpCaller, 'sandbox'>;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { run } from '../../../src/cli/run';
-import type { TurnPlan } from '../../../src/sandbox';
+import type { TurnPlan } from '../../../sandbox';
 import { type House, QUICK } from '../../harness/house';
 import { temporal } from '../../harness/temporal';
 

@@ -1,5 +1,5 @@
 import type { FollowUpRequest } from '../../../src/contract/request';
-import type { FaultSetting, NewJob } from '../../../src/sandbox';
+import type { FaultSetting, NewJob } from '../../../sandbox';
 import { LAGGING, STRANGE } from './service';
 
 /** One follow-up of the soak: the job as it is before, what is asked, and what people will do to it. */

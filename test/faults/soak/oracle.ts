@@ -2,7 +2,7 @@ import { CancelledFailure, type Client, WorkflowFailedError } from '@temporalio/
 import { ApplicationFailure } from '@temporalio/common';
 import { MEMO_RECEIPT } from '../../../src/contract/names';
 import type { FailureDetails, FollowUpResult, Receipt } from '../../../src/contract/result';
-import type { JobReport, JournalEntry } from '../../../src/sandbox';
+import type { JobReport, JournalEntry } from '../../../sandbox';
 import { throughRestarts } from '../restartable-server';
 import type { Part } from './cast';
 import type { Standstill } from './machines';

@@ -1,4 +1,4 @@
-import type { FaultSetting } from '../../../src/sandbox';
+import type { FaultSetting } from '../../../sandbox';
 
 /** A message may take longer than this to be read beside: the workers' time limit of one exchange is above it. */
 export const HTTP_TIMEOUT = '7s';

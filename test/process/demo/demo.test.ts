@@ -18,7 +18,7 @@ async function demo(
   args: string[],
   during: (stderr: string, pid: number) => void = () => undefined,
 ): Promise<Ended> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/dev/demo.ts', ...args], {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'dev/demo.ts', ...args], {
     cwd: root,
     env: { ...process.env, CI: '', TEMPORAL_CLI_PATH: temporal().cli },
     stdio: ['ignore', 'pipe', 'pipe'],

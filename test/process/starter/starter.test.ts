@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import type { TurnPlan } from '../../../src/sandbox';
+import type { TurnPlan } from '../../../sandbox';
 import { houseOf } from '../../harness/house-of';
 import { jobToSendTo } from '../../client/commands/starter';
 import { StarterProcess } from './starter-process';

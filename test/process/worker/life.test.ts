@@ -7,9 +7,9 @@ import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time';
 import { FollowUpClient } from '../../../src/client';
 import { SEARCH_ATTRIBUTES } from '../../../src/contract/names';
-import { startDevServer } from '../../../src/dev/dev-server';
-import { freePorts } from '../../../src/dev/free-ports';
-import { type Sandbox, startSandbox } from '../../../src/sandbox';
+import { startDevServer } from '../../../dev/dev-server';
+import { freePorts } from '../../../dev/free-ports';
+import { type Sandbox, startSandbox } from '../../../sandbox';
 import { temporal } from '../../harness/temporal';
 import { WorkerProcess } from '../../harness/worker-process';
 

@@ -4,7 +4,7 @@ import { createServer as createGrpcServer } from 'node:http2';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { freePorts } from '../../../src/dev/free-ports';
+import { freePorts } from '../../../dev/free-ports';
 import { ROOT, WorkerProcess } from '../../harness/worker-process';
 
 const KEY = 'svc_9d2b7c41e0f6';

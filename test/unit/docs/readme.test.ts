@@ -7,7 +7,7 @@ import { EXIT } from '../../../src/cli/exit-codes';
 import { SEARCH_ATTRIBUTES } from '../../../src/contract/names';
 import { PHASES } from '../../../src/contract/progress';
 import { FAILURE_TYPES } from '../../../src/contract/result';
-import { FAULT_NAMES } from '../../../src/sandbox';
+import { FAULT_NAMES } from '../../../sandbox';
 import { VARIABLES } from '../../../src/worker/variables';
 
 const root = path.resolve(__dirname, '../../..');

@@ -4,7 +4,7 @@ import { createServer as createGrpcServer, createSecureServer } from 'node:http2
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
-import { freePorts } from '../../../src/dev/free-ports';
+import { freePorts } from '../../../dev/free-ports';
 import { selfSignedCertificate } from '../../wire/self-signed-certificate';
 import { explainTrouble } from '../../../src/worker/connection-trouble';
 

@@ -12,7 +12,7 @@ const READY_LIMIT_MS = 90_000;
 const AGENT_API_TIMEOUT = '10s';
 const DRAIN_LIMIT_MS = 40_000;
 
-const LOG_FILE = path.resolve(__dirname, '../../.cache/demo/worker.log');
+const LOG_FILE = path.resolve(__dirname, '../.cache/demo/worker.log');
 
 /** The worker of the demo: the real program, as a process of its own, bound to the sandbox. */
 export class DemoWorker {
@@ -29,7 +29,7 @@ export class DemoWorker {
     mkdirSync(path.dirname(LOG_FILE), { recursive: true });
     const log = openSync(LOG_FILE, 'w');
     try {
-      const main = path.resolve(__dirname, '../worker.ts');
+      const main = path.resolve(__dirname, '../src/worker.ts');
       const worker = await spawnTethered(process.execPath, ['--import', 'tsx', main], {
         env: {
           ...env,

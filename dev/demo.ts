@@ -96,7 +96,7 @@ async function sendFollowUp(env: NodeJS.ProcessEnv, sandbox: Sandbox): Promise<n
   const job = sandbox.addJob({ projectId: 'docs', turn: { durationMs: 11_000 } });
   const words = ['send', '--project', 'docs', '--job', job.jobId, '--prompt', PROMPT];
   say(`npm run starter -- ${words.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`);
-  const starter = path.resolve(__dirname, '../starter.ts');
+  const starter = path.resolve(__dirname, '../src/starter.ts');
   const child = spawn(process.execPath, ['--import', 'tsx', starter, ...words], { env, stdio: 'inherit' });
   const [code] = (await once(child, 'exit')) as [number | null];
   return code ?? INTERRUPTED;

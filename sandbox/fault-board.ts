@@ -1,6 +1,6 @@
+import type { AgentJob } from '../src/contract/job';
 import type { AlterContext, FaultEffect, Operation } from './fault-row';
 import { checkFault, type FaultOrder, type FaultSetting } from './fault-setting';
-import type { AgentJob } from '../contract/job';
 import { covers, type JobKey } from './jobs';
 import type { Random } from './random';
 

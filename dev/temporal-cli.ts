@@ -3,7 +3,7 @@ import { access, mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { buildTemporalCli } from './build-temporal';
 import { withCacheLock } from './cache-lock';
-import { downloadTemporalCli, downloadedCliPath } from './download-temporal';
+import { downloadedCliPath, downloadTemporalCli } from './download-temporal';
 import { type CliVersion, NEEDED, PINNED_CLI, probeTemporalCli } from './temporal-version';
 
 export type CliSource = 'TEMPORAL_CLI_PATH' | 'PATH' | 'built' | 'downloaded';
@@ -25,7 +25,7 @@ export interface FindOptions {
   readonly downloadAnswerMs?: number;
 }
 
-const CACHE_FOLDER = path.resolve(__dirname, '../../.cache/temporal-cli');
+const CACHE_FOLDER = path.resolve(__dirname, '../.cache/temporal-cli');
 const SUFFIX = process.platform === 'win32' ? '.exe' : '';
 
 /**

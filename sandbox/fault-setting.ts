@@ -1,10 +1,10 @@
-import { ANY } from './jobs';
-import { percentDecode } from './route';
-import { nearest } from '../contract/nearest';
-import { quote } from '../contract/text';
-import { CONDITIONS, FAULT_NAMES, type FaultName, faultRow } from './faults';
+import { nearest } from '../src/contract/nearest';
+import { quote } from '../src/contract/text';
 import { ParameterValues, readParameter } from './fault-parameters';
 import type { FaultRow, Operation } from './fault-row';
+import { CONDITIONS, FAULT_NAMES, type FaultName, faultRow } from './faults';
+import { ANY } from './jobs';
+import { percentDecode } from './route';
 
 /** How a fault is switched on. */
 export interface FaultSetting {

@@ -6,7 +6,7 @@ import { PINNED_CLI } from './temporal-version';
 import { spawnTethered } from './tether';
 
 /** The Go module that pins the CLI and, by its go.sum, every package that goes into it. */
-const GO_MODULE = path.resolve(__dirname, '../../tools/temporal-cli');
+const GO_MODULE = path.resolve(__dirname, '../tools/temporal-cli');
 const PACKAGE = 'github.com/temporalio/cli/cmd/temporal';
 
 /** Eight times the longest build that was measured: what lasts longer waits for something that will not come. */

@@ -4,7 +4,7 @@ import path from 'node:path';
  * A file that never exists. SDK and CLI take a missing configuration file for an empty one, while TypeScript's
  * `@temporalio/envconfig` 1.24 throws on a file that is empty.
  */
-const NO_CONFIG_FILE = path.resolve(__dirname, '../../.cache/no-temporal-profile/temporal.toml');
+const NO_CONFIG_FILE = path.resolve(__dirname, '../.cache/no-temporal-profile/temporal.toml');
 
 /** Names where the Temporal CLI is, not which server to talk to. */
 const KEPT = 'TEMPORAL_CLI_PATH';

@@ -1,5 +1,5 @@
-import type { JobKey } from './jobs';
 import type { Operation } from './fault-row';
+import type { JobKey } from './jobs';
 
 /** What a path asks for. */
 export type Route =
