@@ -5,15 +5,14 @@ import tseslint from 'typescript-eslint';
 
 /** The one direction of the house: a folder may import from the folders listed beside it, and from nothing else in src. */
 const mayImport = {
-  contract: [],
-  polling: ['contract'],
-  batch: ['contract'],
-  workflows: ['contract', 'polling', 'batch'],
-  activities: ['contract', 'polling', 'agent-api', 'client'],
-  'agent-api': ['contract'],
-  client: ['contract', 'polling', 'batch'],
-  cli: ['contract', 'client'],
-  worker: ['contract', 'activities', 'agent-api', 'client'],
+  core: [],
+  workflows: ['core'],
+  'agent-api': ['core'],
+  temporal: ['core'],
+  activities: ['core', 'agent-api', 'temporal'],
+  client: ['core', 'temporal'],
+  cli: ['core', 'temporal', 'client'],
+  worker: ['core', 'agent-api', 'activities', 'temporal'],
 };
 
 const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
@@ -31,7 +30,11 @@ export default tseslint.config(
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     plugins: { 'import-x': importX },
-    settings: { 'import-x/resolver-next': [createNodeResolver({ extensions: ['.ts', '.js'] })] },
+    settings: {
+      'import-x/extensions': ['.ts'],
+      'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
+      'import-x/resolver-next': [createNodeResolver({ extensions: ['.ts', '.js'] })],
+    },
     rules: {
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/no-floating-promises': 'error',
@@ -47,17 +50,17 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/contract/**/*.ts'],
+    files: ['src/core/**/*.ts'],
     rules: {
       'no-restricted-imports': [
         'error',
-        { patterns: [{ regex: '^[^.]', message: 'The contract imports no package.' }] },
+        { patterns: [{ regex: '^[^.]', message: 'src/core imports no package.' }] },
       ],
     },
   },
   {
     // What may run in the workflow sandbox: deterministic code only, and nothing that swells the bundle (docs/architecture.md).
-    files: ['src/workflows/**/*.ts', 'src/polling/**/*.ts', 'src/batch/**/*.ts'],
+    files: ['src/workflows/**/*.ts', 'src/core/**/*.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { cpus } from 'node:os';
 import type { Client } from '@temporalio/client';
-import { costOf, totalOf } from '../src/client/history-cost';
+import { costOf, totalOf } from '../src/client/cost';
 import { type Contestant, FIXED } from './contestants';
 import type { Ground } from './ground';
 import { cpuSeconds } from './process-usage';

@@ -4,11 +4,11 @@
  * the four partitions that a task queue has by default and with one. It prints how long the small project waits and
  * leaves it in `reports/bench-fairness.json`. It takes some six minutes and little CPU.
  */
-import { table } from '../src/cli/table';
+import { table } from '../src/cli/render/text';
 import { FollowUpClient, type LimitsChange } from '../src/client';
-import type { FollowUpRequest } from '../src/contract/request';
+import type { FollowUpRequest } from '../src/core/request';
 import { ours, PROMPT } from './contestants';
-import { eachOf } from '../src/client/each-of';
+import { eachOf } from '../src/client/map-concurrently';
 import type { Ground } from './ground';
 import { describeMachine } from './machine';
 import { runOnGrounds, say, writeReport } from './run';

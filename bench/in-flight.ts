@@ -10,7 +10,7 @@ import { Command } from 'commander';
 import { freePorts } from '../dev/free-ports';
 import type { JobKey } from '../sandbox';
 import { ours } from './contestants';
-import { eachOf } from '../src/client/each-of';
+import { eachOf } from '../src/client/map-concurrently';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';

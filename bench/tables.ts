@@ -1,4 +1,4 @@
-import { table } from '../src/cli/table';
+import { table } from '../src/cli/render/text';
 import type { Contestant } from './contestants';
 import type { LatencyFigures } from './latency';
 import { type Column, medianOf, ratioOf, type Series, spreadOf } from './throughput';

@@ -5,12 +5,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { table } from '../src/cli/table';
-import { eachOf } from '../src/client/each-of';
-import type { PollJobInput } from '../src/contract/activities';
-import { jobState } from '../src/contract/job';
-import { DEFAULT_TASK_QUEUES } from '../src/contract/names';
-import { NO_TROUBLE } from '../src/polling/trouble';
+import { table } from '../src/cli/render/text';
+import { eachOf } from '../src/client/map-concurrently';
+import type { PollJobInput } from '../src/core/activities';
+import { jobState } from '../src/core/job';
+import { DEFAULT_TASK_QUEUES } from '../src/core/names';
+import { NO_TROUBLE } from '../src/core/tally';
 import { type Contestant, ours, oursByRetries, peer } from './contestants';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
-import { SEARCH_ATTRIBUTES } from '../src/contract/names';
+import { SEARCH_ATTRIBUTES } from '../src/core/names';
 import { expectFreePort, freePorts } from './free-ports';
 import { lastLinesOf, OutputTail } from './output-tail';
 import { NO_ENV_FILE, stripTemporalEnv } from './temporal-env';

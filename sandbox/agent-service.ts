@@ -1,4 +1,4 @@
-import type { AgentJob } from '../src/contract/job';
+import type { AgentJob } from '../src/core/job';
 import type { Operation } from './fault-row';
 import type { JobKey, Jobs } from './jobs';
 import type { KeyState } from './keys';

@@ -1,4 +1,4 @@
-import type { AgentJob } from '../src/contract/job';
+import type { AgentJob } from '../src/core/job';
 import type { ParameterValues } from './fault-parameters';
 import type { AlterContext } from './fault-row';
 

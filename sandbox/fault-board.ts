@@ -1,4 +1,4 @@
-import type { AgentJob } from '../src/contract/job';
+import type { AgentJob } from '../src/core/job';
 import type { AlterContext, FaultEffect, Operation } from './fault-row';
 import { checkFault, type FaultOrder, type FaultSetting } from './fault-setting';
 import { covers, type JobKey } from './jobs';

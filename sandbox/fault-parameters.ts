@@ -1,4 +1,4 @@
-import { parseDuration } from '../src/contract/duration';
+import { parseDuration } from '../src/core/units';
 
 /** One parameter of a fault. `fallback` is written as a person would write it; null means that it may be left out. */
 export type Parameter = { readonly meaning: string; readonly fallback: string | null } & (

@@ -1,4 +1,4 @@
-import type { AgentJob } from '../src/contract/job';
+import type { AgentJob } from '../src/core/job';
 import type { ParameterTable, ParameterValues } from './fault-parameters';
 import type { Reaction } from './reaction';
 

@@ -1,5 +1,4 @@
-import { nearest } from '../src/contract/nearest';
-import { quote } from '../src/contract/text';
+import { nearest, quote } from '../src/core/text';
 import { ParameterValues, readParameter } from './fault-parameters';
 import type { FaultRow, Operation } from './fault-row';
 import { CONDITIONS, FAULT_NAMES, type FaultName, faultRow } from './faults';

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { parseDuration } from '../src/contract/duration';
+import { parseDuration } from '../src/core/units';
 import { type FaultSetting, FaultSettingError, parseFault } from './fault-setting';
 import { WHILE_ACTIVE, type WhileActive } from './job-life';
 

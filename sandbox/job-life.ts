@@ -1,4 +1,4 @@
-import type { AgentJob, TerminalStatus } from '../src/contract/job';
+import type { AgentJob, TerminalStatus } from '../src/core/job';
 import type { PullRequests } from './pull-requests';
 import type { Turn, TurnPlan, TurnPlans } from './turn';
 

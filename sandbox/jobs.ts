@@ -1,4 +1,4 @@
-import type { AgentJob } from '../src/contract/job';
+import type { AgentJob } from '../src/core/job';
 import { type JobChange, JobLife, type JobStart, type LifeRules, type WhileActive } from './job-life';
 import type { PullRequests } from './pull-requests';
 import type { Random } from './random';

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { isRecord, typeName } from '../src/contract/field-reader';
+import { isRecord, typeName } from '../src/core/field-reader';
 
 /** The prompt of a message, or why the service refuses it. */
 export type MessageBody =

@@ -1,4 +1,4 @@
-import { truncate } from '../src/contract/bounds';
+import { truncate } from '../src/core/text';
 import type { Commit, PullRequest } from './pull-requests';
 
 /** Characters of a prompt on a page: a screenful or two; the whole text is in the journal. */

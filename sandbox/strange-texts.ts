@@ -1,4 +1,4 @@
-import type { AgentJob } from '../src/contract/job';
+import type { AgentJob } from '../src/core/job';
 import { choice, integer, type ParameterValues } from './fault-parameters';
 import { type AlterContext, type FaultRow, OPERATIONS } from './fault-row';
 import { errorAnswer } from './reaction';

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { ignoreClosedPipes } from './cli/output';
-import { run } from './cli/run';
+import { ignoreClosedPipes } from './cli/render/output';
+import { run } from './cli/program';
 
 // The file is one folder up from src and from dist alike.
 const { version } = JSON.parse(readFileSync(path.join(__dirname, '..', 'package.json'), 'utf8')) as {

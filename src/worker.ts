@@ -1,17 +1,14 @@
 import type { Logger } from '@temporalio/worker';
 import { createActivities, PATIENCE_MS } from './activities';
 import { createAgentApi } from './agent-api/client';
-import { formatDuration } from './contract/duration';
+import { formatDuration } from './core/units';
 import { workflowCode } from './worker/bundle';
-import { describeConfig, loadConfig, type LoadedConfig } from './worker/config';
-import { bothConfigured } from './worker/configuration-error';
-import { endOnBug, EXIT, exitCode } from './worker/exit';
+import { bothConfigured, describeConfig, loadConfig, type LoadedConfig } from './worker/config';
+import { endOnBug, EXIT, exitCode, onShutdownSignals } from './worker/exit';
 import { startHealthServer } from './worker/health';
 import { createLogger } from './worker/logging';
-import { connectionCheck, Readiness } from './worker/readiness';
+import { connectionCheck, connectToTemporal, Readiness } from './worker/temporal';
 import { SdkRuntime } from './worker/runtime';
-import { onShutdownSignals } from './worker/shutdown';
-import { connectToTemporal } from './worker/temporal';
 import { defaultInProcessPolls, FollowUpWorkers, shutdownLimitMs } from './worker/workers';
 
 /** The worker process: checks its configuration, waits for Temporal, works until a signal comes, drains, and ends. */

@@ -1,5 +1,5 @@
 import { LONGEST_WAIT_MS, PATIENCE_MS } from '../../src/activities';
-import { REQUEST_OPTIONS } from '../../src/contract/request-options';
+import { REQUEST_OPTIONS } from '../../src/core/request-options';
 
 /** What watching a turn has cost, its start, send and result included. */
 export interface Cost {

@@ -1,4 +1,4 @@
-import { formatDuration } from '../../src/contract/duration';
+import { formatDuration } from '../../src/core/units';
 import { type Gear, gearsOf } from './cost';
 import { OURS } from './schedules';
 import { watch } from './simulate';

@@ -1,4 +1,4 @@
-import { formatDuration } from '../../src/contract/duration';
+import { formatDuration } from '../../src/core/units';
 import { OTHERS, OURS } from './schedules';
 import { allowedLatenessMs, type Simulation, TURNS_MS } from './simulate';
 

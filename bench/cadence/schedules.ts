@@ -1,6 +1,6 @@
-import { checkRequest } from '../../src/contract/check-request';
-import type { Polling } from '../../src/contract/request';
-import { pollInterval, type Random } from '../../src/polling/cadence';
+import { checkRequest } from '../../src/core/check-request';
+import type { Polling } from '../../src/core/request';
+import { pollInterval, type Random } from '../../src/core/cadence';
 
 /** How long a client waits from one look at a long-running job to the next. */
 export interface Schedule {

@@ -1,4 +1,4 @@
-import type { Polling } from '../../src/contract/request';
+import type { Polling } from '../../src/core/request';
 import { type Random, seededRandom } from '../../sandbox/random';
 import { type Cost, followUpCost, WAYS } from './cost';
 import { ageing, ALTERNATIVES, OTHERS, OURS, type Schedule } from './schedules';

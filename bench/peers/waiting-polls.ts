@@ -1,5 +1,5 @@
 import { proxyActivities } from '@temporalio/workflow';
-import type { FollowUpActivities, PollJobInput, PollJobResult } from '../../src/contract/activities';
+import type { FollowUpActivities, PollJobInput, PollJobResult } from '../../src/core/activities';
 
 /** The activity of a follow-up's second gear by itself, on the queue of a follow-up worker's reads. */
 export async function pollAlone(taskQueue: string, input: PollJobInput): Promise<PollJobResult> {

@@ -1,5 +1,5 @@
 import { Context, log } from '@temporalio/activity';
-import type { Tally } from '../contract/activities';
+import type { Tally } from '../core/activities';
 
 /**
  * The longest wait that is slept through in this process; a longer one is kept by the server. A wait here holds a slot and

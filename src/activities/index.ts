@@ -1,14 +1,11 @@
+import { heartbeat } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import type { FollowUpActivities, WorkerSettings } from '../contract/activities';
-import { earlierPage } from './earlier-page';
-import { followUpEnd } from './follow-up-end';
-import { getJobBy } from './get-job';
+import type { FollowUpActivities, WorkerSettings } from '../core/activities';
+import { earlierPage, followUpEnd, LOOK_EVERY_MS, pageTroubleEvery } from './batch';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
-import { LOOK_EVERY_MS, pageTroubleEvery } from './page-trouble';
-import { pendingDetailsBy } from './pending-details';
+import { pendingDetailsBy, wasReset } from './own-run';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
-import { wasReset } from './was-reset';
 
 export { LONGEST_WAIT_MS } from './in-process-polls';
 export { PATIENCE_MS } from './poll-job';
@@ -35,5 +32,20 @@ export function createActivities(
     pageTrouble: pageTroubleEvery(lookEveryMs),
     wasReset,
     sendMessage: sendMessageBy(agentApi),
+  };
+}
+
+/** A read that takes longer than this tells the server that its worker lives; its heartbeat time-out is 15 s. */
+const HEARTBEAT_EVERY_MS = 5_000;
+
+/** The activity `getJob`: one GET. Trouble on the wire is its result, and no failure of the activity. */
+export function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
+  return async (address) => {
+    const beat = setInterval(heartbeat, HEARTBEAT_EVERY_MS);
+    try {
+      return await agentApi.getJob(address);
+    } finally {
+      clearInterval(beat);
+    }
   };
 }

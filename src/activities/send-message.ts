@@ -1,8 +1,8 @@
 import { type Info, Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import { singleLine } from '../contract/bounds';
-import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../contract/activities';
-import { decideSend } from '../polling/before-send';
+import { singleLine } from '../core/text';
+import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/activities';
+import { decideSend } from '../core/evidence';
 
 /**
  * The server's answer that this activity is still wanted is valid for so long. Connecting takes at most 10 s, and the

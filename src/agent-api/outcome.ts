@@ -1,9 +1,9 @@
-import type { JobAnswer, PostOutcome, SendTrouble } from '../contract/activities';
-import type { AgentJob } from '../contract/job';
+import { z } from 'zod';
+import type { JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
+import type { AgentJob } from '../core/job';
+import { MAX_FIELD_CHARACTERS, MAX_LINK_CHARACTERS, MAX_STATUS_CHARACTERS, plainText } from '../core/text';
 import { errorFacts } from './error-facts';
 import type { Answer, Exchange } from './exchange';
-import { readJob } from './job-schema';
-import { parseRetryAfter } from './retry-after';
 import { bodyTrouble, failureTrouble, statusTrouble, type Telling } from './trouble';
 import { proofOfFailure, proofOfStatus } from './verdict';
 
@@ -47,4 +47,86 @@ function readAnswer(
 function retryAfter(answer: Answer, nowMs: number): { retryAfterMs?: number } {
   const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], nowMs);
   return retryAfterMs === undefined ? {} : { retryAfterMs };
+}
+
+/** A field that may be absent, null or of another type than the specification says: then it is null. */
+const text = z
+  .string()
+  .nullable()
+  .catch(null)
+  .transform((value) => (value === null ? null : plainText(value, MAX_FIELD_CHARACTERS)));
+
+/** Anything but an http(s) URL is left out: the link is shown in the Web UI, where a `javascript:` one would run. */
+const link = z
+  .string()
+  .nullable()
+  .catch(null)
+  .transform((value) => (value === null || !isWebLink(value) ? null : value));
+
+const NO_SOURCE = { repository: null, ref: null };
+
+/** Only `id` and `status` are needed; unknown fields are dropped. The id is kept whole, because it is compared. */
+const jobSchema = z.object({
+  id: z.string().min(1),
+  status: z
+    .string()
+    .min(1)
+    .transform((status) => plainText(status, MAX_STATUS_CHARACTERS)),
+  source: z.object({ repository: text, ref: text }).nullable().catch(null),
+  model: text,
+  prLink: link,
+  createdAt: text,
+  archivedAt: text,
+});
+
+/**
+ * The job in a body, read as leniently as the service's specification is vague.
+ *
+ * @param body the text of an answer, also a truncated one: a JSON object that parses is whole, for its last brace is there
+ * @returns undefined where the body is no JSON object with an `id` and a `status`
+ */
+export function readJob(body: string): AgentJob | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+  const { success, data } = jobSchema.safeParse(value);
+  return success ? { ...data, source: data.source ?? NO_SOURCE } : undefined;
+}
+
+function isWebLink(value: string): boolean {
+  if (value.length > MAX_LINK_CHARACTERS || !URL.canParse(value)) return false;
+  return /^https?:\/\//i.test(value) && value === plainText(value, MAX_LINK_CHARACTERS) && !/\s/.test(value);
+}
+
+/** IMF-fixdate, RFC 850 and asctime dates (RFC 9110, 5.6.7), and ISO 8601, which some gateways send. */
+const DATE = /^(?:[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$/;
+
+/** The asctime form names no zone and means UTC; `Date.parse` would take the machine's. */
+const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/;
+
+/**
+ * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past, as
+ * large as the service says otherwise. The cadence bounds it.
+ *
+ * @param header the header's value: seconds or a date; of several the first
+ * @param nowMs the clock against which a date is read
+ * @returns undefined where there is no header, or none that can be read
+ */
+export function parseRetryAfter(
+  header: string | readonly string[] | undefined,
+  nowMs: number,
+): number | undefined {
+  const value = (typeof header === 'string' ? header : header?.[0])?.trim();
+  if (value === undefined) return undefined;
+  if (/^[-+]?\d+(?:\.\d+)?$/.test(value)) return bounded(Number(value) * 1_000);
+  if (!DATE.test(value)) return undefined;
+  const date = Date.parse(ASCTIME.test(value) ? `${value} GMT` : value);
+  return Number.isNaN(date) ? undefined : bounded(date - nowMs);
+}
+
+function bounded(ms: number): number {
+  return Math.min(Math.max(0, Math.ceil(ms)), Number.MAX_SAFE_INTEGER);
 }

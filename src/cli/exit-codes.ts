@@ -44,3 +44,13 @@ export const EXIT_CODES_HELP = `Exit codes:
   11  failed (the job, not the       22  deadline            1    anything else
       follow-up)                     23  job not found       130  Ctrl-C (the work goes on)
                                      24  cancelled           143  SIGTERM (likewise)`;
+
+/** Thrown when a command can't be carried out as it was given; the message names the flag or argument. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+
+  /** @param problems each names its flag, what is wrong, and what is right */
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join('\n'));
+  }
+}

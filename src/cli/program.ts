@@ -1,19 +1,16 @@
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { batchCommand } from './commands/batch';
-import { cancelCommand } from './commands/cancel';
-import { costCommand } from './commands/cost';
-import { extendCommand } from './commands/extend';
+import { costCommand, listCommand, statusCommand, watchCommand } from './commands/follow-up';
 import { limitsCommand } from './commands/limits';
-import { listCommand } from './commands/list';
-import { pollNowCommand } from './commands/poll-now';
-import { resolveCommand } from './commands/resolve';
+import { cancelCommand, extendCommand, pollNowCommand, resolveCommand } from './commands/operate';
 import { scheduleCommand } from './commands/schedule';
 import { sendCommand } from './commands/send';
 import { setupCommand } from './commands/setup';
-import { statusCommand } from './commands/status';
-import { watchCommand } from './commands/watch';
-import { EXIT_CODES_HELP } from './exit-codes';
-import type { Session } from './session';
+import { EXIT, EXIT_CODES_HELP } from './exit-codes';
+import { Output, type OutputStream } from './render/output';
+import { printableLines } from './render/text';
+import { callName, Session } from './session';
+import { tellTrouble } from './trouble';
 
 /** The commands in the order of `--help`: each is a file of its own. */
 const COMMANDS = [
@@ -80,4 +77,49 @@ export function allCommands(command: Command): Command[] {
 /** The words that call a command, without the program's own name. */
 function path(command: Command): string[] {
   return command.parent === null ? [] : [...path(command.parent), command.name()];
+}
+
+export interface Invocation {
+  /** The words after the program's name. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdin: AsyncIterable<Uint8Array>;
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  /** `process.argv[1]`: how the starter was called. */
+  readonly scriptPath: string | undefined;
+  readonly version: string;
+}
+
+/** Runs one command of the starter. @returns the exit code; it throws nothing */
+export async function run(invocation: Invocation): Promise<number> {
+  const { args, env, stdin, stdout, stderr, scriptPath, version } = invocation;
+  const output = new Output(stdout, stderr);
+  const session = new Session(output, stdin, env, callName(scriptPath));
+  const program = createProgram(session, version);
+  for (const command of allCommands(program)) {
+    command.configureOutput({
+      writeOut: (text) => stdout.write(text),
+      writeErr: (text) => stderr.write(printableLines(text)),
+    });
+  }
+  try {
+    if (args.length === 0) {
+      program.outputHelp({ error: true });
+      return EXIT.usage;
+    }
+    await program.parseAsync(args, { from: 'user' });
+    return session.exitCode;
+  } catch (error) {
+    const json = args.includes('--json');
+    if (error instanceof CommanderError) {
+      // Help and version were asked for; of anything else, commander has told the problem already.
+      if (error.exitCode === 0) return EXIT.completed;
+      if (json) output.json({ type: 'Usage', message: error.message, details: null });
+      return EXIT.usage;
+    }
+    return tellTrouble(output, error, json, Boolean(env.DEBUG));
+  } finally {
+    await session.close();
+  }
 }

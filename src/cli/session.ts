@@ -1,7 +1,7 @@
 import { FollowUpClient } from '../client';
-import { DEFAULT_TASK_QUEUES } from '../contract/names';
+import { DEFAULT_TASK_QUEUES } from '../core/names';
 import { EXIT } from './exit-codes';
-import type { Output } from './output';
+import type { Output } from './render/output';
 
 /** What every command works with: the environment, the output, and a connection that is made when it is needed. */
 export class Session {

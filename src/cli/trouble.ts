@@ -13,12 +13,11 @@ import {
   TemporalConfigError,
   TemporalUnreachableError,
 } from '../client';
-import { EXIT } from './exit-codes';
-import type { Output } from './output';
-import { problemOfLimitFlag } from './limit-flags';
-import { problemOfFlag } from './request-flags';
-import { problemOfSchedule } from './schedule-flags';
-import { UsageError } from './usage-error';
+import { EXIT, UsageError } from './exit-codes';
+import type { Output } from './render/output';
+import { problemOfLimitFlag } from './flags/limit-flags';
+import { problemOfFlag } from './flags/request-flags';
+import { problemOfSchedule } from './flags/schedule-flags';
 
 /** What a command could not do: one message for people, one document for `--json`, and the exit code. */
 export interface Trouble {

@@ -7,9 +7,8 @@ import {
   type ProgressReport,
 } from '../client';
 import { EXIT } from './exit-codes';
-import { type Outcome, outcomeOfEnd, outcomeOfResult } from './outcome';
-import { type ProgressLine, progressLine } from './progress-line';
-import { progressKey, progressText, serverText } from './progress-text';
+import { type Outcome, outcomeOfEnd, outcomeOfResult } from './render/outcome';
+import { progressKey, type ProgressLine, progressLine, progressText, serverText } from './render/progress';
 import type { Session } from './session';
 
 /** A person sees each second pass; a query costs the server and the worker some milliseconds. */

@@ -1,17 +1,15 @@
+import { keywordKey } from '../temporal/search-attributes';
 import { type Client, type WorkflowExecutionInfo, WorkflowNotFoundError } from '@temporalio/client';
-import { defineSearchAttributeKey } from '@temporalio/common';
-import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, type SearchAttributeName } from '../contract/names';
-import type { Receipt } from '../contract/result';
-import { isReceipt } from './ends';
+import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, type SearchAttributeName } from '../core/names';
+import { type Receipt, isReceipt } from '../core/result';
+import { type RunState, stateOf } from '../temporal/existing-run';
 import { FollowUpNotFoundError } from './errors';
-
-export type FollowUpState = 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out';
 
 /** What the Temporal server knows of a follow-up without asking a worker. */
 export interface FollowUpDescription {
   readonly workflowId: string;
   readonly runId: string;
-  readonly state: FollowUpState;
+  readonly state: RunState;
   readonly startedAt: string;
   /** Null while it runs. */
   readonly endedAt: string | null;
@@ -38,10 +36,6 @@ export async function describeFollowUp(client: Client, workflowId: string): Prom
   }
 }
 
-export function keywordKey(name: SearchAttributeName) {
-  return defineSearchAttributeKey(name, 'KEYWORD');
-}
-
 export function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
   const attribute = (name: SearchAttributeName): string | null =>
     info.typedSearchAttributes.get(keywordKey(name)) ?? null;
@@ -59,26 +53,4 @@ export function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowU
     jobId: attribute('AgentJob'),
     receipt: isReceipt(receipt) ? receipt : null,
   };
-}
-
-export function stateOf(status: WorkflowExecutionInfo['status']['name']): FollowUpState {
-  switch (status) {
-    case 'COMPLETED':
-      return 'completed';
-    case 'FAILED':
-      return 'failed';
-    case 'CANCELLED':
-      return 'cancelled';
-    case 'TERMINATED':
-      return 'terminated';
-    case 'TIMED_OUT':
-      return 'timed-out';
-    // A run that was continued as new goes on in the next one; a paused one has not ended.
-    case 'RUNNING':
-    case 'CONTINUED_AS_NEW':
-    case 'PAUSED':
-    case 'UNSPECIFIED':
-    case 'UNKNOWN':
-      return 'running';
-  }
 }

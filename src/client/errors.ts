@@ -1,4 +1,4 @@
-import type { ItemEnd } from '../contract/batch';
+import type { ItemEnd } from '../core/batch';
 
 /** Thrown before anything is started, when a request is not one; `problems` are all that were found. */
 export class InvalidRequestError extends Error {

@@ -1,20 +1,25 @@
 import type { Client } from '@temporalio/client';
-import type { DurationText } from '../contract/duration';
+import type { DurationText } from '../core/units';
 import {
   DEFAULT_TASK_QUEUES,
   UPDATE_EXTEND_DEADLINE,
   UPDATE_POLL_NOW,
   UPDATE_RESOLVE_DELIVERY,
-} from '../contract/names';
-import type { DeliveryDecision, FollowUpProgress } from '../contract/progress';
-import type { FollowUpResult } from '../contract/result';
+} from '../core/names';
+import type { DeliveryDecision, FollowUpProgress, FollowUpResult } from '../core/result';
 import { BatchClient } from './batch/batch-client';
-import { type ConnectOptions, connectClient } from './connect';
+import { type ConnectOptions, connectClient } from '../temporal/connect';
 import { type FollowUpCost, readCost } from './cost';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { FollowUpEndedError } from './errors';
-import type { LimitsChange } from './limits/change';
-import { clearLimits, type LimitedQueues, type Limits, readLimits, setLimits } from './limits/limits';
+import {
+  clearLimits,
+  type LimitedQueues,
+  type Limits,
+  type LimitsChange,
+  readLimits,
+  setLimits,
+} from './limits';
 import { type FollowUpFilter, listFollowUps } from './list';
 import { type ProgressReport, QUERY_TIMEOUT_MS, readProgress } from './progress';
 import { awaitResult, type ResultOptions } from './result';

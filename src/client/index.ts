@@ -1,15 +1,21 @@
 /** What other TypeScript services import. */
-export { batchOfRequests } from './batch/batch-of-requests';
+export { batchOfRequests } from './batch/items';
 export { BatchClient, type BatchOutcome } from './batch/batch-client';
 export type { BatchEnds } from './batch/batch-ends';
-export type { BatchReport, ItemStates } from './batch/batch-report';
+export type { BatchReport, ItemStates } from './batch/describe-batch';
 export type { BatchDescription } from './batch/describe-batch';
 export type { RetryOptions } from './batch/retry-batch';
 export type { BatchOptions, StartedBatch } from './batch/start-batch';
-export type { CheckedBatch } from './batch/item-collector';
-export { type ConnectOptions, connectClient, TemporalConfigError, TemporalUnreachableError } from './connect';
+export type { CheckedBatch } from './batch/items';
+export {
+  type ConnectOptions,
+  connectClient,
+  TemporalConfigError,
+  TemporalUnreachableError,
+} from '../temporal/connect';
 export type { FollowUpCost } from './cost';
-export type { FollowUpDescription, FollowUpState } from './description';
+export type { FollowUpDescription } from './description';
+export type { RunState } from '../temporal/existing-run';
 export {
   FollowUpCancelledError,
   FollowUpEnd,
@@ -17,7 +23,7 @@ export {
   FollowUpTerminatedError,
   FollowUpTimedOutError,
   UnexpectedFailureError,
-} from './ends';
+} from './result';
 export {
   BatchConflictError,
   BatchEndedError,
@@ -35,10 +41,10 @@ export {
   UpdateRefusedError,
 } from './errors';
 export { FollowUpClient, type FollowUpClientOptions } from './follow-up-client';
-export { type BillableActions, costOf, type HistoryCost, NOT_IN_HISTORY, totalOf } from './history-cost';
-export { checkChange as checkLimits, type LimitsChange } from './limits/change';
-export type { Limits } from './limits/limits';
-export type { Limit, QueueLimits } from './limits/queue-config';
+export { type BillableActions, costOf, type HistoryCost, NOT_IN_HISTORY, totalOf } from './cost';
+export { checkChange as checkLimits, type LimitsChange } from './limits';
+export type { Limits } from './limits';
+export type { Limit, QueueLimits } from './task-queue-config';
 export type { FollowUpFilter } from './list';
 export type { ProgressReport } from './progress';
 export type { ResultOptions } from './result';
@@ -72,12 +78,12 @@ export {
   ensureSearchAttributes,
   SearchAttributesError,
   type SearchAttributesReport,
-} from './search-attributes';
+} from '../temporal/search-attributes';
 export { planOf, type NamedRequest, type StartedFollowUp } from './start';
-export { workersPolling } from './workers';
-export type { FailureDetails, FailureType, FollowUpResult, Receipt } from '../contract/result';
-export type { BatchItem, BatchSummary, ItemEnd, ItemOutcome, Tolerance } from '../contract/batch';
-export type { BatchProgress } from '../contract/batch-workflows';
-export type { FollowUpProgress } from '../contract/progress';
-export type { FollowUpRequest } from '../contract/request';
-export { followUpWorkflowId } from '../contract/workflow-id';
+export { workersPolling } from '../temporal/grpc-status';
+export type { FailureDetails, FailureType, FollowUpResult, Receipt } from '../core/result';
+export type { BatchItem, BatchSummary, ItemEnd, ItemOutcome, Tolerance } from '../core/batch';
+export type { BatchProgress } from '../core/batch-workflows';
+export type { FollowUpProgress } from '../core/result';
+export type { FollowUpRequest } from '../core/request';
+export { followUpWorkflowId } from '../core/ids';

@@ -1,10 +1,10 @@
 import { type Client, WorkflowClient } from '@temporalio/client';
-import { FOLLOW_UP_WORKFLOW, SEARCH_ATTRIBUTES, type SearchAttributeName } from '../contract/names';
-import { BLIND_CONVERTER } from './blind-converter';
-import { keywordKey, descriptionOf, type FollowUpDescription } from './description';
-import { grpcError } from './grpc-status';
-import { attribute } from './presentation';
-import { registrationHelp, SearchAttributesError } from './search-attributes';
+import type { DataConverter, PayloadCodec } from '@temporalio/common';
+import { FOLLOW_UP_WORKFLOW, SEARCH_ATTRIBUTES, type SearchAttributeName } from '../core/names';
+import { grpcError } from '../temporal/grpc-status';
+import { registrationHelp, SearchAttributesError, keywordKey } from '../temporal/search-attributes';
+import { descriptionOf, type FollowUpDescription } from './description';
+import { attribute } from './start';
 
 /** Which follow-ups; what is left out does not restrict. */
 export interface FollowUpFilter {
@@ -102,3 +102,16 @@ function inWords(error: unknown, namespace: string): unknown {
     { cause: error },
   );
 }
+
+const NOTHING = { metadata: { encoding: Buffer.from('binary/null') } };
+
+const codec: PayloadCodec = {
+  encode: (payloads) => Promise.resolve(payloads),
+  decode: (payloads) => Promise.resolve(payloads.map(() => NOTHING)),
+};
+
+/**
+ * For lists: it looks at no payload. A list needs no memo, and a single one that another service has encrypted would end
+ * it.
+ */
+export const BLIND_CONVERTER: DataConverter = { payloadCodecs: [codec] };

@@ -1,10 +1,15 @@
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { QUERY_PROGRESS } from '../contract/names';
-import type { FollowUpProgress } from '../contract/progress';
+import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
+import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
+import { optionalTsToDate } from '@temporalio/common/lib/time';
+import type { FollowUpActivities, Tally } from '../core/activities';
+import { isRecord } from '../core/field-reader';
+import { QUERY_PROGRESS } from '../core/names';
+import type { FollowUpProgress, Phase } from '../core/result';
+import { addCounts } from '../core/tally';
+import { MAX_SERVICE_MESSAGE_CHARACTERS, MAX_STATUS_CHARACTERS, truncate } from '../core/text';
+import { workersPolling } from '../temporal/grpc-status';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { FollowUpNotFoundError } from './errors';
-import { mayBePolling, withPendingPoll } from './pending-poll';
-import { workersPolling } from './workers';
 
 /** Who tells where a follow-up stands. */
 export type ProgressReport =
@@ -65,4 +70,111 @@ async function askWorker(client: Client, workflowId: string, timeoutMs: number):
     if (whole !== undefined) return whole;
     if (question === MAX_QUESTIONS) return progress;
   }
+}
+
+const POLL_ACTIVITY: keyof FollowUpActivities = 'pollJob';
+
+/** The phases in which an activity may poll by itself. */
+const POLLING_PHASES: readonly Phase[] = ['waiting', 'watching', 'needs-decision'];
+
+/** `PENDING_ACTIVITY_STATE_STARTED` of Temporal's API: a worker has taken the attempt up. */
+const STARTED = 2;
+
+/** By so much at most the clocks of worker and server are taken to differ. */
+const CLOCKS_DIFFER_MS = 1_000;
+
+/** A tally has 32 names of answers at most, and `other`. */
+const MAX_NAMES = 33;
+
+/** What the follow-up's own count will get of an activity that polls. */
+type Counted = Pick<Tally, 'polls' | 'observed' | 'lastAnswer' | 'nextReadAt'>;
+
+type PendingActivity = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number];
+
+/** Whether an activity may have been polling when the worker told this progress: then the time of its next read is past. */
+export function mayBePolling({ phase, nextPollAt }: FollowUpProgress): boolean {
+  const planned = nextPollAt !== null && Date.parse(nextPollAt) > Date.now();
+  return !planned && POLLING_PHASES.includes(phase);
+}
+
+/**
+ * The progress with what the server alone knows of an activity that polls: the answers that the workflow counts at its end,
+ * and when it reads next. Of one that polls in its worker's process this is up to 24 s old (its heartbeats), and the time
+ * of the next read is null where the known one has passed.
+ *
+ * Nothing is counted twice: an activity that is pending after the workflow has answered was not counted in that answer.
+ *
+ * @param progress as the worker has just told it
+ * @returns undefined where no such activity is pending: it has ended since, or there was none
+ */
+export async function withPendingPoll(
+  client: Client,
+  workflowId: string,
+  progress: FollowUpProgress,
+): Promise<FollowUpProgress | undefined> {
+  const { raw } = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+    client.workflow.getHandle(workflowId).describe(),
+  );
+  const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === POLL_ACTIVITY);
+  if (pending === undefined) return undefined;
+  const counted = await countedBy(client, workflowId, pending);
+  const nextPollAt = nextReadAt(pending, counted);
+  if (counted === null || counted.polls === 0) return { ...progress, nextPollAt };
+  const lastAnswer = counted.lastAnswer ?? progress.lastAnswer;
+  // What is read before the send is no poll, and no receipt counts it.
+  if (progress.phase === 'waiting') return { ...progress, nextPollAt, lastAnswer };
+  const polls = progress.polls + counted.polls;
+  const observed = addCounts(progress.observed, counted.observed);
+  return { ...progress, nextPollAt, lastAnswer, polls, observed };
+}
+
+/** A moment that has passed where an attempt waits for a worker; null while an operator has paused it. */
+function nextReadAt(
+  { paused, state, nextAttemptScheduleTime, scheduledTime, lastStartedTime }: PendingActivity,
+  counted: Counted | null,
+): string | null {
+  if (paused === true) return null;
+  if (Number(state) !== STARTED) {
+    return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
+  }
+  const { nextReadAt: at = null } = counted ?? {};
+  if (at === null) return null;
+  // The read for which the attempt was made, or one that is still to come; others have been made since the last heartbeat.
+  const startedAt = optionalTsToDate(lastStartedTime)?.getTime() ?? 0;
+  return at > Date.now() || at <= startedAt + CLOCKS_DIFFER_MS ? new Date(at).toISOString() : null;
+}
+
+async function countedBy(
+  client: Client,
+  workflowId: string,
+  { heartbeatDetails }: PendingActivity,
+): Promise<Counted | null> {
+  const payloads = heartbeatDetails?.payloads;
+  if (!payloads || payloads.length === 0) return null;
+  const { namespace, loadedDataConverter } = client.options;
+  // As the worker has encoded it, so that payload codecs of the caller apply.
+  const context = { type: 'activity', namespace, workflowId, isLocal: false } as const;
+  return countedIn(await decodeFromPayloadsAtIndex(loadedDataConverter, 0, payloads, context));
+}
+
+/** What heartbeat details tell of the reads, bounded; null where they are no tally. */
+export function countedIn(details: unknown): Counted | null {
+  if (!isRecord(details)) return null;
+  const { polls, observed, lastAnswer, nextReadAt } = details;
+  if (!isCount(polls) || !isRecord(observed)) return null;
+  const counts: [string, number][] = [];
+  for (const [name, count] of Object.entries(observed)) {
+    if (!isCount(count) || counts.length === MAX_NAMES) return null;
+    counts.push([truncate(name, MAX_STATUS_CHARACTERS), count]);
+  }
+  return {
+    polls,
+    observed: Object.fromEntries(counts),
+    lastAnswer: typeof lastAnswer === 'string' ? truncate(lastAnswer, MAX_SERVICE_MESSAGE_CHARACTERS) : null,
+    nextReadAt: isCount(nextReadAt) ? nextReadAt : null,
+  };
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

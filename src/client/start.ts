@@ -1,15 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { type Client, WorkflowClient, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { checkRequest } from '../contract/check-request';
-import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST } from '../contract/names';
-import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
-import { followUpSummary } from '../contract/start-words';
-import { followUpWorkflowId } from '../contract/workflow-id';
+import type { SearchAttributePair } from '@temporalio/common';
+import { checkRequest } from '../core/check-request';
+import { followUpWorkflowId } from '../core/ids';
+import { FOLLOW_UP_WORKFLOW, followUpAttributes, followUpSummary, MEMO_PROMPT_DIGEST } from '../core/names';
+import type { FollowUpPlan, FollowUpRequest } from '../core/request';
+import { optionTexts } from '../core/request-options';
+import { markdownCode as code, markdownTable, MAX_ATTRIBUTE_CHARACTERS, truncate } from '../core/text';
+import {
+  compareDigest,
+  compareRequests,
+  type FirstEvent,
+  promptDigest,
+  readFirstEvent,
+} from '../temporal/existing-run';
+import { inSetUpWords, keywordKey } from '../temporal/search-attributes';
 import { FollowUpNotFoundError, InvalidRequestError, RequestConflictError } from './errors';
-import { type FirstEvent, readFirstEvent } from './first-input';
-import { startAttributes, staticDetails } from './presentation';
-import { compareDigest, compareRequests, promptDigest } from './same-request';
-import { inSetUpWords } from './search-attributes';
 
 /** A request with a name of its own: without one, a caller that repeats a start would send twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
@@ -106,4 +112,31 @@ async function compare(
   return comparison.samePrompt === true
     ? { differences: comparison.differences, promptCompared: true }
     : { differences: [], promptCompared: false };
+}
+
+/** The options of a follow-up, as the Web UI shows them from its start on. The prompt is described, never shown. */
+export function staticDetails(plan: FollowUpPlan): string {
+  const rows: [string, string][] = [
+    ['projectId', code(plan.projectId)],
+    ['jobId', code(plan.jobId)],
+    ['requestId', code(plan.requestId)],
+    ['prompt', describePrompt(plan.prompt)],
+    ...optionTexts(plan),
+  ];
+  return markdownTable(rows);
+}
+
+/** The attributes with which a follow-up is started. */
+export function startAttributes(plan: FollowUpPlan): SearchAttributePair[] {
+  return followUpAttributes(plan).map(([name, text]) => ({ key: keywordKey(name), value: attribute(text) }));
+}
+
+/** A text as a search attribute holds it. */
+export function attribute(text: string): string {
+  return truncate(text, MAX_ATTRIBUTE_CHARACTERS);
+}
+
+/** Enough of the digest to tell two prompts apart by eye. */
+function describePrompt(prompt: string): string {
+  return `${Buffer.byteLength(prompt)} bytes, sha256 ${code(promptDigest(prompt).slice(0, 12))}…`;
 }

@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { extname, join, resolve } from 'node:path';
 import { bundleWorkflowCode, type Logger, type WorkerOptions } from '@temporalio/worker';
 import sdk from '@temporalio/worker/package.json';
-import { misplacedModules } from './bundled-modules';
 
 /** `dist` when compiled, `src` when run from source. */
 const ROOT = resolve(__dirname, '..');
 const COMPILED = extname(__filename) === '.js';
+
+/** The folders of which a bundle is made: everything in them is deterministic, and nothing else of ours may get in. */
+const BUNDLED_FOLDERS = ['core', 'workflows'];
 
 const BUNDLE = join(ROOT, 'workflow-bundle.js');
 const MANIFEST = join(ROOT, 'workflow-bundle.json');
@@ -62,7 +64,7 @@ export async function bundleWorkflows(logger: Logger): Promise<string> {
   const misplaced = misplacedModules(code);
   if (misplaced.length > 0) {
     throw new BundleError(
-      `the workflow bundle must not hold ${misplaced.join(', ')}: only files of workflows, contract, polling and batch, and the SDK`,
+      `the workflow bundle must not hold ${misplaced.join(', ')}: only files of core and workflows, and the SDK`,
     );
   }
   return code;
@@ -77,7 +79,7 @@ export function writeBundle(code: string): string {
 
 function manifest(): Manifest {
   const hash = createHash('sha256');
-  for (const folder of ['contract', 'workflows']) {
+  for (const folder of BUNDLED_FOLDERS) {
     const files = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' });
     for (const file of files.filter((name) => name.endsWith('.js')).sort()) {
       hash
@@ -87,4 +89,44 @@ function manifest(): Manifest {
     }
   }
   return { sdk: sdk.version, sources: hash.digest('hex') };
+}
+
+/** What a workflow bundle may hold besides the project's own files: the SDK's workflow side and what that needs. */
+const ALLOWED_PACKAGES = ['@temporalio/workflow', '@temporalio/common', 'nexus-rpc', 'ms', 'long'];
+
+/** The folders of the project whose files are deterministic. A compiled file stands there by the path of its source. */
+const OWN_FILE = new RegExp(`/(src|dist)/(${BUNDLED_FOLDERS.join('|')})/`);
+
+/**
+ * The modules in a bundle that have no place in it: a package such as zod costs 0.58 MB in every cached workflow, one
+ * such as undici can't run there at all. Webpack's inline source map tells what is inside.
+ *
+ * @returns package names and paths, sorted; empty when the bundle is lean
+ */
+export function misplacedModules(code: string): string[] {
+  const misplaced = new Set<string>();
+  for (const module of bundledModules(code)) {
+    const name = packageOf(module);
+    if (name !== undefined) {
+      if (!ALLOWED_PACKAGES.includes(name)) misplaced.add(name);
+    } else if (!module.startsWith('webpack/') && !OWN_FILE.test(module)) {
+      misplaced.add(module);
+    }
+  }
+  return [...misplaced].sort();
+}
+
+/** The paths of everything that went into a bundle. */
+export function bundledModules(code: string): readonly string[] {
+  const marker = '//# sourceMappingURL=data:application/json;charset=utf-8;base64,';
+  const start = code.lastIndexOf(marker);
+  if (start < 0) throw new Error('the workflow bundle has no source map; what is in it is not known');
+  const map = JSON.parse(Buffer.from(code.slice(start + marker.length), 'base64').toString()) as {
+    sources: string[];
+  };
+  return map.sources;
+}
+
+function packageOf(module: string): string | undefined {
+  return /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(module)?.[1];
 }

@@ -1,14 +1,19 @@
 import type { z } from 'zod';
-import type { ApiKeySource } from '../agent-api/api-key';
-import { formatDuration } from '../contract/duration';
-import { type LoadedKey, loadApiKey } from './api-key-config';
-import { type Listener, collisions, variables } from './config-schema';
-import { ConfigurationError } from './configuration-error';
-import { formatListenAddress } from './listen-address';
-import type { LogLevelName } from './log-level';
-import { Redactor } from './redaction';
-import { type TemporalConfig, loadTemporalConfig } from '../client/temporal-config';
-import { type Environment, misspeltVariables, setVariables } from './variables';
+import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText, redact } from '../agent-api/api-key';
+import { formatDuration } from '../core/units';
+import { loadTemporalConfig, type TemporalConfig } from '../temporal/config';
+import { Redactor } from './logging';
+import {
+  collisions,
+  type Environment,
+  formatListenAddress,
+  type Listener,
+  type LogLevelName,
+  misspeltVariables,
+  setVariables,
+  type VariableName,
+  variables,
+} from './variables';
 
 /** Everything the worker is told by its environment, checked. */
 export interface WorkerConfig {
@@ -122,4 +127,75 @@ export function describeConfig(config: WorkerConfig): Record<string, string> {
 
 function describeListener(listener: Listener): string {
   return listener === 'off' ? 'off' : formatListenAddress(listener.address);
+}
+
+export interface LoadedKey {
+  readonly source: ApiKeySource;
+  /** The key at the start of the process. */
+  readonly first: string;
+  /** Where it came from, for the log: the variable, and the path of the file. */
+  readonly origin: string;
+}
+
+/** The agent service's key from exactly one of the two variables. */
+export async function loadApiKey(
+  set: Partial<Record<VariableName, string>>,
+): Promise<LoadedKey | { problem: string }> {
+  const { AGENT_API_KEY: text, AGENT_API_KEY_FILE: path } = set;
+  if (text !== undefined && path !== undefined) {
+    return {
+      problem:
+        'AGENT_API_KEY, AGENT_API_KEY_FILE: both are set, and which one counts would be a guess; unset one of them',
+    };
+  }
+  try {
+    if (text !== undefined) return await loaded(keyFromText(text), 'AGENT_API_KEY');
+    if (path !== undefined) return await loaded(keyFromFile(path), `AGENT_API_KEY_FILE ${path}`);
+  } catch (error) {
+    if (!(error instanceof ApiKeyError)) throw error;
+    return { problem: path === undefined ? `AGENT_API_KEY: ${error.message}` : fileProblem(error, path) };
+  }
+  return {
+    problem:
+      'AGENT_API_KEY: is not set; give the admin key of the agent service, or the path of a file that holds it in AGENT_API_KEY_FILE',
+  };
+}
+
+async function loaded(source: ApiKeySource, origin: string): Promise<LoadedKey> {
+  return { source, first: await source.current(), origin };
+}
+
+/** A "path" without a slash may be the key itself, put into the wrong variable: it is not shown. */
+function fileProblem(error: ApiKeyError, path: string): string {
+  const reason = path.startsWith('/') || path.startsWith('.') ? error.message : redact(error.message, [path]);
+  return `AGENT_API_KEY_FILE: ${reason}; give the path of a readable file that holds the key and nothing else`;
+}
+
+/** Thrown when the worker can't start because of how it is configured; the message names every problem and holds no secret. */
+export class ConfigurationError extends Error {
+  override readonly name = 'ConfigurationError';
+
+  /** @param problems each begins with the name of its variable, says what is wrong, and what is right */
+  constructor(readonly problems: readonly string[]) {
+    const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
+    super(
+      `The worker cannot start: its configuration has ${count}.\n` +
+        problems.map((problem) => `  ${problem}\n`).join('') +
+        'Every variable is described in README.md, "Run the worker".',
+    );
+  }
+}
+
+/**
+ * Waits for both, so that one message tells what is wrong with each.
+ *
+ * @throws ConfigurationError with the problems of both
+ */
+export async function bothConfigured<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
+  const ends = await Promise.allSettled([a, b]);
+  const problems = ends.flatMap((end) => {
+    return end.status === 'rejected' && end.reason instanceof ConfigurationError ? end.reason.problems : [];
+  });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return Promise.all([a, b]);
 }

@@ -1,9 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from '@temporalio/worker';
-import type { Listener } from './config-schema';
-import { ConfigurationError } from './configuration-error';
-import { formatListenAddress } from './listen-address';
+import { formatListenAddress, type Listener } from './variables';
+import { ConfigurationError } from './config';
 
 /** Probes are tiny; whoever needs longer to send one is no probe. */
 const REQUEST_TIMEOUT_MS = 5_000;

@@ -6,10 +6,8 @@ import {
   Runtime,
   type RuntimeOptions,
 } from '@temporalio/worker';
-import type { Listener } from './config-schema';
-import { ConfigurationError } from './configuration-error';
-import { type ListenAddress, formatListenAddress } from './listen-address';
-import type { LogLevelName } from './log-level';
+import { formatListenAddress, type ListenAddress, type Listener, type LogLevelName } from './variables';
+import { ConfigurationError } from './config';
 
 /** The words of the Rust core when its metrics server can't listen (SDK 1.24, measured). */
 const EXPORTER_FAILED = /prometheus/i;

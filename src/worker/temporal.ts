@@ -1,13 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger, NativeConnection } from '@temporalio/worker';
-import { SearchAttributesError, ensureSearchAttributes } from '../client/search-attributes';
-import { formatDuration } from '../contract/duration';
-import { ConfigurationError } from './configuration-error';
-import { explainTrouble } from './connection-trouble';
-import { describeNamespace } from './namespace';
-import { type Trouble, untilItWorks } from './retry';
+import { formatDuration } from '../core/units';
+import type { TemporalConfig } from '../temporal/config';
+import { GRPC_STATUS } from '../temporal/grpc-status';
+import { ensureSearchAttributes, SearchAttributesError } from '../temporal/search-attributes';
+import { ConfigurationError } from './config';
+import type { Redactor } from './logging';
 import type { SdkRuntime } from './runtime';
-import type { Readiness } from './readiness';
-import type { TemporalConfig } from '../client/temporal-config';
 
 /** A server that has just answered knows its namespaces within this time, or is overloaded. */
 const NAMESPACE_LIMIT_MS = 10_000;
@@ -58,4 +57,224 @@ export async function connectToTemporal(
   if (registered.length > 0)
     logger.info(`search attributes registered: ${registered.join(', ')}`, { namespace });
   return connection;
+}
+
+/** Temporal's Rust core reports a failed connection as text only; these are its words (SDK 1.24, measured). */
+const CORE_SAYS = {
+  unauthenticated: 'does not have valid authentication credentials',
+  permissionDenied: 'does not have permission',
+  noTlsThere: 'InvalidContentType',
+  certificate: 'InvalidCertificate',
+  handshake: /AlertReceived|HandshakeFailure|PrivateKeyParseError|CertificateParseError|PeerIncompatible/,
+  refused: 'ConnectionRefused',
+  name: 'dns error',
+  notGrpc: 'h2 protocol error',
+};
+
+/**
+ * Why Temporal can't be had, in words that name the variable to look at, and whether waiting may heal it.
+ *
+ * Waiting heals a server that is not there yet, and a namespace that an initial job has still to create. It does not
+ * heal what this process was given: credentials and TLS settings are read once, at its start.
+ */
+export function explainTrouble(error: unknown, temporal: TemporalConfig): Trouble {
+  const { address, namespace } = temporal;
+  const text = error instanceof Error ? error.message : String(error);
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+
+  if (code === GRPC_STATUS.UNAUTHENTICATED || text.includes(CORE_SAYS.unauthenticated)) {
+    return hopeless(
+      `Temporal at ${address} does not accept the credentials: check TEMPORAL_API_KEY or the TLS client certificate`,
+    );
+  }
+  if (code === GRPC_STATUS.PERMISSION_DENIED || text.includes(CORE_SAYS.permissionDenied)) {
+    return hopeless(
+      `Temporal at ${address} denies access to the namespace ${JSON.stringify(namespace)}: check TEMPORAL_NAMESPACE and what the credentials may do`,
+    );
+  }
+  if (code === GRPC_STATUS.NOT_FOUND) {
+    return heals(
+      `Temporal at ${address} has no namespace ${JSON.stringify(namespace)} yet: check TEMPORAL_NAMESPACE, or create it with "temporal operator namespace create --namespace ${namespace}"`,
+    );
+  }
+  if (text.includes(CORE_SAYS.noTlsThere)) {
+    return hopeless(
+      `Temporal at ${address} does not speak TLS: unset TEMPORAL_TLS* (or set TEMPORAL_TLS=false), or check TEMPORAL_ADDRESS`,
+    );
+  }
+  if (text.includes(CORE_SAYS.certificate)) {
+    return hopeless(
+      `the TLS certificate of Temporal at ${address} is not trusted (${tlsReason(text)}): check TEMPORAL_TLS_SERVER_CA_CERT_PATH and TEMPORAL_TLS_SERVER_NAME`,
+    );
+  }
+  if (CORE_SAYS.handshake.test(text)) {
+    return hopeless(
+      `the TLS handshake with Temporal at ${address} failed (${tlsReason(text)}): check TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_*`,
+    );
+  }
+  if (text.includes(CORE_SAYS.refused))
+    return heals(`Temporal at ${address} is not there yet (connection refused)`);
+  if (text.includes(CORE_SAYS.name))
+    return heals(`the name of ${address} is not known yet: check TEMPORAL_ADDRESS`);
+  if (text.includes(CORE_SAYS.notGrpc)) {
+    return heals(
+      `what answers at ${address} is no Temporal server: check TEMPORAL_ADDRESS (the gRPC port, 7233 by default, not the Web UI's)`,
+    );
+  }
+  return heals(`Temporal at ${address} can't be reached: ${text.slice(0, 300)}`);
+}
+
+function heals(message: string): Trouble {
+  return { message, heals: true };
+}
+
+function hopeless(message: string): Trouble {
+  return { message, heals: false };
+}
+
+/** `InvalidCertificate(UnknownIssuer)` out of the core's nested text. */
+function tlsReason(text: string): string {
+  return (
+    /(?:InvalidCertificate|AlertReceived|PeerIncompatible)\([^)]*\)+|HandshakeFailure|\w+ParseError/.exec(
+      text,
+    )?.[0] ?? 'unknown reason'
+  );
+}
+
+/** The first wait after a failed attempt. A server that is just starting needs a second or two. */
+const FIRST_WAIT_MS = 1_000;
+/** The longest wait: a server that comes back is noticed within ten seconds, and the log stays readable. */
+const LONGEST_WAIT_MS = 10_000;
+
+/** An attempt that takes longer is mentioned, because whoever reads the log would wonder. */
+const SILENCE_MS = 10_000;
+
+/** Why an attempt failed, in words, and whether waiting can heal it. */
+export interface Trouble {
+  readonly message: string;
+  readonly heals: boolean;
+}
+
+/** Thrown for trouble that no waiting heals. */
+export class HopelessError extends Error {
+  override readonly name = 'HopelessError';
+}
+
+export interface Waiting {
+  /** Ends the wait. */
+  readonly signal: AbortSignal;
+  /** Says why an attempt failed. */
+  readonly explain: (error: unknown) => Trouble;
+  /** Called after each failed attempt, and, with no next one, while an attempt stays without an answer. */
+  readonly onTrouble: (message: string, nextTryMs: number | null) => void;
+}
+
+/**
+ * Makes an attempt again and again until it succeeds, for ever where waiting can help: the waits grow from one second
+ * to ten.
+ *
+ * @throws HopelessError when waiting can't heal it, and the signal's reason when it is aborted
+ */
+export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waiting): Promise<T> {
+  for (let failed = 1; ; failed++) {
+    waiting.signal.throwIfAborted();
+    try {
+      return await watched(attempt(), waiting);
+    } catch (error) {
+      waiting.signal.throwIfAborted();
+      const trouble = waiting.explain(error);
+      if (!trouble.heals) throw new HopelessError(trouble.message, { cause: error });
+      waiting.onTrouble(trouble.message, waitAfterMs(failed));
+    }
+    // Aborted, it rejects with an AbortError; the next round throws the signal's own reason.
+    await sleep(waitAfterMs(failed), undefined, { signal: waiting.signal }).catch(() => undefined);
+  }
+}
+
+/** The wait after so many failed attempts: 1, 2, 4, 8, 10, 10, … seconds. */
+export function waitAfterMs(failed: number): number {
+  return Math.min(FIRST_WAIT_MS * 2 ** (failed - 1), LONGEST_WAIT_MS);
+}
+
+/** The result of `attempt`, with a word about it while it takes long. */
+async function watched<T>(attempt: Promise<T>, { signal, onTrouble }: Waiting): Promise<T> {
+  const notice = setInterval(() => {
+    onTrouble('no answer yet', null);
+  }, SILENCE_MS);
+  let stop: () => void = () => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => {
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', stop, { once: true });
+  });
+  try {
+    return await Promise.race([attempt, aborted]);
+  } finally {
+    clearInterval(notice);
+    signal.removeEventListener('abort', stop);
+    // An attempt that lost against the abort may still fail later; nobody waits for it any more.
+    attempt.catch(() => undefined);
+  }
+}
+
+/**
+ * Asks the server about a namespace: whether it is there, knows the namespace, and lets this process in.
+ *
+ * @throws ServiceError with the gRPC status, after `limitMs` milliseconds at the latest
+ */
+export async function describeNamespace(
+  connection: NativeConnection,
+  namespace: string,
+  limitMs: number,
+): Promise<void> {
+  await connection.withDeadline(Date.now() + limitMs, () =>
+    connection.workflowService.describeNamespace({ namespace }),
+  );
+}
+
+/** A server that needs longer to say who it is can't be worked with. */
+const ASK_LIMIT_MS = 2_000;
+/** Probes come every few seconds, from more than one place; the server is asked once in this time. */
+const ANSWER_HOLDS_MS = 2_000;
+
+/** Whether follow-ups are being worked on, for `/readyz`. */
+export class Readiness {
+  constructor(private readonly redactor: Redactor) {}
+
+  private reasons: () => Promise<readonly string[]> | readonly string[] = () => ['the process is starting'];
+
+  /** Not ready, for one reason, until something else is said. */
+  notReady(reason: string): void {
+    this.reasons = () => [reason];
+  }
+
+  /** Ready, as long as `reasons` answers with none. */
+  readyUnless(reasons: () => Promise<readonly string[]>): void {
+    this.reasons = reasons;
+  }
+
+  /** Why not, or nothing; redacted, since it is shown to whoever asks. */
+  readonly check = async (): Promise<readonly string[]> => (await this.reasons()).map(this.redactor.text);
+}
+
+/** Why the server can't be reached, or nothing; it is asked at most every other second. */
+export function connectionCheck(
+  connection: NativeConnection,
+  temporal: TemporalConfig,
+): () => Promise<readonly string[]> {
+  let asked: { readonly at: number; readonly answer: Promise<readonly string[]> } | undefined;
+  const ask = async (): Promise<readonly string[]> => {
+    try {
+      await describeNamespace(connection, temporal.namespace, ASK_LIMIT_MS);
+      return [];
+    } catch (error) {
+      return [explainTrouble(error, temporal).message];
+    }
+  };
+  return () => {
+    const now = performance.now();
+    if (asked === undefined || now - asked.at > ANSWER_HOLDS_MS) asked = { at: now, answer: ask() };
+    return asked.answer;
+  };
 }

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import { type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
-import type { FollowUpActivities } from '../contract/activities';
+import type { FollowUpActivities } from '../core/activities';
 import type { WorkerConfig } from './config';
 
 /**

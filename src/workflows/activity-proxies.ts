@@ -1,7 +1,7 @@
 import { ActivityCancellationType, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
-import type { FollowUpActivities, WorkerSettings } from '../contract/activities';
-import { fairnessKey } from '../contract/fairness';
-import type { Polling } from '../contract/request';
+import type { FollowUpActivities, WorkerSettings } from '../core/activities';
+import { fairnessKey } from '../core/ids';
+import type { Polling } from '../core/request';
 
 /** What a worker gets beyond the HTTP time limit to take a task up and to report its end, in milliseconds. */
 export const REPORT_MARGIN_MS = 15_000;

@@ -1,6 +1,6 @@
 import { defineSearchAttributeKey } from '@temporalio/common';
-import { MAX_ATTRIBUTE_CHARACTERS, truncate } from '../contract/bounds';
-import type { SearchAttributeName } from '../contract/names';
+import { MAX_ATTRIBUTE_CHARACTERS, truncate } from '../core/text';
+import type { SearchAttributeName } from '../core/names';
 
 /** A search attribute and its value. */
 export type Keyword = ReturnType<typeof keyword>;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { planOf, RequestConflictError } from '../../src/client';
-import { compareDigest } from '../../src/client/same-request';
+import { compareDigest } from '../../src/temporal/existing-run';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
 import { House } from '../harness/house';

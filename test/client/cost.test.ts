@@ -8,7 +8,7 @@ import {
   FollowUpNotFoundError,
   totalOf,
 } from '../../src/client';
-import { sumActions } from '../../src/client/history-cost';
+import { sumActions } from '../../src/client/cost';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { freePorts } from '../../dev/free-ports';
 import { eventually } from '../harness/eventually';

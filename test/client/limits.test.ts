@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { FollowUpClient, InvalidLimitsError, type Limits, LimitsError } from '../../src/client';
-import { fairnessKey } from '../../src/contract/fairness';
+import { fairnessKey } from '../../src/core/ids';
 import { eventually } from '../harness/eventually';
 import { temporal } from '../harness/temporal';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
 import type { PayloadCodec } from '@temporalio/common';
 import { FollowUpClient, type FollowUpProgress } from '../../src/client';
-import type { FollowUpRequest } from '../../src/contract/request';
+import type { FollowUpRequest } from '../../src/core/request';
 import { eventually } from '../harness/eventually';
 import type { Following, House } from '../harness/house';
 import { houseOf } from '../harness/house-of';

@@ -8,7 +8,7 @@ import {
   NoAnswerError,
   UpdateRefusedError,
 } from '../../src/client';
-import type { DurationText } from '../../src/contract/duration';
+import type { DurationText } from '../../src/core/units';
 import { eventually } from '../harness/eventually';
 import { houseOf } from '../harness/house-of';
 import { clientOf, idleClientOf, request, untilPolled } from './client-under-test';

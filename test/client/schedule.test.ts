@@ -11,8 +11,8 @@ import {
   ScheduleExistsError,
   type ScheduleHandle,
 } from '../../src/client';
-import type { FollowUpRequest } from '../../src/contract/request';
-import { pageWorkflowId, runOf } from '../../src/contract/workflow-id';
+import type { FollowUpRequest } from '../../src/core/request';
+import { pageWorkflowId, runOf } from '../../src/core/ids';
 import { eventually } from '../harness/eventually';
 import { type House, QUICK } from '../harness/house';
 import { houseOf } from '../harness/house-of';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, Connection, type ConnectionLike } from '@temporalio/client';
 import { ensureSearchAttributes, FollowUpClient, SearchAttributesError } from '../../src/client';
-import { SEARCH_ATTRIBUTES } from '../../src/contract/names';
+import { SEARCH_ATTRIBUTES } from '../../src/core/names';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { temporal } from '../harness/temporal';
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
 import { FollowUpClient, InvalidRequestError, RequestConflictError } from '../../src/client';
-import type { DurationText } from '../../src/contract/duration';
+import type { DurationText } from '../../src/core/units';
 import { houseOf } from '../harness/house-of';
 import { clientOf, posts, request } from './client-under-test';
 

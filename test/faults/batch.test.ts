@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../src/client';
-import type { FollowUpRequest } from '../../src/contract/request';
+import type { FollowUpRequest } from '../../src/core/request';
 import { ProcessHouse } from '../harness/process-house';
 
 const ITEMS = 300;

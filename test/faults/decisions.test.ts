@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
-import { UPDATE_RESOLVE_DELIVERY } from '../../src/contract/names';
-import type { DeliveryDecision, FollowUpProgress } from '../../src/contract/progress';
+import { UPDATE_RESOLVE_DELIVERY } from '../../src/core/names';
+import type { DeliveryDecision, FollowUpProgress } from '../../src/core/result';
 import type { FaultSetting } from '../../sandbox';
 import { eventually } from '../harness/eventually';
 import type { Following } from '../harness/following';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../src/client';
-import type { Tally } from '../../src/contract/activities';
+import type { Tally } from '../../src/core/activities';
 import { eventually } from '../harness/eventually';
 import { dueAt, pendingRead } from '../harness/pending-poll';
 import { behindGate, onWorker, type Scene } from './scene';

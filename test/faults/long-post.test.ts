@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { UPDATE_POLL_NOW } from '../../src/contract/names';
-import type { FollowUpProgress } from '../../src/contract/progress';
+import { UPDATE_POLL_NOW } from '../../src/core/names';
+import type { FollowUpProgress } from '../../src/core/result';
 import { houseOf } from '../harness/house-of';
 
 /** A POST may take longer than the 5 s after which the job is read beside it. */

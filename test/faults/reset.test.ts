@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { type Client, WorkflowExecutionAlreadyStartedError, type WorkflowHandle } from '@temporalio/client';
-import type { FollowUpResult } from '../../src/contract/result';
-import { followUpWorkflowId } from '../../src/contract/workflow-id';
+import type { FollowUpResult } from '../../src/core/result';
+import { followUpWorkflowId } from '../../src/core/ids';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
 import { failureOf, QUICK } from '../harness/following';

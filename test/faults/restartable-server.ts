@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { isTransient } from '../../src/client/grpc-status';
+import { isTransient } from '../../src/temporal/grpc-status';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
 import { temporal } from '../harness/temporal';

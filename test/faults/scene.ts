@@ -1,5 +1,5 @@
-import type { Phase } from '../../src/contract/progress';
-import type { FollowUpRequest } from '../../src/contract/request';
+import type { Phase } from '../../src/core/result';
+import type { FollowUpRequest } from '../../src/core/request';
 import type { FaultSetting, NewJob } from '../../sandbox';
 import { eventually } from '../harness/eventually';
 import type { Following } from '../harness/following';

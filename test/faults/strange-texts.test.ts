@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { FollowUpRequest } from '../../src/contract/request';
+import type { FollowUpRequest } from '../../src/core/request';
 import type { FaultSetting, NewJob } from '../../sandbox';
 import { failureOf, type Following } from '../harness/following';
 import { PATIENT, ProcessHouse } from '../harness/process-house';

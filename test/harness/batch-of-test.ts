@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import { FollowUpClient } from '../../src/client';
-import { requestIdOf } from '../../src/contract/batch-id';
-import type { BatchProgress } from '../../src/contract/batch-workflows';
-import type { FollowUpRequest } from '../../src/contract/request';
-import { followUpWorkflowId, pageWorkflowId } from '../../src/contract/workflow-id';
+import { followUpWorkflowId, pageWorkflowId } from '../../src/core/ids';
+import { requestIdOf } from '../../src/core/batch';
+import type { BatchProgress } from '../../src/core/batch-workflows';
+import type { FollowUpRequest } from '../../src/core/request';
 import { eventually } from './eventually';
 import { type House, QUICK } from './house';
 

@@ -6,11 +6,10 @@ import {
   WorkflowFailedError,
 } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS } from '../../src/contract/names';
-import type { FollowUpProgress } from '../../src/contract/progress';
-import type { FollowUpRequest } from '../../src/contract/request';
-import type { FailureDetails, FollowUpResult } from '../../src/contract/result';
-import { followUpWorkflowId } from '../../src/contract/workflow-id';
+import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS } from '../../src/core/names';
+import type { FailureDetails, FollowUpProgress, FollowUpResult } from '../../src/core/result';
+import type { FollowUpRequest } from '../../src/core/request';
+import { followUpWorkflowId } from '../../src/core/ids';
 import type { NewJob, Sandbox } from '../../sandbox';
 import { eventually } from './eventually';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time';
-import type { DurationText } from '../../src/contract/duration';
-import { hasGrpcStatus } from '../../src/client/grpc-status';
+import type { DurationText } from '../../src/core/units';
+import { hasGrpcStatus } from '../../src/temporal/grpc-status';
 
 export interface ActivityOptionsChange {
   readonly maximumAttempts: number;

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { costOf, type HistoryEvent, totalOf } from '../../src/client/history-cost';
-import { REQUEST_OPTIONS } from '../../src/contract/request-options';
-import type { FollowUpResult } from '../../src/contract/result';
+import { costOf, type HistoryEvent, totalOf } from '../../src/client/cost';
+import { REQUEST_OPTIONS } from '../../src/core/request-options';
+import type { FollowUpResult } from '../../src/core/result';
 import { recordedEvents } from './recorded';
 
 /** What one of the first reads takes: a durable timer and an activity, each followed by a workflow task. */

@@ -1,5 +1,5 @@
 import { request } from 'undici';
-import type { AgentJob } from '../../src/contract/job';
+import type { AgentJob } from '../../src/core/job';
 import type { Sandbox } from '../../sandbox';
 
 export interface Reply {

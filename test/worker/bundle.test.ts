@@ -2,13 +2,13 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
-import { misplacedModules } from '../../src/worker/bundled-modules';
+import { misplacedModules } from '../../src/worker/bundle';
 import { temporal } from '../harness/temporal';
 
 describe('the workflow bundle', () => {
   it('holds the workflows, the contract and the SDK, and no package besides', () => {
     const code = readFileSync(temporal().bundlePath, 'utf8');
-    expect(code).toContain('workflows/follow-up.ts');
+    expect(code).toContain('workflows/follow-up/follow-up.ts');
     expect(misplacedModules(code)).toEqual([]);
   });
 

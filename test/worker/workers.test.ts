@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { randomUUID } from 'node:crypto';
-import type { FollowUpActivities } from '../../src/contract/activities';
+import type { FollowUpActivities } from '../../src/core/activities';
 import { FollowUpWorkers } from '../../src/worker/workers';
 import { temporal } from '../harness/temporal';
 

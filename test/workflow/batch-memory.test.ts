@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client';
 import type { DevServer } from '../../dev/dev-server';
-import { cutPages } from '../../src/batch/pages';
+import { cutPages } from '../../src/core/batch-pages';
 import { BatchForgottenError, EndsUnreadableError } from '../../src/client';
 import {
   BATCH_PAGE_WORKFLOW,
   BATCH_WORKFLOW,
   type BatchInput,
   type PageInput,
-} from '../../src/contract/batch-workflows';
-import { pageWorkflowId } from '../../src/contract/workflow-id';
+} from '../../src/core/batch-workflows';
+import { pageWorkflowId } from '../../src/core/ids';
 import { BatchOfTest, endless, forget } from '../harness/batch-of-test';
 import { startForgetfulServer } from '../harness/forgetful-server';
 import { House, QUICK } from '../harness/house';

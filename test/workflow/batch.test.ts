@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { BatchConflictError } from '../../src/client';
-import { pageWorkflowId } from '../../src/contract/workflow-id';
+import { pageWorkflowId } from '../../src/core/ids';
 import { BatchOfTest, endless } from '../harness/batch-of-test';
 import { houseOf } from '../harness/house-of';
 

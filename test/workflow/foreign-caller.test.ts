@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import type { FollowUpResult } from '../../src/contract/result';
-import { followUpWorkflowId } from '../../src/contract/workflow-id';
+import type { FollowUpResult } from '../../src/core/result';
+import { followUpWorkflowId } from '../../src/core/ids';
 import { QUICK } from '../harness/house';
 import { houseOf } from '../harness/house-of';
 import { temporal } from '../harness/temporal';

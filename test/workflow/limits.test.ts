@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../src/client';
-import { BATCH_PRIORITY_KEY } from '../../src/contract/batch';
-import { fairnessKey } from '../../src/contract/fairness';
-import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
-import type { FollowUpRequest } from '../../src/contract/request';
-import { followUpWorkflowId } from '../../src/contract/workflow-id';
+import { BATCH_PRIORITY_KEY } from '../../src/core/batch';
+import { fairnessKey, followUpWorkflowId } from '../../src/core/ids';
+import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
+import type { FollowUpRequest } from '../../src/core/request';
 import type { LimitsChange } from '../../src/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import { eventually } from '../harness/eventually';

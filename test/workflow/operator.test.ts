@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
-import type { FollowUpProgress } from '../../src/contract/progress';
+import type { FollowUpProgress } from '../../src/core/result';
 import type { Following } from '../harness/house';
 import { houseOf } from '../harness/house-of';
 

@@ -1,9 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
-import type { FollowUpProgress } from '../../src/contract/progress';
-import type { FollowUpRequest } from '../../src/contract/request';
-import type { Receipt } from '../../src/contract/result';
+import type { FollowUpProgress, Receipt } from '../../src/core/result';
+import type { FollowUpRequest } from '../../src/core/request';
 import { eventually } from '../harness/eventually';
 import type { Following, House } from '../harness/house';
 import { houseOf } from '../harness/house-of';

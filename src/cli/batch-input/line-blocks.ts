@@ -1,6 +1,50 @@
+import path from 'node:path';
+import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
-import { nameOf, reasonOf } from '../prompt-source';
-import { UsageError } from '../usage-error';
+import type { ProblemList } from '../../client/batch/items';
+import { UsageError } from '../exit-codes';
+import { nameOf, reasonOf } from '../flags/prompt-source';
+
+export const FORMATS = ['jsonl', 'csv'] as const;
+
+export type Format = (typeof FORMATS)[number];
+
+const EXTENSIONS: Readonly<Record<string, Format>> = { '.jsonl': 'jsonl', '.ndjson': 'jsonl', '.csv': 'csv' };
+
+/**
+ * The format that was asked for, or that the file's name tells; undefined where its content must tell.
+ *
+ * @throws UsageError when `--format` is given and is none
+ */
+export function formatByName(file: string, asked: string | undefined): Format | undefined {
+  if (asked === undefined) return EXTENSIONS[path.extname(file).toLowerCase()];
+  const format = FORMATS.find((known) => known === asked);
+  if (format === undefined) {
+    throw new UsageError([`--format: must be ${FORMATS.join(' or ')}; it is ${JSON.stringify(asked)}`]);
+  }
+  return format;
+}
+
+/** JSON begins with a brace or a bracket, which no column's name does; undefined while there are only blanks. */
+export function formatByContent({ bytes }: LineBlock): Format | undefined {
+  const first = /\S/.exec(bytes.toString())?.[0];
+  if (first === undefined) return undefined;
+  return first === '{' || first === '[' ? 'jsonl' : 'csv';
+}
+
+/** Reports each line that is not UTF-8: a decoder would put a replacement for what the message says. */
+export function checkEncoding({ firstLine, bytes }: LineBlock, problems: ProblemList): void {
+  if (isUtf8(bytes)) return;
+  let start = 0;
+  for (let line = firstLine; start < bytes.length; line += 1) {
+    const lineFeed = bytes.indexOf('\n', start);
+    const end = lineFeed < 0 ? bytes.length : lineFeed + 1;
+    if (!isUtf8(bytes.subarray(start, end))) {
+      problems.add(line, 'is not UTF-8; save the file as UTF-8, in which messages are sent');
+    }
+    start = end;
+  }
+}
 
 /** Some whole lines of the input, each with its line break; the last line of all may lack it. */
 export interface LineBlock {
@@ -16,6 +60,7 @@ export const MAX_INPUT_BYTES = 1_024 * 1_024 * 1_024;
 export const MAX_LINE_BYTES = 4 * 1_024 * 1_024;
 
 const LINE_FEED = 0x0a;
+
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /**

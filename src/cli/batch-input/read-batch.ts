@@ -1,17 +1,13 @@
-import { type CheckedBatch, ItemCollector } from '../../client/batch/item-collector';
-import type { ProblemList } from '../../client/batch/problem-list';
-import { withBatchCadence } from '../../client/batch/tidy-request';
-import { checkRequest } from '../../contract/check-request';
-import type { JsonObject } from '../../contract/field-reader';
-import { fieldOf, requestWith } from '../../contract/request-options';
-import { FIELDS, type LineFlags, problemOfFlag, renameFields, requestOfFlags } from '../request-flags';
-import { UsageError } from '../usage-error';
-import { readCsv } from './csv';
-import { checkEncoding } from './encoding';
-import { COLUMN_OF_FIELD, type LineFields } from './fields';
-import { type Format, formatByContent, formatByName } from './format';
-import { readJsonLines } from './json-lines';
-import { type LineBlock, lineBlocks } from './line-blocks';
+import type { Format, LineBlock } from './line-blocks';
+import { formatByName, lineBlocks, checkEncoding, formatByContent } from './line-blocks';
+import { withBatchCadence } from '../../client/batch/identity';
+import { type CheckedBatch, ItemCollector, type ProblemList } from '../../client/batch/items';
+import { checkRequest } from '../../core/check-request';
+import type { JsonObject } from '../../core/field-reader';
+import { fieldOf, requestWith } from '../../core/request-options';
+import { UsageError } from '../exit-codes';
+import { FIELDS, type LineFlags, problemOfFlag, renameFields, requestOfFlags } from '../flags/request-flags';
+import { COLUMN_OF_FIELD, type LineFields, readCsv, readJsonLines } from './lines';
 
 export interface BatchInput {
   /** A path, or `-` for stdin. */

@@ -7,16 +7,16 @@ import {
   type Triggered,
 } from '../../client';
 import { scheduleTable, scheduleText } from '../render/schedules';
-import { addLineFlags, type LineFlags } from '../request-flags';
+import { addLineFlags, type LineFlags } from '../flags/request-flags';
 import {
   addScheduleFlags,
   readItems,
   refuseLineFlags,
   type ScheduleFlags,
   scheduleSpecOf,
-} from '../schedule-flags';
+} from '../flags/schedule-flags';
 import type { Session } from '../session';
-import { columns } from '../table';
+import { columns } from '../render/text';
 
 interface Json {
   readonly json?: boolean;

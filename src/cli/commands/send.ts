@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Command } from 'commander';
-import { planOf, type NamedRequest, type StartedFollowUp } from '../../client';
-import { tellOutcome } from '../outcome';
-import { readPrompt } from '../prompt-source';
-import { addRequestFlags, type RequestFlags, requestOfFlags } from '../request-flags';
+import { type NamedRequest, planOf, type StartedFollowUp } from '../../client';
+import { addRequestFlags, type RequestFlags, requestOfFlags } from '../flags/request-flags';
+import { readPrompt } from '../flags/prompt-source';
+import { tellOutcome } from '../render/outcome';
 import type { Session } from '../session';
 import { tellLeft, waitForEnd } from '../wait';
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { ensureSearchAttributes, workersPolling } from '../../client';
-import { columns } from '../table';
+import { columns } from '../render/text';
 import type { Session } from '../session';
 
 const CALL_TIMEOUT_MS = 5_000;

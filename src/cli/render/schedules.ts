@@ -5,7 +5,7 @@ import {
   settingRows,
   timingText,
 } from '../../client';
-import { columns, table } from '../table';
+import { columns, table } from './text';
 
 /** A list of schedules. */
 export function scheduleTable(schedules: readonly ListedSchedule[]): string {

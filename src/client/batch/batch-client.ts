@@ -7,24 +7,29 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import type { BatchSummary, ItemEnd } from '../../contract/batch';
+import type { BatchSummary, ItemEnd } from '../../core/batch';
 import {
   type BatchProgress,
   UPDATE_CANCEL_RUNNING,
   UPDATE_PAUSE,
   UPDATE_RESUME,
   UPDATE_SET_CONCURRENCY,
-} from '../../contract/batch-workflows';
-import type { FollowUpRequest } from '../../contract/request';
+} from '../../core/batch-workflows';
+import type { FollowUpRequest } from '../../core/request';
 import { BatchEndedError, BatchNotFoundError, EndsUnreadableError, NoAnswerError } from '../errors';
-import { executeUpdate } from '../execute-update';
-import { isTransient } from '../grpc-status';
+import { executeUpdate } from '../updates';
+import { isTransient } from '../../temporal/grpc-status';
 import { QUERY_TIMEOUT_MS } from '../progress';
 import { BatchEnds } from './batch-ends';
-import { batchOfRequests } from './batch-of-requests';
-import { type BatchReport, countItems, type ItemStates, readBatchReport } from './batch-report';
-import { type BatchDescription, findBatch } from './describe-batch';
-import type { CheckedBatch } from './item-collector';
+import { batchOfRequests, type CheckedBatch } from './items';
+import {
+  type BatchDescription,
+  type BatchReport,
+  countItems,
+  findBatch,
+  type ItemStates,
+  readBatchReport,
+} from './describe-batch';
 import { retryBatch, type RetryOptions } from './retry-batch';
 import { type BatchOptions, startBatch, type StartedBatch } from './start-batch';
 

@@ -1,14 +1,13 @@
 import type { Client } from '@temporalio/client';
-import { mayTryAgain } from '../../batch/try-again';
-import { type BatchPage, type PageInput, type TryAgain } from '../../contract/batch-workflows';
-import { isRecord } from '../../contract/field-reader';
-import { pageWorkflowId } from '../../contract/workflow-id';
-import { eachOf } from '../each-of';
+import { mayTryAgain } from '../../core/batch';
+import { type BatchPage, type PageInput, type TryAgain } from '../../core/batch-workflows';
+import { isRecord } from '../../core/field-reader';
+import { pageWorkflowId } from '../../core/ids';
+import { eachOf } from '../map-concurrently';
 import { BatchEndedError, BatchForgottenError } from '../errors';
-import { readFirstEvent } from '../first-input';
-import { BatchEnds } from './batch-ends';
+import { readFirstEvent } from '../../temporal/existing-run';
+import { BatchEnds, isThere } from './batch-ends';
 import { findBatch } from './describe-batch';
-import { isThere } from './earlier-pages';
 import { type BatchOptions, type PagedBatch, runBatch, type StartedBatch } from './start-batch';
 
 export interface RetryOptions extends BatchOptions {

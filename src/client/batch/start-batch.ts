@@ -1,27 +1,27 @@
+import { MEMO_ITEMS_DIGEST, type BatchDescription, describeBatch, lookForBatch } from './describe-batch';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { hasPage } from '../../batch/page-ranges';
-import { cutPages } from '../../batch/pages';
-import { BATCH_PRIORITY_KEY, MAX_PAGES, type Tolerance } from '../../contract/batch';
+import { BATCH_PRIORITY_KEY, MAX_PAGES, type Tolerance } from '../../core/batch';
+import { cutPages, hasPage } from '../../core/batch-pages';
 import {
+  BATCH_PAGE_WORKFLOW,
   BATCH_WORKFLOW,
   type BatchInput,
   type BatchMemo,
   type BatchPage,
   type BegunPages,
   MEMO_PAGES,
+  type PageInput,
   type TryAgain,
-} from '../../contract/batch-workflows';
-import { batchSummary } from '../../contract/start-words';
-import { batchWorkflowId } from '../../contract/workflow-id';
+} from '../../core/batch-workflows';
+import { batchWorkflowId, pageWorkflowId } from '../../core/ids';
+import { batchSummary, pageSummary } from '../../core/names';
+import { inSetUpWords, keywordKey } from '../../temporal/search-attributes';
+import type { RunState } from '../../temporal/existing-run';
 import { BatchConflictError, InvalidBatchError } from '../errors';
-import { attribute } from '../presentation';
-import { type FollowUpState, keywordKey } from '../description';
-import { inSetUpWords } from '../search-attributes';
-import { type BatchDescription, describeBatch, lookForBatch } from './describe-batch';
-import { handOver } from './hand-over';
-import type { CheckedBatch } from './item-collector';
-import { MEMO_ITEMS_DIGEST } from './memo';
-import { lastRunOf, refuseForgotten } from './earlier-pages';
+import { eachOf } from '../map-concurrently';
+import { attribute } from '../start';
+import { lastRunOf, refuseForgotten } from './batch-ends';
+import type { CheckedBatch } from './items';
 
 export interface BatchOptions {
   /** How many follow-ups are open at a time, 1 to 1,000. @default 50 */
@@ -38,7 +38,7 @@ export interface StartedBatch {
   /** False when this call started the batch; else whether the one that was there is running or has ended. */
   readonly attached: false | 'running' | 'ended';
   /** How the batch of this id had ended that goes on by this call; null where there was none to go on with. */
-  readonly resumedAfter: FollowUpState | null;
+  readonly resumedAfter: RunState | null;
   readonly items: number;
   readonly pages: number;
 }
@@ -169,4 +169,50 @@ function numberOfPages(items: CheckedBatch['items']): number {
 
 function refuseAnother({ batchId, digest }: PagedBatch, there: string | null): void {
   if (there !== null && there !== digest) throw new BatchConflictError(batchId);
+}
+
+/** Pages that are handed over at once: each is one call of half a megabyte at most. */
+const AT_ONCE = 8;
+
+export interface HandOver extends Pick<PageInput, 'batchWorkflowId' | 'batchId' | 'run'> {
+  readonly again: TryAgain | null;
+  /** Those that the batch lacks. */
+  readonly pages: Iterable<BatchPage> | AsyncIterable<BatchPage>;
+  /** Of how many pages in all. */
+  readonly total: number;
+  /** The earlier run of the batch that knows what became of a page's items; null where none has begun it. */
+  readonly earlierRunOf: (page: number) => string | null;
+  readonly onPage: ((handedOver: number, pages: number) => void) | undefined;
+}
+
+/** Starts the pages of a batch that are not there yet. */
+export async function handOver(client: Client, taskQueue: string, batch: HandOver): Promise<void> {
+  const { batchWorkflowId, batchId, run, again, total, onPage } = batch;
+  let handedOver = 0;
+  await eachOf(batch.pages, AT_ONCE, async (page) => {
+    const earlierRun = batch.earlierRunOf(page.number);
+    const earlier = earlierRun === null ? null : pageWorkflowId(batchId, earlierRun, page.number);
+    await startPage(client, taskQueue, { batchWorkflowId, batchId, run, page, earlier, again });
+    handedOver += 1;
+    onPage?.(handedOver, total);
+  });
+}
+
+async function startPage(client: Client, taskQueue: string, input: PageInput): Promise<void> {
+  const { batchId, run, page } = input;
+  try {
+    await client.workflow.start(BATCH_PAGE_WORKFLOW, {
+      workflowId: pageWorkflowId(batchId, run, page.number),
+      taskQueue,
+      args: [input],
+      workflowIdConflictPolicy: 'FAIL',
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      typedSearchAttributes: [{ key: keywordKey('FollowUpBatch'), value: attribute(batchId) }],
+      priority: { priorityKey: BATCH_PRIORITY_KEY },
+      staticSummary: pageSummary(page.number, page.items.length),
+    });
+  } catch (error) {
+    // It was handed over before.
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+  }
 }

@@ -1,21 +1,21 @@
 import type { ScheduleDescription as TemporalSchedule } from '@temporalio/client';
-import { itemProblems as checkItems } from '../../batch/check-items';
-import { jsonBytes } from '../../batch/json-size';
-import { BATCH_PRIORITY_KEY, type BatchItem, MAX_SCHEDULE_BYTES } from '../../contract/batch';
-import { MAX_BATCH_ID_CHARACTERS, requestIdOf } from '../../contract/batch-id';
-import { BATCH_WORKFLOW, type BatchInput } from '../../contract/batch-workflows';
-import { MAX_WORKFLOW_ID_BYTES } from '../../contract/bounds';
-import { isRecord } from '../../contract/field-reader';
-import { markdownCode } from '../../contract/markdown';
-import { batchSummary } from '../../contract/start-words';
-import type { FollowUpRequest } from '../../contract/request';
-import { quote } from '../../contract/text';
-import { batchWorkflowId, followUpWorkflowId } from '../../contract/workflow-id';
-import { batchOfRequests } from '../batch/batch-of-requests';
+import {
+  BATCH_PRIORITY_KEY,
+  type BatchItem,
+  itemProblems as checkItems,
+  MAX_SCHEDULE_BYTES,
+  MAX_BATCH_ID_CHARACTERS,
+  requestIdOf,
+} from '../../core/batch';
+import { jsonBytes, markdownCode, MAX_WORKFLOW_ID_BYTES, quote } from '../../core/text';
+import { batchWorkflowId, followUpWorkflowId } from '../../core/ids';
+import { BATCH_WORKFLOW, type BatchInput } from '../../core/batch-workflows';
+import { isRecord } from '../../core/field-reader';
+import { batchSummary } from '../../core/names';
+import type { FollowUpRequest } from '../../core/request';
+import { batchOfRequests, type CheckedBatch, ProblemList } from '../batch/items';
 import { itemsDigest } from '../batch/identity';
-import type { CheckedBatch } from '../batch/item-collector';
-import { MEMO_ITEMS_DIGEST } from '../batch/memo';
-import { ProblemList } from '../batch/problem-list';
+import { MEMO_ITEMS_DIGEST } from '../batch/describe-batch';
 import type { ScheduleSettings } from './settings';
 
 /** What Temporal appends to the workflow id of a firing: the time that it was due, to the second, in UTC. */

@@ -3,7 +3,7 @@ import type {
   ScheduleExecutionResult,
   ScheduleSummary,
 } from '@temporalio/client';
-import type { BatchSummary } from '../../contract/batch';
+import type { BatchSummary } from '../../core/batch';
 import type { BatchClient, BatchOutcome } from '../batch/batch-client';
 import { itemsDigest } from '../batch/identity';
 import { BatchNotFoundError } from '../errors';

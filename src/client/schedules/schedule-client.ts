@@ -3,9 +3,9 @@ import {
   ScheduleAlreadyRunning,
   ScheduleClient as TemporalScheduleClient,
 } from '@temporalio/client';
-import { BATCH_WORKFLOW } from '../../contract/batch-workflows';
+import { BATCH_WORKFLOW } from '../../core/batch-workflows';
 import type { BatchClient } from '../batch/batch-client';
-import { BLIND_CONVERTER } from '../blind-converter';
+import { BLIND_CONVERTER } from '../list';
 import {
   checkedItems,
   idProblems,

@@ -6,8 +6,8 @@ import {
 } from '@temporalio/client';
 import { ValueError } from '@temporalio/common';
 import { msNumberToTs, tsToDate } from '@temporalio/common/lib/time';
-import type { BatchItem } from '../../contract/batch';
-import { BATCH_WORKFLOW } from '../../contract/batch-workflows';
+import type { BatchItem } from '../../core/batch';
+import { BATCH_WORKFLOW } from '../../core/batch-workflows';
 import type { BatchClient } from '../batch/batch-client';
 import { itemsDigest } from '../batch/identity';
 import {

@@ -4,11 +4,10 @@ import {
   type ScheduleSpec as TemporalSpec,
   type ScheduleSpecDescription,
 } from '@temporalio/client';
-import { CONCURRENCY, type Tolerance } from '../../contract/batch';
-import { MAX_ATTRIBUTE_CHARACTERS } from '../../contract/bounds';
-import { type DurationText, formatDuration, parseDuration } from '../../contract/duration';
-import { quote } from '../../contract/text';
-import { grpcError } from '../grpc-status';
+import { CONCURRENCY, type Tolerance } from '../../core/batch';
+import { MAX_ATTRIBUTE_CHARACTERS, quote } from '../../core/text';
+import { type DurationText, formatDuration, parseDuration } from '../../core/units';
+import { grpcError } from '../../temporal/grpc-status';
 import { InvalidScheduleError } from './errors';
 import {
   checkTiming,

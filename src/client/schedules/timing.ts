@@ -1,8 +1,7 @@
 import type { CalendarSpecDescription, IntervalSpec, ScheduleSpecDescription } from '@temporalio/client';
-import { type DurationText, formatDuration, parseDuration } from '../../contract/duration';
-import { isRecord } from '../../contract/field-reader';
-import { nearest } from '../../contract/nearest';
-import { quote } from '../../contract/text';
+import { type DurationText, formatDuration, parseDuration } from '../../core/units';
+import { isRecord } from '../../core/field-reader';
+import { nearest, quote } from '../../core/text';
 
 /** When a schedule fires: at the times of all that is given together. */
 export interface TimingOptions {

@@ -13,9 +13,8 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { countPages } from '../../batch/page-ranges';
-import { cutPages } from '../../batch/pages';
-import type { BatchSummary } from '../../contract/batch';
+import { countPages, cutPages } from '../../core/batch-pages';
+import type { BatchSummary } from '../../core/batch';
 import {
   type BatchFailureType,
   type BatchInput,
@@ -24,21 +23,16 @@ import {
   MEMO_PAGES,
   MEMO_SUMMARY,
   type PageReport,
-} from '../../contract/batch-workflows';
-import { isRecord } from '../../contract/field-reader';
-import { runOf } from '../../contract/workflow-id';
+} from '../../core/batch-workflows';
+import { isRecord } from '../../core/field-reader';
+import { runOf } from '../../core/ids';
 import { keyword } from '../keyword';
 import { type BatchPlan, checkBatch } from './check-batch';
-import { toleratedFailures } from './counts';
-import { batchDetails } from './details';
-import { failureOf } from './ending';
-import { receiveOperators } from './operator';
-import { reportSignal } from './page';
-import { closePages, startPage, tellPages, turnAway } from './pages';
-import { readReport } from './report';
+import { batchDetails, toleratedFailures } from './counts';
 import {
   type BatchState,
   type ContinuedBatch,
+  failureOf,
   failuresSoFar,
   initialState,
   memoOf,
@@ -46,6 +40,10 @@ import {
   summaryOf,
   takeReport,
 } from './state';
+import { receiveOperators } from './operator';
+import { reportSignal } from './page';
+import { closePages, startPage, tellPages, turnAway } from './pages';
+import { readReport } from './allotment';
 
 /** How often pages are spoken to that have nothing to hear: it fails where somebody has terminated one. */
 const SILENCE_MS = 10 * 60_000;

@@ -1,14 +1,19 @@
-import { itemProblems } from '../../batch/check-items';
-import { CONCURRENCY, MAX_BATCH_ITEMS, MAX_PAGES, type Tolerance } from '../../contract/batch';
-import { batchIdProblem } from '../../contract/batch-id';
+import {
+  CONCURRENCY,
+  itemProblems,
+  MAX_BATCH_ITEMS,
+  MAX_PAGES,
+  type Tolerance,
+  batchIdProblem,
+} from '../../core/batch';
 import {
   type BatchInput,
   type BegunPages,
   type PageRanges,
   TRY_AGAIN,
   type TryAgain,
-} from '../../contract/batch-workflows';
-import { isRecord, typeName } from '../../contract/field-reader';
+} from '../../core/batch-workflows';
+import { isRecord, typeName } from '../../core/field-reader';
 
 /** A checked input with its defaults filled in. */
 export interface BatchPlan {

@@ -1,8 +1,9 @@
-import type { FailedItem, ItemEnd, Tolerance } from '../../contract/batch';
-import type { BatchCounts } from '../../contract/batch-workflows';
-import { isTerminal } from '../../contract/job';
+import type { FailedItem, ItemEnd, Tolerance } from '../../core/batch';
+import type { BatchCounts, BatchProgress, PageReport } from '../../core/batch-workflows';
+import { isTerminal } from '../../core/job';
+import { markdownCode as code, markdownTable } from '../../core/text';
 
-export { isFailure } from '../../contract/batch';
+export { isFailure } from '../../core/batch';
 
 /** Failures that a summary names. */
 const MAX_FIRST_FAILURES = 20;
@@ -71,4 +72,44 @@ function plus(
   const sum: Record<string, number> = { ...one };
   for (const [name, count] of Object.entries(other)) sum[name] = (sum[name] ?? 0) + count;
   return sum;
+}
+
+/** The current details of a batch: a small Markdown table for the Web UI. */
+export function batchDetails(progress: BatchProgress): string {
+  const { batchId, pages, firstFailures } = progress;
+  const rows: [string, string][] = [
+    ['state', progress.state],
+    ['settled', `${progress.settled} of ${progress.items}`],
+    ['open', `${progress.open} (concurrency ${progress.concurrency})`],
+    ['by status', counted(progress.byStatus)],
+    ['by failure', counted(progress.byFailure)],
+    ['by evidence', counted(progress.byEvidence)],
+    ['unknown deliveries', String(progress.unknownDeliveries)],
+    ['pages', `${pages.handedOver} of ${pages.total} handed over, ${pages.done} done`],
+  ];
+  const failures = firstFailures.map(({ workflowId, outcome, message }): [string, string] => [
+    code(workflowId),
+    message === null ? outcome : `${outcome}: ${code(message)}`,
+  ]);
+  const title = `**Batch ${code(batchId)}**`;
+  const parts = [title, markdownTable(rows)];
+  if (failures.length > 0) parts.push('**First failures**', markdownTable(failures));
+  return parts.join('\n\n');
+}
+
+/** The current details of a page of a batch. */
+export function pageDetails({ page, open, wants, places, counts }: PageReport): string {
+  const rows: [string, string][] = [
+    ['settled', String(counts.settled)],
+    ['open', `${open} of ${places} places`],
+    ['jobs left', String(wants)],
+    ['by status', counted(counts.byStatus)],
+    ['by failure', counted(counts.byFailure)],
+  ];
+  return `**Page ${page}**\n\n${markdownTable(rows)}`;
+}
+
+function counted(counts: Readonly<Record<string, number>>): string {
+  const words = Object.entries(counts).map(([name, count]) => `${code(name)} × ${count}`);
+  return words.length === 0 ? '-' : words.join(', ');
 }

@@ -5,13 +5,12 @@ import {
   TerminatedFailure,
   TimeoutFailure,
 } from '@temporalio/workflow';
-import type { ItemEnd, ItemOutcome } from '../../contract/batch';
-import type { FoundEnd } from '../../contract/batch-workflows';
-import { MAX_LINK_CHARACTERS, truncate } from '../../contract/bounds';
-import type { Evidence, Verdict } from '../../contract/delivery';
-import { isRecord } from '../../contract/field-reader';
-import { isTerminal } from '../../contract/job';
-import { FAILURE_TYPES } from '../../contract/result';
+import type { ItemEnd, ItemOutcome } from '../../core/batch';
+import type { FoundEnd } from '../../core/batch-workflows';
+import { MAX_LINK_CHARACTERS, truncate } from '../../core/text';
+import { type Evidence, FAILURE_TYPES, type Verdict } from '../../core/result';
+import { isRecord } from '../../core/field-reader';
+import { isTerminal } from '../../core/job';
 
 /** Characters of a failure's message in a page: 200 of them lie in one payload. */
 const MAX_MESSAGE_CHARACTERS = 300;

@@ -6,7 +6,7 @@ import {
   UPDATE_PAUSE,
   UPDATE_RESUME,
   UPDATE_SET_CONCURRENCY,
-} from '../../contract/batch-workflows';
+} from '../../core/batch-workflows';
 import { concurrencyProblem } from './check-batch';
 import type { BatchState } from './state';
 

@@ -11,8 +11,8 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { WorkerSettings } from '../../contract/activities';
-import type { FailedItem, ItemEnd } from '../../contract/batch';
+import type { WorkerSettings } from '../../core/activities';
+import type { FailedItem, ItemEnd } from '../../core/batch';
 import {
   type Allotment,
   type BatchCounts,
@@ -24,16 +24,13 @@ import {
   QUERY_ENDS,
   SIGNAL_ALLOT,
   SIGNAL_REPORT,
-} from '../../contract/batch-workflows';
-import { runOf } from '../../contract/workflow-id';
+} from '../../core/batch-workflows';
+import { runOf } from '../../core/ids';
 import { pageProxy, resetProxy, settingsProxy } from '../activity-proxies';
 import { pageProblems } from './check-batch';
-import { countEnd, failuresOf, firstFailures, isFailure, NO_COUNTS } from './counts';
-import { pageDetails } from './details';
-import { itemsOfPage } from './page-items';
-import { reserved } from './places';
-import { readAllotment } from './report';
-import { type NamedItem, runItem } from './run-item';
+import { countEnd, failuresOf, firstFailures, isFailure, NO_COUNTS, pageDetails } from './counts';
+import { itemsOfPage, type NamedItem, runItem } from './run-item';
+import { readAllotment, reserved } from './allotment';
 
 export const allotSignal = defineSignal<[Allotment]>(SIGNAL_ALLOT);
 export const reportSignal = defineSignal<[PageReport]>(SIGNAL_REPORT);

@@ -8,8 +8,8 @@ import {
   WorkflowIdReusePolicy,
   workflowInfo,
 } from '@temporalio/workflow';
-import { pagesIn } from '../../batch/page-ranges';
-import { BATCH_PRIORITY_KEY } from '../../contract/batch';
+import { pagesIn } from '../../core/batch-pages';
+import { BATCH_PRIORITY_KEY } from '../../core/batch';
 import {
   type Allotment,
   BATCH_PAGE_WORKFLOW,
@@ -17,16 +17,15 @@ import {
   MEMO_PAGES,
   type PageInput,
   type PageReport,
-} from '../../contract/batch-workflows';
-import { pageSummary } from '../../contract/start-words';
-import { pageWorkflowId } from '../../contract/workflow-id';
+} from '../../core/batch-workflows';
+import { pageSummary } from '../../core/names';
+import { pageWorkflowId } from '../../core/ids';
 import { resetProxy } from '../activity-proxies';
 import { keyword } from '../keyword';
 import { failuresOf, NO_COUNTS } from './counts';
-import { modeOf } from './ending';
+import { type BatchState, type BegunPage, losePage, memoOf, modeOf } from './state';
 import { allotSignal } from './page';
-import { allot, type OpenPage } from './places';
-import { type BatchState, type BegunPage, losePage, memoOf } from './state';
+import { allot, type OpenPage } from './allotment';
 
 /** Pages that are spoken to at once. */
 const AT_ONCE = 50;

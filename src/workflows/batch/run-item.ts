@@ -10,17 +10,19 @@ import {
   WorkflowIdReusePolicy,
   workflowInfo,
 } from '@temporalio/workflow';
-import { mayTryAgain } from '../../batch/try-again';
-import type { WorkerSettings } from '../../contract/activities';
-import { BATCH_PRIORITY_KEY, type BatchItem, type ItemEnd } from '../../contract/batch';
-import type { FoundEnd, TryAgain } from '../../contract/batch-workflows';
-import { fairnessKey } from '../../contract/fairness';
-import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST } from '../../contract/names';
-import { followUpAttributes, followUpSummary } from '../../contract/start-words';
-import { followUpWorkflowId } from '../../contract/workflow-id';
+import type { WorkerSettings } from '../../core/activities';
+import { BATCH_PRIORITY_KEY, type BatchItem, type ItemEnd, mayTryAgain, requestIdOf } from '../../core/batch';
+import type { EarlierPage, FoundEnd, PageInput, TryAgain } from '../../core/batch-workflows';
+import { fairnessKey, followUpWorkflowId } from '../../core/ids';
+import {
+  FOLLOW_UP_WORKFLOW,
+  followUpAttributes,
+  followUpSummary,
+  MEMO_PROMPT_DIGEST,
+} from '../../core/names';
 import { endProxy, resetProxy } from '../activity-proxies';
 import { keyword } from '../keyword';
-import { brokenEnd, endOfFailedChild, endOfFound, endOfResult, type EndOfItem } from './item-end';
+import { brokenEnd, endOfFailedChild, endOfFound, type EndOfItem, endOfResult } from './item-end';
 
 /** One item that is to be followed up by a workflow of its own, which keeps its id for ever. */
 export interface NamedItem {
@@ -146,4 +148,41 @@ async function existing(named: NamedItem, page: PageOfItem, cancelOf?: string): 
     if (!(error instanceof ActivityFailure)) throw error;
     return { kind: 'failure', type: '', message: error.cause?.message ?? error.message, details: null };
   }
+}
+
+/** What a page has to do, and the ends that stay as they are. */
+export interface ItemsOfPage {
+  readonly kept: readonly ItemEnd[];
+  /** The items that are left, by job, in the order in which they came. */
+  readonly lanes: NamedItem[][];
+}
+
+/** @param before what an earlier run of the batch has done; null where nobody can tell */
+export function itemsOfPage(
+  { batchId, page, again = null, inDoubt = false }: PageInput,
+  before: EarlierPage | null,
+): ItemsOfPage {
+  const ends = new Map(before?.ends.map((end) => [end.workflowId, end]));
+  const left = new Set(before?.left);
+  const isUnknown = before === null || inDoubt;
+  const kept: ItemEnd[] = [];
+  const lanes = new Map<string, NamedItem[]>();
+  for (const item of page.items) {
+    const requestId = requestIdOf(batchId, item);
+    const workflowId = workflowIdOf(item, requestId);
+    const end = ends.get(workflowId) ?? null;
+    if (end !== null && (again === null || !mayTryAgain(end, again))) {
+      kept.push(end);
+      continue;
+    }
+    const isNew = end === null && !isUnknown && !left.has(workflowId);
+    const lane = lanes.get(laneOf(item)) ?? [];
+    lane.push({ workflowId, requestId, item, isNew, before: end });
+    lanes.set(laneOf(item), lane);
+  }
+  return { kept, lanes: [...lanes.values()] };
+}
+
+function laneOf({ request: { projectId, jobId } }: BatchItem): string {
+  return JSON.stringify([projectId, jobId]);
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { SEARCH_ATTRIBUTES } from '../../../src/contract/names';
+import { SEARCH_ATTRIBUTES } from '../../../src/core/names';
 import { eventually } from '../../harness/eventually';
 import { houseOf } from '../../harness/house-of';
 import { type Ended, starter } from './starter';

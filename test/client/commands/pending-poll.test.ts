@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { FollowUpProgress } from '../../../src/contract/progress';
+import type { FollowUpProgress } from '../../../src/core/result';
 import { houseOf } from '../../harness/house-of';
 import { pendingRead, SOON, untilAttempt, untilItWaits } from '../../harness/pending-poll';
 import { starter } from './starter';

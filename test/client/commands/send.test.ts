@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { FollowUpResult } from '../../../src/contract/result';
+import type { FollowUpResult } from '../../../src/core/result';
 import { houseOf } from '../../harness/house-of';
 import { jobToSendTo, starter } from './starter';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { run } from '../../../src/cli/run';
+import { run } from '../../../src/cli/program';
 import type { TurnPlan } from '../../../sandbox';
 import { type House, QUICK } from '../../harness/house';
 import { temporal } from '../../harness/temporal';

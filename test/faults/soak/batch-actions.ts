@@ -10,8 +10,8 @@ import {
   NoAnswerError,
   UpdateRefusedError,
 } from '../../../src/client';
-import { requestIdOf } from '../../../src/contract/batch-id';
-import { followUpWorkflowId, pageWorkflowId } from '../../../src/contract/workflow-id';
+import { followUpWorkflowId, pageWorkflowId } from '../../../src/core/ids';
+import { requestIdOf } from '../../../src/core/batch';
 import type { House } from '../../harness/house';
 import type { SoakFile } from './batch-files';
 

@@ -1,4 +1,4 @@
-import type { FollowUpRequest } from '../../../src/contract/request';
+import type { FollowUpRequest } from '../../../src/core/request';
 import type { House } from '../../harness/house';
 
 /** The input of one batch of the soak: its requests, and what the service does to some of them. */

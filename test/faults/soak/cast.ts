@@ -1,4 +1,4 @@
-import type { FollowUpRequest } from '../../../src/contract/request';
+import type { FollowUpRequest } from '../../../src/core/request';
 import type { FaultSetting, NewJob } from '../../../sandbox';
 import { LAGGING, STRANGE } from './service';
 

@@ -1,7 +1,7 @@
 import { CancelledFailure, type Client, WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { MEMO_RECEIPT } from '../../../src/contract/names';
-import type { FailureDetails, FollowUpResult, Receipt } from '../../../src/contract/result';
+import { MEMO_RECEIPT } from '../../../src/core/names';
+import type { FailureDetails, FollowUpResult, Receipt } from '../../../src/core/result';
 import type { JobReport, JournalEntry } from '../../../sandbox';
 import { throughRestarts } from '../restartable-server';
 import type { Part } from './cast';

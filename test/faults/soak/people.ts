@@ -1,13 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
-import { grpcError, isTransient } from '../../../src/client/grpc-status';
-import {
-  UPDATE_EXTEND_DEADLINE,
-  UPDATE_POLL_NOW,
-  UPDATE_RESOLVE_DELIVERY,
-} from '../../../src/contract/names';
-import type { DeliveryDecision } from '../../../src/contract/progress';
+import { grpcError, isTransient } from '../../../src/temporal/grpc-status';
+import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../../../src/core/names';
+import type { DeliveryDecision } from '../../../src/core/result';
 import { eventually } from '../../harness/eventually';
 import type { Following } from '../../harness/following';
 import { Operator } from '../../harness/operator';

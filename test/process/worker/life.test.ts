@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time';
 import { FollowUpClient } from '../../../src/client';
-import { SEARCH_ATTRIBUTES } from '../../../src/contract/names';
+import { SEARCH_ATTRIBUTES } from '../../../src/core/names';
 import { startDevServer } from '../../../dev/dev-server';
 import { freePorts } from '../../../dev/free-ports';
 import { type Sandbox, startSandbox } from '../../../sandbox';

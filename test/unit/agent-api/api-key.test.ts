@@ -2,8 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { ApiKeyError, keyFromFile, keyFromText } from '../../../src/agent-api/api-key';
-import { KeyRedactor, redact } from '../../../src/agent-api/redact';
+import { ApiKeyError, keyFromFile, keyFromText, KeyRedactor, redact } from '../../../src/agent-api/api-key';
 
 describe('keyFromText', () => {
   it('takes the key without the white space around it', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { readJob } from '../../../src/agent-api/job-schema';
+import { readJob } from '../../../src/agent-api/outcome';
 
 const BARE = {
   id: 'j',

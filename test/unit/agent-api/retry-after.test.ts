@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseRetryAfter } from '../../../src/agent-api/retry-after';
+import { parseRetryAfter } from '../../../src/agent-api/outcome';
 
 const NOW = Date.parse('2026-03-01T12:00:00.500Z');
 

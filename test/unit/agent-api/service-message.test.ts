@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isHtml, serviceMessage } from '../../../src/agent-api/service-message';
+import { isHtml, serviceMessage } from '../../../src/agent-api/trouble';
 
 const asIs = (text: string) => text;
 

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { limitsTable } from '../../../src/cli/limits-table';
-import { run } from '../../../src/cli/run';
+import { limitsTable } from '../../../src/cli/commands/limits';
+import { run } from '../../../src/cli/program';
 import type { QueueLimits } from '../../../src/client';
 
 async function limits(...args: string[]) {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
-import { outcomeOfEnd, outcomeOfResult } from '../../../src/cli/outcome';
+import { outcomeOfEnd, outcomeOfResult } from '../../../src/cli/render/outcome';
 import {
   FollowUpCancelledError,
   FollowUpError,
   FollowUpTerminatedError,
   type FollowUpResult,
 } from '../../../src/client';
-import { FAILURE_TYPES, type Receipt } from '../../../src/contract/result';
+import { FAILURE_TYPES, type Receipt } from '../../../src/core/result';
 
 const RECEIPT: Receipt = {
   requestId: 'r',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { fitColumns, printable, printableJson } from '../../../src/cli/printable';
+import { fitColumns, printable, printableJson } from '../../../src/cli/render/text';
 
 describe('text from the wire', () => {
   it('cannot steer the terminal', () => {

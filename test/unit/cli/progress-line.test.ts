@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { progressLine } from '../../../src/cli/progress-line';
+import { progressLine } from '../../../src/cli/render/progress';
 
 /** A stream that keeps what is written to it. */
 function screen(options: { isTTY: boolean; columns?: number }) {

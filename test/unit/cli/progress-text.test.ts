@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { progressKey, progressText, serverText } from '../../../src/cli/progress-text';
+import { progressKey, progressText, serverText } from '../../../src/cli/render/progress';
 import type { FollowUpDescription } from '../../../src/client';
-import type { FollowUpProgress } from '../../../src/contract/progress';
+import type { FollowUpProgress } from '../../../src/core/result';
 
 const NOW = Date.parse('2030-01-01T00:00:00.000Z');
 

@@ -3,8 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { readPrompt } from '../../../src/cli/prompt-source';
-import { MAX_PROMPT_BYTES } from '../../../src/contract/bounds';
+import { readPrompt } from '../../../src/cli/flags/prompt-source';
+import { MAX_PROMPT_BYTES } from '../../../src/core/text';
 
 let folder: string;
 beforeAll(async () => {

@@ -1,8 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { Command } from 'commander';
-import { addLineFlags, addRequestFlags, problemOfFlag, requestOfFlags } from '../../../src/cli/request-flags';
-import { checkRequest } from '../../../src/contract/check-request';
-import { REQUEST_OPTIONS, type RequestOption } from '../../../src/contract/request-options';
+import {
+  addLineFlags,
+  addRequestFlags,
+  problemOfFlag,
+  requestOfFlags,
+} from '../../../src/cli/flags/request-flags';
+import { checkRequest } from '../../../src/core/check-request';
+import { REQUEST_OPTIONS, type RequestOption } from '../../../src/core/request-options';
 
 function problemsOf(flags: Parameters<typeof requestOfFlags>[0], prompt?: string): string[] {
   const checked = checkRequest(requestOfFlags(flags, prompt, 'r'));

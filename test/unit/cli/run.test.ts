@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { run } from '../../../src/cli/run';
+import { run } from '../../../src/cli/program';
 
 const cleanUps: (() => void)[] = [];
 afterEach(() => {

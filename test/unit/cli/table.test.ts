@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { columns, table } from '../../../src/cli/table';
+import { columns, table } from '../../../src/cli/render/text';
 
 describe('a table', () => {
   it('has columns as wide as their widest cell, counted as a terminal shows them', () => {

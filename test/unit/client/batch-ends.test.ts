@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { BatchEnds } from '../../../src/client/batch/batch-ends';
-import type { ItemEnd } from '../../../src/contract/batch';
-import { BATCH_WORKFLOW, MEMO_PAGES } from '../../../src/contract/batch-workflows';
+import type { ItemEnd } from '../../../src/core/batch';
+import { BATCH_WORKFLOW, MEMO_PAGES } from '../../../src/core/batch-workflows';
 
 /** A page as the server has it: ends that a query tells, or a result. */
 interface Page {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import { eachOf } from '../../../src/client/each-of';
+import { eachOf } from '../../../src/client/map-concurrently';
 
 async function* oneByOne(items: readonly number[]): AsyncGenerator<number> {
   for (const item of items) {

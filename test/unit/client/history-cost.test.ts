@@ -5,7 +5,7 @@ import {
   type HistoryEvent,
   sumActions,
   totalOf,
-} from '../../../src/client/history-cost';
+} from '../../../src/client/cost';
 import { recordedEvents } from '../../replay/recorded';
 
 const started = { workflowExecutionStartedEventAttributes: {} };

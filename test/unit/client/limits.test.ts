@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { InvalidLimitsError } from '../../../src/client';
-import { checkChange } from '../../../src/client/limits/change';
-import { fairnessKey } from '../../../src/contract/fairness';
+import { checkChange } from '../../../src/client/limits';
+import { fairnessKey } from '../../../src/core/ids';
 
 function problemsOf(change: object): readonly string[] {
   try {

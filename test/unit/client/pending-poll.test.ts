@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { countedIn, mayBePolling } from '../../../src/client/pending-poll';
-import type { FollowUpProgress } from '../../../src/contract/progress';
+import { countedIn, mayBePolling } from '../../../src/client/progress';
+import type { FollowUpProgress } from '../../../src/core/result';
 
 const TALLY = {
   polls: 3,

@@ -1,8 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { startAttributes, staticDetails } from '../../../src/client/presentation';
-import { REQUEST_OPTIONS } from '../../../src/contract/request-options';
-import { followUpSummary } from '../../../src/contract/start-words';
-import { planOf } from '../../../src/client/start';
+import { planOf, startAttributes, staticDetails } from '../../../src/client/start';
+import { REQUEST_OPTIONS } from '../../../src/core/request-options';
+import { followUpSummary } from '../../../src/core/names';
 
 const SECRET_PROMPT = 'the prompt, which is nobody else’s business';
 const plan = planOf({

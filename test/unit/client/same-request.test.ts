@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { compareDigest, compareRequests, promptDigest } from '../../../src/client/same-request';
+import { compareDigest, compareRequests, promptDigest } from '../../../src/temporal/existing-run';
 import { planOf } from '../../../src/client/start';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Fix it.', requestId: 'r' };

@@ -4,9 +4,8 @@ import { describe, expect, it } from '@jest/globals';
 import { scripts } from '../../../package.json';
 import { requestTable, TABLE_FILE, tableIn } from '../../../scripts/request-docs';
 import { EXIT } from '../../../src/cli/exit-codes';
-import { SEARCH_ATTRIBUTES } from '../../../src/contract/names';
-import { PHASES } from '../../../src/contract/progress';
-import { FAILURE_TYPES } from '../../../src/contract/result';
+import { SEARCH_ATTRIBUTES } from '../../../src/core/names';
+import { FAILURE_TYPES, PHASES } from '../../../src/core/result';
 import { FAULT_NAMES } from '../../../sandbox';
 import { VARIABLES } from '../../../src/worker/variables';
 

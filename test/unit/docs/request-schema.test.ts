@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
 import { requestSchema, SCHEMA_FILE } from '../../../scripts/request-docs';
-import { checkRequest } from '../../../src/contract/check-request';
-import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES } from '../../../src/contract/bounds';
+import { checkRequest } from '../../../src/core/check-request';
+import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES } from '../../../src/core/text';
 
 const text = readFileSync(SCHEMA_FILE, 'utf8');
 const published = z.fromJSONSchema(JSON.parse(text) as Parameters<typeof z.fromJSONSchema>[0]);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { vectors } from '../../../docs/workflow-id-vectors.json';
-import { checkRequest } from '../../../src/contract/check-request';
-import { followUpWorkflowId } from '../../../src/contract/workflow-id';
+import { checkRequest } from '../../../src/core/check-request';
+import { followUpWorkflowId } from '../../../src/core/ids';
 
 // The vectors were made with Python's urllib.parse.quote(part, safe=''), not with the function that they check.
 describe('docs/workflow-id-vectors.json', () => {

@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { describeConfig, loadConfig } from '../../../src/worker/config';
-import { ConfigurationError } from '../../../src/worker/configuration-error';
+import { ConfigurationError, describeConfig, loadConfig } from '../../../src/worker/config';
 
 const KEY = 'svc_3f9c1e77aa5b4d20';
 const GOOD = { AGENT_API_BASE_URL: 'https://agents.example.com', AGENT_API_KEY: KEY };

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
 import { freePorts } from '../../../dev/free-ports';
 import { selfSignedCertificate } from '../../wire/self-signed-certificate';
-import { explainTrouble } from '../../../src/worker/connection-trouble';
+import { explainTrouble } from '../../../src/worker/temporal';
 
 const servers: Server[] = [];
 afterAll(() => {

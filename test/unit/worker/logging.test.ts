@@ -1,9 +1,8 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { LogTimestamp } from '@temporalio/worker';
-import type { LogLevelName } from '../../../src/worker/log-level';
-import { createLogger, type LogDestination } from '../../../src/worker/logging';
-import { Redactor } from '../../../src/worker/redaction';
+import type { LogLevelName } from '../../../src/worker/variables';
+import { createLogger, type LogDestination, Redactor } from '../../../src/worker/logging';
 
 const KEY = 'svc_5e0d/7b"1a\\c4';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { HopelessError, untilItWorks, waitAfterMs, type Waiting } from '../../../src/worker/retry';
+import { HopelessError, untilItWorks, waitAfterMs, type Waiting } from '../../../src/worker/temporal';
 
 function waiting(change: Partial<Waiting> = {}): Waiting & { readonly said: string[] } {
   const said: string[] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import type { PostOutcome } from '../../../src/contract/activities';
-import { afterPost, NOT_SENT } from '../../../src/workflows/delivery';
+import type { PostOutcome } from '../../../src/core/activities';
+import { afterPost, NOT_SENT } from '../../../src/workflows/follow-up/state';
 
 const words = { label: '', message: '' };
 const job = { id: 'j', status: 'active', source: { repository: null, ref: null } };

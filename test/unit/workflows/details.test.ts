@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { currentDetails } from '../../../src/workflows/details';
-import { type FollowUpState, initialState, newWatch } from '../../../src/workflows/state';
+import { currentDetails } from '../../../src/workflows/follow-up/display';
+import { type FollowUpState, initialState, newWatch } from '../../../src/workflows/follow-up/state';
 
 const plan = {
   projectId: 'docs',

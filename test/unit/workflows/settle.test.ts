@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { settleRemaining } from '../../../src/workflows/settle';
+import { settleRemaining } from '../../../src/workflows/follow-up/watch-step';
 
 const completed = { status: 'completed', prLink: null, archivedAt: null };
 

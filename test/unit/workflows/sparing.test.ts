@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { sparingWait } from '../../../src/workflows/sparing';
+import { sparingWait } from '../../../src/workflows/follow-up/context';
 
 describe('a history that has grown long', () => {
   const days = 86_400_000;

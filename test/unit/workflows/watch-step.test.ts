@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ReadTrouble } from '../../../src/contract/activities';
-import type { AgentJob } from '../../../src/contract/job';
-import { afterAnswer } from '../../../src/polling/evidence';
-import { type FollowUpState, initialState, newWatch } from '../../../src/workflows/state';
-import { afterReading } from '../../../src/polling/trouble';
-import { mayPollOn, nextStep } from '../../../src/workflows/watch-step';
+import type { ReadTrouble } from '../../../src/core/activities';
+import type { AgentJob } from '../../../src/core/job';
+import { afterAnswer } from '../../../src/core/evidence';
+import { type FollowUpState, initialState, newWatch } from '../../../src/workflows/follow-up/state';
+import { afterReading } from '../../../src/core/tally';
+import { mayPollOn, nextStep } from '../../../src/workflows/follow-up/watch-step';
 
 const completed: AgentJob = {
   id: 'j',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { COLUMNS } from '../../../../src/cli/batch-input/fields';
+import { COLUMNS } from '../../../../src/cli/batch-input/lines';
 import { MAX_LINE_BYTES } from '../../../../src/cli/batch-input/line-blocks';
 import { problemsOf, requestsOf } from './reading';
 

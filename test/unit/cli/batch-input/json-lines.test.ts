@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { MAX_LINE_BYTES } from '../../../../src/cli/batch-input/line-blocks';
-import { MAX_PROMPT_BYTES } from '../../../../src/contract/bounds';
+import { MAX_PROMPT_BYTES } from '../../../../src/core/text';
 import { problemsOf, read, requestsOf } from './reading';
 
 const line = (fields: object = {}): string =>

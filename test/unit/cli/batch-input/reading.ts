@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { type BatchInput, readBatch } from '../../../../src/cli/batch-input/read-batch';
-import type { CheckedBatch } from '../../../../src/client/batch/item-collector';
+import type { CheckedBatch } from '../../../../src/client/batch/items';
 import { InvalidBatchError } from '../../../../src/client/errors';
-import { UsageError } from '../../../../src/cli/usage-error';
-import type { FollowUpRequest } from '../../../../src/contract/request';
+import { UsageError } from '../../../../src/cli/exit-codes';
+import type { FollowUpRequest } from '../../../../src/core/request';
 
 export type Options = Partial<BatchInput>;
 

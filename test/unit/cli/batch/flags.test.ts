@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { batchOptionsOf, concurrencyOf } from '../../../../src/cli/batch/flags';
+import { batchOptionsOf, concurrencyOf } from '../../../../src/cli/flags/batch-flags';
 
 describe('the flags by which a batch starts', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { type BatchPicture, drawBatch } from '../../../../src/cli/batch/frame';
-import { widthOf } from '../../../../src/cli/printable';
+import { type BatchPicture, drawBatch } from '../../../../src/cli/render/batch-frame';
+import { widthOf } from '../../../../src/cli/render/text';
 import { end, NOW, progress } from './example';
 
 const LARGE = { columns: 110, rows: 30 };

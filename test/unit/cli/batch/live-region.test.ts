@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { LiveRegion, sizeOf } from '../../../../src/cli/batch/live-region';
+import { LiveRegion, sizeOf } from '../../../../src/cli/render/batch-view';
 
 function terminal(size: { columns?: number; rows?: number }) {
   const written: string[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { Rate, rateText, timeLeft } from '../../../../src/cli/batch/rate';
+import { Rate, rateText, timeLeft } from '../../../../src/cli/render/batch-frame';
 
 describe('the rate of a batch', () => {
   it('is unknown for the first five seconds', () => {

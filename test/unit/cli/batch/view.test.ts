@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { batchView } from '../../../../src/cli/batch/view';
+import { batchView } from '../../../../src/cli/render/batch-view';
 import { end, NOW, progress } from './example';
 
 function screen(options: { isTTY: boolean; columns?: number; rows?: number }, env = {}) {

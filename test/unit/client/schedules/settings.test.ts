@@ -14,7 +14,7 @@ import {
   parseTime,
   policyOf,
 } from '../../../../src/client/schedules/settings';
-import { batchIdProblem } from '../../../../src/contract/batch-id';
+import { batchIdProblem } from '../../../../src/core/batch';
 
 const defaults = defaultSettings('follow-up');
 const nightly = { cron: ['0 3 * * *'] };

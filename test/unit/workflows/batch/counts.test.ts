@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isFailure, type ItemEnd } from '../../../../src/contract/batch';
+import { isFailure, type ItemEnd } from '../../../../src/core/batch';
 import {
   addUp,
   countEnd,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { allot, type OpenPage, reserved, type WaitingPage } from '../../../../src/workflows/batch/places';
+import { allot, type OpenPage, reserved, type WaitingPage } from '../../../../src/workflows/batch/allotment';
 
 function page(
   wants: number,

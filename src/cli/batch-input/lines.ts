@@ -1,0 +1,204 @@
+import { pipeline } from 'node:stream/promises';
+import { CsvError, parse } from 'csv-parse';
+import type { ProblemList } from '../../client/batch/items';
+import { isRecord, type JsonObject, typeName } from '../../core/field-reader';
+import type { RequestField } from '../../core/request-options';
+import { nearest, quote } from '../../core/text';
+import { FIELDS, valueOf, wordsOf } from '../flags/request-flags';
+import { type LineBlock, MAX_LINE_BYTES } from './line-blocks';
+
+/**
+ * Takes the items of a CSV file (RFC 4180): its first record names the columns, an empty cell gives nothing, and cells
+ * are as they are, blanks included. Records without any content are skipped, as spreadsheets leave them at the end.
+ *
+ * After a quote that is out of place nobody can tell where the next record begins: what follows is not read.
+ */
+export async function readCsv(
+  blocks: AsyncIterable<LineBlock>,
+  problems: ProblemList,
+  take: (line: number, fields: LineFields) => void,
+): Promise<void> {
+  let line = 1;
+  let columns: readonly Column[] | undefined;
+  const parser = parse({
+    relax_column_count: true,
+    record_delimiter: ['\r\n', '\n'],
+    max_record_size: MAX_LINE_BYTES,
+    // Called in order, also for the records right before an error, which the stream would drop.
+    on_record: (record: readonly string[]) => {
+      const begins = line;
+      // The parser's own count takes a CRLF within quotes for two lines. Cells keep their line breaks.
+      line += 1 + record.reduce((sum, cell) => sum + countLineFeeds(cell), 0);
+      if (record.every((cell) => cell.trim() === '')) return null;
+      if (columns === undefined) columns = readHeader(begins, record, problems);
+      else if (columns.length > 0) readRecord(begins, record, columns, problems, take);
+      return null;
+    },
+  });
+  async function* bytes(): AsyncGenerator<Buffer, void, undefined> {
+    let isFirst = true;
+    for await (const block of blocks) {
+      if (isFirst) line = block.firstLine;
+      isFirst = false;
+      yield block.bytes;
+    }
+  }
+  parser.resume();
+  try {
+    await pipeline(bytes, parser);
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    problems.add(line, csvProblem(error));
+  }
+}
+
+/** A column's name and the field that it is; undefined where there is no such field, which has been said. */
+interface Column {
+  readonly name: string;
+  readonly field: RequestField | undefined;
+}
+
+/** The columns; none where the first record names none, since nothing can be said of the others then. */
+function readHeader(line: number, names: readonly string[], problems: ProblemList): Column[] {
+  const columns = names.map((name) => ({ name, field: fieldOfName(name) }));
+  if (columns.every(({ field }) => field === undefined)) {
+    const separator = /[;\t|]/.exec(names.join());
+    const hint =
+      separator === null ? '' : `; columns are separated by commas, not by ${JSON.stringify(separator[0])}`;
+    problems.add(
+      line,
+      `must name the columns (${COLUMNS.join(', ')}); ${quote(names[0])} is not one of them${hint}`,
+    );
+    return [];
+  }
+  for (const [index, { name, field }] of columns.entries()) {
+    if (field === undefined) problems.add(line, unknownName(name, 'column'));
+    else if (names.indexOf(name) < index) problems.add(line, `the column ${name} is there twice`);
+  }
+  return columns;
+}
+
+function readRecord(
+  line: number,
+  cells: readonly string[],
+  columns: readonly Column[],
+  problems: ProblemList,
+  take: (line: number, fields: LineFields) => void,
+): void {
+  if (cells.length !== columns.length) {
+    problems.add(
+      line,
+      `has ${cells.length} cells, and the first line names ${columns.length} columns; a cell with a comma, a quote or a line break stands in quotes`,
+    );
+    return;
+  }
+  const given = columns.flatMap(({ name, field }, index): [string, unknown][] => {
+    const cell = cells[index] ?? '';
+    return field === undefined || cell === '' ? [] : [[name, valueOf(field, cell)]];
+  });
+  const report = (problem: string): void => {
+    problems.add(line, problem);
+  };
+  take(line, fieldsOfLine(Object.fromEntries(given), report));
+}
+
+function csvProblem(error: CsvError): string {
+  const reason = QUOTE_PROBLEMS[error.code];
+  if (reason === undefined) return error.message;
+  return `${reason}; a cell with a quote in it stands in quotes as a whole, and each quote in it twice. What follows was not read`;
+}
+
+const QUOTE_PROBLEMS: Readonly<Record<string, string>> = {
+  INVALID_OPENING_QUOTE: 'there is a quote in a cell that does not begin with one',
+  CSV_INVALID_CLOSING_QUOTE: 'there is text in a cell after the quote that closes it',
+  CSV_QUOTE_NOT_CLOSED: 'there is a quote that nothing closes',
+  CSV_MAX_RECORD_SIZE: `its record is longer than ${MAX_LINE_BYTES / 2 ** 20} MiB, and no item is; a quote may not be closed`,
+};
+
+function countLineFeeds(text: string): number {
+  return text.split('\n').length - 1;
+}
+
+/** Takes the items of JSON Lines (jsonlines.org): one object a line, blank lines between them. */
+export function readJsonLines(
+  { firstLine, bytes }: LineBlock,
+  problems: ProblemList,
+  take: (line: number, fields: LineFields) => void,
+): void {
+  for (const [index, text] of bytes.toString().split('\n').entries()) {
+    if (text.trim() === '') continue;
+    const line = firstLine + index;
+    const value = parseLine(text);
+    if (value instanceof SyntaxError) {
+      problems.add(line, `is no JSON (${value.message}); JSON Lines has one whole object a line`);
+    } else if (!isRecord(value)) {
+      problems.add(line, `must be one JSON object, not ${typeName(value)}; JSON Lines has one object a line`);
+    } else {
+      take(
+        line,
+        fieldsOfLine(value, (problem) => {
+          problems.add(line, problem);
+        }),
+      );
+    }
+  }
+}
+
+function parseLine(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    return error;
+  }
+}
+
+/** The fields of a request, and what a column of each is called. */
+export const COLUMN_OF_FIELD = Object.fromEntries(
+  FIELDS.map((field) => [field, wordsOf(field).join('_')]),
+) as Readonly<Record<RequestField, string>>;
+
+export const COLUMNS = Object.values(COLUMN_OF_FIELD);
+
+/** Every way to write a field: as a column, and as the request's own JSON has it. */
+const FIELD_OF_NAME = new Map<string, RequestField>([
+  ...FIELDS.map((field): [string, RequestField] => [COLUMN_OF_FIELD[field], field]),
+  ...FIELDS.map((field): [string, RequestField] => [field, field]),
+]);
+
+/** What a line says, by field: the value, and the name that the line uses for it. */
+export type LineFields = ReadonlyMap<RequestField, { readonly name: string; readonly value: unknown }>;
+
+export function fieldOfName(name: string): RequestField | undefined {
+  return FIELD_OF_NAME.get(name);
+}
+
+/** The problem of a name that is not a field, with the one that was probably meant. */
+export function unknownName(name: string, kind: 'column' | 'field'): string {
+  const meant = nearest(name, [...FIELD_OF_NAME.keys()]);
+  const hint = meant === undefined ? `the ${kind}s are ${COLUMNS.join(', ')}` : `did you mean ${meant}?`;
+  return `${quote(name)} is not a ${kind} here; ${hint}`;
+}
+
+/**
+ * Sorts what a line says by field. What is null stands for what is not given.
+ *
+ * @param report takes each problem: a name that is not a field, or two names for the same
+ */
+export function fieldsOfLine(line: JsonObject, report: (problem: string) => void): LineFields {
+  const fields = new Map<RequestField, { name: string; value: unknown }>();
+  const take = (name: string, value: unknown): void => {
+    const field = fieldOfName(name);
+    const other = field && fields.get(field);
+    if (field === undefined) report(unknownName(name, 'field'));
+    else if (value === null || value === undefined) return;
+    else if (other !== undefined) report(`${other.name} and ${name} are the same field; give one of the two`);
+    else fields.set(field, { name, value });
+  };
+  for (const [name, value] of Object.entries(line)) {
+    if (name !== 'polling') take(name, value);
+    else if (isRecord(value))
+      for (const [inner, item] of Object.entries(value)) take(`polling.${inner}`, item);
+    else if (value !== null) report(`polling: must be an object, not ${typeName(value)}`);
+  }
+  return fields;
+}

@@ -1,0 +1,300 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
+import {
+  type BatchClient,
+  type BatchDescription,
+  BatchEndedError,
+  EndsUnreadableError,
+  type ItemEnd,
+} from '../../client';
+import { CONCURRENCY } from '../../core/batch';
+import { concurrencyOf } from '../flags/batch-flags';
+import {
+  documentOfBatch,
+  exitCodeOfBatch,
+  failureLines,
+  itemLine,
+  serverWords,
+  summaryTable,
+  tellBatchOutcome,
+  tellProgress,
+} from '../render/batch-text';
+import { columns } from '../render/text';
+import type { Session } from '../session';
+import { batchRetryCommand, batchRunCommand, batchWatchCommand } from './batch-run';
+
+/** The subcommands in the order of `batch --help`. */
+const COMMANDS = [
+  batchRunCommand,
+  batchStatusCommand,
+  batchWatchCommand,
+  batchResultsCommand,
+  batchPauseCommand,
+  batchResumeCommand,
+  batchConcurrencyCommand,
+  batchCancelCommand,
+  batchRetryCommand,
+];
+
+export function batchCommand(session: Session): Command {
+  const command = new Command('batch')
+    .summary('many follow-ups at a time, from a file')
+    .description(
+      'Sends the follow-ups of a file, so many at a time, each as a follow-up of its own. The workers do it: a batch goes ' +
+        'on when this program ends. A batch is named by its batch id, or by its workflow id.',
+    );
+  for (const createCommand of COMMANDS) command.addCommand(createCommand(session));
+  return command;
+}
+
+export function batchStatusCommand(session: Session): Command {
+  return new Command('status')
+    .summary('where a batch stands, or how it ended')
+    .description(
+      'Prints where a batch stands and exits with 0; of one that has ended it prints the end, with the exit code that ' +
+        'run would have had.',
+    )
+    .argument('<batch>', 'batch id, or workflow id')
+    .option(
+      '--json',
+      'print one JSON document: { batchId, state, progress }, or { batchId, state, message, summary } of one that has ended',
+    )
+    .addHelpText('after', `\nExample:\n  $ ${session.command('batch', 'status', 'nightly-07-31', '--json')}`)
+    .action((batch: string, flags: { json?: boolean }) => status(session, batch, flags.json === true));
+}
+
+async function status(session: Session, batchId: string, json: boolean): Promise<void> {
+  const { batches } = await session.connect();
+  const description = await batches.describe(batchId);
+  if (description.state === 'running') await tellRunning(session, batches, batchId, json);
+  else await tellEnded(session, batches, batchId, description, json);
+}
+
+async function tellRunning(
+  session: Session,
+  batches: BatchClient,
+  batchId: string,
+  json: boolean,
+): Promise<void> {
+  const { output } = session;
+  const report = await batches.report(batchId);
+  if (report.from === 'worker') {
+    const { progress } = report;
+    if (json) output.json({ batchId: progress.batchId, state: 'running', progress });
+    else tellProgress(session, progress, false);
+    return;
+  }
+  const { workflowId, startedAt } = report.description;
+  const followUps = await batches.countItems(batchId);
+  if (json) {
+    output.json({ batchId, state: 'running', progress: null, workers: report.workers, startedAt, followUps });
+    return;
+  }
+  const counts = Object.entries(followUps ?? {}).map(([state, count]) => `${state} × ${count}`);
+  output.result(
+    columns([
+      ['batch', batchId],
+      ['status', serverWords(report)],
+      ...(followUps === null
+        ? []
+        : [['follow-ups', counts.length === 0 ? 'none yet' : counts.join(', ')] as [string, string]]),
+      ['started', startedAt],
+      ['workflow', workflowId],
+    ]),
+  );
+}
+
+async function tellEnded(
+  session: Session,
+  batches: BatchClient,
+  batchId: string,
+  { workflowId, startedAt, endedAt }: BatchDescription,
+  json: boolean,
+): Promise<void> {
+  const outcome = await batches.outcome(batchId);
+  if (!json) {
+    tellBatchOutcome(session, batchId, outcome, false);
+    return;
+  }
+  session.exitCode = exitCodeOfBatch(outcome);
+  session.output.json({ ...documentOfBatch(batchId, outcome), workflowId, startedAt, endedAt });
+}
+
+export function batchResultsCommand(session: Session): Command {
+  return new Command('results')
+    .summary('how each item of a batch has ended so far')
+    .description(
+      'Prints a line for each item that has settled, in the order of settling, and how many there are. Of a batch that ' +
+        'runs it prints what there is and does not wait; "batch watch --json" does.',
+    )
+    .argument('<batch>', 'batch id, or workflow id')
+    .option('--json', 'print JSON lines: one per item, and { batchId, state, message, summary } at the end')
+    .addHelpText(
+      'after',
+      `\nExample:\n  $ ${session.command('batch', 'results', 'nightly-07-31', '--json')} | jq -r 'select(.prLink) | .prLink'`,
+    )
+    .action((batch: string, flags: { json?: boolean }) => results(session, batch, flags.json === true));
+}
+
+async function results(session: Session, batchId: string, json: boolean): Promise<void> {
+  const { output } = session;
+  const { batches } = await session.connect();
+  output.jsonLines = json;
+  const { ends, trouble } = await readEnds(batches, batchId);
+  for (const end of ends) {
+    if (json) output.json(end);
+    else output.result(itemLine(end));
+  }
+  if (trouble !== null) throw trouble;
+  const last = await summaryOf(batches, batchId);
+  if (json) {
+    output.json(last);
+    return;
+  }
+  const { state, summary } = last;
+  output.note(
+    `${ends.length}${summary === null ? '' : ` of ${summary.items}`} settled; the batch is ${state}`,
+  );
+}
+
+/** The ends that can be read, and why the others can't be. */
+async function readEnds(
+  batches: BatchClient,
+  batchId: string,
+): Promise<{ readonly ends: readonly ItemEnd[]; readonly trouble: EndsUnreadableError | null }> {
+  try {
+    return { ends: await batches.results(batchId), trouble: null };
+  } catch (error) {
+    if (!(error instanceof EndsUnreadableError)) throw error;
+    return { ends: error.ends, trouble: error };
+  }
+}
+
+/** The last line: how the batch has ended, or where it stands, in the same form. */
+async function summaryOf(batches: BatchClient, batchId: string) {
+  const { state } = await batches.describe(batchId);
+  if (state !== 'running') return documentOfBatch(batchId, await batches.outcome(batchId));
+  const progress = await batches.progress(batchId);
+  return documentOfBatch(batchId, {
+    state: progress.state,
+    message: null,
+    summary: {
+      batchId: progress.batchId,
+      items: progress.items,
+      settled: progress.settled,
+      byStatus: progress.byStatus,
+      byFailure: progress.byFailure,
+      byEvidence: progress.byEvidence,
+      unknownDeliveries: progress.unknownDeliveries,
+      firstFailures: progress.firstFailures,
+      startedAt: progress.startedAt,
+      endedAt: null,
+    },
+  });
+}
+
+/** A batch ends within a second, unless messages under way are awaited first, which we don't wait for. */
+const END_WITHIN_MS = 10_000;
+
+interface CancelFlags {
+  readonly cancelRunning?: boolean;
+  readonly json?: boolean;
+}
+
+export function batchCancelCommand(session: Session): Command {
+  return new Command('cancel')
+    .summary('end a batch; its open follow-ups go on')
+    .description(
+      'Ends a batch: nothing further is started. Follow-ups that are open go on to their ends, and can be listed and ' +
+        'cancelled one by one. "batch run" with the same file goes on with it.',
+    )
+    .argument('<batch>', 'batch id, or workflow id')
+    .option(
+      '--cancel-running',
+      'cancel the open follow-ups too; messages under way are awaited first, and the agents themselves go on',
+    )
+    .option('--json', 'print one JSON document')
+    .action((batch: string, flags: CancelFlags) => cancel(session, batch, flags));
+}
+
+async function cancel(session: Session, batchId: string, flags: CancelFlags): Promise<void> {
+  const { output } = session;
+  const { batches } = await session.connect();
+  let already = false;
+  try {
+    await batches.cancel(batchId, flags.cancelRunning);
+  } catch (error) {
+    // To cancel what is cancelled is no error; to cancel what has another end is one.
+    if (!(error instanceof BatchEndedError) || error.state !== 'cancelled') throw error;
+    already = true;
+  }
+  const outcome = await Promise.race([
+    batches.outcome(batchId),
+    sleep(END_WITHIN_MS, undefined, { ref: false }),
+  ]);
+  if (flags.json === true) {
+    const end = outcome === undefined ? null : documentOfBatch(batchId, outcome);
+    output.json({ batchId, ended: outcome !== undefined, end });
+  } else if (outcome?.summary) {
+    output.result(columns([['batch', batchId], ['state', outcome.state], ...summaryTable(outcome.summary)]));
+    for (const line of failureLines(outcome.summary.firstFailures)) output.result(line);
+  }
+  if (outcome === undefined) {
+    output.note(
+      'Cancellation is asked for. The batch ends when messages under way have been answered, and as soon as a worker polls its task queue.',
+    );
+  } else if (already) {
+    output.note('It was cancelled before.');
+  }
+  if (flags.cancelRunning !== true) {
+    output.note(
+      `Follow-ups that were open go on; see them with ${session.command('list', '--batch', batchId)}`,
+    );
+  }
+}
+
+export function batchPauseCommand(session: Session): Command {
+  return new Command('pause')
+    .summary('start no further item of a batch until it is resumed')
+    .description(
+      'Has a batch start no further item; those that are open go on to their ends. Prints where it stands.',
+    )
+    .argument('<batch>', 'batch id, or workflow id')
+    .option('--json', 'print the progress as one JSON document')
+    .action(async (batch: string, flags: { json?: boolean }) => {
+      const { batches } = await session.connect();
+      tellProgress(session, await batches.pause(batch), flags.json === true);
+    });
+}
+
+export function batchResumeCommand(session: Session): Command {
+  return new Command('resume')
+    .summary('go on with a batch that is paused')
+    .description(
+      'Has a paused batch start items again. Prints where it stands. One that has ended is resumed by "batch run" with ' +
+        'the same file.',
+    )
+    .argument('<batch>', 'batch id, or workflow id')
+    .option('--json', 'print the progress as one JSON document')
+    .action(async (batch: string, flags: { json?: boolean }) => {
+      const { batches } = await session.connect();
+      tellProgress(session, await batches.resume(batch), flags.json === true);
+    });
+}
+
+export function batchConcurrencyCommand(session: Session): Command {
+  return new Command('concurrency')
+    .summary('change how many follow-ups of a batch are open at a time')
+    .description(
+      'Changes how many follow-ups of a running batch are open at a time. Fewer than are open end none of them: items ' +
+        'start again once there are fewer. Prints where it stands.',
+    )
+    .argument('<batch>', 'batch id, or workflow id')
+    .argument('<n>', `${CONCURRENCY.minimum} to ${CONCURRENCY.maximum}`)
+    .option('--json', 'print the progress as one JSON document')
+    .action(async (batch: string, places: string, flags: { json?: boolean }) => {
+      const concurrency = concurrencyOf(places);
+      const { batches } = await session.connect();
+      tellProgress(session, await batches.setConcurrency(batch, concurrency), flags.json === true);
+    });
+}

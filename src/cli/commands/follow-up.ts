@@ -1,0 +1,277 @@
+import { Command } from 'commander';
+import {
+  type BillableActions,
+  type FollowUpClient,
+  type FollowUpCost,
+  type FollowUpDescription,
+  NOT_IN_HISTORY,
+  totalOf,
+} from '../../client';
+import { PHASES } from '../../core/result';
+import { UsageError } from '../exit-codes';
+import { tellOutcome } from '../render/outcome';
+import { progressRows, serverText } from '../render/progress';
+import { columns, table } from '../render/text';
+import type { Session } from '../session';
+import { endOf, tellLeft, waitForEnd } from '../wait';
+
+export function statusCommand(session: Session): Command {
+  return new Command('status')
+    .summary('where a follow-up stands, or how it ended')
+    .description(
+      'Prints where a follow-up stands and exits with 0; of one that has ended it prints the end, with the exit code ' +
+        'that send would have had.',
+    )
+    .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
+    .option(
+      '--json',
+      'print one JSON document: { workflowId, state, progress } or { workflowId, state, end }',
+    )
+    .addHelpText(
+      'after',
+      `\nExample:\n  $ ${session.command('status', 'follow-up:docs:job-1:order-4711', '--json')}`,
+    )
+    .action((workflowId: string, flags: { json?: boolean }) =>
+      status(session, workflowId, flags.json === true),
+    );
+}
+
+async function status(session: Session, workflowId: string, json: boolean): Promise<void> {
+  const followUps = await session.connect();
+  const description = await followUps.describe(workflowId);
+  if (description.state === 'running') await tellRunning(session, followUps, description, json);
+  else await tellEnded(session, followUps, description, json);
+}
+
+async function tellRunning(
+  { output }: Session,
+  followUps: FollowUpClient,
+  description: FollowUpDescription,
+  json: boolean,
+): Promise<void> {
+  const { workflowId, state, startedAt } = description;
+  const report = await followUps.progress(workflowId);
+  if (json) {
+    const found =
+      report.from === 'worker'
+        ? { progress: report.progress }
+        : {
+            progress: null,
+            phase: description.phase,
+            jobStatus: description.jobStatus,
+            workers: report.workers,
+          };
+    output.json({ workflowId, state, startedAt, ...found });
+  } else if (report.from === 'worker') {
+    output.result(columns([...progressRows(report.progress, Date.now()), ['workflow', workflowId]]));
+  } else {
+    output.result(
+      columns([
+        ['status', serverText(report)],
+        ['started', startedAt],
+        ['workflow', workflowId],
+      ]),
+    );
+  }
+}
+
+async function tellEnded(
+  session: Session,
+  followUps: FollowUpClient,
+  { workflowId, state, startedAt, endedAt }: FollowUpDescription,
+  json: boolean,
+): Promise<void> {
+  const outcome = await endOf(followUps, workflowId);
+  session.exitCode = outcome.exitCode;
+  if (json) session.output.json({ workflowId, state, startedAt, endedAt, end: outcome.document });
+  else tellOutcome(session.output, outcome, false);
+}
+
+export function watchCommand(session: Session): Command {
+  return new Command('watch')
+    .summary('wait for a follow-up, as send does')
+    .description(
+      'Shows the progress of a follow-up until it ends, and prints its end; its exit code is that of send.',
+    )
+    .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
+    .option('--json', 'print one JSON document: the result, or { type, message, details }')
+    .addHelpText('after', `\nExample:\n  $ ${session.command('watch', 'follow-up:docs:job-1:order-4711')}`)
+    .action((workflowId: string, flags: { json?: boolean }) =>
+      watch(session, workflowId, flags.json === true),
+    );
+}
+
+async function watch(session: Session, workflowId: string, json: boolean): Promise<void> {
+  const followUps = await session.connect();
+  await followUps.describe(workflowId);
+  const waited = await waitForEnd(session, workflowId);
+  if ('leftBy' in waited) {
+    session.exitCode = tellLeft(session, workflowId, waited.leftBy);
+    return;
+  }
+  tellOutcome(session.output, waited.ended, json);
+  session.exitCode = waited.ended.exitCode;
+}
+
+const NOT_COUNTED = NOT_IN_HISTORY.map((each) => `  - ${each}`).join('\n');
+
+export function costCommand(session: Session): Command {
+  return new Command('cost')
+    .summary('what a follow-up has cost: history, workflow tasks, polls, billable actions')
+    .description(
+      'Prints what a follow-up, running or ended, has cost so far, all its runs together. Billable actions are counted ' +
+        'by the rules of Temporal Cloud, and itemized; a server of your own bills nothing.',
+    )
+    .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
+    .option('--json', 'print one JSON document')
+    .addHelpText(
+      'after',
+      `
+Billed, and not counted, because no history shows it:
+${NOT_COUNTED}
+The rules: https://docs.temporal.io/evaluate/cloud/actions
+
+Example:
+  $ ${session.command('cost', 'follow-up:docs:job-1:order-4711')}`,
+    )
+    .action((workflowId: string, flags: { json?: boolean }) =>
+      cost(session, workflowId, flags.json === true),
+    );
+}
+
+async function cost(session: Session, workflowId: string, json: boolean): Promise<void> {
+  const followUps = await session.connect();
+  const found = await followUps.cost(workflowId);
+  const { output } = session;
+  if (json) {
+    const actions = { total: totalOf(found.actions), ...found.actions };
+    output.json({ ...found, actions, notCounted: NOT_IN_HISTORY });
+    return;
+  }
+  output.result(columns(rows(found)));
+  if (found.earlierRunsGone) {
+    output.note(
+      'Earlier runs are gone with the retention of the namespace; what they have cost is not in it.',
+    );
+  }
+  output.note(`Billed, and not counted, because no history shows it:\n${NOT_COUNTED}`);
+}
+
+function rows(found: FollowUpCost): [string, string][] {
+  const kinds = Object.entries(found.actions) as [keyof BillableActions, number][];
+  return [
+    ['state', found.state],
+    ['runs', count(found.runs)],
+    ['history events', count(found.events)],
+    ['history bytes', count(found.bytes)],
+    ['workflow tasks', count(found.workflowTasks)],
+    ['polls', found.polls === null ? 'unknown: no receipt, and no worker answers' : count(found.polls)],
+    ['billable actions', count(totalOf(found.actions))],
+    ...kinds
+      .filter(([, times]) => times > 0)
+      .map(([kind, times]): [string, string] => [`  ${KIND_IN_WORDS[kind]}`, count(times)]),
+    ['workflow', found.workflowId],
+  ];
+}
+
+const KIND_IN_WORDS: Readonly<Record<keyof BillableActions, string>> = {
+  starts: 'workflow starts',
+  schedules: 'schedule',
+  resets: 'resets',
+  timers: 'timers',
+  activities: 'activities',
+  activityRetries: 'activity retries',
+  localActivities: 'local activities',
+  localActivityRetries: 'retries of local activities',
+  searchAttributeUpserts: 'search attribute upserts',
+  signals: 'signals',
+  updates: 'updates',
+  optionUpdates: 'changes of options',
+};
+
+function count(number: number): string {
+  return number.toLocaleString('en-US');
+}
+
+interface ListFlags {
+  readonly phase?: string;
+  readonly project?: string;
+  readonly job?: string;
+  readonly batch?: string;
+  readonly limit: string;
+  readonly json?: boolean;
+}
+
+/** More would be read by no person, and is a matter for Temporal's own query tools. */
+const MAX_LIMIT = 10_000;
+
+export function listCommand(session: Session): Command {
+  return new Command('list')
+    .summary('follow-ups of the namespace')
+    .description(
+      "Lists follow-ups from Temporal's visibility store: those that run, then those that ended last. It is eventually consistent: what has just been started or has " +
+        'just moved on may be missing or shown as it was a moment ago.',
+    )
+    .option('--phase <phase>', `only those in this phase: ${PHASES.join(', ')}`)
+    .option('--project <id>', 'only those of this project')
+    .option('--job <id>', 'only those to this job')
+    .option('--batch <id>', 'only the items of this batch')
+    .option('--limit <number>', `at most so many, 1 to ${MAX_LIMIT}`, '50')
+    .option('--json', 'print one JSON array')
+    .addHelpText(
+      'after',
+      `\nExample:\n  $ ${session.command('list', '--phase', 'watching', '--project', 'docs')}`,
+    )
+    .action((flags: ListFlags) => list(session, flags));
+}
+
+async function list(session: Session, flags: ListFlags): Promise<void> {
+  const { phase, project, job, batch } = flags;
+  const limit = limitOf(flags.limit);
+  if (phase !== undefined && !PHASES.some((known) => known === phase)) {
+    throw new UsageError([`--phase: ${JSON.stringify(phase)} is no phase; give one of ${PHASES.join(', ')}`]);
+  }
+  const followUps = await session.connect();
+  const found = await followUps.list({
+    ...(phase === undefined ? {} : { phase }),
+    ...(project === undefined ? {} : { projectId: project }),
+    ...(job === undefined ? {} : { jobId: job }),
+    ...(batch === undefined ? {} : { batchId: batch }),
+    limit,
+  });
+  const { output } = session;
+  if (flags.json === true) {
+    output.json(found);
+    return;
+  }
+  if (found.length > 0) output.result(table(HEADINGS, found.map(row)));
+  output.note(
+    found.length === 0
+      ? 'No follow-ups found. The list is eventually consistent: one that was just started appears within seconds.'
+      : `${found.length}${found.length === limit ? ' (--limit shows more)' : ''}; eventually consistent`,
+  );
+}
+
+const HEADINGS = ['STARTED', 'PHASE', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
+
+function row({
+  startedAt,
+  phase,
+  state,
+  jobStatus,
+  projectId,
+  jobId,
+  workflowId,
+}: FollowUpDescription): string[] {
+  // A terminated workflow could not set its phase any more.
+  const stands = state === 'terminated' || state === 'timed-out' ? state : (phase ?? state);
+  return [startedAt.slice(0, 19) + 'Z', stands, jobStatus ?? '-', projectId ?? '-', jobId ?? '-', workflowId];
+}
+
+function limitOf(text: string): number {
+  const limit = /^\d+$/.test(text) ? Number(text) : NaN;
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
+  throw new UsageError([
+    `--limit: must be a whole number from 1 to ${MAX_LIMIT}; it is ${JSON.stringify(text)}`,
+  ]);
+}

@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Argument, Command } from 'commander';
+import { FollowUpEndedError } from '../../client';
+import { DELIVERY_DECISIONS, type DeliveryDecision } from '../../core/result';
+import { type DurationText, parseDuration } from '../../core/units';
+import { UsageError } from '../exit-codes';
+import { progressRows } from '../render/progress';
+import { columns } from '../render/text';
+import type { Session } from '../session';
+import { endOf } from '../wait';
+
+export function pollNowCommand(session: Session): Command {
+  return new Command('poll-now')
+    .summary('read the job now instead of at the next interval')
+    .description('Has the job of a follow-up read now, and prints the progress after the read.')
+    .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
+    .option('--json', 'print the progress as one JSON document')
+    .action(async (workflowId: string, flags: { json?: boolean }) => {
+      const followUps = await session.connect();
+      const progress = await followUps.pollNow(workflowId);
+      if (flags.json === true) session.output.json(progress);
+      else session.output.result(columns([...progressRows(progress, Date.now()), ['workflow', workflowId]]));
+    });
+}
+
+export function extendCommand(session: Session): Command {
+  return new Command('extend')
+    .summary('move the deadline of a follow-up')
+    .description('Moves the deadline to now + the duration, never to an earlier time than it has.')
+    .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
+    .argument('<duration>', 'a number with a unit: 90m, 24h, 7d')
+    .option('--json', 'print the progress as one JSON document')
+    .addHelpText(
+      'after',
+      `\nExample:\n  $ ${session.command('extend', 'follow-up:docs:job-1:order-4711', '12h')}`,
+    )
+    .action(async (workflowId: string, duration: string, flags: { json?: boolean }) => {
+      const parsed = parseDuration(duration);
+      if ('problem' in parsed) throw new UsageError([`duration: ${parsed.problem}`]);
+      const followUps = await session.connect();
+      const progress = await followUps.extendDeadline(workflowId, duration as DurationText);
+      if (flags.json === true) session.output.json(progress);
+      else session.output.result(columns([...progressRows(progress, Date.now()), ['workflow', workflowId]]));
+    });
+}
+
+export function resolveCommand(session: Session): Command {
+  return new Command('resolve')
+    .summary('say whether a message of unknown delivery arrived')
+    .description(
+      'Decides for a follow-up in the phase needs-decision: "delivered" has the job watched, "not-delivered" has it read ' +
+        'again and the message sent once more, which makes it a duplicate if it did arrive.',
+    )
+    .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
+    .addArgument(new Argument('<decision>', 'what became of the message').choices(DELIVERY_DECISIONS))
+    .option('--json', 'print the progress as one JSON document')
+    .action(async (workflowId: string, decision: DeliveryDecision, flags: { json?: boolean }) => {
+      const followUps = await session.connect();
+      const progress = await followUps.resolveDelivery(workflowId, decision);
+      if (flags.json === true) session.output.json(progress);
+      else session.output.result(columns([...progressRows(progress, Date.now()), ['workflow', workflowId]]));
+    });
+}
+
+/** A worker ends a watch within a second; a message under way is awaited first, which we don't wait for. */
+const END_WITHIN_MS = 10_000;
+
+export function cancelCommand(session: Session): Command {
+  return new Command('cancel')
+    .summary('end the watch of a follow-up; the agent itself goes on')
+    .description(
+      'Ends a follow-up. What has been sent stays sent, and the agent itself goes on: its service has no operation to ' +
+        'stop a job. A message under way is awaited first, so that the receipt can say what became of it.',
+    )
+    .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
+    .option('--json', 'print one JSON document')
+    .action((workflowId: string, flags: { json?: boolean }) =>
+      cancel(session, workflowId, flags.json === true),
+    );
+}
+
+async function cancel(session: Session, workflowId: string, json: boolean): Promise<void> {
+  const { output } = session;
+  const followUps = await session.connect();
+  let already = false;
+  try {
+    await followUps.cancel(workflowId);
+  } catch (error) {
+    // To cancel what is cancelled is no error; to cancel what has another end is one.
+    if (!(error instanceof FollowUpEndedError) || error.state !== 'cancelled') throw error;
+    already = true;
+  }
+  const outcome = await Promise.race([
+    endOf(followUps, workflowId),
+    sleep(END_WITHIN_MS, undefined, { ref: false }),
+  ]);
+  if (json) output.json({ workflowId, ended: outcome !== undefined, end: outcome?.document ?? null });
+  if (outcome === undefined) {
+    output.note(
+      'Cancellation is asked for. The follow-up ends when a message under way has been answered, and as soon as a worker polls its task queue.',
+    );
+  } else {
+    output.note(already ? 'It was cancelled before.' : outcome.text);
+  }
+  output.note(
+    'This ends the watch only: where the agent is at work on the message, it goes on. Its service has no operation to stop a job.',
+  );
+}

@@ -1,0 +1,135 @@
+import type { PromptFlags } from './prompt-source';
+import { type Command, Option } from 'commander';
+import { BATCH_POLLING_INITIAL } from '../../core/batch';
+import {
+  REQUEST_FIELDS,
+  REQUEST_IDENTITY,
+  REQUEST_OPTIONS,
+  type RequestField,
+  type RequestOption,
+  requestWith,
+} from '../../core/request-options';
+import { FORMATS } from '../batch-input/line-blocks';
+
+/** The values of flags, as commander names them: `pollingInitial`. Only what was given is there. */
+export type RequestFlags = PromptFlags & Readonly<Record<string, unknown>> & { readonly requestId?: string };
+
+/** The flags of a command that reads the items of a batch. */
+export type LineFlags = RequestFlags & { readonly format?: string };
+
+export const FIELDS = Object.keys(REQUEST_FIELDS) as RequestField[];
+
+/** The words of a field's name, of which its flag and its column are made: `polling`, `timer`, `polls`. */
+export function wordsOf(field: RequestField): string[] {
+  const row = REQUEST_FIELDS[field];
+  const name = 'shortName' in row ? row.shortName : field;
+  return name.replace(/[A-Z]/g, (letter) => '.' + letter.toLowerCase()).split('.');
+}
+
+function flagOf(field: RequestField): string {
+  return `--${wordsOf(field).join('-')}`;
+}
+
+const FLAGS: Readonly<Record<string, string>> = Object.fromEntries(
+  FIELDS.map((field) => [field, flagOf(field)]),
+);
+
+/** Adds the flags of one request. Their values are checked by the request's own checker, which finds all problems at once. */
+export function addRequestFlags(command: Command): Command {
+  const { projectId, jobId, prompt, requestId } = REQUEST_IDENTITY;
+  command
+    .option('--project <id>', `${projectId.help} (required)`)
+    .option('--job <id>', `${jobId.help} (required)`)
+    .option('--prompt <text>', `${prompt.help} (this or --prompt-file is required)`)
+    .option('--prompt-file <file>', 'read the message from a file, - for stdin')
+    .option('--request-id <id>', `${requestId.help} (default: a new one)`);
+  return addOptionFlags(command, {});
+}
+
+/** Adds the flags of a command that reads the items of a batch: what a line does not say is taken from them. */
+export function addLineFlags(command: Command): Command {
+  const { projectId, jobId, prompt } = REQUEST_IDENTITY;
+  command
+    .option('--format <format>', `${FORMATS.join(' or ')} (default: by the name of the file, or its content)`)
+    .option('--project <id>', `${projectId.help}, of lines that name none`)
+    .option('--job <id>', `${jobId.help}, of lines that name none`)
+    .option('--prompt <text>', `${prompt.help}, of lines that have none`)
+    .option('--prompt-file <file>', 'read the message of lines that have none from a file');
+  return addOptionFlags(command, { 'polling.initial': BATCH_POLLING_INITIAL });
+}
+
+/** @param defaults of options that have others for this command */
+function addOptionFlags(command: Command, defaults: Readonly<Record<string, string>>): Command {
+  for (const [name, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
+    const help = [option.help.replaceAll('`', ''), ...boundsOf(option)].join(', ');
+    const flag = new Option(
+      `${FLAGS[name] ?? ''} <${PLACEHOLDERS[option.kind]}>`,
+      `${help} (default: ${defaults[name] ?? option.default})`,
+    );
+    command.addOption(flag.helpGroup(OPTIONS_GROUP));
+  }
+  return command;
+}
+
+const OPTIONS_GROUP = 'Options of the follow-up (a duration is a number with a unit: 500ms, 30s, 10m, 24h):';
+
+const PLACEHOLDERS: Readonly<Record<RequestOption['kind'], string>> = {
+  choice: 'what',
+  duration: 'duration',
+  number: 'number',
+  count: 'number',
+};
+
+function boundsOf(option: RequestOption): string[] {
+  return option.kind === 'number' ? [`${option.minimum} to ${option.maximum}`] : [];
+}
+
+/** The request that the flags describe, unchecked. Fields that were not given stay out of it. */
+export function requestOfFlags(
+  flags: RequestFlags,
+  prompt: string | undefined,
+  requestId: string | undefined,
+): Readonly<Record<string, unknown>> {
+  const given = { ...flags, prompt, requestId } as Readonly<Record<string, string | undefined>>;
+  return requestWith(FIELDS.map((field) => [field, valueOf(field, given[attributeOf(field)])]));
+}
+
+/** The name by which commander hands over the value of a field's flag. */
+function attributeOf(field: RequestField): string {
+  return new Option(flagOf(field)).attributeName();
+}
+
+/** What a flag or a cell holds, as the request has it. */
+export function valueOf(field: RequestField, text: string | undefined): number | string | undefined {
+  const { kind } = REQUEST_FIELDS[field];
+  return text !== undefined && (kind === 'number' || kind === 'count') ? numberOr(text) : text;
+}
+
+/** The number that a text is, or the text itself, so that the checker can show what is wrong with it. */
+export function numberOr(text: string): number | string {
+  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : text;
+}
+
+/** A problem of the request's checker in the words of the command line. */
+export function problemOfFlag(problem: string): string {
+  const words = renameFields(problem, FLAGS);
+  return words === '--prompt: is missing' ? words + PROMPT_HELP : words;
+}
+
+const PROMPT_HELP = '; give the message with --prompt TEXT or --prompt-file FILE (- for stdin)';
+
+/** A problem of a checker with other names for the fields; quoted values stay as they are. */
+export function renameFields(problem: string, nameOf: Readonly<Record<string, string>>): string {
+  const fields = Object.keys(nameOf).sort((one, other) => other.length - one.length);
+  const leading = fields.find((field) => problem.startsWith(`${field}:`));
+  if (leading === undefined) return problem;
+  const name = nameOf[leading] ?? leading;
+  if (problem.endsWith(', not absent')) return `${name}: is missing`;
+  const rest = problem
+    .slice(leading.length)
+    .replace(
+      /"(?:[^"\\]|\\.)*"|\bpolling\.\w+|\b(?:projectId|jobId|requestId|whenActive|onUnknownDelivery)\b/g,
+      (word) => nameOf[word] ?? word,
+    );
+  return name + rest;
+}

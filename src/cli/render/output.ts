@@ -1,0 +1,44 @@
+import { printableJson, printableLines } from './text';
+
+/** A stream of the process: results go to one, everything else to the other. */
+export interface OutputStream {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+}
+
+/** Where a command says what it has to say: results on stdout, progress, hints and errors on stderr. */
+export class Output {
+  /** For commands that print several JSON documents: each is a line (jsonlines.org). */
+  jsonLines = false;
+
+  constructor(
+    private readonly stdout: OutputStream,
+    readonly stderr: OutputStream,
+  ) {}
+
+  /** A line of the result. */
+  result(text: string): void {
+    this.stdout.write(printableLines(text) + '\n');
+  }
+
+  /** The result, or a part of it, as one JSON document. */
+  json(value: unknown): void {
+    this.stdout.write(printableJson(value, this.jsonLines ? 0 : 2) + '\n');
+  }
+
+  /** A line for the person who waits. */
+  note(text: string): void {
+    this.stderr.write(printableLines(text) + '\n');
+  }
+}
+
+/** `head` and a closed terminal end our output early; that is their business and no error of ours. */
+export function ignoreClosedPipes(...streams: NodeJS.WriteStream[]): void {
+  for (const stream of streams) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+    });
+  }
+}

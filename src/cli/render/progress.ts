@@ -1,0 +1,160 @@
+import type { ProgressReport, Receipt } from '../../client';
+import type { FollowUpProgress } from '../../core/result';
+import { formatDuration } from '../../core/units';
+import type { OutputStream } from './output';
+import { fitColumns, printable } from './text';
+
+/** Where a follow-up stands, as one line; `now` in milliseconds since the epoch. */
+export function progressText(progress: FollowUpProgress, now: number): string {
+  const { phase, polls, nextPollAt, deadlineAt, evidence } = progress;
+  const parts = [phase, answerText(progress)];
+  if (polls > 0) parts.push(`poll ${polls}`);
+  if (nextPollAt !== null)
+    parts.push(`${sentYet(progress) ? 'next' : 'next try'} ${inTime(nextPollAt, now)}`);
+  parts.push(deliveryText(progress));
+  if (evidence !== null) parts.push(evidence);
+  parts.push(`deadline ${inTime(deadlineAt, now)}`);
+  return parts.filter((part) => part !== '').join(' · ');
+}
+
+/** What makes a new line worth while where lines can't be rewritten: anything but the passing of time. */
+export function progressKey({
+  phase,
+  job,
+  delivery,
+  evidence,
+  lastAnswer,
+  deadlineAt,
+}: FollowUpProgress): string {
+  return JSON.stringify([phase, job?.status, job?.prLink, delivery, evidence, lastAnswer, deadlineAt]);
+}
+
+/** What the server knows while no worker answers. */
+export function serverText({ description, workers }: Extract<ProgressReport, { from: 'server' }>): string {
+  const { phase, jobStatus, taskQueue } = description;
+  const known = [phase, jobStatus].filter((word) => word !== null).join(' · ');
+  const why =
+    workers === 0
+      ? `no worker answers on task queue ${taskQueue} (yet); the follow-up waits, nothing is lost`
+      : `the worker on task queue ${taskQueue} does not answer (yet); nothing is lost`;
+  return known === '' ? why : `${why} · ${known}`;
+}
+
+function answerText({ job, lastAnswer, delivery }: FollowUpProgress): string {
+  if (lastAnswer === null) return '';
+  if (lastAnswer === job?.status) return lastAnswer;
+  // Anything else than a status is trouble on the way to the service.
+  return delivery.verdict === 'not-sent' && delivery.sends === 0
+    ? `${lastAnswer}; nothing sent yet`
+    : `${lastAnswer}${job === null ? '' : ` (job was ${job.status})`}`;
+}
+
+function sentYet({ delivery }: FollowUpProgress): boolean {
+  return delivery.verdict !== 'not-sent';
+}
+
+function deliveryText({ delivery }: FollowUpProgress): string {
+  switch (delivery.verdict) {
+    case 'not-sent':
+      return '';
+    case 'accepted':
+      return delivery.confirmedBy === 'response'
+        ? 'message accepted'
+        : `message accepted (by ${delivery.confirmedBy ?? ''})`;
+    case 'rejected':
+      return 'message rejected';
+    case 'unknown':
+      return 'delivery unknown';
+  }
+}
+
+function inTime(at: string, now: number): string {
+  const ms = Date.parse(at) - now;
+  return ms <= 0 ? 'now' : `in ${formatDuration(Math.ceil(ms / 1_000) * 1_000)}`;
+}
+
+/** The whole progress of a follow-up as names and values; `now` in milliseconds since the epoch. */
+export function progressRows(progress: FollowUpProgress, now: number): [string, string][] {
+  const { phase, job, nextPollAt, deadlineAt, lastAnswer } = progress;
+  return [
+    ['phase', phase],
+    ['status', job?.status ?? 'not read yet'],
+    ['last answer', lastAnswer ?? 'none yet'],
+    ['prLink', job?.prLink ?? 'null'],
+    ...receiptRows(progress),
+    ['next read', nextPollAt === null ? 'none planned' : moment(nextPollAt, now)],
+    ['deadline', moment(deadlineAt, now)],
+  ];
+}
+
+/** How the message was delivered, how its end is known, and what polls have seen. */
+export function receiptRows(
+  receipt: Pick<Receipt, 'delivery' | 'evidence' | 'polls' | 'observed'>,
+): [string, string][] {
+  const { delivery, evidence, polls, observed } = receipt;
+  const by = delivery.confirmedBy === null ? '' : ` by ${delivery.confirmedBy}`;
+  const counts = Object.entries(observed).map(([answer, count]) => `${answer} × ${count}`);
+  return [
+    ['delivery', `${delivery.verdict}${by}, ${delivery.sends} ${delivery.sends === 1 ? 'send' : 'sends'}`],
+    ['evidence', evidence ?? 'none'],
+    ['polls', counts.length === 0 ? String(polls) : `${polls} (${counts.join(', ')})`],
+  ];
+}
+
+function moment(at: string, now: number): string {
+  const ms = Date.parse(at) - now;
+  return ms <= 0 ? `${at} (now)` : `${at} (in ${formatDuration(ms)})`;
+}
+
+const CLEAR_LINE = '\r\u001b[2K';
+
+/** Where progress is shown: a line that is rewritten on a terminal, a line for each change elsewhere. */
+export interface ProgressLine {
+  /** @param key what counts as a change where lines can't be rewritten */
+  show(text: string, key: string): void;
+  /** Removes what is to be rewritten, so that other lines can be written. */
+  clear(): void;
+}
+
+export function progressLine(
+  stream: OutputStream,
+  env: Readonly<Record<string, string | undefined>>,
+): ProgressLine {
+  return stream.isTTY === true && env.TERM !== 'dumb' ? new LiveLine(stream) : new PlainLines(stream);
+}
+
+class LiveLine implements ProgressLine {
+  private shown = '';
+
+  constructor(private readonly stream: OutputStream) {}
+
+  show(text: string): void {
+    // A line as wide as the terminal would wrap on some, and could not be cleared as one.
+    const line = fitColumns(printable(text), Math.max(10, (this.stream.columns ?? 80) - 1));
+    if (line === this.shown) return;
+    this.stream.write(CLEAR_LINE + line);
+    this.shown = line;
+  }
+
+  clear(): void {
+    if (this.shown !== '') this.stream.write(CLEAR_LINE);
+    this.shown = '';
+  }
+}
+
+class PlainLines implements ProgressLine {
+  private lastKey: string | undefined;
+
+  constructor(private readonly stream: OutputStream) {}
+
+  show(text: string, key: string): void {
+    if (key === this.lastKey) return;
+    this.lastKey = key;
+    const time = new Date().toISOString().slice(11, 19);
+    this.stream.write(`${time}Z ${printable(text)}\n`);
+  }
+
+  clear(): void {
+    // Every line stays.
+  }
+}

@@ -1,0 +1,199 @@
+import type { Client } from '@temporalio/client';
+import { FieldReader } from '../core/field-reader';
+import { fairnessKey } from '../core/ids';
+import { quote } from '../core/text';
+import { parseRate, type RateText } from '../core/units';
+import { InvalidLimitsError, LimitsError } from './errors';
+import { type QueueConfig, type QueueLimits, readQueue, updateQueue, withConfig } from './task-queue-config';
+
+/** The limits of the two kinds of requests to the agent service; each kind has a task queue of its own. */
+export interface Limits {
+  readonly sends: QueueLimits;
+  readonly reads: QueueLimits;
+}
+
+/** The task queues of the two kinds, by name. */
+export interface LimitedQueues {
+  readonly sends: string;
+  readonly reads: string;
+}
+
+/** @throws LimitsError when the server tells no limits */
+export async function readLimits(client: Client, queues: LimitedQueues): Promise<Limits> {
+  const [sends, reads] = await Promise.all([
+    readQueue(client, queues.sends),
+    readQueue(client, queues.reads),
+  ]);
+  return { sends, reads };
+}
+
+/**
+ * Sets limits in the server's configuration of the task queues, where they hold for all workers within a second or so.
+ *
+ * @throws InvalidLimitsError before anything is changed; LimitsError when the server does not take them, which says what
+ *   has been changed by then
+ */
+export async function setLimits(
+  client: Client,
+  queues: LimitedQueues,
+  change: LimitsChange,
+): Promise<Limits> {
+  const { sends, reads, reason } = checkChange(change);
+  return update(client, queues, { sends, reads }, reason);
+}
+
+/** Removes every limit and every weight of both queues, whoever has set them. @throws LimitsError */
+export async function clearLimits(client: Client, queues: LimitedQueues): Promise<Limits> {
+  const { sends, reads } = await readLimits(client, queues);
+  const changes = { sends: removalOf(sends), reads: removalOf(reads) };
+  return update(client, queues, changes, 'cleared by agent-follow-up');
+}
+
+function removalOf({ total, perProject, weights }: QueueLimits): QueueChange {
+  return {
+    ...(total === null ? {} : { total: null }),
+    ...(perProject === null ? {} : { perProject: null }),
+    weights: new Map(Object.keys(weights).map((key) => [key, null])),
+  };
+}
+
+/** One call for each queue that changes: the server has no operation for both. */
+async function update(
+  client: Client,
+  queues: LimitedQueues,
+  changes: Readonly<Record<keyof LimitedQueues, QueueChange>>,
+  reason: string,
+): Promise<Limits> {
+  const done: string[] = [];
+  const configs: Partial<Record<keyof LimitedQueues, QueueConfig>> = {};
+  for (const kind of ['sends', 'reads'] as const) {
+    if (isEmpty(changes[kind])) continue;
+    try {
+      configs[kind] = await updateQueue(client, queues[kind], changes[kind], reason);
+    } catch (error) {
+      if (!(error instanceof LimitsError) || done.length === 0) throw error;
+      throw new LimitsError(`${error.message} The limits of the ${done.join()} were changed before.`, {
+        cause: error,
+      });
+    }
+    done.push(kind);
+  }
+  const { sends, reads } = await readLimits(client, queues);
+  // What describes a queue hears of a change a moment later than the one who made it.
+  return { sends: withConfig(sends, configs.sends), reads: withConfig(reads, configs.reads) };
+}
+
+/** What is to hold from now on, across all workers. What is left out stays as it is; `off` removes it. */
+export interface LimitsChange {
+  /** Messages of each project. */
+  readonly sendsPerProject?: RateText | 'off';
+  /** Reads of the jobs of each project. */
+  readonly readsPerProject?: RateText | 'off';
+  /** Messages of all projects together. */
+  readonly sendsTotal?: RateText | 'off';
+  /** Reads of all projects together. */
+  readonly readsTotal?: RateText | 'off';
+  /**
+   * By project id, how much more than another one a project gets, 0.001 to 1000: its share where projects compete, and a
+   * factor to its own limit. Without one a project's weight is 1.
+   */
+  readonly projectWeights?: Readonly<Record<string, number | 'off'>>;
+  /** Kept by the server beside the limits, for whoever looks at them later; at most 1,000 bytes. */
+  readonly reason?: string;
+}
+
+/** A change to one task queue in the server's terms; null removes, undefined leaves as it is. */
+export interface QueueChange {
+  readonly total?: number | null;
+  readonly perProject?: number | null;
+  /** By fairness key. */
+  readonly weights: ReadonlyMap<string, number | null>;
+}
+
+export interface CheckedChange {
+  readonly sends: QueueChange;
+  readonly reads: QueueChange;
+  readonly reason: string;
+}
+
+/** The server takes a weight below this one for this one (source: server 1.31, matching/fairness_util.go). */
+const MIN_WEIGHT = 0.001;
+/** Beyond it a project would leave the others a thousandth, for which there are limits. */
+const MAX_WEIGHT = 1_000;
+
+/** The server refuses a longer one, in bytes (source: server 1.31, frontend/workflow_handler.go). */
+const MAX_REASON_BYTES = 1_000;
+
+const DEFAULT_REASON = 'set by agent-follow-up';
+
+/** @throws InvalidLimitsError with every problem, before anything is changed */
+export function checkChange(change: LimitsChange): CheckedChange {
+  const problems: string[] = [];
+  const rate = (name: RateField): number | null | undefined => {
+    const given = change[name];
+    if (given === undefined) return undefined;
+    if (given === 'off') return null;
+    const parsed = parseRate(given);
+    if ('perSecond' in parsed) return parsed.perSecond;
+    problems.push(`${name}: ${parsed.problem}`);
+    return undefined;
+  };
+  const weights = checkWeights(change.projectWeights ?? {}, problems);
+  const sends = queueChange(rate('sendsTotal'), rate('sendsPerProject'), weights);
+  const reads = queueChange(rate('readsTotal'), rate('readsPerProject'), weights);
+  const reason = checkReason(change.reason, problems);
+  if (problems.length === 0 && isEmpty(sends) && isEmpty(reads)) {
+    problems.push('nothing is to be set; give at least one limit or project weight');
+  }
+  if (problems.length > 0) throw new InvalidLimitsError(problems);
+  return { sends, reads, reason };
+}
+
+export function isEmpty({ total, perProject, weights }: QueueChange): boolean {
+  return total === undefined && perProject === undefined && weights.size === 0;
+}
+
+type RateField = 'sendsPerProject' | 'readsPerProject' | 'sendsTotal' | 'readsTotal';
+
+function queueChange(
+  total: number | null | undefined,
+  perProject: number | null | undefined,
+  weights: QueueChange['weights'],
+): QueueChange {
+  return {
+    ...(total === undefined ? {} : { total }),
+    ...(perProject === undefined ? {} : { perProject }),
+    weights,
+  };
+}
+
+function checkWeights(
+  given: Readonly<Record<string, number | 'off'>>,
+  problems: string[],
+): ReadonlyMap<string, number | null> {
+  const weights = new Map<string, number | null>();
+  for (const [projectId, weight] of Object.entries(given)) {
+    const found = problems.length;
+    new FieldReader({ [projectId]: projectId }, 'projectWeights.', problems).id(projectId);
+    if (weight !== 'off' && !isWeight(weight)) {
+      problems.push(
+        `projectWeights.${projectId}: must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${quote(weight)}`,
+      );
+    }
+    if (problems.length === found) weights.set(fairnessKey(projectId), weight === 'off' ? null : weight);
+  }
+  return weights;
+}
+
+/** Callers in JavaScript and the command line give anything. */
+function isWeight(value: unknown): value is number {
+  return typeof value === 'number' && value >= MIN_WEIGHT && value <= MAX_WEIGHT;
+}
+
+function checkReason(given: string | undefined, problems: string[]): string {
+  const reason = given ?? DEFAULT_REASON;
+  const bytes = new TextEncoder().encode(reason).length;
+  if (bytes > MAX_REASON_BYTES)
+    problems.push(`reason: must be at most ${MAX_REASON_BYTES} bytes of UTF-8; it is ${bytes}`);
+  return reason;
+}

@@ -1,0 +1,158 @@
+import { type BatchItem, MAX_PAGE_BYTES, MAX_PAGE_ITEMS } from './batch';
+import type { BatchPage, PageRanges } from './batch-workflows';
+import { jsonBytes } from './text';
+
+/** Bytes of a page's JSON beside its items: `{"number":100000,"after":99999,"followedBy":false,"items":[]}` and room. */
+const FRAME_BYTES = 100;
+
+/**
+ * Cuts a batch into pages of at most `MAX_PAGE_ITEMS` items and `MAX_PAGE_BYTES` bytes as JSON. All items of a job are in
+ * one page; where they don't fit, they make a chain of pages of their own, numbered one after the other.
+ *
+ * An item that is larger than a page by itself is a page alone. The largest there can be, 256 KiB of prompt whose every
+ * byte is written as six (`\u0001`), takes 1.5 MiB, and a payload may have 2 MiB.
+ *
+ * Pages are made as they are asked for, and hold the items that were given: a large batch needs no second copy. The same
+ * items in the same order always make the same pages.
+ */
+export function* cutPages(items: readonly BatchItem[]): Generator<BatchPage, void, undefined> {
+  let number = 0;
+  let open: Fill = emptyFill();
+  for (const lane of lanesInTurns(items)) {
+    const parts = cutLane(lane);
+    const [whole] = parts;
+    if (whole === undefined || parts.length > 1) {
+      for (const [index, part] of parts.entries()) {
+        number += 1;
+        const after = index === 0 ? null : number - 1;
+        yield { number, after, followedBy: index < parts.length - 1, items: part.items };
+      }
+      continue;
+    }
+    if (!fits(open, whole.items.length, whole.bytes)) {
+      number += 1;
+      yield { number, after: null, followedBy: false, items: inRounds(open.lanes) };
+      open = emptyFill();
+    }
+    open.lanes.push(whole.items);
+    open.items += whole.items.length;
+    open.bytes += whole.bytes;
+  }
+  if (open.items > 0) {
+    yield { number: number + 1, after: null, followedBy: false, items: inRounds(open.lanes) };
+  }
+}
+
+/** A page in the making. */
+interface Fill {
+  readonly lanes: Lane[];
+  items: number;
+  bytes: number;
+}
+
+function emptyFill(): Fill {
+  return { lanes: [], items: 0, bytes: FRAME_BYTES };
+}
+
+/** Whether so much more fits; whatever comes first does, since it can't be made smaller. */
+function fits(
+  page: { readonly items: number; readonly bytes: number },
+  items: number,
+  bytes: number,
+): boolean {
+  if (page.items === 0) return true;
+  return page.items + items <= MAX_PAGE_ITEMS && page.bytes + bytes <= MAX_PAGE_BYTES;
+}
+
+interface LanePart {
+  readonly items: BatchItem[];
+  bytes: number;
+}
+
+/** A lane as it fits into pages: one part, or several, each of which fills a page as far as it goes. */
+function cutLane(lane: Lane): LanePart[] {
+  const parts: LanePart[] = [];
+  for (const item of lane) {
+    // With the comma behind it.
+    const bytes = jsonBytes(item) + 1;
+    const last = parts.at(-1);
+    if (last !== undefined && fits({ items: last.items.length, bytes: FRAME_BYTES + last.bytes }, 1, bytes)) {
+      last.items.push(item);
+      last.bytes += bytes;
+    } else {
+      parts.push({ items: [item], bytes });
+    }
+  }
+  return parts;
+}
+
+/** The items of one job, in the order of the input: they run one after the other. */
+export type Lane = readonly BatchItem[];
+
+/**
+ * The lanes of a batch, the projects taking turns: the first lane of each project, then the second of each, and so on,
+ * projects and lanes in the order in which the input names them. A lane has one open follow-up at a time, so that a turn
+ * a lane is a fair share of the places, however long the lanes are.
+ */
+export function* lanesInTurns(items: readonly BatchItem[]): Generator<Lane> {
+  let waiting = lanesByProject(items).map((lanes) => lanes.values());
+  while (waiting.length > 0) {
+    const left: typeof waiting = [];
+    for (const lanes of waiting) {
+      const next = lanes.next();
+      if (next.done === true) continue;
+      yield next.value;
+      left.push(lanes);
+    }
+    waiting = left;
+  }
+}
+
+function lanesByProject(items: readonly BatchItem[]): Lane[][] {
+  const projects = new Map<string, Map<string, BatchItem[]>>();
+  for (const item of items) {
+    const { projectId, jobId } = item.request;
+    const jobs = projects.get(projectId) ?? new Map<string, BatchItem[]>();
+    projects.set(projectId, jobs);
+    const lane = jobs.get(jobId);
+    if (lane === undefined) jobs.set(jobId, [item]);
+    else lane.push(item);
+  }
+  return [...projects.values()].map((jobs) => [...jobs.values()]);
+}
+
+/** The items of some lanes in rounds: the first of each lane, then the second of each, … */
+export function inRounds(lanes: readonly Lane[]): BatchItem[] {
+  const rounds = Math.max(0, ...lanes.map((lane) => lane.length));
+  return Array.from({ length: rounds }, (_, round) => lanes.flatMap((lane) => lane[round] ?? [])).flat();
+}
+
+export function hasPage(ranges: PageRanges, page: number): boolean {
+  return ranges.some(([from, to]) => from <= page && page <= to);
+}
+
+export function countPages(ranges: PageRanges): number {
+  return ranges.reduce((sum, [from, to]) => sum + to - from + 1, 0);
+}
+
+/** The pages of both, in rising order. */
+export function joinPages(one: PageRanges, other: PageRanges): PageRanges {
+  const joined: [number, number][] = [];
+  for (const [from, to] of [...one, ...other].sort(([a], [b]) => a - b)) {
+    const last = joined.at(-1);
+    if (last === undefined || from > last[1] + 1) joined.push([from, to]);
+    else last[1] = Math.max(last[1], to);
+  }
+  return joined;
+}
+
+export function rangesOf(pages: readonly number[]): PageRanges {
+  return joinPages(
+    [],
+    pages.map((page) => [page, page] as const),
+  );
+}
+
+export function* pagesIn(ranges: PageRanges): Generator<number, void, undefined> {
+  for (const [from, to] of ranges) for (let page = from; page <= to; page += 1) yield page;
+}

@@ -1,0 +1,190 @@
+import { MAX_WORKFLOW_ID_BYTES, truncate } from './text';
+import type { TryAgain } from './batch-workflows';
+import { checkRequest } from './check-request';
+import { isRecord, typeName } from './field-reader';
+import { followUpWorkflowId, pageWorkflowId, RUN_CHARACTERS } from './ids';
+import type { TerminalStatus } from './job';
+import type { FollowUpRequest } from './request';
+import type { Evidence, FailureType, Verdict } from './result';
+
+/** Items of one batch, at most. */
+export const MAX_BATCH_ITEMS = 100_000;
+
+/** Open follow-ups of one batch at a time. */
+export const CONCURRENCY = { minimum: 1, maximum: 1_000, default: 50 } as const;
+
+/** Items of one page. With some ten events an item, a page stays far below the 51,200 events of a workflow. */
+export const MAX_PAGE_ITEMS = 200;
+
+/** Bytes of one page as JSON: a page is one payload (2 MiB at most), and its items lie once more in its history. */
+export const MAX_PAGE_BYTES = 512 * 1_024;
+
+/** Pages of one batch. What a batch knows of each must fit into one payload when it continues as new. */
+export const MAX_PAGES = 10_000;
+
+/** Bytes of the items of a schedule as JSON: its action is one payload, which the server keeps with the schedule. */
+export const MAX_SCHEDULE_BYTES = 1_024 * 1_024;
+
+/** Where a batch's items begin to poll unless told otherwise: nobody waits at a screen for one of thousands. */
+export const BATCH_POLLING_INITIAL = '30s';
+
+/** The default priority of Temporal is 3; a larger number waits for the smaller ones. */
+export const BATCH_PRIORITY_KEY = 4;
+
+/** One follow-up of a batch. Its `requestId` is its own, or made of the batch's id and its key. */
+export interface BatchItem {
+  /**
+   * A short hash of project, job, prompt and occurrence number, so that it does not depend on the line. Null where the
+   * request has a `requestId` of its own.
+   */
+  readonly key: string | null;
+  readonly request: FollowUpRequest;
+  /** The SHA-256 of the prompt, in hexadecimal digits: a workflow can't compute it. */
+  readonly promptDigest: string;
+}
+
+/** How many failures a batch tolerates: so many items, or a percentage of all; null for any number. */
+export type Tolerance = { readonly items: number } | { readonly percent: number } | null;
+
+/** Every end that an item can have. */
+export type ItemOutcome =
+  | TerminalStatus
+  | FailureType
+  | 'cancelled'
+  | 'terminated'
+  | 'timed-out'
+  /** A follow-up of this name is there, and it carries another prompt. */
+  | 'conflict'
+  /** Its follow-up may have been started, and is no longer there: deleted, or older than the namespace's retention. */
+  | 'gone'
+  /** The batch was cancelled with what it runs, and this follow-up was started by somebody else: it goes on. */
+  | 'left-running'
+  /** It failed by something that is no failure of a follow-up: a bug. */
+  | 'broken';
+
+/** Whether an end counts against the tolerance: every end but `completed` and `archived`. */
+export function isFailure({ outcome }: { readonly outcome: ItemOutcome }): boolean {
+  return outcome !== 'completed' && outcome !== 'archived';
+}
+
+/** How one item of a batch ended. */
+export interface ItemEnd {
+  readonly workflowId: string;
+  readonly projectId: string;
+  readonly jobId: string;
+  readonly requestId: string;
+  readonly outcome: ItemOutcome;
+  /** Null where nobody can tell: a terminated follow-up leaves no receipt. */
+  readonly delivery: Verdict | null;
+  readonly evidence: Evidence | null;
+  readonly prLink: string | null;
+  /** What went wrong, in words; null for a result. At most 300 characters. */
+  readonly message: string | null;
+  /** ISO 8601, UTC: when the batch heard of the end. */
+  readonly settledAt: string;
+}
+
+/** The result of `followUpBatch`: a summary, never the items themselves. */
+export interface BatchSummary {
+  readonly batchId: string;
+  readonly items: number;
+  readonly settled: number;
+  readonly byStatus: Readonly<Record<string, number>>;
+  readonly byFailure: Readonly<Record<string, number>>;
+  readonly byEvidence: Readonly<Record<string, number>>;
+  readonly unknownDeliveries: number;
+  /** At most 20. */
+  readonly firstFailures: readonly FailedItem[];
+  readonly startedAt: string;
+  readonly endedAt: string;
+}
+
+export type FailedItem = Pick<ItemEnd, 'workflowId' | 'outcome' | 'message'>;
+
+/** Problems that are told; of those beyond, only how many there are. */
+const MAX_PROBLEMS = 20;
+
+/** Characters of one problem: what is wrong may hold what was given. */
+const MAX_PROBLEM_CHARACTERS = 300;
+
+const SHAPE = 'an item is { "key", "request", "promptDigest" }';
+
+/**
+ * What is wrong with the items of a batch, whoever made them; empty where they can be run.
+ *
+ * @param batchId a valid one: it is part of the items' names
+ */
+export function itemProblems(items: readonly unknown[], batchId: string): string[] {
+  const problems: string[] = [];
+  let count = 0;
+  const names = new Map<string, number>();
+  for (const [index, item] of items.entries()) {
+    for (const problem of problemsOf(item, index + 1, batchId, names)) {
+      count += 1;
+      if (count <= MAX_PROBLEMS)
+        problems.push(truncate(`item ${index + 1}: ${problem}`, MAX_PROBLEM_CHARACTERS));
+    }
+  }
+  if (count > MAX_PROBLEMS) problems.push(`… and ${count - MAX_PROBLEMS} more`);
+  return problems;
+}
+
+function problemsOf(item: unknown, place: number, batchId: string, names: Map<string, number>): string[] {
+  if (!isRecord(item)) return [`must be an object, not ${typeName(item)}; ${SHAPE}`];
+  const { key, request, promptDigest } = item;
+  if (!isRecord(request)) return [`request: must be an object, not ${typeName(request)}; ${SHAPE}`];
+  if (typeof promptDigest !== 'string' || !/^[0-9a-f]{64}$/.test(promptDigest))
+    return ['promptDigest: must be the SHA-256 of the prompt, 64 hexadecimal digits'];
+  const isNamed = (request.requestId ?? undefined) !== undefined;
+  if (!isNamed && (typeof key !== 'string' || key === '' || !key.isWellFormed()))
+    return ['key: must be a text, because the request has no requestId of its own'];
+  const requestId: unknown = isNamed ? request.requestId : `${batchId}-${String(key)}`;
+  const checked = checkRequest({ ...request, requestId });
+  if (!checked.ok) return [...checked.problems];
+  const { projectId, jobId } = checked.plan;
+  const name = followUpWorkflowId(projectId, jobId, requestIdOf(batchId, item as unknown as BatchItem));
+  const other = names.get(name);
+  names.set(name, place);
+  return other === undefined ? [] : [`is the same follow-up as item ${other}: give it a key of its own`];
+}
+
+/**
+ * Whether an item is started again that has ended so. Its receipt alone decides: without one nobody can tell whether its
+ * message arrived.
+ */
+export function mayTryAgain(
+  { outcome, delivery }: Pick<ItemEnd, 'outcome' | 'delivery'>,
+  again: TryAgain,
+): boolean {
+  // The name belongs to somebody else's message.
+  if (outcome === 'conflict') return false;
+  if (delivery === 'not-sent' || delivery === 'rejected') return true;
+  return again === 'unsent-or-unknown' && (delivery === 'unknown' || delivery === null);
+}
+
+/** Characters of a batch id: with a hyphen and an item's key it still is a `requestId`. */
+export const MAX_BATCH_ID_CHARACTERS = 100;
+
+/**
+ * Why a text is no batch id; undefined where it is one: 1 to 100 characters, no control characters, no lone surrogates,
+ * and percent-encoded short enough for the workflow ids of the batch's pages.
+ */
+export function batchIdProblem(batchId: unknown): string | undefined {
+  if (typeof batchId !== 'string') return `must be a text, not of type ${typeof batchId}`;
+  if (batchId === '') return `must not be empty; give 1 to ${MAX_BATCH_ID_CHARACTERS} characters`;
+  const length = Array.from(batchId).length;
+  if (length > MAX_BATCH_ID_CHARACTERS)
+    return `must have at most ${MAX_BATCH_ID_CHARACTERS} characters; it has ${length}`;
+  if (!batchId.isWellFormed()) return 'must not hold a lone surrogate: it has no UTF-8 form';
+  if (/\p{Cc}/u.test(batchId)) return 'must not hold control characters';
+  // Percent-encoded, hence one byte a character. There can't be more pages than items.
+  const bytes = pageWorkflowId(batchId, 'x'.repeat(RUN_CHARACTERS), MAX_BATCH_ITEMS).length;
+  if (bytes > MAX_WORKFLOW_ID_BYTES)
+    return `is too long: percent-encoded it would make workflow ids of ${bytes} bytes, and at most ${MAX_WORKFLOW_ID_BYTES} are possible; shorten it, or use letters and digits, which are not encoded`;
+  return undefined;
+}
+
+/** The `requestId` of an item: its own, or made of the batch's id and its key. */
+export function requestIdOf(batchId: string, item: Pick<BatchItem, 'key' | 'request'>): string {
+  return item.request.requestId ?? `${batchId}-${item.key ?? ''}`;
+}

@@ -1,0 +1,72 @@
+import { markdownCode as code } from './text';
+
+/** Every name that stands between two programs: changing one breaks callers, saved filters or running workflows. */
+
+export const FOLLOW_UP_WORKFLOW = 'followUp';
+
+export const QUERY_PROGRESS = 'progress';
+export const UPDATE_POLL_NOW = 'pollNow';
+export const UPDATE_EXTEND_DEADLINE = 'extendDeadline';
+export const UPDATE_RESOLVE_DELIVERY = 'resolveDelivery';
+
+/** Where a cancelled follow-up leaves its receipt: the TypeScript SDK carries no details on a cancelled workflow. */
+export const MEMO_RECEIPT = 'followUp';
+
+/**
+ * The memo that a start leaves: the SHA-256 of its message. A memo goes along when a run continues as new, and outlives
+ * the first run, whose history goes when the namespace's retention has passed.
+ */
+export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
+
+/** The type of the failure by which an activity that polls asks for its next attempt. */
+export const NO_CHANGE = 'NoChange';
+
+/** The search attributes, all of type Keyword. The worker makes sure of them at its start. */
+export const SEARCH_ATTRIBUTES = [
+  'FollowUpPhase',
+  'AgentJobStatus',
+  'AgentProject',
+  'AgentJob',
+  'FollowUpBatch',
+] as const;
+export type SearchAttributeName = (typeof SEARCH_ATTRIBUTES)[number];
+
+export const DEFAULT_TASK_QUEUES = {
+  /** Workflow tasks. */
+  followUp: 'follow-up',
+  /** HTTP activities that read. */
+  agentApi: 'agent-api',
+  /** The HTTP activity that sends: sends and reads have limits of their own. */
+  agentApiSend: 'agent-api-send',
+} as const;
+
+/**
+ * What the Web UI shows of a follow-up from its start on, whoever starts it. The prompt is never shown. The server takes
+ * 400 bytes of summary; the names fill at most the 255 bytes of a workflow id.
+ */
+export function followUpSummary({ projectId, jobId }: Names): string {
+  return `Follow-up to job ${code(jobId)} of project ${code(projectId)}`;
+}
+
+/** The attributes that a follow-up is found by before a worker has seen it. */
+export function followUpAttributes({ projectId, jobId }: Names): [SearchAttributeName, string][] {
+  return [
+    // As the workflow would set it first: one event less in every history.
+    ['FollowUpPhase', 'baseline'],
+    ['AgentProject', projectId],
+    ['AgentJob', jobId],
+  ];
+}
+
+export function batchSummary(items: number): string {
+  return `Batch of ${items} ${items === 1 ? 'follow-up' : 'follow-ups'}`;
+}
+
+export function pageSummary(number: number, items: number): string {
+  return `Page ${number} of a batch: ${items} ${items === 1 ? 'item' : 'items'}`;
+}
+
+interface Names {
+  readonly projectId: string;
+  readonly jobId: string;
+}

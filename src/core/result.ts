@@ -1,0 +1,125 @@
+import { isRecord } from './field-reader';
+import type { AgentJob, JobState } from './job';
+
+/** The result of `followUp`: the final job, and the receipt that says how we know. */
+export interface FollowUpResult extends AgentJob {
+  readonly followUp: Receipt;
+}
+
+/** What a follow-up did and saw. Times are ISO 8601 in UTC. */
+export interface Receipt {
+  readonly requestId: string;
+  readonly delivery: Delivery;
+  /** Null until a terminal status is believed. */
+  readonly evidence: Evidence | null;
+  /** The job as it was before the send; null while it has not been read. */
+  readonly baseline: JobState | null;
+  /** Reads since the send whose answer was reported; those before the send are no polls. */
+  readonly polls: number;
+  /** When the send was decided, by the workflow's clock; null while nothing was sent. */
+  readonly sentAt: string | null;
+  /** When the follow-up ended; null while it runs. */
+  readonly settledAt: string | null;
+  /** How often each answer was seen by polls: a status, `http 503`, `timeout`, …; at most 32 keys, then `other`. */
+  readonly observed: Readonly<Record<string, number>>;
+}
+
+/** The types of the non-retryable `ApplicationFailure` by which a follow-up can end. */
+export const FAILURE_TYPES = [
+  'InvalidRequest',
+  'FollowUpRejected',
+  'DeliveryUnknown',
+  'JobNotFound',
+  'DeadlineExceeded',
+] as const;
+export type FailureType = (typeof FAILURE_TYPES)[number];
+
+/** `details[0]` of every such failure. */
+export interface FailureDetails {
+  /** The last job that was seen. */
+  readonly job: AgentJob | null;
+  readonly followUp: Receipt;
+  /** The status code of the answer that decided, where an answer did. */
+  readonly httpStatus?: number;
+  /** The service's own words, at most 1 KiB. */
+  readonly serviceMessage?: string;
+}
+
+/** What is known about the message's way to the service. */
+export type Verdict = 'not-sent' | 'accepted' | 'rejected' | 'unknown';
+
+/** Who says that the message arrived. */
+export type ConfirmedBy = 'response' | 'read' | 'operator' | 'assumed';
+
+export interface Delivery {
+  readonly verdict: Verdict;
+  /** Null unless the verdict is `accepted`. */
+  readonly confirmedBy: ConfirmedBy | null;
+  /** POSTs that were not provably kept from the service: an answered 429 counts, a refused connection does not. */
+  readonly sends: number;
+}
+
+/**
+ * Why a terminal status was believed.
+ *
+ * - `seen-active`: the job was terminal before the send, and was seen not terminal after it.
+ * - `status-changed`: it went from one terminal status to another, `completed` or `failed`.
+ * - `job-changed`: the status held for `confirm`, and the link or `archivedAt` differ from those before the send.
+ * - `confirmed`: the status held for `confirm`, and nothing else tells the job from what it was before.
+ */
+export type Evidence = 'seen-active' | 'status-changed' | 'job-changed' | 'confirmed';
+
+/** Where a follow-up stands; the values of the search attribute `FollowUpPhase`. */
+export const PHASES = [
+  'baseline',
+  'waiting',
+  'sending',
+  'reconciling',
+  'needs-decision',
+  'watching',
+  'confirming',
+  'settling',
+  'unauthorized',
+  'done',
+  'failed',
+  'cancelled',
+] as const;
+export type Phase = (typeof PHASES)[number];
+
+/**
+ * The answer of the query `progress`, and of every update. Times are ISO 8601 in UTC.
+ *
+ * While an activity polls on, only its heartbeats tell what it has counted and when it reads next:
+ * `polls`, `observed` and `lastAnswer` are then those from before it, `nextPollAt` is its first read. `FollowUpClient` and the
+ * starter add what the server knows.
+ */
+export interface FollowUpProgress {
+  readonly phase: Phase;
+  /** The last job that was seen, before or after the send. */
+  readonly job: AgentJob | null;
+  readonly delivery: Delivery;
+  readonly evidence: Evidence | null;
+  readonly observed: Readonly<Record<string, number>>;
+  readonly polls: number;
+  /** Null while no read is planned: during a send, and after the end. */
+  readonly nextPollAt: string | null;
+  readonly deadlineAt: string;
+  /** The last answer in words, such as `completed`, `http 503: try later` or `ECONNREFUSED`; null before the first. */
+  readonly lastAnswer: string | null;
+}
+
+/** What an operator says of a delivery that nobody can tell: the argument of the update `resolveDelivery`. */
+export const DELIVERY_DECISIONS = ['delivered', 'not-delivered'] as const;
+export type DeliveryDecision = (typeof DELIVERY_DECISIONS)[number];
+
+/** Whether a value from history or memo is a receipt; of what this client relies on, each field is looked at. */
+export function isReceipt(value: unknown): value is Receipt {
+  return (
+    isRecord(value) &&
+    isRecord(value.delivery) &&
+    typeof value.delivery.verdict === 'string' &&
+    typeof value.delivery.sends === 'number' &&
+    typeof value.polls === 'number' &&
+    isRecord(value.observed)
+  );
+}

@@ -1,0 +1,143 @@
+/**
+ * How much of what comes from outside is let in. Each bound is applied where the text enters (the agent API client,
+ * the request checker), so that no attribute, summary or history ever carries more.
+ */
+
+/** Characters of a status word. */
+export const MAX_STATUS_CHARACTERS = 64;
+
+/** Characters of a pull request's URL: 2 KiB. A longer one is left out, never cut: half a URL is a wrong URL. */
+export const MAX_LINK_CHARACTERS = 2_048;
+
+/** Characters of the service's own words in an error. */
+export const MAX_SERVICE_MESSAGE_CHARACTERS = 1_024;
+
+/** Characters of the message of a failure: room for many problems of one request. */
+export const MAX_FAILURE_CHARACTERS = 8_192;
+
+/** Characters of any other text of a job (repository, ref, model, dates, id). */
+export const MAX_FIELD_CHARACTERS = 1_024;
+
+/** Characters of a search attribute. A longer value can end a workflow (measured, server 1.31.2). */
+export const MAX_ATTRIBUTE_CHARACTERS = 255;
+
+/** Characters of `projectId`, `jobId` and `requestId`. */
+export const MAX_ID_CHARACTERS = 128;
+
+/** Bytes of a prompt in UTF-8: 256 KiB. */
+export const MAX_PROMPT_BYTES = 256 * 1_024;
+
+/** Bytes of a workflow id: the column of Temporal's SQL schemas holds 255. */
+export const MAX_WORKFLOW_ID_BYTES = 255;
+
+/** Control characters, line and paragraph separators, and the invisible marks that reorder what stands beside them. */
+export const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+/**
+ * A field from outside, in at most `limit` characters: what is unsafe in it becomes U+FFFD, so that `completed` with a
+ * hidden character stays another word than `completed`. Lone surrogates do too: the SDK's core can't decode them in a
+ * failure message, and the worker process exits (measured, 1.24).
+ */
+export function plainText(text: string, limit: number): string {
+  return truncate(text.toWellFormed().replace(UNSAFE, '\ufffd'), limit);
+}
+
+/**
+ * `text` on one line, in at most `limit` characters, for messages: what is unsafe in it, and white space, becomes single spaces.
+ * Every message that is made of words from outside passes here.
+ */
+export function singleLine(text: string, limit: number): string {
+  const line = text.toWellFormed().replace(UNSAFE, ' ').replace(/\s+/g, ' ').trim();
+  return truncate(line, limit);
+}
+
+/** `text`, or its beginning with an ellipsis, in at most `limit` characters; a surrogate pair is never split. */
+export function truncate(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  const cut = text.slice(0, limit - 1);
+  const last = cut.charCodeAt(cut.length - 1);
+  const splitsPair = last >= 0xd800 && last <= 0xdbff;
+  return (splitsPair ? cut.slice(0, -1) : cut) + '…';
+}
+
+/** `text`, well-formed, with a space for each character that a terminal obeys or that reorders the text beside it. */
+export function visible(text: string): string {
+  return text.toWellFormed().replace(UNSAFE, ' ');
+}
+
+/**
+ * The JSON document of a value, safe to show: what {@link visible} would replace stands in it as an escape.
+ *
+ * @param indent spaces per level; 0 for a document on one line
+ */
+export function safeJson(value: unknown, indent = 0): string {
+  const json = (JSON.stringify(value, null, indent) as string | undefined) ?? 'undefined';
+  // JSON itself escapes those of ASCII; a line break that is left comes from the indentation.
+  return json.replace(UNSAFE, (character) =>
+    character === '\n' ? character : '\\u' + character.charCodeAt(0).toString(16).padStart(4, '0'),
+  );
+}
+
+/**
+ * A value from outside as JSON for a message, shortened to about `limit` characters. It is well-formed and has no control
+ * characters, as every failure message of a workflow must be: see `singleLine`.
+ */
+export function quote(value: unknown, limit = 60): string {
+  return typeof value === 'string' ? safeJson(truncate(value, limit)) : truncate(safeJson(value), limit);
+}
+
+/** A text from outside as Markdown code: no character of it may end a table's cell or become markup. */
+export function markdownCode(text: string): string {
+  return '`' + text.replace(/[`|\s]+/g, ' ') + '`';
+}
+
+/** A table of names and values. The colon keeps them apart in Temporal's Web UI, which gives cells no padding. */
+export function markdownTable(rows: readonly (readonly [name: string, value: string])[]): string {
+  return ['| | |', '|---|---|', ...rows.map(([name, value]) => `| ${name}: | ${value} |`)].join('\n');
+}
+
+/**
+ * The known word that a misspelt one probably means: the one with the fewest single-character edits; undefined where no
+ * word is near.
+ *
+ * @param maxEdits by default half of the known word's length
+ */
+export function nearest(word: string, known: readonly string[], maxEdits?: number): string | undefined {
+  const byDistance = known
+    .map((candidate) => ({ candidate, distance: editDistance(word.slice(0, 60), candidate) }))
+    .filter(({ candidate, distance }) => distance <= (maxEdits ?? candidate.length / 2))
+    .sort((left, right) => left.distance - right.distance);
+  return byDistance[0]?.candidate;
+}
+
+/** Levenshtein's distance, row by row. */
+function editDistance(left: string, right: string): number {
+  let row = Array.from({ length: right.length + 1 }, (_, column) => column);
+  for (let i = 1; i <= left.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= right.length; j += 1) {
+      const substitution = (row[j - 1] ?? 0) + (left[i - 1] === right[j - 1] ? 0 : 1);
+      next.push(Math.min(substitution, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[right.length] ?? 0;
+}
+
+/** Bytes that a value takes as JSON in UTF-8, which is what Temporal's payload holds. */
+export function jsonBytes(value: unknown): number {
+  return utf8Bytes(JSON.stringify(value));
+}
+
+/** Counted, not encoded: a batch may hold a gigabyte of prompts. JSON writes lone surrogates as escapes. */
+function utf8Bytes(text: string): number {
+  let bytes = text.length;
+  for (let i = 0; i < text.length; i += 1) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x80) continue;
+    // Each half of a surrogate pair stands for two of the four bytes of its character.
+    const isHalf = unit >= 0xd800 && unit <= 0xdfff;
+    bytes += unit < 0x800 || isHalf ? 1 : 2;
+  }
+  return bytes;
+}

@@ -1,0 +1,161 @@
+import { type ApplicationFailure, workflowInfo } from '@temporalio/workflow';
+import type { Posted, ReadTrouble, SendTrouble, Trouble } from '../../core/activities';
+import { nextWait } from '../../core/cadence';
+import { decideSend } from '../../core/evidence';
+import { type AgentJob, jobState } from '../../core/job';
+import type { Phase } from '../../core/result';
+import { afterReading, isLost, NO_TROUBLE } from '../../core/tally';
+import { formatDuration } from '../../core/units';
+import type { FollowUpContext } from './context';
+import { followUpFailure, lostJob, refuseAfterDeadline, sentence, sentSoFar } from './failures';
+import { record } from './poll';
+import { reconcile } from './reconcile';
+import { earlierBaseline, send } from './send';
+import { afterPost, confirmed, mayHaveBeenSentBefore, type Watch } from './state';
+import { waitUntilAtRest } from './watch';
+
+/**
+ * Brings the message to the service, once. The send activity looks at the job and sends in one task. What is certainly
+ * not sent is tried again, with back-off; what is certainly rejected is not; what nobody can tell is looked for by
+ * reading the job.
+ *
+ * A follow-up never continues as new before its message is delivered: the run's id is what tells the send activity
+ * that the run was reset (measured: a run continued from a reset one looks like a fresh one).
+ *
+ * @throws ApplicationFailure `JobNotFound`, `FollowUpRejected`, `DeliveryUnknown` or `DeadlineExceeded`
+ */
+export async function deliver(context: FollowUpContext, prompt: string): Promise<void> {
+  const { state } = context;
+  let trouble = NO_TROUBLE;
+  let permittedRunId = workflowInfo().firstExecutionRunId;
+  for (;;) {
+    refuseAfterDeadline(context);
+    const askedAt = Date.now();
+    const earlier = state.watch;
+    const result = await send(context, prompt, permittedRunId);
+    if (result.kind === 'unread') {
+      trouble = afterReading(trouble, result.trouble, Date.now());
+      refuseUnread(context, result.trouble, trouble, askedAt);
+      await tryAgainLater(context, 'baseline', trouble);
+      continue;
+    }
+    if (result.kind === 'not-permitted') {
+      const { message } = result;
+      trouble = afterReading(trouble, { kind: 'trouble', label: 'not permitted', message }, Date.now());
+      await tryAgainLater(context, 'baseline', trouble);
+      continue;
+    }
+    if (result.kind === 'held-back') {
+      trouble = NO_TROUBLE;
+      if (await heldBack(context, result.job, askedAt)) return;
+      continue;
+    }
+
+    let lost: SendTrouble;
+    if (result.kind === 'reset') {
+      keepReset(context, result.baseline, askedAt, earlier);
+      lost = result;
+    } else {
+      const { outcome } = result;
+      state.delivery = afterPost(state.delivery, outcome);
+      if (outcome.verdict === 'not-sent') {
+        if (!outcome.repeatable) throw refused(context, outcome);
+        trouble = afterReading(trouble, { kind: 'trouble', ...outcome }, Date.now());
+        await tryAgainLater(context, 'sending', trouble);
+        continue;
+      }
+      keepPosted(context, result);
+      if (outcome.verdict === 'rejected') throw refused(context, outcome);
+      if (outcome.verdict === 'accepted') return;
+      lost = outcome;
+    }
+    const reconciled = await reconcile(context, lost);
+    if (reconciled === 'delivered') return;
+    permittedRunId = reconciled.permittedRunId;
+    trouble = NO_TROUBLE;
+  }
+}
+
+/** Waits before the next try; what is known of the message stands beside the trouble. */
+async function tryAgainLater(context: FollowUpContext, phase: Phase, trouble: Trouble): Promise<void> {
+  const { state } = context;
+  context.enterBriefly(phase);
+  const wait = nextWait(state.plan.polling, 0, trouble, Math.random);
+  const words = `${state.lastAnswer ?? ''}; ${sentSoFar(state.delivery)}; next try in ${formatDuration(wait)}`;
+  await context.pause(wait, words);
+}
+
+/** Ends the follow-up where the job can't be read and never will be. */
+function refuseUnread(
+  context: FollowUpContext,
+  { httpStatus, message }: ReadTrouble,
+  trouble: Trouble,
+  askedAt: number,
+): void {
+  const { state } = context;
+  // Once the message may have arrived, a single bad answer ends nothing: the caller needs to know what became of it.
+  if (state.delivery.verdict === 'unknown') {
+    if (isLost(trouble, askedAt, state.plan.confirmMs)) throw lostJob(context);
+    return;
+  }
+  if (httpStatus === 404) {
+    const reason = `The service knows no such job: ${message}.`;
+    throw followUpFailure('JobNotFound', reason, state, trouble.last ?? {});
+  }
+  if (httpStatus === 400 || httpStatus === 401 || httpStatus === 403) {
+    const reason = `The job can't be read: ${message}.`;
+    throw followUpFailure('FollowUpRejected', reason, state, trouble.last ?? {});
+  }
+}
+
+/**
+ * The look before the POST has shown a job to which nothing may be sent now.
+ *
+ * @returns whether it has shown that an earlier POST has arrived; else the job was waited for
+ */
+async function heldBack(context: FollowUpContext, job: AgentJob, askedAt: number): Promise<boolean> {
+  const { state } = context;
+  const { whenActive } = state.plan;
+  const decision = decideSend(job, whenActive, earlierBaseline(state));
+  if (decision === 'arrived' && state.watch !== null) {
+    record(state.watch, job, askedAt, Date.now());
+    state.delivery = confirmed(state.delivery, 'read');
+    return true;
+  }
+  if (state.delivery.verdict === 'not-sent') state.baseline = jobState(job);
+  if (decision === 'reject') {
+    const type = state.delivery.verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
+    throw followUpFailure(type, `The job is ${job.status}, and whenActive is reject.`, state);
+  }
+  await waitUntilAtRest(context, job);
+  return false;
+}
+
+/** This run may not send. What it knows of an earlier POST counts on, else the look is all that is known of the job. */
+function keepReset(
+  { state }: FollowUpContext,
+  job: AgentJob | null,
+  askedAt: number,
+  earlier: Watch | null,
+): void {
+  state.delivery = mayHaveBeenSentBefore(state.delivery);
+  if (earlier === null) state.baseline = job === null ? null : jobState(job);
+  else if (job !== null) record(earlier, job, askedAt, Date.now());
+}
+
+/** The POST may have arrived: everything counts from it. Its own answer is the first observation of the job. */
+function keepPosted({ state }: FollowUpContext, { baseline, sentAt, outcome }: Posted): void {
+  state.baseline = baseline === null ? null : jobState(baseline);
+  // By the worker's clock, which may be ahead of the workflow's.
+  state.sentAt = Math.min(sentAt, Date.now());
+  if (outcome.verdict !== 'accepted' || state.watch === null) return;
+  state.job = outcome.job;
+  state.lastAnswer = outcome.job.status;
+  record(state.watch, outcome.job, state.sentAt, Date.now(), 'response');
+}
+
+/** A message that an earlier POST may have brought is unknown, whatever the service says of a later one. */
+function refused({ state }: FollowUpContext, outcome: SendTrouble): ApplicationFailure {
+  const type = state.delivery.verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
+  return followUpFailure(type, sentence(outcome.message), state, outcome);
+}

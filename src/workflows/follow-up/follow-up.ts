@@ -1,0 +1,87 @@
+import {
+  allHandlersFinished,
+  ApplicationFailure,
+  CancellationScope,
+  condition,
+  isCancellation,
+  upsertMemo,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { checkRequest } from '../../core/check-request';
+import { isRecord } from '../../core/field-reader';
+import { MEMO_RECEIPT } from '../../core/names';
+import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
+import type { FollowUpResult } from '../../core/result';
+import { FollowUpContext } from './context';
+import { deliver } from './deliver';
+import { showInvalid } from './display';
+import { invalidRequest } from './failures';
+import { receiveOperators } from './operator';
+import {
+  type ContinuedFollowUp,
+  type FollowUpState,
+  initialState,
+  mayHaveBeenSentBefore,
+  receiptOf,
+} from './state';
+import { watchJob } from './watch';
+
+/**
+ * Sends one message to an agent job, once, and waits for the job durably.
+ *
+ * Baseline, send, watch, settle, result: docs/architecture.md draws it, docs/guarantees.md says what holds when
+ * something fails.
+ *
+ * @returns the final job with its `prLink`, and the receipt that says how we know
+ * @throws ApplicationFailure non-retryable, of a type in `FAILURE_TYPES`, with `FailureDetails` as its first detail
+ */
+export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Promise<FollowUpResult> {
+  const continued = continuedState(input);
+  if (continued !== null) return follow(new FollowUpContext(continued));
+  const { prompt, ...plan } = checkedPlan(input);
+  const { runId, firstExecutionRunId, startTime } = workflowInfo();
+  const state = initialState(plan, startTime.getTime());
+  // A reset made this run, and the run before it may have sent. Whatever ends it, it must not say that nothing was sent.
+  if (runId !== firstExecutionRunId) state.delivery = mayHaveBeenSentBefore(state.delivery);
+  return follow(new FollowUpContext(state), prompt);
+}
+
+/** One run from its first step to its end. Without a prompt it can only watch. */
+async function follow(context: FollowUpContext, prompt?: string): Promise<FollowUpResult> {
+  const { state } = context;
+  try {
+    context.show();
+    receiveOperators(context);
+    await context.learnSettings();
+    if (prompt !== undefined) await deliver(context, prompt);
+    if (state.watch === null) throw new TypeError('a follow-up is watched before its message was delivered');
+    const job = await watchJob(context, state.watch);
+    context.enter('done');
+    return { ...job, followUp: receiptOf(state, Date.now()) };
+  } catch (error) {
+    if (isCancellation(error)) {
+      context.enter('cancelled');
+      upsertMemo({ [MEMO_RECEIPT]: receiptOf(state, Date.now()) });
+    } else if (error instanceof ApplicationFailure) {
+      context.enter('failed');
+    }
+    throw error;
+  } finally {
+    context.over = true;
+    await CancellationScope.nonCancellable(() => condition(allHandlersFinished));
+  }
+}
+
+/** The state that the run before has handed over; null where the input is a caller's, whatever it looks like. */
+function continuedState(input: unknown): FollowUpState | null {
+  if (workflowInfo().continuedFromExecutionRunId === undefined) return null;
+  return isRecord(input) && 'continued' in input ? (input as unknown as ContinuedFollowUp).continued : null;
+}
+
+function checkedPlan(input: unknown): FollowUpPlan {
+  const { workflowId } = workflowInfo();
+  const checked = checkRequest(input, workflowId);
+  if (checked.ok) return checked.plan;
+  showInvalid();
+  throw invalidRequest(checked.problems, workflowId);
+}

@@ -1,0 +1,110 @@
+import { workflowInfo } from '@temporalio/workflow';
+import type { SendTrouble } from '../../core/activities';
+import { nextWait } from '../../core/cadence';
+import { provesDelivery } from '../../core/evidence';
+import { isTerminal } from '../../core/job';
+import { formatDuration } from '../../core/units';
+import type { Decision, FollowUpContext } from './context';
+import { followUpFailure, refuseAfterDeadline, sentence } from './failures';
+import { lastAnswerInWords, readAndRecord, readNext } from './poll';
+import { confirmed, type Watch } from './state';
+
+/** The message counts as delivered, or the run that is named may send it once more. */
+export type Reconciled = 'delivered' | { readonly permittedRunId: string };
+
+/**
+ * Looks for a message of which nobody can tell whether it arrived: first by reading the job for `reconcile`, then by
+ * what the caller has said in `onUnknownDelivery`.
+ *
+ * Reading proves a delivery only where the job was at rest before the send; where it was not, there is no window.
+ *
+ * @param lost how the send ended
+ * @throws ApplicationFailure `DeliveryUnknown` or `DeadlineExceeded`
+ */
+export async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<Reconciled> {
+  const { state } = context;
+  const { watch } = state;
+  const { runId, firstExecutionRunId } = workflowInfo();
+  if (watch === null) throw new TypeError('a delivery is reconciled before anything was sent');
+  const { baseline } = watch.observations;
+  const canBeRead = baseline !== null && isTerminal(baseline.status);
+  if (canBeRead && (await readForProof(context, watch))) return 'delivered';
+
+  const unknown = () =>
+    followUpFailure(
+      'DeliveryUnknown',
+      `${sentence(lost.message)} ${canBeRead ? `Then reading the job for ${formatDuration(state.plan.reconcileMs)} showed nothing that the message explains.` : whyNotRead(baseline === null)}`,
+      state,
+      lost,
+    );
+  switch (state.plan.onUnknownDelivery) {
+    case 'fail':
+      throw unknown();
+    case 'assume-delivered':
+      state.delivery = confirmed(state.delivery, 'assumed');
+      return 'delivered';
+    case 'resend':
+      // The permission is the first run's: after a reset, the run before may have used it.
+      if (state.resent || runId !== firstExecutionRunId) throw unknown();
+      state.resent = true;
+      return { permittedRunId: firstExecutionRunId };
+    case 'ask':
+      return askOperator(context, watch);
+  }
+}
+
+function whyNotRead(baselineUnknown: boolean): string {
+  return baselineUnknown
+    ? 'The job before the send is not known, so that reading it can tell nothing.'
+    : 'Then the job was active before, so that reading it can tell nothing.';
+}
+
+/** Reads at the initial interval for `reconcile`, or until the job has moved. */
+async function readForProof(context: FollowUpContext, watch: Watch): Promise<boolean> {
+  const { plan } = context.state;
+  const until = Date.now() + plan.reconcileMs;
+  context.enter('reconciling');
+  while (!foundByReading(context, watch)) {
+    refuseAfterDeadline(context);
+    const leftMs = until - Date.now();
+    if (leftMs <= 0) return false;
+    const waitMs = Math.min(leftMs, nextWait(plan.polling, 0, watch.trouble, Math.random));
+    await context.pause(
+      waitMs,
+      `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`,
+    );
+    await readAndRecord(context, watch);
+    context.show();
+  }
+  return true;
+}
+
+/** Waits for an operator's `resolveDelivery`, and reads on: the job itself may still give the answer. */
+async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reconciled> {
+  const { state } = context;
+  for (;;) {
+    context.enter('needs-decision');
+    const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble, Math.random);
+    const why = `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`;
+    await readNext(context, watch, { waitMs, why });
+    const { decision } = context;
+    context.decision = null;
+    if (foundByReading(context, watch)) return 'delivered';
+    if (decision !== null) return carryOut(context, decision);
+    refuseAfterDeadline(context);
+  }
+}
+
+function carryOut({ state }: FollowUpContext, { decision, runId }: Decision): Reconciled {
+  if (decision === 'delivered') {
+    state.delivery = confirmed(state.delivery, 'operator');
+    return 'delivered';
+  }
+  return { permittedRunId: runId ?? workflowInfo().firstExecutionRunId };
+}
+
+function foundByReading({ state }: FollowUpContext, watch: Watch): boolean {
+  if (!provesDelivery(watch.observations)) return false;
+  state.delivery = confirmed(state.delivery, 'read');
+  return true;
+}
