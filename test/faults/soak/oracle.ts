@@ -137,7 +137,7 @@ function liesOfReceipt({ part, end, posts, gets, report, diary }: Facts, receipt
   if (verdict === 'not-sent' || verdict === 'rejected') must(processed === 0, `${verdict}, and processed`);
   if (confirmedBy === 'response') must(processed > 0, 'accepted by response, and never processed');
   if (confirmedBy === 'read' && !part.faults.some(({ name }) => name === 'strange-job')) {
-    must(processed > 0 || othersMoved(report, posts), 'accepted by read, and never processed');
+    must(processed > 0 || othersMoved(report, posts, sentAt), 'accepted by read, and never processed');
   }
   const counted = Object.entries(observed);
   const sum = counted.reduce((total, [, count]) => total + count, 0);
@@ -184,7 +184,12 @@ function liesOfResult(
   must(followUp.evidence !== null, 'no evidence');
   // An assumed message may be processed later than anybody looked; and turns of others look like ours.
   const strange = part.faults.some(({ name }) => name === 'strange-job');
-  if (confirmedBy === 'assumed' || confirmedBy === 'operator' || strange || othersMoved(report, posts))
+  if (
+    confirmedBy === 'assumed' ||
+    confirmedBy === 'operator' ||
+    strange ||
+    othersMoved(report, posts, followUp.sentAt)
+  )
     return found;
   must(status === report.job.status, `the result is ${status}, the job ${report.job.status}`);
   must(
@@ -198,9 +203,12 @@ function liesOfResult(
   return found;
 }
 
-/** Whether somebody else's turn was under way after the look at the job before the first POST. */
-function othersMoved(report: JobReport, posts: readonly JournalEntry[]): boolean {
-  const lookedAt = Date.parse(posts[0]?.time ?? '') - SLACK_MS;
+/**
+ * Whether somebody else's turn was under way after the look at the job before the first POST. A worker that was killed
+ * between its permission and the POST has sent none: then the time is the permission's.
+ */
+function othersMoved(report: JobReport, posts: readonly JournalEntry[], sentAt: string | null): boolean {
+  const lookedAt = Date.parse(posts[0]?.time ?? sentAt ?? '') - SLACK_MS;
   const others = report.turns.filter(({ prompt, startedAt }) => prompt === null && startedAt !== null);
   return others.some(({ startedAt, endedAt, state }) => {
     // The turn that a message interrupts was over with the message.
