@@ -44,7 +44,7 @@ function followUp(name: string, taskQueue: string, env: NodeJS.ProcessEnv = {}):
       const { workflowId } = await new FollowUpClient(client, { taskQueue }).start(request);
       return workflowId;
     },
-    result: (client, workflowId) => new FollowUpClient(client).result(workflowId),
+    result: (client, workflowId) => new FollowUpClient(client).getHandle(workflowId).result(),
   };
 }
 

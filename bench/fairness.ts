@@ -8,7 +8,7 @@ import { table } from '../src/cli/render/text';
 import { FollowUpClient, type LimitsChange } from '../src/client';
 import type { FollowUpRequest } from '../src/core/request';
 import { ours, PROMPT } from './contestants';
-import { eachOf } from '../src/client/map-concurrently';
+import { mapConcurrently } from '../src/client/map-concurrently';
 import type { Ground } from './ground';
 import { describeMachine } from './machine';
 import { runOnGrounds, say, writeReport } from './run';
@@ -73,8 +73,8 @@ interface Figures {
 async function measure(ground: Ground, { name, limits, perSecond, big, asBatch }: Scenario) {
   const { sandbox, client } = ground;
   const followUps = new FollowUpClient(client);
-  await followUps.clearLimits();
-  await followUps.setLimits(limits);
+  await followUps.limits.clear();
+  await followUps.limits.set(limits);
   const bigId = `big-${SCENARIOS.findIndex((scenario) => scenario.name === name)}`;
   const smallId = bigId.replace('big', 'small');
   const requestsOf = (projectId: string, count: number) =>
@@ -87,9 +87,11 @@ async function measure(ground: Ground, { name, limits, perSecond, big, asBatch }
 
   const bigRequests = requestsOf(bigId, big);
   if (asBatch) {
-    await followUps.batches.start(await followUps.batches.check(bigRequests, bigId), { concurrency: big });
+    await followUps.batches.start(await followUps.batches.check(bigRequests, { batchId: bigId }), {
+      concurrency: big,
+    });
   } else {
-    await eachOf(bigRequests, 20, (request) => followUps.start(request));
+    await mapConcurrently(bigRequests, 20, (request) => followUps.start(request));
   }
   await wait(bigId, 'get', big);
   const startedAt = new Map<string, number>();

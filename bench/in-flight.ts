@@ -10,7 +10,7 @@ import { Command } from 'commander';
 import { freePorts } from '../dev/free-ports';
 import type { JobKey } from '../sandbox';
 import { ours } from './contestants';
-import { eachOf } from '../src/client/map-concurrently';
+import { mapConcurrently } from '../src/client/map-concurrently';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';
@@ -71,7 +71,7 @@ async function measure(
   );
   const polling = cadence(followUps);
   // No more than the callers are on their way at a time, so that the starts don't outrun the messages.
-  const started = await eachOf(keys, CALLERS, async (key) => {
+  const started = await mapConcurrently(keys, CALLERS, async (key) => {
     const workflowId = await ours.start(client, { projectId: key.projectId, jobId: key.jobId }, polling);
     return { workflowId, sentAt: await untilSent(ground, key) };
   });
@@ -81,7 +81,7 @@ async function measure(
   const finishedAt = enter('ending');
   const changedAt = Date.now();
   for (const key of keys) sandbox.changeJob(key, { status: 'completed', prLink: linkOf(key) });
-  const results = await eachOf(started, CALLERS, ({ workflowId }) =>
+  const results = await mapConcurrently(started, CALLERS, ({ workflowId }) =>
     ours.result(client, workflowId).catch((error: unknown) => {
       say(String(error));
     }),

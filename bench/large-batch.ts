@@ -6,14 +6,15 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError } from 'commander';
-import { FollowUpClient, type ItemEnd, type StartedBatch, workersPolling } from '../src/client';
+import { FollowUpClient, type ItemEnd, type StartedBatch } from '../src/client';
+import { workersPolling } from '../src/temporal/grpc-status';
 import { BATCH_WORKFLOW } from '../src/core/batch-workflows';
 import { CONCURRENCY, MAX_BATCH_ITEMS } from '../src/core/batch';
 import { DEFAULT_TASK_QUEUES } from '../src/core/names';
 import type { FollowUpRequest } from '../src/core/request';
 import { pageWorkflowId } from '../src/core/ids';
 import { ours } from './contestants';
-import { eachOf } from '../src/client/map-concurrently';
+import { mapConcurrently } from '../src/client/map-concurrently';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';
@@ -58,7 +59,7 @@ async function measure(
   memory.phase = 'running';
 
   const startedAt = performance.now();
-  const batch = await followUps.batches.check(requests, BATCH_ID);
+  const batch = await followUps.batches.check(requests, { batchId: BATCH_ID });
   const started = await followUps.batches.start(batch, { concurrency });
   const handedOverSeconds = (performance.now() - startedAt) / 1_000;
   say(`${items} items handed over in ${started.pages} pages, ${handedOverSeconds.toFixed(1)} s`);
@@ -69,12 +70,12 @@ async function measure(
   say('one of the two workers was killed');
   if (steer) await cancelAndResume(followUps, start, items);
   void settled(followUps, items).catch(() => undefined);
-  const { state, summary } = await followUps.batches.outcome(BATCH_ID);
+  const { state, summary } = await followUps.batches.getHandle(BATCH_ID).result();
   const seconds = (performance.now() - startedAt) / 1_000;
   await memory.stop();
   if (state !== 'done' || summary === null) throw new Error(`the batch is ${state}`);
 
-  const ends = await followUps.batches.results(BATCH_ID);
+  const ends = await followUps.batches.getHandle(BATCH_ID).settled();
   const truth = checkByJournal(ground, requests, ends);
   const figures = {
     items,
@@ -113,7 +114,7 @@ function requestOf({ sandbox }: Ground, index: number, projects: number): Follow
 /** Waits until so many items have settled, and says so now and then. */
 async function settled(followUps: FollowUpClient, wanted: number): Promise<void> {
   for (let told = 0; ;) {
-    const report = await followUps.batches.report(BATCH_ID);
+    const report = await followUps.batches.getHandle(BATCH_ID).progress();
     await sleep(1_000);
     // On a busy machine a worker may take longer than a person would wait.
     if (report.from === 'server') continue;
@@ -134,10 +135,10 @@ async function attachAndPause(
   const { attached } = await start();
   say(`started once more: attached to what is ${String(attached)}`);
   await settled(followUps, items / 3);
-  await followUps.batches.pause(BATCH_ID);
+  await followUps.batches.getHandle(BATCH_ID).pause();
   say('paused for twenty seconds');
   await sleep(20_000);
-  await followUps.batches.resume(BATCH_ID);
+  await followUps.batches.getHandle(BATCH_ID).resume();
 }
 
 async function cancelAndResume(
@@ -146,8 +147,8 @@ async function cancelAndResume(
   items: number,
 ): Promise<void> {
   await settled(followUps, (2 * items) / 3);
-  await followUps.batches.cancel(BATCH_ID);
-  const { state, summary } = await followUps.batches.outcome(BATCH_ID);
+  await followUps.batches.getHandle(BATCH_ID).cancel();
+  const { state, summary } = await followUps.batches.getHandle(BATCH_ID).result();
   say(`${state} with ${summary?.settled ?? 0} settled`);
   const { resumedAfter } = await start();
   say(`started again after it was ${String(resumedAfter)}`);
@@ -178,13 +179,13 @@ function checkByJournal({ sandbox }: Ground, requests: readonly FollowUpRequest[
 }
 
 async function historiesOf({ client }: Ground, followUps: FollowUpClient, pages: number) {
-  const { run, workflowId } = await followUps.batches.describe(BATCH_ID);
+  const { run, workflowId } = await followUps.batches.getHandle(BATCH_ID).describe();
   const runs = [];
   for await (const info of client.workflow.list({ query: `WorkflowType = '${BATCH_WORKFLOW}'` })) {
     if (info.workflowId === workflowId) runs.push(info);
   }
   const numbers = Array.from({ length: pages }, (_, index) => index + 1);
-  const pageSizes = await eachOf(numbers, 10, (page) =>
+  const pageSizes = await mapConcurrently(numbers, 10, (page) =>
     client.workflow.getHandle(pageWorkflowId(BATCH_ID, run, page)).describe(),
   );
   return {

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { table } from '../src/cli/render/text';
-import { eachOf } from '../src/client/map-concurrently';
+import { mapConcurrently } from '../src/client/map-concurrently';
 import type { PollJobInput } from '../src/core/activities';
 import { jobState } from '../src/core/job';
 import { DEFAULT_TASK_QUEUES } from '../src/core/names';
@@ -67,7 +67,7 @@ async function hold(
   say(`${worker.name}: ${polls} polls begin`);
   const polling = { initialMs: intervalMs, maximumMs: intervalMs, growth: 0, jitter: 0.1, timerPolls: 0 };
   const jobs = Array.from({ length: polls }, () => sandbox.addJob({ projectId: 'waiting' }));
-  await eachOf(jobs, CALLERS, async ({ job, ...address }) => {
+  await mapConcurrently(jobs, CALLERS, async ({ job, ...address }) => {
     const since = Date.now();
     const input: PollJobInput = {
       projectId: address.projectId,

@@ -224,14 +224,14 @@ async function recordBatch(folder: string, bundlePath: string, cli: string): Pro
       const { projectId, jobId } = house.sandbox.addJob({ projectId: 'batch', turn });
       return { ...QUICK, projectId, jobId, prompt: 'Rebase on main.' };
     });
-    const batch = await batches.check(requests, 'nightly');
+    const batch = await batches.check(requests, { batchId: 'nightly' });
     for (const [name, options] of [
       ['batch-beyond-tolerance', { concurrency: 1, tolerate: { items: 1 } }],
       ['batch-resumed', { concurrency: 3 }],
     ] as const) {
       const { workflowId } = await batches.start(batch, options);
-      await batches.outcome(batch.batchId);
-      const { run, firstRunId } = await batches.describe(batch.batchId);
+      await batches.getHandle(batch.batchId).result();
+      const { run, firstRunId } = await batches.getHandle(batch.batchId).describe();
       await save(house, workflowId, firstRunId, path.join(folder, `${name}.json`));
       const pageId = pageWorkflowId(batch.batchId, run, 1);
       const page = await house.client.workflow.getHandle(pageId).describe();

@@ -58,7 +58,7 @@ async function runFollowUp(server: DevServer): Promise<{ workflowId: string; run
         requestId: 'release-7.2-links',
         polling: { initial: '3s', jitter: 0 },
       });
-      await followUps.result(workflowId);
+      await followUps.getHandle(workflowId).result();
       return { workflowId, runId };
     } finally {
       await followUps.close();

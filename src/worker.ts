@@ -1,5 +1,5 @@
 import type { Logger } from '@temporalio/worker';
-import { createActivities, PATIENCE_MS } from './activities';
+import { createActivities, POLL_LIMIT_MS } from './activities';
 import { createAgentApi } from './agent-api/client';
 import { formatDuration } from './core/units';
 import { workflowCode } from './worker/bundle';
@@ -48,7 +48,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     readTaskQueue: taskQueues.read,
     sendTaskQueue: taskQueues.send,
     httpTimeoutMs: agentApi.timeoutMs,
-    patienceMs: PATIENCE_MS,
+    pollLimitMs: POLL_LIMIT_MS,
   };
   const activities = createActivities(api, settings, { maximum: inProcessPolls, shutdown: stop });
   const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, activities);

@@ -1,4 +1,4 @@
-import { LONGEST_WAIT_MS, PATIENCE_MS } from '../../src/activities';
+import { LONGEST_WAIT_MS, POLL_LIMIT_MS } from '../../src/activities';
 import { REQUEST_OPTIONS } from '../../src/core/request-options';
 
 /** What watching a turn has cost, its start, send and result included. */
@@ -98,7 +98,7 @@ export function gearsOf(
     const isFirst = atMs > patientUntilMs;
     if (isFirst) {
       activities += 1;
-      patientUntilMs = atMs + PATIENCE_MS;
+      patientUntilMs = atMs + POLL_LIMIT_MS;
       nextHeartbeatMs = null;
     }
     if (atMs - askedMs > longestInProcessMs) {

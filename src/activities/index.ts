@@ -8,7 +8,7 @@ import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
 
 export { LONGEST_WAIT_MS } from './in-process-polls';
-export { PATIENCE_MS } from './poll-job';
+export { POLL_LIMIT_MS } from './poll-job';
 
 /**
  * The activities of a worker, bound to its agent service and its configuration.

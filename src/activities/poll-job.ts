@@ -5,7 +5,7 @@ import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities, PollJobResult, Tally } from '../core/activities';
 import { nextWait } from '../core/cadence';
 import { NO_CHANGE } from '../core/names';
-import { needsDecision, startTally, tallied, wordsOf } from '../core/tally';
+import { needsDecision, startTally, tallied, textOf } from '../core/tally';
 import { formatDuration } from '../core/units';
 import { InProcessPoll, type InProcessPolls } from './in-process-polls';
 
@@ -13,7 +13,7 @@ import { InProcessPoll, type InProcessPolls } from './in-process-polls';
  * How long one activity polls, in milliseconds. After it the workflow decides anew, so that history gets the counts now
  * and then, and a deadline that was extended in the meantime comes to bear.
  */
-export const PATIENCE_MS = 30 * 60_000;
+export const POLL_LIMIT_MS = 30 * 60_000;
 
 /**
  * The SDK sends a heartbeat at most every 24 s (0.8 of the heartbeat time-out of 30 s), the latest one of those made since;
@@ -62,7 +62,7 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
         if (poll.stopped) return ended(poll);
         if (needsDecision(answer, input.known)) return { answer, before: poll.tally };
         const now = Date.now();
-        const words = wordsOf(answer);
+        const words = textOf(answer);
         if (answer.kind === 'trouble' && words !== poll.tally.lastAnswer) log.warn(`read failed: ${words}`);
         const counted = tallied(poll.tally, answer, now);
         waitMs = Math.max(

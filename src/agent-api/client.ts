@@ -4,7 +4,7 @@ import { percentEncode } from '../core/ids';
 import { type ApiKeySource, KeyRedactor } from './api-key';
 import { exchange, type ExchangeLimits } from './exchange';
 import { jobAnswer, sendOutcome } from './outcome';
-import { errorTrouble, type Telling, trouble } from './trouble';
+import { errorTrouble, type MessageContext, trouble } from './trouble';
 
 /** The agent service's two operations. What the wire does is never thrown: it is a value. */
 export interface AgentApi {
@@ -66,7 +66,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
     return work.finally(() => underWay.delete(work));
   }
 
-  function tell(operation: Telling['operation'], limits: ExchangeLimits): Telling {
+  function messageContext(operation: MessageContext['operation'], limits: ExchangeLimits): MessageContext {
     const { redact, redactBody } = redactor;
     return { operation, host: endpoint.host, limits, redact, redactBody };
   }
@@ -86,7 +86,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
     const limits = limitsOf(ownTimeoutMs);
     const request = { method: 'GET', path: endpoint.jobPath(address), headers: prepared.headers } as const;
     const result = await exchange(reads, request, limits);
-    return jobAnswer(result, address.jobId, tell('read', limits), Date.now());
+    return jobAnswer(result, address.jobId, messageContext('read', limits), Date.now());
   }
 
   async function send(
@@ -110,7 +110,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
     const connection = new Client(endpoint.origin, { ...connectionOptions(ownTimeoutMs), pipelining: 0 });
     const result = await exchange(connection, request, limits);
     await connection.destroy();
-    return sendOutcome(result, message.jobId, tell('send', limits), Date.now());
+    return sendOutcome(result, message.jobId, messageContext('send', limits), Date.now());
   }
 
   /** The headers of a request, or why there can be none: then nothing was sent. */

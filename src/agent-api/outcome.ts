@@ -4,11 +4,16 @@ import type { AgentJob } from '../core/job';
 import { MAX_FIELD_CHARACTERS, MAX_LINK_CHARACTERS, MAX_STATUS_CHARACTERS, plainText } from '../core/text';
 import { errorFacts } from './error-facts';
 import type { Answer, Exchange } from './exchange';
-import { bodyTrouble, failureTrouble, statusTrouble, type Telling } from './trouble';
+import { bodyTrouble, failureTrouble, statusTrouble, type MessageContext } from './trouble';
 import { proofOfFailure, proofOfStatus } from './verdict';
 
 /** What one GET of the job brought. */
-export function jobAnswer(exchange: Exchange, jobId: string, telling: Telling, nowMs: number): JobAnswer {
+export function jobAnswer(
+  exchange: Exchange,
+  jobId: string,
+  telling: MessageContext,
+  nowMs: number,
+): JobAnswer {
   if (exchange.kind === 'no answer') return { kind: 'trouble', ...failureTrouble(exchange, telling) };
   const read = readAnswer(exchange, jobId, telling);
   return 'job' in read
@@ -17,7 +22,12 @@ export function jobAnswer(exchange: Exchange, jobId: string, telling: Telling, n
 }
 
 /** What one POST of the message proved. */
-export function sendOutcome(exchange: Exchange, jobId: string, telling: Telling, nowMs: number): PostOutcome {
+export function sendOutcome(
+  exchange: Exchange,
+  jobId: string,
+  telling: MessageContext,
+  nowMs: number,
+): PostOutcome {
   if (exchange.kind === 'no answer') {
     const { reason, started } = exchange;
     const facts = reason.by === 'error' ? errorFacts(reason.error) : [];
@@ -37,7 +47,7 @@ export function sendOutcome(exchange: Exchange, jobId: string, telling: Telling,
 function readAnswer(
   answer: Answer,
   jobId: string,
-  telling: Telling,
+  telling: MessageContext,
 ): { job: AgentJob } | { trouble: SendTrouble } {
   if (answer.status < 200 || answer.status >= 300) return { trouble: statusTrouble(answer, telling) };
   const job = readJob(telling.redactBody(answer.body));

@@ -15,7 +15,7 @@ const MAX_QUOTE_CHARACTERS = 200;
 const CHECK_BASE_URL = 'check AGENT_API_BASE_URL';
 
 /** What a trouble is told with: who was asked for what, with which limits, and how the key is hidden. */
-export interface Telling {
+export interface MessageContext {
   readonly operation: 'read' | 'send';
   /** Host and port of the agent service. */
   readonly host: string;
@@ -27,7 +27,7 @@ export interface Telling {
 }
 
 /** The trouble of an exchange without an answer. */
-export function failureTrouble({ reason }: NoAnswer, { host, limits, redact }: Telling): SendTrouble {
+export function failureTrouble({ reason }: NoAnswer, { host, limits, redact }: MessageContext): SendTrouble {
   switch (reason.by) {
     case 'timeout':
       return trouble('timeout', `timeout: no answer from ${host} within ${formatDuration(limits.timeoutMs)}`);
@@ -49,7 +49,7 @@ export function errorTrouble(error: unknown, redact: (text: string) => string): 
 }
 
 /** The trouble of an answer with a status that is no success. */
-export function statusTrouble(answer: Answer, telling: Telling): SendTrouble {
+export function statusTrouble(answer: Answer, telling: MessageContext): SendTrouble {
   const label = `http ${answer.status}`;
   const words = wordsOf(answer, telling);
   const said = words === undefined ? undefined : truncate(words, MAX_QUOTE_CHARACTERS);
@@ -60,7 +60,11 @@ export function statusTrouble(answer: Answer, telling: Telling): SendTrouble {
 }
 
 /** The trouble of a success whose body is not the job that was asked for. */
-export function bodyTrouble(answer: Answer, otherId: string | undefined, telling: Telling): SendTrouble {
+export function bodyTrouble(
+  answer: Answer,
+  otherId: string | undefined,
+  telling: MessageContext,
+): SendTrouble {
   const told = (label: string, what: string) =>
     answerTrouble(
       label,
@@ -86,7 +90,7 @@ export function bodyTrouble(answer: Answer, otherId: string | undefined, telling
   return told('not a job', 'with a body that is no job');
 }
 
-function hintFor(answer: Answer, { operation, redact }: Telling): string | undefined {
+function hintFor(answer: Answer, { operation, redact }: MessageContext): string | undefined {
   const { status, headers } = answer;
   if (status >= 300 && status < 400) {
     const location = headers.location === undefined ? '' : ` to ${quote(redact(headers.location))}`;
@@ -105,7 +109,7 @@ function hintFor(answer: Answer, { operation, redact }: Telling): string | undef
 }
 
 /** A body that broke off is not quoted: the break may have cut the key in two. */
-function wordsOf(answer: Answer, { redact }: Telling): string | undefined {
+function wordsOf(answer: Answer, { redact }: MessageContext): string | undefined {
   return answer.end !== 'complete' ? undefined : serviceMessage(answer.body, redact);
 }
 

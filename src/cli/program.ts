@@ -10,7 +10,7 @@ import { EXIT, EXIT_CODES_HELP } from './exit-codes';
 import { Output, type OutputStream } from './render/output';
 import { printableLines } from './render/text';
 import { callName, Session } from './session';
-import { tellTrouble } from './trouble';
+import { printError } from './errors';
 
 /** The commands in the order of `--help`: each is a file of its own. */
 const COMMANDS = [
@@ -118,7 +118,7 @@ export async function run(invocation: Invocation): Promise<number> {
       if (json) output.json({ type: 'Usage', message: error.message, details: null });
       return EXIT.usage;
     }
-    return tellTrouble(output, error, json, Boolean(env.DEBUG));
+    return printError(output, error, json, Boolean(env.DEBUG));
   } finally {
     await session.close();
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  type FollowUpClient,
-  FollowUpEnd,
+  FollowUpEndError,
+  type FollowUpHandle,
   FollowUpNotFoundError,
   type FollowUpProgress,
   type ProgressReport,
@@ -27,13 +27,13 @@ export type Waited = { readonly ended: Outcome } | { readonly leftBy: NodeJS.Sig
  * Waits for the end of a follow-up and shows its progress on stderr. Ctrl-C ends the waiting, not the follow-up.
  */
 export async function waitForEnd(session: Session, workflowId: string): Promise<Waited> {
-  const followUps = await session.connect();
+  const followUp = (await session.connect()).getHandle(workflowId);
   const line = progressLine(session.output.stderr, session.env);
   const over = new AbortController();
   const left = untilSignal(over.signal);
-  const shown = showProgress(session, followUps, workflowId, line, over.signal);
+  const shown = showProgress(session, followUp, line, over.signal);
   try {
-    return await Promise.race([endOf(followUps, workflowId).then((ended) => ({ ended })), left]);
+    return await Promise.race([endOf(followUp, over.signal).then((ended) => ({ ended })), left]);
   } finally {
     over.abort();
     await shown;
@@ -42,17 +42,18 @@ export async function waitForEnd(session: Session, workflowId: string): Promise<
 }
 
 /** The end of a follow-up as an outcome. @throws what is no end of a follow-up */
-export async function endOf(followUps: FollowUpClient, workflowId: string): Promise<Outcome> {
+export async function endOf(followUp: FollowUpHandle, signal?: AbortSignal): Promise<Outcome> {
   try {
-    return outcomeOfResult(workflowId, await followUps.result(workflowId));
+    const result = await followUp.result(signal === undefined ? {} : { signal });
+    return outcomeOfResult(followUp.workflowId, result);
   } catch (error) {
-    if (error instanceof FollowUpEnd) return outcomeOfEnd(error);
+    if (error instanceof FollowUpEndError) return outcomeOfEnd(error);
     throw error;
   }
 }
 
 /** Says what the follow-up goes on doing without us. @returns the exit code */
-export function tellLeft(session: Session, workflowId: string, signal: NodeJS.Signals): number {
+export function printLeft(session: Session, workflowId: string, signal: NodeJS.Signals): number {
   session.output.note(
     [
       'The follow-up goes on without us.',
@@ -65,8 +66,7 @@ export function tellLeft(session: Session, workflowId: string, signal: NodeJS.Si
 
 async function showProgress(
   session: Session,
-  followUps: FollowUpClient,
-  workflowId: string,
+  followUp: FollowUpHandle,
   line: ProgressLine,
   over: AbortSignal,
 ): Promise<void> {
@@ -78,12 +78,12 @@ async function showProgress(
   });
   while (!over.aborted) {
     try {
-      const report = await Promise.race([followUps.progress(workflowId, LOOK_MS), aborted]);
+      const report = await Promise.race([followUp.progress({ timeoutMs: LOOK_MS }), aborted]);
       if (report === 'aborted') return;
       if (report.from === 'worker') answeredAt = Date.now();
       const silent = Date.now() - answeredAt > SILENCE_IS_NEWS_MS;
       if (report.from === 'worker' ? !isOver(report.progress) : silent)
-        showReport(session, workflowId, line, report);
+        showReport(session, followUp.workflowId, line, report);
     } catch (error) {
       // The wait for the result reports what is final; this is only what is seen on the way.
       if (!(error instanceof FollowUpNotFoundError)) {

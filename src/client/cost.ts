@@ -3,8 +3,8 @@ import type { History } from '@temporalio/common/lib/proto-utils';
 import { hasGrpcStatus } from '../temporal/grpc-status';
 import { describeFollowUp } from './description';
 import type { RunState } from '../temporal/existing-run';
-import { QUERY_TIMEOUT_MS, readProgress } from './progress';
-import { awaitResult, FollowUpCancelledError, FollowUpEnd, FollowUpError } from './result';
+import { readProgress } from './progress';
+import { awaitResult, FollowUpCancelledError, FollowUpEndError, FollowUpFailedError } from './result';
 
 /** What a follow-up has cost so far, all its runs together. */
 export interface FollowUpCost {
@@ -102,15 +102,15 @@ function pendingRetries({ raw }: WorkflowExecutionDescription): number {
 
 async function pollsOf(client: Client, workflowId: string, state: RunState): Promise<number | null> {
   if (state === 'running') {
-    const report = await readProgress(client, workflowId, QUERY_TIMEOUT_MS);
+    const report = await readProgress(client, workflowId);
     return report.from === 'worker' ? report.progress.polls : null;
   }
   try {
     return (await awaitResult(client, workflowId)).followUp.polls;
   } catch (error) {
-    if (error instanceof FollowUpError) return error.details.followUp.polls;
+    if (error instanceof FollowUpFailedError) return error.details.followUp.polls;
     if (error instanceof FollowUpCancelledError) return error.receipt?.polls ?? null;
-    if (error instanceof FollowUpEnd) return null;
+    if (error instanceof FollowUpEndError) return null;
     throw error;
   }
 }

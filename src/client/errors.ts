@@ -1,8 +1,10 @@
+import { FollowUpError } from '../core/errors';
 import type { ItemEnd } from '../core/batch';
 
 /** Thrown before anything is started, when a request is not one; `problems` are all that were found. */
-export class InvalidRequestError extends Error {
+export class InvalidRequestError extends FollowUpError {
   override readonly name = 'InvalidRequestError';
+  override readonly code = 'INVALID_REQUEST';
 
   /** @param problems each begins with the name of its field, says what is wrong, and what is right */
   constructor(readonly problems: readonly string[]) {
@@ -14,8 +16,9 @@ export class InvalidRequestError extends Error {
 const PROBLEMS_IN_MESSAGE = 20;
 
 /** Thrown before anything is started, when the items of a batch are not what they must be. */
-export class InvalidBatchError extends Error {
+export class InvalidBatchError extends FollowUpError {
   override readonly name = 'InvalidBatchError';
+  override readonly code = 'INVALID_BATCH';
 
   /**
    * @param problems each begins with its line or item, says what is wrong, and what is right; the message has the first
@@ -29,8 +32,9 @@ export class InvalidBatchError extends Error {
 }
 
 /** Thrown before anything is changed, when limits are not what they must be. */
-export class InvalidLimitsError extends Error {
+export class InvalidLimitsError extends FollowUpError {
   override readonly name = 'InvalidLimitsError';
+  override readonly code = 'INVALID_LIMITS';
 
   /** @param problems each begins with the name of its field, says what is wrong, and what is right */
   constructor(readonly problems: readonly string[]) {
@@ -39,17 +43,19 @@ export class InvalidLimitsError extends Error {
 }
 
 /** Thrown when the server can't tell or take limits, with its reason. */
-export class LimitsError extends Error {
+export class LimitsError extends FollowUpError {
   override readonly name = 'LimitsError';
+  override readonly code = 'LIMITS_UNAVAILABLE';
 }
 
 /** Thrown when a follow-up of the same `requestId` exists and carries another message. Nothing was started or sent. */
-export class RequestConflictError extends Error {
+export class RequestConflictError extends FollowUpError {
   override readonly name = 'RequestConflictError';
+  override readonly code = 'CONFLICT';
 
   constructor(
     readonly requestId: string,
-    readonly workflowId: string,
+    override readonly workflowId: string,
   ) {
     super(
       `The follow-up ${workflowId} exists with another prompt: requestId ${JSON.stringify(requestId)} is taken. ` +
@@ -59,8 +65,9 @@ export class RequestConflictError extends Error {
 }
 
 /** Thrown when a batch of the same id exists and has other items, options or another order. Nothing was started. */
-export class BatchConflictError extends Error {
+export class BatchConflictError extends FollowUpError {
   override readonly name = 'BatchConflictError';
+  override readonly code = 'CONFLICT';
 
   constructor(readonly batchId: string) {
     super(
@@ -71,8 +78,9 @@ export class BatchConflictError extends Error {
 }
 
 /** Thrown when a batch id names no batch of the namespace. */
-export class BatchNotFoundError extends Error {
+export class BatchNotFoundError extends FollowUpError {
   override readonly name = 'BatchNotFoundError';
+  override readonly code = 'NOT_FOUND';
 
   constructor(
     readonly batchId: string,
@@ -88,8 +96,9 @@ export class BatchNotFoundError extends Error {
 /**
  * Thrown when pages of a batch are not there, so that nobody can tell what became of their items. Nothing was started.
  */
-export class BatchForgottenError extends Error {
+export class BatchForgottenError extends FollowUpError {
   override readonly name = 'BatchForgottenError';
+  override readonly code = 'BATCH_FORGOTTEN';
 
   /** @param pages the numbers of those pages */
   constructor(
@@ -106,8 +115,9 @@ export class BatchForgottenError extends Error {
 }
 
 /** Thrown when the ends of some items of a batch can't be read; the others are in `ends`. */
-export class EndsUnreadableError extends Error {
+export class EndsUnreadableError extends FollowUpError {
   override readonly name = 'EndsUnreadableError';
+  override readonly code = 'RESULTS_UNREADABLE';
 
   constructor(
     readonly batchId: string,
@@ -132,8 +142,9 @@ function pagesInWords(pages: readonly number[]): string {
 }
 
 /** Thrown when something is asked of a batch that only a running one can do, or only one that has ended. */
-export class BatchEndedError extends Error {
+export class BatchEndedError extends FollowUpError {
   override readonly name = 'BatchEndedError';
+  override readonly code: 'ALREADY_ENDED' | 'STILL_RUNNING';
 
   constructor(
     readonly batchId: string,
@@ -144,16 +155,18 @@ export class BatchEndedError extends Error {
         ? `The batch ${JSON.stringify(batchId)} is still running.`
         : `The batch ${JSON.stringify(batchId)} has already ended: ${state}.`,
     );
+    this.code = state === 'running' ? 'STILL_RUNNING' : 'ALREADY_ENDED';
   }
 }
 
 /** Thrown when a workflow id names no follow-up of the namespace. */
-export class FollowUpNotFoundError extends Error {
+export class FollowUpNotFoundError extends FollowUpError {
   override readonly name = 'FollowUpNotFoundError';
+  override readonly code = 'NOT_FOUND';
 
   /** @param foundType the type of the workflow that has this id, where there is one */
   constructor(
-    readonly workflowId: string,
+    override readonly workflowId: string,
     namespace: string,
     foundType?: string,
   ) {
@@ -167,11 +180,12 @@ export class FollowUpNotFoundError extends Error {
 }
 
 /** Thrown when something is asked of a follow-up that only a running one can do. */
-export class FollowUpEndedError extends Error {
+export class FollowUpEndedError extends FollowUpError {
   override readonly name = 'FollowUpEndedError';
+  override readonly code = 'ALREADY_ENDED';
 
   constructor(
-    readonly workflowId: string,
+    override readonly workflowId: string,
     readonly state: string,
   ) {
     super(`The follow-up ${workflowId} has already ended: ${state}.`);
@@ -179,11 +193,12 @@ export class FollowUpEndedError extends Error {
 }
 
 /** Thrown when a running follow-up refuses an update, with its reason. It leaves no trace in the follow-up. */
-export class UpdateRefusedError extends Error {
+export class UpdateRefusedError extends FollowUpError {
   override readonly name = 'UpdateRefusedError';
+  override readonly code = 'UPDATE_REFUSED';
 
   constructor(
-    readonly workflowId: string,
+    override readonly workflowId: string,
     readonly reason: string,
   ) {
     super(`${named(workflowId)} refuses: ${reason}`);
@@ -191,12 +206,13 @@ export class UpdateRefusedError extends Error {
 }
 
 /** Thrown when no worker answered in time. A follow-up waits for its worker and loses nothing by it. */
-export class NoAnswerError extends Error {
+export class NoAnswerError extends FollowUpError {
   override readonly name = 'NoAnswerError';
+  override readonly code = 'NO_ANSWER';
 
   /** @param workers how many workers poll the task queue */
   constructor(
-    readonly workflowId: string,
+    override readonly workflowId: string,
     readonly taskQueue: string,
     readonly workers: number,
     waitedMs: number,
@@ -213,4 +229,52 @@ function named(workflowId: string): string {
   return workflowId.startsWith('follow-up-batch:')
     ? `The batch ${workflowId}`
     : `The follow-up ${workflowId}`;
+}
+
+/** Thrown before anything is changed, when a schedule is not one; `problems` are all that were found. */
+export class InvalidScheduleError extends FollowUpError {
+  override readonly name = 'InvalidScheduleError';
+  override readonly code = 'INVALID_SCHEDULE';
+
+  /** @param problems each begins with the name of its field, says what is wrong, and what is right */
+  constructor(readonly problems: readonly string[]) {
+    super(`Invalid schedule: ${problems.join('; ')}. Nothing was changed.`);
+  }
+}
+
+/** Thrown when a schedule of the same id exists and is another one. Nothing was changed. */
+export class ScheduleExistsError extends FollowUpError {
+  override readonly name = 'ScheduleExistsError';
+  override readonly code = 'CONFLICT';
+
+  /** @param differences each names what differs, how it is, and how it was asked for */
+  constructor(
+    readonly scheduleId: string,
+    readonly differences: readonly string[],
+  ) {
+    super(
+      `The schedule ${JSON.stringify(scheduleId)} exists and differs: ${differences.join('; ')}. ` +
+        'Nothing was changed. Update it, or give another id.',
+    );
+  }
+}
+
+/** Thrown when an id names no schedule of the namespace, or one that starts no batches of follow-ups. */
+export class ScheduleNotFoundError extends FollowUpError {
+  override readonly name = 'ScheduleNotFoundError';
+  override readonly code = 'NOT_FOUND';
+
+  /** @param foundType the type of the workflow that it starts, where there is a schedule of this id */
+  constructor(
+    readonly scheduleId: string,
+    namespace: string,
+    foundType?: string,
+  ) {
+    super(
+      foundType === undefined
+        ? `There is no schedule ${JSON.stringify(scheduleId)} in the namespace ${namespace}. It may be misspelt, ` +
+            'deleted, or in another namespace.'
+        : `The schedule ${JSON.stringify(scheduleId)} is none of follow-ups: it starts ${JSON.stringify(foundType)}.`,
+    );
+  }
 }

@@ -1,29 +1,12 @@
 /** What other TypeScript services import. */
-export { batchOfRequests } from './batch/items';
-export { BatchClient, type BatchOutcome } from './batch/batch-client';
-export type { BatchEnds } from './batch/batch-ends';
-export type { BatchReport, ItemStates } from './batch/describe-batch';
-export type { BatchDescription } from './batch/describe-batch';
-export type { RetryOptions } from './batch/retry-batch';
-export type { BatchOptions, StartedBatch } from './batch/start-batch';
+export { BatchClient, type BatchItems, type NewBatchOptions } from './batch/batch-client';
+export type { BatchDescription, BatchReport, ItemStates } from './batch/describe-batch';
+export { BatchHandle, type BatchLook, type BatchOutcome, StartedBatch } from './batch/batch-handle';
 export type { CheckedBatch } from './batch/items';
-export {
-  type ConnectOptions,
-  connectClient,
-  TemporalConfigError,
-  TemporalUnreachableError,
-} from '../temporal/connect';
-export type { FollowUpCost } from './cost';
+export type { RetryOptions } from './batch/retry-batch';
+export type { BatchOptions } from './batch/start-batch';
+export type { BillableActions, FollowUpCost } from './cost';
 export type { FollowUpDescription } from './description';
-export type { RunState } from '../temporal/existing-run';
-export {
-  FollowUpCancelledError,
-  FollowUpEnd,
-  FollowUpError,
-  FollowUpTerminatedError,
-  FollowUpTimedOutError,
-  UnexpectedFailureError,
-} from './result';
 export {
   BatchConflictError,
   BatchEndedError,
@@ -35,27 +18,35 @@ export {
   InvalidBatchError,
   InvalidLimitsError,
   InvalidRequestError,
+  InvalidScheduleError,
   LimitsError,
   NoAnswerError,
   RequestConflictError,
+  ScheduleExistsError,
+  ScheduleNotFoundError,
   UpdateRefusedError,
 } from './errors';
 export { FollowUpClient, type FollowUpClientOptions } from './follow-up-client';
-export { type BillableActions, costOf, type HistoryCost, NOT_IN_HISTORY, totalOf } from './cost';
-export { checkChange as checkLimits, type LimitsChange } from './limits';
-export type { Limits } from './limits';
-export type { Limit, QueueLimits } from './task-queue-config';
+export { FollowUpHandle, StartedFollowUp } from './follow-up-handle';
+export { type Limits, LimitsClient, type LimitsChange } from './limits';
 export type { FollowUpFilter } from './list';
-export type { ProgressReport } from './progress';
-export type { ResultOptions } from './result';
+export type { ProgressOptions, ProgressReport } from './progress';
 export {
-  exampleBatchId,
-  idProblems as scheduleIdProblems,
-  NO_NAMES,
-  type ScheduleItems,
-} from './schedules/action';
+  DeadlineExceededError,
+  DeliveryUnknownError,
+  FollowUpCancelledError,
+  FollowUpEndError,
+  FollowUpFailedError,
+  FollowUpRejectedError,
+  FollowUpTerminatedError,
+  FollowUpTimedOutError,
+  JobNotFoundError,
+  type ResultOptions,
+  UnexpectedFailureError,
+  type WaitOptions,
+} from './result';
+export type { ScheduleItems } from './schedules/action';
 export type { Firing, ListedSchedule, ScheduleDescription } from './schedules/description';
-export { InvalidScheduleError, ScheduleExistsError, ScheduleNotFoundError } from './schedules/errors';
 export { type NewScheduleSpec, ScheduleClient } from './schedules/schedule-client';
 export type {
   BackfillOptions,
@@ -66,24 +57,33 @@ export type {
   Triggered,
   TriggerOptions,
 } from './schedules/schedule-handle';
+export type { Overlap, ScheduleSettings, ScheduleSpec } from './schedules/settings';
+export type { Calendar, Interval, Timing } from './schedules/timing';
+export type { NamedRequest } from './start';
+export type { Limit, QueueLimits } from './task-queue-config';
+export type { BatchItem, BatchSummary, ItemEnd, ItemOutcome, Tolerance } from '../core/batch';
+export type { BatchProgress } from '../core/batch-workflows';
+export { FollowUpError, type FollowUpErrorCode } from '../core/errors';
+export { followUpWorkflowId } from '../core/ids';
+export type { AgentJob } from '../core/job';
+export type { FollowUpRequest } from '../core/request';
+export type {
+  DeliveryDecision,
+  FailureDetails,
+  FailureType,
+  FollowUpProgress,
+  FollowUpResult,
+  Receipt,
+} from '../core/result';
 export {
-  type Overlap,
-  OVERLAPS,
-  type ScheduleSettings,
-  type ScheduleSpec,
-  settingRows,
-} from './schedules/settings';
-export { type Calendar, type Interval, type Timing, timingText } from './schedules/timing';
+  type ConnectOptions,
+  connectClient,
+  TemporalConfigError,
+  TemporalUnreachableError,
+} from '../temporal/connect';
+export type { RunState } from '../temporal/existing-run';
 export {
   ensureSearchAttributes,
   SearchAttributesError,
   type SearchAttributesReport,
 } from '../temporal/search-attributes';
-export { planOf, type NamedRequest, type StartedFollowUp } from './start';
-export { workersPolling } from '../temporal/grpc-status';
-export type { FailureDetails, FailureType, FollowUpResult, Receipt } from '../core/result';
-export type { BatchItem, BatchSummary, ItemEnd, ItemOutcome, Tolerance } from '../core/batch';
-export type { BatchProgress } from '../core/batch-workflows';
-export type { FollowUpProgress } from '../core/result';
-export type { FollowUpRequest } from '../core/request';
-export { followUpWorkflowId } from '../core/ids';

@@ -18,35 +18,66 @@ export interface LimitedQueues {
   readonly reads: string;
 }
 
-/** @throws LimitsError when the server tells no limits */
-export async function readLimits(client: Client, queues: LimitedQueues): Promise<Limits> {
-  const [sends, reads] = await Promise.all([
-    readQueue(client, queues.sends),
-    readQueue(client, queues.reads),
-  ]);
-  return { sends, reads };
-}
+/** The limits of sends and reads. The Temporal server keeps them. Reached as `FollowUpClient.limits`. */
+export class LimitsClient {
+  readonly #client: Client;
+  readonly #queues: LimitedQueues;
 
-/**
- * Sets limits in the server's configuration of the task queues, where they hold for all workers within a second or so.
- *
- * @throws InvalidLimitsError before anything is changed; LimitsError when the server does not take them, which says what
- *   has been changed by then
- */
-export async function setLimits(
-  client: Client,
-  queues: LimitedQueues,
-  change: LimitsChange,
-): Promise<Limits> {
-  const { sends, reads, reason } = checkChange(change);
-  return update(client, queues, { sends, reads }, reason);
-}
+  constructor(client: Client, queues: LimitedQueues) {
+    this.#client = client;
+    this.#queues = queues;
+  }
 
-/** Removes every limit and every weight of both queues, whoever has set them. @throws LimitsError */
-export async function clearLimits(client: Client, queues: LimitedQueues): Promise<Limits> {
-  const { sends, reads } = await readLimits(client, queues);
-  const changes = { sends: removalOf(sends), reads: removalOf(reads) };
-  return update(client, queues, changes, 'cleared by agent-follow-up');
+  /** The limits that hold, and about how many tasks wait. @throws LimitsError when the server tells no limits */
+  async get(): Promise<Limits> {
+    const [sends, reads] = await Promise.all([
+      readQueue(this.#client, this.#queues.sends),
+      readQueue(this.#client, this.#queues.reads),
+    ]);
+    return { sends, reads };
+  }
+
+  /**
+   * Sets limits that hold for all workers within a second or so; what is left out stays as it is. Limits per project and
+   * weights need fairness on the server, which does not tell whether it is on (docs/operations.md).
+   *
+   * @returns the limits that hold now
+   * @throws InvalidLimitsError with every problem, before anything is changed; LimitsError when the server does not take
+   *   them, which says what has been changed by then
+   */
+  async set(change: LimitsChange): Promise<Limits> {
+    const { sends, reads, reason } = checkChange(change);
+    return this.update({ sends, reads }, reason);
+  }
+
+  /** Removes every limit and every weight of both queues, whoever has set them. @throws LimitsError */
+  async clear(): Promise<Limits> {
+    const { sends, reads } = await this.get();
+    return this.update({ sends: removalOf(sends), reads: removalOf(reads) }, 'cleared by agent-follow-up');
+  }
+
+  /** One call for each queue that changes: the server has no operation for both. */
+  private async update(
+    changes: Readonly<Record<keyof LimitedQueues, QueueChange>>,
+    reason: string,
+  ): Promise<Limits> {
+    const done: string[] = [];
+    const configs: Partial<Record<keyof LimitedQueues, QueueConfig>> = {};
+    for (const kind of ['sends', 'reads'] as const) {
+      if (isEmpty(changes[kind])) continue;
+      try {
+        configs[kind] = await updateQueue(this.#client, this.#queues[kind], changes[kind], reason);
+      } catch (error) {
+        if (!(error instanceof LimitsError) || done.length === 0) throw error;
+        const message = `${error.message} The limits of the ${done.join()} were changed before.`;
+        throw new LimitsError(message, { cause: error });
+      }
+      done.push(kind);
+    }
+    const { sends, reads } = await this.get();
+    // What describes a queue hears of a change a moment later than the one who made it.
+    return { sends: withConfig(sends, configs.sends), reads: withConfig(reads, configs.reads) };
+  }
 }
 
 function removalOf({ total, perProject, weights }: QueueLimits): QueueChange {
@@ -55,32 +86,6 @@ function removalOf({ total, perProject, weights }: QueueLimits): QueueChange {
     ...(perProject === null ? {} : { perProject: null }),
     weights: new Map(Object.keys(weights).map((key) => [key, null])),
   };
-}
-
-/** One call for each queue that changes: the server has no operation for both. */
-async function update(
-  client: Client,
-  queues: LimitedQueues,
-  changes: Readonly<Record<keyof LimitedQueues, QueueChange>>,
-  reason: string,
-): Promise<Limits> {
-  const done: string[] = [];
-  const configs: Partial<Record<keyof LimitedQueues, QueueConfig>> = {};
-  for (const kind of ['sends', 'reads'] as const) {
-    if (isEmpty(changes[kind])) continue;
-    try {
-      configs[kind] = await updateQueue(client, queues[kind], changes[kind], reason);
-    } catch (error) {
-      if (!(error instanceof LimitsError) || done.length === 0) throw error;
-      throw new LimitsError(`${error.message} The limits of the ${done.join()} were changed before.`, {
-        cause: error,
-      });
-    }
-    done.push(kind);
-  }
-  const { sends, reads } = await readLimits(client, queues);
-  // What describes a queue hears of a change a moment later than the one who made it.
-  return { sends: withConfig(sends, configs.sends), reads: withConfig(reads, configs.reads) };
 }
 
 /** What is to hold from now on, across all workers. What is left out stays as it is; `off` removes it. */
@@ -110,7 +115,7 @@ export interface QueueChange {
   readonly weights: ReadonlyMap<string, number | null>;
 }
 
-export interface CheckedChange {
+interface CheckedChange {
   readonly sends: QueueChange;
   readonly reads: QueueChange;
   readonly reason: string;
@@ -149,7 +154,7 @@ export function checkChange(change: LimitsChange): CheckedChange {
   return { sends, reads, reason };
 }
 
-export function isEmpty({ total, perProject, weights }: QueueChange): boolean {
+function isEmpty({ total, perProject, weights }: QueueChange): boolean {
   return total === undefined && perProject === undefined && weights.size === 0;
 }
 

@@ -13,49 +13,43 @@ export interface FollowUpFilter {
   readonly jobId?: string;
   /** Items of this batch. */
   readonly batchId?: string;
-  /** At most so many. @default 50 */
-  readonly limit?: number;
 }
 
-const DEFAULT_LIMIT = 50;
-
-/** The server's pages hold at most a thousand. */
-const MAX_PAGE = 1_000;
+/** Descriptions that are fetched at once; the server's pages hold at most a thousand. */
+const PAGE_SIZE = 100;
 
 /**
- * Follow-ups of the namespace: those that run, the newest first, then those that ended last. The list is Temporal's visibility store, which is eventually
- * consistent: a follow-up that was just started or has just moved on may be missing or shown as it was.
+ * Follow-ups of the namespace: first those that run, the newest first, then those that ended last. The list comes from
+ * Temporal's visibility store, which is eventually consistent: a follow-up that was just started or has just moved on may
+ * be missing or shown as it was.
  *
  * @throws SearchAttributesError when the namespace lacks an attribute that is asked for
  */
-export async function listFollowUps(client: Client, filter: FollowUpFilter): Promise<FollowUpDescription[]> {
-  const limit = filter.limit ?? DEFAULT_LIMIT;
+export async function* listFollowUps(
+  client: Client,
+  filter: FollowUpFilter,
+): AsyncGenerator<FollowUpDescription, void, undefined> {
   const wanted = wantedAttributes(filter);
-  const found: FollowUpDescription[] = [];
   try {
-    const pages = blindClient(client).list({
+    for await (const info of undecodingClient(client).list({
       query: visibilityQuery(wanted),
-      pageSize: Math.min(limit, MAX_PAGE),
-    });
-    for await (const info of pages) {
+      pageSize: PAGE_SIZE,
+    })) {
       const attributes = info.typedSearchAttributes;
-      const fits = wanted.every(([name, value]) => attributes.get(keywordKey(name)) === value);
-      if (!fits) continue;
-      found.push(descriptionOf(info));
-      if (found.length >= limit) break;
+      if (wanted.every(([name, value]) => attributes.get(keywordKey(name)) === value))
+        yield descriptionOf(info);
     }
   } catch (error) {
     throw inWords(error, client.options.namespace);
   }
-  return found;
 }
 
-function blindClient({ connection, options }: Client): WorkflowClient {
+function undecodingClient({ connection, options }: Client): WorkflowClient {
   return new WorkflowClient({
     connection,
     namespace: options.namespace,
     identity: options.identity,
-    dataConverter: BLIND_CONVERTER,
+    dataConverter: UNDECODED,
   });
 }
 
@@ -114,4 +108,4 @@ const codec: PayloadCodec = {
  * For lists: it looks at no payload. A list needs no memo, and a single one that another service has encrypted would end
  * it.
  */
-export const BLIND_CONVERTER: DataConverter = { payloadCodecs: [codec] };
+export const UNDECODED: DataConverter = { payloadCodecs: [codec] };

@@ -5,7 +5,7 @@
  * @returns what came of each, in the order of the items
  * @throws whatever `work` throws first
  */
-export async function eachOf<T, R>(
+export async function mapConcurrently<T, R>(
   items: Iterable<T> | AsyncIterable<T>,
   atATime: number,
   work: (item: T) => Promise<R>,

@@ -25,6 +25,11 @@ export type ProgressReport =
 /** A worker answers a query within milliseconds; one that has to replay a long history first, within a second. */
 export const QUERY_TIMEOUT_MS = 3_000;
 
+export interface ProgressOptions {
+  /** How long a worker is waited for, in milliseconds. @default 3000 */
+  readonly timeoutMs?: number;
+}
+
 /** The server's own answers need no worker. */
 const CALL_TIMEOUT_MS = 5_000;
 
@@ -32,13 +37,12 @@ const CALL_TIMEOUT_MS = 5_000;
  * Where a follow-up stands: by its worker and, while an activity polls on, by what the server knows of
  * that; by the server alone when no worker answers in time.
  *
- * @param timeoutMs how long a worker is waited for
  * @throws FollowUpNotFoundError; ServiceError when the server does not answer either
  */
 export async function readProgress(
   client: Client,
   workflowId: string,
-  timeoutMs: number,
+  { timeoutMs = QUERY_TIMEOUT_MS }: ProgressOptions = {},
 ): Promise<ProgressReport> {
   try {
     return { from: 'worker', progress: await askWorker(client, workflowId, timeoutMs) };

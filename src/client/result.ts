@@ -1,12 +1,3 @@
-import {
-  isReceipt,
-  FAILURE_TYPES,
-  type FailureDetails,
-  type FailureType,
-  type FollowUpResult,
-  type Receipt,
-} from '../core/result';
-import { isRecord } from '../core/field-reader';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ApplicationFailure,
@@ -17,38 +8,72 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
+import { FollowUpError, type FollowUpErrorCode } from '../core/errors';
+import { isRecord } from '../core/field-reader';
+import type { AgentJob } from '../core/job';
+import {
+  FAILURE_TYPES,
+  type FailureDetails,
+  type FailureType,
+  type FollowUpResult,
+  isReceipt,
+  type Receipt,
+} from '../core/result';
 import { isTransient } from '../temporal/grpc-status';
 import { describeFollowUp } from './description';
 import { FollowUpNotFoundError } from './errors';
 
-export interface ResultOptions {
-  /** Called at each trouble on the way to the server that the wait survives. */
+/** Ends the waiting, and nothing else: a follow-up, batch or schedule goes on. */
+export interface WaitOptions {
+  /** When it is aborted, the call rejects with its reason. */
+  readonly signal?: AbortSignal;
+}
+
+export interface ResultOptions extends WaitOptions {
+  /** Called at each failed attempt to reach the server; the wait goes on. */
   readonly onTrouble?: (error: unknown) => void;
 }
 
-/** Between two tries while the server is away; the SDK itself has tried for some 20 s before each. */
+/** Between two attempts while the server is away; the SDK itself has tried for some 20 s before each. */
 const PAUSE_MS = 1_000;
+
+/**
+ * Repeats a call that waits for something on the server, until the server answers.
+ *
+ * @param isRetryable which errors are waited out; the others are thrown
+ */
+export async function waitThrough<T>(
+  client: Client,
+  call: () => Promise<T>,
+  { signal, onTrouble }: ResultOptions,
+  isRetryable: (error: unknown) => boolean = isTransient,
+): Promise<T> {
+  for (;;) {
+    signal?.throwIfAborted();
+    try {
+      return await (signal === undefined ? call() : client.withAbortSignal(signal, call));
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!isRetryable(error)) throw error;
+      if (isTransient(error)) onTrouble?.(error);
+      await sleep(PAUSE_MS, undefined, signal === undefined ? {} : { signal });
+    }
+  }
+}
 
 /**
  * Waits for the end of a follow-up: through restarts of the server, continued-as-new runs and resets, for as long as it
  * takes. Its deadline bounds it.
  *
- * @throws FollowUpEnd when it ended without a job; FollowUpNotFoundError
+ * @throws FollowUpEndError when it ended without a job; FollowUpNotFoundError
  */
-export async function awaitResult(
+export function awaitResult(
   client: Client,
   workflowId: string,
   options: ResultOptions = {},
 ): Promise<FollowUpResult> {
-  for (;;) {
-    try {
-      return await onceEnded(client, workflowId);
-    } catch (error) {
-      if (!(error instanceof RunReplaced) && !isTransient(error)) throw error;
-      if (!(error instanceof RunReplaced)) options.onTrouble?.(error);
-      await sleep(PAUSE_MS);
-    }
-  }
+  const isRetryable = (error: unknown): boolean => error instanceof RunReplaced || isTransient(error);
+  return waitThrough(client, () => onceEnded(client, workflowId), options, isRetryable);
 }
 
 /** The run that was waited for is not the follow-up's last one. */
@@ -83,10 +108,10 @@ function isResult(value: unknown): value is FollowUpResult {
   );
 }
 
-/** How a follow-up can end without a job. The message says whether anything was sent, where that is known. */
-export abstract class FollowUpEnd extends Error {
+/** A follow-up that ended without a job. The message says whether anything was sent, where that is known. */
+export abstract class FollowUpEndError extends FollowUpError {
   constructor(
-    readonly workflowId: string,
+    override readonly workflowId: string,
     message: string,
     options?: ErrorOptions,
   ) {
@@ -94,9 +119,20 @@ export abstract class FollowUpEnd extends Error {
   }
 }
 
-/** Thrown when a follow-up ended in one of its typed failures. */
-export class FollowUpError extends FollowUpEnd {
-  override readonly name = 'FollowUpError';
+const CODE_OF_FAILURE = {
+  InvalidRequest: 'INVALID_REQUEST',
+  FollowUpRejected: 'REJECTED',
+  DeliveryUnknown: 'DELIVERY_UNKNOWN',
+  DeadlineExceeded: 'DEADLINE_EXCEEDED',
+  JobNotFound: 'JOB_NOT_FOUND',
+} as const satisfies Record<FailureType, FollowUpErrorCode>;
+
+/** Thrown when a follow-up ended in one of its typed failures. The classes below are its kinds. */
+export class FollowUpFailedError extends FollowUpEndError {
+  override readonly name: string = 'FollowUpFailedError';
+  override readonly code: FollowUpErrorCode;
+  override readonly job: AgentJob | null;
+  override readonly receipt: Receipt;
 
   constructor(
     workflowId: string,
@@ -106,17 +142,49 @@ export class FollowUpError extends FollowUpEnd {
     readonly details: FailureDetails,
   ) {
     super(workflowId, message);
+    this.code = CODE_OF_FAILURE[type];
+    this.job = details.job;
+    this.receipt = details.followUp;
   }
 }
 
+/** Thrown when the service refused the message, or the job was active and `whenActive` is `reject`. */
+export class FollowUpRejectedError extends FollowUpFailedError {
+  override readonly name = 'FollowUpRejectedError';
+}
+
+/** Thrown when nobody can tell whether the message arrived. */
+export class DeliveryUnknownError extends FollowUpFailedError {
+  override readonly name = 'DeliveryUnknownError';
+}
+
+/** Thrown when the deadline passed; the receipt says whether the message was sent. */
+export class DeadlineExceededError extends FollowUpFailedError {
+  override readonly name = 'DeadlineExceededError';
+}
+
+/** Thrown when the service has no such job, or has it no longer. */
+export class JobNotFoundError extends FollowUpFailedError {
+  override readonly name = 'JobNotFoundError';
+}
+
+const CLASS_OF_FAILURE: Readonly<Record<FailureType, typeof FollowUpFailedError>> = {
+  InvalidRequest: FollowUpFailedError,
+  FollowUpRejected: FollowUpRejectedError,
+  DeliveryUnknown: DeliveryUnknownError,
+  DeadlineExceeded: DeadlineExceededError,
+  JobNotFound: JobNotFoundError,
+};
+
 /** Thrown when a follow-up was cancelled. The agent itself goes on: the service has no operation to stop it. */
-export class FollowUpCancelledError extends FollowUpEnd {
+export class FollowUpCancelledError extends FollowUpEndError {
   override readonly name = 'FollowUpCancelledError';
+  override readonly code = 'CANCELLED';
 
   constructor(
     workflowId: string,
     /** Null where the follow-up could leave none. */
-    readonly receipt: Receipt | null,
+    override readonly receipt: Receipt | null,
   ) {
     super(
       workflowId,
@@ -126,8 +194,9 @@ export class FollowUpCancelledError extends FollowUpEnd {
 }
 
 /** Thrown when somebody terminated the workflow: it could not say whether the message was sent. */
-export class FollowUpTerminatedError extends FollowUpEnd {
+export class FollowUpTerminatedError extends FollowUpEndError {
   override readonly name = 'FollowUpTerminatedError';
+  override readonly code = 'TERMINATED';
 
   constructor(
     workflowId: string,
@@ -141,8 +210,9 @@ export class FollowUpTerminatedError extends FollowUpEnd {
 }
 
 /** Thrown when the workflow exceeded a timeout that its caller had set on it; follow-ups have none by themselves. */
-export class FollowUpTimedOutError extends FollowUpEnd {
+export class FollowUpTimedOutError extends FollowUpEndError {
   override readonly name = 'FollowUpTimedOutError';
+  override readonly code = 'TIMED_OUT';
 
   constructor(workflowId: string) {
     super(
@@ -153,16 +223,21 @@ export class FollowUpTimedOutError extends FollowUpEnd {
 }
 
 /** Thrown when a workflow ended in a failure or with a result that no follow-up has: a bug, or another program's. */
-export class UnexpectedFailureError extends FollowUpEnd {
+export class UnexpectedFailureError extends FollowUpEndError {
   override readonly name = 'UnexpectedFailureError';
+  override readonly code = 'UNEXPECTED_FAILURE';
 
   constructor(workflowId: string, message: string, options?: ErrorOptions) {
-    super(workflowId, `The workflow ended as no follow-up does: ${message}`, options);
+    super(workflowId, `The workflow ended in a way that no follow-up does: ${message}`, options);
   }
 }
 
 /** The end that the cause of a `WorkflowFailedError` tells of. */
-export function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | null): FollowUpEnd {
+export function endOf(
+  workflowId: string,
+  cause: Error | undefined,
+  receipt: Receipt | null,
+): FollowUpEndError {
   if (cause instanceof CancelledFailure) return new FollowUpCancelledError(workflowId, receipt);
   if (cause instanceof TerminatedFailure) return new FollowUpTerminatedError(workflowId, cause.message);
   if (cause instanceof TimeoutFailure) return new FollowUpTimedOutError(workflowId);
@@ -170,7 +245,7 @@ export function endOf(workflowId: string, cause: Error | undefined, receipt: Rec
     const type = FAILURE_TYPES.find((known) => known === cause.type);
     const details: unknown = cause.details?.[0];
     if (type !== undefined && isFailureDetails(details)) {
-      return new FollowUpError(workflowId, type, cause.message, details);
+      return new CLASS_OF_FAILURE[type](workflowId, type, cause.message, details);
     }
   }
   return new UnexpectedFailureError(workflowId, cause?.message ?? 'a failure without a cause', { cause });

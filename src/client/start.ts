@@ -16,22 +16,10 @@ import {
 } from '../temporal/existing-run';
 import { inSetUpWords, keywordKey } from '../temporal/search-attributes';
 import { FollowUpNotFoundError, InvalidRequestError, RequestConflictError } from './errors';
+import type { StartOfFollowUp } from './follow-up-handle';
 
 /** A request with a name of its own: without one, a caller that repeats a start would send twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
-
-export interface StartedFollowUp {
-  readonly workflowId: string;
-  readonly requestId: string;
-  /** The run that was started or found. */
-  readonly runId: string;
-  /** False when this call started the follow-up; else whether the one that was there is running or has ended. */
-  readonly attached: false | 'running' | 'ended';
-  /** Options in which the existing follow-up differs from the request, in words; it keeps its own. */
-  readonly differences: readonly string[];
-  /** False where the message of the existing follow-up is no longer there to be compared. */
-  readonly promptCompared: boolean;
-}
 
 /** @throws InvalidRequestError with every problem of the request */
 export function planOf(request: unknown): FollowUpPlan {
@@ -50,7 +38,7 @@ export async function startFollowUp(
   client: Client,
   taskQueue: string,
   request: NamedRequest,
-): Promise<StartedFollowUp> {
+): Promise<StartOfFollowUp> {
   const plan = planOf(request);
   const workflowId = followUpWorkflowId(plan.projectId, plan.jobId, plan.requestId);
   const { options } = client.workflow;
@@ -94,7 +82,7 @@ async function compare(
   plan: FollowUpPlan,
   workflowId: string,
   event: FirstEvent | undefined,
-): Promise<Pick<StartedFollowUp, 'differences' | 'promptCompared'>> {
+): Promise<Pick<StartOfFollowUp, 'differences' | 'promptCompared'>> {
   if (event !== undefined && event.workflowType !== FOLLOW_UP_WORKFLOW) {
     throw new FollowUpNotFoundError(workflowId, client.options.namespace, event.workflowType);
   }

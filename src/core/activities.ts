@@ -9,7 +9,7 @@ export interface WorkerSettings {
   /** The limit of one HTTP exchange in milliseconds. */
   readonly httpTimeoutMs: number;
   /** How long one activity polls at most, in milliseconds. */
-  readonly patienceMs: number;
+  readonly pollLimitMs: number;
 }
 
 export interface JobAddress {

@@ -10,10 +10,10 @@ export function startTally(trouble: Trouble): Tally {
 export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally {
   return {
     polls: tally.polls + 1,
-    observed: countAnswer(tally.observed, nameOf(answer)),
+    observed: countAnswer(tally.observed, labelOf(answer)),
     jobAnswers: tally.jobAnswers + (answer.kind === 'job' ? 1 : 0),
     trouble: afterReading(tally.trouble, answer, heardAt),
-    lastAnswer: wordsOf(answer),
+    lastAnswer: textOf(answer),
     nextReadAt: null,
   };
 }
@@ -28,12 +28,12 @@ export function needsDecision(answer: JobAnswer, known: PollJobInput['known']): 
 }
 
 /** The name under which an answer is counted. */
-export function nameOf(answer: JobAnswer): string {
+export function labelOf(answer: JobAnswer): string {
   return answer.kind === 'job' ? answer.job.status : answer.label;
 }
 
 /** An answer as `lastAnswer` tells it. */
-export function wordsOf(answer: JobAnswer): string {
+export function textOf(answer: JobAnswer): string {
   return answer.kind === 'job' ? answer.job.status : answer.message;
 }
 

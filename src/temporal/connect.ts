@@ -1,3 +1,4 @@
+import { FollowUpError } from '../core/errors';
 import { connect as openSocket } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
 import { loadTemporalConfig } from './config';
@@ -17,8 +18,9 @@ export interface ConnectOptions {
 }
 
 /** Thrown when the configuration of the connection can't be used; the message names its place and shows no value. */
-export class TemporalConfigError extends Error {
+export class TemporalConfigError extends FollowUpError {
   override readonly name = 'TemporalConfigError';
+  override readonly code = 'MISCONFIGURED';
 
   constructor(reason: string) {
     super(`The connection to Temporal is misconfigured: ${reason}`);
@@ -26,8 +28,9 @@ export class TemporalConfigError extends Error {
 }
 
 /** Thrown when the Temporal server can't be reached, or does not let us in. */
-export class TemporalUnreachableError extends Error {
+export class TemporalUnreachableError extends FollowUpError {
   override readonly name = 'TemporalUnreachableError';
+  override readonly code = 'UNREACHABLE';
 
   constructor(
     readonly address: string,

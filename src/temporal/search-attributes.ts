@@ -1,3 +1,4 @@
+import { FollowUpError } from '../core/errors';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { type SearchAttributeName, SEARCH_ATTRIBUTES } from '../core/names';
 import type { ConnectionLike } from '@temporalio/client';
@@ -21,8 +22,9 @@ export interface SearchAttributesReport {
 }
 
 /** Thrown when the search attributes of follow-ups are not there, and says what to do. */
-export class SearchAttributesError extends Error {
+export class SearchAttributesError extends FollowUpError {
   override readonly name = 'SearchAttributesError';
+  override readonly code = 'NOT_SET_UP';
 }
 
 /**

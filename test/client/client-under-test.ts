@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { FollowUpClient } from '../../src/client';
+import { FollowUpClient, type FollowUpDescription, type FollowUpFilter } from '../../src/client';
 import { eventually } from '../harness/eventually';
 import { type House, QUICK } from '../harness/house';
 
@@ -29,7 +29,17 @@ export function posts(house: House, { projectId }: { projectId: string }) {
 /** Waits until the message has been sent and the job was read since. @throws Error when it is not within ten seconds */
 export async function untilPolled(followUps: FollowUpClient, workflowId: string): Promise<void> {
   await eventually(`${workflowId} is polled`, async () => {
-    const report = await followUps.progress(workflowId);
+    const report = await followUps.getHandle(workflowId).progress();
     return report.from === 'worker' && report.progress.polls > 0;
   });
+}
+
+/** All that a list has. */
+export async function listed(
+  followUps: FollowUpClient,
+  filter: FollowUpFilter,
+): Promise<FollowUpDescription[]> {
+  const found: FollowUpDescription[] = [];
+  for await (const followUp of followUps.list(filter)) found.push(followUp);
+  return found;
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { planOf, RequestConflictError } from '../../src/client';
+import { RequestConflictError } from '../../src/client';
+import { planOf } from '../../src/client/start';
 import { compareDigest } from '../../src/temporal/existing-run';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
@@ -26,8 +27,8 @@ it('a follow-up that continued as new is attached to, compared and waited for', 
   const other = { ...asked, prompt: 'Something else.' };
   const followUps = clientOf(house);
   const { workflowId, runId: firstRun } = await followUps.start(asked);
-  const result = followUps.result(workflowId);
-  const currentRun = async (): Promise<string> => (await followUps.describe(workflowId)).runId;
+  const result = followUps.getHandle(workflowId).result();
+  const currentRun = async (): Promise<string> => (await followUps.getHandle(workflowId).describe()).runId;
   await eventually('it continues as new', currentRun, { until: (runId) => runId !== firstRun });
 
   expect(await followUps.start({ ...asked, whenActive: 'wait' })).toMatchObject({

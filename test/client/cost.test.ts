@@ -6,9 +6,8 @@ import {
   FollowUpClient,
   type FollowUpCost,
   FollowUpNotFoundError,
-  totalOf,
 } from '../../src/client';
-import { sumActions } from '../../src/client/cost';
+import { sumActions, totalOf } from '../../src/client/cost';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { freePorts } from '../../dev/free-ports';
 import { eventually } from '../harness/eventually';
@@ -117,7 +116,8 @@ describe('what a follow-up has cost', () => {
       // The new run can't tell whether the one before has sent.
       onUnknownDelivery: 'assume-delivered',
     });
-    const cost = ({ handle }: Following): Promise<FollowUpCost> => clientOf(house).cost(handle.workflowId);
+    const cost = ({ handle }: Following): Promise<FollowUpCost> =>
+      clientOf(house).getHandle(handle.workflowId).cost();
 
     await read(reset, 3);
     const again = await resetWorkflow(house.client, reset.handle.workflowId, 'send');
@@ -154,13 +154,17 @@ describe('what a follow-up has cost', () => {
     expect(bytes).toBeGreaterThanOrEqual(sum(runs.map(({ historySize = NaN }) => historySize)));
     expect(polls).toBe((await continued.result()).followUp.polls);
 
-    const left = await new FollowUpClient(withoutRun(continued.firstRunId)).cost(continued.handle.workflowId);
+    const left = await new FollowUpClient(withoutRun(continued.firstRunId))
+      .getHandle(continued.handle.workflowId)
+      .cost();
     expect(left).toMatchObject({ runs: runsOfContinued - 1, polls });
     expect(left.earlierRunsGone).toBe(true);
     expect(left.events).toBeLessThan(events);
   });
 
   it('is nothing that can be told of a workflow that is none', async () => {
-    await expect(clientOf(house).cost('follow-up:p:j:nothing')).rejects.toThrow(FollowUpNotFoundError);
+    await expect(clientOf(house).getHandle('follow-up:p:j:nothing').cost()).rejects.toThrow(
+      FollowUpNotFoundError,
+    );
   });
 });

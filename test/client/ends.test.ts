@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import {
   FollowUpCancelledError,
   FollowUpEndedError,
-  FollowUpError,
+  FollowUpFailedError,
   FollowUpTerminatedError,
 } from '../../src/client';
 import { houseOf } from '../harness/house-of';
@@ -16,9 +16,9 @@ describe('an end without a job', () => {
     const house = await open();
     const asked = { ...request(house), jobId: 'nowhere' };
     const error: unknown = await clientOf(house)
-      .send(asked)
+      .execute(asked)
       .catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(FollowUpError);
+    expect(error).toBeInstanceOf(FollowUpFailedError);
     expect(error).toMatchObject({
       type: 'JobNotFound',
       details: { httpStatus: 404, job: null, followUp: { delivery: { verdict: 'not-sent' } } },
@@ -33,13 +33,16 @@ describe('an end without a job', () => {
       const followUps = clientOf(house);
       const { workflowId } = await followUps.start(asked);
       await house.sandbox.journal.waitFor({ projectId: asked.projectId, operation: 'message' });
-      await followUps.cancel(workflowId);
-      const error: unknown = await followUps.result(workflowId).catch((reason: unknown) => reason);
+      await followUps.getHandle(workflowId).cancel();
+      const error: unknown = await followUps
+        .getHandle(workflowId)
+        .result()
+        .catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(FollowUpCancelledError);
       expect(error).toMatchObject({
         receipt: { requestId: 'order-1', delivery: { verdict: 'accepted', sends: 1 } },
       });
-      await expect(followUps.cancel(workflowId)).rejects.toThrow(FollowUpEndedError);
+      await expect(followUps.getHandle(workflowId).cancel()).rejects.toThrow(FollowUpEndedError);
     },
   );
 
@@ -48,7 +51,8 @@ describe('an end without a job', () => {
     const { workflowId } = await clientOf(house).start(request(house, null));
     await house.client.workflow.getHandle(workflowId).terminate('by hand');
     const error: unknown = await clientOf(house)
-      .result(workflowId)
+      .getHandle(workflowId)
+      .result()
       .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(FollowUpTerminatedError);
     expect(error).toMatchObject({ reason: 'by hand' });
@@ -60,7 +64,7 @@ describe('an end without a job', () => {
     const { workflowId, runId } = await clientOf(house).start(asked);
     await untilPolled(clientOf(house), workflowId);
     const handle = house.client.workflow.getHandle(workflowId);
-    const result = clientOf(house).result(workflowId);
+    const result = clientOf(house).getHandle(workflowId).result();
     const { events } = await handle.fetchHistory();
     const completed = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes);
     await house.client.workflowService.resetWorkflowExecution({

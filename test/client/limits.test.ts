@@ -25,20 +25,20 @@ function followUps(namespace = temporal().namespace): FollowUpClient {
 
 /** What the queue's other partitions hear a moment later: the answer once it is as wanted. */
 async function limitsWhen(client: FollowUpClient, wanted: (limits: Limits) => boolean): Promise<Limits> {
-  return eventually('the limits are as wanted', () => client.limits(), { until: wanted });
+  return eventually('the limits are as wanted', () => client.limits.get(), { until: wanted });
 }
 
 describe('limits', () => {
   it('are none at first', async () => {
     const none = { total: null, perProject: null, weights: {}, waiting: 0, oldestMs: 0 };
-    expect(await followUps().limits()).toMatchObject({ sends: none, reads: none });
+    expect(await followUps().limits.get()).toMatchObject({ sends: none, reads: none });
   });
 
   it('are kept by the server, with who set them, when and why, and shared by all clients', async () => {
     const client = followUps();
     const before = Date.now() - 1_000;
 
-    await client.setLimits({ sendsPerProject: '90/h', readsTotal: '50/s', reason: 'the night' });
+    await client.limits.set({ sendsPerProject: '90/h', readsTotal: '50/s', reason: 'the night' });
 
     const { sends, reads } = await limitsWhen(client, (limits) => limits.reads.total !== null);
     expect(sends).toMatchObject({ total: null, perProject: { rate: '90/h', perSecond: 0.025 } });
@@ -48,20 +48,20 @@ describe('limits', () => {
   });
 
   it('are answered as they hold right after they were set', async () => {
-    const { sends } = await followUps().setLimits({ sendsTotal: '300/h' });
+    const { sends } = await followUps().limits.set({ sendsTotal: '300/h' });
 
     expect(sends.total?.rate).toBe('300/h');
   });
 
   it('change one by one: what is left out stays, off removes', async () => {
     const client = followUps();
-    await client.setLimits({
+    await client.limits.set({
       sendsPerProject: '90/h',
       sendsTotal: '300/h',
       projectWeights: { docs: 3, site: 2 },
     });
 
-    const { sends, reads } = await client.setLimits({
+    const { sends, reads } = await client.limits.set({
       sendsPerProject: 'off',
       projectWeights: { site: 'off' },
     });
@@ -74,39 +74,39 @@ describe('limits', () => {
   it('keep the weight of a project whose id is too long for a fairness key', async () => {
     const projectId = 'p'.repeat(128);
 
-    const { sends } = await followUps().setLimits({ projectWeights: { [projectId]: 0.5 } });
+    const { sends } = await followUps().limits.set({ projectWeights: { [projectId]: 0.5 } });
 
     expect(sends.weights).toEqual({ [fairnessKey(projectId)]: 0.5 });
   });
 
   it('are all gone after they were cleared', async () => {
     const client = followUps();
-    await client.setLimits({
+    await client.limits.set({
       ...{ sendsPerProject: '90/h', sendsTotal: '1/s', readsPerProject: '5/s', readsTotal: '50/s' },
       projectWeights: { docs: 3, site: 0.5 },
     });
 
-    const cleared = await client.clearLimits();
+    const cleared = await client.limits.clear();
 
     const none = { total: null, perProject: null, weights: {} };
     expect(cleared).toMatchObject({ sends: none, reads: none });
     expect(Object.keys(cleared.sends.weights)).toEqual([]);
-    expect(await client.clearLimits()).toMatchObject({ sends: none, reads: none });
+    expect(await client.limits.clear()).toMatchObject({ sends: none, reads: none });
   });
 
   it('are left as they are by a change with a mistake', async () => {
     const client = followUps();
 
-    const change = client.setLimits({ sendsTotal: '5/s', readsTotal: '0/s' });
+    const change = client.limits.set({ sendsTotal: '5/s', readsTotal: '0/s' });
 
     await expect(change).rejects.toThrow(InvalidLimitsError);
-    expect((await client.limits()).sends.total).toBeNull();
+    expect((await client.limits.get()).sends.total).toBeNull();
   });
 
   it('that the server refuses are an error with its words', async () => {
     const projectWeights = Object.fromEntries(Array.from({ length: 1_001 }, (_, i) => [`p${i}`, 2]));
 
-    const change = followUps().setLimits({ projectWeights });
+    const change = followUps().limits.set({ projectWeights });
 
     await expect(change).rejects.toThrow(LimitsError);
     await expect(change).rejects.toThrow(/can't be set: too many fairness weight overrides/);
@@ -115,8 +115,8 @@ describe('limits', () => {
 
 describe('a server without limits of task queues', () => {
   it.each([
-    ['to set', (client: FollowUpClient) => client.setLimits({ sendsTotal: '5/s' })],
-    ['to tell', (client: FollowUpClient) => client.limits()],
+    ['to set', (client: FollowUpClient) => client.limits.set({ sendsTotal: '5/s' })],
+    ['to tell', (client: FollowUpClient) => client.limits.get()],
   ])('is an error that says so when there are limits %s', async (_, ask) => {
     const server = await oldServer();
     const client = new FollowUpClient(new Client({ connection: server.connection }));

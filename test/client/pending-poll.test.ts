@@ -10,14 +10,14 @@ import { dueAt, pendingRead, SOON, untilAttempt, untilItWaits } from '../harness
 import { clientOf } from './client-under-test';
 
 const open = houseOf({ inProcessPolls: 0 });
-const openWithLittlePatience = houseOf({ inProcessPolls: 0, patienceMs: 3_000 });
+const openWithShortPolls = houseOf({ inProcessPolls: 0, pollLimitMs: 3_000 });
 const openInProcess = houseOf();
 
 /** A turn that ends only when the test says so. */
 const endless = { turn: { durationMs: null } };
 
 async function progressOf(followUps: FollowUpClient, { handle }: Following): Promise<FollowUpProgress> {
-  const report = await followUps.progress(handle.workflowId);
+  const report = await followUps.getHandle(handle.workflowId).progress();
   if (report.from !== 'worker') throw new Error('no worker answered');
   return report.progress;
 }
@@ -173,7 +173,7 @@ describe('the progress when a patient read ends', () => {
   });
 
   it.concurrent('again and again never falls, and never counts an answer that was not made', async () => {
-    const house = await openWithLittlePatience();
+    const house = await openWithShortPolls();
     const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
     const followUps = clientOf(house);
     await untilAttempt(following, 1);
@@ -209,11 +209,11 @@ describe('the answer of an update during a patient read', () => {
     await untilItWaits(house.sandbox, following);
     const followUps = clientOf(house);
     const before = await progressOf(followUps, following);
-    const polled = await followUps.pollNow(following.handle.workflowId);
+    const polled = await followUps.getHandle(following.handle.workflowId).pollNow();
     expect(polled).toMatchObject({ lastAnswer: 'active', nextPollAt: before.nextPollAt });
     expect(polled.polls).toBe(before.polls + 1);
     expect(polled.observed).toEqual({ ...before.observed, active: (before.observed.active ?? 0) + 1 });
-    const extended = await followUps.extendDeadline(following.handle.workflowId, '2h');
+    const extended = await followUps.getHandle(following.handle.workflowId).extendDeadline('2h');
     expect(extended).toMatchObject({ polls: polled.polls, nextPollAt: before.nextPollAt });
     await following.handle.terminate();
   });

@@ -11,7 +11,7 @@ import {
 import type { DurationText } from '../../src/core/units';
 import { eventually } from '../harness/eventually';
 import { houseOf } from '../harness/house-of';
-import { clientOf, idleClientOf, request, untilPolled } from './client-under-test';
+import { clientOf, idleClientOf, request, untilPolled, listed } from './client-under-test';
 
 const open = houseOf();
 
@@ -22,19 +22,21 @@ describe('a running follow-up', () => {
     const followUps = clientOf(house);
     const { workflowId } = await followUps.start(asked);
     await untilPolled(followUps, workflowId);
-    const polled = await followUps.pollNow(workflowId);
+    const polled = await followUps.getHandle(workflowId).pollNow();
     expect(polled.polls).toBeGreaterThan(0);
-    expect(await followUps.progress(workflowId)).toMatchObject({
+    expect(await followUps.getHandle(workflowId).progress()).toMatchObject({
       from: 'worker',
       progress: { phase: 'watching' },
     });
-    const { deadlineAt } = await followUps.extendDeadline(workflowId, '2h');
+    const { deadlineAt } = await followUps.getHandle(workflowId).extendDeadline('2h');
     expect(Date.parse(deadlineAt)).toBeGreaterThan(Date.now() + 7_100_000);
-    await expect(followUps.extendDeadline(workflowId, '2' as DurationText)).rejects.toThrow(
+    await expect(followUps.getHandle(workflowId).extendDeadline('2' as DurationText)).rejects.toThrow(
       UpdateRefusedError,
     );
-    await expect(followUps.resolveDelivery(workflowId, 'delivered')).rejects.toThrow(UpdateRefusedError);
-    await followUps.cancel(workflowId);
+    await expect(followUps.getHandle(workflowId).resolveDelivery('delivered')).rejects.toThrow(
+      UpdateRefusedError,
+    );
+    await followUps.getHandle(workflowId).cancel();
   });
 
   it.concurrent('without a worker is described by the server, in bounded time', async () => {
@@ -43,7 +45,7 @@ describe('a running follow-up', () => {
     const asked = request(house);
     const { workflowId } = await idle.start(asked);
     const askedAt = Date.now();
-    expect(await idle.progress(workflowId, 500)).toMatchObject({
+    expect(await idle.getHandle(workflowId).progress({ timeoutMs: 500 })).toMatchObject({
       from: 'server',
       workers: 0,
       description: { phase: 'baseline', state: 'running', projectId: asked.projectId },
@@ -55,7 +57,10 @@ describe('a running follow-up', () => {
     const house = await open();
     const idle = idleClientOf(house);
     const { workflowId } = await idle.start(request(house));
-    const error: unknown = await idle.extendDeadline(workflowId, '1h').catch((reason: unknown) => reason);
+    const error: unknown = await idle
+      .getHandle(workflowId)
+      .extendDeadline('1h')
+      .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(NoAnswerError);
     expect((error as NoAnswerError).message).toContain('no worker polls the task queue');
   });
@@ -65,11 +70,11 @@ describe('an id that is none of ours', () => {
   it.concurrent('is not found, whatever is asked of it', async () => {
     const followUps = clientOf(await open());
     const questions = [
-      () => followUps.result('nowhere'),
-      () => followUps.progress('nowhere'),
-      () => followUps.describe('nowhere'),
-      () => followUps.cancel('nowhere'),
-      () => followUps.pollNow('nowhere'),
+      () => followUps.getHandle('nowhere').result(),
+      () => followUps.getHandle('nowhere').progress(),
+      () => followUps.getHandle('nowhere').describe(),
+      () => followUps.getHandle('nowhere').cancel(),
+      () => followUps.getHandle('nowhere').pollNow(),
     ];
     for (const ask of questions) await expect(ask()).rejects.toThrow(FollowUpNotFoundError);
   });
@@ -79,8 +84,8 @@ describe('an id that is none of ours', () => {
     const workflowId = `other-${randomUUID()}`;
     await house.client.workflow.start('somethingElse', { workflowId, taskQueue: 'nobody' });
     const followUps = clientOf(house);
-    await expect(followUps.cancel(workflowId)).rejects.toThrow('its type is "somethingElse"');
-    await expect(followUps.pollNow(workflowId)).rejects.toThrow(FollowUpNotFoundError);
+    await expect(followUps.getHandle(workflowId).cancel()).rejects.toThrow('its type is "somethingElse"');
+    await expect(followUps.getHandle(workflowId).pollNow()).rejects.toThrow(FollowUpNotFoundError);
     expect((await house.client.workflow.getHandle(workflowId).describe()).status.name).toBe('RUNNING');
   });
 });
@@ -134,7 +139,7 @@ describe('the list of a namespace', () => {
 
 /** Visibility is eventually consistent: it is asked until it knows the project. */
 async function untilListed(followUps: FollowUpClient, projectId: string): Promise<string[]> {
-  const list = () => followUps.list({ projectId, phase: 'baseline' });
+  const list = () => listed(followUps, { projectId, phase: 'baseline' });
   const found = await eventually('it is listed', list, { until: (all) => all.length > 0 });
   return found.map(({ workflowId }) => workflowId);
 }

@@ -94,7 +94,7 @@ class ScheduleOfTest {
 
   /** The names of the follow-ups of a firing. */
   async requestIds({ batchId }: Pick<Firing, 'batchId'>): Promise<string[]> {
-    const ends = await clientOf(this.house).batches.results(batchId);
+    const ends = await clientOf(this.house).batches.getHandle(batchId).settled();
     return ends.map(({ requestId }) => requestId);
   }
 }

@@ -30,7 +30,7 @@ it('a wait for the result survives a server that is killed and comes back', asyn
   const { workflowId } = await followUps.start({ projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' });
 
   const troubled = deferred();
-  const end = followUps.result(workflowId, { onTrouble: troubled.resolve });
+  const end = followUps.getHandle(workflowId).result({ onTrouble: troubled.resolve });
   // Its rejection is expected below; until then nobody listens.
   end.catch(() => undefined);
   first.kill();

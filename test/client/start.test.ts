@@ -19,7 +19,7 @@ describe('a start', () => {
       requestId: 'order-1',
       attached: false,
     });
-    const result = await clientOf(house).result(started.workflowId);
+    const result = await clientOf(house).getHandle(started.workflowId).result();
     expect(result).toMatchObject({
       id: asked.jobId,
       status: 'completed',
@@ -33,9 +33,9 @@ describe('a start', () => {
     const followUps = clientOf(house);
     const first = await followUps.start(asked);
     expect(await followUps.start(asked)).toEqual({ ...first, attached: 'running' });
-    const result = await followUps.result(first.workflowId);
+    const result = await followUps.getHandle(first.workflowId).result();
     expect(await followUps.start(asked)).toEqual({ ...first, attached: 'ended' });
-    expect(await followUps.send(asked)).toEqual(result);
+    expect(await followUps.execute(asked)).toEqual(result);
     expect(posts(house, asked)).toHaveLength(1);
   });
 
@@ -45,7 +45,9 @@ describe('a start', () => {
     const started = await Promise.all(Array.from({ length: 10 }, () => clientOf(house).start(asked)));
     expect(started.filter(({ attached }) => attached === false)).toHaveLength(1);
     expect(new Set(started.map(({ runId }) => runId)).size).toBe(1);
-    await clientOf(house).result(started[0]?.workflowId ?? '');
+    await clientOf(house)
+      .getHandle(started[0]?.workflowId ?? '')
+      .result();
     expect(posts(house, asked)).toHaveLength(1);
   });
 
@@ -56,7 +58,7 @@ describe('a start', () => {
     const { workflowId } = await followUps.start(asked);
     const other = { ...asked, prompt: 'Something else.' };
     await expect(followUps.start(other)).rejects.toThrow(RequestConflictError);
-    await followUps.result(workflowId);
+    await followUps.getHandle(workflowId).result();
     await expect(followUps.start(other)).rejects.toThrow(/exists with another prompt.*Nothing was sent/);
     expect(posts(house, asked)).toHaveLength(1);
   });
@@ -96,7 +98,7 @@ describe('a start', () => {
     const asked = request(house);
     const { workflowId } = await clientOf(house).start(asked);
     const description = await house.client.workflow.getHandle(workflowId).describe();
-    expect(await clientOf(house).describe(workflowId)).toMatchObject({
+    expect(await clientOf(house).getHandle(workflowId).describe()).toMatchObject({
       state: 'running',
       projectId: asked.projectId,
       jobId: asked.jobId,

@@ -75,19 +75,23 @@ async function endsOf(actions: BatchActions, file: SoakFile): Promise<readonly I
   const { batches } = actions;
   try {
     for (;;) {
-      const { state } = await batches.describe(file.batchId);
+      const { state } = await batches.getHandle(file.batchId).describe();
       if (state === 'completed') break;
       // It may be paused, or have lost what its starter would hand over.
-      if (state === 'running') await batches.resume(file.batchId).catch(() => undefined);
+      if (state === 'running')
+        await batches
+          .getHandle(file.batchId)
+          .resume()
+          .catch(() => undefined);
       await actions.start(file);
       const ended = await Promise.race([
-        batches.outcome(file.batchId),
+        batches.getHandle(file.batchId).result(),
         sleep(PATIENCE_MS, null, { ref: false }),
       ]);
       // A page that somebody has ended is missed within ten minutes; an operator doesn't wait so long.
       if (ended === null) await actions.terminate(file);
     }
-    return await readWhenAnswered(() => batches.results(file.batchId));
+    return await readWhenAnswered(() => batches.getHandle(file.batchId).settled());
   } catch (error) {
     // Pages were deleted: nobody can tell, and it says so.
     if (error instanceof EndsUnreadableError) return error.ends;

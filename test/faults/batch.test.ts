@@ -29,7 +29,7 @@ describe('a batch of three hundred items over six projects', () => {
           return { projectId, jobId, prompt: 'Rebase on main.', ...TIMES };
         });
         const workers = [await house.startWorker(), await house.startWorker()];
-        await batches.start(await batches.check(requests, 'killed'), { concurrency: 100 });
+        await batches.start(await batches.check(requests, { batchId: 'killed' }), { concurrency: 100 });
         const sent = { operation: 'message', processed: true } as const;
         await house.sandbox.journal.waitFor(sent, { atLeast: ITEMS / 3, timeoutMs: 60_000 });
         workers[0]?.signal('SIGKILL');
@@ -37,9 +37,9 @@ describe('a batch of three hundred items over six projects', () => {
         await house.sandbox.journal.waitFor(sent, { atLeast: (2 * ITEMS) / 3, timeoutMs: 60_000 });
         workers[1]?.signal('SIGKILL');
 
-        const { state, summary } = await batches.outcome('killed');
+        const { state, summary } = await batches.getHandle('killed').result();
         expect({ state, settled: summary?.settled }).toEqual({ state: 'done', settled: ITEMS });
-        const ends = await batches.results('killed');
+        const ends = await batches.getHandle('killed').settled();
         expect(new Set(ends.map(({ jobId, projectId }) => `${projectId}/${jobId}`)).size).toBe(ITEMS);
         const untrue = ends.filter(({ projectId, jobId, delivery }) => {
           const processed = house.sandbox.journal.entries({ projectId, jobId, ...sent }).length;

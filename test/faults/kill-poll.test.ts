@@ -186,12 +186,12 @@ describe('a worker in whose process a follow-up is polled', () => {
         const limits = new FollowUpClient(house.client, { readTaskQueue, sendTaskQueue });
         await untilAnswered(scene, 2);
         expect((await pendingRead(following))?.attempt).toBe(1);
-        await limits.setLimits({ readsTotal: '100/s' });
+        await limits.limits.set({ readsTotal: '100/s' });
         const attempt = async () => (await pendingRead(following))?.attempt ?? 0;
         await eventually('reads by attempts of their own', async () => (await attempt()) >= 4, {
           timeoutMs: 60_000,
         });
-        await limits.clearLimits();
+        await limits.limits.clear();
         await eventually(
           'reads in the process',
           async () => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
-import { FollowUpClient } from '../../src/client';
+import { type BatchHandle, FollowUpClient } from '../../src/client';
 import { followUpWorkflowId, pageWorkflowId } from '../../src/core/ids';
 import { requestIdOf } from '../../src/core/batch';
 import type { BatchProgress } from '../../src/core/batch-workflows';
@@ -39,7 +39,7 @@ export class BatchOfTest {
   }
 
   async start(options: Parameters<FollowUpClient['batches']['start']>[1] = {}) {
-    return this.batches.start(await this.batches.check(this.requests, this.batchId), options);
+    return this.batches.start(await this.batches.check(this.requests, { batchId: this.batchId }), options);
   }
 
   posts(key: { projectId?: string; jobId?: string } = { projectId: this.projectId }) {
@@ -52,16 +52,20 @@ export class BatchOfTest {
     await this.house.sandbox.journal.waitFor(processed, { atLeast: messages });
   }
 
+  get handle(): BatchHandle {
+    return this.batches.getHandle(this.batchId);
+  }
+
   async progressWhen(wanted: (progress: BatchProgress) => boolean): Promise<BatchProgress> {
     return eventually('the progress of the batch', async () => {
-      const progress = await this.batches.progress(this.batchId);
-      return wanted(progress) ? progress : null;
+      const report = await this.handle.progress();
+      return report.from === 'worker' && wanted(report.progress) ? report.progress : null;
     });
   }
 
   /** The follow-up of an item, by its place from 0. */
   async itemHandle(index: number): Promise<WorkflowHandle> {
-    const { items } = await this.batches.check(this.requests, this.batchId);
+    const { items } = await this.batches.check(this.requests, { batchId: this.batchId });
     const item = items[index];
     if (item === undefined) throw new Error(`there is no item ${index}`);
     const { projectId, jobId } = item.request;
@@ -71,7 +75,7 @@ export class BatchOfTest {
 
   /** A page of the run that was started last. */
   async pageHandle(page: number): Promise<WorkflowHandle> {
-    const { run } = await this.batches.describe(this.batchId);
+    const { run } = await this.handle.describe();
     return this.house.client.workflow.getHandle(pageWorkflowId(this.batchId, run, page));
   }
 

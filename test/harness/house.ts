@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
-import { createActivities, PATIENCE_MS } from '../../src/activities';
+import { createActivities, POLL_LIMIT_MS } from '../../src/activities';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox';
@@ -22,7 +22,7 @@ export interface HouseOptions {
   /** The limit of one HTTP exchange. @default 2000 */
   readonly httpTimeoutMs?: number;
   /** How long one activity polls by its own retries. @default as in production */
-  readonly patienceMs?: number;
+  readonly pollLimitMs?: number;
   /** How many polls may wait in the process of a worker; 0 has each of them wait as a retry. @default 1000 */
   readonly inProcessPolls?: number;
   /** How often pages of a batch look whether all is there. @default as in production */
@@ -83,7 +83,7 @@ export class House extends FollowUpCaller {
             readTaskQueue: taskQueues.read,
             sendTaskQueue: taskQueues.send,
             httpTimeoutMs: timeoutMs,
-            patienceMs: options.patienceMs ?? PATIENCE_MS,
+            pollLimitMs: options.pollLimitMs ?? POLL_LIMIT_MS,
           },
           { maximum: inProcessPolls, shutdown: stop.signal },
           options.lookEveryMs,

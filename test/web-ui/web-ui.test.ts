@@ -57,7 +57,7 @@ describe('the Web UI', () => {
 
   async function untilPolls(polls: number): Promise<void> {
     await eventually(`${polls} polls`, async () => {
-      const report = await followUps.progress(workflowId);
+      const report = await followUps.getHandle(workflowId).progress();
       return report.from === 'worker' && report.progress.polls >= polls;
     });
   }
@@ -107,7 +107,7 @@ describe('the Web UI', () => {
   describe('of a finished follow-up', () => {
     beforeAll(async () => {
       house.sandbox.changeJob(JOB, { status: 'completed', prLink: 'https://example.test/pull/1042' });
-      await followUps.result(workflowId);
+      await followUps.getHandle(workflowId).result();
     });
 
     it('shows the final job with its pull request', async () => {

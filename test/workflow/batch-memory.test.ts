@@ -52,7 +52,7 @@ async function resetToStart({ client, workflowId }: WorkflowHandle): Promise<voi
 
 /** Starts a batch with its items in its input, as a schedule does. */
 async function startWithItems(batch: BatchOfTest, input: Partial<BatchInput> = {}): Promise<WorkflowHandle> {
-  const { items } = await batch.batches.check(batch.requests, batch.batchId);
+  const { items } = await batch.batches.check(batch.requests, { batchId: batch.batchId });
   return batch.house.client.workflow.start(BATCH_WORKFLOW, {
     workflowId: `follow-up-batch:${batch.batchId}`,
     taskQueue: batch.house.taskQueue,
@@ -74,8 +74,8 @@ describe('what the server has forgotten', () => {
     expect(await batch.start()).toMatchObject({ attached: 'running', pages: 3 });
     await expect((await batch.pageHandle(1)).describe()).rejects.toThrow();
     // Even a page that somebody hands over once more is sent away.
-    const { items } = await batch.batches.check(batch.requests, batch.batchId);
-    const { run, workflowId: batchWorkflowId } = await batch.batches.describe(batch.batchId);
+    const { items } = await batch.batches.check(batch.requests, { batchId: batch.batchId });
+    const { run, workflowId: batchWorkflowId } = await batch.handle.describe();
     const [page] = cutPages(items);
     if (page === undefined) throw new Error('there are no pages');
     const again: PageInput = { batchWorkflowId, batchId: batch.batchId, run, page };
@@ -86,7 +86,7 @@ describe('what the server has forgotten', () => {
     });
     await batch.sent(3);
     batch.endTurns();
-    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    const { state, summary } = await batch.handle.result();
     expect({ state, settled: summary?.settled }).toEqual({ state: 'done', settled: 3 });
     expect(batch.messages()).toEqual([1, 1, 1]);
     await expect((await batch.pageHandle(1)).result()).resolves.toMatchObject({ ends: [], notStarted: 1 });
@@ -99,26 +99,26 @@ describe('what the server has forgotten', () => {
     batch.add(endless);
     await batch.start({ concurrency: 1 });
     await batch.sent(2);
-    await batch.batches.cancel(batch.batchId);
-    await batch.batches.outcome(batch.batchId);
+    await batch.handle.cancel();
+    await batch.handle.result();
     for (const index of [0, 1]) await forget(await batch.itemHandle(index));
     await batch.start();
     await batch.sent(3);
     batch.endTurns();
-    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+    expect((await batch.handle.result()).summary).toMatchObject({
       settled: 3,
       byStatus: { completed: 2 },
       byFailure: { gone: 1 },
     });
     expect(batch.messages()).toEqual([1, 1, 1]);
-    const ends = await batch.batches.results(batch.batchId);
+    const ends = await batch.handle.settled();
     expect(ends.find(({ outcome }) => outcome === 'gone')).toMatchObject({ delivery: null });
     // Nobody can tell: only who takes the risk sends it once more.
-    expect(await batch.batches.retry(batch.batchId)).toBeNull();
-    await batch.batches.retry(batch.batchId, { includeUnknown: true });
+    expect(await batch.handle.retry()).toBeNull();
+    await batch.handle.retry({ includeUnknown: true });
     await batch.sent(4);
     batch.endTurns();
-    await batch.batches.outcome(batch.batchId);
+    await batch.handle.result();
     expect(batch.messages()).toEqual([1, 2, 1]);
   });
 
@@ -136,7 +136,7 @@ describe('what the server has forgotten', () => {
     await batch.start();
     await batch.sent(3);
     batch.endTurns();
-    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+    expect((await batch.handle.result()).summary).toMatchObject({
       byStatus: { completed: 1 },
       byFailure: { gone: 2 },
     });
@@ -149,12 +149,12 @@ describe('what the server has forgotten', () => {
     batch.add(endless);
     await batch.start();
     await batch.sent(2);
-    await batch.batches.cancel(batch.batchId);
-    await batch.batches.outcome(batch.batchId);
+    await batch.handle.cancel();
+    await batch.handle.result();
     await forget(await batch.pageHandle(1));
     await expect(batch.start()).rejects.toBeInstanceOf(BatchForgottenError);
-    await expect(batch.batches.retry(batch.batchId)).rejects.toBeInstanceOf(BatchForgottenError);
-    await expect(batch.batches.results(batch.batchId)).rejects.toBeInstanceOf(EndsUnreadableError);
+    await expect(batch.handle.retry()).rejects.toBeInstanceOf(BatchForgottenError);
+    await expect(batch.handle.settled()).rejects.toBeInstanceOf(EndsUnreadableError);
     expect(batch.messages()).toEqual([1, 1]);
   });
 });
@@ -169,11 +169,11 @@ describe('an item', () => {
     await batch.start();
     await batch.sent(3);
     for (const index of [0, 1]) await forget(await batch.itemHandle(index));
-    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    const { state, summary } = await batch.handle.result();
     expect(state).toBe('done');
     expect(summary).toMatchObject({ settled: 3, byStatus: { completed: 1 } });
     // The server terminates what it deletes: whoever hears of that first.
-    const ends = await batch.batches.results(batch.batchId);
+    const ends = await batch.handle.settled();
     const deleted = ends.filter(({ outcome }) => outcome !== 'completed');
     expect(deleted).toHaveLength(2);
     for (const { outcome, delivery } of deleted) {
@@ -188,16 +188,16 @@ describe('an item', () => {
     for (let item = 1; item < 8; item += 1) batch.add();
     await batch.start({ concurrency: 1 });
     await batch.sent(1);
-    await batch.batches.cancel(batch.batchId, true);
-    await batch.batches.outcome(batch.batchId);
-    expect(await batch.batches.retry(batch.batchId)).toMatchObject({ attached: false });
-    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+    await batch.handle.cancel({ followUps: true });
+    await batch.handle.result();
+    expect(await batch.handle.retry()).toMatchObject({ attached: false });
+    expect((await batch.handle.result()).summary).toMatchObject({
       settled: 8,
       byStatus: { completed: 7 },
       byFailure: { cancelled: 1 },
     });
     expect(await batch.start()).toMatchObject({ attached: 'ended' });
-    expect(await batch.batches.retry(batch.batchId)).toBeNull();
+    expect(await batch.handle.retry()).toBeNull();
     expect(batch.messages()).toEqual(Array(8).fill(1));
   });
 
@@ -207,11 +207,11 @@ describe('an item', () => {
     const foreign = await batch.house.send({ ...key, requestId: 'mine', prompt: 'Theirs.', ...QUICK });
     await batch.sent(1);
     await batch.start();
-    const { summary } = await batch.batches.outcome(batch.batchId);
+    const { summary } = await batch.handle.result();
     expect(summary).toMatchObject({ byStatus: {}, byFailure: { conflict: 1 } });
-    const [end] = await batch.batches.results(batch.batchId);
+    const [end] = await batch.handle.settled();
     expect(end).toMatchObject({ outcome: 'conflict', delivery: 'not-sent' });
-    expect(await batch.batches.retry(batch.batchId)).toBeNull();
+    expect(await batch.handle.retry()).toBeNull();
     expect(batch.posts().map(({ prompt }) => prompt?.text)).toEqual(['Theirs.']);
     await foreign.handle.terminate();
   });
@@ -228,12 +228,12 @@ describe('a batch that is cancelled with what it runs', () => {
     await batch.start();
     const item = await batch.itemHandle(1);
     await batch.progressWhen(({ open: running }) => running === 2);
-    await batch.batches.cancel(batch.batchId);
-    await batch.batches.outcome(batch.batchId);
+    await batch.handle.cancel();
+    await batch.handle.result();
     await batch.start();
     await batch.progressWhen(({ open: running }) => running === 2);
-    await batch.batches.cancel(batch.batchId, true);
-    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    await batch.handle.cancel({ followUps: true });
+    const { state, summary } = await batch.handle.result();
     expect({ state, summary }).toMatchObject({
       state: 'cancelled',
       summary: { settled: 2, byFailure: { cancelled: 1, 'left-running': 1 } },
@@ -271,7 +271,7 @@ describe('a page', () => {
     await forget(await batch.itemHandle(0));
     await resetToStart(await batch.pageHandle(1));
     batch.endTurns();
-    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+    expect((await batch.handle.result()).summary).toMatchObject({
       settled: 3,
       byStatus: { completed: 2 },
       byFailure: { gone: 1 },
@@ -290,7 +290,7 @@ describe('a batch that came with its items', () => {
     await resetToStart(handle);
     await batch.progressWhen(({ pages }) => pages.handedOver === 2);
     batch.endTurns();
-    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    const { state, summary } = await batch.handle.result();
     expect({ state, settled: summary?.settled }).toEqual({ state: 'done', settled: 2 });
     expect(batch.messages()).toEqual([1, 1]);
   });
@@ -306,9 +306,9 @@ describe('a batch that came with its items', () => {
       parameters: { code: 422 },
     });
     await startWithItems(batch);
-    await batch.batches.outcome(batch.batchId);
-    await batch.batches.retry(batch.batchId);
-    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+    await batch.handle.result();
+    await batch.handle.retry();
+    expect((await batch.handle.result()).summary).toMatchObject({
       byStatus: { completed: 1 },
     });
   });
@@ -370,7 +370,7 @@ describe('a foreign caller', () => {
       await page.signal('allot', nonsense);
     }
     batch.endTurns();
-    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+    expect((await batch.handle.result()).summary).toMatchObject({
       byStatus: { completed: 1 },
     });
   });

@@ -14,7 +14,7 @@ describe('a batch', () => {
     batch.again({ projectId: batch.projectId, jobId: 'nobody' });
     const started = await batch.start({ concurrency: 5 });
     expect(started).toMatchObject({ attached: false, items: 14, pages: 1 });
-    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    const { state, summary } = await batch.handle.result();
     expect(state).toBe('done');
     expect(summary).toMatchObject({
       batchId: batch.batchId,
@@ -28,7 +28,7 @@ describe('a batch', () => {
     });
     expect(batch.posts()).toHaveLength(13);
     expect(new Set(batch.posts().map(({ jobId }) => jobId)).size).toBe(13);
-    const ends = await batch.batches.results(batch.batchId);
+    const ends = await batch.handle.settled();
     expect(ends).toHaveLength(14);
     expect(ends.find(({ jobId }) => jobId === 'nobody')).toMatchObject({
       outcome: 'JobNotFound',
@@ -50,10 +50,12 @@ describe('a batch', () => {
       { status: 'failed' },
     );
     await batch.sent(3);
-    expect(await batch.batches.setConcurrency(batch.batchId, 6)).toMatchObject({ concurrency: 6 });
+    expect(await batch.handle.setConcurrency(6)).toMatchObject({ concurrency: 6 });
     await batch.sent(6);
     for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
-    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({ byStatus: { failed: 6 } });
+    expect((await batch.handle.result()).summary).toMatchObject({
+      byStatus: { failed: 6 },
+    });
   });
 
   it.concurrent('runs two items of one job one after the other, in order', async () => {
@@ -61,11 +63,11 @@ describe('a batch', () => {
     const key = batch.add({ turns: [{ durationMs: 2_000 }, { durationMs: 500 }] }, { prompt: 'first' });
     batch.again(key, { prompt: 'second' });
     await batch.start();
-    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+    expect((await batch.handle.result()).summary).toMatchObject({
       byStatus: { completed: 2 },
     });
     expect(batch.posts().map(({ prompt }) => prompt?.text)).toEqual(['first', 'second']);
-    const [first, second] = await batch.batches.results(batch.batchId);
+    const [first, second] = await batch.handle.settled();
     expect(Date.parse(second?.settledAt ?? '')).toBeGreaterThan(Date.parse(first?.settledAt ?? ''));
   });
 
@@ -81,13 +83,13 @@ describe('a batch', () => {
       };
       await (await handleOf(0)).terminate('by an operator');
       await (await handleOf(1)).cancel();
-      const { summary } = await batch.batches.outcome(batch.batchId);
+      const { summary } = await batch.handle.result();
       expect(summary).toMatchObject({
         settled: 3,
         byStatus: { completed: 1 },
         byFailure: { terminated: 1, cancelled: 1 },
       });
-      const ends = await batch.batches.results(batch.batchId);
+      const ends = await batch.handle.settled();
       expect(ends.map(({ outcome, delivery }) => [outcome, delivery])).toEqual([
         ['terminated', null],
         ['cancelled', 'accepted'],
@@ -105,7 +107,7 @@ describe('a batch', () => {
       await batch.start({ concurrency: 2, tolerate: { items: 1 } });
       await batch.progressWhen(({ state }) => state === 'ending');
       batch.house.sandbox.changeJob(slow, { status: 'completed', prLink: 'https://example.test/pull/1' });
-      const { state, summary, message } = await batch.batches.outcome(batch.batchId);
+      const { state, summary, message } = await batch.handle.result();
       expect(state).toBe('tolerance-exceeded');
       expect(message).toContain('than the tolerance allows: 2.');
       expect(summary).toMatchObject({ items: 11, byStatus: { failed: 2, completed: 1 } });
@@ -118,10 +120,10 @@ describe('a batch', () => {
     const batch = new BatchOfTest(await open());
     for (let item = 0; item < 5; item += 1) batch.add({ turn: { outcome: 'failed' } });
     await batch.start({ concurrency: 1, tolerate: { items: 1 } });
-    await batch.batches.outcome(batch.batchId);
+    await batch.handle.result();
     expect(batch.posts()).toHaveLength(2);
     expect(await batch.start({ concurrency: 5 })).toMatchObject({ attached: false });
-    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    const { state, summary } = await batch.handle.result();
     expect({ state, summary }).toMatchObject({
       state: 'done',
       summary: { settled: 5, byStatus: { failed: 5 } },
@@ -137,7 +139,7 @@ describe('a batch', () => {
     await batch.start();
     batch.add();
     await expect(batch.start()).rejects.toBeInstanceOf(BatchConflictError);
-    await batch.batches.outcome(batch.batchId);
+    await batch.handle.result();
     expect(batch.posts()).toHaveLength(1);
   });
 
@@ -146,14 +148,14 @@ describe('a batch', () => {
     const jobs = Array.from({ length: 4 }, () => batch.add(endless));
     await batch.start({ concurrency: 1 });
     await batch.sent(1);
-    expect(await batch.batches.pause(batch.batchId)).toMatchObject({ state: 'paused' });
+    expect(await batch.handle.pause()).toMatchObject({ state: 'paused' });
     for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
     await batch.progressWhen(({ open: running, settled }) => running === 0 && settled === 1);
     expect(batch.posts()).toHaveLength(1);
-    await batch.batches.resume(batch.batchId);
+    await batch.handle.resume();
     await batch.sent(2);
-    await batch.batches.cancel(batch.batchId);
-    expect((await batch.batches.outcome(batch.batchId)).state).toBe('cancelled');
+    await batch.handle.cancel();
+    expect((await batch.handle.result()).state).toBe('cancelled');
   });
 
   it.concurrent('that is cancelled leaves its running follow-ups, and tells what it knows', async () => {
@@ -161,17 +163,19 @@ describe('a batch', () => {
     const jobs = Array.from({ length: 4 }, () => batch.add(endless));
     await batch.start({ concurrency: 2 });
     await batch.sent(2);
-    await batch.batches.cancel(batch.batchId);
-    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    await batch.handle.cancel();
+    const { state, summary } = await batch.handle.result();
     expect({ state, summary }).toMatchObject({ state: 'cancelled', summary: { items: 4, settled: 0 } });
-    const running = await batch.client.list({ batchId: batch.batchId });
-    expect(running.every((each) => each.state === 'running')).toBe(true);
+    for await (const each of batch.client.list({ batchId: batch.batchId }))
+      expect(each.state).toBe('running');
     // Started again, the batch awaits those that still run and starts the others.
     for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
     await batch.start({ concurrency: 4 });
     await batch.sent(4);
     for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
-    expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({ byStatus: { failed: 4 } });
+    expect((await batch.handle.result()).summary).toMatchObject({
+      byStatus: { failed: 4 },
+    });
     expect(batch.posts()).toHaveLength(4);
   });
 
@@ -180,13 +184,13 @@ describe('a batch', () => {
     for (let item = 0; item < 3; item += 1) batch.add(endless);
     await batch.start({ concurrency: 2 });
     await batch.sent(2);
-    await batch.batches.cancel(batch.batchId, true);
-    const { state, summary } = await batch.batches.outcome(batch.batchId);
+    await batch.handle.cancel({ followUps: true });
+    const { state, summary } = await batch.handle.result();
     expect({ state, summary }).toMatchObject({
       state: 'cancelled',
       summary: { byFailure: { cancelled: 2 } },
     });
-    expect((await batch.batches.describe(batch.batchId)).state).toBe('cancelled');
+    expect((await batch.handle.describe()).state).toBe('cancelled');
     expect(batch.posts()).toHaveLength(2);
   });
 
@@ -197,16 +201,18 @@ describe('a batch', () => {
       const jobs = Array.from({ length: 3 }, () => batch.add(endless));
       await batch.start({ concurrency: 1 });
       await batch.sent(1);
-      const { run } = await batch.batches.describe(batch.batchId);
+      const { run } = await batch.handle.describe();
       await batch.house.client.workflow.getHandle(pageWorkflowId(batch.batchId, run, 1)).terminate();
       // The batch hears of it when it has something to tell.
-      await batch.batches.setConcurrency(batch.batchId, 2);
-      const { state, summary } = await batch.batches.outcome(batch.batchId);
+      await batch.handle.setConcurrency(2);
+      const { state, summary } = await batch.handle.result();
       expect({ state, summary }).toMatchObject({ state: 'incomplete', summary: { settled: 0 } });
       await batch.start({ concurrency: 3 });
       await batch.sent(3);
       for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
-      expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({ byStatus: { failed: 3 } });
+      expect((await batch.handle.result()).summary).toMatchObject({
+        byStatus: { failed: 3 },
+      });
       expect(batch.posts()).toHaveLength(3);
     },
   );
@@ -219,7 +225,7 @@ describe('a batch', () => {
       const jobs = Array.from({ length: 4 }, () => batch.add(endless));
       const { workflowId } = await batch.start({ concurrency: 2 });
       await batch.sent(2);
-      const { run } = await batch.batches.describe(batch.batchId);
+      const { run } = await batch.handle.describe();
       await client.workflow.getHandle(workflowId).terminate();
       // The page hears of it when it tells of an end; by then it has given the place to the third.
       const end = (index: number) => {
@@ -251,31 +257,31 @@ describe('a batch', () => {
       sandbox.setFault({ name: 'status', ...rejected, ...once, parameters: { code: 422 } });
       sandbox.setFault({ name: 'reset', ...lost, ...once });
       await batch.start();
-      const { summary } = await batch.batches.outcome(batch.batchId);
+      const { summary } = await batch.handle.result();
       expect(summary).toMatchObject({
         byFailure: { JobNotFound: 1, FollowUpRejected: 1, DeliveryUnknown: 1 },
         unknownDeliveries: 1,
       });
       sandbox.addJob({ projectId: batch.projectId, id: 'later' });
-      expect(await batch.batches.retry(batch.batchId)).toMatchObject({
+      expect(await batch.handle.retry()).toMatchObject({
         batchId: batch.batchId,
         attached: false,
       });
-      expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+      expect((await batch.handle.result()).summary).toMatchObject({
         settled: 4,
         byStatus: { completed: 3 },
         byFailure: { DeliveryUnknown: 1 },
       });
       expect(batch.posts()).toHaveLength(5);
-      expect(await batch.batches.retry(batch.batchId)).toBeNull();
+      expect(await batch.handle.retry()).toBeNull();
       expect(await batch.start()).toMatchObject({ attached: 'ended' });
       expect(batch.posts()).toHaveLength(5);
-      await batch.batches.retry(batch.batchId, { includeUnknown: true });
-      expect((await batch.batches.outcome(batch.batchId)).summary).toMatchObject({
+      await batch.handle.retry({ includeUnknown: true });
+      expect((await batch.handle.result()).summary).toMatchObject({
         byStatus: { completed: 4 },
       });
       expect(batch.posts(lost)).toHaveLength(2);
-      const ends = await batch.batches.results(batch.batchId);
+      const ends = await batch.handle.settled();
       expect(new Set(ends.map(({ workflowId }) => workflowId)).size).toBe(4);
     },
   );

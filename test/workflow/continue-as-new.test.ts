@@ -14,7 +14,7 @@ let house: House;
 beforeAll(async () => {
   // So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
   server = await startForgetfulServer({ 'limit.historyCount.suggestContinueAsNew': 45 });
-  house = await House.open({ address: server.address, patienceMs: 4_000 });
+  house = await House.open({ address: server.address, pollLimitMs: 4_000 });
 });
 afterAll(async () => {
   await house.close();
@@ -108,19 +108,22 @@ describe('a batch whose history grows', () => {
       ...once,
       parameters: { code: 422 },
     });
-    await batches.start(await batches.check(requests, 'long'), { concurrency: 4, tolerate: { items: 1 } });
-    const { state, summary } = await batches.outcome('long');
+    await batches.start(await batches.check(requests, { batchId: 'long' }), {
+      concurrency: 4,
+      tolerate: { items: 1 },
+    });
+    const { state, summary } = await batches.getHandle('long').result();
     expect({ state, summary }).toMatchObject({
       state: 'done',
       summary: { items: 25, settled: 25, byStatus: { completed: 24 }, byFailure: { FollowUpRejected: 1 } },
     });
-    const { workflowId, firstRunId } = await batches.describe('long');
+    const { workflowId, firstRunId } = await batches.getHandle('long').describe();
     const handle = house.client.workflow.getHandle(workflowId);
     expect((await handle.describe()).runId).not.toBe(firstRunId);
     await forget(handle, firstRunId);
-    expect(await batches.results('long')).toHaveLength(25);
-    await batches.retry('long');
-    expect((await batches.outcome('long')).summary).toMatchObject({
+    expect(await batches.getHandle('long').settled()).toHaveLength(25);
+    await batches.getHandle('long').retry();
+    expect((await batches.getHandle('long').result()).summary).toMatchObject({
       byStatus: { completed: 25 },
       byFailure: {},
     });

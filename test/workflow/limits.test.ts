@@ -31,7 +31,7 @@ async function inHouse(
   try {
     const { client, taskQueues } = house;
     const queues = { readTaskQueue: taskQueues.read, sendTaskQueue: taskQueues.send };
-    await new FollowUpClient(client, queues).setLimits(limits);
+    await new FollowUpClient(client, queues).limits.set(limits);
     await test(house);
   } finally {
     await house.close();

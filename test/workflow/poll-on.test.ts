@@ -51,7 +51,7 @@ async function receiptOfCancelled(following: Following): Promise<Receipt> {
 
 describe.each(GEARS)('the long tail of a watch, $gear', ({ inProcessPolls }) => {
   const open = houseOf({ inProcessPolls });
-  const openWithLittlePatience = houseOf({ inProcessPolls, patienceMs: 4_000 });
+  const openWithLittlePatience = houseOf({ inProcessPolls, pollLimitMs: 4_000 });
   const openWithSlowReads = houseOf({ inProcessPolls, httpTimeoutMs: 9_000 });
 
   it.concurrent('is polled by one activity, and every answer is counted', async () => {

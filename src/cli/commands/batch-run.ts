@@ -7,7 +7,7 @@ import { addStartFlags, batchOptionsOf, type StartFlags } from '../flags/batch-f
 import { addLineFlags, type LineFlags } from '../flags/request-flags';
 import { readPrompt } from '../flags/prompt-source';
 import { followBatch } from '../render/batch-follow';
-import { tellBatchOutcome } from '../render/batch-text';
+import { printBatchOutcome } from '../render/batch-text';
 import { progressLine } from '../render/progress';
 import type { Session } from '../session';
 import { untilSignal } from '../wait';
@@ -99,7 +99,7 @@ async function retry(session: Session, batchId: string, flags: RetryFlags): Prom
   await runBatch(
     session,
     batchId,
-    (batches, options) => batches.retry(batchId, { ...options, includeUnknown }),
+    (batches, options) => batches.getHandle(batchId).retry({ ...options, includeUnknown }),
     flags,
     `Nothing to try again: no message of ${batchId} was left unsent or rejected.${unknown} This is its end`,
   );
@@ -120,7 +120,7 @@ export function batchWatchCommand(session: Session): Command {
 
 async function watch(session: Session, batchId: string, json: boolean): Promise<void> {
   const { batches } = await session.connect();
-  await batches.describe(batchId);
+  await batches.getHandle(batchId).describe();
   session.output.jsonLines = json;
   const over = new AbortController();
   try {
@@ -167,7 +167,7 @@ export async function runBatch(
     }
     const { started } = handedOver;
     if (started === null) output.note(nothingToDo);
-    else await tellStarted(session, started, flags, nothingToDo);
+    else await printStarted(session, started, flags, nothingToDo);
     if (!flags.wait) {
       if (json) output.json(started ?? { batchId, attached: 'ended' });
       else output.result(batchId);
@@ -190,7 +190,7 @@ export async function waitForBatch(
   const { output } = session;
   const waited = await followBatch(session, batchId, json, left);
   if ('ended' in waited) {
-    tellBatchOutcome(session, batchId, waited.ended, json);
+    printBatchOutcome(session, batchId, waited.ended, json);
     return;
   }
   output.note(
@@ -231,7 +231,7 @@ async function handOver(
   }
 }
 
-async function tellStarted(
+async function printStarted(
   session: Session,
   started: StartedBatch,
   flags: StartFlags,

@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import {
-  type BatchClient,
+  type BatchHandle,
   type BatchDescription,
   BatchEndedError,
   EndsUnreadableError,
   type ItemEnd,
+  NoAnswerError,
 } from '../../client';
+import { QUERY_TIMEOUT_MS } from '../../client/progress';
 import { CONCURRENCY } from '../../core/batch';
 import { concurrencyOf } from '../flags/batch-flags';
 import {
@@ -16,8 +18,8 @@ import {
   itemLine,
   serverWords,
   summaryTable,
-  tellBatchOutcome,
-  tellProgress,
+  printBatchOutcome,
+  printProgress,
 } from '../render/batch-text';
 import { columns } from '../render/text';
 import type { Session } from '../session';
@@ -64,30 +66,26 @@ export function batchStatusCommand(session: Session): Command {
 }
 
 async function status(session: Session, batchId: string, json: boolean): Promise<void> {
-  const { batches } = await session.connect();
-  const description = await batches.describe(batchId);
-  if (description.state === 'running') await tellRunning(session, batches, batchId, json);
-  else await tellEnded(session, batches, batchId, description, json);
+  const batch = (await session.connect()).batches.getHandle(batchId);
+  const description = await batch.describe();
+  if (description.state === 'running') await printRunning(session, batch, json);
+  else await printEnded(session, batch, description, json);
 }
 
-async function tellRunning(
-  session: Session,
-  batches: BatchClient,
-  batchId: string,
-  json: boolean,
-): Promise<void> {
+async function printRunning(session: Session, batch: BatchHandle, json: boolean): Promise<void> {
   const { output } = session;
-  const report = await batches.report(batchId);
+  const { batchId } = batch;
+  const report = await batch.progress();
   if (report.from === 'worker') {
     const { progress } = report;
     if (json) output.json({ batchId: progress.batchId, state: 'running', progress });
-    else tellProgress(session, progress, false);
+    else printProgress(session, progress, false);
     return;
   }
+  const { workers, followUps } = report;
   const { workflowId, startedAt } = report.description;
-  const followUps = await batches.countItems(batchId);
   if (json) {
-    output.json({ batchId, state: 'running', progress: null, workers: report.workers, startedAt, followUps });
+    output.json({ batchId, state: 'running', progress: null, workers, startedAt, followUps });
     return;
   }
   const counts = Object.entries(followUps ?? {}).map(([state, count]) => `${state} × ${count}`);
@@ -104,16 +102,16 @@ async function tellRunning(
   );
 }
 
-async function tellEnded(
+async function printEnded(
   session: Session,
-  batches: BatchClient,
-  batchId: string,
+  batch: BatchHandle,
   { workflowId, startedAt, endedAt }: BatchDescription,
   json: boolean,
 ): Promise<void> {
-  const outcome = await batches.outcome(batchId);
+  const { batchId } = batch;
+  const outcome = await batch.result();
   if (!json) {
-    tellBatchOutcome(session, batchId, outcome, false);
+    printBatchOutcome(session, batchId, outcome, false);
     return;
   }
   session.exitCode = exitCodeOfBatch(outcome);
@@ -138,15 +136,15 @@ export function batchResultsCommand(session: Session): Command {
 
 async function results(session: Session, batchId: string, json: boolean): Promise<void> {
   const { output } = session;
-  const { batches } = await session.connect();
+  const batch = (await session.connect()).batches.getHandle(batchId);
   output.jsonLines = json;
-  const { ends, trouble } = await readEnds(batches, batchId);
+  const { ends, trouble } = await readEnds(batch);
   for (const end of ends) {
     if (json) output.json(end);
     else output.result(itemLine(end));
   }
   if (trouble !== null) throw trouble;
-  const last = await summaryOf(batches, batchId);
+  const last = await summaryOf(batch);
   if (json) {
     output.json(last);
     return;
@@ -159,11 +157,10 @@ async function results(session: Session, batchId: string, json: boolean): Promis
 
 /** The ends that can be read, and why the others can't be. */
 async function readEnds(
-  batches: BatchClient,
-  batchId: string,
+  batch: BatchHandle,
 ): Promise<{ readonly ends: readonly ItemEnd[]; readonly trouble: EndsUnreadableError | null }> {
   try {
-    return { ends: await batches.results(batchId), trouble: null };
+    return { ends: await batch.settled(), trouble: null };
   } catch (error) {
     if (!(error instanceof EndsUnreadableError)) throw error;
     return { ends: error.ends, trouble: error };
@@ -171,10 +168,16 @@ async function readEnds(
 }
 
 /** The last line: how the batch has ended, or where it stands, in the same form. */
-async function summaryOf(batches: BatchClient, batchId: string) {
-  const { state } = await batches.describe(batchId);
-  if (state !== 'running') return documentOfBatch(batchId, await batches.outcome(batchId));
-  const progress = await batches.progress(batchId);
+async function summaryOf(batch: BatchHandle) {
+  const { batchId } = batch;
+  const { state } = await batch.describe();
+  if (state !== 'running') return documentOfBatch(batchId, await batch.result());
+  const report = await batch.progress();
+  if (report.from === 'server') {
+    const { workflowId, taskQueue } = report.description;
+    throw new NoAnswerError(workflowId, taskQueue, report.workers, QUERY_TIMEOUT_MS);
+  }
+  const { progress } = report;
   return documentOfBatch(batchId, {
     state: progress.state,
     message: null,
@@ -219,19 +222,16 @@ export function batchCancelCommand(session: Session): Command {
 
 async function cancel(session: Session, batchId: string, flags: CancelFlags): Promise<void> {
   const { output } = session;
-  const { batches } = await session.connect();
+  const batch = (await session.connect()).batches.getHandle(batchId);
   let already = false;
   try {
-    await batches.cancel(batchId, flags.cancelRunning);
+    await batch.cancel({ followUps: flags.cancelRunning === true });
   } catch (error) {
     // To cancel what is cancelled is no error; to cancel what has another end is one.
     if (!(error instanceof BatchEndedError) || error.state !== 'cancelled') throw error;
     already = true;
   }
-  const outcome = await Promise.race([
-    batches.outcome(batchId),
-    sleep(END_WITHIN_MS, undefined, { ref: false }),
-  ]);
+  const outcome = await Promise.race([batch.result(), sleep(END_WITHIN_MS, undefined, { ref: false })]);
   if (flags.json === true) {
     const end = outcome === undefined ? null : documentOfBatch(batchId, outcome);
     output.json({ batchId, ended: outcome !== undefined, end });
@@ -263,7 +263,7 @@ export function batchPauseCommand(session: Session): Command {
     .option('--json', 'print the progress as one JSON document')
     .action(async (batch: string, flags: { json?: boolean }) => {
       const { batches } = await session.connect();
-      tellProgress(session, await batches.pause(batch), flags.json === true);
+      printProgress(session, await batches.getHandle(batch).pause(), flags.json === true);
     });
 }
 
@@ -278,7 +278,7 @@ export function batchResumeCommand(session: Session): Command {
     .option('--json', 'print the progress as one JSON document')
     .action(async (batch: string, flags: { json?: boolean }) => {
       const { batches } = await session.connect();
-      tellProgress(session, await batches.resume(batch), flags.json === true);
+      printProgress(session, await batches.getHandle(batch).resume(), flags.json === true);
     });
 }
 
@@ -295,6 +295,6 @@ export function batchConcurrencyCommand(session: Session): Command {
     .action(async (batch: string, places: string, flags: { json?: boolean }) => {
       const concurrency = concurrencyOf(places);
       const { batches } = await session.connect();
-      tellProgress(session, await batches.setConcurrency(batch, concurrency), flags.json === true);
+      printProgress(session, await batches.getHandle(batch).setConcurrency(concurrency), flags.json === true);
     });
 }

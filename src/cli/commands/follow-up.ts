@@ -1,19 +1,18 @@
 import { Command } from 'commander';
 import {
   type BillableActions,
-  type FollowUpClient,
   type FollowUpCost,
   type FollowUpDescription,
-  NOT_IN_HISTORY,
-  totalOf,
+  type FollowUpHandle,
 } from '../../client';
+import { NOT_IN_HISTORY, totalOf } from '../../client/cost';
 import { PHASES } from '../../core/result';
 import { UsageError } from '../exit-codes';
-import { tellOutcome } from '../render/outcome';
+import { printOutcome } from '../render/outcome';
 import { progressRows, serverText } from '../render/progress';
 import { columns, table } from '../render/text';
 import type { Session } from '../session';
-import { endOf, tellLeft, waitForEnd } from '../wait';
+import { endOf, printLeft, waitForEnd } from '../wait';
 
 export function statusCommand(session: Session): Command {
   return new Command('status')
@@ -37,20 +36,20 @@ export function statusCommand(session: Session): Command {
 }
 
 async function status(session: Session, workflowId: string, json: boolean): Promise<void> {
-  const followUps = await session.connect();
-  const description = await followUps.describe(workflowId);
-  if (description.state === 'running') await tellRunning(session, followUps, description, json);
-  else await tellEnded(session, followUps, description, json);
+  const followUp = (await session.connect()).getHandle(workflowId);
+  const description = await followUp.describe();
+  if (description.state === 'running') await printRunning(session, followUp, description, json);
+  else await printEnded(session, followUp, description, json);
 }
 
-async function tellRunning(
+async function printRunning(
   { output }: Session,
-  followUps: FollowUpClient,
+  followUp: FollowUpHandle,
   description: FollowUpDescription,
   json: boolean,
 ): Promise<void> {
   const { workflowId, state, startedAt } = description;
-  const report = await followUps.progress(workflowId);
+  const report = await followUp.progress();
   if (json) {
     const found =
       report.from === 'worker'
@@ -75,16 +74,16 @@ async function tellRunning(
   }
 }
 
-async function tellEnded(
+async function printEnded(
   session: Session,
-  followUps: FollowUpClient,
+  followUp: FollowUpHandle,
   { workflowId, state, startedAt, endedAt }: FollowUpDescription,
   json: boolean,
 ): Promise<void> {
-  const outcome = await endOf(followUps, workflowId);
+  const outcome = await endOf(followUp);
   session.exitCode = outcome.exitCode;
   if (json) session.output.json({ workflowId, state, startedAt, endedAt, end: outcome.document });
-  else tellOutcome(session.output, outcome, false);
+  else printOutcome(session.output, outcome, false);
 }
 
 export function watchCommand(session: Session): Command {
@@ -103,13 +102,13 @@ export function watchCommand(session: Session): Command {
 
 async function watch(session: Session, workflowId: string, json: boolean): Promise<void> {
   const followUps = await session.connect();
-  await followUps.describe(workflowId);
+  await followUps.getHandle(workflowId).describe();
   const waited = await waitForEnd(session, workflowId);
   if ('leftBy' in waited) {
-    session.exitCode = tellLeft(session, workflowId, waited.leftBy);
+    session.exitCode = printLeft(session, workflowId, waited.leftBy);
     return;
   }
-  tellOutcome(session.output, waited.ended, json);
+  printOutcome(session.output, waited.ended, json);
   session.exitCode = waited.ended.exitCode;
 }
 
@@ -141,7 +140,7 @@ Example:
 
 async function cost(session: Session, workflowId: string, json: boolean): Promise<void> {
   const followUps = await session.connect();
-  const found = await followUps.cost(workflowId);
+  const found = await followUps.getHandle(workflowId).cost();
   const { output } = session;
   if (json) {
     const actions = { total: totalOf(found.actions), ...found.actions };
@@ -216,7 +215,7 @@ export function listCommand(session: Session): Command {
     .option('--project <id>', 'only those of this project')
     .option('--job <id>', 'only those to this job')
     .option('--batch <id>', 'only the items of this batch')
-    .option('--limit <number>', `at most so many, 1 to ${MAX_LIMIT}`, '50')
+    .option('--limit <number>', `how many at most, 1 to ${MAX_LIMIT}`, '50')
     .option('--json', 'print one JSON array')
     .addHelpText(
       'after',
@@ -232,13 +231,17 @@ async function list(session: Session, flags: ListFlags): Promise<void> {
     throw new UsageError([`--phase: ${JSON.stringify(phase)} is no phase; give one of ${PHASES.join(', ')}`]);
   }
   const followUps = await session.connect();
-  const found = await followUps.list({
+  const listed = followUps.list({
     ...(phase === undefined ? {} : { phase }),
     ...(project === undefined ? {} : { projectId: project }),
     ...(job === undefined ? {} : { jobId: job }),
     ...(batch === undefined ? {} : { batchId: batch }),
-    limit,
   });
+  const found: FollowUpDescription[] = [];
+  for await (const followUp of listed) {
+    found.push(followUp);
+    if (found.length === limit) break;
+  }
   const { output } = session;
   if (flags.json === true) {
     output.json(found);

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { checkLimits, type Limits, type LimitsChange, type QueueLimits } from '../../client';
+import type { Limits, LimitsChange, QueueLimits } from '../../client';
+import { checkChange } from '../../client/limits';
 import { formatDuration } from '../../core/units';
 import { addLimitFlags, changeOfFlags, type LimitFlags } from '../flags/limit-flags';
 import { table } from '../render/text';
@@ -61,20 +62,20 @@ Examples:
 
 async function show(session: Session, { json }: JsonFlag): Promise<void> {
   const followUps = await session.connect();
-  print(session, await followUps.limits(), json);
+  print(session, await followUps.limits.get(), json);
 }
 
 async function setThem(session: Session, { json, ...flags }: LimitFlags & JsonFlag): Promise<void> {
   const change = changeOfFlags(flags);
-  checkLimits(change);
+  checkChange(change);
   const followUps = await session.connect();
-  print(session, await followUps.setLimits(change), json);
+  print(session, await followUps.limits.set(change), json);
   if (needsFairness(change)) session.output.note(FAIRNESS_NOTE);
 }
 
 async function clear(session: Session, { json }: JsonFlag): Promise<void> {
   const followUps = await session.connect();
-  print(session, await followUps.clearLimits(), json);
+  print(session, await followUps.limits.clear(), json);
 }
 
 function print({ output }: Session, limits: Limits, json = false): void {

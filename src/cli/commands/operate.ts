@@ -17,7 +17,7 @@ export function pollNowCommand(session: Session): Command {
     .option('--json', 'print the progress as one JSON document')
     .action(async (workflowId: string, flags: { json?: boolean }) => {
       const followUps = await session.connect();
-      const progress = await followUps.pollNow(workflowId);
+      const progress = await followUps.getHandle(workflowId).pollNow();
       if (flags.json === true) session.output.json(progress);
       else session.output.result(columns([...progressRows(progress, Date.now()), ['workflow', workflowId]]));
     });
@@ -38,7 +38,7 @@ export function extendCommand(session: Session): Command {
       const parsed = parseDuration(duration);
       if ('problem' in parsed) throw new UsageError([`duration: ${parsed.problem}`]);
       const followUps = await session.connect();
-      const progress = await followUps.extendDeadline(workflowId, duration as DurationText);
+      const progress = await followUps.getHandle(workflowId).extendDeadline(duration as DurationText);
       if (flags.json === true) session.output.json(progress);
       else session.output.result(columns([...progressRows(progress, Date.now()), ['workflow', workflowId]]));
     });
@@ -56,7 +56,7 @@ export function resolveCommand(session: Session): Command {
     .option('--json', 'print the progress as one JSON document')
     .action(async (workflowId: string, decision: DeliveryDecision, flags: { json?: boolean }) => {
       const followUps = await session.connect();
-      const progress = await followUps.resolveDelivery(workflowId, decision);
+      const progress = await followUps.getHandle(workflowId).resolveDelivery(decision);
       if (flags.json === true) session.output.json(progress);
       else session.output.result(columns([...progressRows(progress, Date.now()), ['workflow', workflowId]]));
     });
@@ -81,19 +81,16 @@ export function cancelCommand(session: Session): Command {
 
 async function cancel(session: Session, workflowId: string, json: boolean): Promise<void> {
   const { output } = session;
-  const followUps = await session.connect();
+  const followUp = (await session.connect()).getHandle(workflowId);
   let already = false;
   try {
-    await followUps.cancel(workflowId);
+    await followUp.cancel();
   } catch (error) {
     // To cancel what is cancelled is no error; to cancel what has another end is one.
     if (!(error instanceof FollowUpEndedError) || error.state !== 'cancelled') throw error;
     already = true;
   }
-  const outcome = await Promise.race([
-    endOf(followUps, workflowId),
-    sleep(END_WITHIN_MS, undefined, { ref: false }),
-  ]);
+  const outcome = await Promise.race([endOf(followUp), sleep(END_WITHIN_MS, undefined, { ref: false })]);
   if (json) output.json({ workflowId, ended: outcome !== undefined, end: outcome?.document ?? null });
   if (outcome === undefined) {
     output.note(

@@ -1,11 +1,6 @@
 import { Command } from 'commander';
-import {
-  type ListedSchedule,
-  type Overlap,
-  OVERLAPS,
-  type ScheduleHandle,
-  type Triggered,
-} from '../../client';
+import { type ListedSchedule, type Overlap, type ScheduleHandle, type Triggered } from '../../client';
+import { OVERLAPS } from '../../client/schedules/settings';
 import { scheduleTable, scheduleText } from '../render/schedules';
 import { addLineFlags, type LineFlags } from '../flags/request-flags';
 import {

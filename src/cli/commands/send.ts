@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Command } from 'commander';
-import { type NamedRequest, planOf, type StartedFollowUp } from '../../client';
+import type { NamedRequest, StartedFollowUp } from '../../client';
+import { planOf } from '../../client/start';
 import { addRequestFlags, type RequestFlags, requestOfFlags } from '../flags/request-flags';
 import { readPrompt } from '../flags/prompt-source';
-import { tellOutcome } from '../render/outcome';
+import { printOutcome } from '../render/outcome';
 import type { Session } from '../session';
-import { tellLeft, waitForEnd } from '../wait';
+import { printLeft, waitForEnd } from '../wait';
 
 interface SendFlags extends RequestFlags {
   readonly wait: boolean;
@@ -48,7 +49,7 @@ async function send(session: Session, flags: SendFlags): Promise<void> {
   }
   // It was checked above, with the same checker.
   const started = await followUps.start(request as unknown as NamedRequest);
-  await tellStarted(session, started);
+  await printStarted(session, started);
 
   if (!flags.wait) {
     if (json) output.json(started);
@@ -58,14 +59,14 @@ async function send(session: Session, flags: SendFlags): Promise<void> {
   }
   const waited = await waitForEnd(session, started.workflowId);
   if ('leftBy' in waited) {
-    session.exitCode = tellLeft(session, started.workflowId, waited.leftBy);
+    session.exitCode = printLeft(session, started.workflowId, waited.leftBy);
     return;
   }
-  tellOutcome(output, waited.ended, json);
+  printOutcome(output, waited.ended, json);
   session.exitCode = waited.ended.exitCode;
 }
 
-async function tellStarted(session: Session, started: StartedFollowUp): Promise<void> {
+async function printStarted(session: Session, started: StartedFollowUp): Promise<void> {
   const { output } = session;
   const { workflowId, attached, differences, promptCompared } = started;
   output.note(`workflow    ${workflowId}`);

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { ensureSearchAttributes, workersPolling } from '../../client';
+import { ensureSearchAttributes } from '../../client';
+import { workersPolling } from '../../temporal/grpc-status';
 import { columns } from '../render/text';
 import type { Session } from '../session';
 

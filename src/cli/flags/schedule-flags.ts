@@ -1,14 +1,7 @@
 import type { Command } from 'commander';
-import {
-  type Calendar,
-  type CheckedBatch,
-  exampleBatchId,
-  InvalidScheduleError,
-  NO_NAMES,
-  OVERLAPS,
-  scheduleIdProblems,
-  type ScheduleSpec,
-} from '../../client';
+import { type Calendar, type CheckedBatch, InvalidScheduleError, type ScheduleSpec } from '../../client';
+import { exampleBatchId, idProblems as scheduleIdProblems, NO_NAMES } from '../../client/schedules/action';
+import { OVERLAPS } from '../../client/schedules/settings';
 import { readBatch } from '../batch-input/read-batch';
 import { UsageError } from '../exit-codes';
 import type { Session } from '../session';

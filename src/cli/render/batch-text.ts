@@ -129,7 +129,7 @@ export function documentOfBatch(asked: string, { state, message, summary }: EndO
 }
 
 /** Tells the end of a batch. Its summary is a result, whatever the end: it goes to stdout. */
-export function tellBatchOutcome(
+export function printBatchOutcome(
   session: Session,
   asked: string,
   outcome: BatchOutcome,
@@ -154,7 +154,7 @@ export function tellBatchOutcome(
 }
 
 /** Where a batch stands, as a result. */
-export function tellProgress({ output }: Session, progress: BatchProgress, json: boolean): void {
+export function printProgress({ output }: Session, progress: BatchProgress, json: boolean): void {
   if (json) {
     output.json(progress);
     return;

@@ -1,7 +1,7 @@
 import {
   FollowUpCancelledError,
-  type FollowUpEnd,
-  FollowUpError,
+  type FollowUpEndError,
+  FollowUpFailedError,
   type FollowUpResult,
   FollowUpTerminatedError,
   FollowUpTimedOutError,
@@ -30,10 +30,10 @@ export function outcomeOfResult(workflowId: string, result: FollowUpResult): Out
   };
 }
 
-export function outcomeOfEnd(end: FollowUpEnd): Outcome {
+export function outcomeOfEnd(end: FollowUpEndError): Outcome {
   const { workflowId, message } = end;
   const told = { workflowId, isResult: false };
-  if (end instanceof FollowUpError) {
+  if (end instanceof FollowUpFailedError) {
     const { type, details } = end;
     const { followUp, job, serviceMessage, httpStatus } = details;
     const rows: [string, string][] = [
@@ -75,13 +75,13 @@ export function outcomeOfEnd(end: FollowUpEnd): Outcome {
   return { ...told, exitCode: EXIT.other, document, text: `${type}: ${message}\n  workflow  ${workflowId}` };
 }
 
-export function tellOutcome(output: Output, outcome: Outcome, json: boolean): void {
+export function printOutcome(output: Output, outcome: Outcome, json: boolean): void {
   if (json) output.json(outcome.document);
   else if (outcome.isResult) output.result(outcome.text);
   if (!outcome.isResult) output.note(outcome.text);
 }
 
-function otherEnd(end: FollowUpEnd): string {
+function otherEnd(end: FollowUpEndError): string {
   if (end instanceof FollowUpTerminatedError) return 'Terminated';
   return end instanceof FollowUpTimedOutError ? 'TimedOut' : 'UnexpectedFailure';
 }

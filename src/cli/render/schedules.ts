@@ -1,10 +1,6 @@
-import {
-  type Firing,
-  type ListedSchedule,
-  type ScheduleDescription,
-  settingRows,
-  timingText,
-} from '../../client';
+import { type Firing, type ListedSchedule, type ScheduleDescription } from '../../client';
+import { settingRows } from '../../client/schedules/settings';
+import { timingText } from '../../client/schedules/timing';
 import { columns, table } from './text';
 
 /** A list of schedules. */

@@ -5,7 +5,7 @@ import { type BatchProgress, type BegunPages, type PageResult, QUERY_ENDS } from
 import { pageWorkflowId } from '../../core/ids';
 import { stateOf } from '../../temporal/existing-run';
 import { BatchForgottenError } from '../errors';
-import { eachOf } from '../map-concurrently';
+import { mapConcurrently } from '../map-concurrently';
 import { describeBatch } from './describe-batch';
 
 /** Pages that are asked at once. */
@@ -27,9 +27,9 @@ export class BatchEnds {
   /** Pages of which everything was heard. */
   private readonly complete = new Set<string>();
   /** Heard of by the question at hand, or by one that failed, and not told yet. */
-  private heard: ItemEnd[] = [];
+  private fetched: ItemEnd[] = [];
   /** Told by the next question: another page may still tell of an earlier end. */
-  private held: ItemEnd[] = [];
+  private postponed: ItemEnd[] = [];
 
   /** @param workflowId the batch's */
   constructor(
@@ -52,28 +52,28 @@ export class BatchEnds {
     }: Pick<BatchProgress, 'batchId' | 'run' | 'openPages' | 'donePages'>,
     askedAt: number,
   ): Promise<ItemEnd[]> {
-    await eachOf(openPages, AT_ONCE, (page) => this.ask(pageWorkflowId(batchId, run, page)));
+    await mapConcurrently(openPages, AT_ONCE, (page) => this.ask(pageWorkflowId(batchId, run, page)));
     const done = [...pagesIn(donePages)].map((page) => pageWorkflowId(batchId, run, page));
     const news = done.filter((page) => !this.complete.has(page));
-    await eachOf(news, AT_ONCE, async (page) => {
+    await mapConcurrently(news, AT_ONCE, async (page) => {
       await this.ask(page);
       this.complete.add(page);
     });
     const isEarlier = ({ settledAt }: ItemEnd): boolean => Date.parse(settledAt) < askedAt;
-    const told = [...this.held, ...this.heard.filter(isEarlier)];
-    this.held = this.heard.filter((end) => !isEarlier(end));
-    this.heard = [];
+    const told = [...this.postponed, ...this.fetched.filter(isEarlier)];
+    this.postponed = this.fetched.filter((end) => !isEarlier(end));
+    this.fetched = [];
     return inOrder(told);
   }
 
   /** The rest of what there is at present, in the order of settling. */
   async rest(): Promise<ItemEnd[]> {
-    await eachOf(await this.begun(), AT_ONCE, async ({ page, workflowId }) => {
+    await mapConcurrently(await this.begun(), AT_ONCE, async ({ page, workflowId }) => {
       if (!(await this.readPage(workflowId))) this.unreadable.add(page);
     });
-    const told = [...this.held, ...this.heard];
-    this.held = [];
-    this.heard = [];
+    const told = [...this.postponed, ...this.fetched];
+    this.postponed = [];
+    this.fetched = [];
     return inOrder(told);
   }
 
@@ -117,7 +117,7 @@ export class BatchEnds {
 
   private take(page: string, since: number, ends: readonly ItemEnd[]): void {
     this.read.set(page, since + ends.length);
-    this.heard.push(...ends);
+    this.fetched.push(...ends);
   }
 
   private async stateOf(page: string) {
@@ -163,7 +163,7 @@ export async function refuseForgotten(
   begun: readonly BegunPages[],
 ): Promise<void> {
   const gone: number[] = [];
-  await eachOf(begunPages(begun), AT_ONCE, async ([page, run]) => {
+  await mapConcurrently(begunPages(begun), AT_ONCE, async ([page, run]) => {
     if (!(await isThere(client, pageWorkflowId(batchId, run, page)))) gone.push(page);
   });
   if (gone.length > 0)

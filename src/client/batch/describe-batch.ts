@@ -14,6 +14,7 @@ import { workersPolling } from '../../temporal/grpc-status';
 import { type RunState, stateOf } from '../../temporal/existing-run';
 import { BatchNotFoundError } from '../errors';
 import { visibilityQuery } from '../list';
+import { type ProgressOptions, QUERY_TIMEOUT_MS } from '../progress';
 import { attribute } from '../start';
 
 /** What the Temporal server knows of a batch without asking a worker. */
@@ -93,6 +94,8 @@ export type BatchReport =
       readonly description: BatchDescription;
       /** Workers that poll the task queue of the batch. With none, the batch waits; nothing is lost. */
       readonly workers: number;
+      /** Its follow-ups by state; null for a batch id that no query can hold. Items that were not started are not in it. */
+      readonly followUps: ItemStates | null;
     };
 
 /** How many follow-ups of a batch are in each state. */
@@ -104,13 +107,12 @@ const CALL_TIMEOUT_MS = 5_000;
 /**
  * Where a batch stands: by its worker; by the server alone when no worker answers in time.
  *
- * @param timeoutMs how long a worker is waited for
  * @throws BatchNotFoundError; ServiceError when the server does not answer either
  */
 export async function readBatchReport(
   client: Client,
   batchId: string,
-  timeoutMs: number,
+  { timeoutMs = QUERY_TIMEOUT_MS }: ProgressOptions = {},
 ): Promise<BatchReport> {
   const description = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
     findBatch(client, batchId),
@@ -124,7 +126,8 @@ export async function readBatchReport(
   } catch {
     // No worker, or a busy one; when the server does not answer either, its error is thrown from here.
     const workers = await workersPolling(client, description.taskQueue, CALL_TIMEOUT_MS);
-    return { from: 'server', description, workers: workers.length };
+    const followUps = await countItems(client, description.batchId);
+    return { from: 'server', description, workers: workers.length, followUps };
   }
 }
 
@@ -134,7 +137,7 @@ export async function readBatchReport(
  *
  * @returns null for a batch id that no query can hold
  */
-export async function countItems(client: Client, batchId: string): Promise<ItemStates | null> {
+async function countItems(client: Client, batchId: string): Promise<ItemStates | null> {
   const query = visibilityQuery([['FollowUpBatch', attribute(batchId)]]);
   // Anything else finds too much.
   if (!query.includes('FollowUpBatch = ')) return null;

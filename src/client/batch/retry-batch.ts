@@ -3,12 +3,12 @@ import { mayTryAgain } from '../../core/batch';
 import { type BatchPage, type PageInput, type TryAgain } from '../../core/batch-workflows';
 import { isRecord } from '../../core/field-reader';
 import { pageWorkflowId } from '../../core/ids';
-import { eachOf } from '../map-concurrently';
+import { mapConcurrently } from '../map-concurrently';
 import { BatchEndedError, BatchForgottenError } from '../errors';
 import { readFirstEvent } from '../../temporal/existing-run';
 import { BatchEnds, isThere } from './batch-ends';
 import { findBatch } from './describe-batch';
-import { type BatchOptions, type PagedBatch, runBatch, type StartedBatch } from './start-batch';
+import { type BatchOptions, type PagedBatch, runBatch, type StartOfBatch } from './start-batch';
 
 export interface RetryOptions extends BatchOptions {
   /**
@@ -33,7 +33,7 @@ export async function retryBatch(
   taskQueue: string,
   batchId: string,
   { includeUnknown = false, ...options }: RetryOptions,
-): Promise<StartedBatch | null> {
+): Promise<StartOfBatch | null> {
   const again: TryAgain = includeUnknown ? 'unsent-or-unknown' : 'unsent';
   const before = await findBatch(client, batchId);
   const { pages } = before;
@@ -77,7 +77,7 @@ async function pagesThatAreThere(
 ): Promise<Map<number, string>> {
   const found = new Map<number, string>();
   const numbers = Array.from({ length: pages }, (_, index) => index + 1);
-  await eachOf(numbers, AT_ONCE, async (page) => {
+  await mapConcurrently(numbers, AT_ONCE, async (page) => {
     for (const run of [...new Set(runs)].reverse()) {
       const workflowId = pageWorkflowId(batchId, run, page);
       if (!(await isThere(client, workflowId))) continue;

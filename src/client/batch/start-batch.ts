@@ -18,12 +18,13 @@ import { batchSummary, pageSummary } from '../../core/names';
 import { inSetUpWords, keywordKey } from '../../temporal/search-attributes';
 import type { RunState } from '../../temporal/existing-run';
 import { BatchConflictError, InvalidBatchError } from '../errors';
-import { eachOf } from '../map-concurrently';
+import { mapConcurrently } from '../map-concurrently';
 import { attribute } from '../start';
+import type { WaitOptions } from '../result';
 import { lastRunOf, refuseForgotten } from './batch-ends';
 import type { CheckedBatch } from './items';
 
-export interface BatchOptions {
+export interface BatchOptions extends WaitOptions {
   /** How many follow-ups are open at a time, 1 to 1,000. @default 50 */
   readonly concurrency?: number;
   /** Beyond so many failures no further item is started, and the batch fails. @default null, which is any number */
@@ -32,7 +33,8 @@ export interface BatchOptions {
   readonly onPage?: (handedOver: number, pages: number) => void;
 }
 
-export interface StartedBatch {
+/** What a start has found or made. */
+export interface StartOfBatch {
   readonly batchId: string;
   readonly workflowId: string;
   /** False when this call started the batch; else whether the one that was there is running or has ended. */
@@ -69,7 +71,7 @@ export async function startBatch(
   taskQueue: string,
   { batchId, items, digest }: CheckedBatch,
   options: BatchOptions = {},
-): Promise<StartedBatch> {
+): Promise<StartOfBatch> {
   const before = await lookForBatch(client, batchId);
   const batch: PagedBatch = { batchId, items: items.length, pages: numberOfPages(items), digest, read };
   if (before !== null) refuseAnother(batch, before.itemsDigest);
@@ -94,7 +96,7 @@ export async function runBatch(
   before: BatchDescription | null,
   options: BatchOptions,
   again: TryAgain | null,
-): Promise<StartedBatch> {
+): Promise<StartOfBatch> {
   const { batchId, items, pages, digest } = batch;
   const started = startedOf(batch, before);
   const { workflowId } = started;
@@ -142,6 +144,7 @@ export async function runBatch(
     total: pages,
     earlierRunOf: (page) => lastRunOf(earlierRuns, page),
     onPage: options.onPage,
+    signal: options.signal,
   });
   if (before?.state === 'running') return { ...started, attached: 'running' };
   return { ...started, attached: false, resumedAfter: before?.state ?? null };
@@ -183,13 +186,16 @@ export interface HandOver extends Pick<PageInput, 'batchWorkflowId' | 'batchId' 
   /** The earlier run of the batch that knows what became of a page's items; null where none has begun it. */
   readonly earlierRunOf: (page: number) => string | null;
   readonly onPage: ((handedOver: number, pages: number) => void) | undefined;
+  /** Ends the hand-over between two pages. */
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Starts the pages of a batch that are not there yet. */
 export async function handOver(client: Client, taskQueue: string, batch: HandOver): Promise<void> {
   const { batchWorkflowId, batchId, run, again, total, onPage } = batch;
   let handedOver = 0;
-  await eachOf(batch.pages, AT_ONCE, async (page) => {
+  await mapConcurrently(batch.pages, AT_ONCE, async (page) => {
+    batch.signal?.throwIfAborted();
     const earlierRun = batch.earlierRunOf(page.number);
     const earlier = earlierRun === null ? null : pageWorkflowId(batchId, earlierRun, page.number);
     await startPage(client, taskQueue, { batchWorkflowId, batchId, run, page, earlier, again });

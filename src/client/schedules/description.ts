@@ -4,7 +4,8 @@ import type {
   ScheduleSummary,
 } from '@temporalio/client';
 import type { BatchSummary } from '../../core/batch';
-import type { BatchClient, BatchOutcome } from '../batch/batch-client';
+import type { BatchClient } from '../batch/batch-client';
+import type { BatchOutcome } from '../batch/batch-handle';
 import { itemsDigest } from '../batch/identity';
 import { BatchNotFoundError } from '../errors';
 import { batchIdOfFiring, inputOf, itemsOf } from './action';
@@ -134,10 +135,10 @@ async function firingOf(
     scheduledAt: scheduledAt.toISOString(),
     takenAt: takenAt.toISOString(),
   };
+  const batch = batches.getHandle(workflowId);
   try {
-    if ((await batches.describe(workflowId)).state === 'running')
-      return { ...firing, ...UNTOLD, state: 'running' };
-    const { state, summary, message } = await batches.outcome(workflowId);
+    if ((await batch.describe()).state === 'running') return { ...firing, ...UNTOLD, state: 'running' };
+    const { state, summary, message } = await batch.result();
     return { ...firing, ...UNTOLD, ...countsOf(summary), state, message };
   } catch (error) {
     if (!(error instanceof BatchNotFoundError)) throw error;

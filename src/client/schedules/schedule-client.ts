@@ -5,7 +5,7 @@ import {
 } from '@temporalio/client';
 import { BATCH_WORKFLOW } from '../../core/batch-workflows';
 import type { BatchClient } from '../batch/batch-client';
-import { BLIND_CONVERTER } from '../list';
+import { UNDECODED } from '../list';
 import {
   checkedItems,
   idProblems,
@@ -16,7 +16,7 @@ import {
   type ScheduleItems,
 } from './action';
 import { type ListedSchedule, listedOf } from './description';
-import { ScheduleExistsError } from './errors';
+import { ScheduleExistsError } from '../errors';
 import { differences, findSchedule, ScheduleHandle } from './schedule-handle';
 import {
   checkSpec,
@@ -99,7 +99,7 @@ export class ScheduleClient {
       connection,
       namespace,
       identity,
-      dataConverter: BLIND_CONVERTER,
+      dataConverter: UNDECODED,
     });
     const ahead: Promise<ListedSchedule>[] = [];
     for await (const schedule of blind.list()) {

@@ -21,7 +21,7 @@ import {
   type ScheduleItems,
 } from './action';
 import { descriptionOf, type ScheduleDescription } from './description';
-import { ScheduleNotFoundError } from './errors';
+import { ScheduleNotFoundError } from '../errors';
 import {
   checkSpec,
   inScheduleWords,

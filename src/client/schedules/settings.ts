@@ -8,7 +8,7 @@ import { CONCURRENCY, type Tolerance } from '../../core/batch';
 import { MAX_ATTRIBUTE_CHARACTERS, quote } from '../../core/text';
 import { type DurationText, formatDuration, parseDuration } from '../../core/units';
 import { grpcError } from '../../temporal/grpc-status';
-import { InvalidScheduleError } from './errors';
+import { InvalidScheduleError } from '../errors';
 import {
   checkTiming,
   temporalTiming,

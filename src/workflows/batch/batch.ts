@@ -42,28 +42,28 @@ import {
 } from './state';
 import { receiveOperators } from './operator';
 import { reportSignal } from './page';
-import { closePages, startPage, tellPages, turnAway } from './pages';
+import { closePages, startPage, notifyPages, dismissPages } from './pages';
 import { readReport } from './allotment';
 
-/** How often pages are spoken to that have nothing to hear: it fails where somebody has terminated one. */
-const SILENCE_MS = 10 * 60_000;
+/** How often each page gets a signal even if nothing has changed: the signal fails if the page was terminated. */
+const PING_INTERVAL_MS = 10 * 60_000;
 
-/** A batch whose pages don't all come within this time after the last one is given up: its starter has died. */
+/** A batch is given up if its pages have not all arrived this long after the latest one: its starter has died. */
 const HAND_OVER_MS = 3_600_000;
 
-/** How long the end of a cancelled batch waits for its pages to tell what they have reached. */
+/** How long a cancelled batch waits for the last reports of its pages. */
 const LAST_REPORTS_MS = 30_000;
 
 /**
- * How long a batch that an update has ended waits for the request to cancel it, which its client sends next: without
- * one, the server would call it failed.
+ * How long a batch that an update has ended waits for the cancellation request, which its client sends next. Without
+ * that request the server would show the batch as failed.
  */
 const CANCEL_REQUEST_MS = 5_000;
 
 /**
- * Sends many follow-ups, so many at a time, and adds up how they end. Each item is a `followUp` workflow of its own; they
- * are run by pages, `followUpBatchPage` workflows, and this one only grants places and counts. It may continue as new at
- * any time, because its pages report to its workflow id.
+ * Sends many follow-ups with limited concurrency, and counts how they end. Each item is a `followUp` workflow of its own.
+ * Pages, which are `followUpBatchPage` workflows, run the items; this workflow only grants places and counts. It may
+ * continue as new at any time, because its pages report to its workflow id.
  *
  * @returns the summary, never the items themselves
  * @throws ApplicationFailure `InvalidBatch`, `ToleranceExceeded` or `BatchIncomplete`, with the summary as its detail
@@ -101,25 +101,25 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
 }
 
 class Batch {
-  /** Pages that have reported and don't belong to the batch as it is. */
-  private strays: Pick<PageReport, 'run' | 'page'>[] = [];
-  /** Reports and changes so far: the batch looks at itself after each. */
-  private news = 0;
+  /** Pages that have reported and are not part of this run of the batch. */
+  private foreignPages: Pick<PageReport, 'run' | 'page'>[] = [];
+  /** Counts reports and operators' changes: the batch acts after each. */
+  private changes = 0;
   private ended: BatchProgress['state'] | null = null;
 
   constructor(private readonly state: BatchState) {
     setHandler(reportSignal, (value) => {
       const report = readReport(value, state.pages);
       if (report === null) return;
-      this.news += 1;
+      this.changes += 1;
       const { run, page } = report;
       const isOurs = run === state.run && takeReport(state, report, Date.now());
-      if (!isOurs) this.strays.push({ run, page });
+      if (!isOurs) this.foreignPages.push({ run, page });
     });
     receiveOperators(
       state,
       () => progressOf(state, this.ended),
-      () => (this.news += 1),
+      () => (this.changes += 1),
     );
   }
 
@@ -129,8 +129,8 @@ class Batch {
     const looking = new CancellationScope();
     try {
       for (const page of pages) await startPage(state, page);
-      // One timer for all the time, and not one for each report: it ends by being cancelled.
-      looking.run(() => this.lookAfterPages()).catch(ignoreCancellation);
+      // One timer for the whole batch instead of one for each report. It ends when it is cancelled.
+      looking.run(() => this.pingPages()).catch(ignoreCancellation);
       await this.grantUntilDone();
     } catch (error) {
       if (!isCancellation(error)) throw error;
@@ -159,39 +159,39 @@ class Batch {
     return summary;
   }
 
-  /** Grants places and adds up until every page is done, or somebody wants the batch to end. */
+  /** Grants places and counts until every page is done, or somebody ends the batch. */
   private async grantUntilDone(): Promise<void> {
     const { state } = this;
     for (;;) {
-      const { news } = this;
-      this.judge();
+      const { changes } = this;
+      this.decideEnding();
       if (state.ending === 'cancel-running') return;
-      await this.tell();
+      await this.notify();
       if (this.isDone()) return;
       if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) {
         await continueWith({ continued: state });
       }
-      await condition(() => this.news > news);
+      await condition(() => this.changes > changes);
     }
   }
 
-  private async tell(): Promise<void> {
-    await turnAway(this.state, this.strays.splice(0));
-    await tellPages(this.state);
+  private async notify(): Promise<void> {
+    await dismissPages(this.state, this.foreignPages.splice(0));
+    await notifyPages(this.state);
     this.show();
   }
 
-  /** Now and then every page is told once more where it stands: who isn't there any more is found missing. */
-  private async lookAfterPages(): Promise<void> {
+  /** Sends every page its allotment again now and then, which shows pages that no longer exist. */
+  private async pingPages(): Promise<void> {
     for (;;) {
-      await sleep(SILENCE_MS, { summary: 'look whether the pages are there' });
-      for (const page of Object.values(this.state.begun)) page.told = '';
-      this.news += 1;
+      await sleep(PING_INTERVAL_MS, { summary: 'look whether the pages are there' });
+      for (const page of Object.values(this.state.begun)) page.lastSent = '';
+      this.changes += 1;
     }
   }
 
-  /** Whether the batch goes on. */
-  private judge(): void {
+  /** Decides whether the batch must end early. */
+  private decideEnding(): void {
     const { state } = this;
     if (state.ending !== null) return;
     if (failuresSoFar(state) > toleratedFailures(state.tolerate, state.items)) state.ending = 'tolerance';
@@ -208,17 +208,17 @@ class Batch {
     return left === 0 && (state.ending !== null || countPages(state.finishedPages) >= state.pages);
   }
 
-  /** The last word to every page of a cancelled batch, and for a while their last reports. */
+  /** Ends the pages of a cancelled batch, and waits a while for their last reports. */
   private async endPages(): Promise<void> {
-    const waitMs = this.state.ending === 'cancel-running' ? SILENCE_MS : LAST_REPORTS_MS;
+    const waitMs = this.state.ending === 'cancel-running' ? PING_INTERVAL_MS : LAST_REPORTS_MS;
     const endAt = Date.now() + waitMs;
     for (;;) {
-      const { news } = this;
-      await this.tell();
+      const { changes } = this;
+      await this.notify();
       const leftMs = endAt - Date.now();
       if (this.isDone() || leftMs <= 0) break;
-      // Also a page is told that was under way when the batch was cancelled.
-      await condition(() => this.news > news, leftMs);
+      // A page that arrived while the batch was being cancelled is notified too.
+      await condition(() => this.changes > changes, leftMs);
     }
     await condition(allHandlersFinished);
   }
@@ -228,7 +228,7 @@ class Batch {
   }
 }
 
-/** The server hands on the memo with which a run was started, and not what the run has changed in it (measured). */
+/** The server hands on the memo from the start of a run, without the run's own changes to it (measured). */
 async function continueWith(next: ContinuedBatch): Promise<never> {
   const memo = { ...workflowInfo().memo, [MEMO_PAGES]: memoOf(next.continued) };
   return makeContinueAsNewFunc<(next: ContinuedBatch) => Promise<BatchSummary>>({ memo })(next);
@@ -238,7 +238,7 @@ function ignoreCancellation(error: unknown): void {
   if (!isCancellation(error)) throw error;
 }
 
-/** What lists and filters find it by; a schedule's action can't be told its own batch id. */
+/** Lists and filters find the batch by this attribute. A schedule's action can't set it: it does not know the batch id. */
 function markAsBatch({ batchId }: BatchPlan): void {
   upsertSearchAttributes([keyword('FollowUpBatch', batchId)]);
 }

@@ -36,14 +36,14 @@ export const allotSignal = defineSignal<[Allotment]>(SIGNAL_ALLOT);
 export const reportSignal = defineSignal<[PageReport]>(SIGNAL_REPORT);
 export const endsQuery = defineQuery<ItemEnd[], [since: number]>(QUERY_ENDS);
 
-/** So many ends are told together, unless one of them frees a place: each report costs the batch a workflow task. */
+/** How many ends are reported together, unless one of them frees a place: each report costs the batch a workflow task. */
 const ENDS_PER_REPORT = 10;
 
 /**
- * Some items of a batch: runs them as follow-ups of their own, within the places that the batch allots, the items of one
- * job one after the other. It never continues as new, so that no end of a child gets lost (measured: a child's end is
- * not delivered to a parent that has continued as new). It stays open until its batch has ended, because the namespace's
- * retention never removes an open workflow: what it knows of its items is there as long as the batch is.
+ * Runs some items of a batch as follow-ups of their own, within the places that the batch grants. Items to the same job run
+ * one after the other. A page never continues as new, so that no child's end is lost (measured: a child's end is not
+ * delivered to a parent that has continued as new). It stays open until its batch has ended, because the namespace's
+ * retention never removes an open workflow: what it knows of its items exists as long as the batch does.
  *
  * @throws ApplicationFailure `InvalidBatch`
  */
@@ -81,12 +81,12 @@ class Page {
     cancellable: true,
     parent: new CancellationScope({ cancellable: false }),
   });
-  /** Follow-ups that were started, or may have been, and whose end is not known. */
+  /** Follow-ups that were started, or may have been, and whose end is unknown. */
   private readonly unsettled = new Set<string>();
-  /** Follow-ups of which no event tells any more. */
+  /** Follow-ups that no longer exist: no event will report their end. */
   private readonly lost = new Set<string>();
   private counts: BatchCounts = NO_COUNTS;
-  private told: PageReport | null = null;
+  private lastReport: PageReport | null = null;
   private batchIsGone = false;
   private done = false;
 
@@ -95,28 +95,28 @@ class Page {
   async run(): Promise<PageResult> {
     const settings = await settingsProxy.workerSettings();
     const looking = new CancellationScope();
-    let telling = Promise.resolve();
+    let reporting = Promise.resolve();
     try {
-      await this.takeOver(settings);
-      telling = this.tellBatch();
-      looking.run(() => this.lookForTrouble(settings)).catch(ignoreCancellation);
+      await this.restore(settings);
+      reporting = this.reportToBatch();
+      looking.run(() => this.watchForTrouble(settings)).catch(ignoreCancellation);
       await this.runItems(settings);
       this.done = true;
       await condition(() => this.isClosed());
     } catch (error) {
       if (!isCancellation(error)) throw error;
-      // Whoever cancels a page leaves its follow-ups running, as the end of the batch does.
+      // Cancelling a page leaves its follow-ups running, as the end of the batch does.
       this.done = true;
     }
     looking.cancel();
     return CancellationScope.nonCancellable(async () => {
-      await telling;
+      await reporting;
       return this.result();
     });
   }
 
-  /** What an earlier run of the batch has done is not done again. */
-  private async takeOver(settings: WorkerSettings): Promise<void> {
+  /** Takes over the ends from an earlier run of the batch: what it has done is not done again. */
+  private async restore(settings: WorkerSettings): Promise<void> {
     const { earlier = null } = this.input;
     let before: EarlierPage | null = { ends: [], left: [] };
     if (earlier !== null) {
@@ -150,10 +150,10 @@ class Page {
   private startItems(settings: WorkerSettings): void {
     if (this.allotment.mode !== 'run' || this.batchIsGone) return;
     const { tolerated, places } = this.allotment;
-    // A failure's place is the batch's until it has said that the failure is within the tolerance.
-    const untold = tolerated === null ? 0 : Math.max(0, failuresOf(this.counts) - tolerated);
+    // The place of a failed item stays reserved until the batch has said that the failure is within the tolerance.
+    const unconfirmed = tolerated === null ? 0 : Math.max(0, failuresOf(this.counts) - tolerated);
     for (const lane of this.lanes) {
-      if (this.open.size >= places - untold) return;
+      if (this.open.size >= places - unconfirmed) return;
       const [next] = lane;
       if (next === undefined || this.busyLanes.has(lane)) continue;
       lane.shift();
@@ -165,7 +165,7 @@ class Page {
 
   private async follow(named: NamedItem, lane: NamedItem[], settings: WorkerSettings): Promise<void> {
     const { batchId, again = null } = this.input;
-    // Whoever cancels the follow-ups still waits for their ends.
+    // Cancelled follow-ups are still waited for.
     const lost = (workflowId: string): Promise<null> =>
       CancellationScope.nonCancellable(async () => {
         await condition(() => this.lost.has(workflowId));
@@ -204,8 +204,8 @@ class Page {
     return this.lanes.filter((lane) => lane.length > 0 || this.busyLanes.has(lane)).length;
   }
 
-  /** Hears what nobody tells: that the batch was terminated, or a follow-up deleted. */
-  private async lookForTrouble(settings: WorkerSettings): Promise<void> {
+  /** Finds out what no event reports: that the batch was terminated, or a follow-up was deleted. */
+  private async watchForTrouble(settings: WorkerSettings): Promise<void> {
     const { batchWorkflowId, run } = this.input;
     const { pageTrouble } = pageProxy(settings, 'are the batch and the open follow-ups there?');
     for (;;) {
@@ -216,15 +216,15 @@ class Page {
     }
   }
 
-  /** Tells the batch where this page stands, from its first moment to its last, and never two reports at a time. */
-  private async tellBatch(): Promise<void> {
+  /** Reports to the batch from start to end, one report at a time. */
+  private async reportToBatch(): Promise<void> {
     const batch = getExternalWorkflowHandle(this.input.batchWorkflowId);
     await CancellationScope.nonCancellable(async () => {
       for (;;) {
-        await condition(() => this.mustTell() || this.batchIsGone);
+        await condition(() => this.mustReport() || this.batchIsGone);
         if (this.batchIsGone) return;
         const report = this.report();
-        this.told = report;
+        this.lastReport = report;
         try {
           await batch.signal(reportSignal, report);
         } catch {
@@ -236,16 +236,17 @@ class Page {
     });
   }
 
-  private mustTell(): boolean {
-    const { told } = this;
-    if (told === null || this.done) return true;
+  private mustReport(): boolean {
+    const { lastReport } = this;
+    if (lastReport === null || this.done) return true;
     const now = this.report();
     return (
-      now.open !== told.open ||
-      now.counts.settled >= told.counts.settled + ENDS_PER_REPORT ||
-      failuresOf(now.counts) > failuresOf(told.counts) ||
-      reserved({ allotted: now.places, report: now }) < reserved({ allotted: now.places, report: told }) ||
-      now.places < told.places
+      now.open !== lastReport.open ||
+      now.counts.settled >= lastReport.counts.settled + ENDS_PER_REPORT ||
+      failuresOf(now.counts) > failuresOf(lastReport.counts) ||
+      reserved({ allotted: now.places, report: now }) <
+        reserved({ allotted: now.places, report: lastReport }) ||
+      now.places < lastReport.places
     );
   }
 
@@ -266,7 +267,7 @@ class Page {
     };
   }
 
-  /** What a run that was replaced by a reset has started, this one can't tell. */
+  /** After a reset, what the replaced run has started is unknown. */
   private async result(): Promise<PageResult> {
     if (await resetProxy.wasReset(workflowInfo().firstExecutionRunId)) {
       for (const { workflowId } of this.lanes.flat()) this.unsettled.add(workflowId);

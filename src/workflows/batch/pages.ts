@@ -27,8 +27,8 @@ import { type BatchState, type BegunPage, losePage, memoOf, modeOf } from './sta
 import { allotSignal } from './page';
 import { allot, type OpenPage } from './allotment';
 
-/** Pages that are spoken to at once. */
-const AT_ONCE = 50;
+/** How many pages are signalled at once. */
+const GROUP_SIZE = 50;
 
 /**
  * Starts a page whose items have come with the batch. It outlives this run, and reports to the batch's workflow id. One
@@ -54,8 +54,8 @@ export async function startPage({ batchId, run }: BatchState, page: BatchPage): 
   }
 }
 
-/** Grants places, and tells each page what has changed for it. One that isn't there any more takes the batch to its end. */
-export async function tellPages(state: BatchState): Promise<void> {
+/** Grants places, and signals each page whose allotment has changed. A page that no longer exists ends the batch. */
+export async function notifyPages(state: BatchState): Promise<void> {
   const before = JSON.stringify(memoOf(state));
   allotPlaces(state);
   const memo = memoOf(state);
@@ -63,44 +63,44 @@ export async function tellPages(state: BatchState): Promise<void> {
   if (JSON.stringify(memo) !== before) upsertMemo({ [MEMO_PAGES]: memo });
   const due = Object.entries(state.begun).flatMap(([number, page]) => {
     const allotment = allotmentOf(state, page);
-    const words = JSON.stringify(allotment);
-    return words === page.told ? [] : [{ number: Number(number), page, allotment, words }];
+    const sent = JSON.stringify(allotment);
+    return sent === page.lastSent ? [] : [{ number: Number(number), page, allotment, sent }];
   });
-  const areThere = await eachAtOnce(due, async ({ number, page, allotment, words }) => {
-    page.told = words;
-    const isThere = await tell(pageIdOf(state, number), allotment);
+  const areThere = await inGroups(due, async ({ number, page, allotment, sent }) => {
+    page.lastSent = sent;
+    const isThere = await sendAllotment(pageIdOf(state, number), allotment);
     if (!isThere) losePage(state, number);
     return isThere;
   });
-  // The others hear at once that the batch comes to its end.
-  if (areThere.includes(false)) await tellPages(state);
+  // The other pages learn at once that the batch is ending.
+  if (areThere.includes(false)) await notifyPages(state);
 }
 
 /**
- * Ends what doesn't belong to the batch as it is: a page of an earlier run leaves; one whose number is done, or taken,
- * starts nothing and waits for the end.
+ * Ends pages that are not part of this run: a page of an earlier run closes; a second page of a number that is done or
+ * taken starts nothing and waits for the end.
  */
-export async function turnAway(
+export async function dismissPages(
   state: BatchState,
-  strays: readonly Pick<PageReport, 'run' | 'page'>[],
+  foreign: readonly Pick<PageReport, 'run' | 'page'>[],
 ): Promise<void> {
-  await eachAtOnce(strays, async ({ run, page }) => {
+  await inGroups(foreign, async ({ run, page }) => {
     const mode = run === state.run ? 'drain' : 'leave';
-    await tell(pageWorkflowId(state.batchId, run, page), { places: 0, tolerated: null, mode });
+    await sendAllotment(pageWorkflowId(state.batchId, run, page), { places: 0, tolerated: null, mode });
   });
 }
 
 /** The end of the batch closes its pages, whose results then are kept as long as its own. */
 export async function closePages(state: BatchState): Promise<void> {
-  await eachAtOnce([...pagesIn(state.finishedPages)], async (page) => {
-    await tell(pageIdOf(state, page), { places: 0, tolerated: null, mode: 'leave' });
+  await inGroups([...pagesIn(state.finishedPages)], async (page) => {
+    await sendAllotment(pageIdOf(state, page), { places: 0, tolerated: null, mode: 'leave' });
   });
 }
 
-async function eachAtOnce<T, R>(all: readonly T[], work: (one: T) => Promise<R>): Promise<R[]> {
+async function inGroups<T, R>(all: readonly T[], work: (one: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
-  for (let from = 0; from < all.length; from += AT_ONCE) {
-    results.push(...(await Promise.all(all.slice(from, from + AT_ONCE).map(work))));
+  for (let from = 0; from < all.length; from += GROUP_SIZE) {
+    results.push(...(await Promise.all(all.slice(from, from + GROUP_SIZE).map(work))));
   }
   return results;
 }
@@ -112,7 +112,7 @@ function pageIdOf({ batchId, run }: BatchState, page: number): string {
 function allotPlaces(state: BatchState): void {
   const waiting = Object.entries(state.waiting).map(([number, page]) => ({ page: Number(number), ...page }));
   if (state.ending !== null) {
-    // Every page is told, those too that have not begun.
+    // Every page is notified, also those that have not begun.
     for (const { page } of waiting) begin(state, page, 0);
     return;
   }
@@ -134,7 +134,7 @@ function begin(state: BatchState, number: number, places: number): void {
   delete state.waiting[number];
   state.begun[number] = {
     allotted: places,
-    told: '',
+    lastSent: '',
     report: { ...page, places: 0, open: 0, counts: NO_COUNTS },
   };
   const awaited = page.after === null ? -1 : state.awaited.indexOf(page.after);
@@ -144,14 +144,14 @@ function begin(state: BatchState, number: number, places: number): void {
 function allotmentOf(state: BatchState, { allotted, report }: BegunPage): Allotment {
   return {
     places: allotted,
-    // Whatever the batch has heard of is within the tolerance, or else it would be ending.
+    // All reported failures are within the tolerance, or the batch would be ending.
     tolerated: state.tolerate === null ? null : failuresOf(report.counts),
     mode: modeOf(state.ending),
   };
 }
 
 /** @returns false when there is no such workflow any more */
-async function tell(pageId: string, allotment: Allotment): Promise<boolean> {
+async function sendAllotment(pageId: string, allotment: Allotment): Promise<boolean> {
   try {
     await getExternalWorkflowHandle(pageId).signal(allotSignal, allotment);
     return true;

@@ -23,8 +23,8 @@ export type KnownReport = Omit<PageReport, 'run' | 'page' | 'failures' | 'done'>
 /** A page that has been allotted places. */
 export interface BegunPage {
   allotted: number;
-  /** What the page was told last, in words that compare. */
-  told: string;
+  /** The allotment that was sent last, as JSON. */
+  lastSent: string;
   report: KnownReport;
 }
 

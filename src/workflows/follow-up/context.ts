@@ -8,7 +8,7 @@ import {
 } from '@temporalio/workflow';
 import type { JobAnswer, WorkerSettings } from '../../core/activities';
 import type { DeliveryDecision, Phase } from '../../core/result';
-import { wordsOf } from '../../core/tally';
+import { textOf } from '../../core/tally';
 import { singleLine } from '../../core/text';
 import { readProxy, settingsProxy } from '../activity-proxies';
 import { Display } from './display';
@@ -95,7 +95,7 @@ export class FollowUpContext {
 
   /** Waits on a durable timer, not beyond the deadline and not beyond `pollNow`. */
   async pause(ms: number, summary: string): Promise<void> {
-    const until = Math.min(Date.now() + this.sparing(ms), this.state.deadlineAt);
+    const until = Math.min(Date.now() + this.withinHistoryBudget(ms), this.state.deadlineAt);
     if (until <= Date.now() || this.pollWanted) return;
     this.state.nextPollAt = until;
     this.show();
@@ -103,9 +103,9 @@ export class FollowUpContext {
     this.state.nextPollAt = null;
   }
 
-  /** `ms`, or longer where the history has become long. */
-  sparing(ms: number): number {
-    return Math.max(ms, sparingWait(workflowInfo().historyLength, this.state.deadlineAt - Date.now()));
+  /** `ms`, or longer if the history has grown long. */
+  withinHistoryBudget(ms: number): number {
+    return Math.max(ms, historyBudgetWait(workflowInfo().historyLength, this.state.deadlineAt - Date.now()));
   }
 
   /** Reads the job once. Whatever goes wrong is an answer, except the cancellation of the workflow. */
@@ -138,7 +138,7 @@ export class FollowUpContext {
     if (answer.kind === 'job') this.state.job = answer.job;
     else if (this.state.lastAnswer !== answer.message)
       log.warn(`read failed: ${answer.message}`, { label: answer.label });
-    this.state.lastAnswer = wordsOf(answer);
+    this.state.lastAnswer = textOf(answer);
   }
 
   /**
@@ -171,10 +171,10 @@ export function answerOfLostRead(error: unknown): JobAnswer {
 }
 
 /**
- * Below so many events nothing is spared. Continue-as-new is suggested at 4,096, so that only a follow-up that may not
- * continue as new, because its message isn't delivered yet, comes so far.
+ * Waits are stretched from this many events on. Continue-as-new is suggested at 4,096, so only a follow-up that must not
+ * continue as new, because its message is not delivered yet, gets this far.
  */
-const SPARE_FROM_EVENTS = 10_000;
+const BUDGET_FROM_EVENTS = 10_000;
 
 /** The server ends a workflow at 51,200 events (Temporal's documentation, "Workflow Execution limits"). */
 const MAX_EVENTS = 40_000;
@@ -186,8 +186,8 @@ const EVENTS_PER_READ = 12;
  * The shortest wait, in milliseconds, with which a history that has grown long still reaches the deadline: a follow-up
  * that waits for weeks before its send must not be ended by the size of its history.
  */
-export function sparingWait(historyLength: number, untilDeadlineMs: number): number {
-  if (historyLength < SPARE_FROM_EVENTS) return 0;
+export function historyBudgetWait(historyLength: number, untilDeadlineMs: number): number {
+  if (historyLength < BUDGET_FROM_EVENTS) return 0;
   const readsLeft = Math.max(1, (MAX_EVENTS - historyLength) / EVENTS_PER_READ);
   return Math.ceil(untilDeadlineMs / readsLeft);
 }

@@ -10,7 +10,7 @@ import type { PollJobResult, Tally, Trouble } from '../../core/activities';
 import { afterAnswer, type AnswerSource } from '../../core/evidence';
 import { jobState, type JobState, sameState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
-import { addCounts, afterReading, countAnswer, nameOf, needsDecision } from '../../core/tally';
+import { addCounts, afterReading, countAnswer, labelOf, needsDecision } from '../../core/tally';
 import { pendingDetailsProxy, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
 import { answerOfLostRead, type FollowUpContext, type TimedAnswer } from './context';
 import type { Watch } from './state';
@@ -47,7 +47,7 @@ export async function readNext(
 ): Promise<void> {
   const { state } = context;
   const { last: known } = watch;
-  const firstWaitMs = context.sparing(waitMs);
+  const firstWaitMs = context.withinHistoryBudget(waitMs);
   const readOnce = async () => {
     await context.pause(waitMs, why);
     if (context.decision === null) await readAndRecord(context, watch, summary);
@@ -76,7 +76,7 @@ export async function readNext(
 
 function take(watch: Watch, { answer, askedAt, receivedAt }: TimedAnswer): void {
   watch.polls += 1;
-  watch.observed = countAnswer(watch.observed, nameOf(answer));
+  watch.observed = countAnswer(watch.observed, labelOf(answer));
   watch.trouble = afterReading(watch.trouble, answer, receivedAt);
   if (answer.kind === 'job') record(watch, answer.job, askedAt, receivedAt);
 }
@@ -137,7 +137,7 @@ interface PollEnd {
 
 /**
  * Polls by one activity: the second gear of every loop that reads. It ends by itself when an answer needs a decision, and
- * when its time is over, which is never after the deadline; by a decision of an operator; by a read beside it that needs
+ * when its time is up, which is never after the deadline; by a decision of an operator; by a read beside it that needs
  * a decision; and by the cancellation of the workflow. In every case the answers that were reported are counted.
  *
  * @returns whether anything was read, or somebody wants the poll to end; a worker whose clock is wrong may end it at once
@@ -146,10 +146,10 @@ export async function pollOn(context: FollowUpContext, poll: Poll): Promise<bool
   const { plan, deadlineAt } = context.state;
   const { projectId, jobId, polling } = plan;
   const { known, since, trouble, summary, firstWaitMs } = poll;
-  const { patienceMs, httpTimeoutMs } = context.settings;
+  const { pollLimitMs, httpTimeoutMs } = context.settings;
   const askedAt = Date.now();
-  const patientUntil = askedAt + firstWaitMs + Math.max(patienceMs, 4 * polling.maximumMs);
-  const endsAt = Math.min(patientUntil, deadlineAt - httpTimeoutMs);
+  const limitAt = askedAt + firstWaitMs + Math.max(pollLimitMs, 4 * polling.maximumMs);
+  const endsAt = Math.min(limitAt, deadlineAt - httpTimeoutMs);
   const timeLimitMs = Math.min(deadlineAt, endsAt + httpTimeoutMs + REPORT_MARGIN_MS) - askedAt;
   const input = { projectId, jobId, known, since, polling, trouble, firstWaitMs, endsAt };
 

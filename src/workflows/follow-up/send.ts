@@ -188,7 +188,7 @@ async function readBeside(
   try {
     let waitMs = READ_BESIDE_AFTER_MS;
     for (;;) {
-      await sleep(context.sparing(waitMs), { summary: 'look whether the POST has begun' });
+      await sleep(context.withinHistoryBudget(waitMs), { summary: 'look whether the POST has begun' });
       context.show();
       if (watch === null) {
         const checkpoint = await pendingCheckpoint();

@@ -40,7 +40,7 @@ describe('limits', () => {
     expect(set.stdout).toMatch(/^sends +send-\S+ +none +90\/h .*Z by \d+@/m);
     expect(set.stdout).toMatch(/^reads +read-\S+ +50\/s +none .*Z by \d+@/m);
     expect(set.stderr).toContain('matching.enableFairness');
-    const { sends } = await clientOf(house).limits();
+    const { sends } = await clientOf(house).limits.get();
     expect(sends.perProject).toMatchObject({ rate: '90/h', reason: 'night' });
   });
 

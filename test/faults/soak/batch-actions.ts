@@ -53,13 +53,13 @@ export class BatchActions {
           throw new StarterDied();
         },
       }),
-    cancel: ({ batchId }) => this.batches.cancel(batchId),
-    cancelRunning: ({ batchId }) => this.batches.cancel(batchId, true),
-    retry: ({ batchId }) => this.batches.retry(batchId),
-    pause: ({ batchId }) => this.batches.pause(batchId),
-    resume: ({ batchId }) => this.batches.resume(batchId),
-    concurrency: ({ batchId }) => this.batches.setConcurrency(batchId, 1 + this.below(6)),
-    results: ({ batchId }) => this.batches.results(batchId),
+    cancel: ({ batchId }) => this.batches.getHandle(batchId).cancel(),
+    cancelRunning: ({ batchId }) => this.batches.getHandle(batchId).cancel({ followUps: true }),
+    retry: ({ batchId }) => this.batches.getHandle(batchId).retry(),
+    pause: ({ batchId }) => this.batches.getHandle(batchId).pause(),
+    resume: ({ batchId }) => this.batches.getHandle(batchId).resume(),
+    concurrency: ({ batchId }) => this.batches.getHandle(batchId).setConcurrency(1 + this.below(6)),
+    results: ({ batchId }) => this.batches.getHandle(batchId).settled(),
     terminate: (file) => this.terminate(file),
     resetBatch: async ({ batchId }) => this.reset(await this.batch(batchId)),
     terminatePage: async (file) => (await this.page(file)).terminate(),
@@ -100,15 +100,17 @@ export class BatchActions {
   }
 
   private check({ batchId, requests }: SoakFile, items = requests) {
-    return this.batches.check(items, batchId);
+    return this.batches.check(items, { batchId });
   }
 
   private async batch(batchId: string): Promise<WorkflowHandle> {
-    return this.house.client.workflow.getHandle((await this.batches.describe(batchId)).workflowId);
+    return this.house.client.workflow.getHandle(
+      (await this.batches.getHandle(batchId).describe()).workflowId,
+    );
   }
 
   private async page({ batchId }: SoakFile): Promise<WorkflowHandle> {
-    const { run, pages } = await this.batches.describe(batchId);
+    const { run, pages } = await this.batches.getHandle(batchId).describe();
     const number = 1 + this.below(pages?.pages ?? 1);
     return this.house.client.workflow.getHandle(pageWorkflowId(batchId, run, number));
   }

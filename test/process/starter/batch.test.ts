@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../../src/client';
 import { BatchFile, jsonLines } from '../../client/commands/batch-file';
+import { eventually } from '../../harness/eventually';
 import { PATIENT, ProcessHouse } from '../../harness/process-house';
 import { temporal } from '../../harness/temporal';
 import { TemporalGate } from '../../harness/temporal-gate';
@@ -33,10 +34,10 @@ async function holdingPages(gate: TemporalGate): Promise<void> {
 /** Waits until so many pages have come to the batch. @throws Error when they don't within 20 seconds */
 async function untilHandedOver(house: ProcessHouse, batchId: string, pages: number): Promise<void> {
   const { batches } = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
-  const giveUpAt = Date.now() + 20_000;
-  while ((await batches.progress(batchId)).pages.handedOver !== pages) {
-    if (Date.now() > giveUpAt) throw new Error(`never were ${pages} pages handed over`);
-  }
+  await eventually(`${pages} pages are handed over`, async () => {
+    const report = await batches.getHandle(batchId).progress();
+    return report.from === 'worker' && report.progress.pages.handedOver === pages;
+  });
 }
 
 describe('batch run as a process', () => {

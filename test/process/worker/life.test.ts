@@ -139,7 +139,7 @@ describe('SIGTERM', () => {
       AGENT_API_TASK_QUEUE: followUps.taskQueue.replace('follow-up', 'read'),
       AGENT_API_SEND_TASK_QUEUE: followUps.taskQueue.replace('follow-up', 'send'),
     });
-    const result = await followUps.result(held.workflowId);
+    const result = await followUps.getHandle(held.workflowId).result();
     expect(result).toMatchObject({
       followUp: { delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 } },
     });
@@ -188,7 +188,7 @@ it('a key that is rotated in its file is used without a restart, and neither key
   await writeFile(file, `${second}\n`);
   const held = await holdAPost(followUps);
   sandbox.release();
-  await followUps.result(held.workflowId);
+  await followUps.getHandle(held.workflowId).result();
   await worker.says(/^ready$/);
   for (const key of [first, second]) expect(worker.stdout + worker.stderr).not.toContain(key);
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { outcomeOfEnd, outcomeOfResult } from '../../../src/cli/render/outcome';
 import {
   FollowUpCancelledError,
-  FollowUpError,
+  FollowUpFailedError,
   FollowUpTerminatedError,
   type FollowUpResult,
 } from '../../../src/client';
@@ -44,7 +44,7 @@ describe('the exit code', () => {
   it('of each failure is the documented one', () => {
     const codes = FAILURE_TYPES.map((type) => {
       const details = { job: null, followUp: RECEIPT };
-      return [type, outcomeOfEnd(new FollowUpError('w', type, 'message', details)).exitCode];
+      return [type, outcomeOfEnd(new FollowUpFailedError('w', type, 'message', details)).exitCode];
     });
     expect(codes).toEqual([
       ['InvalidRequest', 2],
@@ -82,7 +82,7 @@ describe('what is printed', () => {
 
   it('of a failure as JSON are type, message and details', () => {
     const details = { job: null, followUp: RECEIPT, httpStatus: 403, serviceMessage: 'read-only key' };
-    const outcome = outcomeOfEnd(new FollowUpError('w', 'FollowUpRejected', 'Refused.', details));
+    const outcome = outcomeOfEnd(new FollowUpFailedError('w', 'FollowUpRejected', 'Refused.', details));
     expect(outcome.document).toEqual({
       type: 'FollowUpRejected',
       message: 'Refused.',

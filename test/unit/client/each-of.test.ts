@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import { eachOf } from '../../../src/client/map-concurrently';
+import { mapConcurrently } from '../../../src/client/map-concurrently';
 
 async function* oneByOne(items: readonly number[]): AsyncGenerator<number> {
   for (const item of items) {
@@ -16,7 +16,7 @@ describe('eachOf', () => {
     ['a list', items],
     ['what comes one by one', oneByOne(items)],
   ])('answers in the order of %s, whoever is done first', async (_, given) => {
-    const results = await eachOf(given, 3, async (item) => {
+    const results = await mapConcurrently(given, 3, async (item) => {
       await sleep(5 * item);
       return item * 10;
     });
@@ -26,7 +26,7 @@ describe('eachOf', () => {
   it('does so many at a time, and no more', async () => {
     let open = 0;
     let most = 0;
-    await eachOf(Array.from({ length: 12 }, Number), 4, async () => {
+    await mapConcurrently(Array.from({ length: 12 }, Number), 4, async () => {
       open += 1;
       most = Math.max(most, open);
       await sleep(2);
@@ -44,7 +44,7 @@ describe('eachOf', () => {
       if (item === 1) throw new Error('one');
       ended.push(item);
     };
-    await expect(eachOf([1, 2, 3, 4, 5], 2, work)).rejects.toThrow('one');
+    await expect(mapConcurrently([1, 2, 3, 4, 5], 2, work)).rejects.toThrow('one');
     expect({ begun, ended }).toEqual({ begun: [1, 2], ended: [2] });
   });
 });

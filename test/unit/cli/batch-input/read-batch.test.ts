@@ -4,7 +4,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { lineBlocks, MAX_INPUT_BYTES } from '../../../../src/cli/batch-input/line-blocks';
-import { troubleOf } from '../../../../src/cli/trouble';
+import { problemOf } from '../../../../src/cli/errors';
 import { problemsOf, read, requestsOf } from './reading';
 
 let folder: string;
@@ -130,7 +130,7 @@ describe('an input', () => {
 
   it('with problems ends a command as a usage error that lists them', async () => {
     const error: unknown = await read('job\n.\n').catch((thrown: unknown) => thrown);
-    expect(troubleOf(error)).toMatchObject({
+    expect(problemOf(error)).toMatchObject({
       exitCode: 2,
       type: 'InvalidBatch',
       problems: await problemsOf('job\n.\n'),

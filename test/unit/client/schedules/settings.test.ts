@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ScheduleOverlapPolicy } from '@temporalio/client';
-import { InvalidScheduleError, OVERLAPS, type ScheduleSpec } from '../../../../src/client';
+import { InvalidScheduleError, type ScheduleSpec } from '../../../../src/client';
 import {
   exampleBatchId,
   idProblems,
@@ -13,6 +13,7 @@ import {
   overlapOf,
   parseTime,
   policyOf,
+  OVERLAPS,
 } from '../../../../src/client/schedules/settings';
 import { batchIdProblem } from '../../../../src/core/batch';
 

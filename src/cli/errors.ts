@@ -20,14 +20,14 @@ import { problemOfFlag } from './flags/request-flags';
 import { problemOfSchedule } from './flags/schedule-flags';
 
 /** What a command could not do: one message for people, one document for `--json`, and the exit code. */
-export interface Trouble {
+export interface Problem {
   readonly exitCode: number;
   readonly type: string;
   readonly message: string;
   readonly problems?: readonly string[];
 }
 
-export function troubleOf(error: unknown): Trouble {
+export function problemOf(error: unknown): Problem {
   if (error instanceof InvalidRequestError) return usage('InvalidRequest', error.problems.map(problemOfFlag));
   if (error instanceof InvalidBatchError) {
     const message = ['the input is no batch, and nothing was started:', ...error.problems].join('\n  ');
@@ -77,15 +77,15 @@ export function troubleOf(error: unknown): Trouble {
  *
  * @param json whether stdout is to get a document too
  */
-export function tellTrouble(output: Output, error: unknown, json: boolean, debug: boolean): number {
-  const { exitCode, type, message, problems } = troubleOf(error);
+export function printError(output: Output, error: unknown, json: boolean, debug: boolean): number {
+  const { exitCode, type, message, problems } = problemOf(error);
   if (json) output.json({ type, message, details: problems === undefined ? null : { problems } });
   output.note(`error: ${message}`);
   if (debug && error instanceof Error) output.note(error.stack ?? '');
   return exitCode;
 }
 
-function usage(type: string, problems: readonly string[]): Trouble {
+function usage(type: string, problems: readonly string[]): Problem {
   const [first = ''] = problems;
   const message = problems.length === 1 ? first : ['', ...problems].join('\n  ');
   return { exitCode: EXIT.usage, type, message, problems };
