@@ -10,23 +10,23 @@ import type { Session } from '../session';
 import { serverWords } from './batch-text';
 import { type BatchView, batchView } from './batch-view';
 
-/** A person sees each second pass. */
+/** Often enough for a person. */
 const REFRESH_MS = 1_000;
 
-/** Looking takes no more than a fifth of the time, however many pages are to be asked: it costs worker and server. */
+/** Queries take at most a fifth of the time, however many pages there are: they cost worker and server. */
 const PAUSE_PER_LOOK = 4;
 
 /** How long one look waits for a worker. */
 const LOOK_MS = 2_500;
 
-/** A worker that has just started, or replays a long history, is given this long before its silence is news. */
+/** How long no worker may answer before that is shown: one that has just started, or replays a long history, needs time. */
 const SILENCE_IS_NEWS_MS = 4_000;
 
 /**
- * Waits for the end of a batch, and shows on stderr how it goes on.
+ * Waits for the end of a batch, and shows its progress on stderr.
  *
- * @param json whether each item is told on stdout as it settles
- * @param left comes about when the waiting is to end before
+ * @param json whether each item is printed on stdout as it settles
+ * @param left resolves when the waiting is to end earlier
  */
 export async function followBatch<Left extends object>(
   session: Session,
@@ -43,7 +43,7 @@ export async function followBatch<Left extends object>(
     for (const end of news) session.output.json(end);
   };
   const over = new AbortController();
-  // Of one that has ended, the end says all there is to say.
+  // If it has ended, the end says everything.
   const { state } = await batches.describe(batchId);
   if (state !== 'running') over.abort();
   const looking = look({ batches, batchId, ends, view, tell, over: over.signal });
@@ -51,7 +51,7 @@ export async function followBatch<Left extends object>(
     const waited = await Promise.race([batches.outcome(batchId).then((ended) => ({ ended })), left]);
     over.abort();
     if (!('ended' in waited)) return waited;
-    // What it is just being told must not be asked for once more.
+    // A look under way must finish first, so that no item is asked for twice.
     await looking;
     const rest = await ends.rest();
     tell(rest);
@@ -92,7 +92,7 @@ async function look({ batches, batchId, ends, view, tell, over }: Look): Promise
         view.showTrouble(serverWords(report), Date.now());
       }
     } catch {
-      // The wait for the outcome reports what is final; this is only what is seen on the way.
+      // The wait for the outcome reports final errors; this is only the progress.
       if (Date.now() - answeredAt > SILENCE_IS_NEWS_MS && !isOver(over)) {
         view.showTrouble('no answer; the batch goes on, still waiting', Date.now());
       }
@@ -101,7 +101,7 @@ async function look({ batches, batchId, ends, view, tell, over }: Look): Promise
   }
 }
 
-/** As a function, because it may change while something is awaited, which the compiler can't know. */
+/** A function, because the value may change during an await, which the compiler can't know. */
 function isOver(over: AbortSignal): boolean {
   return over.aborted;
 }
