@@ -1,11 +1,11 @@
-/** Writes what is made of the table of request fields: the JSON Schema, and the table of the README. Run it with `npm run docs`. */
+/** Writes what is made of the table of request fields: the JSON Schema, and the table of docs/request.md. Run it with `npm run docs`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES } from '../src/core/text';
 import { REQUEST_FIELDS, REQUEST_OPTIONS } from '../src/core/request-options';
 
 export const SCHEMA_FILE = path.join(__dirname, '../docs/request.schema.json');
-export const TABLE_FILE = path.join(__dirname, '../README.md');
+export const TABLE_FILE = path.join(__dirname, '../docs/request.md');
 
 /** What stands around the table in the file. */
 const BEGIN = '<!-- request fields: made by npm run docs -->';

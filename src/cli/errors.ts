@@ -19,7 +19,7 @@ import { problemOfLimitFlag } from './flags/limit-flags';
 import { problemOfFlag } from './flags/request-flags';
 import { problemOfSchedule } from './flags/schedule-flags';
 
-/** What a command could not do: one message for people, one document for `--json`, and the exit code. */
+/** Why a command failed: one message for people, one document for `--json`, and the exit code. */
 export interface Problem {
   readonly exitCode: number;
   readonly type: string;
@@ -30,7 +30,7 @@ export interface Problem {
 export function problemOf(error: unknown): Problem {
   if (error instanceof InvalidRequestError) return usage('InvalidRequest', error.problems.map(problemOfFlag));
   if (error instanceof InvalidBatchError) {
-    const message = ['the input is no batch, and nothing was started:', ...error.problems].join('\n  ');
+    const message = ['the input is not a valid batch; nothing was started:', ...error.problems].join('\n  ');
     return { exitCode: EXIT.usage, type: 'InvalidBatch', message, problems: error.problems };
   }
   if (error instanceof InvalidLimitsError) {
@@ -73,7 +73,7 @@ export function problemOf(error: unknown): Problem {
 }
 
 /**
- * One message, without a stack: that is for who develops the starter, with DEBUG set.
+ * Prints one message. The stack is printed only if DEBUG is set, for developers of the starter.
  *
  * @param json whether stdout is to get a document too
  */

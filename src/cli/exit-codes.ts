@@ -1,6 +1,6 @@
 import type { FailureType, FollowUpResult } from '../client';
 
-/** What the starter's exit code says; the README and `--help` list them for scripts. */
+/** The exit codes of the starter; docs/configuration.md and `--help` list them for scripts. */
 export const EXIT = {
   completed: 0,
   archived: 10,
@@ -11,11 +11,11 @@ export const EXIT = {
   jobNotFound: 23,
   cancelled: 24,
   beyondTolerance: 30,
-  /** Bad flags, a bad request, a workflow id of nothing, a request id that another prompt has. */
+  /** Bad flags, an invalid request, an unknown workflow id, a request id that is taken by another prompt. */
   usage: 2,
   /** Anything else, above all an unreachable Temporal. */
   other: 1,
-  /** 128 + the signal's number, as shells have it: the follow-up goes on without us. */
+  /** 128 + the signal's number, as in shells: the follow-up goes on. */
   interrupted: 130,
   terminated: 143,
 } as const;

@@ -29,25 +29,25 @@ const COMMANDS = [
   setupCommand,
 ];
 
-const ENVIRONMENT_HELP = `Environment (the starter needs no key of the agent service; only the worker has it):
+const ENVIRONMENT_HELP = `Environment (only the worker needs the agent service's key):
   TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE
                         the connection, as the Temporal CLI and every SDK read it (default: localhost:7233, default)
   FOLLOW_UP_TASK_QUEUE  where the workers poll (default: follow-up)
   AGENT_API_TASK_QUEUE, AGENT_API_SEND_TASK_QUEUE
                         where they poll for reads and sends, for limits (default: agent-api, agent-api-send)
   TEMPORAL_UI_URL       base URL of Temporal's Web UI, to print the page of a follow-up
-  DEBUG                 set: errors come with their stack`;
+  DEBUG                 if set, errors are printed with their stack`;
 
-/** The starter's command line. Errors of usage throw, so that they leave by one door with their exit code. */
+/** The starter's command line. Usage errors throw, so that one place turns every error into an exit code. */
 export function createProgram(session: Session, version: string): Command {
   const program = new Command('agent-follow-up')
     .description(
-      'Sends follow-up messages to agent jobs, once, and waits for the jobs durably. ' +
-        'The work is done by the workers: a follow-up goes on when this program ends, and whoever repeats a send with the ' +
-        'same --request-id attaches to it. Results go to stdout, progress and errors to stderr.',
+      'Sends follow-up messages to agent jobs, each once, and waits for the jobs durably. ' +
+        'Workers do the work: a follow-up goes on when this program ends. Sending again with the same --request-id ' +
+        'attaches to it. Results go to stdout, progress and errors to stderr.',
     )
     .version(version)
-    .helpCommand('help [command]', 'the help of a command')
+    .helpCommand('help [command]', 'show the help of a command')
     .addHelpText(
       'after',
       `
@@ -69,7 +69,7 @@ ${ENVIRONMENT_HELP}`,
   return program;
 }
 
-/** A command and those below it, such as `limits` and `limits set`: commander hands no setting down to what is added. */
+/** A command and its subcommands, such as `limits` and `limits set`: commander does not pass settings on to added commands. */
 export function allCommands(command: Command): Command[] {
   return [command, ...command.commands.flatMap(allCommands)];
 }
@@ -113,7 +113,7 @@ export async function run(invocation: Invocation): Promise<number> {
   } catch (error) {
     const json = args.includes('--json');
     if (error instanceof CommanderError) {
-      // Help and version were asked for; of anything else, commander has told the problem already.
+      // Help and version were asked for. For anything else, commander has already printed the problem.
       if (error.exitCode === 0) return EXIT.completed;
       if (json) output.json({ type: 'Usage', message: error.message, details: null });
       return EXIT.usage;

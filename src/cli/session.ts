@@ -3,7 +3,7 @@ import { DEFAULT_TASK_QUEUES } from '../core/names';
 import { EXIT } from './exit-codes';
 import type { Output } from './render/output';
 
-/** What every command works with: the environment, the output, and a connection that is made when it is needed. */
+/** What every command needs: the environment, the output, and a connection that is made on first use. */
 export class Session {
   /** What the process ends with. */
   exitCode: number = EXIT.completed;
@@ -44,7 +44,7 @@ export class Session {
     return [this.calledAs, ...words.map(shellWord)].join(' ');
   }
 
-  /** The page of a follow-up in Temporal's Web UI; undefined where nobody has said where that is. */
+  /** The page of a follow-up in Temporal's Web UI; undefined if TEMPORAL_UI_URL is not set. */
   async webUiPage(workflowId: string): Promise<string | undefined> {
     const base = this.env.TEMPORAL_UI_URL?.trim().replace(/\/+$/, '');
     if (!base) return undefined;

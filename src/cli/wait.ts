@@ -11,16 +11,16 @@ import { type Outcome, outcomeOfEnd, outcomeOfResult } from './render/outcome';
 import { progressKey, type ProgressLine, progressLine, progressText, serverText } from './render/progress';
 import type { Session } from './session';
 
-/** A person sees each second pass; a query costs the server and the worker some milliseconds. */
+/** Often enough for a person; a query costs the server and the worker some milliseconds. */
 const REFRESH_MS = 1_000;
 
 /** How long one look at the progress waits for a worker. */
 const LOOK_MS = 2_500;
 
-/** A worker that has just started, or replays a long history, is given this long before its silence is news. */
+/** How long no worker may answer before that is shown: one that has just started, or replays a long history, needs time. */
 const SILENCE_IS_NEWS_MS = 4_000;
 
-/** What a wait came to: the end of the follow-up, or a signal that ended the waiting only. */
+/** How a wait ended: with the end of the follow-up, or with a signal that ended only the waiting. */
 export type Waited = { readonly ended: Outcome } | { readonly leftBy: NodeJS.Signals };
 
 /**
@@ -52,7 +52,7 @@ export async function endOf(followUp: FollowUpHandle, signal?: AbortSignal): Pro
   }
 }
 
-/** Says what the follow-up goes on doing without us. @returns the exit code */
+/** Says that the follow-up goes on, and how to come back to it. @returns the exit code */
 export function printLeft(session: Session, workflowId: string, signal: NodeJS.Signals): number {
   session.output.note(
     [
@@ -85,7 +85,7 @@ async function showProgress(
       if (report.from === 'worker' ? !isOver(report.progress) : silent)
         showReport(session, followUp.workflowId, line, report);
     } catch (error) {
-      // The wait for the result reports what is final; this is only what is seen on the way.
+      // The wait for the result reports final errors; this is only the progress.
       if (!(error instanceof FollowUpNotFoundError)) {
         line.show('Temporal does not answer; the follow-up goes on, still waiting', 'unreachable');
       }
@@ -94,7 +94,7 @@ async function showProgress(
   }
 }
 
-/** What there is to say then is said by the end itself. */
+/** In these phases the end itself says everything. */
 function isOver({ phase }: FollowUpProgress): boolean {
   return phase === 'done' || phase === 'failed' || phase === 'cancelled';
 }
@@ -114,8 +114,8 @@ function showReport(session: Session, workflowId: string, line: ProgressLine, re
 }
 
 /**
- * The first signal that asks us to go. After it we listen on until the process ends: a terminal sends Ctrl-C to every
- * process of npm's, and some hand it on once more, which must not end us in the middle of our last words.
+ * The first signal that asks this process to stop. It keeps listening until the process ends: a terminal sends Ctrl-C to
+ * every process of npm's, and some pass it on again, which must not cut off the last output.
  */
 export function untilSignal(over: AbortSignal): Promise<{ leftBy: NodeJS.Signals }> {
   return new Promise((resolve) => {

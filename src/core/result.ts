@@ -16,7 +16,7 @@ export interface Receipt {
   readonly baseline: JobState | null;
   /** Reads since the send whose answer was reported; those before the send are no polls. */
   readonly polls: number;
-  /** When the send was decided, by the workflow's clock; null while nothing was sent. */
+  /** When the POST began, by the worker's clock; null while nothing was sent. */
   readonly sentAt: string | null;
   /** When the follow-up ended; null while it runs. */
   readonly settledAt: string | null;

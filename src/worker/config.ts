@@ -181,7 +181,7 @@ export class ConfigurationError extends Error {
     super(
       `The worker cannot start: its configuration has ${count}.\n` +
         problems.map((problem) => `  ${problem}\n`).join('') +
-        'Every variable is described in README.md, "Run the worker".',
+        'Every variable is described in docs/configuration.md.',
     );
   }
 }

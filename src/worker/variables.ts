@@ -178,7 +178,7 @@ export function formatListenAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** The variables of the worker besides Temporal's own; their meaning and defaults: README.md, "Run the worker". */
+/** The variables of the worker besides Temporal's own; docs/configuration.md has their meaning and defaults. */
 export const VARIABLES = [
   'AGENT_API_BASE_URL',
   'AGENT_API_KEY',

@@ -12,9 +12,9 @@ export type Format = (typeof FORMATS)[number];
 const EXTENSIONS: Readonly<Record<string, Format>> = { '.jsonl': 'jsonl', '.ndjson': 'jsonl', '.csv': 'csv' };
 
 /**
- * The format that was asked for, or that the file's name tells; undefined where its content must tell.
+ * The format of `--format`, or of the file's name; undefined if the content must decide.
  *
- * @throws UsageError when `--format` is given and is none
+ * @throws UsageError when `--format` is not a format
  */
 export function formatByName(file: string, asked: string | undefined): Format | undefined {
   if (asked === undefined) return EXTENSIONS[path.extname(file).toLowerCase()];
@@ -25,14 +25,14 @@ export function formatByName(file: string, asked: string | undefined): Format | 
   return format;
 }
 
-/** JSON begins with a brace or a bracket, which no column's name does; undefined while there are only blanks. */
+/** JSON begins with a brace or a bracket, and no column's name does; undefined while there is only white space. */
 export function formatByContent({ bytes }: LineBlock): Format | undefined {
   const first = /\S/.exec(bytes.toString())?.[0];
   if (first === undefined) return undefined;
   return first === '{' || first === '[' ? 'jsonl' : 'csv';
 }
 
-/** Reports each line that is not UTF-8: a decoder would put a replacement for what the message says. */
+/** Reports each line that is not UTF-8: a decoder would replace parts of the message. */
 export function checkEncoding({ firstLine, bytes }: LineBlock, problems: ProblemList): void {
   if (isUtf8(bytes)) return;
   let start = 0;
@@ -40,7 +40,7 @@ export function checkEncoding({ firstLine, bytes }: LineBlock, problems: Problem
     const lineFeed = bytes.indexOf('\n', start);
     const end = lineFeed < 0 ? bytes.length : lineFeed + 1;
     if (!isUtf8(bytes.subarray(start, end))) {
-      problems.add(line, 'is not UTF-8; save the file as UTF-8, in which messages are sent');
+      problems.add(line, 'is not UTF-8; save the file as UTF-8');
     }
     start = end;
   }
@@ -56,7 +56,7 @@ export interface LineBlock {
 /** Bytes that a batch's input may have: its items are held in memory until they are handed over. */
 export const MAX_INPUT_BYTES = 1_024 * 1_024 * 1_024;
 
-/** Bytes of one line: the largest prompt takes 1.5 MiB where each of its bytes is escaped with six. */
+/** Bytes of one line: the largest prompt takes 1.5 MiB if each of its bytes is escaped with six. */
 export const MAX_LINE_BYTES = 4 * 1_024 * 1_024;
 
 const LINE_FEED = 0x0a;
@@ -66,7 +66,7 @@ const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 /**
  * Reads a file, or stdin for `-`, in blocks of whole lines, without a byte order mark at its beginning.
  *
- * @throws UsageError when it can't be read, is too large, or has a line that no item can be
+ * @throws UsageError when it can't be read, is too large, or has a line that is too long for an item
  */
 export async function* lineBlocks(
   file: string,
@@ -84,7 +84,7 @@ export async function* lineBlocks(
   for await (const chunk of readable(file, stdin)) {
     size += chunk.length;
     if (size > MAX_INPUT_BYTES) {
-      throw new UsageError([`${nameOf(file)} is larger than ${MAX_INPUT_BYTES / 2 ** 30} GiB; divide it`]);
+      throw new UsageError([`${nameOf(file)} is larger than ${MAX_INPUT_BYTES / 2 ** 30} GiB; split it`]);
     }
     const end = chunk.lastIndexOf(LINE_FEED) + 1;
     if (end > 0) {
@@ -99,7 +99,7 @@ export async function* lineBlocks(
     pendingBytes += chunk.length - end;
     if (pendingBytes > MAX_LINE_BYTES) {
       throw new UsageError([
-        `line ${firstLine}: is longer than ${MAX_LINE_BYTES / 2 ** 20} MiB, and no item is; what follows was not read`,
+        `line ${firstLine}: is longer than ${MAX_LINE_BYTES / 2 ** 20} MiB, the maximum of an item; the rest was not read`,
       ]);
     }
   }
@@ -112,7 +112,7 @@ function countLineFeeds(bytes: Uint8Array): number {
   return count;
 }
 
-/** What is read, with errors of the file system in our words. */
+/** The bytes of a file or of stdin; file system errors become usage errors. */
 async function* readable(
   file: string,
   stdin: AsyncIterable<Uint8Array>,

@@ -8,10 +8,10 @@ import { FIELDS, valueOf, wordsOf } from '../flags/request-flags';
 import { type LineBlock, MAX_LINE_BYTES } from './line-blocks';
 
 /**
- * Takes the items of a CSV file (RFC 4180): its first record names the columns, an empty cell gives nothing, and cells
- * are as they are, blanks included. Records without any content are skipped, as spreadsheets leave them at the end.
+ * Reads the items of a CSV file (RFC 4180). Its first record names the columns. An empty cell gives nothing, and other
+ * cells are taken as they are, white space included. Empty records are skipped, as spreadsheets leave them at the end.
  *
- * After a quote that is out of place nobody can tell where the next record begins: what follows is not read.
+ * After a misplaced quote nobody can tell where the next record begins, so the rest is not read.
  */
 export async function readCsv(
   blocks: AsyncIterable<LineBlock>,
@@ -52,13 +52,13 @@ export async function readCsv(
   }
 }
 
-/** A column's name and the field that it is; undefined where there is no such field, which has been said. */
+/** A column's name and its field; undefined if there is no such field, which was reported. */
 interface Column {
   readonly name: string;
   readonly field: RequestField | undefined;
 }
 
-/** The columns; none where the first record names none, since nothing can be said of the others then. */
+/** The columns; none if the first record names none, because the other records can't be checked then. */
 function readHeader(line: number, names: readonly string[], problems: ProblemList): Column[] {
   const columns = names.map((name) => ({ name, field: fieldOfName(name) }));
   if (columns.every(({ field }) => field === undefined)) {
@@ -73,7 +73,7 @@ function readHeader(line: number, names: readonly string[], problems: ProblemLis
   }
   for (const [index, { name, field }] of columns.entries()) {
     if (field === undefined) problems.add(line, unknownName(name, 'column'));
-    else if (names.indexOf(name) < index) problems.add(line, `the column ${name} is there twice`);
+    else if (names.indexOf(name) < index) problems.add(line, `the column ${name} is named twice`);
   }
   return columns;
 }
@@ -88,7 +88,7 @@ function readRecord(
   if (cells.length !== columns.length) {
     problems.add(
       line,
-      `has ${cells.length} cells, and the first line names ${columns.length} columns; a cell with a comma, a quote or a line break stands in quotes`,
+      `has ${cells.length} cells, and the first line names ${columns.length} columns; put a cell with a comma, a quote or a line break in quotes`,
     );
     return;
   }
@@ -105,21 +105,21 @@ function readRecord(
 function csvProblem(error: CsvError): string {
   const reason = QUOTE_PROBLEMS[error.code];
   if (reason === undefined) return error.message;
-  return `${reason}; a cell with a quote in it stands in quotes as a whole, and each quote in it twice. What follows was not read`;
+  return `${reason}; put a cell that has a quote in quotes, and double each quote in it. The rest was not read`;
 }
 
 const QUOTE_PROBLEMS: Readonly<Record<string, string>> = {
-  INVALID_OPENING_QUOTE: 'there is a quote in a cell that does not begin with one',
-  CSV_INVALID_CLOSING_QUOTE: 'there is text in a cell after the quote that closes it',
-  CSV_QUOTE_NOT_CLOSED: 'there is a quote that nothing closes',
-  CSV_MAX_RECORD_SIZE: `its record is longer than ${MAX_LINE_BYTES / 2 ** 20} MiB, and no item is; a quote may not be closed`,
+  INVALID_OPENING_QUOTE: 'a cell has a quote but does not begin with one',
+  CSV_INVALID_CLOSING_QUOTE: 'a cell has text after its closing quote',
+  CSV_QUOTE_NOT_CLOSED: 'a quote is not closed',
+  CSV_MAX_RECORD_SIZE: `its record is longer than ${MAX_LINE_BYTES / 2 ** 20} MiB, the maximum of an item; perhaps a quote is not closed`,
 };
 
 function countLineFeeds(text: string): number {
   return text.split('\n').length - 1;
 }
 
-/** Takes the items of JSON Lines (jsonlines.org): one object a line, blank lines between them. */
+/** Reads the items of JSON Lines (jsonlines.org): one object a line; blank lines are skipped. */
 export function readJsonLines(
   { firstLine, bytes }: LineBlock,
   problems: ProblemList,
@@ -130,7 +130,7 @@ export function readJsonLines(
     const line = firstLine + index;
     const value = parseLine(text);
     if (value instanceof SyntaxError) {
-      problems.add(line, `is no JSON (${value.message}); JSON Lines has one whole object a line`);
+      problems.add(line, `is not JSON (${value.message}); JSON Lines has one whole object a line`);
     } else if (!isRecord(value)) {
       problems.add(line, `must be one JSON object, not ${typeName(value)}; JSON Lines has one object a line`);
     } else {
@@ -159,13 +159,13 @@ export const COLUMN_OF_FIELD = Object.fromEntries(
 
 export const COLUMNS = Object.values(COLUMN_OF_FIELD);
 
-/** Every way to write a field: as a column, and as the request's own JSON has it. */
+/** Every name of a field: its column, and its name in the request's JSON. */
 const FIELD_OF_NAME = new Map<string, RequestField>([
   ...FIELDS.map((field): [string, RequestField] => [COLUMN_OF_FIELD[field], field]),
   ...FIELDS.map((field): [string, RequestField] => [field, field]),
 ]);
 
-/** What a line says, by field: the value, and the name that the line uses for it. */
+/** The fields of a line: each with its value and the name that the line uses for it. */
 export type LineFields = ReadonlyMap<RequestField, { readonly name: string; readonly value: unknown }>;
 
 export function fieldOfName(name: string): RequestField | undefined {
@@ -180,7 +180,7 @@ export function unknownName(name: string, kind: 'column' | 'field'): string {
 }
 
 /**
- * Sorts what a line says by field. What is null stands for what is not given.
+ * The fields that a line gives. Null stands for a field that is not given.
  *
  * @param report takes each problem: a name that is not a field, or two names for the same
  */

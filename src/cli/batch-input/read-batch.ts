@@ -14,7 +14,7 @@ export interface BatchInput {
   readonly file: string;
   readonly stdin: AsyncIterable<Uint8Array>;
   /**
-   * What a line does not say itself, and `--format`. A request id is never taken from here: it names one follow-up.
+   * Defaults of the lines, and `--format`. A request id is never taken from here, because it names one follow-up.
    */
   readonly flags: LineFlags;
   /** The message of lines without one. */
@@ -28,7 +28,7 @@ export interface BatchInput {
 /**
  * Reads and checks the whole input of a batch: JSON Lines or CSV. Nothing is started.
  *
- * @throws UsageError when the file can't be read, or when the flags by themselves are no good
+ * @throws UsageError when the file can't be read, or when the flags themselves are invalid
  * @throws InvalidBatchError with every line that is wrong, and why
  */
 export async function readBatch(input: BatchInput): Promise<CheckedBatch> {
@@ -64,7 +64,7 @@ async function readLines(
   for await (const block of checked(first)) readJsonLines(block, problems, take);
 }
 
-/** The first block that holds more than blanks. */
+/** The first block that holds more than white space. */
 async function firstContent(
   blocks: AsyncGenerator<LineBlock, void, undefined>,
 ): Promise<LineBlock | undefined> {
@@ -73,21 +73,21 @@ async function firstContent(
   return next.done === true ? undefined : next.value;
 }
 
-/** What the flags give to every line must be good by itself, or it would be told of every line. */
+/** Checks the defaults by themselves, so that a problem with them is not reported for every line. */
 function checkDefaults(defaults: JsonObject): void {
   const example = { projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' };
   const checked = checkRequest(withBatchCadence(example));
   if (!checked.ok) throw new UsageError(checked.problems.map(problemOfFlag));
 }
 
-/** The request of a line: what it says itself, over what the flags say. */
+/** The request of a line: its own fields, then the defaults of the flags. */
 function requestOfLine(defaults: JsonObject, fields: LineFields): JsonObject {
   return requestWith(
     FIELDS.map((field) => [field, fields.has(field) ? fields.get(field)?.value : fieldOf(defaults, field)]),
   );
 }
 
-/** What the fields of a line are called in what is said about it: as the line has them, else as columns. */
+/** The names of fields in problems of a line: as the line writes them, otherwise as columns. */
 function namesIn(fields: LineFields): Record<string, string> {
   const names: Record<string, string> = { ...COLUMN_OF_FIELD };
   for (const [field, { name }] of fields) names[field] = name;

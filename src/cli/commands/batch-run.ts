@@ -20,8 +20,8 @@ export function batchRunCommand(session: Session): Command {
   const command = new Command('run')
     .summary('send the follow-ups of a file, and wait for their jobs')
     .description(
-      'Checks the whole input, and sends nothing if any line of it is wrong. Then sends each line as a follow-up of its ' +
-        'own, so many at a time, two to one job one after the other, and waits until all have ended.\n\n' +
+      'Checks the whole input, and sends nothing if any line is wrong. Then sends each line as a follow-up of its own ' +
+        'with limited concurrency, one at a time to each job, and waits until all have ended.\n\n' +
         'The same file again is the same batch: while it runs, this attaches to it; if it was cancelled, has failed or was ' +
         'only partly handed over, it goes on, and what was sent is not sent again; if it is done, nothing is sent.',
     )
@@ -37,7 +37,7 @@ export function batchRunCommand(session: Session): Command {
       `
 A line of JSON Lines is one object, with the fields of a request: {"project": "docs", "job": "job-1", "prompt": "…"}.
 The first line of CSV names its columns. Both know: ${COLUMNS.join(', ')}.
-What a line does not say is taken from the flags.
+Fields that a line leaves out are taken from the flags.
 
 Examples:
   $ ${session.command('batch', 'run', 'nightly.csv')}
@@ -49,13 +49,13 @@ Examples:
 
 async function run(session: Session, file: string, flags: RunFlags): Promise<void> {
   if (file === '-' && flags.promptFile === '-') {
-    throw new UsageError(['--prompt-file: stdin can be read once only, and the items come from there']);
+    throw new UsageError(['--prompt-file: stdin can be read only once, and the items are read from it']);
   }
   batchOptionsOf(flags);
   const prompt = await readPrompt(flags, session.stdin);
   const batch = await readBatch({ file, stdin: session.stdin, flags, prompt, batchId: flags.batchId });
   const { items } = batch;
-  // Before anything is started: whoever is cut off from here on can come back by it.
+  // Printed before anything is started, so that an interrupted caller can come back by it.
   session.output.note(
     `batch       ${batch.batchId} (${items.length} ${items.length === 1 ? 'item' : 'items'})`,
   );
@@ -84,7 +84,7 @@ export function batchRetryCommand(session: Session): Command {
     .argument('<batch>', 'batch id, or workflow id')
     .option(
       '--include-unknown',
-      'items too of which nobody can tell whether their message arrived: those that did are sent twice',
+      'also send items whose delivery is unknown; those that did arrive are sent twice',
     );
   return addStartFlags(command)
     .addHelpText('after', `\nExample:\n  $ ${session.command('batch', 'retry', 'nightly-07-31')}`)
@@ -93,22 +93,22 @@ export function batchRetryCommand(session: Session): Command {
 
 async function retry(session: Session, batchId: string, flags: RetryFlags): Promise<void> {
   const includeUnknown = flags.includeUnknown === true;
-  const unknown = includeUnknown
-    ? ''
-    : ' --include-unknown takes those too of which nobody can tell whether their message arrived.';
+  const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
   await runBatch(
     session,
     batchId,
     (batches, options) => batches.getHandle(batchId).retry({ ...options, includeUnknown }),
     flags,
-    `Nothing to try again: no message of ${batchId} was left unsent or rejected.${unknown} This is its end`,
+    `Nothing to retry: no message of ${batchId} was left unsent or rejected.${unknown} This is its end`,
   );
 }
 
 export function batchWatchCommand(session: Session): Command {
   return new Command('watch')
     .summary('wait for a batch, as run does')
-    .description('Shows how a batch goes on until it ends, and prints its end; its exit code is that of run.')
+    .description(
+      'Shows the progress of a batch until it ends, and prints its end. The exit code is that of run.',
+    )
     .argument('<batch>', 'batch id, or workflow id')
     .option(
       '--json',
@@ -157,7 +157,7 @@ export async function runBatch(
     if ('leftBy' in handedOver) {
       output.note(
         [
-          `Left while it was handed over: ${handedOver.pages}. What is handed over is sent.`,
+          `Stopped during the hand-over: ${handedOver.pages}. Items that are handed over are sent.`,
           '  hand over the rest:  the same command again, within an hour',
           `  or cancel it:        ${session.command('batch', 'cancel', batchId)}`,
         ].join('\n'),
@@ -219,7 +219,7 @@ async function handOver(
   let pages = 'no page yet';
   const onPage = (handedOver: number, total: number): void => {
     pages = `${handedOver} of ${total} pages`;
-    // A tenth of all is news.
+    // Where lines can't be rewritten, each tenth gets a line.
     if (total > 1) line.show(`handed over ${pages}`, String(Math.floor((10 * handedOver) / total)));
   };
   try {

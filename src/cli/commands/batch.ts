@@ -42,8 +42,8 @@ export function batchCommand(session: Session): Command {
   const command = new Command('batch')
     .summary('many follow-ups at a time, from a file')
     .description(
-      'Sends the follow-ups of a file, so many at a time, each as a follow-up of its own. The workers do it: a batch goes ' +
-        'on when this program ends. A batch is named by its batch id, or by its workflow id.',
+      'Sends the follow-ups of a file with limited concurrency. Workers do the work: a batch goes on when this program ' +
+        'ends. A batch is named by its batch id, or by its workflow id.',
     );
   for (const createCommand of COMMANDS) command.addCommand(createCommand(session));
   return command;
@@ -53,13 +53,13 @@ export function batchStatusCommand(session: Session): Command {
   return new Command('status')
     .summary('where a batch stands, or how it ended')
     .description(
-      'Prints where a batch stands and exits with 0; of one that has ended it prints the end, with the exit code that ' +
-        'run would have had.',
+      'Prints where a batch stands and exits with 0. If the batch has ended, it prints the end and exits as run would ' +
+        'have.',
     )
     .argument('<batch>', 'batch id, or workflow id')
     .option(
       '--json',
-      'print one JSON document: { batchId, state, progress }, or { batchId, state, message, summary } of one that has ended',
+      'print one JSON document: { batchId, state, progress }, or { batchId, state, message, summary } if it has ended',
     )
     .addHelpText('after', `\nExample:\n  $ ${session.command('batch', 'status', 'nightly-07-31', '--json')}`)
     .action((batch: string, flags: { json?: boolean }) => status(session, batch, flags.json === true));
@@ -122,8 +122,8 @@ export function batchResultsCommand(session: Session): Command {
   return new Command('results')
     .summary('how each item of a batch has ended so far')
     .description(
-      'Prints a line for each item that has settled, in the order of settling, and how many there are. Of a batch that ' +
-        'runs it prints what there is and does not wait; "batch watch --json" does.',
+      'Prints a line for each item that has settled, in the order of settling, and how many there are. It does not wait ' +
+        'for a batch that runs; "batch watch --json" does.',
     )
     .argument('<batch>', 'batch id, or workflow id')
     .option('--json', 'print JSON lines: one per item, and { batchId, state, message, summary } at the end')
@@ -196,7 +196,7 @@ async function summaryOf(batch: BatchHandle) {
   });
 }
 
-/** A batch ends within a second, unless messages under way are awaited first, which we don't wait for. */
+/** A batch ends within a second, unless it first waits for messages under way; this command does not wait for those. */
 const END_WITHIN_MS = 10_000;
 
 interface CancelFlags {
@@ -208,7 +208,7 @@ export function batchCancelCommand(session: Session): Command {
   return new Command('cancel')
     .summary('end a batch; its open follow-ups go on')
     .description(
-      'Ends a batch: nothing further is started. Follow-ups that are open go on to their ends, and can be listed and ' +
+      'Ends a batch: nothing further is started. Open follow-ups go on to their ends, and can be listed and ' +
         'cancelled one by one. "batch run" with the same file goes on with it.',
     )
     .argument('<batch>', 'batch id, or workflow id')
@@ -227,7 +227,7 @@ async function cancel(session: Session, batchId: string, flags: CancelFlags): Pr
   try {
     await batch.cancel({ followUps: flags.cancelRunning === true });
   } catch (error) {
-    // To cancel what is cancelled is no error; to cancel what has another end is one.
+    // Cancelling a cancelled batch is not an error. Cancelling one that ended otherwise is.
     if (!(error instanceof BatchEndedError) || error.state !== 'cancelled') throw error;
     already = true;
   }
@@ -241,10 +241,10 @@ async function cancel(session: Session, batchId: string, flags: CancelFlags): Pr
   }
   if (outcome === undefined) {
     output.note(
-      'Cancellation is asked for. The batch ends when messages under way have been answered, and as soon as a worker polls its task queue.',
+      'Cancellation was requested. The batch ends when messages under way have been answered and a worker polls its task queue.',
     );
   } else if (already) {
-    output.note('It was cancelled before.');
+    output.note('It was already cancelled.');
   }
   if (flags.cancelRunning !== true) {
     output.note(
@@ -257,7 +257,7 @@ export function batchPauseCommand(session: Session): Command {
   return new Command('pause')
     .summary('start no further item of a batch until it is resumed')
     .description(
-      'Has a batch start no further item; those that are open go on to their ends. Prints where it stands.',
+      'Stops a batch from starting further items; open ones go on to their ends. Prints where it stands.',
     )
     .argument('<batch>', 'batch id, or workflow id')
     .option('--json', 'print the progress as one JSON document')
@@ -271,8 +271,8 @@ export function batchResumeCommand(session: Session): Command {
   return new Command('resume')
     .summary('go on with a batch that is paused')
     .description(
-      'Has a paused batch start items again. Prints where it stands. One that has ended is resumed by "batch run" with ' +
-        'the same file.',
+      'Lets a paused batch start items again. Prints where it stands. To resume a batch that has ended, use "batch run" ' +
+        'with the same file.',
     )
     .argument('<batch>', 'batch id, or workflow id')
     .option('--json', 'print the progress as one JSON document')
@@ -286,8 +286,8 @@ export function batchConcurrencyCommand(session: Session): Command {
   return new Command('concurrency')
     .summary('change how many follow-ups of a batch are open at a time')
     .description(
-      'Changes how many follow-ups of a running batch are open at a time. Fewer than are open end none of them: items ' +
-        'start again once there are fewer. Prints where it stands.',
+      'Changes how many follow-ups of a running batch are open at a time. A lower number ends none of them: no item ' +
+        'starts until fewer are open. Prints where it stands.',
     )
     .argument('<batch>', 'batch id, or workflow id')
     .argument('<n>', `${CONCURRENCY.minimum} to ${CONCURRENCY.maximum}`)

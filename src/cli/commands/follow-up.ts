@@ -18,8 +18,7 @@ export function statusCommand(session: Session): Command {
   return new Command('status')
     .summary('where a follow-up stands, or how it ended')
     .description(
-      'Prints where a follow-up stands and exits with 0; of one that has ended it prints the end, with the exit code ' +
-        'that send would have had.',
+      'Prints where a follow-up stands and exits with 0. If it has ended, prints the end and exits as send would have.',
     )
     .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
     .option(
@@ -90,7 +89,7 @@ export function watchCommand(session: Session): Command {
   return new Command('watch')
     .summary('wait for a follow-up, as send does')
     .description(
-      'Shows the progress of a follow-up until it ends, and prints its end; its exit code is that of send.',
+      'Shows the progress of a follow-up until it ends, and prints its end. The exit code is that of send.',
     )
     .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
     .option('--json', 'print one JSON document: the result, or { type, message, details }')
@@ -119,14 +118,14 @@ export function costCommand(session: Session): Command {
     .summary('what a follow-up has cost: history, workflow tasks, polls, billable actions')
     .description(
       'Prints what a follow-up, running or ended, has cost so far, all its runs together. Billable actions are counted ' +
-        'by the rules of Temporal Cloud, and itemized; a server of your own bills nothing.',
+        'by the rules of Temporal Cloud and itemized; a self-hosted server bills nothing.',
     )
     .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
     .option('--json', 'print one JSON document')
     .addHelpText(
       'after',
       `
-Billed, and not counted, because no history shows it:
+Billed but not counted, because no history shows it:
 ${NOT_COUNTED}
 The rules: https://docs.temporal.io/evaluate/cloud/actions
 
@@ -149,11 +148,9 @@ async function cost(session: Session, workflowId: string, json: boolean): Promis
   }
   output.result(columns(rows(found)));
   if (found.earlierRunsGone) {
-    output.note(
-      'Earlier runs are gone with the retention of the namespace; what they have cost is not in it.',
-    );
+    output.note('Earlier runs are older than the retention of the namespace; their cost is not included.');
   }
-  output.note(`Billed, and not counted, because no history shows it:\n${NOT_COUNTED}`);
+  output.note(`Billed but not counted, because no history shows it:\n${NOT_COUNTED}`);
 }
 
 function rows(found: FollowUpCost): [string, string][] {
@@ -201,21 +198,21 @@ interface ListFlags {
   readonly json?: boolean;
 }
 
-/** More would be read by no person, and is a matter for Temporal's own query tools. */
+/** Nobody reads more than this; Temporal's own query tools are made for it. */
 const MAX_LIMIT = 10_000;
 
 export function listCommand(session: Session): Command {
   return new Command('list')
     .summary('follow-ups of the namespace')
     .description(
-      "Lists follow-ups from Temporal's visibility store: those that run, then those that ended last. It is eventually consistent: what has just been started or has " +
-        'just moved on may be missing or shown as it was a moment ago.',
+      "Lists follow-ups from Temporal's visibility store: running ones first, then those that ended last. The list is " +
+        'eventually consistent: a recent start or change may not be shown yet.',
     )
     .option('--phase <phase>', `only those in this phase: ${PHASES.join(', ')}`)
     .option('--project <id>', 'only those of this project')
     .option('--job <id>', 'only those to this job')
     .option('--batch <id>', 'only the items of this batch')
-    .option('--limit <number>', `how many at most, 1 to ${MAX_LIMIT}`, '50')
+    .option('--limit <number>', `how many to list at most, 1 to ${MAX_LIMIT}`, '50')
     .option('--json', 'print one JSON array')
     .addHelpText(
       'after',
@@ -228,7 +225,9 @@ async function list(session: Session, flags: ListFlags): Promise<void> {
   const { phase, project, job, batch } = flags;
   const limit = limitOf(flags.limit);
   if (phase !== undefined && !PHASES.some((known) => known === phase)) {
-    throw new UsageError([`--phase: ${JSON.stringify(phase)} is no phase; give one of ${PHASES.join(', ')}`]);
+    throw new UsageError([
+      `--phase: ${JSON.stringify(phase)} is not a phase; give one of ${PHASES.join(', ')}`,
+    ]);
   }
   const followUps = await session.connect();
   const listed = followUps.list({

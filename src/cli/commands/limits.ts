@@ -10,24 +10,24 @@ interface JsonFlag {
   readonly json?: boolean;
 }
 
-/** The server has no word for whether it is on (measured, server 1.31). */
+/** The server's API does not say whether fairness is on (measured, server 1.31). */
 const FAIRNESS_NOTE =
-  'Limits per project and weights need fairness on the server (matching.enableFairness), which does not tell whether it is ' +
-  'on. Without it, a project at its limit holds up the others.';
+  'Limits per project and weights need fairness on the server (matching.enableFairness). The server does not say whether ' +
+  'it is on. Without it, a project at its limit holds up the others.';
 
 export function limitsCommand(session: Session): Command {
   const limits = new Command('limits')
     .summary('how often the agent service is asked, in total and by project')
     .description(
-      'Shows, sets and clears the limits of sends and reads. The Temporal server keeps them and holds all workers to them at ' +
-        'once. What is over a limit waits in its task queue; nothing is lost or refused. Every attempt counts, so that each ' +
-        'poll of a job is one read.',
+      'Shows, sets and clears the limits of sends and reads. The Temporal server keeps them, and they hold for all workers ' +
+        'at once. Whatever exceeds a limit waits in its task queue; nothing is lost or refused. Every attempt counts, so ' +
+        'each poll of a job is one read.',
     );
   limits.addCommand(
     new Command('show')
-      .summary('the limits that hold, who set them, and what waits')
+      .summary('the current limits, who set them, and what waits')
       .description(
-        'Prints the limits that hold, when and by whom they were set, and about how many tasks wait.',
+        'Prints the current limits, when and by whom they were set, and about how many tasks wait.',
       )
       .option('--json', 'print one JSON document')
       .action((flags: JsonFlag) => show(session, flags)),
@@ -35,8 +35,9 @@ export function limitsCommand(session: Session): Command {
   const set = new Command('set')
     .summary('set or change limits; the others stay as they are')
     .description(
-      'Sets limits. A rate is a number per unit of time (s, m, h, d), such as 5/s or 90/h; off removes one. What is not ' +
-        "given stays as it is. A project's weight is its share where projects compete, and a factor to its own limits.",
+      'Sets limits. A rate is a number per unit of time (s, m, h, d), such as 5/s or 90/h; off removes a limit. Limits ' +
+        "that are not given stay as they are. A project's weight is its share where projects compete, and multiplies its " +
+        'own limits.',
     );
   limits.addCommand(
     addLimitFlags(set)
@@ -88,12 +89,12 @@ function needsFairness({ sendsPerProject, readsPerProject, projectWeights = {} }
   return given.some((value) => value !== undefined && value !== 'off');
 }
 
-/** Weights that are named in the table; `--json` has all of them. */
+/** How many weights the table names; `--json` has all of them. */
 const SHOWN_WEIGHTS = 5;
 
 const HEADINGS = ['REQUESTS', 'TASK QUEUE', 'TOTAL', 'PER PROJECT', 'WEIGHTS', 'WAITING', 'LAST SET'];
 
-/** What holds, one line for each kind of requests. */
+/** The current limits, one line for each kind of request. */
 export function limitsTable({ sends, reads }: Limits): string {
   return table(HEADINGS, [row('sends', sends), row('reads', reads)]);
 }
@@ -122,7 +123,7 @@ function waitingInWords({ waiting, oldestMs }: QueueLimits): string {
   return waiting === 0 ? '0' : `${waiting}, oldest ${formatDuration(oldestMs)}`;
 }
 
-/** The server keeps no such thing for weights. */
+/** The server does not keep this for weights. */
 function lastSet({ total, perProject }: QueueLimits): string {
   const [latest] = [total, perProject]
     .filter((limit) => limit !== null)

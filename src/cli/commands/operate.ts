@@ -12,7 +12,7 @@ import { endOf } from '../wait';
 export function pollNowCommand(session: Session): Command {
   return new Command('poll-now')
     .summary('read the job now instead of at the next interval')
-    .description('Has the job of a follow-up read now, and prints the progress after the read.')
+    .description('Reads the job of a follow-up now, and prints the progress after the read.')
     .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
     .option('--json', 'print the progress as one JSON document')
     .action(async (workflowId: string, flags: { json?: boolean }) => {
@@ -48,8 +48,8 @@ export function resolveCommand(session: Session): Command {
   return new Command('resolve')
     .summary('say whether a message of unknown delivery arrived')
     .description(
-      'Decides for a follow-up in the phase needs-decision: "delivered" has the job watched, "not-delivered" has it read ' +
-        'again and the message sent once more, which makes it a duplicate if it did arrive.',
+      'Decides for a follow-up in the phase needs-decision. "delivered" watches the job. "not-delivered" reads it again ' +
+        'and sends the message once more, which is a duplicate if the first one did arrive.',
     )
     .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
     .addArgument(new Argument('<decision>', 'what became of the message').choices(DELIVERY_DECISIONS))
@@ -62,15 +62,15 @@ export function resolveCommand(session: Session): Command {
     });
 }
 
-/** A worker ends a watch within a second; a message under way is awaited first, which we don't wait for. */
+/** A worker ends a watch within a second, unless it first waits for a message under way; this command does not. */
 const END_WITHIN_MS = 10_000;
 
 export function cancelCommand(session: Session): Command {
   return new Command('cancel')
     .summary('end the watch of a follow-up; the agent itself goes on')
     .description(
-      'Ends a follow-up. What has been sent stays sent, and the agent itself goes on: its service has no operation to ' +
-        'stop a job. A message under way is awaited first, so that the receipt can say what became of it.',
+      'Ends a follow-up. A sent message stays sent, and the agent itself goes on: its service has no operation to stop a ' +
+        'job. A message under way is awaited first, so that the receipt can say whether it arrived.',
     )
     .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
     .option('--json', 'print one JSON document')
@@ -86,7 +86,7 @@ async function cancel(session: Session, workflowId: string, json: boolean): Prom
   try {
     await followUp.cancel();
   } catch (error) {
-    // To cancel what is cancelled is no error; to cancel what has another end is one.
+    // Cancelling a cancelled follow-up is not an error. Cancelling one that ended otherwise is.
     if (!(error instanceof FollowUpEndedError) || error.state !== 'cancelled') throw error;
     already = true;
   }
@@ -94,12 +94,12 @@ async function cancel(session: Session, workflowId: string, json: boolean): Prom
   if (json) output.json({ workflowId, ended: outcome !== undefined, end: outcome?.document ?? null });
   if (outcome === undefined) {
     output.note(
-      'Cancellation is asked for. The follow-up ends when a message under way has been answered, and as soon as a worker polls its task queue.',
+      'Cancellation was requested. The follow-up ends when a message under way has been answered and a worker polls its task queue.',
     );
   } else {
-    output.note(already ? 'It was cancelled before.' : outcome.text);
+    output.note(already ? 'It was already cancelled.' : outcome.text);
   }
   output.note(
-    'This ends the watch only: where the agent is at work on the message, it goes on. Its service has no operation to stop a job.',
+    'This ends the watch only. If the agent is working on the message, it goes on: its service has no operation to stop a job.',
   );
 }

@@ -34,8 +34,8 @@ export function scheduleCommand(session: Session): Command {
   const command = new Command('schedule')
     .summary('batches at set times')
     .description(
-      'Sends the follow-ups of a file again and again, by a Temporal Schedule. Each firing is a batch of its own, named by ' +
-        'the schedule and the time: ID-2026-11-21T03:00:00Z.',
+      'Sends the follow-ups of a file again and again, by a Temporal Schedule. Each firing is a batch of its own, named ' +
+        'after the schedule and the time: ID-2026-11-21T03:00:00Z.',
     );
   for (const addCommand of COMMANDS) command.addCommand(addCommand(session));
   return command;
@@ -49,24 +49,24 @@ function createCommand(session: Session): Command {
   const command = new Command('create')
     .summary('send the follow-ups of a file at set times')
     .description(
-      'Checks the whole input, and makes a schedule of it; nothing is sent before it fires. The same command again leaves ' +
-        'the schedule as it is; another schedule of the same id is an error, and "schedule update" changes one.\n\n' +
-        'The items lie in the schedule, 1 MiB of them at most; the file is not read again. They have no request ids of ' +
-        'their own: each firing sends anew.',
+      'Checks the whole input, and makes a schedule of it. Nothing is sent before it fires. The same command again leaves ' +
+        'the schedule as it is. A different schedule of the same id is an error; use "schedule update" to change one.\n\n' +
+        'The items are kept in the schedule, at most 1 MiB of them; the file is not read again. They have no request ids ' +
+        'of their own, because each firing sends anew.',
     )
     .argument('<id>', 'your name for the schedule: letters, digits, -, ., _ and ~')
     .argument('<file>', 'JSON Lines or CSV, as for batch run; - for stdin');
   addScheduleFlags(command)
-    .option('--paused', 'it fires only when triggered, until it is unpaused')
+    .option('--paused', 'fire only when triggered, until it is unpaused')
     .option('--json', 'print one JSON document: the schedule');
   return addLineFlags(command)
     .addHelpText(
       'after',
       `
-A cron expression has 5 fields (minute, hour, day of month, month, day of week), 6 with a year, or 7 with a second before.
-A calendar has second, minute, hour (0 if left out), dayOfMonth, month, dayOfWeek and year (any if left out). Both are
-those of Temporal: day of month and day of week must both match if both are given, and a time that a change to summer time
-leaves out does not fire on that day.
+A cron expression has 5 fields (minute, hour, day of month, month, day of week), 6 with a year, or 7 with seconds first.
+A calendar has second, minute, hour (default 0), dayOfMonth, month, dayOfWeek and year (default any). Both work as in
+Temporal: if day of month and day of week are given, both must match. A time that a change to summer time skips does not
+fire on that day.
 
 Examples:
   $ ${session.command('schedule', 'create', 'nightly', 'jobs.csv')} --cron "0 3 * * MON-FRI" --timezone Europe/Berlin
@@ -89,8 +89,8 @@ Examples:
         output.note(handle.made === 'created' ? 'created' : 'exists already, unchanged');
         const [next] = schedule.next;
         if (schedule.paused)
-          output.note(`it is paused; ${session.command('schedule', 'unpause', id)} lets it fire`);
-        else output.note(next === undefined ? 'it has no time to fire at' : `next        ${next}`);
+          output.note(`paused; ${session.command('schedule', 'unpause', id)} lets it fire`);
+        else output.note(next === undefined ? 'it has no further time to fire' : `next        ${next}`);
       },
     );
 }
@@ -100,7 +100,7 @@ function listCommand(session: Session): Command {
     .summary('schedules of the namespace: next firings, last ends')
     .description(
       'Lists the schedules of follow-ups with their next firing, and the end of the last one. The list is eventually ' +
-        'consistent: what has just been made or changed may be missing or shown as it was a moment ago.',
+        'consistent: a recent change may not be shown yet.',
     )
     .option('--json', 'print one JSON array')
     .action(async (flags: Json) => {
@@ -125,8 +125,8 @@ function describeCommand(session: Session): Command {
   return new Command('describe')
     .summary('a schedule: its settings, next firings, last ends')
     .description(
-      'Prints what a schedule sends and when, when it fires next, and how its last ten firings ended. "batch status" tells ' +
-        'more of one of them.',
+      'Prints what a schedule sends and when, when it fires next, and how its last ten firings ended. "batch status" shows ' +
+        'more of one firing.',
     )
     .argument('<id>', 'of the schedule')
     .option('--json', 'print one JSON document')
@@ -160,15 +160,15 @@ function triggerCommand(session: Session): Command {
 
 const NOT_STARTED: Readonly<Record<Triggered['outcome'], string>> = {
   started: '',
-  skipped: 'skipped: a batch of this schedule runs; --overlap says what else to do',
+  skipped: 'skipped: a batch of this schedule runs; --overlap can change that',
   waiting:
-    'asked for, and nothing was started yet: it may wait for a batch that runs. A schedule fires once a second at most',
+    'requested, but nothing was started yet: it may wait for a batch that runs. A schedule fires at most once a second',
 };
 
 function pauseCommand(session: Session): Command {
   return new Command('pause')
-    .summary('let a schedule fire no more until it is unpaused')
-    .description('Pauses a schedule: it fires when triggered only. A batch that runs goes on.')
+    .summary('stop a schedule from firing until it is unpaused')
+    .description('Pauses a schedule: it fires only when triggered. A batch that runs goes on.')
     .argument('<id>', 'of the schedule')
     .option('--note <text>', 'why, shown in lists and in the Web UI', 'paused by the starter')
     .option('--json', 'print one JSON document: { scheduleId, paused, note }')
@@ -183,7 +183,7 @@ function unpauseCommand(session: Session): Command {
   return new Command('unpause')
     .summary('let a paused schedule fire again')
     .description(
-      'Lets a schedule fire again from its next time on; those that have passed are not made up for.',
+      'Lets a schedule fire again from its next time on. Times that have passed are not made up for.',
     )
     .argument('<id>', 'of the schedule')
     .option('--note <text>', 'why, shown in lists and in the Web UI', 'unpaused by the starter')
@@ -199,8 +199,8 @@ function backfillCommand(session: Session): Command {
   return new Command('backfill')
     .summary('let a schedule fire for times that have passed')
     .description(
-      'Fires for each of its times in a range, both ends included, as if it passed now. A time for which there is a batch ' +
-        'already is left out, as long as the namespace keeps that batch.',
+      'Fires now for each of its times in a range, both ends included. A time whose batch exists is left out, as long as ' +
+        'the namespace keeps that batch.',
     )
     .argument('<id>', 'of the schedule')
     .requiredOption('--from <time>', 'ISO 8601 with an offset, as 2026-11-21T03:00:00Z')
@@ -232,16 +232,16 @@ function updateCommand(session: Session): Command {
     .summary('change when a schedule fires, or what it sends')
     .description(
       'Changes what is given and leaves the rest. Timing (--cron, --calendar, --every with --offset) is replaced as a ' +
-        'whole, and so are the items, with their options, where a file is given. A batch that runs goes on as it was.',
+        'whole. If a file is given, so are the items with their options. A batch that runs goes on as it was.',
     )
     .argument('<id>', 'of the schedule')
-    .argument('[file]', 'JSON Lines or CSV, as for batch run; - for stdin (default: the items that it has)');
+    .argument('[file]', 'JSON Lines or CSV, as for batch run; - for stdin (default: keep the items)');
   addScheduleFlags(command)
-    .option('--no-start-at', 'from now on')
-    .option('--no-end-at', 'without an end')
+    .option('--no-start-at', 'remove the start')
+    .option('--no-end-at', 'remove the end')
     .option('--no-pause-on-failure', 'go on when a batch fails')
-    .option('--no-tolerate', 'any number of failures')
-    .option('--task-queue <name>', 'where its batches run (default: as before)')
+    .option('--no-tolerate', 'tolerate any number of failures')
+    .option('--task-queue <name>', 'task queue of its batches (default: as before)')
     .option('--json', 'print one JSON document: { scheduleId, changed }');
   return addLineFlags(command)
     .addHelpText(
@@ -261,7 +261,7 @@ Examples:
       else if (changed.length > 0) {
         output.result(columns(changed.map(({ what, before, after }) => [what, `${before} → ${after}`])));
       }
-      output.note(changed.length > 0 ? 'updated' : 'unchanged: it is as asked for');
+      output.note(changed.length > 0 ? 'updated' : 'unchanged');
     });
 }
 

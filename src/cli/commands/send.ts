@@ -17,8 +17,8 @@ export function sendCommand(session: Session): Command {
   const command = new Command('send')
     .summary('send a message to an agent job, and wait for the job')
     .description(
-      'Sends one message to an existing agent job, and waits until the job has done what it says. The message is sent ' +
-        'once, whatever fails on the way. Sending again with the same --request-id attaches to the first send.',
+      'Sends one message to an existing agent job, and waits until the agent has worked on it. The message is sent once, ' +
+        'whatever fails on the way. Sending again with the same --request-id attaches to the first send.',
     )
     .option('--no-wait', 'print the workflow id instead of waiting for the end')
     .option('--json', 'print one JSON document: the result, or { type, message, details }');
@@ -41,7 +41,7 @@ async function send(session: Session, flags: SendFlags): Promise<void> {
   const request = requestOfFlags(flags, await readPrompt(flags, session.stdin), requestId);
   planOf(request);
   const followUps = await session.connect();
-  // Before anything is started: whoever is cut off from here on can attach by it.
+  // Printed before anything is started, so that an interrupted caller can attach by it.
   if (flags.requestId === undefined) {
     output.note(
       `request id  ${requestId} (new; with --request-id ${requestId} this command attaches to it again)`,
@@ -81,7 +81,7 @@ async function printStarted(session: Session, started: StartedFollowUp): Promise
   }
   if (!promptCompared) {
     output.note(
-      'note        its message is no longer kept by the server: whether it is this one could not be compared',
+      'note        the server no longer has its message, so it could not be compared with this one',
     );
   }
 }

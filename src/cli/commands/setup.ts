@@ -10,7 +10,7 @@ export function setupCommand(session: Session): Command {
   return new Command('setup')
     .summary('prepare a namespace, and check the connection')
     .description(
-      "Registers the search attributes of follow-ups in the namespace, and says what was found: the server's version, and " +
+      "Registers the search attributes of follow-ups in the namespace, and reports the server's version and " +
         'whether workers poll the task queue. Safe to repeat.',
     )
     .option('--json', 'print one JSON document')

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { CONCURRENCY, type Tolerance } from '../../core/batch';
 import { UsageError } from '../exit-codes';
 
-/** The flags by which a batch is started. */
+/** The flags that start a batch. */
 export interface StartFlags {
   readonly concurrency?: string;
   readonly tolerate?: string;
@@ -12,24 +12,24 @@ export interface StartFlags {
 
 export function addStartFlags(command: Command): Command {
   return addRunFlags(command)
-    .option('--no-wait', 'print the batch id once everything is handed over, instead of waiting for the end')
+    .option('--no-wait', 'print the batch id when everything is handed over, instead of waiting for the end')
     .option(
       '--json',
       'print JSON lines: one per item in the order of settling, and { batchId, state, message, summary } at the end',
     );
 }
 
-/** Adds the flags that say how a batch is run, by whoever starts it. */
+/** Adds the flags that say how a batch runs, for `batch` and `schedule`. */
 export function addRunFlags(command: Command): Command {
   const { minimum, maximum, default: usual } = CONCURRENCY;
   return command
     .option(
       '--concurrency <n>',
-      `follow-ups of a batch that are open at a time, ${minimum} to ${maximum} (default: ${usual})`,
+      `how many follow-ups of a batch are open at a time, ${minimum} to ${maximum} (default: ${usual})`,
     )
     .option(
       '--tolerate <n|p%>',
-      'when more items than this number, or this share of all, have failed, the batch starts no other and fails (default: no limit)',
+      'if more items than this number, or this share of all, have failed, the batch starts no further item and fails (default: no limit)',
     );
 }
 
@@ -61,7 +61,7 @@ export function concurrencyOf(text: string): number {
   return places;
 }
 
-/** The number, or what is wrong. */
+/** The number, or a problem. */
 function parseConcurrency(text: string): number | string {
   const { minimum, maximum } = CONCURRENCY;
   const places = /^\d+$/.test(text) ? Number(text) : NaN;
@@ -70,7 +70,7 @@ function parseConcurrency(text: string): number | string {
     : `--concurrency: must be a whole number from ${minimum} to ${maximum}; it is ${JSON.stringify(text)}`;
 }
 
-/** The tolerance, or what is wrong. */
+/** The tolerance, or a problem. */
 function parseTolerance(text: string): NonNullable<Tolerance> | string {
   const [, number = '', percent] = /^(\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
   if (percent === '%' && Number(number) <= 100) return { percent: Number(number) };

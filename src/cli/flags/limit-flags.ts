@@ -32,7 +32,7 @@ export function addLimitFlags(command: Command): Command {
     .addOption(
       new Option(
         '--project-weight <project=number>',
-        'how much more than others a project gets, 0.001 to 1000; may be given several times',
+        'the share of a project compared with others, 0.001 to 1000; may be given several times',
       ).argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]),
     )
     .option('--reason <text>', 'kept by the server beside the limits');
@@ -45,7 +45,7 @@ export function addLimitFlags(command: Command): Command {
  */
 export function changeOfFlags(flags: LimitFlags): LimitsChange {
   const { projectWeight, ...rest } = flags;
-  // What the checker finds wrong with them it shows as they were given.
+  // The checker shows invalid values as they were given.
   const change = rest as LimitsChange;
   return projectWeight === undefined ? change : { ...change, projectWeights: weightsOf(projectWeight) };
 }

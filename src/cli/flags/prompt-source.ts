@@ -8,7 +8,7 @@ export interface PromptFlags {
 }
 
 /**
- * The message, unaltered: a file's last line break and byte order mark belong to it.
+ * The message, unaltered: the last line break and the byte order mark of a file are part of it.
  *
  * @param stdin what `--prompt-file -` reads
  * @returns undefined where neither flag is given
@@ -27,7 +27,7 @@ export async function readPrompt(
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new UsageError([`--prompt-file: ${nameOf(promptFile)} is not UTF-8, in which the message is sent`]);
+    throw new UsageError([`--prompt-file: ${nameOf(promptFile)} is not UTF-8; the message is sent as UTF-8`]);
   }
 }
 
@@ -45,7 +45,7 @@ async function readBounded(source: AsyncIterable<Uint8Array>, file: string): Pro
   }
   if (size > MAX_PROMPT_BYTES) {
     throw new UsageError([
-      `--prompt-file: ${nameOf(file)} holds more than ${MAX_PROMPT_BYTES} bytes, the most a prompt may have`,
+      `--prompt-file: ${nameOf(file)} holds more than ${MAX_PROMPT_BYTES} bytes, the maximum of a prompt`,
     ]);
   }
   if (size === 0)

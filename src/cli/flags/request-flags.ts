@@ -19,7 +19,7 @@ export type LineFlags = RequestFlags & { readonly format?: string };
 
 export const FIELDS = Object.keys(REQUEST_FIELDS) as RequestField[];
 
-/** The words of a field's name, of which its flag and its column are made: `polling`, `timer`, `polls`. */
+/** The words of a field's name, from which its flag and its column are made: `polling`, `timer`, `polls`. */
 export function wordsOf(field: RequestField): string[] {
   const row = REQUEST_FIELDS[field];
   const name = 'shortName' in row ? row.shortName : field;
@@ -46,19 +46,19 @@ export function addRequestFlags(command: Command): Command {
   return addOptionFlags(command, {});
 }
 
-/** Adds the flags of a command that reads the items of a batch: what a line does not say is taken from them. */
+/** Adds the flags of a command that reads the items of a batch: they are the defaults of its lines. */
 export function addLineFlags(command: Command): Command {
   const { projectId, jobId, prompt } = REQUEST_IDENTITY;
   command
-    .option('--format <format>', `${FORMATS.join(' or ')} (default: by the name of the file, or its content)`)
-    .option('--project <id>', `${projectId.help}, of lines that name none`)
-    .option('--job <id>', `${jobId.help}, of lines that name none`)
-    .option('--prompt <text>', `${prompt.help}, of lines that have none`)
-    .option('--prompt-file <file>', 'read the message of lines that have none from a file');
+    .option('--format <format>', `${FORMATS.join(' or ')} (default: by the name or content of the file)`)
+    .option('--project <id>', `${projectId.help}, for lines that name none`)
+    .option('--job <id>', `${jobId.help}, for lines that name none`)
+    .option('--prompt <text>', `${prompt.help}, for lines that have none`)
+    .option('--prompt-file <file>', 'read the message for lines that have none from a file');
   return addOptionFlags(command, { 'polling.initial': BATCH_POLLING_INITIAL });
 }
 
-/** @param defaults of options that have others for this command */
+/** @param defaults of options whose default differs in this command */
 function addOptionFlags(command: Command, defaults: Readonly<Record<string, string>>): Command {
   for (const [name, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
     const help = [option.help.replaceAll('`', ''), ...boundsOf(option)].join(', ');
@@ -94,12 +94,12 @@ export function requestOfFlags(
   return requestWith(FIELDS.map((field) => [field, valueOf(field, given[attributeOf(field)])]));
 }
 
-/** The name by which commander hands over the value of a field's flag. */
+/** The name under which commander passes the value of a field's flag. */
 function attributeOf(field: RequestField): string {
   return new Option(flagOf(field)).attributeName();
 }
 
-/** What a flag or a cell holds, as the request has it. */
+/** The text of a flag or a cell as a value of the request. */
 export function valueOf(field: RequestField, text: string | undefined): number | string | undefined {
   const { kind } = REQUEST_FIELDS[field];
   return text !== undefined && (kind === 'number' || kind === 'count') ? numberOr(text) : text;

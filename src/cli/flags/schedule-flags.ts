@@ -16,7 +16,7 @@ export interface ScheduleFlags {
   readonly every?: readonly string[];
   readonly offset?: string;
   readonly timezone?: string;
-  /** False where it is taken away. */
+  /** False if it is to be removed. */
   readonly startAt?: string | false;
   readonly endAt?: string | false;
   readonly jitter?: string;
@@ -32,15 +32,27 @@ export interface ScheduleFlags {
 /** Adds the flags; what they hold is checked by the client and the server. */
 export function addScheduleFlags(command: Command): Command {
   command
-    .option('--cron <expression>', 'fire at the times of a cron expression; several are possible', collect)
-    .option('--calendar <json>', 'the same as a calendar of Temporal, in JSON; several are possible', collect)
-    .option('--every <duration>', 'fire at each multiple of this since 1970; several are possible', collect)
-    .option('--offset <duration>', 'so much later than the multiple of --every (default: 0s)')
-    .option('--timezone <name>', 'of --cron and --calendar, as Europe/Berlin (default: UTC)')
-    .option('--start-at <time>', 'not before, ISO 8601 with an offset (default: at once)')
-    .option('--end-at <time>', 'not after, ISO 8601 with an offset (default: never)')
-    .option('--jitter <duration>', 'late by a random time up to this (default: 0s)')
-    .option('--overlap <policy>', `if the batch before still runs: ${OVERLAPS.join(', ')} (default: skip)`)
+    .option(
+      '--cron <expression>',
+      'fire at the times of a cron expression; may be given several times',
+      collect,
+    )
+    .option(
+      '--calendar <json>',
+      'the same as a calendar of Temporal, in JSON; may be given several times',
+      collect,
+    )
+    .option(
+      '--every <duration>',
+      'fire at each multiple of this since 1970; may be given several times',
+      collect,
+    )
+    .option('--offset <duration>', 'fire later than the multiple of --every by this (default: 0s)')
+    .option('--timezone <name>', 'time zone of --cron and --calendar, such as Europe/Berlin (default: UTC)')
+    .option('--start-at <time>', 'fire not before this time, ISO 8601 with an offset (default: at once)')
+    .option('--end-at <time>', 'fire not after this time, ISO 8601 with an offset (default: no end)')
+    .option('--jitter <duration>', 'fire late by a random time up to this (default: 0s)')
+    .option('--overlap <policy>', `if the previous batch still runs: ${OVERLAPS.join(', ')} (default: skip)`)
     .option(
       '--catchup-window <duration>',
       'make up for a firing that is late by no more than this, for example after an outage (default: 10m)',
@@ -75,7 +87,7 @@ export function scheduleSpecOf(flags: ScheduleFlags): ScheduleSpec {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
-/** The value of a JSON text; the text itself if it is none, for the client to say so. */
+/** The value of a JSON text, or the text itself if it is not JSON: the client reports it. */
 function calendarOf(text: string): Calendar {
   try {
     return JSON.parse(text) as Calendar;
@@ -98,20 +110,20 @@ export async function readItems(
   const problems = scheduleIdProblems(scheduleId);
   if (problems.length > 0) throw new InvalidScheduleError(problems);
   if (file === '-' && flags.promptFile === '-') {
-    throw new UsageError(['--prompt-file: stdin can be read once only, and the items come from there']);
+    throw new UsageError(['--prompt-file: stdin can be read only once, and the items are read from it']);
   }
   const prompt = await readPrompt(flags, stdin);
   const batchId = exampleBatchId(scheduleId);
   return readBatch({ file, stdin, flags, prompt, batchId, noNames: NO_NAMES });
 }
 
-/** Flags that say something of items, where no items are given. @throws UsageError */
+/** Refuses flags that belong to items if no items are given. @throws UsageError */
 export function refuseLineFlags(flags: LineFlags): void {
   const { format, promptFile, prompt } = flags;
   const given = { ...requestOfFlags(flags, prompt, undefined), format, promptFile };
   if (Object.values(given).every((value) => value === undefined)) return;
   throw new UsageError([
-    'FILE: is missing, and flags are given that belong to what it holds (--project, --prompt, --when-active, …)',
+    'FILE: is missing, but flags of its items are given (--project, --prompt, --when-active, …)',
   ]);
 }
 
@@ -132,8 +144,7 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
 export function problemOfSchedule(problem: string): string {
   const [, field, rest = ''] = /^([a-zA-Z]+(?:, [a-z]+)?)(: .*)$/s.exec(problem) ?? [];
   if (field === undefined) return problem;
-  if (field === 'timing')
-    return 'when it fires is missing; give --cron, --calendar or --every, one or more of them';
+  if (field === 'timing') return 'the timing is missing; give --cron, --calendar or --every';
   return `${FLAG_OF_FIELD[field] ?? `--${field}`}${rest}`;
 }
 

@@ -5,9 +5,9 @@ import { fitColumns, printable, widthOf } from './text';
 
 /** What a live view shows of a batch. */
 export interface BatchPicture {
-  /** Null while nobody has told where it stands. */
+  /** Null until the first answer. */
   readonly progress: BatchProgress | null;
-  /** Why `progress` is not news, in words; null while it is. */
+  /** Why `progress` is not up to date; null while it is. */
   readonly trouble: string | null;
   /** Items that settled in a minute. */
   readonly perMinute: number | null;
@@ -20,16 +20,16 @@ export interface ScreenSize {
   readonly rows: number;
 }
 
-/** A wider bar tells no more. */
+/** A wider bar shows no more. */
 const MAX_BAR_COLUMNS = 40;
-/** A shorter one tells nothing. */
+/** A shorter one shows nothing. */
 const MIN_BAR_COLUMNS = 8;
 
 const SEPARATOR = ' · ';
 
 /**
  * The lines of a live view: none as wide as the screen, where some terminals would wrap it, and fewer than the screen has.
- * What matters most stays on a small one.
+ * On a small screen the most important lines stay.
  *
  * @param now milliseconds since the epoch
  */
@@ -49,7 +49,7 @@ export function drawBatch(picture: BatchPicture, screen: ScreenSize, now: number
     const [title = '', bar = '', ...others] = head;
     return fitted([bar, title, ...others].slice(0, room), columns);
   }
-  // One line apart.
+  // With one empty line between them.
   const latest = eventLines(events, columns, room - head.length - 1);
   return fitted(latest.length === 0 ? head : [...head, '', ...latest], columns);
 }
@@ -64,7 +64,7 @@ function titleLine({ batchId, state, startedAt, pages }: BatchProgress, now: num
 const STATE_WORDS: Readonly<Record<BatchProgress['state'], string>> = {
   running: 'running',
   paused: 'paused; "batch resume" goes on',
-  ending: 'ending; nothing further is started',
+  ending: 'ending; no further item starts',
   done: 'done',
   failed: 'failed',
   cancelled: 'cancelled',
@@ -77,7 +77,7 @@ function barLine(
 ): string {
   const share = items === 0 ? 1 : settled / items;
   const left = state === 'running' ? timeLeft(items - settled, perMinute) : null;
-  // The last words give way on a narrow screen.
+  // On a narrow screen the last words are left out.
   const [words = ''] = wrapped(
     [
       `${settled} of ${items}`,
@@ -109,7 +109,7 @@ function wrapped(words: readonly string[], columns: number): string[] {
   return lines;
 }
 
-/** The last ends, as many as there is room for. */
+/** The last ends that fit. */
 function eventLines(events: readonly ItemEnd[], columns: number, room: number): string[] {
   const lines: string[] = [];
   for (const end of [...events].reverse()) {
@@ -120,7 +120,7 @@ function eventLines(events: readonly ItemEnd[], columns: number, room: number): 
   return lines;
 }
 
-/** A link that has no room beside its job gets a line of its own: what is cut is no link. */
+/** A link that does not fit beside its job gets a line of its own: a cut link would not work. */
 function eventText(end: ItemEnd, columns: number): string[] {
   const { settledAt, outcome, projectId, jobId, message } = end;
   const first = [
@@ -138,10 +138,10 @@ function fitted(lines: readonly string[], columns: number): string[] {
   return lines.map((line) => fitColumns(printable(line), columns));
 }
 
-/** Over how long the rate is taken: long enough for turns of minutes, short enough to tell a change. */
+/** The window of the rate: long enough for turns of minutes, short enough to show a change. */
 const WINDOW_MS = 3 * 60_000;
 
-/** A rate over less says nothing. */
+/** A rate over a shorter span means nothing. */
 const MIN_SPAN_MS = 5_000;
 
 /** How fast the items of a batch settle, over the last minutes. Times are milliseconds since the epoch. */
@@ -153,7 +153,7 @@ export class Rate {
     while ((this.samples[0]?.at ?? at) < at - WINDOW_MS) this.samples.shift();
   }
 
-  /** Items a minute; null while nobody can tell. */
+  /** Items a minute; null while it is not known. */
   perMinute(): number | null {
     const first = this.samples[0];
     const last = this.samples.at(-1);
@@ -162,7 +162,7 @@ export class Rate {
   }
 }
 
-/** How long so many items take, in words: `3m 20s left`; null where nobody can tell. */
+/** How long the remaining items take: `3m 20s left`; null if it is not known. */
 export function timeLeft(items: number, perMinute: number | null): string | null {
   if (perMinute === null || perMinute === 0) return null;
   const seconds = Math.ceil((items / perMinute) * 60);

@@ -22,12 +22,12 @@ export function itemLine(end: ItemEnd): string {
 export const OUTCOME_COLUMNS = 'FollowUpRejected'.length;
 const DELIVERY_COLUMNS = 'accepted'.length;
 
-/** What an item has come to: its link, or what went wrong. */
+/** What became of an item: its link, or what went wrong. */
 export function outcomeText({ prLink, message }: Pick<ItemEnd, 'prLink' | 'message'>): string {
   return message ?? prLink ?? '';
 }
 
-/** What a batch has come to so far, in few words: `open 12`, `completed 290`, … */
+/** The counts of a batch in few words: `open 12`, `completed 290`, … */
 export function countWords(progress: BatchProgress): string[] {
   const { items, settled, open, byStatus, byFailure, unknownDeliveries } = progress;
   const waiting = items - settled - open;
@@ -53,7 +53,7 @@ export function progressTable(progress: BatchProgress): [string, string][] {
   ];
 }
 
-/** What a batch has come to, as a table. */
+/** The summary of a batch as a table. */
 export function summaryTable(summary: BatchSummary): [string, string][] {
   const { startedAt, endedAt } = summary;
   return [
@@ -128,7 +128,7 @@ export function documentOfBatch(asked: string, { state, message, summary }: EndO
   return { batchId: summary?.batchId ?? asked, state, message, summary };
 }
 
-/** Tells the end of a batch. Its summary is a result, whatever the end: it goes to stdout. */
+/** Prints the end of a batch. Its summary is a result whatever the end is, and goes to stdout. */
 export function printBatchOutcome(
   session: Session,
   asked: string,

@@ -5,7 +5,7 @@ import { countWords, outcomeText } from './batch-text';
 import type { OutputStream } from './output';
 import { printable, widthOf } from './text';
 
-/** What a person who waits for a batch sees. Times are milliseconds since the epoch. */
+/** The view of a running batch. Times are milliseconds since the epoch. */
 export interface BatchView {
   /** @param ends what has settled since the last call */
   show(progress: BatchProgress, ends: readonly ItemEnd[], now: number): void;
@@ -13,7 +13,7 @@ export interface BatchView {
   showTrouble(trouble: string, now: number): void;
   /** @param ends what has settled since the last call; there is none after it */
   showLast(ends: readonly ItemEnd[], now: number): void;
-  /** Removes what is to be rewritten, so that other lines can be written. */
+  /** Removes the live lines, so that other lines can be written. */
   clear(): void;
 }
 
@@ -24,7 +24,7 @@ export function batchView(
   return stream.isTTY === true && env.TERM !== 'dumb' ? new LiveView(stream) : new PlainView(stream);
 }
 
-/** More would only push the numbers out of sight. */
+/** More would push the numbers off the screen. */
 const MAX_EVENTS = 8;
 
 /** On a terminal: lines that are rewritten in place. */
@@ -51,7 +51,7 @@ class LiveView implements BatchView {
   }
 
   showLast(): void {
-    // Its place is taken by the summary.
+    // The summary takes its place.
     this.clear();
   }
 
@@ -66,10 +66,10 @@ class LiveView implements BatchView {
   }
 }
 
-/** A line that says nothing but numbers comes no more often. */
+/** How often a line with nothing but new numbers is printed at most. */
 const LINE_EVERY_MS = 10_000;
 
-/** Elsewhere: a line for each failure, and now and then one that says how far it is. */
+/** Elsewhere: a line for each failure, and a line with the progress now and then. */
 class PlainView implements BatchView {
   private readonly rate = new Rate();
   private lastText = '';
@@ -127,7 +127,7 @@ class PlainView implements BatchView {
   }
 }
 
-/** Where a terminal does not tell its size (VT100). */
+/** If a terminal does not report its size (VT100). */
 const USUAL_SIZE: ScreenSize = { columns: 80, rows: 24 };
 
 export function sizeOf({ columns, rows }: OutputStream): ScreenSize {

@@ -11,13 +11,13 @@ import type { Output } from './output';
 import { receiptRows } from './progress';
 import { columns } from './text';
 
-/** How a follow-up ended, in the three forms in which the starter tells it. */
+/** How a follow-up ended: as exit code, as JSON document and as text. */
 export interface Outcome {
   readonly exitCode: number;
   /** The JSON document of `--json`. */
   readonly document: unknown;
   readonly text: string;
-  /** A job is the result of a follow-up, and goes to stdout; the end without one goes to stderr. */
+  /** Whether there is a job: it goes to stdout. An end without a job goes to stderr. */
   readonly isResult: boolean;
 }
 

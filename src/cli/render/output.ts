@@ -8,7 +8,7 @@ export interface OutputStream {
   readonly rows?: number;
 }
 
-/** Where a command says what it has to say: results on stdout, progress, hints and errors on stderr. */
+/** The output of a command: results on stdout; progress, hints and errors on stderr. */
 export class Output {
   /** For commands that print several JSON documents: each is a line (jsonlines.org). */
   jsonLines = false;
@@ -28,13 +28,13 @@ export class Output {
     this.stdout.write(printableJson(value, this.jsonLines ? 0 : 2) + '\n');
   }
 
-  /** A line for the person who waits. */
+  /** A line of progress, a hint or an error. */
   note(text: string): void {
     this.stderr.write(printableLines(text) + '\n');
   }
 }
 
-/** `head` and a closed terminal end our output early; that is their business and no error of ours. */
+/** A reader such as `head`, or a closed terminal, may end the output early. That is not an error. */
 export function ignoreClosedPipes(...streams: NodeJS.WriteStream[]): void {
   for (const stream of streams) {
     stream.on('error', (error: NodeJS.ErrnoException) => {

@@ -17,7 +17,7 @@ export function progressText(progress: FollowUpProgress, now: number): string {
   return parts.filter((part) => part !== '').join(' · ');
 }
 
-/** What makes a new line worth while where lines can't be rewritten: anything but the passing of time. */
+/** Changes when a new line is worth printing, if lines can't be rewritten: with anything but the passing of time. */
 export function progressKey({
   phase,
   job,
@@ -43,7 +43,7 @@ export function serverText({ description, workers }: Extract<ProgressReport, { f
 function answerText({ job, lastAnswer, delivery }: FollowUpProgress): string {
   if (lastAnswer === null) return '';
   if (lastAnswer === job?.status) return lastAnswer;
-  // Anything else than a status is trouble on the way to the service.
+  // Anything but a status is trouble on the way to the service.
   return delivery.verdict === 'not-sent' && delivery.sends === 0
     ? `${lastAnswer}; nothing sent yet`
     : `${lastAnswer}${job === null ? '' : ` (job was ${job.status})`}`;
@@ -87,7 +87,7 @@ export function progressRows(progress: FollowUpProgress, now: number): [string, 
   ];
 }
 
-/** How the message was delivered, how its end is known, and what polls have seen. */
+/** How the message was delivered, why its end is believed, and what polls have seen. */
 export function receiptRows(
   receipt: Pick<Receipt, 'delivery' | 'evidence' | 'polls' | 'observed'>,
 ): [string, string][] {
@@ -112,7 +112,7 @@ const CLEAR_LINE = '\r\u001b[2K';
 export interface ProgressLine {
   /** @param key what counts as a change where lines can't be rewritten */
   show(text: string, key: string): void;
-  /** Removes what is to be rewritten, so that other lines can be written. */
+  /** Removes the live line, so that other lines can be written. */
   clear(): void;
 }
 

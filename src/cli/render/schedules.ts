@@ -54,7 +54,7 @@ export function endText({ state, items, settled, failures, message }: Firing): s
   return `${state}, ${settled} of ${items} settled, ${some}`;
 }
 
-/** A moment without its milliseconds: schedules fire by the second. */
+/** A time without milliseconds: schedules fire by the second. */
 function seconds(at: string): string {
   return at.slice(0, 19) + 'Z';
 }

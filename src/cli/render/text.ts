@@ -3,8 +3,8 @@ import stringWidth from 'string-width';
 import { safeJson, visible } from '../../core/text';
 
 /**
- * `text` as one line that a terminal only shows. Jobs, links and the service's words come over the wire, and a terminal
- * obeys what it is sent.
+ * `text` as one line without control sequences. Jobs, links and the service's words come over the wire, and a terminal
+ * would obey control sequences in them.
  */
 export function printable(text: string): string {
   return visible(stripVTControlCharacters(text));
@@ -15,17 +15,17 @@ export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
-/** The same JSON document, with what a terminal would obey written as escapes. */
+/** The same JSON document, with control characters written as escapes. */
 export function printableJson(value: unknown, indent = 2): string {
   return safeJson(value, indent);
 }
 
-/** Columns that a terminal needs for a line: two for a character of East Asia and for an emoji, none for a combining mark. */
+/** Columns that a line takes on a terminal: two for an East Asian character or an emoji, none for a combining mark. */
 export function widthOf(line: string): number {
   return stringWidth(line);
 }
 
-/** What a reader takes for one character, such as a letter with its accents, or a flag. */
+/** Splits text into what a reader sees as one character, such as a letter with its accents, or a flag. */
 const characters = new Intl.Segmenter();
 
 /** `line`, or as much of it as fits into `columns` of a terminal, with an ellipsis. */

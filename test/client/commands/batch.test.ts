@@ -96,7 +96,7 @@ describe('batch run', () => {
     expect(code).toBe(2);
     expect(stderr).toMatch(/^ {2}line 10: project: /m);
     expect(stderr).toMatch(/^ {2}line 10: prompt: /m);
-    expect(stderr).toMatch(/^ {2}line 11: is no JSON/m);
+    expect(stderr).toMatch(/^ {2}line 11: is not JSON/m);
     expect(JSON.parse(stdout)).toMatchObject({ type: 'InvalidBatch' });
     expect(file.posts()).toEqual([]);
     expect((await command('status')).code).toBe(2);
@@ -106,7 +106,7 @@ describe('batch run', () => {
     [['--concurrency', '0', '--tolerate', 'x'], /--concurrency: must be[^]*--tolerate: must be/],
     [['--polling-initial', '5'], /--polling-initial: "5" needs a unit/],
     [['--format', 'xml'], /--format: must be jsonl or csv/],
-    [['--prompt-file', '-'], /--prompt-file: stdin can be read once only/],
+    [['--prompt-file', '-'], /--prompt-file: stdin can be read only once/],
     [['--batch-id', ''], /batch id: must not be empty/],
   ])('refuses %j before anything is started', async (words, problem) => {
     const { file, run } = await batch();
@@ -298,7 +298,7 @@ describe('batch retry', () => {
       });
       expect(file.posts()).toHaveLength(4);
       const again = await command('retry');
-      expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('Nothing to try again') });
+      expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('Nothing to retry') });
       expect((await run()).stderr).toContain('already run as');
       expect(file.posts()).toHaveLength(4);
       const noWait = await command('retry', '--no-wait', '--json');

@@ -26,7 +26,7 @@ describe('cost', () => {
     // What a follow-up has none of is not listed.
     expect(stdout).not.toContain('signals');
     expect(stderr).toMatch(
-      /^Billed, and not counted, because no history shows it:\n {2}- queries.*\n {2}- heartbeats/,
+      /^Billed but not counted, because no history shows it:\n {2}- queries.*\n {2}- heartbeats/,
     );
   });
 

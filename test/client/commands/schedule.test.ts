@@ -117,9 +117,7 @@ describe('schedule create', () => {
     const { id, run } = await stage();
     const { code, stderr } = await run(['create', id, '-']);
     expect(code).toBe(2);
-    expect(stderr).toBe(
-      'error: when it fires is missing; give --cron, --calendar or --every, one or more of them\n',
-    );
+    expect(stderr).toBe('error: the timing is missing; give --cron, --calendar or --every\n');
   });
 
   it.concurrent.each([

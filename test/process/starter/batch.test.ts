@@ -105,10 +105,7 @@ describe('batch run as a process', () => {
 
   it.concurrent.each([
     ['SIGKILL', { code: null, signal: 'SIGKILL' }],
-    [
-      'SIGINT',
-      { code: 130, stderr: expect.stringContaining('Left while it was handed over: 2 of 12 pages') },
-    ],
+    ['SIGINT', { code: 130, stderr: expect.stringContaining('Stopped during the hand-over: 2 of 12 pages') }],
   ] as const)(
     'ended by %s while it hands over pages, hands over the rest when it is run again',
     async (signal, expected) => {

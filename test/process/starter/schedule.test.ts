@@ -30,7 +30,7 @@ it('a schedule is made from a file, shown and deleted; stdout has one document, 
     const refused = await run('update', id, file, '--prompt', 'x');
     expect(refused.code).toBe(2);
     expect(refused.stderr).toMatch(
-      /line 1: request_id: must not be given in a schedule.*\n.*line 2: is no JSON/,
+      /line 1: request_id: must not be given in a schedule.*\n.*line 2: is not JSON/,
     );
     expect(JSON.parse(refused.stdout)).toMatchObject({ type: 'InvalidBatch' });
 

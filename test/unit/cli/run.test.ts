@@ -114,7 +114,7 @@ describe('invalid input', () => {
   it.each([
     [['extend', 'w', '30'], 'duration: "30" needs a unit'],
     [['list', '--limit', '0'], '--limit: must be a whole number from 1 to 10000; it is "0"'],
-    [['list', '--phase', 'finished'], '--phase: "finished" is no phase; give one of baseline'],
+    [['list', '--phase', 'finished'], '--phase: "finished" is not a phase; give one of baseline'],
   ])('%j is refused with the field named', async (args, message) => {
     const { code, stderr } = await starter(args);
     expect(code).toBe(2);

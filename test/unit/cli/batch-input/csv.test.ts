@@ -81,7 +81,7 @@ describe('a batch as CSV', () => {
       broken,
       Buffer.from(','),
     ]);
-    const problem = 'is not UTF-8; save the file as UTF-8, in which messages are sent';
+    const problem = 'is not UTF-8; save the file as UTF-8';
     expect(await problemsOf(text, {}, 3)).toEqual([`line 3: ${problem}`, `line 6: ${problem}`]);
   });
 
@@ -104,7 +104,7 @@ describe('a batch as CSV', () => {
       'line 2: project and projectId are the same field; give one of the two',
     ]);
     expect(await problemsOf('project,job,prompt,job\np,j,m,k\n')).toEqual([
-      'line 1: the column job is there twice',
+      'line 1: the column job is named twice',
     ]);
   });
 
@@ -120,9 +120,9 @@ describe('a batch as CSV', () => {
   });
 
   it.each([
-    ['p,j,say "x",\np,j,,\n', 'there is a quote in a cell that does not begin with one'],
-    ['p,j,"x" y,\np,j,,\n', 'there is text in a cell after the quote that closes it'],
-    ['p,j,"x,\np,j,,\n', 'there is a quote that nothing closes'],
+    ['p,j,say "x",\np,j,,\n', 'a cell has a quote but does not begin with one'],
+    ['p,j,"x" y,\np,j,,\n', 'a cell has text after its closing quote'],
+    ['p,j,"x,\np,j,,\n', 'a quote is not closed'],
     [
       `p,j,"${`${'x'.repeat(1_023)}\n`.repeat(MAX_LINE_BYTES / 1_024)}\n",\n`,
       'its record is longer than 4 MiB',
@@ -136,7 +136,7 @@ describe('a batch as CSV', () => {
 
   it('is no batch where reading ended early, whatever was read before', async () => {
     expect(await problemsOf(`${HEADER}p,j,m,\np,k,"${'x'.repeat(MAX_LINE_BYTES + 100_000)}`)).toEqual([
-      'line 3: is longer than 4 MiB, and no item is; what follows was not read',
+      'line 3: is longer than 4 MiB, the maximum of an item; the rest was not read',
     ]);
     // eslint-disable-next-line @typescript-eslint/require-await -- as a pipe that breaks
     async function* broken() {

@@ -46,7 +46,7 @@ describe('a batch as JSON Lines', () => {
       '{"projectId":".","jobId":"j","prompt":"m"}',
     ].join('\n');
     expect(await problemsOf(text)).toEqual([
-      expect.stringMatching(/^line 1: is no JSON \(.+\); JSON Lines has one whole object a line$/),
+      expect.stringMatching(/^line 1: is not JSON \(.+\); JSON Lines has one whole object a line$/),
       'line 2: must be one JSON object, not an array; JSON Lines has one object a line',
       'line 3: must be one JSON object, not of type string; JSON Lines has one object a line',
       'line 4: "deadlin" is not a field here; did you mean deadline?',
@@ -90,7 +90,7 @@ describe('a batch as JSON Lines', () => {
     expect(items[0]?.request.prompt).toBe(prompt);
     const long = line({ job: '' }) + 'x'.repeat(MAX_LINE_BYTES + 100_000);
     expect(await problemsOf(long)).toEqual([
-      'line 2: is longer than 4 MiB, and no item is; what follows was not read',
+      'line 2: is longer than 4 MiB, the maximum of an item; the rest was not read',
     ]);
   });
 

@@ -37,7 +37,7 @@ describe('the format of a batch', () => {
 
   it('goes by the name, not by the content, where the name tells', async () => {
     expect(await problemsOf('', { file: await file('wrong.csv', JSON_LINES) })).toEqual([
-      expect.stringMatching(/^line 1: there is a quote in a cell/),
+      expect.stringMatching(/^line 1: a cell has a quote but/),
     ]);
   });
 
@@ -124,7 +124,7 @@ describe('an input', () => {
       let lines = 1;
       for await (const { firstLine } of blocks) expect(firstLine).toBe(lines++);
     };
-    await expect(readAll()).rejects.toThrow('stdin is larger than 1 GiB; divide it');
+    await expect(readAll()).rejects.toThrow('stdin is larger than 1 GiB; split it');
     expect(given).toBeLessThan(MAX_INPUT_BYTES + 64 * 2 ** 20);
   });
 

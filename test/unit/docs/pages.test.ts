@@ -20,17 +20,35 @@ const pages = [
     .map((file) => `docs/${file}`),
 ];
 
-/** The cells of the table rows below a heading, without Markdown's code marks. */
-function rows(heading: string): string[][] {
-  const section = readme.split(/^#+ /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
-  return section
-    .split('\n')
-    .filter((line) => line.startsWith('|'))
-    .map((line) => line.split('|').map((cell) => cell.replaceAll('`', '').trim()));
+/** What stands below a heading, up to the next one. */
+function section(page: string, heading: string): string {
+  const parts = read(page).split(/^#+ /m);
+  return parts.find((part) => part.startsWith(`${heading}\n`)) ?? '';
 }
 
-describe('the README', () => {
-  it('tells the size of the recorded history of a follow-up with ten polls', () => {
+/** Characters of a line of prose; some words and links can't be broken. */
+const MAX_LINE = 120;
+
+/** The first cells of the table rows below a heading, without Markdown's code marks. */
+function firstCells(page: string, heading: string): string[] {
+  return section(page, heading)
+    .split('\n')
+    .filter((line) => line.startsWith('|'))
+    .map((line) => (line.split('|')[1] ?? '').replaceAll('`', '').trim());
+}
+
+describe('README.md', () => {
+  it.each(pages.filter((page) => page !== 'README.md'))('links %s', (page) => {
+    expect(readme).toContain(`](${page})`);
+  });
+
+  it('can be read in five minutes', () => {
+    expect(readme.split('\n').length).toBeLessThan(220);
+  });
+});
+
+describe('docs/performance.md', () => {
+  it('says how large the recorded history of a follow-up with ten polls is', () => {
     const recorded = JSON.parse(read('test/replay/histories/0.3.0/ten-polls.json')) as {
       events: { workflowTaskStartedEventAttributes?: { historySizeBytes?: string } }[];
     };
@@ -39,11 +57,13 @@ describe('the README', () => {
     );
     const kilobytes = (Math.max(...sizes) / 1_000).toFixed(1);
 
-    expect(readme).toContain(
+    expect(read('docs/performance.md')).toContain(
       `A follow-up with ten polls makes ${recorded.events.length} events of history, ${kilobytes} KB`,
     );
   });
+});
 
+describe('docs/request.md', () => {
   it('has the table of request fields', () => {
     const cells = (table = ''): string[][] =>
       table
@@ -54,30 +74,59 @@ describe('the README', () => {
     // Run `npm run docs` after a change of the table.
     expect(cells(tableIn(readFileSync(TABLE_FILE, 'utf8')))).toEqual(cells(requestTable()));
   });
+});
 
-  it('lists every exit code of the starter', () => {
-    const listed = rows('Failures and exit codes').flatMap(([, , codes = '']) => codes.match(/\d+/g) ?? []);
+describe('docs/result.md', () => {
+  it.each(FAILURE_TYPES)('explains the failure %s', (type) => {
+    expect(section('docs/result.md', 'Failures')).toContain(`- **\`${type}\`**: `);
+  });
+});
 
-    expect([...new Set(listed.map(Number))].sort()).toEqual([...new Set(Object.values(EXIT))].sort());
+describe('docs/configuration.md', () => {
+  it('lists every exit code of the starter, and no other', () => {
+    // The first table below the heading is the starter's.
+    const [ofStarter = ''] = section('docs/configuration.md', 'Exit codes').split('Of the worker:');
+    const listed = [...ofStarter.matchAll(/^\| ([\d, ]+) +\|/gm)].flatMap(
+      ([, codes = '']) => codes.match(/\d+/g) ?? [],
+    );
+
+    expect(listed.map(Number).sort()).toEqual(Object.values(EXIT).sort());
   });
 
-  it.each(FAILURE_TYPES)('names the failure %s', (type) => {
-    expect(rows('Failures and exit codes').map(([, end]) => end)).toContain(type);
+  it.each(FAILURE_TYPES)('gives the exit code of %s', (type) => {
+    expect(section('docs/configuration.md', 'Exit codes')).toContain(`\`${type}\``);
   });
 
   it.each(VARIABLES)('lists the variable %s', (name) => {
-    const names = rows('Run the worker').map(([, cell = '']) => cell);
+    expect(firstCells('docs/configuration.md', 'Variables of the worker')).toContain(name);
+  });
+});
 
-    expect(names.join(' ').split(' ')).toContain(name);
+describe('docs/progress.md', () => {
+  it.each(PHASES)('explains the phase %s', (phase) => {
+    const explained = [...section('docs/progress.md', 'Phases').matchAll(/^- ([^:]+):/gm)];
+
+    expect(explained.flatMap(([, names = '']) => names.split(', '))).toContain(`\`${phase}\``);
   });
 
-  it.each([...PHASES, ...SEARCH_ATTRIBUTES])('names %s', (name) => {
-    expect(readme).toContain(`\`${name}\``);
+  it.each(SEARCH_ATTRIBUTES)('names the search attribute %s', (name) => {
+    expect(section('docs/progress.md', 'Search attributes')).toContain(`\`${name}\``);
   });
 });
 
 describe.each(pages)('%s', (page) => {
   const text = read(page);
+
+  it('has lines that fit a screen, except for tables, code and what a script has made', () => {
+    const made = /<!-- begin [\s\S]*?<!-- end /g;
+    const prose = text
+      .replace(made, '')
+      .replace(/^```[\s\S]*?^```$/gm, '')
+      .split('\n');
+    const long = prose.filter((line) => line.length > MAX_LINE && !/^(\||!\[)/.test(line));
+
+    expect(long).toEqual([]);
+  });
 
   it('names only npm scripts that exist', () => {
     const named = [...text.matchAll(/npm (?:run ([\w:-]+)|(test|start)\b)/g)].map(
