@@ -90,6 +90,27 @@ export default tseslint.config(
     },
   },
   {
+    files: ['sandbox/**/*.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              regex: '/src/core/',
+              allowTypeImports: true,
+              message: 'The sandbox shares no code with what it tests: types only.',
+            },
+            {
+              regex: '/src/(?!core/)',
+              message: 'The sandbox takes types from src/core, and nothing else.',
+            },
+          ],
+        },
+      ],
+    },
+  },
+  {
     files: ['test/**/*.ts'],
     extends: [jest.configs['flat/recommended'], jest.configs['flat/style']],
     rules: {

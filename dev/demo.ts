@@ -119,7 +119,7 @@ function lookAround({ env, server }: Ground, sandbox: Sandbox): void {
     '  npm run starter -- --help',
     '',
     ...(server === null ? [] : [`Temporal's Web UI: ${server.uiUrl ?? ''}`]),
-    `The sandbox's jobs:  ${sandbox.controlUrl}/sandbox/jobs`,
+    `The sandbox's jobs:  ${sandbox.baseUrl}/sandbox/jobs`,
     '',
   ];
   process.stderr.write(`${lines.join('\n')}\n`);

@@ -1,31 +1,33 @@
-import type { AgentJob } from '../src/core/job';
-import type { Operation } from './fault-row';
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import type { Operation } from './faults';
+import { checked, InputError, MAX_BODY_BYTES, parseJson } from './input';
+import type { JobLife, TurnPlan } from './job-life';
 import type { JobKey, Jobs } from './jobs';
-import type { KeyState } from './keys';
-import type { MessageBody } from './message-body';
-import type { RateLimit } from './rate-limit';
-import { type Answer, errorAnswer } from './reaction';
-import type { Turn, TurnPlan } from './turn';
+import { errorAnswer, type Reaction } from './reaction';
+
+export type KeyAccess = 'write' | 'read-only';
+
+/** What a request's `Authorization` header is worth. */
+export type KeyState = KeyAccess | 'expired' | 'unknown' | 'none';
+
+export interface AgentRequest extends JobKey {
+  readonly operation: Operation;
+  readonly method: string;
+  readonly key: KeyState;
+  /** The prompt of a message, or why there is none; null for a read of the job. */
+  readonly message: Message | null;
+}
+
+export type Message = { readonly prompt: string } | { readonly status: 400 | 413; readonly problem: string };
 
 /** What the contract makes of a request: a refusal in the service's words, or the job. */
 export type Handled =
-  | { readonly kind: 'refused'; readonly answer: Answer }
-  | { readonly kind: 'job'; readonly job: AgentJob; readonly turn: Turn | null };
+  | { readonly refusal: Reaction }
+  /** `turn` is the number of the turn that a message started; null for a read. */
+  | { readonly refusal: null; readonly life: JobLife; readonly turn: number | null };
 
-export interface AgentRequest extends JobKey {
-  readonly key: KeyState;
-  readonly method: string;
-  readonly operation: Operation;
-  /** Null for a read of the job. */
-  readonly message: MessageBody | null;
-}
-
-export interface AgentServiceParts {
-  readonly jobs: Jobs;
-  readonly rateLimit: RateLimit;
-  /** Whether a message to an archived job is taken and brings it back to life. */
-  readonly archivedJobs: 'refuse' | 'accept';
-}
+const HOUR_MS = 3_600_000;
 
 /** The method of each operation. */
 const METHODS = { get: 'GET', message: 'POST' } as const;
@@ -37,42 +39,88 @@ const METHODS = { get: 'GET', message: 'POST' } as const;
  * is taken, and the returned job is already `active`; a message to an archived job is a 400.
  */
 export class AgentService {
-  constructor(private readonly parts: AgentServiceParts) {}
+  private readonly keys = new Map<string, KeyAccess | 'expired'>();
+  /** By project, the times of the messages that were taken within the last hour. */
+  private readonly taken = new Map<string, number[]>();
 
-  /** `plan` is asked, once the message is taken, for what replaces parts of the turn that was planned for it. */
-  handle(request: AgentRequest, plan: () => TurnPlan = () => ({})): Handled {
-    const refusal = this.refusal(request);
-    if (refusal !== undefined) return { kind: 'refused', answer: refusal };
-    const life = this.parts.jobs.find(request);
-    if (life === undefined) return refuse(404, 'job not found');
-    if (request.message === null) return { kind: 'job', job: life.read(), turn: null };
-    if ('problem' in request.message) return refuse(request.message.status, request.message.problem);
-    if (this.parts.archivedJobs === 'refuse' && life.job().status === 'archived') {
-      return refuse(400, 'the job is archived and takes no more messages');
-    }
-    const wait = this.parts.rateLimit.take(request.projectId);
-    if (wait !== undefined) {
-      return refuse(429, 'too many messages to this project within the hour', {
-        'retry-after': String(wait.retryAfterSeconds),
-      });
-    }
-    const turn = life.receive(request.message.prompt, plan());
-    return { kind: 'job', job: life.job(), turn };
+  /** @param messagesPerHour for each project; null for no limit. @param now in epoch milliseconds */
+  constructor(
+    private readonly jobs: Jobs,
+    private readonly messagesPerHour: number | null,
+    private readonly now: () => number,
+  ) {}
+
+  /** Makes a key: the service's prefix, an underscore, and 144 random bits. */
+  createKey(access: KeyAccess): string {
+    const key = `sandbox_${randomBytes(18).toString('hex')}`;
+    this.keys.set(key, access);
+    return key;
   }
 
-  private refusal({ key, method, operation }: AgentRequest): Answer | undefined {
+  /** Lets every key expire. */
+  expireKeys(): void {
+    for (const key of this.keys.keys()) this.keys.set(key, 'expired');
+  }
+
+  keyState(authorization = ''): KeyState {
+    // The scheme's case doesn't matter (RFC 9110, section 11.1).
+    const key = /^bearer +(\S+)$/i.exec(authorization)?.[1];
+    return key === undefined ? 'none' : (this.keys.get(key) ?? 'unknown');
+  }
+
+  /** `plan` is asked, once the message is taken, for what replaces parts of the turn that was planned for it. */
+  handle(request: AgentRequest, plan: () => TurnPlan): Handled {
+    const { operation, message, key } = request;
     const allowed = METHODS[operation];
-    if (method !== allowed) return errorAnswer(405, `this path takes ${allowed} only`, { allow: allowed });
-    if (key === 'none' || key === 'unknown' || key === 'expired') {
-      const words = key === 'none' ? 'no API key: send Authorization: Bearer <key>' : `the API key is ${key}`;
-      return errorAnswer(401, words, { 'www-authenticate': 'Bearer' });
+    if (request.method !== allowed) return refuse(405, `this path takes ${allowed} only`, { allow: allowed });
+    if (key !== 'write' && key !== 'read-only') {
+      const words = key === 'none' ? 'no API key' : `the API key is ${key}`;
+      return refuse(401, words, { 'www-authenticate': 'Bearer' });
     }
-    return operation === 'message' && key !== 'write'
-      ? errorAnswer(403, 'this API key may only read')
-      : undefined;
+    if (operation === 'message' && key !== 'write') return refuse(403, 'this API key may only read');
+    const life = this.jobs.find(request);
+    if (life === undefined) return refuse(404, 'job not found');
+    if (message === null) return { refusal: null, life, turn: null };
+    if ('problem' in message) return refuse(message.status, message.problem);
+    if (life.job().status === 'archived')
+      return refuse(400, 'the job is archived and takes no more messages');
+    const waitMs = this.take(request.projectId);
+    if (waitMs > 0) {
+      const headers = { 'retry-after': String(Math.ceil(waitMs / 1_000)) };
+      return refuse(429, 'too many messages to this project within the hour', headers);
+    }
+    return { refusal: null, life, turn: life.receive(message.prompt, plan()) };
+  }
+
+  /** Counts one message and returns 0, or returns after how many milliseconds the next one will be counted. */
+  private take(projectId: string): number {
+    if (this.messagesPerHour === null) return 0;
+    const now = this.now();
+    const recent = (this.taken.get(projectId) ?? []).filter((at) => at > now - HOUR_MS);
+    this.taken.set(projectId, recent);
+    const [oldest = now] = recent;
+    if (recent.length >= this.messagesPerHour) return oldest + HOUR_MS - now;
+    recent.push(now);
+    return 0;
+  }
+}
+
+const messageSchema = z.object({ prompt: z.string().min(1) });
+
+/** @param body null when it was too large */
+export function readMessage(contentType: string | undefined, body: Buffer | null): Message {
+  if (body === null) return { status: 413, problem: `the body is larger than ${MAX_BODY_BYTES} bytes` };
+  if (!/^application\/json *(;|$)/i.test(contentType ?? '')) {
+    return { status: 400, problem: 'the content type must be application/json' };
+  }
+  try {
+    return checked(messageSchema, parseJson(body));
+  } catch (error) {
+    if (error instanceof InputError) return { status: 400, problem: `the body: ${error.message}` };
+    throw error;
   }
 }
 
 function refuse(status: number, words: string, headers: Record<string, string> = {}): Handled {
-  return { kind: 'refused', answer: errorAnswer(status, words, headers) };
+  return { refusal: errorAnswer(status, words, headers) };
 }

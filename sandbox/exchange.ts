@@ -1,36 +1,29 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setTimeout as wait } from 'node:timers/promises';
-import type { AgentService, Handled } from './agent-service';
-import type { FaultBoard, Strike } from './fault-board';
-import type { FaultContext, FaultEffect, Operation } from './fault-row';
-import type { Holds } from './holds';
+import type { IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type AgentService, readMessage, type Message } from './agent-service';
+import type { FaultBoard } from './fault-board';
+import type { Effect, Operation } from './faults';
+import { readBody } from './input';
 import type { JobKey, Jobs } from './jobs';
-import { journalPrompt, type JournalRecord } from './journal';
-import type { ApiKeys } from './keys';
-import { type MessageBody, readBody, readMessage } from './message-body';
-import { jsonAnswer, type Reaction } from './reaction';
+import type { Journal, JournalEntry } from './journal';
+import { close, jsonAnswer, type Reaction } from './reaction';
 
-export interface ExchangeParts {
+/** What a running sandbox is made of. */
+export interface SandboxParts {
   readonly service: AgentService;
   readonly jobs: Jobs;
-  readonly keys: ApiKeys;
   readonly faults: FaultBoard;
-  readonly holds: Holds;
+  readonly journal: Journal;
+  /** Epoch milliseconds. */
   readonly now: () => number;
-  /** Bytes of a request's body. */
-  readonly maxBodyBytes: number;
   /** Aborted when the sandbox closes. */
   readonly closing: AbortSignal;
 }
 
-export interface ExchangeRequest extends JobKey {
+export interface Exchange extends JobKey {
   readonly req: IncomingMessage;
-  readonly res: ServerResponse;
   readonly operation: Operation;
-  readonly record: JournalRecord;
-  readonly addresses: FaultContext['addresses'];
-  /** The request follows one of the sandbox's redirects. */
-  readonly redirected: boolean;
+  readonly entry: JournalEntry;
 }
 
 /**
@@ -39,110 +32,77 @@ export interface ExchangeRequest extends JobKey {
  * What has been read is processed even if its caller has gone meanwhile: that is what a service does, and what a
  * client that gave up must reckon with.
  *
- * @throws Error when the caller goes away before its body was read, and when the sandbox closes.
+ * @throws Error when the caller goes away before its body was read, and when the sandbox closes
  */
-export async function decide(request: ExchangeRequest, parts: ExchangeParts): Promise<Reaction> {
-  const strike = striker(request, parts);
-  if (strike('key') !== undefined) parts.keys.expire(request.req.headers.authorization);
-  const unread = strike('instead', (candidate) => whenProcessed(candidate) === 'unread');
-  if (unread !== undefined) return replacement(unread, request, parts);
-  const message = await takeIn(request, parts);
+export async function decide(exchange: Exchange, parts: SandboxParts): Promise<Reaction> {
+  const { req, operation } = exchange;
+  const strike = striker(exchange, parts);
+  const unread = strike('instead', ({ processed }) => processed === 'unread');
+  if (unread !== undefined) return unread.react(req.url ?? '');
+  const message = await takeIn(exchange, parts);
 
-  const delay = strike('delay');
-  const hold = strike('hold');
-  const [delayed, held] = [delay?.values.text('processed'), hold?.values.text('processed')];
-  if (delay !== undefined && delayed === 'after') await pause(delay, parts);
-  if (held === 'after' || held === 'never') await parts.holds.wait(request, parts.closing);
-  if (held === 'never') return { kind: 'close' };
-
-  const before = strike(
-    'instead',
-    (candidate) => request.operation === 'get' || whenProcessed(candidate) === 'no',
-  );
-  if (before !== undefined) return replacement(before, request, parts);
-  const handled = handle(request, message, parts, strike);
-  const processed = handled.kind === 'job' && handled.turn !== null;
-  const after = processed ? strike('instead', (candidate) => whenProcessed(candidate) === 'yes') : undefined;
-
-  if (delay !== undefined && delayed === 'before') await pause(delay, parts);
-  if (held === 'before') await parts.holds.wait(request, parts.closing);
-  return after === undefined ? answer(handled, request, parts) : replacement(after, request, parts);
+  const wait = strike('wait');
+  if (wait !== undefined && wait.processed !== 'before') await pause(wait.ms, exchange, parts);
+  if (wait?.processed === 'never') return close;
+  const instead = strike('instead', ({ processed }) => operation === 'get' || processed === 'no');
+  const reaction = instead?.react(req.url ?? '') ?? handle(exchange, message, parts, strike);
+  if (instead === undefined && wait?.processed === 'before') await pause(wait.ms, exchange, parts);
+  return reaction;
 }
 
-type Striker = <K extends FaultEffect['kind']>(
+type Striker = <K extends Effect['kind']>(
   kind: K,
-  accepts?: (strike: Strike<K>) => boolean,
-) => Strike<K> | undefined;
+  accepts?: (effect: Extract<Effect, { kind: K }>) => boolean,
+) => Extract<Effect, { kind: K }> | undefined;
 
 /** Looks for a fault that strikes this request, and writes it into the journal. */
-function striker(request: ExchangeRequest, { faults }: ExchangeParts): Striker {
-  return (kind, accepts = () => true) => {
-    const struck = faults.strike(
-      kind,
-      request,
-      request.operation,
-      (candidate) => !(request.redirected && candidate.name === 'redirect') && accepts(candidate),
-    );
-    if (struck !== undefined) request.record.addFault(struck.name);
-    return struck;
+function striker(
+  { entry, projectId, jobId, operation }: Exchange,
+  { faults, journal }: SandboxParts,
+): Striker {
+  return (kind, accepts) => {
+    const struck = faults.strike(kind, { projectId, jobId }, operation, accepts);
+    if (struck !== undefined) journal.update(entry, { faults: [...entry.faults, struck.name] });
+    return struck?.effect;
   };
-}
-
-function whenProcessed({ effect, values }: Strike<'instead'>): string {
-  return effect.processed === 'parameter' ? values.text('processed') : effect.processed;
-}
-
-function replacement(
-  { effect, values }: Strike<'instead'>,
-  { addresses }: ExchangeRequest,
-  { now }: ExchangeParts,
-): Reaction {
-  return effect.react(values, { now: now(), addresses });
-}
-
-async function pause(delay: Strike<'delay'>, { closing }: ExchangeParts): Promise<void> {
-  await wait(delay.values.number('delay'), undefined, { signal: closing });
 }
 
 /** Reads the body; null for a read of the job, whose body nobody looks at. */
 async function takeIn(
-  request: ExchangeRequest,
-  { maxBodyBytes }: ExchangeParts,
-): Promise<MessageBody | null> {
-  const { req, record, operation } = request;
-  const body = await readBody(req, maxBodyBytes);
+  { req, entry, operation }: Exchange,
+  { journal }: SandboxParts,
+): Promise<Message | null> {
+  const body = await readBody(req);
   if (operation === 'get') return null;
-  const message = readMessage(req.headers['content-type'], body, maxBodyBytes);
-  if ('prompt' in message) record.update({ prompt: journalPrompt(message.prompt) });
+  const message = readMessage(req.headers['content-type'], body);
+  if ('prompt' in message) {
+    const { prompt: text } = message;
+    journal.update(entry, { prompt: { text, length: text.length } });
+  }
   return message;
 }
 
-function handle(
-  request: ExchangeRequest,
-  message: MessageBody | null,
-  { service, keys }: ExchangeParts,
-  strike: Striker,
-): Handled {
-  const { req, record, projectId, jobId, operation } = request;
-  const key = keys.state(req.headers.authorization);
-  const plan = () => (strike('turn') === undefined ? {} : { durationMs: 0 });
-  const handled = service.handle(
-    { key, projectId, jobId, operation, method: req.method ?? '', message },
-    plan,
-  );
-  const turn = handled.kind === 'job' ? handled.turn : null;
-  record.update(turn === null ? { key } : { key, processed: true, turn: turn.number });
-  return handled;
+/** @param ms null: until the request is released */
+async function pause(ms: number | null, key: JobKey, { faults, closing }: SandboxParts): Promise<void> {
+  await (ms === null ? faults.hold(key) : sleep(ms, undefined, { signal: closing }));
+  closing.throwIfAborted();
 }
 
-function answer(handled: Handled, request: ExchangeRequest, { jobs, faults, now }: ExchangeParts): Reaction {
-  if (handled.kind === 'refused') return handled.answer;
-  const life = jobs.find(request);
-  const { job, names } = faults.alter(handled.job, request, request.operation, {
-    now: now(),
-    beforeLastMessage: life?.beforeLastMessage(),
-    settledSince: life?.settledSince() ?? null,
-  });
-  for (const name of names) request.record.addFault(name);
+function handle(exchange: Exchange, message: Message | null, parts: SandboxParts, strike: Striker): Reaction {
+  const { req, entry, operation, projectId, jobId } = exchange;
+  const { service, faults, journal, now } = parts;
+  const request = { projectId, jobId, operation, method: req.method ?? '', key: entry.key, message };
+  const plan = () => (strike('instant-turn') === undefined ? {} : { durationMs: 0 });
+  const handled = service.handle(request, plan);
+  if (handled.refusal !== null) return handled.refusal;
+  const { life, turn } = handled;
+  if (turn !== null) {
+    journal.update(entry, { processed: true, turn });
+    const instead = strike('instead', ({ processed }) => processed === 'yes');
+    if (instead !== undefined) return instead.react(req.url ?? '');
+  }
+  const answered = turn === null ? life.read() : life.job();
+  const { job, names } = faults.alter(answered, life, exchange, operation, now());
+  journal.update(entry, { faults: [...entry.faults, ...names] });
   return jsonAnswer(200, job);
 }

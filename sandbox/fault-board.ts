@@ -1,101 +1,117 @@
+import { z } from 'zod';
 import type { AgentJob } from '../src/core/job';
-import type { AlterContext, FaultEffect, Operation } from './fault-row';
-import { checkFault, type FaultOrder, type FaultSetting } from './fault-setting';
-import { covers, type JobKey } from './jobs';
+import { type Effect, FAULTS, OPERATIONS, type Operation } from './faults';
+import { checked, InputError, parseJson } from './input';
+import type { JobLife } from './job-life';
+import { ANY, covers, type JobKey } from './jobs';
 import type { Random } from './random';
 
-type EffectOf<K extends FaultEffect['kind']> = Extract<FaultEffect, { kind: K }>;
+const settingSchema = z.strictObject({
+  name: z.string().refine((name) => Object.hasOwn(FAULTS, name), {
+    error: ({ input }) => `there is no fault ${JSON.stringify(input)}; --list-faults shows them all`,
+  }),
+  projectId: z.string().min(1).default(ANY).describe('acts on jobs of this project only'),
+  jobId: z.string().min(1).default(ANY).describe('acts on jobs of this id only'),
+  times: z.int().min(1).optional().describe('ends after acting on so many requests'),
+  skip: z.int().min(0).default(0).describe('lets the first so many requests pass'),
+  chance: z.number().min(0).max(1).default(1).describe('acts with this probability, drawn from the seed'),
+  operation: z.enum(OPERATIONS).optional().describe('acts on these requests only'),
+  parameters: z.record(z.string(), z.unknown()).default({}).describe("the fault's own, as listed"),
+});
 
-/** A fault that strikes: its name for the journal, its effect, and its values. */
-export interface Strike<K extends FaultEffect['kind'] = FaultEffect['kind']> {
-  readonly name: string;
-  readonly effect: EffectOf<K>;
-  readonly values: FaultOrder['values'];
-}
+/** How a fault is switched on: in tests, as JSON on the command line and as JSON over HTTP. */
+export type FaultSetting = z.input<typeof settingSchema>;
 
-/** A fault that is switched on, as it is reported. */
-export interface FaultReport {
-  readonly name: string;
-  readonly projectId: string;
-  readonly jobId: string;
-  /** On how many requests it has acted. */
-  readonly struck: number;
-  /** On how many more it will act; null: until it is cleared. */
-  readonly left: number | null;
-}
-
-interface ActiveFault {
-  readonly order: FaultOrder;
+interface ActiveFault extends z.output<typeof settingSchema> {
+  readonly effect: Effect;
+  readonly operations: readonly Operation[];
   struck: number;
   skipped: number;
 }
 
-/** The faults that are switched on. A request meets them in the order in which they were set. */
+type EffectOf<K extends Effect['kind']> = Extract<Effect, { kind: K }>;
+
+/** @throws InputError for an unknown fault or a bad parameter */
+function activate(setting: unknown): ActiveFault {
+  const order = checked(settingSchema, setting);
+  const { name, operation, parameters } = order;
+  const fault = FAULTS[name];
+  if (fault === undefined) throw new InputError(`there is no fault ${name}`);
+  if (operation !== undefined && !fault.operations.includes(operation)) {
+    throw new InputError(`operation: the fault ${name} acts on ${fault.operations.join(' and ')} only`);
+  }
+  const operations = operation === undefined ? fault.operations : [operation];
+  return { ...order, effect: fault.effect(parameters), operations, struck: 0, skipped: 0 };
+}
+
+/** @throws InputError for a text that is no JSON, an unknown fault or a bad parameter */
+export function parseFault(json: string): FaultSetting {
+  const setting = parseJson(json);
+  activate(setting);
+  return setting as FaultSetting;
+}
+
+/** The faults that are switched on, and the requests that they hold. A request meets them in the order of `set`. */
 export class FaultBoard {
   private faults: ActiveFault[] = [];
+  private readonly held = new Set<{ readonly key: JobKey; readonly release: () => void }>();
 
   constructor(private readonly random: Random) {}
 
-  /** @throws FaultSettingError */
-  set(setting: FaultSetting): void {
-    this.faults.push({ order: checkFault(setting), struck: 0, skipped: 0 });
+  /** @throws InputError */
+  set(setting: unknown): void {
+    this.faults.push(activate(setting));
   }
 
-  /** Switches off what was set for exactly this target, or with no target everything; with a name, only that fault. */
-  clear(target?: JobKey, name?: string): void {
-    this.faults = this.faults.filter(({ order }) => {
-      const here =
-        target === undefined || (order.projectId === target.projectId && order.jobId === target.jobId);
-      return !(here && (name === undefined || order.name === name));
-    });
+  /** Switches off what was set for exactly this target, or everything. What is held stays held. */
+  clear(target?: JobKey): void {
+    this.faults = this.faults.filter(
+      ({ projectId, jobId }) =>
+        target !== undefined && !(projectId === target.projectId && jobId === target.jobId),
+    );
   }
 
-  /** What is switched on for a target, or at all. */
-  report(target?: JobKey): FaultReport[] {
-    return this.faults
-      .filter(({ order }) => target === undefined || covers(order, target))
-      .map(({ order: { name, projectId, jobId, times }, struck }) => ({
-        name,
-        projectId,
-        jobId,
-        struck,
-        left: times === Infinity ? null : times - struck,
-      }));
+  /** Waits until the request is released. */
+  async hold(key: JobKey): Promise<void> {
+    await new Promise<void>((release) => this.held.add({ key, release }));
   }
 
-  /** The first fault of a kind that strikes this request; it counts as having acted. */
-  strike<K extends FaultEffect['kind']>(
+  /** Releases what is held for a job, or everything, and returns how many requests that were. */
+  release(target: JobKey = { projectId: ANY, jobId: ANY }): number {
+    const chosen = [...this.held].filter(({ key }) => covers(target, key));
+    for (const request of chosen) {
+      this.held.delete(request);
+      request.release();
+    }
+    return chosen.length;
+  }
+
+  /** The first effect of a kind that strikes this request, and the name of its fault; it counts as having acted. */
+  strike<K extends Effect['kind']>(
     kind: K,
     key: JobKey,
     operation: Operation,
-    accepts: (strike: Strike<K>) => boolean = () => true,
-  ): Strike<K> | undefined {
+    accepts: (effect: EffectOf<K>) => boolean = () => true,
+  ): { readonly name: string; readonly effect: EffectOf<K> } | undefined {
+    const fits = (effect: Effect): effect is EffectOf<K> =>
+      effect.kind === kind && accepts(effect as EffectOf<K>);
     for (const fault of this.facing(key, operation)) {
-      const { name, row, values } = fault.order;
-      if (row.effect.kind !== kind) continue;
-      // The kind was compared just now; the compiler can't carry that over to the type parameter.
-      const strike: Strike<K> = { name, effect: row.effect as EffectOf<K>, values };
-      if (!accepts(strike) || !this.isDue(fault)) continue;
+      const { name, effect } = fault;
+      if (!fits(effect) || !this.isDue(fault)) continue;
       fault.struck += 1;
-      return strike;
+      return { name, effect };
     }
     return undefined;
   }
 
   /** The job after every alteration that strikes, one upon the other, and the names of those. */
-  alter(
-    job: AgentJob,
-    key: JobKey,
-    operation: Operation,
-    context: Omit<AlterContext, 'struck' | 'limited'>,
-  ): { job: AgentJob; names: string[] } {
+  alter(job: AgentJob, life: JobLife, key: JobKey, operation: Operation, now: number) {
     const names: string[] = [];
     let altered = job;
     for (const fault of this.facing(key, operation)) {
-      const { name, row, values, times } = fault.order;
-      if (row.effect.kind !== 'alter') continue;
-      const limited = times !== Infinity;
-      const next = row.effect.alter(altered, values, { ...context, struck: fault.struck, limited });
+      const { name, effect, struck } = fault;
+      if (effect.kind !== 'alter') continue;
+      const next = effect.alter(altered, { life, now, struck });
       if (next === altered || !this.isDue(fault)) continue;
       fault.struck += 1;
       altered = next;
@@ -106,16 +122,45 @@ export class FaultBoard {
 
   private facing(key: JobKey, operation: Operation): ActiveFault[] {
     return this.faults.filter(
-      ({ order, struck }) =>
-        struck < order.times && order.operations.includes(operation) && covers(order, key),
+      (fault) =>
+        fault.struck < (fault.times ?? Infinity) &&
+        fault.operations.includes(operation) &&
+        covers(fault, key),
     );
   }
 
   private isDue(fault: ActiveFault): boolean {
-    if (fault.skipped < fault.order.skip) {
+    if (fault.skipped < fault.skip) {
       fault.skipped += 1;
       return false;
     }
-    return fault.order.chance === 1 || this.random() < fault.order.chance;
+    return fault.chance === 1 || this.random() < fault.chance;
   }
+}
+
+/** The list of faults for people, made of their schemas. */
+export function listFaults(): string {
+  const faults = Object.entries(FAULTS).flatMap(([name, { help, operations, parameters }]) => [
+    `  ${name.padEnd(24)}${help}${operations.length === 1 ? ` (${operations.join()} only)` : ''}`,
+    ...describeFields(parameters).map((line) => ' '.repeat(26) + line),
+  ]);
+  return [
+    'A fault is JSON, for example {"name":"slow","jobId":"job-1","times":1,"parameters":{"delay":"5s"}}. There are:',
+    '',
+    ...faults,
+    '',
+    'Every fault takes besides:',
+    '',
+    ...describeFields(settingSchema.omit({ name: true })).map((line) => `  ${line}`),
+  ].join('\n');
+}
+
+function describeFields(schema: z.ZodObject): string[] {
+  const { properties = {} } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  return Object.entries(properties).map(([name, field]) => {
+    if (typeof field === 'boolean') return name;
+    const fallback = field.default === undefined ? '' : ` (default ${JSON.stringify(field.default)})`;
+    const choices = field.enum === undefined ? '' : `: ${field.enum.join(', ')}`;
+    return `${name}: ${field.description ?? ''}${choices}${fallback}`;
+  });
 }

@@ -1,81 +1,234 @@
-import { describeParameter, type Parameter } from './fault-parameters';
-import { type FaultRow, OPERATIONS } from './fault-row';
-import { JOB_FAULTS } from './job-faults';
-import { STRANGE_TEXTS } from './strange-texts';
-import { WIRE_FAULTS } from './wire-faults';
+import { z } from 'zod';
+import type { AgentJob } from '../src/core/job';
+import { checked, duration } from './input';
+import type { JobLife } from './job-life';
+import { close, errorAnswer, type Reaction, reset, silence, textAnswer, truncated } from './reaction';
+import { STRANGE_FIELDS, STRANGE_HEADERS, STRANGE_TEXTS, strangeJob, strangeWords } from './strange-texts';
 
-/**
- * Every fault that the sandbox knows; the list on the command line and its documentation are made of this table.
- * A fault that says "processed" acts only on messages that the contract takes: a wrong key gets its 401 all the same.
- */
-export const FAULTS = { ...WIRE_FAULTS, ...JOB_FAULTS, ...STRANGE_TEXTS };
+/** The two operations of the contract. */
+export const OPERATIONS = ['get', 'message'] as const;
+export type Operation = (typeof OPERATIONS)[number];
 
-export type FaultName = keyof typeof FAULTS;
+/** What has become of a message when it is answered: its body was not read, or it was and is processed or not. */
+type Processed = 'unread' | 'no' | 'yes';
 
-export const FAULT_NAMES = Object.keys(FAULTS) as readonly FaultName[];
+/** What a fault does to a request on which it acts. */
+export type Effect =
+  /** Answers in the contract's place. A read of the job is answered at once, whatever `processed` says. */
+  | { readonly kind: 'instead'; readonly processed: Processed; readonly react: (path: string) => Reaction }
+  /** Changes the job in a good answer; the same object back means that there was nothing to change. */
+  | { readonly kind: 'alter'; readonly alter: Alter }
+  /** Waits, for null until it is released; a message is processed before the wait, after it or never. */
+  | { readonly kind: 'wait'; readonly processed: 'before' | 'after' | 'never'; readonly ms: number | null }
+  /** The turn that a message starts takes no time. */
+  | { readonly kind: 'instant-turn' };
 
-export function faultRow(name: FaultName): FaultRow {
-  return FAULTS[name];
+type Alter = (job: AgentJob, context: AlterContext) => AgentJob;
+
+interface AlterContext {
+  readonly life: JobLife;
+  /** Epoch milliseconds. */
+  readonly now: number;
+  /** How many answers this fault has altered before. */
+  readonly struck: number;
 }
 
-/** What every fault takes besides its own parameters. */
-export const CONDITIONS = {
-  times: 'ends after acting on so many requests; until cleared unless given',
-  skip: 'lets the first so many requests pass',
-  chance: 'acts with this probability, 0 to 1',
-  operation: 'acts on get or message only',
-} as const;
-
-/** The list of faults as plain text. */
-export function listFaults(): string {
-  const width = Math.max(...FAULT_NAMES.map((name) => name.length)) + 2;
-  const indent = ' '.repeat(width + 2);
-  const lines = FAULT_NAMES.flatMap((name) => {
-    const { meaning, operations, parameters } = faultRow(name);
-    const own = Object.entries(parameters).map(([key, value]) => indent + showParameter(key, value));
-    return [`  ${name.padEnd(width)}${meaning}${onlyOn(operations)}`, ...own];
-  });
-  const conditions = Object.entries(CONDITIONS).map(([key, meaning]) => `  ${key.padEnd(width)}${meaning}`);
-  return [
-    'Faults: --fault NAME[=VALUE][:key=value…][@project/job]; VALUE is the first of its own keys. All jobs without @.',
-    '',
-    ...lines,
-    '',
-    'Every fault also takes:',
-    '',
-    ...conditions,
-    '',
-  ].join('\n');
+export interface Fault {
+  /** One line for people. */
+  readonly help: string;
+  /** The operations on which it can act, and does unless it is told otherwise. */
+  readonly operations: readonly Operation[];
+  readonly parameters: z.ZodObject;
+  /** Checks the parameters that were given. @throws InputError */
+  readonly effect: (given: unknown) => Effect;
 }
 
-/** The list of faults as two Markdown tables, for the documentation. */
-export function faultsAsMarkdown(): string {
-  const cell = (value: string): string => value.replaceAll('|', '\\|');
-  const rows = FAULT_NAMES.map((name) => {
-    const { meaning, operations, parameters } = faultRow(name);
-    const own = Object.entries(parameters).map(([key, parameter]) => {
-      const fallback = parameter.fallback === null ? '' : ` = \`${parameter.fallback}\``;
-      return `\`${key}\`${fallback}: ${describeParameter(parameter)}`;
-    });
-    return `| \`${name}\` | ${cell(meaning + onlyOn(operations))} | ${cell(own.join('<br>'))} |`;
-  });
-  const conditions = Object.entries(CONDITIONS).map(([key, meaning]) => `| \`${key}\` | ${cell(meaning)} |`);
-  return [
-    '| fault | what happens | its parameters |',
-    '|---|---|---|',
-    ...rows,
-    '',
-    '| every fault | |',
-    '|---|---|',
-    ...conditions,
-    '',
-  ].join('\n');
+function fault<S extends z.ZodRawShape>(
+  help: string,
+  shape: S,
+  effect: (values: z.output<z.ZodObject<S>>) => Effect,
+  operations: readonly Operation[] = OPERATIONS,
+): Fault {
+  const parameters = z.strictObject(shape);
+  return {
+    help,
+    operations,
+    parameters,
+    effect: (given) => effect(checked(parameters, given, ['parameters'])),
+  };
 }
 
-function showParameter(name: string, parameter: Parameter): string {
-  return `${name}=${parameter.fallback ?? '…'} (${describeParameter(parameter)})`;
+/** A fault of messages alone: the message is processed, and the answer says nothing of it. */
+function afterProcessing(help: string, reaction: Reaction): Fault {
+  return fault(help, {}, () => instead('yes', () => reaction), ['message']);
 }
 
-function onlyOn(operations: FaultRow['operations']): string {
-  return operations.length === OPERATIONS.length ? '' : ` (${operations.join(', ')} only)`;
+function instead(processed: Processed, react: (path: string) => Reaction): Effect {
+  return { kind: 'instead', processed, react };
 }
+
+function alter(change: Alter): Effect {
+  return { kind: 'alter', alter: change };
+}
+
+function refuse(code: number, words: string, retryAfter?: string): Effect {
+  const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
+  return instead('no', () => errorAnswer(code, words, headers));
+}
+
+const retryAfter = z
+  .union([z.string().regex(/^[\x20-\x7e]+$/, 'must be printable ASCII: it is sent in a header'), z.number()])
+  .transform(String)
+  .describe('the Retry-After header');
+const processed = z.enum(['yes', 'no']).describe('whether a message is processed before the answer');
+
+function code(minimum: number) {
+  return z.coerce.number().int().min(minimum).max(599).describe('the status code');
+}
+
+const BROKEN = 'something went wrong on our side';
+const BUSY = 'the service is temporarily unavailable';
+const PORTAL = textAnswer(
+  200,
+  '<!doctype html><title>Sign in</title><h1>Sign in to the guest network</h1>\n',
+  {
+    'content-type': 'text/html; charset=utf-8',
+  },
+);
+
+/** Every fault that the sandbox knows: the list on the command line and every check are made of this table. */
+export const FAULTS: Readonly<Record<string, Fault>> = {
+  'http-500': fault('answers 500', {}, () => refuse(500, BROKEN)),
+  'http-503': fault('answers 503, as a gateway does', {}, () => refuse(503, BUSY)),
+  'http-429': fault('answers 429', { retryAfter: retryAfter.prefault('1') }, (values) =>
+    refuse(429, 'too many requests', values.retryAfter),
+  ),
+  status: fault('answers with a status code and an error body', { code: code(200).default(418) }, (values) =>
+    refuse(values.code, `answered with ${values.code} on demand`),
+  ),
+  html: fault(
+    'answers 200 with the page of a sign-in portal',
+    { processed: processed.default('no') },
+    (values) => instead(values.processed, () => PORTAL),
+  ),
+  redirect: fault('redirects to the same path with 307', {}, () =>
+    instead('no', (path) => errorAnswer(307, 'moved', { location: path })),
+  ),
+  unauthorized: fault('answers 401, as if the key had expired', {}, () =>
+    refuse(401, 'the API key has expired'),
+  ),
+  'not-found': fault('answers 404, as if the job did not exist', {}, () => refuse(404, 'job not found')),
+  'close-before-read': fault('closes the connection before the body is read', {}, () =>
+    instead('unread', () => close),
+  ),
+  'close-after-read': fault('reads the request and closes the connection; nothing is processed', {}, () =>
+    instead('no', () => close),
+  ),
+  reset: fault('reads the request and resets the connection; nothing is processed', {}, () =>
+    instead('no', () => reset),
+  ),
+  hang: fault('reads the request and never answers; nothing is processed', {}, () =>
+    instead('no', () => silence),
+  ),
+  'processed-then-close': afterProcessing('processes the message and closes the connection', close),
+  'processed-then-reset': afterProcessing('processes the message and resets the connection', reset),
+  'processed-then-500': afterProcessing('processes the message and answers 500', errorAnswer(500, BROKEN)),
+  'processed-then-503': fault(
+    'processes the message and answers 503',
+    { retryAfter: retryAfter.optional() },
+    ({ retryAfter: header }) =>
+      instead('yes', () => errorAnswer(503, BUSY, header === undefined ? {} : { 'retry-after': header })),
+    ['message'],
+  ),
+  'processed-then-timeout': afterProcessing('processes the message and never answers', silence),
+  truncated: fault(
+    'answers 200 and closes the connection in the middle of the body; a message is processed',
+    {},
+    () => instead('yes', () => truncated),
+  ),
+  hold: fault(
+    'holds the request until POST /sandbox/release',
+    {
+      processed: z
+        .enum(['before', 'after', 'never'])
+        .default('before')
+        .describe('when a message is processed; after the hold it is even if its caller has gone'),
+    },
+    (values) => ({ kind: 'wait', processed: values.processed, ms: null }),
+  ),
+  slow: fault(
+    'waits',
+    {
+      delay: duration.prefault('2s').describe('how long'),
+      processed: z.enum(['before', 'after']).default('after').describe('when a message is processed'),
+    },
+    (values) => ({ kind: 'wait', processed: values.processed, ms: values.delay }),
+  ),
+  stale: fault(
+    'answers with the job as it was before the last message',
+    { for: duration.prefault('3s').describe('how long after the message') },
+    (values) =>
+      alter((job, { life, now }) => {
+        const last = life.beforeLastMessage;
+        return last !== undefined && now - last.at < values.for ? last.job : job;
+      }),
+  ),
+  'late-link': fault(
+    'prLink stays null after the job has completed',
+    { for: duration.prefault('3s').describe('how long') },
+    (values) =>
+      alter((job, { life, now }) => {
+        const since = life.settledSince();
+        return job.prLink !== null && since !== null && now - since < values.for
+          ? { ...job, prLink: null }
+          : job;
+      }),
+  ),
+  'unknown-status': fault(
+    'answers with a status that nobody knows',
+    {
+      word: z.string().min(1).default('hibernating').describe('the status'),
+      'instead-of': z
+        .enum(['any', 'active', 'completed', 'failed', 'archived'])
+        .default('any')
+        .describe('the status that it replaces'),
+    },
+    (values) =>
+      alter((job) =>
+        ['any', job.status].includes(values['instead-of']) ? { ...job, status: values.word } : job,
+      ),
+  ),
+  'another-job': fault('answers with a job of another id', {}, () =>
+    alter((job) => ({ ...job, id: `${job.id}-other` })),
+  ),
+  'invisible-turn': fault(
+    'the turn that a message starts is over at once: active is never seen',
+    {},
+    () => ({ kind: 'instant-turn' }),
+    ['message'],
+  ),
+  'strange-job': fault(
+    'a field of the job holds lone surrogates, control characters, a huge text or no text at all',
+    {
+      text: z
+        .enum(['each', ...STRANGE_TEXTS])
+        .default('each')
+        .describe('what is sent'),
+      field: z
+        .enum(['each', ...STRANGE_FIELDS])
+        .default('each')
+        .describe('in which field'),
+    },
+    ({ text, field }) => alter((job, { struck }) => strangeJob(job, text, field, struck)),
+  ),
+  'strange-error': fault(
+    'answers with an error whose words and headers are strange texts',
+    {
+      text: z.enum(STRANGE_TEXTS).default('surrogate').describe('the words of the error'),
+      code: code(300).default(503),
+      processed: processed.default('no'),
+    },
+    (values) =>
+      instead(values.processed, () => errorAnswer(values.code, strangeWords(values.text), STRANGE_HEADERS)),
+  ),
+};

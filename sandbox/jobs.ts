@@ -1,8 +1,5 @@
 import type { AgentJob } from '../src/core/job';
-import { type JobChange, JobLife, type JobStart, type LifeRules, type WhileActive } from './job-life';
-import type { PullRequests } from './pull-requests';
-import type { Random } from './random';
-import { type Turn, type TurnPlan, TurnPlans } from './turn';
+import { type JobChange, JobLife, type JobStart, type LifeRules, type Turn, type TurnPlan } from './job-life';
 
 export interface JobKey {
   readonly projectId: string;
@@ -21,31 +18,21 @@ export function covers(target: JobKey, job: JobKey): boolean {
 }
 
 /** A job to add to the sandbox; every field has a default. */
-export interface NewJob {
+export interface NewJob extends Partial<Pick<LifeRules, 'whileActive' | 'queueGapMs'>> {
   /** @default 'docs' */
   readonly projectId?: string;
   /** @default a name that no job of the project has */
   readonly id?: string;
   /** `active` begins with a running turn, which takes the first plan. @default 'completed' */
   readonly status?: JobStart['status'];
-  readonly source?: { readonly repository?: string | null; readonly ref?: string | null };
-  readonly model?: string | null;
   /** A link from before. @default null */
-  readonly prLink?: string | null;
+  readonly prLink?: string;
   /** True: the job has a pull request of the sandbox's own from before, instead of `prLink`. @default false */
   readonly pullRequest?: boolean;
-  /** ISO 8601 in UTC. @default now */
-  readonly createdAt?: string | null;
-  /** ISO 8601 in UTC. @default now for an archived job, else null */
-  readonly archivedAt?: string | null;
   /** What each turn does, in order; the last plan repeats. @default turns that open a pull request */
   readonly turns?: readonly TurnPlan[];
   /** Short for one plan that repeats. */
   readonly turn?: TurnPlan;
-  /** @default the sandbox's `whileActive` */
-  readonly whileActive?: WhileActive;
-  /** Milliseconds between the end of a turn and the start of a queued message. @default 0 */
-  readonly queueGapMs?: number;
 }
 
 /** A job from the inside: what the service answers now, and every turn. */
@@ -56,62 +43,55 @@ export interface JobReport extends JobKey {
   readonly messages: number;
 }
 
-export interface JobsRules extends Pick<
-  LifeRules,
-  'now' | 'pullRequests' | 'linkWhileActive' | 'whileActive'
-> {
-  readonly random: Random;
-  readonly turnMs: number;
-}
-
-/** Thrown for a job that isn't there, or is there already; `status` is what HTTP calls it. */
-export class JobError extends Error {
-  override readonly name = 'JobError';
-
-  constructor(
-    readonly status: 404 | 409,
-    message: string,
-  ) {
-    super(message);
-  }
+export interface JobsRules extends Pick<LifeRules, 'now' | 'random' | 'turnMs'> {
+  /** `http://HOST:PORT`, where links lead; asked for late, because the port is known only once the server listens. */
+  readonly origin: () => string;
 }
 
 /** All jobs of a sandbox, in memory. */
 export class Jobs {
+  /** Of the job that opened each pull request, in the order of their numbers. */
+  private readonly pullRequests: JobKey[] = [];
   private readonly lives = new Map<string, { readonly key: JobKey; readonly life: JobLife }>();
 
   constructor(private readonly rules: JobsRules) {}
 
-  /** @throws JobError when the project already has a job of that id. */
+  /** @throws Error when the project already has a job of that id */
   add(job: NewJob): JobReport {
     const projectId = job.projectId ?? 'docs';
-    const jobId = job.id ?? this.freeId(projectId);
-    if (this.find({ projectId, jobId }) !== undefined) {
-      throw new JobError(409, `the project ${projectId} already has a job ${jobId}`);
+    const key = { projectId, jobId: job.id ?? this.freeId(projectId) };
+    if (this.find(key) !== undefined) {
+      throw new Error(`the project ${projectId} already has a job ${key.jobId}`);
     }
-    const { random, turnMs, ...rules } = this.rules;
-    const plans = new TurnPlans(job.turns ?? [job.turn ?? {}], turnMs, random);
-    const life = new JobLife(startOf(jobId, job, this.rules.pullRequests, this.rules.now()), {
-      ...rules,
-      plans,
-      whileActive: job.whileActive ?? rules.whileActive,
-      queueGapMs: job.queueGapMs ?? 0,
-    });
-    this.lives.set(mapKey({ projectId, jobId }), { key: { projectId, jobId }, life });
-    return this.report({ projectId, jobId });
+    const { origin, ...rules } = this.rules;
+    const openPullRequest = (): string => `${origin()}/pull/${this.pullRequests.push(key)}`;
+    const { status = 'completed', whileActive = 'interrupt', queueGapMs = 0 } = job;
+    const time = new Date(rules.now()).toISOString();
+    const start: JobStart = {
+      id: key.jobId,
+      status,
+      source: { repository: 'example/handbook', ref: 'main' },
+      model: 'sandbox-writer-1',
+      prLink: job.pullRequest === true ? openPullRequest() : (job.prLink ?? null),
+      createdAt: time,
+      archivedAt: status === 'archived' ? time : null,
+    };
+    const plans = job.turns ?? [job.turn ?? {}];
+    const life = new JobLife(start, { ...rules, plans, whileActive, queueGapMs, openPullRequest });
+    this.lives.set(mapKey(key), { key, life });
+    return this.report(key);
   }
 
   find(key: JobKey): JobLife | undefined {
     return this.lives.get(mapKey(key))?.life;
   }
 
-  /** @throws JobError when there is no such job. */
-  change(key: JobKey, change: JobChange): JobReport {
+  /** @throws Error when there is no such job */
+  change(key: JobKey, change: JobChange): void {
     this.existing(key).change(change);
-    return this.report(key);
   }
 
-  /** @throws JobError when there is no such job. */
+  /** @throws Error when there is no such job */
   report(key: JobKey): JobReport {
     const life = this.existing(key);
     const turns = life.turns();
@@ -123,9 +103,14 @@ export class Jobs {
     return [...this.lives.values()].map(({ key }) => this.report(key));
   }
 
+  /** The job that has opened a pull request of that number. */
+  openerOf(pullRequest: number): JobKey | undefined {
+    return this.pullRequests[pullRequest - 1];
+  }
+
   private existing(key: JobKey): JobLife {
     const life = this.find(key);
-    if (life === undefined) throw new JobError(404, `the project ${key.projectId} has no job ${key.jobId}`);
+    if (life === undefined) throw new Error(`the project ${key.projectId} has no job ${key.jobId}`);
     return life;
   }
 
@@ -135,29 +120,6 @@ export class Jobs {
       if (this.find({ projectId, jobId }) === undefined) return jobId;
     }
   }
-}
-
-function startOf(id: string, job: NewJob, pullRequests: PullRequests, now: number): JobStart {
-  const status = job.status ?? 'completed';
-  const time = new Date(now).toISOString();
-  const source = { repository: job.source?.repository ?? null, ref: job.source?.ref ?? null };
-  if (job.source?.repository === undefined) source.repository = 'example/handbook';
-  if (job.source?.ref === undefined) source.ref = 'main';
-  const own = (): string =>
-    pullRequests.open(source.repository ?? 'unknown/unknown', `agent/${id}`, {
-      jobId: id,
-      prompt: null,
-      at: now,
-    });
-  return {
-    id,
-    status,
-    source,
-    model: job.model === undefined ? 'sandbox-writer-1' : job.model,
-    prLink: job.pullRequest === true ? own() : (job.prLink ?? null),
-    createdAt: job.createdAt === undefined ? time : job.createdAt,
-    archivedAt: job.archivedAt === undefined ? (status === 'archived' ? time : null) : job.archivedAt,
-  };
 }
 
 /** A project may have any characters in its id, so no separator is safe; JSON is. */

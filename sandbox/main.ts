@@ -1,49 +1,87 @@
-import { CommanderError } from 'commander';
-import { banner } from './banner';
-import { faultsAsMarkdown, listFaults } from './faults';
-import { type Flags, readFlags } from './flags';
-import { type Sandbox, startSandbox } from './sandbox';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { type FaultSetting, listFaults, parseFault } from './fault-board';
+import { checked, duration, InputError } from './input';
+import { type Sandbox, SEED_JOBS, startSandbox } from '.';
 
 /** As the starter's: 2 is for usage and invalid input, 1 for anything else. */
 const EXIT_USAGE = 2;
 const EXIT_FAILED = 1;
 
-function print(line: string): void {
-  process.stdout.write(line + '\n');
+interface Flags {
+  readonly port: number;
+  readonly turn: number;
+  readonly seed: number;
+  /** 0: no limit. */
+  readonly messagesPerHour: number;
+  readonly fault: readonly FaultSetting[];
+  readonly listFaults?: true;
+}
+
+function program(): Command {
+  return new Command('npm run sandbox --')
+    .description(
+      'An agent service that keeps the whole contract, with jobs in memory and faults on demand: for trying the worker out, for rehearsals and for tests.',
+    )
+    .option('--port <port>', 'where to listen on 127.0.0.1; 0 for a free port', wholeNumber(65_535), 4010)
+    .addOption(
+      new Option('--turn <duration>', 'how long a turn of the agent takes, varied by a fifth')
+        .argParser((text) => accepted(() => checked(duration, text)))
+        .default(4_000, '4s'),
+    )
+    .option('--seed <number>', 'of everything that is left to chance', wholeNumber(2 ** 32 - 1), 1)
+    .option('--messages-per-hour <number>', 'the limit per project; 0 for none', wholeNumber(1_000_000), 100)
+    .addOption(
+      new Option('--fault <json>', 'switches a fault on; may be repeated')
+        .argParser((text, before: readonly FaultSetting[]) => [...before, accepted(() => parseFault(text))])
+        .default([], 'none'),
+    )
+    .option('--list-faults', 'lists the faults with their parameters, and ends')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  npm run sandbox -- --turn 20s
+  npm run sandbox -- --fault '{"name":"processed-then-close","times":1,"projectId":"docs","jobId":"job-1"}'
+  npm run sandbox -- --fault '{"name":"http-503","operation":"get","times":3}' --fault '{"name":"stale"}'`,
+    )
+    .allowExcessArguments(false)
+    .showHelpAfterError('(--help shows the flags)')
+    .exitOverride();
+}
+
+function wholeNumber(maximum: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d+$/.test(text) ? Number(text) : NaN;
+    if (value <= maximum) return value;
+    throw new InvalidArgumentError(`It must be a whole number from 0 to ${maximum}.`);
+  };
+}
+
+/** Lets commander name the flag with what is wrong with its value. */
+function accepted<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof InputError) throw new InvalidArgumentError(error.message);
+    throw error;
+  }
 }
 
 async function run(flags: Flags): Promise<void> {
-  if (flags.listFaults !== undefined) {
-    print(flags.listFaults === 'markdown' ? faultsAsMarkdown() : listFaults());
+  if (flags.listFaults === true) {
+    print(listFaults());
     return;
   }
-  const key = process.env.SANDBOX_API_KEY;
-  if (key !== undefined && /[^\x21-\x7e]/.test(key)) {
-    throw new Error(
-      'SANDBOX_API_KEY must consist of printable ASCII characters without spaces: it travels in a header',
-    );
-  }
-  const given = key === undefined || key === '' ? [] : [{ key, access: 'write' as const }];
+  const { port, turn, seed, messagesPerHour } = flags;
   const sandbox = await startSandbox({
-    port: flags.port,
-    host: flags.host,
-    basePath: flags.basePath,
-    turnMs: flags.turn,
-    seed: flags.seed,
-    messagesPerHour: flags.messagesPerHour,
-    whileActive: flags.whileActive,
-    linkWhileActive: flags.linkWhileActive,
-    archivedJobs: flags.acceptArchived ? 'accept' : 'refuse',
-    apiKeys: given,
+    port,
+    seed,
+    turnMs: turn,
+    messagesPerHour: messagesPerHour === 0 ? null : messagesPerHour,
     log: print,
   });
   for (const fault of flags.fault) sandbox.setFault(fault);
-  print(banner(sandbox, given.length === 0));
-  endOnSignal(sandbox);
-}
-
-/** Closing is all that keeps the process from its end. A reader of stdout who goes away is a signal, too. */
-function endOnSignal(sandbox: Sandbox): void {
+  print(banner(sandbox, flags.fault));
   let ending = false;
   const end = (): void => {
     if (ending) return;
@@ -52,7 +90,46 @@ function endOnSignal(sandbox: Sandbox): void {
   };
   process.on('SIGINT', end);
   process.on('SIGTERM', end);
+  // A reader of stdout who goes away is a signal, too.
   process.stdout.on('error', end);
+}
+
+/** What the program prints at its start. It shows the key on purpose: it opens nothing but this sandbox. */
+function banner(sandbox: Sandbox, faults: readonly FaultSetting[]): string {
+  const { baseUrl, apiKey } = sandbox;
+  const rows = SEED_JOBS.map(({ projectId, id, story }) => {
+    const { status, prLink } = sandbox.job({ projectId, jobId: id }).job;
+    return [projectId, id, status, prLink ?? '-', story];
+  });
+  const table = [['PROJECT', 'JOB', 'STATUS', 'PULL REQUEST', 'A MESSAGE TO IT'], ...rows];
+  const width = (column: number): number => Math.max(...table.map((row) => row[column]?.length ?? 0));
+  const lines = table.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(width(column)))
+      .join('  ')
+      .trimEnd(),
+  );
+  return `Sandbox agent service on ${baseUrl}
+
+  ${lines.join('\n  ')}
+
+The worker needs these two. The key is a throwaway of this sandbox and opens nothing else, so it may be shown:
+
+  export AGENT_API_BASE_URL=${baseUrl}
+  export AGENT_API_KEY=${apiKey}
+
+With a worker running, send a message:
+
+  npm run starter -- send --project docs --job job-1 --prompt "Mention the new option in the guide."
+
+Faults switched on: ${faults.map((fault) => JSON.stringify(fault)).join(', ') || 'none'} (--list-faults shows all)
+Journal, jobs and faults by HTTP: curl ${baseUrl}/sandbox
+Ctrl-C ends it. Every request gets a line below.
+`;
+}
+
+function print(line: string): void {
+  process.stdout.write(line + '\n');
 }
 
 function fail(error: unknown): void {
@@ -61,29 +138,26 @@ function fail(error: unknown): void {
 }
 
 /** The reasons why listening fails that a person can do something about. */
-function explain(error: unknown, { port, host }: Flags): unknown {
+function explained(error: unknown, port: number): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  const where = `port ${port} on ${host}`;
   if (code === 'EADDRINUSE')
-    return new Error(`${where} is taken; choose another with --port, or --port 0 for a free one`);
+    return new Error(`port ${port} is taken; choose another with --port, or --port 0 for a free one`);
   if (code === 'EACCES')
-    return new Error(`${where} may not be used without more rights; choose one above 1023 with --port`);
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-    return new Error(`${host} is no address of this machine; correct --host`);
+    return new Error(`port ${port} may not be used without more rights; choose one above 1023 with --port`);
   return error;
 }
 
 function main(): void {
   let flags: Flags;
   try {
-    flags = readFlags(process.argv.slice(2));
+    flags = program().parse().opts<Flags>();
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE;
     return;
   }
   run(flags).catch((error: unknown) => {
-    fail(explain(error, flags));
+    fail(explained(error, flags.port));
   });
 }
 

@@ -1,124 +1,54 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-export interface Answer {
-  readonly kind: 'answer';
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
+/**
+ * What the sandbox does with a request on the wire: an answer, or less than that. It returns how it cut the connection
+ * off, where it did.
+ */
+export type Reaction = (req: IncomingMessage, res: ServerResponse) => 'closed' | 'reset' | undefined;
 
-/** What the sandbox does with a request, as seen on the wire. */
-export type Reaction =
-  | Answer
-  /** The connection ends without an answer (FIN). */
-  | { readonly kind: 'close' }
-  /** The connection is reset without an answer (RST). */
-  | { readonly kind: 'reset' }
-  /** Nothing, until the caller gives up. */
-  | { readonly kind: 'silence' }
-  /** 200, then white space for ever: valid JSON so far, and never the end of it. */
-  | { readonly kind: 'drip'; readonly everyMs: number }
-  /** 200 and a job with so many bytes of padding. */
-  | { readonly kind: 'huge'; readonly bytes: number }
-  /** 200 and the first half of a body whose whole length was announced; then the connection ends. */
-  | { readonly kind: 'truncated' };
+const JSON_TYPE = 'application/json; charset=utf-8';
 
-const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' };
-
-export function jsonAnswer(status: number, value: unknown, headers: Record<string, string> = {}): Answer {
-  return {
-    kind: 'answer',
-    status,
-    headers: { ...JSON_HEADERS, ...headers },
-    body: JSON.stringify(value) + '\n',
-  };
+export function jsonAnswer(status: number, value: unknown, headers: Record<string, string> = {}): Reaction {
+  const body = JSON.stringify(value) + '\n';
+  return textAnswer(status, body, { 'content-type': JSON_TYPE, 'cache-control': 'no-store', ...headers });
 }
 
 /** The error body of the contract. */
-export function errorAnswer(status: number, error: string, headers: Record<string, string> = {}): Answer {
+export function errorAnswer(status: number, error: string, headers: Record<string, string> = {}): Reaction {
   return jsonAnswer(status, { error }, headers);
 }
 
-export function htmlAnswer(status: number, body: string, headers: Record<string, string> = {}): Answer {
-  return {
-    kind: 'answer',
-    status,
-    headers: { 'content-type': 'text/html; charset=utf-8', ...headers },
-    body,
+export function textAnswer(status: number, body: string, headers: Record<string, string>): Reaction {
+  return (req, res) => {
+    // The rest of a request that was not read to its end is still on the connection, which can't be used again.
+    const ending = req.complete ? {} : { connection: 'close' };
+    res.writeHead(status, { ...headers, ...ending, 'content-length': Buffer.byteLength(body) });
+    res.end(body);
+    return undefined;
   };
 }
 
-/** How a request can end without an answer of ours being finished. */
-export type CutOff = 'closed' | 'reset';
+/** The connection ends without an answer (FIN). */
+export const close: Reaction = (req) => {
+  req.socket.destroySoon();
+  return 'closed';
+};
 
-/** Does to the connection what the reaction says, and tells whether it cut the exchange off. */
-export function perform(reaction: Reaction, req: IncomingMessage, res: ServerResponse): CutOff | undefined {
-  switch (reaction.kind) {
-    case 'answer':
-      sendAnswer(reaction, req, res);
-      return undefined;
-    case 'close':
-      req.socket.destroySoon();
-      return 'closed';
-    case 'reset':
-      req.socket.resetAndDestroy();
-      return 'reset';
-    case 'silence':
-      return undefined;
-    case 'drip':
-      drip(reaction.everyMs, res);
-      return undefined;
-    case 'huge':
-      sendHuge(reaction.bytes, res);
-      return undefined;
-    case 'truncated': {
-      const body = '{"id":"';
-      res.writeHead(200, { ...JSON_HEADERS, 'content-length': 2 * body.length });
-      res.write(body, () => {
-        req.socket.destroySoon();
-      });
-      return 'closed';
-    }
-  }
-}
+/** The connection is reset without an answer (RST). */
+export const reset: Reaction = (req) => {
+  req.socket.resetAndDestroy();
+  return 'reset';
+};
 
-function sendAnswer(answer: Answer, req: IncomingMessage, res: ServerResponse): void {
-  // An answer to a request that was not read to its end leaves the rest on the connection, so that can't be used again.
-  const ending = req.complete ? {} : { connection: 'close' };
-  res.writeHead(answer.status, {
-    ...answer.headers,
-    ...ending,
-    'content-length': Buffer.byteLength(answer.body),
+/** Nothing, until the caller gives up. */
+export const silence: Reaction = () => undefined;
+
+/** 200 and the first half of a body whose whole length was announced; then the connection ends. */
+export const truncated: Reaction = (req, res) => {
+  const half = '{"id":"';
+  res.writeHead(200, { 'content-type': JSON_TYPE, 'content-length': 2 * half.length });
+  res.write(half, () => {
+    req.socket.destroySoon();
   });
-  res.end(answer.body);
-}
-
-function drip(everyMs: number, res: ServerResponse): void {
-  res.writeHead(200, JSON_HEADERS);
-  res.write(' ');
-  const timer = setInterval(() => res.write(' '), everyMs);
-  res.once('close', () => {
-    clearInterval(timer);
-  });
-}
-
-/** Bytes written at a time: with 64 KiB the sandbox never holds more than a piece, whatever the size asked for. */
-const PIECE_BYTES = 64 * 1_024;
-
-function sendHuge(bytes: number, res: ServerResponse): void {
-  res.writeHead(200, JSON_HEADERS);
-  res.write('{"id":"huge","status":"active","padding":"');
-  let left = bytes;
-  const writeOn = (): void => {
-    while (left > 0 && !res.destroyed) {
-      const piece = Math.min(left, PIECE_BYTES);
-      left -= piece;
-      if (!res.write('x'.repeat(piece))) {
-        res.once('drain', writeOn);
-        return;
-      }
-    }
-    res.end('"}\n');
-  };
-  writeOn();
-}
+  return 'closed';
+};

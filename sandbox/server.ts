@@ -1,48 +1,33 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
-import { truncate, visible } from '../src/core/text';
-import { control } from './control';
-import type { ControlParts } from './control-endpoints';
-import { decide, type ExchangeParts } from './exchange';
-import type { JournalEntry, JournalRecord } from './journal';
-import { missingPage, pullRequestPage } from './pages';
-import type { PullRequests } from './pull-requests';
-import { type Answer, type CutOff, errorAnswer, htmlAnswer, perform, type Reaction } from './reaction';
-import { readRoute, type Route } from './route';
-
-export interface ServerParts extends ExchangeParts, ControlParts {
-  readonly pullRequests: PullRequests;
-  /** The prefix of every path of the agent service: `` or such as `/api`. */
-  readonly basePath: string;
-  /** Gets one line per request. */
-  readonly log: (line: string) => void;
-}
-
-/** Marks the request that follows one of the sandbox's redirects. */
-const REDIRECTED = 'redirected=1';
+import { z } from 'zod';
+import { decide, type SandboxParts } from './exchange';
+import type { Operation } from './faults';
+import { checked, InputError, parseJson, readBody } from './input';
+import type { JobKey } from './jobs';
+import type { JournalEntry } from './journal';
+import { errorAnswer, jsonAnswer, type Reaction, textAnswer } from './reaction';
 
 /** The HTTP server: which path is whose, the journal's entry of each request, and a line in the log. */
 export class SandboxServer {
-  private readonly connections = new WeakMap<Socket, number>();
   private readonly server: Server;
-  private lastConnection = 0;
 
-  constructor(private readonly parts: ServerParts) {
+  /** @param log gets one line per request */
+  constructor(
+    private readonly parts: SandboxParts,
+    private readonly log: (line: string) => void,
+  ) {
     this.server = createServer((req, res) => {
       this.serve(req, res).catch((error: unknown) => {
         this.failed(error);
         req.socket.destroy();
       });
     });
-    this.server.on('connection', (socket: Socket) => {
-      this.lastConnection += 1;
-      this.connections.set(socket, this.lastConnection);
-    });
   }
 
-  /** @returns the port that was taken. */
+  /** @returns the port that was taken */
   async listen(port: number, host: string): Promise<number> {
     this.server.listen(port, host);
     await once(this.server, 'listening');
@@ -62,43 +47,38 @@ export class SandboxServer {
     const closed = new Promise<void>((resolve) => res.once('close', resolve));
     // Writing to a caller who has just gone is no error here: the journal says that the caller has gone.
     res.on('error', () => undefined);
-    const [path = '', query = ''] = (req.url ?? '').split('?', 2);
-    const route = readRoute(path, this.parts.basePath);
-    const onAgentService = route.kind === 'agent' || route.kind === 'unknown';
-    const record = onAgentService ? this.openRecord(req, route) : undefined;
-    let cut: CutOff | undefined;
+    const [path = ''] = (req.url ?? '').split('?', 1);
+    const entry = this.openEntry(req, path);
+    let cut: ReturnType<Reaction>;
     const ended = closed.then(() => {
-      const ending = this.ending(res, cut);
-      const durationMs = Math.round(performance.now() - startedAt);
-      record?.update({ status: res.headersSent ? res.statusCode : null, ending, durationMs });
-      return { ending, durationMs };
+      const ending = cut ?? this.ending(res);
+      const status = res.headersSent ? res.statusCode : null;
+      if (entry !== undefined) this.parts.journal.update(entry, { status, ending });
+      return ending;
     });
-    const reaction = await this.reaction(route, req, res, new URLSearchParams(query), record);
-    if (reaction !== undefined && !res.closed) cut = perform(reaction, req, res);
-    const { ending, durationMs } = await ended;
-    const outcome = res.headersSent && ending === 'answered' ? String(res.statusCode) : ending;
-    this.parts.log(
-      `${printable(req.method ?? '')} ${printable(path)} ${outcome} ${durationMs} ms${note(record?.entry())}`,
-    );
+    const reaction = await this.reaction(req, path, entry);
+    if (reaction !== undefined && !res.closed) cut = reaction(req, res);
+    const ending = await ended;
+    const outcome = ending === 'answered' ? res.statusCode : ending;
+    const tookMs = Math.round(performance.now() - startedAt);
+    // A path holds no control characters, which Node's parser refuses.
+    this.log(`${req.method ?? ''} ${path.slice(0, 200)} ${outcome} ${tookMs} ms${note(entry)}`);
   }
 
   /** Undefined when there is nobody left to answer. */
   private async reaction(
-    route: Route,
     req: IncomingMessage,
-    res: ServerResponse,
-    query: URLSearchParams,
-    record: JournalRecord | undefined,
+    path: string,
+    entry: JournalEntry | undefined,
   ): Promise<Reaction | undefined> {
     try {
-      if (route.kind === 'unknown') return errorAnswer(404, route.reason);
-      if (route.kind === 'pull') return this.page(route.number);
-      if (route.kind === 'control') return await control(req, route.segments, query, this.parts);
-      if (record === undefined) throw new Error('a request to the agent service has no journal entry');
-      const redirected = query.toString() === REDIRECTED;
-      const { projectId, jobId, operation } = route;
-      const request = { req, res, record, projectId, jobId, operation, redirected };
-      return await decide({ ...request, addresses: this.addresses(req) }, this.parts);
+      if (entry === undefined) {
+        const pull = /^\/pull\/(\d{1,9})$/.exec(path)?.[1];
+        return pull === undefined ? await control(req, path, this.parts) : this.pullRequest(Number(pull));
+      }
+      const { operation, projectId, jobId } = entry;
+      if (operation === null || projectId === null || jobId === null) return errorAnswer(404, 'no such path');
+      return await decide({ req, entry, operation, projectId, jobId }, this.parts);
     } catch (error) {
       if (this.parts.closing.aborted || req.socket.destroyed) return undefined;
       this.failed(error);
@@ -108,54 +88,48 @@ export class SandboxServer {
 
   /** A bug of the sandbox: it is shown and ends one exchange, not the process. */
   private failed(error: unknown): void {
-    this.parts.log(`the sandbox failed: ${inspect(error)}`);
+    this.log(`the sandbox failed: ${inspect(error)}`);
   }
 
-  private openRecord(req: IncomingMessage, route: Route): JournalRecord {
-    const { journal, keys, now } = this.parts;
-    const { authorization } = req.headers;
-    const record = journal.open({
-      time: new Date(now()).toISOString(),
-      connection: this.connections.get(req.socket) ?? 0,
+  /** Undefined for a request that is not to the agent service. */
+  private openEntry(req: IncomingMessage, path: string): JournalEntry | undefined {
+    if (/^\/(sandbox|pull)(\/|$)/.test(path)) return undefined;
+    const nowhere = { operation: null, projectId: null, jobId: null };
+    return this.parts.journal.open({
+      time: new Date(this.parts.now()).toISOString(),
       method: req.method ?? '',
       path: req.url ?? '',
-      headers: shownHeaders(req),
-      key: keys.state(authorization),
+      key: this.parts.service.keyState(req.headers.authorization),
+      ...(agentPath(path) ?? nowhere),
     });
-    if (route.kind === 'agent') {
-      record.update({ operation: route.operation, projectId: route.projectId, jobId: route.jobId });
-    }
-    return record;
   }
 
-  private ending(res: ServerResponse, cut: CutOff | undefined): JournalEntry['ending'] {
-    if (cut !== undefined) return cut;
+  private ending(res: ServerResponse): JournalEntry['ending'] {
     if (res.writableFinished) return 'answered';
     return this.parts.closing.aborted ? 'sandbox-closed' : 'caller-gone';
   }
 
-  private page(number: number): Answer {
-    const found = this.parts.pullRequests.find(number);
-    return found === undefined
-      ? htmlAnswer(404, missingPage(`There is no pull request ${number}.`))
-      : htmlAnswer(200, pullRequestPage(found));
-  }
-
-  /** `localhost` and `127.0.0.1` lead to the same socket and are two origins: no second server is needed. */
-  private addresses(req: IncomingMessage): { same: string; other: string } {
-    const target = `${(req.url ?? '').split('?', 1)[0] ?? ''}?${REDIRECTED}`;
-    const { port } = this.server.address() as AddressInfo;
-    const onLocalhost = req.headers.host?.startsWith('localhost') === true;
-    return { same: target, other: `http://${onLocalhost ? '127.0.0.1' : 'localhost'}:${port}${target}` };
+  private pullRequest(number: number): Reaction {
+    const opener = this.parts.jobs.openerOf(number);
+    const plain = { 'content-type': 'text/plain; charset=utf-8' };
+    if (opener === undefined) return textAnswer(404, `There is no pull request ${number}.\n`, plain);
+    const words = `Pull request ${number}, opened by the job ${opener.jobId} of the project ${opener.projectId}.`;
+    return textAnswer(200, `${words}\nNo repository stands behind it: this is a sandbox.\n`, plain);
   }
 }
 
-function shownHeaders(req: IncomingMessage): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(req.headers)) {
-    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value;
+/** The segments are split before they are decoded, so that an id may hold an encoded slash. */
+function agentPath(path: string): ({ readonly operation: Operation } & JobKey) | undefined {
+  const [, projectId, jobId, tail] = /^\/v2\/agent\/([^/]+)\/job\/([^/]+)(\/message)?$/.exec(path) ?? [];
+  if (projectId === undefined || jobId === undefined) return undefined;
+  try {
+    const key = { projectId: decodeURIComponent(projectId), jobId: decodeURIComponent(jobId) };
+    return { operation: tail === undefined ? 'get' : 'message', ...key };
+  } catch (error) {
+    // What is no percent-encoded UTF-8 is no path of the service.
+    if (error instanceof URIError) return undefined;
+    throw error;
   }
-  return 'authorization' in headers ? { ...headers, authorization: '[hidden]' } : headers;
 }
 
 function note(entry: JournalEntry | undefined): string {
@@ -164,7 +138,43 @@ function note(entry: JournalEntry | undefined): string {
   return turn + (entry.faults.length === 0 ? '' : ` · fault ${entry.faults.join(', ')}`);
 }
 
-/** A path in a log may neither move a terminal's cursor nor fill its screen. */
-function printable(text: string): string {
-  return truncate(visible(text), 200);
+const keySchema = z.strictObject({ access: z.enum(['write', 'read-only']).default('write') });
+
+/** Every control endpoint; `GET /sandbox` lists them. A body that is left out is an empty object. */
+const ENDPOINTS: Readonly<Record<string, (parts: SandboxParts, body: unknown) => unknown>> = {
+  'GET /sandbox': () => ({ endpoints: Object.keys(ENDPOINTS) }),
+  'GET /sandbox/journal': ({ journal }) => ({ entries: journal.entries() }),
+  'GET /sandbox/jobs': ({ jobs }) => ({ jobs: jobs.all() }),
+  'POST /sandbox/faults': ({ faults }, body) => {
+    faults.set(body);
+    return {};
+  },
+  'DELETE /sandbox/faults': ({ faults }) => {
+    faults.clear();
+    return {};
+  },
+  'POST /sandbox/release': ({ faults }) => ({ released: faults.release() }),
+  'POST /sandbox/keys': ({ service }, body) => ({ key: service.createKey(checked(keySchema, body).access) }),
+  'DELETE /sandbox/keys': ({ service }) => {
+    service.expireKeys();
+    return {};
+  },
+};
+
+/**
+ * The control endpoints below `/sandbox`, for people with curl and tests in other processes. They need no key; a page in
+ * a browser, which sends `Origin`, is refused.
+ */
+async function control(req: IncomingMessage, path: string, parts: SandboxParts): Promise<Reaction> {
+  if (req.headers.origin !== undefined) return errorAnswer(403, 'the control endpoints answer no web page');
+  const endpoint = ENDPOINTS[`${req.method ?? ''} ${path}`];
+  if (endpoint === undefined) return errorAnswer(404, 'no such control endpoint; GET /sandbox lists them');
+  try {
+    const body = await readBody(req);
+    if (body === null) throw new InputError('the body is too large');
+    return jsonAnswer(200, endpoint(parts, body.length === 0 ? {} : parseJson(body)));
+  } catch (error) {
+    if (error instanceof InputError) return errorAnswer(400, error.message);
+    throw error;
+  }
 }

@@ -1,27 +1,24 @@
 import { describe, expect, it } from '@jest/globals';
 import { Jobs, type NewJob } from '../../sandbox/jobs';
-import { PullRequests } from '../../sandbox/pull-requests';
 import { seededRandom } from '../../sandbox/random';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 
 /** A job whose clock stands still until the test moves it. */
-function life(job: NewJob, rules: { linkWhileActive?: boolean; seed?: number } = {}) {
+function life(job: NewJob, seed = 1) {
   const clock = { now: START };
-  const pullRequests = new PullRequests(() => 'http://host');
-  const jobs = new Jobs({
+  const rules = {
     now: () => clock.now,
-    pullRequests,
-    random: seededRandom(rules.seed ?? 1),
+    random: seededRandom(seed),
     turnMs: 1_000,
-    linkWhileActive: rules.linkWhileActive ?? false,
-    whileActive: 'interrupt',
-  });
+    origin: () => 'http://host',
+  };
+  const jobs = new Jobs(rules);
   const key = { projectId: 'p', jobId: 'j' };
   jobs.add({ projectId: 'p', id: 'j', ...job });
   const life = jobs.find(key);
   if (life === undefined) throw new Error('the job was not added');
-  return { clock, pullRequests, jobs, key, life };
+  return { clock, jobs, key, life };
 }
 
 const TURN = { durationMs: 1_000 };
@@ -36,13 +33,12 @@ describe('a turn', () => {
     expect(job.job()).toMatchObject({ status: 'completed', prLink: 'http://host/pull/1' });
   });
 
-  it('adds to the pull request that the job has, so that before and after are the same', () => {
-    const { clock, life: job, pullRequests } = life({ turn: TURN, pullRequest: true });
+  it('keeps the pull request that the job has, so that before and after are the same', () => {
+    const { clock, life: job } = life({ turn: TURN, pullRequest: true });
     const before = job.job();
     job.receive('more');
     clock.now += 1_000;
     expect(job.job()).toEqual(before);
-    expect(pullRequests.find(1)?.commits.map(({ prompt }) => prompt)).toEqual([null, 'more']);
   });
 
   it('leaves a link to somewhere else alone', () => {
@@ -87,7 +83,11 @@ describe('a turn', () => {
   });
 
   it('without a duration takes what the seed says, within a fifth, and the same again', () => {
-    const durations = [1, 1, 2].map((seed) => life({}, { seed }).life.receive('x').durationMs);
+    const durations = [1, 1, 2].map((seed) => {
+      const { life: job } = life({}, seed);
+      job.receive('x');
+      return job.turns()[0]?.durationMs;
+    });
     expect(durations[0]).toBe(durations[1]);
     expect(durations[0]).not.toBe(durations[2]);
     for (const duration of durations) expect(Math.abs((duration ?? 0) - 1_000)).toBeLessThanOrEqual(200);
@@ -102,17 +102,11 @@ describe('a turn', () => {
     expect(job.job()).toMatchObject({ status: 'completed', prLink: 'https://elsewhere/2' });
     expect(job.turns()[0]?.state).toBe('interrupted');
   });
-
-  it('shows an old link while active where links survive', () => {
-    const { life: job } = life({ pullRequest: true, turn: TURN }, { linkWhileActive: true });
-    job.receive('x');
-    expect(job.job()).toMatchObject({ status: 'active', prLink: 'http://host/pull/1' });
-  });
 });
 
 describe('a message to an active job', () => {
   it('interrupts the running turn, whose work is lost, and counts as a turn', () => {
-    const { clock, life: job, pullRequests } = life({ turn: TURN });
+    const { clock, life: job } = life({ turn: TURN });
     job.receive('first');
     clock.now += 500;
     job.receive('second');
@@ -121,7 +115,6 @@ describe('a message to an active job', () => {
     clock.now += 500;
     expect(job.job().status).toBe('completed');
     expect(job.turns().map(({ state }) => state)).toEqual(['interrupted', 'ended']);
-    expect(pullRequests.find(1)?.commits.map(({ prompt }) => prompt)).toEqual(['second']);
   });
 
   it('or queues behind it: the earlier turn ends first, and its status shows in the gap', () => {
@@ -136,14 +129,13 @@ describe('a message to an active job', () => {
   });
 
   it('is caught up with in the right order however late somebody looks', () => {
-    const { clock, life: job, pullRequests } = life({ turn: TURN, whileActive: 'queue', queueGapMs: 300 });
+    const { clock, life: job } = life({ turn: TURN, whileActive: 'queue', queueGapMs: 300 });
     job.receive('first');
     job.receive('second');
     job.receive('third');
     clock.now += 60_000;
     expect(job.job().status).toBe('completed');
     expect(job.turns().map(({ endedAt }) => (endedAt ?? 0) - START)).toEqual([1_000, 2_300, 3_600]);
-    expect(pullRequests.find(1)?.commits.map(({ prompt }) => prompt)).toEqual(['first', 'second', 'third']);
   });
 
   it('a job that starts active is in a turn that no message started', () => {
@@ -152,6 +144,21 @@ describe('a message to an active job', () => {
     expect(job.turns()).toMatchObject([{ number: 0, prompt: null }]);
     clock.now += 1_000;
     expect(job.job().status).toBe('completed');
+  });
+});
+
+describe('a turn that counts its reads', () => {
+  it('ends with the answer to the last of them, whatever time that takes', () => {
+    const { clock, life: job } = life({ turn: { reads: 2 } });
+    for (const prompt of ['first', 'second']) {
+      job.receive(prompt);
+      clock.now += 10 ** 9;
+      expect([job.read().status, job.job().status, job.read().status]).toEqual([
+        'active',
+        'active',
+        'completed',
+      ]);
+    }
   });
 });
 

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { CommanderError } from 'commander';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { SandboxControl } from '../../sandbox';
-import { readFlags } from '../../sandbox/flags';
+import { listFaults, parseFault } from '../../sandbox/fault-board';
+import { FAULTS } from '../../sandbox/faults';
+import { eventually } from '../harness/eventually';
 
 const ROOT = join(__dirname, '../..');
 const started: ChildProcess[] = [];
@@ -16,10 +16,9 @@ afterEach(() => {
 });
 
 /** The program as `npm run sandbox` starts it, with what it has printed so far. */
-function sandbox(flags: readonly string[], env: NodeJS.ProcessEnv = {}) {
+function sandbox(...flags: readonly string[]) {
   const child = spawn(process.execPath, ['--import', 'tsx', 'sandbox/main.ts', ...flags], {
     cwd: ROOT,
-    env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   started.push(child);
@@ -55,7 +54,7 @@ async function freePort(): Promise<number> {
 describe('npm run sandbox', () => {
   it('prints its jobs, a line to run and the two variables, and these work', async () => {
     const port = await freePort();
-    const { output, printed } = sandbox(['--port', String(port), '--turn', '50ms']);
+    const { output, printed } = sandbox('--port', String(port), '--turn', '50ms');
     await printed(/Every request gets a line below/);
     expect(output.stdout).toContain(`export AGENT_API_BASE_URL=http://127.0.0.1:${port}\n`);
     expect(output.stdout).toContain('npm run starter -- send --project docs --job job-1 --prompt "');
@@ -65,52 +64,35 @@ describe('npm run sandbox', () => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     const reply = await fetch(`${job}/message`, { method: 'POST', headers, body: '{"prompt":"Go on."}' });
     expect(((await reply.json()) as { status: string }).status).toBe('active');
-    const control = new SandboxControl(`http://127.0.0.1:${port}`);
-    expect(await control.journal({ processed: true })).toHaveLength(1);
     await printed(/^POST \/v2\/agent\/docs\/job\/job-1\/message 200 \d+ ms · processed as turn 1$/m);
     expect(output.stdout.split(key)).toHaveLength(2);
   });
 
   it('switches on the faults of its flags and says so', async () => {
-    const flags = [
-      '--port',
-      '0',
-      '--base-path',
-      '/api/',
-      '--fault',
-      'status=503:times=1@docs/job-1',
-      '--fault',
-      'html@docs/job-2',
+    const [first, second] = [
+      '{"name":"http-503","times":1,"jobId":"job-1"}',
+      '{"name":"html","jobId":"job-2"}',
     ];
-    const { printed } = sandbox(flags);
+    const { printed } = sandbox('--port', '0', '--fault', first, '--fault', second);
     const [, baseUrl = ''] = await printed(/AGENT_API_BASE_URL=(\S+)/);
-    await printed(/Faults switched on: status \(docs\/job-1, 1 times\), html \(docs\/job-2\)/);
-    expect(baseUrl).toMatch(/\/api$/);
+    const [said] = await printed(/Faults switched on: .*/);
+    expect(said).toContain(`${first}, ${second}`);
     expect((await fetch(`${baseUrl}/v2/agent/docs/job/job-1`)).status).toBe(503);
     expect((await fetch(`${baseUrl}/v2/agent/docs/job/job-2`)).status).toBe(200);
-  });
-
-  it('uses the key of SANDBOX_API_KEY and does not print it', async () => {
-    const key = 'sandbox_from_outside';
-    const { output, printed } = sandbox(['--port', '0'], { SANDBOX_API_KEY: key });
-    const [, baseUrl = ''] = await printed(/AGENT_API_BASE_URL=(\S+)/);
-    await printed(/Every request/);
-    const reply = await fetch(`${baseUrl}/v2/agent/docs/job/job-1`, {
-      headers: { authorization: `Bearer ${key}` },
-    });
-    expect(reply.status).toBe(200);
-    expect(output.stdout).toContain('export AGENT_API_KEY="$SANDBOX_API_KEY"');
-    expect(output.stdout).not.toContain(key);
   });
 
   it.each(['SIGINT', 'SIGTERM'] as const)(
     '%s ends it with 0, also while a request is held',
     async (signal) => {
-      const { child, closed, printed, output } = sandbox(['--port', '0', '--fault', 'hang']);
+      const { child, closed, printed, output } = sandbox('--port', '0', '--fault', '{"name":"hang"}');
       const [, baseUrl = ''] = await printed(/AGENT_API_BASE_URL=(\S+)/);
       await printed(/Every request/);
       const held = fetch(`${baseUrl}/v2/agent/docs/job/job-1`).catch(() => 'cut off');
-      await new SandboxControl(baseUrl).waitFor({ fault: 'hang' });
+      await eventually(
+        'the request hangs',
+        () => fetch(`${baseUrl}/sandbox/journal`).then((journal) => journal.text()),
+        { until: (text) => text.includes('hang') },
+      );
       child.kill(signal);
       expect(await closed).toBe(0);
       expect(await held).toBe('cut off');
@@ -119,56 +101,72 @@ describe('npm run sandbox', () => {
   );
 
   it('--list-faults lists them and ends', async () => {
-    const text = sandbox(['--list-faults']);
-    const markdown = sandbox(['--list-faults', 'markdown']);
-    expect([await text.closed, await markdown.closed]).toEqual([0, 0]);
-    expect(text.output.stdout).toMatch(/^ {2}processed-then-close +processes the message and closes/m);
-    expect(markdown.output.stdout).toContain('| `processed-then-close` | processes the message');
+    const { closed, output } = sandbox('--list-faults');
+    expect(await closed).toBe(0);
+    expect(output.stdout).toMatch(/^ {2}processed-then-close +processes the message and closes/m);
   });
 
   it('says that a port is taken and what to do', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
-    const { closed, output } = sandbox(['--port', String(port)]);
+    const { closed, output } = sandbox('--port', String(port));
     expect(await closed).toBe(1);
     expect(output.stderr).toBe(
-      `error: port ${port} on 127.0.0.1 is taken; choose another with --port, or --port 0 for a free one\n`,
+      `error: port ${port} is taken; choose another with --port, or --port 0 for a free one\n`,
     );
     server.close();
   });
 
-  it('refuses a key that no header can carry', async () => {
-    const { closed, output } = sandbox(['--port', '0'], { SANDBOX_API_KEY: 'two words' });
-    expect(await closed).toBe(1);
-    expect(output.stderr).toMatch(/^error: SANDBOX_API_KEY must consist of printable/);
-    expect(output.stderr).not.toContain('two words');
+  it.each([
+    [
+      '--port',
+      '99999',
+      /'--port <port>' argument '99999' is invalid. It must be a whole number from 0 to 65535/,
+    ],
+    ['--fault', '{"name":"htp-503"}', /argument '.*' is invalid. name: there is no fault "htp-503"/],
+    ['--turn', '5', /must be a duration such as 500ms/],
+    ['--prot', '1', /unknown option '--prot'/],
+  ])('%s %s ends it with 2 and one clear message', async (flag, value, words) => {
+    const { closed, output } = sandbox(flag, value);
+    expect(await closed).toBe(2);
+    expect(output.stderr).toMatch(words);
+    expect(output.stdout).toBe('');
   });
 });
 
-describe('bad flags', () => {
-  it('end the program with 2, with the message on stderr and nothing on stdout', async () => {
-    const { closed, output } = sandbox(['--fault', 'htp-503']);
-    expect(await closed).toBe(2);
-    expect(output.stderr).toMatch(/did you mean http-503\?/);
-    expect(output.stdout).toBe('');
+describe('a fault as JSON', () => {
+  it('needs no more than a name, and is listed', () => {
+    for (const name of Object.keys(FAULTS)) {
+      expect(parseFault(JSON.stringify({ name }))).toEqual({ name });
+      expect(listFaults()).toContain(`\n  ${name} `);
+    }
+    expect(listFaults()).toMatch(/^ +delay: how long \(default "2s"\)$/m);
+    expect(listFaults()).toMatch(/^ +times: ends after acting on so many requests$/m);
   });
 
   it.each([
+    ['slow', 'not JSON'],
+    ['{"name":"xyzzy"}', 'name: there is no fault "xyzzy"; --list-faults shows them all'],
+    ['{"name":"toString"}', 'name: there is no fault "toString"'],
+    ['{}', 'name: '],
+    ['{"name":"hang","tims":1}', 'Unrecognized key: "tims"'],
+    ['{"name":"slow","parameters":{"dealy":"1s"}}', 'parameters: Unrecognized key: "dealy"'],
+    ['{"name":"slow","parameters":{"delay":"5"}}', 'parameters.delay: must be a duration such as 500ms'],
+    ['{"name":"hold","parameters":{"processed":"sometimes"}}', 'expected one of "before"|"after"|"never"'],
+    ['{"name":"status","parameters":{"code":99}}', 'parameters.code: '],
     [
-      ['--port', '99999'],
-      /'--port <port>' argument '99999' is invalid. It must be a whole number from 0 to 65535/,
+      '{"name":"http-429","parameters":{"retryAfter":"später"}}',
+      'parameters.retryAfter: must be printable ASCII',
     ],
-    [['--fault', 'htp-503'], /there is no fault "htp-503"; did you mean http-503\?/],
-    [['--turn', '5'], /"5" needs a unit/],
-    [['--base-path', '/sandbox'], /It must be a path such as \/api/],
-    [['--messages-per-hour', '0'], /It must be a whole number from 1 to 1000000, or off/],
-    [['--while-active', 'wait'], /Allowed choices are interrupt, queue/],
-    [['--prot', '1'], /unknown option '--prot'/],
-    [['start'], /too many arguments/],
-  ])('%j get one clear message', (flags, words) => {
-    let complaint = '';
-    expect(() => readFlags(flags, (text) => (complaint += text))).toThrow(CommanderError);
-    expect(complaint).toMatch(words);
+    ['{"name":"hang","times":0}', 'times: '],
+    ['{"name":"hang","skip":-1}', 'skip: '],
+    ['{"name":"hang","chance":2}', 'chance: '],
+    [
+      '{"name":"processed-then-500","operation":"get"}',
+      'operation: the fault processed-then-500 acts on message only',
+    ],
+  ])('%s is refused with a reason', (json, reason) => {
+    expect(() => parseFault(json)).toThrow(reason);
   });
 });

@@ -196,7 +196,7 @@ describe('a message that was certainly not processed', () => {
       projectId,
       jobId,
       operation: 'message',
-      parameters: { retryAfter: 'absurd' },
+      parameters: { retryAfter: 999_999_999 },
     });
     const following = await house.send({ projectId, jobId, deadline: '6s' });
     const { type, message, details } = await following.failure();
