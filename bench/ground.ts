@@ -3,11 +3,9 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { workersPolling } from '../src/temporal/grpc-status';
-import { type DevServer, type DevServerOptions, startDevServer } from '../dev/dev-server';
+import { type DevServer, type DevServerOptions, startDevServer, stripTemporalEnv } from '../dev/dev-server';
 import { freePorts } from '../dev/free-ports';
-import { lastLinesOf } from '../dev/output-tail';
-import { stripTemporalEnv } from '../dev/temporal-env';
-import { spawnTethered, type TetheredProcess } from '../dev/tether';
+import { lastLinesOf, spawnTethered, type TetheredProcess } from '../dev/tether';
 import { type Sandbox, startSandbox } from '../sandbox';
 import type { Contestant } from './contestants';
 

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DevServerOptions } from '../dev/dev-server';
-import { Interruption } from '../dev/interruption';
 import { findTemporalCli } from '../dev/temporal-cli';
+import { Interruption } from '../dev/tether';
 import { Ground } from './ground';
 import { machineFacts, type MachineFacts } from './machine';
 

@@ -1,11 +1,9 @@
-import { open } from 'node:fs/promises';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import { SEARCH_ATTRIBUTES } from '../src/core/names';
 import { expectFreePort, freePorts } from './free-ports';
-import { lastLinesOf, OutputTail } from './output-tail';
-import { NO_ENV_FILE, stripTemporalEnv } from './temporal-env';
-import { type Exit, spawnTethered, type TetheredProcess } from './tether';
+import { keepLastLines, spawnTethered, type TetheredProcess } from './tether';
 
 export interface DevServerOptions {
   /** The executable of the Temporal CLI; see `findTemporalCli`. */
@@ -16,33 +14,22 @@ export interface DevServerOptions {
   readonly webUi?: boolean;
   /** For a restart at the address that clients know. @default a free port */
   readonly port?: number;
-  /** As `port`; only with `webUi`. */
-  readonly uiPort?: number;
   /** Where the server serves its own Prometheus metrics, as `/metrics`. @default a free port of its choice */
   readonly metricsPort?: number;
   /** The server's settings by name, added to those that the project needs. */
   readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
   /** Registers the project's search attributes at the start, as an operator would with `starter setup`. @default false */
   readonly searchAttributes?: boolean;
-  /** All that the server prints is added to this file. @default kept nowhere but in the error of a failed start */
-  readonly logFile?: string;
 }
 
-export interface DevServer {
+/** Its `stop` ends the server in good order, in about a second; `kill` is a crash. */
+export interface DevServer extends TetheredProcess {
   /** `127.0.0.1:PORT` of the gRPC front end. */
   readonly address: string;
   readonly port: number;
-  /** Null without the Web UI, as is the port. */
+  /** Null without the Web UI. */
   readonly uiUrl: string | null;
-  readonly uiPort: number | null;
   readonly namespace: string;
-  readonly pid: number;
-  /** Fulfilled when the server is gone, whoever ended it. */
-  readonly exited: Promise<Exit>;
-  /** Ends the server in good order and waits until it is gone: about a second. */
-  stop(): Promise<void>;
-  /** SIGKILL to the server, as a crash. */
-  kill(): void;
 }
 
 const HOST = '127.0.0.1';
@@ -71,13 +58,13 @@ const DYNAMIC_CONFIG = {
  */
 export async function startDevServer(options: DevServerOptions): Promise<DevServer> {
   // Looked at before the start: another server there would answer in place of ours, until ours has died of it.
-  const askedFor = [options.port, options.uiPort].filter((port) => port !== undefined);
-  for (const port of askedFor) await expectFreePort(port);
+  if (options.port !== undefined) await expectFreePort(options.port);
   try {
     return await startOnce(options);
   } catch (error) {
     // Another program took a port between our look and the server's. A second time is no accident.
-    if (askedFor.length > 0 || !(error as Error).message.includes('address already in use')) throw error;
+    if (options.port !== undefined || !(error as Error).message.includes('address already in use'))
+      throw error;
     return startOnce(options);
   }
 }
@@ -85,43 +72,26 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
 async function startOnce(options: DevServerOptions): Promise<DevServer> {
   const [freePort = 0, freeUiPort = 0] = await freePorts(2);
   const port = options.port ?? freePort;
-  const uiPort = options.webUi ? (options.uiPort ?? freeUiPort) : null;
-  const { logFile } = options;
-  // The server writes into the file by itself, so that nothing is lost when this process ends first.
-  const log = logFile === undefined ? null : await open(logFile, 'a');
+  const uiPort = options.webUi ? freeUiPort : null;
   const server = await spawnTethered(options.cli, serverArguments(options, port, uiPort), {
     env: stripTemporalEnv(process.env),
-    stdout: log?.fd ?? 'pipe',
-    stderr: log?.fd ?? 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
     graceMs: STOP_GRACE_MS,
-  }).finally(() => log?.close());
-  const words = new OutputTail(server.stdout, server.stderr);
+  });
+  const words = keepLastLines(server.stdout, server.stderr);
   const address = `${HOST}:${port}`;
   const uiUrl = uiPort === null ? null : `http://${HOST}:${uiPort}`;
   try {
     await untilReady(server, address, uiUrl);
   } catch (error) {
     await server.stop();
-    const said = logFile === undefined ? words.lines(15) : await lastLinesOf(logFile, 15);
-    throw new Error(`the Temporal dev server ${(error as Error).message}. It said:\n${said || '(nothing)'}`, {
+    const said = words(15) || '(nothing)';
+    throw new Error(`the Temporal dev server ${(error as Error).message}. It said:\n${said}`, {
       cause: error,
     });
   }
-  return {
-    address,
-    port,
-    uiUrl,
-    uiPort,
-    namespace: NAMESPACE,
-    pid: server.pid,
-    exited: server.exited,
-    async stop() {
-      await server.stop();
-    },
-    kill: () => {
-      server.kill('SIGKILL');
-    },
-  };
+  return { ...server, address, port, uiUrl, namespace: NAMESPACE };
 }
 
 function serverArguments(options: DevServerOptions, port: number, uiPort: number | null): string[] {
@@ -177,3 +147,25 @@ async function answers(address: string, uiUrl: string | null, ended: AbortSignal
     await connection.close();
   }
 }
+
+/**
+ * A file that never exists. SDK and CLI take a missing configuration file for an empty one, while TypeScript's
+ * `@temporalio/envconfig` 1.24 throws on a file that is empty.
+ */
+const NO_CONFIG_FILE = path.resolve(__dirname, '../.cache/no-temporal-profile/temporal.toml');
+
+/** Names where the Temporal CLI is, not which server to talk to. */
+const KEPT = 'TEMPORAL_CLI_PATH';
+
+/**
+ * A copy of `env` that knows no Temporal server: without its `TEMPORAL_*` variables, and with `TEMPORAL_CONFIG_FILE` set
+ * so that the user's profiles are not read either. Tests, bench and demo give it to all that they start, plus the
+ * address of their own dev server.
+ */
+export function stripTemporalEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const kept = Object.entries(env).filter(([name]) => !name.startsWith('TEMPORAL_') || name === KEPT);
+  return { ...Object.fromEntries(kept), TEMPORAL_CONFIG_FILE: NO_CONFIG_FILE };
+}
+
+/** The deprecated `--env-file` of the CLI, which defaults to a file in the home folder that can set any flag. */
+const NO_ENV_FILE = path.join(path.dirname(NO_CONFIG_FILE), 'temporal.yaml');

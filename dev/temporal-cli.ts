@@ -1,31 +1,46 @@
+import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { buildTemporalCli } from './build-temporal';
-import { withCacheLock } from './cache-lock';
-import { downloadedCliPath, downloadTemporalCli } from './download-temporal';
-import { type CliVersion, NEEDED, PINNED_CLI, probeTemporalCli } from './temporal-version';
-
-export type CliSource = 'TEMPORAL_CLI_PATH' | 'PATH' | 'built' | 'downloaded';
+import { promisify } from 'node:util';
+import { stripTemporalEnv } from './dev-server';
+import {
+  buildTemporalCli,
+  downloadedCliPath,
+  downloadTemporalCli,
+  type MakeOptions,
+  PINNED_CLI,
+  withCacheLock,
+} from './make-temporal-cli';
 
 export interface TemporalCli {
   readonly path: string;
-  readonly source: CliSource;
-  readonly version: CliVersion;
+  readonly source: 'TEMPORAL_CLI_PATH' | 'PATH' | 'built' | 'downloaded';
+  readonly version: { readonly cli: string; readonly server: string };
 }
 
-export interface FindOptions {
-  /** Where `TEMPORAL_CLI_PATH` and `PATH` are read, and the environment of what is started; usually `process.env`. */
-  readonly env: NodeJS.ProcessEnv;
-  /** Called with one line for people when something takes long or was not usable. */
-  readonly say: (line: string) => void;
+/** `env` is where `TEMPORAL_CLI_PATH` and `PATH` are read, too; usually `process.env`. */
+export interface FindOptions extends MakeOptions {
   /** Where downloads and builds are kept. @default .cache/temporal-cli in the project, which git ignores */
   readonly cacheFolder?: string;
   /** As in `downloadTemporalCli`. @default 15000 ms */
   readonly downloadAnswerMs?: number;
 }
 
+/**
+ * The oldest server that is used, the one inside {@link PINNED_CLI}: what the project guarantees and measures was
+ * measured on it, and CLI releases before 1.8 lack a flag that the dev server is started with
+ * (`--ui-disable-news-fetch`). The server counts, because a CLI that was built from source may call itself 0.0.0-DEV.
+ */
+const OLDEST_SERVER = '1.31.2';
+const NEEDED = `Temporal CLI ${PINNED_CLI} (server ${OLDEST_SERVER}) or newer`;
+
+/** Loading 200 MB from a cold and slow disk takes seconds; a program that says nothing for so long is not the CLI. */
+const VERSION_LIMIT_MS = 20_000;
+
 const CACHE_FOLDER = path.resolve(__dirname, '../.cache/temporal-cli');
+/** In names, it keeps apart the binaries of machines that share the folder, such as a host and its container. */
+const PLATFORM = `${process.platform}-${process.arch}`;
 const SUFFIX = process.platform === 'win32' ? '.exe' : '';
 
 /**
@@ -36,107 +51,91 @@ const SUFFIX = process.platform === 'win32' ? '.exe' : '';
  *   and with what to do.
  */
 export async function findTemporalCli(options: FindOptions): Promise<TemporalCli> {
-  const { env, say, cacheFolder = CACHE_FOLDER } = options;
+  const { env, say, cacheFolder = CACHE_FOLDER, downloadAnswerMs } = options;
   const configured = env.TEMPORAL_CLI_PATH;
-  if (configured) return useConfigured(configured, env);
-
-  const tried: string[] = [];
-  const onPath = await findOnPath('temporal', env);
-  if (onPath === null) {
-    tried.push('`temporal` on PATH: there is none');
-  } else {
-    const probe = await probeTemporalCli(onPath, env);
-    if (probe.ok) return { path: onPath, source: 'PATH', version: probe.version };
-    tried.push(`\`temporal\` on PATH: ${onPath} is not usable: ${probe.problem}`);
-    say(`${onPath} on PATH is not usable: ${probe.problem}; looking further`);
+  if (configured) {
+    return checked(configured, 'TEMPORAL_CLI_PATH', env).catch((error: unknown) => {
+      const advice = `Set it to the executable of ${NEEDED}, or unset it to have one found.`;
+      throw new Error(`TEMPORAL_CLI_PATH: ${configured} can't be used: ${messageOf(error)}. ${advice}`);
+    });
   }
+  const tried: string[] = [];
+  /** Undefined where it is not usable, which is said and kept for the end. */
+  const attempt = async (name: string, get: () => Promise<TemporalCli>): Promise<TemporalCli | undefined> => {
+    try {
+      return await get();
+    } catch (error) {
+      tried.push(`${name}: ${messageOf(error)}`);
+      say(`${name} can't be used: ${messageOf(error)}`);
+      return undefined;
+    }
+  };
 
-  const cached = await useCached(cacheFolder, env, say);
-  if (cached !== null) return cached;
+  const onPath = await findOnPath('temporal', env);
+  if (onPath === null) tried.push('`temporal` on PATH: there is none');
+  const usable = onPath && (await attempt(`${onPath} on PATH`, () => checked(onPath, 'PATH', env)));
+  if (usable) return usable;
+
+  const built = path.join(cacheFolder, `${PINNED_CLI}-${PLATFORM}`, `temporal${SUFFIX}`);
+  const downloadFolder = path.join(cacheFolder, `sdk-${PLATFORM}`);
+  const cached = async (): Promise<TemporalCli | undefined> => {
+    for (const [file, source] of [
+      [built, 'built'],
+      [downloadedCliPath(downloadFolder), 'downloaded'],
+    ] as const) {
+      const found = (await isExecutable(file)) && (await attempt(file, () => checked(file, source, env)));
+      if (found) return found;
+    }
+    return undefined;
+  };
+  const download = async () =>
+    checked(await downloadTemporalCli(downloadFolder, options, downloadAnswerMs), 'downloaded', env);
+  const build = async () => {
+    const go = await findOnPath('go', env);
+    if (go === null) throw new Error('there is no Go toolchain (`go`) on PATH');
+    await buildTemporalCli(go, built, options);
+    return checked(built, 'built', env);
+  };
+
+  const before = await cached();
+  if (before !== undefined) return before;
   await mkdir(cacheFolder, { recursive: true }).catch((error: unknown) => {
-    throw nothingFound([...tried, `the cache folder ${cacheFolder}: ${(error as Error).message}`]);
+    throw nothingFound([...tried, `the cache folder ${cacheFolder}: ${messageOf(error)}`]);
   });
   return withCacheLock(path.join(cacheFolder, 'lock'), say, async () => {
     // Another process may have made it while this one waited.
-    return (await useCached(cacheFolder, env, say)) ?? (await make(options, cacheFolder, tried));
+    const made =
+      (await cached()) ??
+      (await attempt('a download by the Temporal SDK', download)) ??
+      (await attempt('a build from the Go module proxy', build));
+    if (made === undefined) throw nothingFound(tried);
+    return made;
   });
 }
 
-async function useConfigured(configured: string, env: NodeJS.ProcessEnv): Promise<TemporalCli> {
-  const probe = await probeTemporalCli(configured, env);
-  if (probe.ok) return { path: configured, source: 'TEMPORAL_CLI_PATH', version: probe.version };
-  throw new Error(
-    `TEMPORAL_CLI_PATH: ${configured} can't be used: ${probe.problem}. ` +
-      `Set it to the executable of ${NEEDED}, or unset it to have one found.`,
-  );
-}
-
-/** A platform in the name keeps apart the binaries of machines that share the folder, such as a host and its container. */
-function builtCliPath(cacheFolder: string): string {
-  return path.join(cacheFolder, `${PINNED_CLI}-${process.platform}-${process.arch}`, `temporal${SUFFIX}`);
-}
-
-function downloadFolder(cacheFolder: string): string {
-  return path.join(cacheFolder, `sdk-${process.platform}-${process.arch}`);
-}
-
-async function useCached(
-  cacheFolder: string,
+/** Runs `executable --version`. @throws Error that says why it is no Temporal CLI, or not new enough */
+async function checked(
+  executable: string,
+  source: TemporalCli['source'],
   env: NodeJS.ProcessEnv,
-  say: (line: string) => void,
-): Promise<TemporalCli | null> {
-  const places = [
-    { source: 'built', file: builtCliPath(cacheFolder) },
-    { source: 'downloaded', file: downloadedCliPath(downloadFolder(cacheFolder)) },
-  ] as const;
-  for (const { source, file } of places) {
-    if (!(await isExecutable(file))) continue;
-    const probe = await probeTemporalCli(file, env);
-    if (probe.ok) return { path: file, source, version: probe.version };
-    say(`${file} is not usable: ${probe.problem}; looking further`);
+): Promise<TemporalCli> {
+  const limits = { timeout: VERSION_LIMIT_MS, killSignal: 'SIGKILL', maxBuffer: 64 * 1_024 } as const;
+  const running = promisify(execFile)(executable, ['--version'], { ...limits, env: stripTemporalEnv(env) });
+  const { stdout } = await running.catch((error: unknown) => {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new Error('there is no such file');
+    if (code === 'EACCES') throw new Error('it is not an executable file');
+    throw new Error(`\`--version\` fails: ${firstLine(messageOf(error))}`);
+  });
+  const [, cli, server] = /^temporal version (\S+) \(Server ([^\s,)]+)/.exec(stdout) ?? [];
+  if (cli === undefined || server === undefined) {
+    throw new Error(`it is no Temporal CLI: \`--version\` printed ${JSON.stringify(firstLine(stdout))}`);
   }
-  return null;
-}
-
-async function make(options: FindOptions, cacheFolder: string, tried: string[]): Promise<TemporalCli> {
-  const { env, say, downloadAnswerMs } = options;
-  const ways = [
-    {
-      source: 'downloaded',
-      name: 'a download by the Temporal SDK',
-      make: async () => {
-        const folder = downloadFolder(cacheFolder);
-        await mkdir(folder, { recursive: true });
-        const limit = downloadAnswerMs === undefined ? {} : { answerMs: downloadAnswerMs };
-        return downloadTemporalCli({ folder, env, say, ...limit });
-      },
-    },
-    {
-      source: 'built',
-      name: 'a build from the Go module proxy',
-      make: async () => {
-        const go = await findOnPath('go', env);
-        if (go === null) throw new Error('there is no Go toolchain (`go`) on PATH');
-        const target = builtCliPath(cacheFolder);
-        await buildTemporalCli({ go, target, env, say });
-        return target;
-      },
-    },
-  ] as const;
-  for (const way of ways) {
-    let problem: string;
-    try {
-      const file = await way.make();
-      const probe = await probeTemporalCli(file, env);
-      if (probe.ok) return { path: file, source: way.source, version: probe.version };
-      problem = `${file} is not usable: ${probe.problem}`;
-    } catch (error) {
-      problem = (error as Error).message;
-    }
-    tried.push(`${way.name}: ${problem}`);
-    say(`${way.name} brought nothing: ${problem}`);
+  // With `numeric`, 1.9 is before 1.31. A pre-release such as 1.31.2-rc.1 counts as what it precedes.
+  if (server.localeCompare(OLDEST_SERVER, 'en', { numeric: true }) < 0) {
+    throw new Error(`it is too old: CLI ${cli} with server ${server}; needed is ${NEEDED}`);
   }
-  throw nothingFound(tried);
+  return { path: executable, source, version: { cli, server } };
 }
 
 function nothingFound(tried: readonly string[]): Error {
@@ -170,4 +169,12 @@ async function isExecutable(file: string): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function firstLine(text: string): string {
+  return (text.split('\n')[0] ?? '').slice(0, 200);
 }

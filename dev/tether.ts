@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 
 /** How a command ended: its exit code, or the signal that killed it. */
@@ -138,5 +139,61 @@ function signalProcess(pid: number, signal: NodeJS.Signals): void {
   } catch (error) {
     // ESRCH: it is gone, which is what a caller wants to reach.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Enough for the last words of a program that dies, and bounded however much it has written before. */
+const TAIL_CHARACTERS = 4_096;
+
+/**
+ * Reads a program's outputs to their end: a pipe that nobody reads would block the program.
+ *
+ * @returns what tells the last lines, of up to 4 KiB, that are not empty
+ */
+export function keepLastLines(...outputs: readonly (Readable | null)[]): (count: number) => string {
+  let text = '';
+  for (const output of outputs) {
+    output?.setEncoding('utf8').on('data', (chunk: string) => {
+      text = (text + chunk).slice(-TAIL_CHARACTERS);
+    });
+  }
+  return (count) => lastLines(text, count);
+}
+
+/** The last lines of a file that are not empty; none where it can't be read. */
+export async function lastLinesOf(file: string, count: number): Promise<string> {
+  return lastLines(await readFile(file, 'utf8').catch(() => ''), count);
+}
+
+function lastLines(text: string, count: number): string {
+  const lines = text.slice(-TAIL_CHARACTERS).split('\n');
+  return lines
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== '')
+    .slice(-count)
+    .join('\n');
+}
+
+/**
+ * The wish to end: Ctrl-C, SIGTERM, or the terminal that goes away. The first is heard in `happened`, so that what was
+ * started can be ended in order; the second one ends at once.
+ */
+export class Interruption {
+  readonly happened: Promise<void>;
+  private heardOnce = false;
+
+  constructor(again: () => void) {
+    this.happened = new Promise((resolve) => {
+      const heard = () => {
+        if (this.heardOnce) again();
+        this.heardOnce = true;
+        resolve();
+      };
+      for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, heard);
+    });
+  }
+
+  pending(): boolean {
+    return this.heardOnce;
   }
 }

@@ -1,4 +1,4 @@
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { type FaultSetting, listFaults, parseFault } from './fault-board';
 import { checked, duration, InputError } from './input';
 import { type Sandbox, SEED_JOBS, startSandbox } from '.';
@@ -46,7 +46,7 @@ Examples:
     )
     .allowExcessArguments(false)
     .showHelpAfterError('(--help shows the flags)')
-    .exitOverride();
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : EXIT_USAGE));
 }
 
 function wholeNumber(maximum: number): (text: string) => number {
@@ -147,18 +147,7 @@ function explained(error: unknown, port: number): unknown {
   return error;
 }
 
-function main(): void {
-  let flags: Flags;
-  try {
-    flags = program().parse().opts<Flags>();
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE;
-    return;
-  }
-  run(flags).catch((error: unknown) => {
-    fail(explained(error, flags.port));
-  });
-}
-
-main();
+const flags = program().parse().opts<Flags>();
+run(flags).catch((error: unknown) => {
+  fail(explained(error, flags.port));
+});

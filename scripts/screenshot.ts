@@ -5,10 +5,9 @@
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { FollowUpClient } from '../src/client';
-import { DemoWorker } from '../dev/demo-worker';
-import { type DevServer, startDevServer } from '../dev/dev-server';
+import { startDemoWorker } from '../dev/demo-worker';
+import { type DevServer, startDevServer, stripTemporalEnv } from '../dev/dev-server';
 import { findTemporalCli } from '../dev/temporal-cli';
-import { stripTemporalEnv } from '../dev/temporal-env';
 import { startSandbox } from '../sandbox';
 import { openBrowser, pageOf } from '../test/web-ui/browser';
 
@@ -42,7 +41,7 @@ async function runFollowUp(server: DevServer): Promise<{ workflowId: string; run
     TEMPORAL_ADDRESS: server.address,
     TEMPORAL_NAMESPACE: server.namespace,
   };
-  const worker = await DemoWorker.start(env, sandbox);
+  const worker = await startDemoWorker(env, sandbox);
   try {
     await worker.ready();
     const job = { projectId: 'docs', jobId: 'job-1042' };

@@ -1,15 +1,23 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
-import { type DevServer, type DevServerOptions, startDevServer } from '../../dev/dev-server';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import {
+  type DevServer,
+  type DevServerOptions,
+  startDevServer,
+  stripTemporalEnv,
+} from '../../dev/dev-server';
 import { expectGone } from '../harness/gone';
 import { temporal } from '../harness/temporal';
+
+const REAL = 'production.example:7233';
 
 const PHASE = defineSearchAttributeKey('FollowUpPhase', 'KEYWORD');
 
@@ -61,8 +69,8 @@ describe('the dev server', () => {
   });
 
   it('is gone within seconds after its parent was killed with SIGKILL', async () => {
-    const script = path.resolve(__dirname, 'parent-of-dev-server.ts');
-    const parent = spawn(process.execPath, ['--import', 'tsx', script, temporal().cli], {
+    const script = path.resolve(__dirname, 'parent.ts');
+    const parent = spawn(process.execPath, ['--import', 'tsx', script, 'dev-server', temporal().cli], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const [line] = (await once(createInterface(parent.stdout), 'line')) as [string];
@@ -75,23 +83,6 @@ describe('the dev server', () => {
     await expect(start({ databaseFile })).rejects.toThrow(
       /^the Temporal dev server ended at its start with exit code 1\. It said:\n.*failed checking dir for database file/,
     );
-  });
-
-  it('adds what it prints to the log file', async () => {
-    const logFile = path.join(folder, 'server.log');
-    await writeFile(logFile, 'from an earlier run\n');
-    const server = await start({ logFile });
-    await server.stop();
-    expect(await readFile(logFile, 'utf8')).toMatch(
-      /^from an earlier run\n[^]*Temporal Server: +localhost:\d+/,
-    );
-  });
-
-  it('that dies at its start is an error with its own words, where they go to the log file too', async () => {
-    const databaseFile = path.join(folder, 'missing', 'x.sqlite');
-    const logFile = path.join(folder, 'died.log');
-    await expect(start({ databaseFile, logFile })).rejects.toThrow(/failed checking dir for database file/);
-    expect(await readFile(logFile, 'utf8')).toMatch(/failed checking dir for database file/);
   });
 
   it('that is not the Temporal CLI is an error with its name', async () => {
@@ -144,5 +135,58 @@ describe('the dev server', () => {
       const answer = await fetch(`${server.uiUrl ?? ''}/namespaces/default/workflows`);
       expect(await answer.text()).toMatch(/<html/);
     });
+  });
+});
+
+describe('the environment of what tests and demo start', () => {
+  let home: string;
+
+  beforeAll(async () => {
+    home = await mkdtemp(path.join(os.tmpdir(), 'temporal-env-test-'));
+    // Where Linux and macOS keep the profiles.
+    for (const folder of ['.config', 'Library/Application Support']) {
+      const temporalio = path.join(home, folder, 'temporalio');
+      await mkdir(temporalio, { recursive: true });
+      await writeFile(path.join(temporalio, 'temporal.toml'), `[profile.default]\naddress = "${REAL}"\n`);
+    }
+  });
+  afterAll(() => rm(home, { recursive: true, force: true }));
+
+  function addressIn(env: NodeJS.ProcessEnv): string | undefined {
+    const overrideEnvVars = Object.fromEntries(
+      Object.entries(env).map(([name, value]) => [name, value ?? '']),
+    );
+    return loadClientConnectConfig({ overrideEnvVars }).connectionOptions.address;
+  }
+
+  it('does not lead to the server of the user’s profile', () => {
+    expect(addressIn({ HOME: home })).toBe(REAL);
+    expect(addressIn(stripTemporalEnv({ HOME: home }))).toBeUndefined();
+  });
+
+  it('does not lead to a server of TEMPORAL_ variables or of a profile that they name', () => {
+    const file = path.join(home, '.config', 'temporalio', 'temporal.toml');
+    const variables = {
+      TEMPORAL_ADDRESS: REAL,
+      TEMPORAL_NAMESPACE: 'production',
+      TEMPORAL_API_KEY: 'secret',
+      TEMPORAL_TLS: 'true',
+      TEMPORAL_PROFILE: 'default',
+      TEMPORAL_CONFIG_FILE: file,
+    };
+    const stripped = stripTemporalEnv({ HOME: home, ...variables });
+    expect(addressIn(stripped)).toBeUndefined();
+    expect(Object.keys(stripped)).toEqual(['HOME', 'TEMPORAL_CONFIG_FILE']);
+  });
+
+  it('leads to the server that is added to it', () => {
+    expect(addressIn({ ...stripTemporalEnv({ HOME: home }), TEMPORAL_ADDRESS: '127.0.0.1:1' })).toBe(
+      '127.0.0.1:1',
+    );
+  });
+
+  it('keeps all else, and the place of the Temporal CLI', () => {
+    const env = { PATH: '/bin', TEMPORAL_CLI_PATH: '/opt/temporal' };
+    expect(stripTemporalEnv(env)).toMatchObject(env);
   });
 });

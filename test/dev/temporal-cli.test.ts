@@ -1,14 +1,30 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import {
+  access,
+  chmod,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { downloadTemporalCli, downloadedCliPath } from '../../dev/download-temporal';
+import {
+  downloadedCliPath,
+  downloadTemporalCli,
+  PINNED_CLI,
+  withCacheLock,
+} from '../../dev/make-temporal-cli';
 import { findTemporalCli, type TemporalCli } from '../../dev/temporal-cli';
-import { PINNED_CLI } from '../../dev/temporal-version';
 import { temporal } from '../harness/temporal';
-import { versionLine, writeProgram, writeTemporal } from './fake-programs';
 
 /** Nothing listens there, so that a download fails at once whatever network the machine has. */
 const NO_NETWORK = { HTTPS_PROXY: 'http://127.0.0.1:1' };
@@ -99,8 +115,8 @@ describe('finding the Temporal CLI', () => {
     await writeTemporal(builtPath());
     expect(await find()).toEqual({ path: builtPath(), source: 'built', version: PINNED });
     expect(said).toEqual([
-      `${onPath} on PATH is not usable: it is too old: CLI 1.5.1 with server 1.29.1; ` +
-        'needed is Temporal CLI 1.8.2 (server 1.31.2) or newer; looking further',
+      `${onPath} on PATH can't be used: it is too old: CLI 1.5.1 with server 1.29.1; ` +
+        'needed is Temporal CLI 1.8.2 (server 1.31.2) or newer',
     ]);
   });
 
@@ -122,7 +138,7 @@ describe('finding the Temporal CLI', () => {
     );
     expect(said).toEqual([
       expect.stringMatching(/^downloading Temporal CLI/),
-      expect.stringMatching(/^a download by the Temporal SDK brought nothing: temporal\.download: /),
+      expect.stringMatching(/^a download by the Temporal SDK can't be used: temporal\.download: /),
       expect.stringMatching(/^building Temporal CLI 1\.8\.2 .*4 to 7 minutes/),
     ]);
   });
@@ -146,7 +162,7 @@ describe('finding the Temporal CLI', () => {
     await writeProgram(builtPath(), 'exit 1');
     await writeProgram(at('bin', 'go'), ...GO);
     expect(await find()).toMatchObject({ source: 'built', version: PINNED });
-    expect(said[0]).toContain(`${builtPath()} is not usable: \`--version\` fails`);
+    expect(said[0]).toContain(`${builtPath()} can't be used: \`--version\` fails`);
   });
 
   it('names all that it tried and what to do when there is nothing', async () => {
@@ -157,7 +173,7 @@ describe('finding the Temporal CLI', () => {
     );
     expect(message.split('\n')).toEqual([
       'There is no Temporal CLI, whose dev server is needed here. What was tried:',
-      expect.stringMatching(/^ {2}- `temporal` on PATH: .* is not usable: it is too old/),
+      expect.stringMatching(/^ {2}- \S+\/temporal on PATH: it is too old/),
       expect.stringMatching(/^ {2}- a download by the Temporal SDK: temporal\.download: \S/),
       '  - a build from the Go module proxy: there is no Go toolchain (`go`) on PATH',
       'Do one of these and run the command again:',
@@ -180,7 +196,7 @@ describe('finding the Temporal CLI', () => {
         cacheFolder: at('cache'),
         downloadAnswerMs: 500,
       });
-      await expect(found).rejects.toThrow('nothing came from temporal.download for 0.5 s');
+      await expect(found).rejects.toThrow('temporal.download: nothing came for 0.5 s');
     } finally {
       silent.close();
       for (const socket of sockets) socket.destroy();
@@ -191,7 +207,7 @@ describe('finding the Temporal CLI', () => {
     await copyFile(temporal().cli, downloadedCliPath(folder));
     // The SDK would have to download what it does not find, and there is no network.
     const env = { PATH: at('bin'), ...NO_NETWORK };
-    const file = await downloadTemporalCli({ folder, env, say: (line) => said.push(line) });
+    const file = await downloadTemporalCli(folder, { env, say: (line) => said.push(line) });
     expect(file).toBe(downloadedCliPath(folder));
   });
 
@@ -202,9 +218,74 @@ describe('finding the Temporal CLI', () => {
   });
 });
 
+describe('the lock of the cache', () => {
+  let folder: string;
+  let said: string[];
+
+  beforeEach(async () => {
+    folder = await mkdtemp(path.join(os.tmpdir(), 'cache-lock-test-'));
+    said = [];
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  const file = (): string => path.join(folder, 'lock');
+  const locked = <T>(work: () => Promise<T>): Promise<T> =>
+    withCacheLock(file(), (line) => said.push(line), work);
+
+  it('lets one work at a time', async () => {
+    let working = 0;
+    const work = async (): Promise<number> => {
+      working += 1;
+      const together = working;
+      await access(folder);
+      working -= 1;
+      return together;
+    };
+    expect(await Promise.all([locked(work), locked(work), locked(work)])).toEqual([1, 1, 1]);
+    expect(said[0]).toBe('another process is getting the Temporal CLI; waiting for it');
+  });
+
+  it('is given back when the work fails', async () => {
+    await expect(locked(() => Promise.reject(new Error('no space')))).rejects.toThrow('no space');
+    await expect(access(file())).rejects.toThrow('ENOENT');
+  });
+
+  it('of a process that was killed is taken over at once', async () => {
+    const { pid } = spawnSync(process.execPath, ['-e', '']);
+    await writeFile(file(), `${pid} ${os.hostname()}`);
+    expect(await locked(() => Promise.resolve('done'))).toBe('done');
+    expect(said).toEqual([]);
+  });
+
+  it('of another machine is taken over when nobody has touched it for half a minute', async () => {
+    await writeFile(file(), '1 another-machine');
+    const longAgo = new Date(Date.now() - 31_000);
+    await utimes(file(), longAgo, longAgo);
+    expect(await locked(() => Promise.resolve('done'))).toBe('done');
+  });
+});
+
 async function which(name: string): Promise<string> {
   for (const folder of ['/usr/bin', '/bin']) {
     if ((await readdir(folder)).includes(name)) return path.join(folder, name);
   }
   throw new Error(`no ${name} on this machine`);
+}
+
+/** Writes an executable shell script and returns its path. */
+async function writeProgram(file: string, ...lines: string[]): Promise<string> {
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeFile(file, ['#!/bin/sh', ...lines, ''].join('\n'));
+  await chmod(file, 0o755);
+  return file;
+}
+
+/** What `temporal --version` prints. */
+function versionLine(cli: string, server: string): string {
+  return `temporal version ${cli} (Server ${server}, UI 2.50.1)`;
+}
+
+/** A program that prints a version as the Temporal CLI does, and can do no more. */
+async function writeTemporal(file: string, cli = '1.8.2', server = '1.31.2'): Promise<string> {
+  return writeProgram(file, `echo '${versionLine(cli, server)}'`);
 }

@@ -41,8 +41,8 @@ describe('a tethered command', () => {
   }
 
   async function startParent(...command: string[]): Promise<Parent> {
-    const script = path.resolve(__dirname, 'tethered-parent.ts');
-    const child = spawn(process.execPath, ['--import', 'tsx', script, ...command], {
+    const script = path.resolve(__dirname, 'parent.ts');
+    const child = spawn(process.execPath, ['--import', 'tsx', script, 'command', ...command], {
       stdio: ['ignore', 'pipe', 'inherit'],
       // Its own process group, as a terminal gives to what one types.
       detached: true,

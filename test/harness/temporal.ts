@@ -1,4 +1,4 @@
-import { stripTemporalEnv } from '../../dev/temporal-env';
+import { stripTemporalEnv } from '../../dev/dev-server';
 
 /** How the set-up tells the test files, which run in processes of their own, what it has started. */
 export const VARIABLES = {
