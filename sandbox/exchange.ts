@@ -85,7 +85,6 @@ async function takeIn(
 /** @param ms null: until the request is released */
 async function pause(ms: number | null, key: JobKey, { faults, closing }: SandboxParts): Promise<void> {
   await (ms === null ? faults.hold(key) : sleep(ms, undefined, { signal: closing }));
-  closing.throwIfAborted();
 }
 
 function handle(exchange: Exchange, message: Message | null, parts: SandboxParts, strike: Striker): Reaction {

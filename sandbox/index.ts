@@ -132,7 +132,6 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     },
     close: async () => {
       closing.abort(new Error('the sandbox closes'));
-      faults.release();
       await server.close();
     },
   };

@@ -225,6 +225,7 @@ describe('the limit', () => {
       expect(other.status).toBe(200);
       now += 3_000_000;
       expect((await send(limited, 'job-2', 'three')).status).toBe(200);
+      expect((await send(limited, 'job-2', 'four')).headers['retry-after']).toBe('600');
     } finally {
       await limited.close();
     }

@@ -85,6 +85,11 @@ describe('answers in the place of the contract', () => {
     expect(sandbox.job(job).messages).toBe(1);
   });
 
+  it('a read is answered so at once, whatever becomes of messages', async () => {
+    const { jobId } = faulty({ name: 'html', parameters: { processed: 'yes' } });
+    expect((await read(sandbox, jobId)).text).toContain('Sign in');
+  });
+
   it('processed-then faults act only on messages that the contract takes', async () => {
     const job = faulty({ name: 'processed-then-500' });
     expect((await send(sandbox, job.jobId, '')).status).toBe(400);
