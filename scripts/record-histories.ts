@@ -16,7 +16,7 @@ import type { PollingRequest } from '../src/core/request';
 import { pageWorkflowId } from '../src/core/ids';
 import { findTemporalCli } from '../dev/temporal-cli';
 import { eventually } from '../test/harness/eventually';
-import { type Following, House, QUICK } from '../test/harness/house';
+import { type Following, Environment, QUICK } from '../test/harness/environment';
 import { pendingRead } from '../test/harness/pending-poll';
 
 const ROOT = path.resolve(__dirname, '..');
@@ -26,98 +26,100 @@ const endless = { turn: { durationMs: null } };
 /** One read by a timer, one by the activity two seconds later, and then intervals of six seconds and more. */
 const SLOW = { initial: '500ms', growth: 3, maximum: '10m', jitter: 0, timerPolls: 1 } as const;
 
-type Paths = Record<string, (house: House) => Promise<Following>>;
+type Paths = Record<string, (environment: Environment) => Promise<Following>>;
 
 /** Each follows one path through the workflow to its end. */
 const paths: Paths = {
-  accepted: (house) => house.follow(),
-  'ten-polls-by-timers': (house) => ofPolls(house, 10, { timerPolls: 'all' }),
-  'ten-polls': (house) => ofPolls(house, 10),
-  'sixty-polls': (house) => ofPolls(house, 60),
-  'settled-without-link': (house) => house.follow({ turn: { outcome: 'no-change' } }),
-  stale: async (house) => {
-    const following = await house.follow(
+  accepted: (environment) => environment.follow(),
+  'ten-polls-by-timers': (environment) => ofPolls(environment, 10, { timerPolls: 'all' }),
+  'ten-polls': (environment) => ofPolls(environment, 10),
+  'sixty-polls': (environment) => ofPolls(environment, 60),
+  'settled-without-link': (environment) => environment.follow({ turn: { outcome: 'no-change' } }),
+  stale: async (environment) => {
+    const following = await environment.follow(
       { pullRequest: true, turn: { durationMs: 3_000 } },
       { confirm: '5s' },
     );
-    house.sandbox.setFault({ name: 'stale', ...following.key, parameters: { for: '1s' } });
+    environment.sandbox.setFault({ name: 'stale', ...following.key, parameters: { for: '1s' } });
     return following;
   },
-  'confirmed-unseen-turn': async (house) => {
-    const following = await house.follow({ turn: { outcome: 'no-change' } });
-    house.sandbox.setFault({ name: 'invisible-turn', ...following.key });
+  'confirmed-unseen-turn': async (environment) => {
+    const following = await environment.follow({ turn: { outcome: 'no-change' } });
+    environment.sandbox.setFault({ name: 'invisible-turn', ...following.key });
     return following;
   },
-  'waited-for-an-active-job': (house) => house.follow({ status: 'active' }, { whenActive: 'wait' }),
-  'rejected-active': (house) => house.follow({ status: 'active' }, { whenActive: 'reject' }),
-  rejected: (house) => troubled(house, { name: 'read-only' }),
-  'sent-after-429': (house) => troubled(house, { name: 'http-429', operation: 'message', times: 1 }),
-  reconciled: (house) => troubled(house, { name: 'processed-then-close' }),
-  'delivery-unknown': (house) => troubled(house, { name: 'reset', operation: 'message' }),
-  resent: (house) =>
-    troubled(house, { name: 'reset', operation: 'message', times: 1 }, { onUnknownDelivery: 'resend' }),
-  'assumed-delivered': (house) =>
+  'waited-for-an-active-job': (environment) =>
+    environment.follow({ status: 'active' }, { whenActive: 'wait' }),
+  'rejected-active': (environment) => environment.follow({ status: 'active' }, { whenActive: 'reject' }),
+  rejected: (environment) => troubled(environment, { name: 'read-only' }),
+  'sent-after-429': (environment) =>
+    troubled(environment, { name: 'http-429', operation: 'message', times: 1 }),
+  reconciled: (environment) => troubled(environment, { name: 'processed-then-close' }),
+  'delivery-unknown': (environment) => troubled(environment, { name: 'reset', operation: 'message' }),
+  resent: (environment) =>
+    troubled(environment, { name: 'reset', operation: 'message', times: 1 }, { onUnknownDelivery: 'resend' }),
+  'assumed-delivered': (environment) =>
     troubled(
-      house,
+      environment,
       { name: 'reset', operation: 'message', times: 1 },
       { onUnknownDelivery: 'assume-delivered' },
     ),
-  asked: async (house) => {
+  asked: async (environment) => {
     const fault = { name: 'reset', operation: 'message', times: 1 } as const;
-    const following = await troubled(house, fault, { onUnknownDelivery: 'ask' });
+    const following = await troubled(environment, fault, { onUnknownDelivery: 'ask' });
     await following.progressWhen(({ phase }) => phase === 'needs-decision');
     await following.handle.executeUpdate('resolveDelivery', { args: ['not-delivered'] });
     return following;
   },
-  'poll-trouble': async (house) => {
-    const following = await house.follow();
-    house.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get', times: 2, skip: 1 });
+  'poll-trouble': async (environment) => {
+    const following = await environment.follow();
+    environment.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get', times: 2, skip: 1 });
     return following;
   },
-  'steered-by-updates': async (house) => {
-    const following = await house.follow(endless, { polling: { initial: '15s', maximum: '15s' } });
+  'steered-by-updates': async (environment) => {
+    const following = await environment.follow(endless, { polling: { initial: '15s', maximum: '15s' } });
     await following.progressWhen(({ phase }) => phase === 'watching');
     await following.handle.executeUpdate('extendDeadline', { args: ['60s'] });
-    house.sandbox.changeJob(following.key, { status: 'failed' });
+    environment.sandbox.changeJob(following.key, { status: 'failed' });
     await following.handle.executeUpdate('pollNow');
     return following;
   },
-  'polled-on-polled-now': async (house) => {
-    const following = await house.follow(endless, { polling: SLOW, deadline: '60s' });
+  'polled-on-polled-now': async (environment) => {
+    const following = await environment.follow(endless, { polling: SLOW, deadline: '60s' });
     await polledOn(following);
     await following.handle.executeUpdate('pollNow');
-    house.sandbox.changeJob(following.key, { status: 'failed' });
+    environment.sandbox.changeJob(following.key, { status: 'failed' });
     await following.handle.executeUpdate('pollNow');
     return following;
   },
-  'polled-on-cancelled': async (house) => {
-    const following = await house.follow(endless, { polling: SLOW, deadline: '60s' });
+  'polled-on-cancelled': async (environment) => {
+    const following = await environment.follow(endless, { polling: SLOW, deadline: '60s' });
     await polledOn(following);
     await following.handle.cancel();
     return following;
   },
-  'polled-on-asked': async (house) => {
+  'polled-on-asked': async (environment) => {
     const fault = { name: 'reset', operation: 'message', times: 1 } as const;
     const asked = { onUnknownDelivery: 'ask', polling: { ...SLOW, timerPolls: 0 }, deadline: '60s' } as const;
-    const following = await troubled(house, fault, asked);
+    const following = await troubled(environment, fault, asked);
     await polledOn(following);
     await following.handle.executeUpdate('resolveDelivery', { args: ['delivered'] });
     return following;
   },
-  'polled-on-waited': async (house) => {
+  'polled-on-waited': async (environment) => {
     const polling = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 0 } as const;
     const asked = { whenActive: 'wait', polling, deadline: '60s' } as const;
-    const following = await house.follow({ status: 'active', ...endless }, asked);
+    const following = await environment.follow({ status: 'active', ...endless }, asked);
     await polledOn(following);
-    house.sandbox.changeJob(following.key, { status: 'completed' });
-    await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
-    house.sandbox.changeJob(following.key, { status: 'failed' });
+    environment.sandbox.changeJob(following.key, { status: 'completed' });
+    await environment.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
+    environment.sandbox.changeJob(following.key, { status: 'failed' });
     return following;
   },
-  'job-not-found': (house) => house.send({ projectId: 'nowhere', jobId: 'nobody' }),
-  deadline: (house) => house.follow(endless, { deadline: '4s' }),
-  cancelled: async (house) => {
-    const following = await house.follow(endless);
+  'job-not-found': (environment) => environment.send({ projectId: 'nowhere', jobId: 'nobody' }),
+  deadline: (environment) => environment.follow(endless, { deadline: '4s' }),
+  cancelled: async (environment) => {
+    const following = await environment.follow(endless);
     await following.progressWhen(({ polls }) => polls > 1);
     await following.handle.cancel();
     return following;
@@ -126,27 +128,37 @@ const paths: Paths = {
 
 /** On a server that suggests to continue as new after a few polls, as every server does after 4,096 events. */
 const continuing: Paths = {
-  'continued-as-new': async (house) => {
-    const following = await house.follow(endless, { polling: { ...QUICK.polling, timerPolls: 'all' } });
+  'continued-as-new': async (environment) => {
+    const following = await environment.follow(endless, { polling: { ...QUICK.polling, timerPolls: 'all' } });
     const { runId } = await following.handle.describe();
     await following.progressWhen(({ polls }) => polls >= 10);
     if ((await following.handle.describe()).runId === runId)
       throw new Error('the run did not continue as new');
-    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/11' });
+    environment.sandbox.changeJob(following.key, {
+      status: 'completed',
+      prLink: 'https://example.test/pull/11',
+    });
     return following;
   },
 };
 
 /** A follow-up whose job ends at its poll of that number. */
-async function ofPolls(house: House, polls: number, how: PollingRequest = {}): Promise<Following> {
+async function ofPolls(
+  environment: Environment,
+  polls: number,
+  how: PollingRequest = {},
+): Promise<Following> {
   const polling = { initial: '200ms', growth: 0, maximum: '200ms', jitter: 0, ...how } as const;
-  const following = await house.follow(endless, { polling, deadline: '10m' });
+  const following = await environment.follow(endless, { polling, deadline: '10m' });
   // The first GET is the look before the send.
-  await house.sandbox.journal.waitFor(
+  await environment.sandbox.journal.waitFor(
     { ...following.key, operation: 'get', ending: 'answered' },
     { atLeast: polls, timeoutMs: 120_000 },
   );
-  house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/10' });
+  environment.sandbox.changeJob(following.key, {
+    status: 'completed',
+    prLink: 'https://example.test/pull/10',
+  });
   return following;
 }
 
@@ -157,16 +169,16 @@ async function polledOn(following: Following): Promise<void> {
 
 /** A follow-up to a job whose service misbehaves in one way. */
 async function troubled(
-  house: House,
-  fault: Parameters<House['sandbox']['setFault']>[0],
-  asked: Parameters<House['follow']>[1] = {},
+  environment: Environment,
+  fault: Parameters<Environment['sandbox']['setFault']>[0],
+  asked: Parameters<Environment['follow']>[1] = {},
 ): Promise<Following> {
-  const { projectId, jobId } = house.sandbox.addJob({
+  const { projectId, jobId } = environment.sandbox.addJob({
     projectId: `with-${fault.name}`,
     turn: { durationMs: 3_000 },
   });
-  house.sandbox.setFault({ ...fault, projectId, jobId });
-  return house.send({ projectId, jobId, ...asked });
+  environment.sandbox.setFault({ ...fault, projectId, jobId });
+  return environment.send({ projectId, jobId, ...asked });
 }
 
 async function main(): Promise<void> {
@@ -201,15 +213,15 @@ async function record(
   cli: string,
   dynamicConfig: Record<string, number> = {},
 ): Promise<void> {
-  await withHouse(bundlePath, cli, dynamicConfig, async (house) => {
+  await withEnvironment(bundlePath, cli, dynamicConfig, async (environment) => {
     for (const [name, follow] of Object.entries(followed)) {
-      const { handle, firstRunId } = await follow(house);
+      const { handle, firstRunId } = await follow(environment);
       // A failure is the end of some paths.
       await handle.result().catch(() => undefined);
       const { runId: lastRunId } = await handle.describe();
       for (const [index, runId] of [...new Set([firstRunId, lastRunId])].entries()) {
         const file = `${name}${index === 0 ? '' : `-run-${index + 1}`}.json`;
-        await save(house, handle.workflowId, runId, path.join(folder, file));
+        await save(environment, handle.workflowId, runId, path.join(folder, file));
       }
     }
   });
@@ -217,11 +229,11 @@ async function record(
 
 /** A batch in which an item fails beyond the tolerance, and the same one again, which finds what has ended. */
 async function recordBatch(folder: string, bundlePath: string, cli: string): Promise<void> {
-  await withHouse(bundlePath, cli, {}, async (house) => {
-    const { batches } = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+  await withEnvironment(bundlePath, cli, {}, async (environment) => {
+    const { batches } = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
     const requests = ['completed', 'failed', 'failed', 'completed'].map((outcome) => {
       const turn = { outcome: outcome === 'failed' ? 'failed' : 'new-pull-request' } as const;
-      const { projectId, jobId } = house.sandbox.addJob({ projectId: 'batch', turn });
+      const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'batch', turn });
       return { ...QUICK, projectId, jobId, prompt: 'Rebase on main.' };
     });
     const batch = await batches.check(requests, { batchId: 'nightly' });
@@ -232,32 +244,37 @@ async function recordBatch(folder: string, bundlePath: string, cli: string): Pro
       const { workflowId } = await batches.start(batch, options);
       await batches.getHandle(batch.batchId).result();
       const { run, firstRunId } = await batches.getHandle(batch.batchId).describe();
-      await save(house, workflowId, firstRunId, path.join(folder, `${name}.json`));
+      await save(environment, workflowId, firstRunId, path.join(folder, `${name}.json`));
       const pageId = pageWorkflowId(batch.batchId, run, 1);
-      const page = await house.client.workflow.getHandle(pageId).describe();
-      await save(house, pageId, page.runId, path.join(folder, `${name}-page.json`));
+      const page = await environment.client.workflow.getHandle(pageId).describe();
+      await save(environment, pageId, page.runId, path.join(folder, `${name}-page.json`));
     }
   });
 }
 
-async function withHouse(
+async function withEnvironment(
   bundlePath: string,
   cli: string,
   dynamicConfig: Record<string, number>,
-  work: (house: House) => Promise<void>,
+  work: (environment: Environment) => Promise<void>,
 ): Promise<void> {
   const server = await startDevServer({ cli, searchAttributes: true, dynamicConfig });
-  const house = await House.open({ address: server.address, bundlePath });
+  const environment = await Environment.open({ address: server.address, bundlePath });
   try {
-    await work(house);
+    await work(environment);
   } finally {
-    await house.close();
+    await environment.close();
     await server.stop();
   }
 }
 
-async function save(house: House, workflowId: string, runId: string, file: string): Promise<void> {
-  const history = await house.client.workflow.getHandle(workflowId, runId).fetchHistory();
+async function save(
+  environment: Environment,
+  workflowId: string,
+  runId: string,
+  file: string,
+): Promise<void> {
+  const history = await environment.client.workflow.getHandle(workflowId, runId).fetchHistory();
   const recorded = JSON.parse(historyToJSON(history)) as object;
   const text = JSON.stringify({ workflowId, ...recorded });
   // A failure's stack names files; where they lie on this machine is nobody's business.

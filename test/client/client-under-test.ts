@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { FollowUpClient, type FollowUpDescription, type FollowUpFilter } from '../../src/client';
 import { eventually } from '../harness/eventually';
-import { type House, QUICK } from '../harness/house';
+import { type Environment, QUICK } from '../harness/environment';
 
-export function clientOf(house: House): FollowUpClient {
-  return new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+export function clientOf(environment: Environment): FollowUpClient {
+  return new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
 }
 
 /** A client whose follow-ups no worker takes up. */
-export function idleClientOf(house: House): FollowUpClient {
-  return new FollowUpClient(house.client, { taskQueue: `nobody-${randomUUID()}` });
+export function idleClientOf(environment: Environment): FollowUpClient {
+  return new FollowUpClient(environment.client, { taskQueue: `nobody-${randomUUID()}` });
 }
 
 /** A request to a new job of the sandbox. @param durationMs of its turn; null for one that never ends by itself */
-export function request(house: House, durationMs: number | null = 300) {
-  const { projectId, jobId } = house.sandbox.addJob({
+export function request(environment: Environment, durationMs: number | null = 300) {
+  const { projectId, jobId } = environment.sandbox.addJob({
     projectId: `client-${randomUUID().slice(0, 8)}`,
     turn: { durationMs },
   });
@@ -22,8 +22,8 @@ export function request(house: House, durationMs: number | null = 300) {
 }
 
 /** The POSTs that reached the service for a request. */
-export function posts(house: House, { projectId }: { projectId: string }) {
-  return house.sandbox.journal.entries({ projectId, operation: 'message' });
+export function posts(environment: Environment, { projectId }: { projectId: string }) {
+  return environment.sandbox.journal.entries({ projectId, operation: 'message' });
 }
 
 /** Waits until the message has been sent and the job was read since. @throws Error when it is not within ten seconds */

@@ -4,28 +4,28 @@ import { planOf } from '../../src/client/start';
 import { compareDigest } from '../../src/temporal/existing-run';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
-import { House } from '../harness/house';
+import { Environment } from '../harness/environment';
 import { temporal } from '../harness/temporal';
 import { clientOf, request } from './client-under-test';
 
 let server: DevServer;
-let house: House;
+let environment: Environment;
 
 beforeAll(async () => {
   // So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
   const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 45 };
   server = await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig });
-  house = await House.open({ address: server.address });
+  environment = await Environment.open({ address: server.address });
 });
 afterAll(async () => {
-  await house.close();
+  await environment.close();
   await server.stop();
 });
 
 it('a follow-up that continued as new is attached to, compared and waited for', async () => {
-  const asked = request(house, null);
+  const asked = request(environment, null);
   const other = { ...asked, prompt: 'Something else.' };
-  const followUps = clientOf(house);
+  const followUps = clientOf(environment);
   const { workflowId, runId: firstRun } = await followUps.start(asked);
   const result = followUps.getHandle(workflowId).result();
   const currentRun = async (): Promise<string> => (await followUps.getHandle(workflowId).describe()).runId;
@@ -39,10 +39,10 @@ it('a follow-up that continued as new is attached to, compared and waited for', 
   await expect(followUps.start(other)).rejects.toThrow(RequestConflictError);
 
   // What remains to compare by when retention has taken the first run. (A deletion takes the dev server half a minute.)
-  const { memo } = await house.client.workflow.getHandle(workflowId).describe();
+  const { memo } = await environment.client.workflow.getHandle(workflowId).describe();
   expect(compareDigest(planOf(asked), memo)).toEqual({ samePrompt: true, differences: [] });
   expect(compareDigest(planOf(other), memo)).toEqual({ samePrompt: false });
 
-  house.sandbox.changeJob(asked, { status: 'completed' });
+  environment.sandbox.changeJob(asked, { status: 'completed' });
   expect(await result).toMatchObject({ status: 'completed', followUp: { requestId: asked.requestId } });
 });

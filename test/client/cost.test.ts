@@ -11,7 +11,7 @@ import { sumActions, totalOf } from '../../src/client/cost';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { freePorts } from '../../dev/free-ports';
 import { eventually } from '../harness/eventually';
-import { House } from '../harness/house';
+import { Environment } from '../harness/environment';
 import type { Following } from '../harness/following';
 import { resetWorkflow } from '../harness/reset';
 import { temporal } from '../harness/temporal';
@@ -20,9 +20,9 @@ import { clientOf } from './client-under-test';
 const ENDLESS = { turn: { durationMs: null } };
 
 let server: DevServer;
-let house: House;
+let environment: Environment;
 /** Its worker lets no poll wait in its process. */
-let byRetries: House;
+let byRetries: Environment;
 let metricsUrl: string;
 
 beforeAll(async () => {
@@ -32,11 +32,11 @@ beforeAll(async () => {
   const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 45 };
   const { cli } = temporal();
   server = await startDevServer({ cli, metricsPort, searchAttributes: true, dynamicConfig });
-  house = await House.open({ address: server.address });
-  byRetries = await House.open({ address: server.address, inProcessPolls: 0 });
+  environment = await Environment.open({ address: server.address });
+  byRetries = await Environment.open({ address: server.address, inProcessPolls: 0 });
 });
 afterAll(async () => {
-  await house.close();
+  await environment.close();
   await byRetries.close();
   await server.stop();
 });
@@ -81,7 +81,7 @@ async function heartbeatsCountedByServer(): Promise<number> {
 async function end(
   following: Following,
   handle: WorkflowHandle = following.handle,
-  { sandbox } = house,
+  { sandbox } = environment,
 ): Promise<void> {
   sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/1' });
   await handle.result();
@@ -91,13 +91,13 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-async function read(following: Following, times: number, { sandbox } = house): Promise<void> {
+async function read(following: Following, times: number, { sandbox } = environment): Promise<void> {
   await sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: times });
 }
 
 /** A client to which a run is gone as retention takes it (a deletion takes the dev server half a minute). */
 function withoutRun(gone: string): Client {
-  const client = new Client({ connection: house.client.connection, namespace: server.namespace });
+  const client = new Client({ connection: environment.client.connection, namespace: server.namespace });
   const getHandle = client.workflow.getHandle.bind(client.workflow);
   client.workflow.getHandle = (workflowId, runId, options) =>
     getHandle(workflowId, runId === gone ? randomUUID() : runId, options);
@@ -108,19 +108,19 @@ const POLLING = { initial: '200ms', growth: 0, maximum: '1s', jitter: 0 } as con
 
 describe('what a follow-up has cost', () => {
   it('agrees with what the server itself has counted, over retries, updates, continued runs and resets', async () => {
-    const inProcess = await house.follow(ENDLESS, { polling: { ...POLLING, timerPolls: 1 } });
+    const inProcess = await environment.follow(ENDLESS, { polling: { ...POLLING, timerPolls: 1 } });
     const retried = await byRetries.follow(ENDLESS, { polling: { ...POLLING, timerPolls: 1 } });
-    const continued = await house.follow(ENDLESS, { polling: { ...POLLING, timerPolls: 'all' } });
-    const reset = await house.follow(ENDLESS, {
+    const continued = await environment.follow(ENDLESS, { polling: { ...POLLING, timerPolls: 'all' } });
+    const reset = await environment.follow(ENDLESS, {
       polling: { ...POLLING, timerPolls: 'all' },
       // The new run can't tell whether the one before has sent.
       onUnknownDelivery: 'assume-delivered',
     });
     const cost = ({ handle }: Following): Promise<FollowUpCost> =>
-      clientOf(house).getHandle(handle.workflowId).cost();
+      clientOf(environment).getHandle(handle.workflowId).cost();
 
     await read(reset, 3);
-    const again = await resetWorkflow(house.client, reset.handle.workflowId, 'send');
+    const again = await resetWorkflow(environment.client, reset.handle.workflowId, 'send');
     await retried.handle.executeUpdate('extendDeadline', { args: ['60s'] });
     await read(retried, 5, byRetries);
     // Its activity has not ended, and history does not show its attempts yet.
@@ -147,7 +147,9 @@ describe('what a follow-up has cost', () => {
 
     const { events, bytes, polls, runs: runsOfContinued } = await cost(continued);
     const runs = [
-      await house.client.workflow.getHandle(continued.handle.workflowId, continued.firstRunId).describe(),
+      await environment.client.workflow
+        .getHandle(continued.handle.workflowId, continued.firstRunId)
+        .describe(),
       await continued.handle.describe(),
     ];
     expect(events).toBeGreaterThanOrEqual(sum(runs.map(({ historyLength }) => historyLength)));
@@ -163,7 +165,7 @@ describe('what a follow-up has cost', () => {
   });
 
   it('is nothing that can be told of a workflow that is none', async () => {
-    await expect(clientOf(house).getHandle('follow-up:p:j:nothing').cost()).rejects.toThrow(
+    await expect(clientOf(environment).getHandle('follow-up:p:j:nothing').cost()).rejects.toThrow(
       FollowUpNotFoundError,
     );
   });

@@ -6,16 +6,16 @@ import {
   FollowUpFailedError,
   FollowUpTerminatedError,
 } from '../../src/client';
-import { houseOf } from '../harness/house-of';
+import { sharedEnvironment } from '../harness/environment';
 import { clientOf, posts, request, untilPolled } from './client-under-test';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 describe('an end without a job', () => {
   it.concurrent('is an error with its type and details', async () => {
-    const house = await open();
-    const asked = { ...request(house), jobId: 'nowhere' };
-    const error: unknown = await clientOf(house)
+    const environment = await open();
+    const asked = { ...request(environment), jobId: 'nowhere' };
+    const error: unknown = await clientOf(environment)
       .execute(asked)
       .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(FollowUpFailedError);
@@ -28,11 +28,11 @@ describe('an end without a job', () => {
   it.concurrent(
     'by cancellation carries the receipt, and a second cancellation says that it ended',
     async () => {
-      const house = await open();
-      const asked = request(house, null);
-      const followUps = clientOf(house);
+      const environment = await open();
+      const asked = request(environment, null);
+      const followUps = clientOf(environment);
       const { workflowId } = await followUps.start(asked);
-      await house.sandbox.journal.waitFor({ projectId: asked.projectId, operation: 'message' });
+      await environment.sandbox.journal.waitFor({ projectId: asked.projectId, operation: 'message' });
       await followUps.getHandle(workflowId).cancel();
       const error: unknown = await followUps
         .getHandle(workflowId)
@@ -47,10 +47,10 @@ describe('an end without a job', () => {
   );
 
   it.concurrent('by termination says the reason', async () => {
-    const house = await open();
-    const { workflowId } = await clientOf(house).start(request(house, null));
-    await house.client.workflow.getHandle(workflowId).terminate('by hand');
-    const error: unknown = await clientOf(house)
+    const environment = await open();
+    const { workflowId } = await clientOf(environment).start(request(environment, null));
+    await environment.client.workflow.getHandle(workflowId).terminate('by hand');
+    const error: unknown = await clientOf(environment)
       .getHandle(workflowId)
       .result()
       .catch((reason: unknown) => reason);
@@ -59,23 +59,23 @@ describe('an end without a job', () => {
   });
 
   it.concurrent('does not come of a reset: the wait goes on with the new run', async () => {
-    const house = await open();
-    const asked = request(house, null);
-    const { workflowId, runId } = await clientOf(house).start(asked);
-    await untilPolled(clientOf(house), workflowId);
-    const handle = house.client.workflow.getHandle(workflowId);
-    const result = clientOf(house).getHandle(workflowId).result();
+    const environment = await open();
+    const asked = request(environment, null);
+    const { workflowId, runId } = await clientOf(environment).start(asked);
+    await untilPolled(clientOf(environment), workflowId);
+    const handle = environment.client.workflow.getHandle(workflowId);
+    const result = clientOf(environment).getHandle(workflowId).result();
     const { events } = await handle.fetchHistory();
     const completed = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes);
-    await house.client.workflowService.resetWorkflowExecution({
-      namespace: house.client.options.namespace,
+    await environment.client.workflowService.resetWorkflowExecution({
+      namespace: environment.client.options.namespace,
       workflowExecution: { workflowId, runId },
       workflowTaskFinishEventId: completed.at(-1)?.eventId ?? null,
       requestId: randomUUID(),
       reason: 'test',
     });
-    house.sandbox.changeJob(asked, { status: 'completed' });
+    environment.sandbox.changeJob(asked, { status: 'completed' });
     expect(await result).toMatchObject({ status: 'completed' });
-    expect(posts(house, asked)).toHaveLength(1);
+    expect(posts(environment, asked)).toHaveLength(1);
   });
 });

@@ -4,14 +4,13 @@ import type { PayloadCodec } from '@temporalio/common';
 import { FollowUpClient, type FollowUpProgress } from '../../src/client';
 import type { FollowUpRequest } from '../../src/core/request';
 import { eventually } from '../harness/eventually';
-import type { Following, House } from '../harness/house';
-import { houseOf } from '../harness/house-of';
+import { type Following, type Environment, sharedEnvironment } from '../harness/environment';
 import { dueAt, pendingRead, SOON, untilAttempt, untilItWaits } from '../harness/pending-poll';
 import { clientOf } from './client-under-test';
 
-const open = houseOf({ inProcessPolls: 0 });
-const openWithShortPolls = houseOf({ inProcessPolls: 0, pollLimitMs: 3_000 });
-const openInProcess = houseOf();
+const open = sharedEnvironment({ inProcessPolls: 0 });
+const openWithShortPolls = sharedEnvironment({ inProcessPolls: 0, pollLimitMs: 3_000 });
+const openInProcess = sharedEnvironment();
 
 /** A turn that ends only when the test says so. */
 const endless = { turn: { durationMs: null } };
@@ -34,30 +33,30 @@ function ownProgress({ handle }: Following): Promise<FollowUpProgress> {
 
 /** A client with an interceptor or a codec of its own. */
 function otherClient(
-  house: House,
+  environment: Environment,
   options: { interceptor?: WorkflowClientInterceptor; codec?: PayloadCodec },
 ): FollowUpClient {
-  const { connection, options: own } = house.client;
+  const { connection, options: own } = environment.client;
   const client = new Client({
     connection,
     namespace: own.namespace,
     ...(options.interceptor && { interceptors: { workflow: [options.interceptor] } }),
     ...(options.codec && { dataConverter: { payloadCodecs: [options.codec] } }),
   });
-  return new FollowUpClient(client, { taskQueue: house.taskQueue });
+  return new FollowUpClient(client, { taskQueue: environment.taskQueue });
 }
 
 describe('the progress during a patient read', () => {
   it.concurrent('has its answers, and the server’s time of its next one', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
-    await untilItWaits(house.sandbox, following);
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '10m' });
+    await untilItWaits(environment.sandbox, following);
     expect(await ownProgress(following)).toMatchObject({
       polls: 2,
       observed: { active: 2 },
     });
 
-    const progress = await progressOf(clientOf(house), following);
+    const progress = await progressOf(clientOf(environment), following);
     const polls = following.gets() - 1;
     expect(progress).toMatchObject({ phase: 'watching', polls });
     expect(progress.observed).toEqual({ active: polls - 1, 'http 429': 1 });
@@ -67,10 +66,10 @@ describe('the progress during a patient read', () => {
   });
 
   it.concurrent('in the process of its worker has the answers of its heartbeats', async () => {
-    const house = await openInProcess();
-    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    const environment = await openInProcess();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '10m' });
     // The first heartbeat comes with the first answer, the second one 24 s later.
-    const followUps = clientOf(house);
+    const followUps = clientOf(environment);
     const progress = await progressWhen(followUps, following, ({ polls }) => polls > 2);
     expect(progress).toMatchObject({ phase: 'watching', polls: 3, observed: { active: 3 } });
     expect((await pendingRead(following))?.attempt).toBe(1);
@@ -78,11 +77,11 @@ describe('the progress during a patient read', () => {
   });
 
   it.concurrent('has the trouble that it absorbs', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '10m' });
     await untilAttempt(following, 2);
-    house.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get' });
-    const followUps = clientOf(house);
+    environment.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get' });
+    const followUps = clientOf(environment);
     const progress = await progressWhen(followUps, following, ({ observed }) => 'http 503' in observed);
     expect(progress.lastAnswer).toMatch(/^http 503/);
     expect(progress.polls).toBe((progress.observed.active ?? 0) + (progress.observed['http 503'] ?? 0));
@@ -91,13 +90,15 @@ describe('the progress during a patient read', () => {
   });
 
   it.concurrent('says that a read is due that is under way', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '10m' });
     await untilAttempt(following, 2);
-    house.sandbox.setFault({ name: 'hold', ...following.key, operation: 'get', times: 1 });
-    await house.sandbox.journal.waitFor({ ...following.key, fault: 'hold' });
-    const { nextPollAt } = await progressOf(clientOf(house), following);
-    const [before, held] = house.sandbox.journal.entries({ ...following.key, operation: 'get' }).slice(-2);
+    environment.sandbox.setFault({ name: 'hold', ...following.key, operation: 'get', times: 1 });
+    await environment.sandbox.journal.waitFor({ ...following.key, fault: 'hold' });
+    const { nextPollAt } = await progressOf(clientOf(environment), following);
+    const [before, held] = environment.sandbox.journal
+      .entries({ ...following.key, operation: 'get' })
+      .slice(-2);
     expect(held?.faults).toEqual(['hold']);
     expect(Date.parse(nextPollAt ?? '')).toBeGreaterThan(Date.parse(before?.time ?? ''));
     expect(Date.parse(nextPollAt ?? '')).toBeLessThanOrEqual(Date.parse(held?.time ?? ''));
@@ -105,26 +106,26 @@ describe('the progress during a patient read', () => {
   });
 
   it.concurrent('has no next read while an operator has paused the activity', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
-    await untilItWaits(house.sandbox, following);
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '10m' });
+    await untilItWaits(environment.sandbox, following);
     const { workflowId } = following.handle;
-    await house.client.workflowService.pauseActivity({
-      namespace: house.client.options.namespace,
+    await environment.client.workflowService.pauseActivity({
+      namespace: environment.client.options.namespace,
       execution: { workflowId },
       type: 'pollJob',
     });
-    expect(await progressOf(clientOf(house), following)).toMatchObject({ nextPollAt: null });
-    expect((await progressOf(clientOf(house), following)).observed).toHaveProperty(['http 429'], 1);
+    expect(await progressOf(clientOf(environment), following)).toMatchObject({ nextPollAt: null });
+    expect((await progressOf(clientOf(environment), following)).observed).toHaveProperty(['http 429'], 1);
     await following.handle.terminate();
   });
 
   it.concurrent('counts no read before the send, as no receipt does', async () => {
-    const house = await open();
+    const environment = await open();
     const asked: Partial<FollowUpRequest> = { whenActive: 'wait', polling: SOON, deadline: '10m' };
-    const following = await house.follow({ status: 'active', ...endless }, asked);
-    await untilItWaits(house.sandbox, following);
-    const progress = await progressOf(clientOf(house), following);
+    const following = await environment.follow({ status: 'active', ...endless }, asked);
+    await untilItWaits(environment.sandbox, following);
+    const progress = await progressOf(clientOf(environment), following);
     expect(progress).toMatchObject({ phase: 'waiting', polls: 0, observed: {} });
     expect(progress.lastAnswer).toMatch(/^http 429/);
     expect(Date.parse(progress.nextPollAt ?? '')).toBe(await nextAttemptAt(following));
@@ -132,9 +133,9 @@ describe('the progress during a patient read', () => {
   });
 
   it.concurrent('is decoded by the client’s own codecs', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
-    await untilItWaits(house.sandbox, following);
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '10m' });
+    await untilItWaits(environment.sandbox, following);
     const decoded: string[] = [];
     const codec: PayloadCodec = {
       encode: (payloads) => Promise.resolve(payloads),
@@ -143,7 +144,7 @@ describe('the progress during a patient read', () => {
         return Promise.resolve(payloads);
       },
     };
-    const { observed } = await progressOf(otherClient(house, { codec }), following);
+    const { observed } = await progressOf(otherClient(environment, { codec }), following);
     expect(observed).toHaveProperty(['http 429'], 1);
     expect(decoded).toContainEqual(expect.stringContaining('"jobAnswers":'));
     await following.handle.terminate();
@@ -152,30 +153,30 @@ describe('the progress during a patient read', () => {
 
 describe('the progress when a patient read ends', () => {
   it.concurrent('between the two questions is the workflow’s own, with every answer once', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '10m' });
     await untilAttempt(following, 3);
     let described = 0;
     const interceptor: WorkflowClientInterceptor = {
       describe: async (input, next) => {
         described += 1;
         if (described === 1) {
-          house.sandbox.changeJob(following.key, { status: 'failed' });
+          environment.sandbox.changeJob(following.key, { status: 'failed' });
           await following.progressWhen(({ phase }) => phase === 'done');
         }
         return next(input);
       },
     };
-    const progress = await progressOf(otherClient(house, { interceptor }), following);
+    const progress = await progressOf(otherClient(environment, { interceptor }), following);
     const { followUp } = await following.result();
     expect(described).toBe(1);
     expect(progress).toMatchObject({ phase: 'done', polls: followUp.polls, observed: followUp.observed });
   });
 
   it.concurrent('again and again never falls, and never counts an answer that was not made', async () => {
-    const house = await openWithShortPolls();
-    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
-    const followUps = clientOf(house);
+    const environment = await openWithShortPolls();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '10m' });
+    const followUps = clientOf(environment);
     await untilAttempt(following, 1);
     const seen: number[] = [];
     const wrong: unknown[] = [];
@@ -204,10 +205,10 @@ describe('the progress when a patient read ends', () => {
 
 describe('the answer of an update during a patient read', () => {
   it.concurrent('has its answers and the read that was asked for', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON, deadline: '10m' });
-    await untilItWaits(house.sandbox, following);
-    const followUps = clientOf(house);
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '10m' });
+    await untilItWaits(environment.sandbox, following);
+    const followUps = clientOf(environment);
     const before = await progressOf(followUps, following);
     const polled = await followUps.getHandle(following.handle.workflowId).pollNow();
     expect(polled).toMatchObject({ lastAnswer: 'active', nextPollAt: before.nextPollAt });

@@ -10,16 +10,16 @@ import {
 } from '../../src/client';
 import type { DurationText } from '../../src/core/units';
 import { eventually } from '../harness/eventually';
-import { houseOf } from '../harness/house-of';
+import { sharedEnvironment } from '../harness/environment';
 import { clientOf, idleClientOf, request, untilPolled, listed } from './client-under-test';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 describe('a running follow-up', () => {
   it.concurrent('tells its progress, is read now, and gets more time', async () => {
-    const house = await open();
-    const asked = request(house, null);
-    const followUps = clientOf(house);
+    const environment = await open();
+    const asked = request(environment, null);
+    const followUps = clientOf(environment);
     const { workflowId } = await followUps.start(asked);
     await untilPolled(followUps, workflowId);
     const polled = await followUps.getHandle(workflowId).pollNow();
@@ -40,9 +40,9 @@ describe('a running follow-up', () => {
   });
 
   it.concurrent('without a worker is described by the server, in bounded time', async () => {
-    const house = await open();
-    const idle = idleClientOf(house);
-    const asked = request(house);
+    const environment = await open();
+    const idle = idleClientOf(environment);
+    const asked = request(environment);
     const { workflowId } = await idle.start(asked);
     const askedAt = Date.now();
     expect(await idle.getHandle(workflowId).progress({ timeoutMs: 500 })).toMatchObject({
@@ -54,9 +54,9 @@ describe('a running follow-up', () => {
   });
 
   it.concurrent('without a worker lets an update know that there is none', async () => {
-    const house = await open();
-    const idle = idleClientOf(house);
-    const { workflowId } = await idle.start(request(house));
+    const environment = await open();
+    const idle = idleClientOf(environment);
+    const { workflowId } = await idle.start(request(environment));
     const error: unknown = await idle
       .getHandle(workflowId)
       .extendDeadline('1h')
@@ -80,13 +80,13 @@ describe('an id that is none of ours', () => {
   });
 
   it.concurrent('of another type is not touched', async () => {
-    const house = await open();
+    const environment = await open();
     const workflowId = `other-${randomUUID()}`;
-    await house.client.workflow.start('somethingElse', { workflowId, taskQueue: 'nobody' });
-    const followUps = clientOf(house);
+    await environment.client.workflow.start('somethingElse', { workflowId, taskQueue: 'nobody' });
+    const followUps = clientOf(environment);
     await expect(followUps.getHandle(workflowId).cancel()).rejects.toThrow('its type is "somethingElse"');
     await expect(followUps.getHandle(workflowId).pollNow()).rejects.toThrow(FollowUpNotFoundError);
-    expect((await house.client.workflow.getHandle(workflowId).describe()).status.name).toBe('RUNNING');
+    expect((await environment.client.workflow.getHandle(workflowId).describe()).status.name).toBe('RUNNING');
   });
 });
 
@@ -99,8 +99,8 @@ describe('the list', () => {
     ["' OR 1 = '1"],
     ['日本語 🙂'],
   ])('finds the follow-ups of the project %j, and no others', async (name) => {
-    const house = await open();
-    const idle = idleClientOf(house);
+    const environment = await open();
+    const idle = idleClientOf(environment);
     const projectId = `${name} ${randomUUID().slice(0, 8)} ${name}`;
     const asked = { projectId, jobId: 'j', prompt: 'x', requestId: 'r' };
     const { workflowId } = await idle.start(asked);
@@ -111,14 +111,14 @@ describe('the list', () => {
 
 describe('the list of a namespace', () => {
   it.concurrent('is not ended by a memo that another service has encrypted', async () => {
-    const house = await open();
+    const environment = await open();
     const projectId = `memo-${randomUUID().slice(0, 8)}`;
     const codec: PayloadCodec = {
       encode: (payloads) =>
         Promise.resolve(payloads.map(() => ({ metadata: { encoding: Buffer.from('binary/encrypted') } }))),
       decode: () => Promise.reject(new Error('not here')),
     };
-    const { connection, options } = house.client;
+    const { connection, options } = environment.client;
     const secretive = new Client({
       connection,
       namespace: options.namespace,
@@ -133,7 +133,7 @@ describe('the list of a namespace', () => {
         { key: defineSearchAttributeKey('FollowUpPhase', 'KEYWORD'), value: 'baseline' },
       ],
     });
-    expect(await untilListed(clientOf(house), projectId)).toEqual([projectId]);
+    expect(await untilListed(clientOf(environment), projectId)).toEqual([projectId]);
   });
 });
 

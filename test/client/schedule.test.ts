@@ -14,11 +14,10 @@ import {
 import type { FollowUpRequest } from '../../src/core/request';
 import { pageWorkflowId, runOf } from '../../src/core/ids';
 import { eventually } from '../harness/eventually';
-import { type House, QUICK } from '../harness/house';
-import { houseOf } from '../harness/house-of';
+import { type Environment, QUICK, sharedEnvironment } from '../harness/environment';
 import { clientOf } from './client-under-test';
 
-const open = houseOf({ sandbox: { turnMs: 300 } });
+const open = sharedEnvironment({ sandbox: { turnMs: 300 } });
 
 /** All test files share one server: no schedule may outlive its test, whatever becomes of the test. */
 const made: ScheduleOfTest[] = [];
@@ -35,10 +34,10 @@ class ScheduleOfTest {
   readonly request: FollowUpRequest;
 
   constructor(
-    private readonly house: House,
+    private readonly environment: Environment,
     turn: { durationMs: number | null; outcome?: 'failed' } = { durationMs: 300 },
   ) {
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: `project-${this.id}`, turn });
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: `project-${this.id}`, turn });
     this.request = { projectId, jobId, prompt: 'Rebase on main.', ...QUICK, deadline: '60s' };
     made.push(this);
   }
@@ -48,7 +47,7 @@ class ScheduleOfTest {
   }
 
   get schedules() {
-    return clientOf(this.house).schedules;
+    return clientOf(this.environment).schedules;
   }
 
   get handle(): ScheduleHandle {
@@ -57,7 +56,7 @@ class ScheduleOfTest {
 
   /** The same in the terms of Temporal. */
   get temporal() {
-    return this.house.client.schedule.getHandle(this.id);
+    return this.environment.client.schedule.getHandle(this.id);
   }
 
   async create(spec: NewScheduleSpec, request = this.request) {
@@ -71,18 +70,21 @@ class ScheduleOfTest {
 
   /** The messages that reached the service. */
   posts() {
-    return this.house.sandbox.journal.entries({ projectId: this.request.projectId, operation: 'message' });
+    return this.environment.sandbox.journal.entries({
+      projectId: this.request.projectId,
+      operation: 'message',
+    });
   }
 
   async sent(messages: number): Promise<void> {
     const filter = { projectId: this.request.projectId, operation: 'message', processed: true } as const;
-    await this.house.sandbox.journal.waitFor(filter, { atLeast: messages, timeoutMs: PATIENCE_MS });
+    await this.environment.sandbox.journal.waitFor(filter, { atLeast: messages, timeoutMs: PATIENCE_MS });
   }
 
   /** Ends the turn of its job. */
   completeJob(): void {
     const { projectId, jobId } = this.request;
-    this.house.sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
+    this.environment.sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
   }
 
   async describedWhen(wanted: (schedule: ScheduleDescription) => boolean): Promise<ScheduleDescription> {
@@ -94,7 +96,7 @@ class ScheduleOfTest {
 
   /** The names of the follow-ups of a firing. */
   async requestIds({ batchId }: Pick<Firing, 'batchId'>): Promise<string[]> {
-    const ends = await clientOf(this.house).batches.getHandle(batchId).settled();
+    const ends = await clientOf(this.environment).batches.getHandle(batchId).settled();
     return ends.map(({ requestId }) => requestId);
   }
 }

@@ -4,22 +4,22 @@ import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
 import { FollowUpClient, InvalidRequestError, RequestConflictError } from '../../src/client';
 import type { DurationText } from '../../src/core/units';
-import { houseOf } from '../harness/house-of';
+import { sharedEnvironment } from '../harness/environment';
 import { clientOf, posts, request } from './client-under-test';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 describe('a start', () => {
   it.concurrent('gives the derived id, and its result the final job with the receipt', async () => {
-    const house = await open();
-    const asked = request(house);
-    const started = await clientOf(house).start(asked);
+    const environment = await open();
+    const asked = request(environment);
+    const started = await clientOf(environment).start(asked);
     expect(started).toMatchObject({
       workflowId: `follow-up:${asked.projectId}:${asked.jobId}:order-1`,
       requestId: 'order-1',
       attached: false,
     });
-    const result = await clientOf(house).getHandle(started.workflowId).result();
+    const result = await clientOf(environment).getHandle(started.workflowId).result();
     expect(result).toMatchObject({
       id: asked.jobId,
       status: 'completed',
@@ -28,45 +28,45 @@ describe('a start', () => {
   });
 
   it.concurrent('of the same name attaches while it runs and after it ended, and sends once', async () => {
-    const house = await open();
-    const asked = request(house);
-    const followUps = clientOf(house);
+    const environment = await open();
+    const asked = request(environment);
+    const followUps = clientOf(environment);
     const first = await followUps.start(asked);
     expect(await followUps.start(asked)).toEqual({ ...first, attached: 'running' });
     const result = await followUps.getHandle(first.workflowId).result();
     expect(await followUps.start(asked)).toEqual({ ...first, attached: 'ended' });
     expect(await followUps.execute(asked)).toEqual(result);
-    expect(posts(house, asked)).toHaveLength(1);
+    expect(posts(environment, asked)).toHaveLength(1);
   });
 
   it.concurrent('ten times at once is one follow-up: one call started it, nine attached', async () => {
-    const house = await open();
-    const asked = request(house);
-    const started = await Promise.all(Array.from({ length: 10 }, () => clientOf(house).start(asked)));
+    const environment = await open();
+    const asked = request(environment);
+    const started = await Promise.all(Array.from({ length: 10 }, () => clientOf(environment).start(asked)));
     expect(started.filter(({ attached }) => attached === false)).toHaveLength(1);
     expect(new Set(started.map(({ runId }) => runId)).size).toBe(1);
-    await clientOf(house)
+    await clientOf(environment)
       .getHandle(started[0]?.workflowId ?? '')
       .result();
-    expect(posts(house, asked)).toHaveLength(1);
+    expect(posts(environment, asked)).toHaveLength(1);
   });
 
   it.concurrent('of the same name with another prompt is refused, running or ended', async () => {
-    const house = await open();
-    const asked = request(house);
-    const followUps = clientOf(house);
+    const environment = await open();
+    const asked = request(environment);
+    const followUps = clientOf(environment);
     const { workflowId } = await followUps.start(asked);
     const other = { ...asked, prompt: 'Something else.' };
     await expect(followUps.start(other)).rejects.toThrow(RequestConflictError);
     await followUps.getHandle(workflowId).result();
     await expect(followUps.start(other)).rejects.toThrow(/exists with another prompt.*Nothing was sent/);
-    expect(posts(house, asked)).toHaveLength(1);
+    expect(posts(environment, asked)).toHaveLength(1);
   });
 
   it.concurrent('of the same name with other options attaches and names them', async () => {
-    const house = await open();
-    const asked = request(house);
-    const followUps = clientOf(house);
+    const environment = await open();
+    const asked = request(environment);
+    const followUps = clientOf(environment);
     await followUps.start(asked);
     const { attached, differences } = await followUps.start({ ...asked, deadline: '1h' });
     expect({ attached, differences }).toEqual({
@@ -76,17 +76,22 @@ describe('a start', () => {
   });
 
   it.concurrent('is compared with a follow-up that another client started', async () => {
-    const house = await open();
-    const asked = request(house);
-    await house.send(asked);
-    expect(await clientOf(house).start(asked)).toMatchObject({ attached: 'running', promptCompared: true });
-    await expect(clientOf(house).start({ ...asked, prompt: 'Other.' })).rejects.toThrow(RequestConflictError);
+    const environment = await open();
+    const asked = request(environment);
+    await environment.send(asked);
+    expect(await clientOf(environment).start(asked)).toMatchObject({
+      attached: 'running',
+      promptCompared: true,
+    });
+    await expect(clientOf(environment).start({ ...asked, prompt: 'Other.' })).rejects.toThrow(
+      RequestConflictError,
+    );
   });
 
   it.concurrent('is refused with every problem before anything is started', async () => {
-    const house = await open();
-    const asked = { ...request(house), projectId: '..', deadline: '10' as DurationText };
-    const error: unknown = await clientOf(house)
+    const environment = await open();
+    const asked = { ...request(environment), projectId: '..', deadline: '10' as DurationText };
+    const error: unknown = await clientOf(environment)
       .start(asked)
       .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(InvalidRequestError);
@@ -94,11 +99,11 @@ describe('a start', () => {
   });
 
   it.concurrent('is found by its attributes and has no prompt in what the Web UI shows', async () => {
-    const house = await open();
-    const asked = request(house);
-    const { workflowId } = await clientOf(house).start(asked);
-    const description = await house.client.workflow.getHandle(workflowId).describe();
-    expect(await clientOf(house).getHandle(workflowId).describe()).toMatchObject({
+    const environment = await open();
+    const asked = request(environment);
+    const { workflowId } = await clientOf(environment).start(asked);
+    const description = await environment.client.workflow.getHandle(workflowId).describe();
+    expect(await clientOf(environment).getHandle(workflowId).describe()).toMatchObject({
       state: 'running',
       projectId: asked.projectId,
       jobId: asked.jobId,
@@ -111,11 +116,11 @@ describe('a start', () => {
 
 describe('a payload codec', () => {
   it.concurrent('of the caller applies to the comparison of prompts as well', async () => {
-    const house = await open();
+    const environment = await open();
     const codec = { encode: flipAll, decode: flipAll };
     const client = new Client({
-      connection: house.client.connection,
-      namespace: house.client.options.namespace,
+      connection: environment.client.connection,
+      namespace: environment.client.options.namespace,
       dataConverter: { payloadCodecs: [codec] },
     });
     const idle = new FollowUpClient(client, { taskQueue: `nobody-${randomUUID()}` });

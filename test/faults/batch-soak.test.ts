@@ -5,7 +5,7 @@ import { BatchForgottenError, EndsUnreadableError, type ItemEnd } from '../../sr
 import { seededRandom } from '../../sandbox/random';
 import { eventually } from '../harness/eventually';
 import { startForgetfulServer } from '../harness/forgetful-server';
-import { House } from '../harness/house';
+import { Environment } from '../harness/environment';
 import { BatchActions } from './soak/batch-actions';
 import { type SoakFile, soakFile } from './soak/batch-files';
 
@@ -30,14 +30,16 @@ it(
     process.stderr.write(`[batch soak] FOLLOW_UP_SOAK_SEED=${seed}\n`);
     const random = seededRandom(seed);
     const server = await startForgetfulServer();
-    const house = await House.open({
+    const environment = await Environment.open({
       address: server.address,
       lookEveryMs: 1_000,
       sandbox: { seed, messagesPerHour: null },
     });
     try {
-      const actions = new BatchActions(house, random);
-      const files = Array.from({ length: BATCHES }, (_, index) => soakFile(house, `soak-${index}`, random));
+      const actions = new BatchActions(environment, random);
+      const files = Array.from({ length: BATCHES }, (_, index) =>
+        soakFile(environment, `soak-${index}`, random),
+      );
       for (const file of files) await actions.start(file);
       const done = new Map<string, number>();
       for (const until = Date.now() + CHAOS_MS; Date.now() < until;) {
@@ -48,7 +50,7 @@ it(
         await sleep(random() * MAX_PAUSE_MS);
       }
       const told = await Promise.all(files.map((file) => endsOf(actions, file)));
-      const found = files.flatMap((file, index) => lies(house, file, told[index] ?? []));
+      const found = files.flatMap((file, index) => lies(environment, file, told[index] ?? []));
       const counts = new Map<string, number>();
       for (const { outcome, delivery } of told.flat()) {
         const end = `${outcome} (${delivery ?? 'nobody can tell'})`;
@@ -61,9 +63,9 @@ it(
           .join(', ');
       process.stderr.write(`[batch soak] ${inWords(done)}; ends: ${inWords(counts)}\n`);
       expect(found).toEqual([]);
-      await everyWorkflowEnds(house);
+      await everyWorkflowEnds(environment);
     } finally {
-      await house.close();
+      await environment.close();
       await server.stop();
     }
   },
@@ -115,7 +117,7 @@ async function readWhenAnswered<T>(read: () => Promise<T>): Promise<T> {
 }
 
 /** What is wrong with the ends of a batch, by the journal of the service. */
-function lies({ sandbox }: House, { batchId, requests }: SoakFile, ends: readonly ItemEnd[]): string[] {
+function lies({ sandbox }: Environment, { batchId, requests }: SoakFile, ends: readonly ItemEnd[]): string[] {
   const found: string[] = [];
   const endOf = new Map(ends.map((end) => [`${end.projectId}/${end.jobId}`, end]));
   if (endOf.size !== ends.length) found.push(`${batchId}: an item has two ends`);
@@ -132,7 +134,7 @@ function lies({ sandbox }: House, { batchId, requests }: SoakFile, ends: readonl
   return found;
 }
 
-async function everyWorkflowEnds({ client, taskQueue }: House): Promise<void> {
+async function everyWorkflowEnds({ client, taskQueue }: Environment): Promise<void> {
   const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running'`;
   let running: string[] = [];
   const ended = eventually(

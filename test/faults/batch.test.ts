@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../src/client';
 import type { FollowUpRequest } from '../../src/core/request';
-import { ProcessHouse } from '../harness/process-house';
+import { ProcessEnvironment } from '../harness/process-environment';
 
 const ITEMS = 300;
 const PROJECTS = 6;
@@ -21,20 +21,20 @@ describe('a batch of three hundred items over six projects', () => {
   it(
     'whose two workers are killed one after the other sends each item once, or says that nobody can tell',
     async () => {
-      await ProcessHouse.with({ sandbox: { messagesPerHour: null } }, async (house) => {
-        const { batches } = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+      await ProcessEnvironment.with({ sandbox: { messagesPerHour: null } }, async (environment) => {
+        const { batches } = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
         const requests = Array.from({ length: ITEMS }, (_, index): FollowUpRequest => {
           const projectId = `project-${index % PROJECTS}`;
-          const { jobId } = house.sandbox.addJob({ projectId, turn: { durationMs: 4_000 } });
+          const { jobId } = environment.sandbox.addJob({ projectId, turn: { durationMs: 4_000 } });
           return { projectId, jobId, prompt: 'Rebase on main.', ...TIMES };
         });
-        const workers = [await house.startWorker(), await house.startWorker()];
+        const workers = [await environment.startWorker(), await environment.startWorker()];
         await batches.start(await batches.check(requests, { batchId: 'killed' }), { concurrency: 100 });
         const sent = { operation: 'message', processed: true } as const;
-        await house.sandbox.journal.waitFor(sent, { atLeast: ITEMS / 3, timeoutMs: 60_000 });
+        await environment.sandbox.journal.waitFor(sent, { atLeast: ITEMS / 3, timeoutMs: 60_000 });
         workers[0]?.signal('SIGKILL');
-        await house.startWorker();
-        await house.sandbox.journal.waitFor(sent, { atLeast: (2 * ITEMS) / 3, timeoutMs: 60_000 });
+        await environment.startWorker();
+        await environment.sandbox.journal.waitFor(sent, { atLeast: (2 * ITEMS) / 3, timeoutMs: 60_000 });
         workers[1]?.signal('SIGKILL');
 
         const { state, summary } = await batches.getHandle('killed').result();
@@ -42,7 +42,7 @@ describe('a batch of three hundred items over six projects', () => {
         const ends = await batches.getHandle('killed').settled();
         expect(new Set(ends.map(({ jobId, projectId }) => `${projectId}/${jobId}`)).size).toBe(ITEMS);
         const untrue = ends.filter(({ projectId, jobId, delivery }) => {
-          const processed = house.sandbox.journal.entries({ projectId, jobId, ...sent }).length;
+          const processed = environment.sandbox.journal.entries({ projectId, jobId, ...sent }).length;
           return delivery === 'accepted' ? processed !== 1 : delivery !== 'unknown' || processed > 1;
         });
         expect(untrue).toEqual([]);

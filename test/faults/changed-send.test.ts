@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '../harness/eventually';
 import { Operator } from '../harness/operator';
-import { behindGate, type Ending, failure, onWorker, result, type Scene, showsPhase } from './scene';
+import { behindGate, type Ending, failure, onWorker, result, type Scenario, showsPhase } from './scenario';
 
 /**
  * What an operator can do to a pending send with `temporal activity`. The send is given up 19 s after its start (two
@@ -21,51 +21,51 @@ const SEND = 'sendMessage';
 const processed = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
 const never = { name: 'hold', operation: 'message', parameters: { processed: 'never' } } as const;
 
-async function untilHeld({ house, following }: Scene): Promise<void> {
-  await house.sandbox.journal.waitFor({ ...following.key, fault: 'hold' }, { timeoutMs: 30_000 });
+async function untilHeld({ environment, following }: Scenario): Promise<void> {
+  await environment.sandbox.journal.waitFor({ ...following.key, fault: 'hold' }, { timeoutMs: 30_000 });
 }
 
 /** Another worker of the same queues takes the place of the one that is killed. */
-async function killAndReplace({ house, worker }: Scene): Promise<void> {
+async function killAndReplace({ environment, worker }: Scenario): Promise<void> {
   worker.signal('SIGKILL');
   await worker.exited;
-  await house.startWorker();
+  await environment.startWorker();
 }
 
-async function pendingSend({ following }: Scene) {
+async function pendingSend({ following }: Scenario) {
   const { raw } = await following.handle.describe();
   return raw.pendingActivities?.find(({ activityType }) => activityType?.name === SEND);
 }
 
 /** Does it by the operator, who finds a pending send. */
 async function operate(
-  { house, following }: Scene,
+  { environment, following }: Scenario,
   act: (operator: Operator, workflowId: string) => Promise<boolean>,
 ): Promise<void> {
-  expect(await act(new Operator(house.client), following.handle.workflowId)).toBe(true);
+  expect(await act(new Operator(environment.client), following.handle.workflowId)).toBe(true);
 }
 
 const FOUND_BY_READING = { status: 'completed', delivery: BY_READ, evidence: 'seen-active', ...ONCE };
 
 /** How it ends when the job comes to rest after the delivery was found by reading. */
-async function endAfterReading({ house, following }: Scene): Promise<Ending> {
+async function endAfterReading({ environment, following }: Scenario): Promise<Ending> {
   await showsPhase(following, 'watching');
-  house.sandbox.changeJob(following.key, { status: 'completed' });
+  environment.sandbox.changeJob(following.key, { status: 'completed' });
   return result(following);
 }
 
 describe('a pending send whose attempts are raised, and whose worker is killed', () => {
-  const raise = (scene: Scene) =>
-    operate(scene, (operator, id) => operator.changeOptions(id, SEND, { maximumAttempts: 3 }));
+  const raise = (scenario: Scenario) =>
+    operate(scenario, (operator, id) => operator.changeOptions(id, SEND, { maximumAttempts: 3 }));
 
   it.concurrent(
     'with the POST processed: the next attempt sends nothing, and the running turn proves the delivery',
     () =>
-      onWorker({ job: ENDLESS, fault: processed }, async (scene) => {
-        await untilHeld(scene);
-        await raise(scene);
-        await killAndReplace(scene);
-        expect(await endAfterReading(scene)).toEqual(FOUND_BY_READING);
+      onWorker({ job: ENDLESS, fault: processed }, async (scenario) => {
+        await untilHeld(scenario);
+        await raise(scenario);
+        await killAndReplace(scenario);
+        expect(await endAfterReading(scenario)).toEqual(FOUND_BY_READING);
       }),
     LIMIT_MS,
   );
@@ -73,11 +73,11 @@ describe('a pending send whose attempts are raised, and whose worker is killed',
   it.concurrent(
     'with the POST not processed: the next attempt sends nothing, and nobody can tell',
     () =>
-      onWorker({ fault: never }, async (scene) => {
-        await untilHeld(scene);
-        await raise(scene);
-        await killAndReplace(scene);
-        expect(await failure(scene.following)).toEqual({
+      onWorker({ fault: never }, async (scenario) => {
+        await untilHeld(scenario);
+        await raise(scenario);
+        await killAndReplace(scenario);
+        expect(await failure(scenario.following)).toEqual({
           ...{ type: 'DeliveryUnknown', delivery: UNKNOWN, evidence: null, posts: 1, processed: 0 },
         });
       }),
@@ -87,11 +87,11 @@ describe('a pending send whose attempts are raised, and whose worker is killed',
   it.concurrent(
     'before it has asked for its permission: the next attempt sends the message, once',
     () =>
-      behindGate(['RecordActivityTaskHeartbeat', 'call'], {}, async (scene) => {
-        await scene.held.arrived();
-        await raise(scene);
-        await killAndReplace(scene);
-        expect(await result(scene.following)).toEqual({
+      behindGate(['RecordActivityTaskHeartbeat', 'call'], {}, async (scenario) => {
+        await scenario.held.arrived();
+        await raise(scenario);
+        await killAndReplace(scenario);
+        expect(await result(scenario.following)).toEqual({
           ...{ status: 'completed', delivery: BY_RESPONSE, evidence: 'seen-active', ...ONCE },
         });
       }),
@@ -101,13 +101,13 @@ describe('a pending send whose attempts are raised, and whose worker is killed',
   it.concurrent(
     'with no time for a next attempt: the POST is remembered, and nothing is sent',
     () =>
-      onWorker({ job: ENDLESS, fault: processed }, async (scene) => {
-        await untilHeld(scene);
+      onWorker({ job: ENDLESS, fault: processed }, async (scenario) => {
+        await untilHeld(scenario);
         // Start-to-close ends after 19 s, and the next attempt, a second later, no longer fits.
         const options = { maximumAttempts: 3, scheduleToClose: '19500ms' } as const;
-        await operate(scene, (operator, id) => operator.changeOptions(id, SEND, options));
-        await killAndReplace(scene);
-        expect(await endAfterReading(scene)).toEqual(FOUND_BY_READING);
+        await operate(scenario, (operator, id) => operator.changeOptions(id, SEND, options));
+        await killAndReplace(scenario);
+        expect(await endAfterReading(scenario)).toEqual(FOUND_BY_READING);
       }),
     LIMIT_MS,
   );
@@ -117,11 +117,11 @@ describe('a pending send that is reset, and whose worker is killed with the POST
   it.concurrent(
     'keeping its heartbeats: the next attempt sends nothing',
     () =>
-      onWorker({ job: ENDLESS, fault: processed }, async (scene) => {
-        await untilHeld(scene);
-        await operate(scene, (operator, id) => operator.reset(id, SEND, false));
-        await killAndReplace(scene);
-        expect(await endAfterReading(scene)).toEqual(FOUND_BY_READING);
+      onWorker({ job: ENDLESS, fault: processed }, async (scenario) => {
+        await untilHeld(scenario);
+        await operate(scenario, (operator, id) => operator.reset(id, SEND, false));
+        await killAndReplace(scenario);
+        expect(await endAfterReading(scenario)).toEqual(FOUND_BY_READING);
       }),
     LIMIT_MS,
   );
@@ -129,28 +129,28 @@ describe('a pending send that is reset, and whose worker is killed with the POST
   it.concurrent(
     'and its heartbeats too: nothing is sent',
     () =>
-      onWorker({ job: ENDLESS, fault: processed }, async (scene) => {
-        await untilHeld(scene);
-        await operate(scene, (operator, id) => operator.reset(id, SEND, true));
-        await killAndReplace(scene);
-        expect(await endAfterReading(scene)).toEqual(FOUND_BY_READING);
+      onWorker({ job: ENDLESS, fault: processed }, async (scenario) => {
+        await untilHeld(scenario);
+        await operate(scenario, (operator, id) => operator.reset(id, SEND, true));
+        await killAndReplace(scenario);
+        expect(await endAfterReading(scenario)).toEqual(FOUND_BY_READING);
       }),
     LIMIT_MS,
   );
 });
 
 describe('a pending send that is paused', () => {
-  const pause = (scene: Scene) => operate(scene, (operator, id) => operator.pause(id, SEND));
-  const unpause = (scene: Scene) => operate(scene, (operator, id) => operator.unpause(id, SEND));
+  const pause = (scenario: Scenario) => operate(scenario, (operator, id) => operator.pause(id, SEND));
+  const unpause = (scenario: Scenario) => operate(scenario, (operator, id) => operator.unpause(id, SEND));
 
   it.concurrent(
     'with its POST under way ends with the answer of the POST',
     () =>
-      onWorker({ fault: { ...processed, times: 1 }, env: { AGENT_API_TIMEOUT: '20s' } }, async (scene) => {
-        await untilHeld(scene);
-        await pause(scene);
-        scene.house.sandbox.release();
-        expect(await result(scene.following)).toEqual({
+      onWorker({ fault: { ...processed, times: 1 }, env: { AGENT_API_TIMEOUT: '20s' } }, async (scenario) => {
+        await untilHeld(scenario);
+        await pause(scenario);
+        scenario.environment.sandbox.release();
+        expect(await result(scenario.following)).toEqual({
           ...{ status: 'completed', delivery: BY_RESPONSE, evidence: 'seen-active', ...ONCE },
         });
       }),
@@ -160,13 +160,13 @@ describe('a pending send that is paused', () => {
   it.concurrent(
     'with its POST under way, and whose worker is killed, is not sent again when it goes on',
     () =>
-      onWorker({ job: ENDLESS, fault: processed }, async (scene) => {
-        await untilHeld(scene);
-        await pause(scene);
-        await killAndReplace(scene);
+      onWorker({ job: ENDLESS, fault: processed }, async (scenario) => {
+        await untilHeld(scenario);
+        await pause(scenario);
+        await killAndReplace(scenario);
         await sleep(2_000);
-        await unpause(scene);
-        expect(await endAfterReading(scene)).toEqual(FOUND_BY_READING);
+        await unpause(scenario);
+        expect(await endAfterReading(scenario)).toEqual(FOUND_BY_READING);
       }),
     LIMIT_MS,
   );
@@ -174,19 +174,19 @@ describe('a pending send that is paused', () => {
   it.concurrent(
     'in its queue is sent once it goes on, and not before',
     () =>
-      onWorker({ fault: { name: 'http-503', operation: 'get', times: 2 } }, async (scene) => {
-        const operator = new Operator(scene.house.client);
-        await operator.limit(scene.house.taskQueues.sendTaskQueue, 0);
+      onWorker({ fault: { name: 'http-503', operation: 'get', times: 2 } }, async (scenario) => {
+        const operator = new Operator(scenario.environment.client);
+        await operator.limit(scenario.environment.taskQueues.sendTaskQueue, 0);
         await eventually('the send waits in its queue', async () => {
-          const pending = await pendingSend(scene);
+          const pending = await pendingSend(scenario);
           return pending !== undefined && !pending.lastStartedTime;
         });
-        await pause(scene);
-        await operator.limit(scene.house.taskQueues.sendTaskQueue, null);
+        await pause(scenario);
+        await operator.limit(scenario.environment.taskQueues.sendTaskQueue, null);
         await sleep(3_000);
-        expect(scene.following.posts()).toEqual([]);
-        await unpause(scene);
-        expect(await result(scene.following)).toEqual({
+        expect(scenario.following.posts()).toEqual([]);
+        await unpause(scenario);
+        expect(await result(scenario.following)).toEqual({
           ...{ status: 'completed', delivery: BY_RESPONSE, evidence: 'seen-active', ...ONCE },
         });
       }),

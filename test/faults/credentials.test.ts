@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { freePorts } from '../../dev/free-ports';
 import { eventually } from '../harness/eventually';
-import { PATIENT, ProcessHouse } from '../harness/process-house';
+import { PATIENT, ProcessEnvironment } from '../harness/process-environment';
 import type { WorkerProcess } from '../harness/worker-process';
 
 /** A worker's start and visibility, which lags behind by some seconds; the rest takes one or two. */
@@ -12,7 +12,7 @@ jest.setTimeout(90_000);
 
 const PROMPT = 'Mention the harbour in the first line.';
 
-let house: ProcessHouse;
+let environment: ProcessEnvironment;
 let worker: WorkerProcess;
 let folder: string;
 let keyFile: string;
@@ -31,7 +31,7 @@ beforeAll(async () => {
   keyFile = path.join(folder, 'key');
   const [port = 0] = await freePorts(1);
   metricsAddress = `127.0.0.1:${port}`;
-  house = await ProcessHouse.open({
+  environment = await ProcessEnvironment.open({
     env: {
       AGENT_API_KEY: '',
       AGENT_API_KEY_FILE: keyFile,
@@ -40,20 +40,20 @@ beforeAll(async () => {
       LOG_LEVEL: 'trace',
     },
   });
-  await rotate(house.sandbox.createKey());
-  worker = await house.startWorker();
+  await rotate(environment.sandbox.createKey());
+  worker = await environment.startWorker();
 });
 afterAll(async () => {
-  await house.close();
+  await environment.close();
   await rm(folder, { recursive: true, force: true });
 });
 
 /** The workflow ids that an operator finds in the Web UI by this phase; waits until there is one. */
 async function foundByPhase(phase: string): Promise<string[]> {
-  const query = `TaskQueue = '${house.taskQueue}' AND FollowUpPhase = '${phase}'`;
+  const query = `TaskQueue = '${environment.taskQueue}' AND FollowUpPhase = '${phase}'`;
   const list = async (): Promise<string[]> => {
     const found: string[] = [];
-    for await (const { workflowId } of house.client.workflow.list({ query })) found.push(workflowId);
+    for await (const { workflowId } of environment.client.workflow.list({ query })) found.push(workflowId);
     return found;
   };
   return eventually(`a follow-up is listed as ${phase}`, list, {
@@ -64,9 +64,9 @@ async function foundByPhase(phase: string): Promise<string[]> {
 }
 
 it('a key that expires in the watch is visible, and a new one in its file heals the watch without a restart', async () => {
-  const following = await house.follow({ turn: { durationMs: null } }, { ...PATIENT, prompt: PROMPT });
+  const following = await environment.follow({ turn: { durationMs: null } }, { ...PATIENT, prompt: PROMPT });
   await following.progressWhen(({ polls }) => polls > 0);
-  house.sandbox.expireKeys();
+  environment.sandbox.expireKeys();
   const progress = await following.progressWhen(({ phase }) => phase === 'unauthorized');
   expect(progress.lastAnswer).toMatch(/^http 401: the key is expired or wrong/);
   expect(await foundByPhase('unauthorized')).toEqual([following.handle.workflowId]);
@@ -74,9 +74,9 @@ it('a key that expires in the watch is visible, and a new one in its file heals 
     expect.stringContaining('http 401: the key is expired or wrong'),
   );
 
-  await rotate(house.sandbox.createKey());
+  await rotate(environment.sandbox.createKey());
   await following.progressWhen(({ phase }) => phase === 'watching');
-  house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/5' });
+  environment.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/5' });
   const { followUp } = await following.result();
   expect(followUp).toMatchObject({
     delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
@@ -87,8 +87,8 @@ it('a key that expires in the watch is visible, and a new one in its file heals 
 });
 
 it('a key that may not write is rejected on the send, with both likely causes named', async () => {
-  await rotate(house.sandbox.createKey('read-only'));
-  const following = await house.follow({}, { ...PATIENT, prompt: PROMPT });
+  await rotate(environment.sandbox.createKey('read-only'));
+  const following = await environment.follow({}, { ...PATIENT, prompt: PROMPT });
   const { type, message, details } = await following.failure();
   expect(type).toBe('FollowUpRejected');
   expect(message).toContain('the key may read but not write, or this address is not allowed');
@@ -98,12 +98,12 @@ it('a key that may not write is rejected on the send, with both likely causes na
 });
 
 it('no key is in any history, log line, metric, process argument or variable', async () => {
-  const ids = house.sandbox.jobs().map(({ jobId }) => jobId);
+  const ids = environment.sandbox.jobs().map(({ jobId }) => jobId);
   const histories: string[] = [];
-  for await (const { workflowId } of house.client.workflow.list({
-    query: `TaskQueue = '${house.taskQueue}'`,
+  for await (const { workflowId } of environment.client.workflow.list({
+    query: `TaskQueue = '${environment.taskQueue}'`,
   })) {
-    const handle = house.client.workflow.getHandle(workflowId);
+    const handle = environment.client.workflow.getHandle(workflowId);
     histories.push(
       texts(await handle.fetchHistory()).join('\n'),
       texts((await handle.describe()).raw).join('\n'),
@@ -136,7 +136,7 @@ it('no key is in any history, log line, metric, process argument or variable', a
 });
 
 async function timerSummaries(workflowId: string): Promise<string[]> {
-  const { events } = await house.client.workflow.getHandle(workflowId).fetchHistory();
+  const { events } = await environment.client.workflow.getHandle(workflowId).fetchHistory();
   return (events ?? [])
     .filter(({ timerStartedEventAttributes }) => Boolean(timerStartedEventAttributes))
     .map(({ userMetadata }) => Buffer.from(userMetadata?.summary?.data ?? []).toString());

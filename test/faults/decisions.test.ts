@@ -5,12 +5,11 @@ import type { DeliveryDecision, FollowUpProgress } from '../../src/core/result';
 import type { FaultSetting } from '../../sandbox';
 import { eventually } from '../harness/eventually';
 import type { Following } from '../harness/following';
-import type { House } from '../harness/house';
-import { houseOf } from '../harness/house-of';
-import { ProcessHouse } from '../harness/process-house';
+import { type Environment, sharedEnvironment } from '../harness/environment';
+import { ProcessEnvironment } from '../harness/process-environment';
 import { type EventId, resetToEvent } from '../harness/reset';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 /** The job is active before the send, so that reading proves nothing, and nobody knows of the first POST. */
 const ACTIVE = { status: 'active', turn: { durationMs: null } } as const;
@@ -18,10 +17,10 @@ const ASK = { onUnknownDelivery: 'ask', deadline: '2m' } as const;
 const LOST: FaultSetting = { name: 'close-after-read', operation: 'message', times: 1 };
 
 /** A follow-up that asks whether its message arrived. */
-async function asking(house: House | ProcessHouse): Promise<Following> {
-  const { projectId, jobId } = house.sandbox.addJob(ACTIVE);
-  house.sandbox.setFault({ ...LOST, projectId, jobId });
-  const following = await house.send({ projectId, jobId, ...ASK });
+async function asking(environment: Environment | ProcessEnvironment): Promise<Following> {
+  const { projectId, jobId } = environment.sandbox.addJob(ACTIVE);
+  environment.sandbox.setFault({ ...LOST, projectId, jobId });
+  const following = await environment.send({ projectId, jobId, ...ASK });
   await asks(following.handle);
   return following;
 }
@@ -34,16 +33,16 @@ async function asks(handle: WorkflowHandle): Promise<void> {
 }
 
 function resolve(
-  house: House | ProcessHouse,
+  environment: Environment | ProcessEnvironment,
   { handle }: Following,
   ...args: [DeliveryDecision, string?]
 ): Promise<FollowUpProgress> {
-  const latest = house.client.workflow.getHandle(handle.workflowId);
+  const latest = environment.client.workflow.getHandle(handle.workflowId);
   return latest.executeUpdate<FollowUpProgress, typeof args>(UPDATE_RESOLVE_DELIVERY, { args });
 }
 
 /** Resets to right before the workflow task that took the first decision. */
-async function resetBeforeDecision({ client }: House, { handle }: Following): Promise<WorkflowHandle> {
+async function resetBeforeDecision({ client }: Environment, { handle }: Following): Promise<WorkflowHandle> {
   const { events } = await handle.fetchHistory();
   let task: EventId | undefined;
   for (const event of events ?? []) {
@@ -58,10 +57,10 @@ describe('a decision not-delivered', () => {
   it.concurrent(
     'sends again in the run that it names, and in the first run where it names none',
     async () => {
-      const house = await open();
+      const environment = await open();
       for (const named of [true, false]) {
-        const following = await asking(house);
-        await resolve(house, following, 'not-delivered', named ? following.firstRunId : undefined);
+        const following = await asking(environment);
+        await resolve(environment, following, 'not-delivered', named ? following.firstRunId : undefined);
         await following.progressWhen(({ delivery }) => delivery.confirmedBy === 'response');
         expect(following.posts().map(({ processed }) => processed)).toEqual([false, true]);
       }
@@ -69,21 +68,21 @@ describe('a decision not-delivered', () => {
   );
 
   it.concurrent('that a reset re-applies sends nothing, until somebody decides for the new run', async () => {
-    const house = await open();
-    const following = await asking(house);
-    await resolve(house, following, 'not-delivered', following.firstRunId);
+    const environment = await open();
+    const following = await asking(environment);
+    await resolve(environment, following, 'not-delivered', following.firstRunId);
     await following.progressWhen(({ delivery }) => delivery.confirmedBy === 'response');
 
-    const again = await resetBeforeDecision(house, following);
+    const again = await resetBeforeDecision(environment, following);
     await asks(again);
     const { runId } = await again.describe();
-    await expect(resolve(house, following, 'not-delivered')).rejects.toThrow();
-    await expect(resolve(house, following, 'not-delivered', following.firstRunId)).rejects.toThrow();
+    await expect(resolve(environment, following, 'not-delivered')).rejects.toThrow();
+    await expect(resolve(environment, following, 'not-delivered', following.firstRunId)).rejects.toThrow();
     expect(following.posts().map(({ processed }) => processed)).toEqual([false, true]);
 
-    await resolve(house, following, 'not-delivered', runId);
+    await resolve(environment, following, 'not-delivered', runId);
     await eventually('the decision for the new run sends', () => following.posts().length === 3);
-    house.sandbox.changeJob(following.key, { status: 'completed' });
+    environment.sandbox.changeJob(following.key, { status: 'completed' });
     const { followUp } = (await again.result()) as Awaited<ReturnType<Following['result']>>;
     expect(followUp.delivery.confirmedBy).toBe('response');
     expect(following.posts()).toHaveLength(3);
@@ -94,13 +93,13 @@ describe('decisions that contradict each other', () => {
   it.concurrent(
     'made at once while the worker stands still: one is followed, and the others are refused',
     () =>
-      ProcessHouse.with({}, async (house) => {
-        const worker = await house.startWorker();
-        const following = await asking(house);
+      ProcessEnvironment.with({}, async (environment) => {
+        const worker = await environment.startWorker();
+        const following = await asking(environment);
         worker.signal('SIGSTOP');
         const run = following.firstRunId;
         const made = (['delivered', 'not-delivered', 'delivered'] as const).map(async (decision) => {
-          await resolve(house, following, decision, run);
+          await resolve(environment, following, decision, run);
           return decision;
         });
         setTimeout(() => {

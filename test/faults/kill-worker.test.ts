@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { behindGate, failure, onWorker, result, type Scene, showsPhase } from './scene';
+import { behindGate, failure, onWorker, result, type Scenario, showsPhase } from './scenario';
 
 /**
  * The send is given up 19 s after its start (2 s for each of its exchanges and 15 s), a workflow task of the dead worker 10 s after
@@ -11,10 +11,10 @@ const LIMIT_MS = 150_000;
 const ENDLESS = { turn: { durationMs: null } } as const;
 
 /** Another worker of the same queues takes the place of the one that is killed. */
-async function killAndReplace({ house, worker }: Scene): Promise<void> {
+async function killAndReplace({ environment, worker }: Scenario): Promise<void> {
   worker.signal('SIGKILL');
   expect(await worker.exited).toEqual({ code: null, signal: 'SIGKILL' });
-  await house.startWorker();
+  await environment.startWorker();
 }
 
 const ONCE = { posts: 1, processed: 1 };
@@ -26,11 +26,11 @@ describe('a worker that is killed before the send', () => {
   it.concurrent(
     'while it looks at the job: another one looks again and sends the message, once',
     () =>
-      onWorker({ fault: { name: 'hold', operation: 'get', times: 1 } }, async (scene) => {
-        const { journal } = scene.house.sandbox;
-        await journal.waitFor({ ...scene.following.key, fault: 'hold' }, { timeoutMs: 30_000 });
-        await killAndReplace(scene);
-        expect(await result(scene.following)).toEqual({
+      onWorker({ fault: { name: 'hold', operation: 'get', times: 1 } }, async (scenario) => {
+        const { journal } = scenario.environment.sandbox;
+        await journal.waitFor({ ...scenario.following.key, fault: 'hold' }, { timeoutMs: 30_000 });
+        await killAndReplace(scenario);
+        expect(await result(scenario.following)).toEqual({
           ...{ status: 'completed', delivery: BY_RESPONSE, evidence: 'seen-active', ...ONCE },
         });
       }),
@@ -40,11 +40,13 @@ describe('a worker that is killed before the send', () => {
   it.concurrent(
     'with the job looked at and the POST not begun: another one looks again and sends the message, once',
     () =>
-      behindGate(['RecordActivityTaskHeartbeat', 'call'], {}, async (scene) => {
-        await scene.held.arrived();
-        expect(scene.house.sandbox.journal.entries({ operation: 'get', ending: 'answered' })).toHaveLength(1);
-        await killAndReplace(scene);
-        expect(await result(scene.following)).toEqual({
+      behindGate(['RecordActivityTaskHeartbeat', 'call'], {}, async (scenario) => {
+        await scenario.held.arrived();
+        expect(
+          scenario.environment.sandbox.journal.entries({ operation: 'get', ending: 'answered' }),
+        ).toHaveLength(1);
+        await killAndReplace(scenario);
+        expect(await result(scenario.following)).toEqual({
           ...{ status: 'completed', delivery: BY_RESPONSE, evidence: 'seen-active', ...ONCE },
         });
       }),
@@ -54,10 +56,10 @@ describe('a worker that is killed before the send', () => {
   it.concurrent(
     'with the permission to send on its way: nobody can tell, and nothing is sent',
     () =>
-      behindGate(['RecordActivityTaskHeartbeat', 'answer'], {}, async (scene) => {
-        await scene.held.arrived();
-        await killAndReplace(scene);
-        expect(await failure(scene.following)).toEqual({
+      behindGate(['RecordActivityTaskHeartbeat', 'answer'], {}, async (scenario) => {
+        await scenario.held.arrived();
+        await killAndReplace(scenario);
+        expect(await failure(scenario.following)).toEqual({
           ...{ type: 'DeliveryUnknown', delivery: UNKNOWN, evidence: null, posts: 0, processed: 0 },
         });
       }),
@@ -73,10 +75,10 @@ describe('a worker that is killed before the send', () => {
         times: 1,
         parameters: { retryAfter: 8 },
       } as const;
-      return onWorker({ fault }, async (scene) => {
-        await scene.following.progressWhen(({ lastAnswer }) => lastAnswer?.includes('429') === true);
-        await killAndReplace(scene);
-        expect(await result(scene.following)).toEqual({
+      return onWorker({ fault }, async (scenario) => {
+        await scenario.following.progressWhen(({ lastAnswer }) => lastAnswer?.includes('429') === true);
+        await killAndReplace(scenario);
+        expect(await result(scenario.following)).toEqual({
           status: 'completed',
           delivery: { ...BY_RESPONSE, sends: 2 },
           evidence: 'seen-active',
@@ -93,22 +95,22 @@ describe('a worker that is killed while its POST is unanswered', () => {
   const processed = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
   const never = { name: 'hold', operation: 'message', parameters: { processed: 'never' } } as const;
 
-  async function untilHeld({ house, following }: Scene): Promise<void> {
-    await house.sandbox.journal.waitFor({ ...following.key, fault: 'hold' }, { timeoutMs: 30_000 });
+  async function untilHeld({ environment, following }: Scenario): Promise<void> {
+    await environment.sandbox.journal.waitFor({ ...following.key, fault: 'hold' }, { timeoutMs: 30_000 });
   }
 
   it.concurrent(
     'having been processed: the running turn proves it, and the message is not sent twice',
     () =>
-      onWorker({ job: ENDLESS, fault: processed }, async (scene) => {
-        await untilHeld(scene);
-        await killAndReplace(scene);
-        await showsPhase(scene.following, 'watching');
-        scene.house.sandbox.changeJob(scene.following.key, {
+      onWorker({ job: ENDLESS, fault: processed }, async (scenario) => {
+        await untilHeld(scenario);
+        await killAndReplace(scenario);
+        await showsPhase(scenario.following, 'watching');
+        scenario.environment.sandbox.changeJob(scenario.following.key, {
           status: 'completed',
           prLink: 'https://x.test/1',
         });
-        expect(await result(scene.following)).toEqual({
+        expect(await result(scenario.following)).toEqual({
           ...{ status: 'completed', delivery: BY_READ, evidence: 'seen-active', ...ONCE },
         });
       }),
@@ -120,15 +122,15 @@ describe('a worker that is killed while its POST is unanswered', () => {
     () => {
       // The send is given up after 35 s, and read beside after 15 at the latest: 5 s, and 10 for the dead worker's task.
       const env = { AGENT_API_TIMEOUT: '10s' };
-      return onWorker({ job: ENDLESS, fault: processed, env }, async (scene) => {
-        await untilHeld(scene);
-        await killAndReplace(scene);
-        const { journal } = scene.house.sandbox;
+      return onWorker({ job: ENDLESS, fault: processed, env }, async (scenario) => {
+        await untilHeld(scenario);
+        await killAndReplace(scenario);
+        const { journal } = scenario.environment.sandbox;
         await journal.waitFor({ operation: 'get', ending: 'answered' }, { atLeast: 2, timeoutMs: 60_000 });
-        scene.house.sandbox.changeJob(scene.following.key, { status: 'completed' });
-        const { raw } = await scene.following.handle.describe();
+        scenario.environment.sandbox.changeJob(scenario.following.key, { status: 'completed' });
+        const { raw } = await scenario.following.handle.describe();
         expect(raw.pendingActivities?.map(({ activityType }) => activityType?.name)).toContain('sendMessage');
-        expect(await result(scene.following)).toEqual({
+        expect(await result(scenario.following)).toEqual({
           ...{ status: 'completed', delivery: BY_READ, evidence: 'seen-active', ...ONCE },
         });
       });
@@ -139,10 +141,10 @@ describe('a worker that is killed while its POST is unanswered', () => {
   it.concurrent(
     'having been processed, with a turn too short to be seen: nobody can tell, and it is not sent twice',
     () =>
-      onWorker({ job: { turn: { durationMs: 300 } }, fault: processed }, async (scene) => {
-        await untilHeld(scene);
-        await killAndReplace(scene);
-        expect(await failure(scene.following)).toEqual({
+      onWorker({ job: { turn: { durationMs: 300 } }, fault: processed }, async (scenario) => {
+        await untilHeld(scenario);
+        await killAndReplace(scenario);
+        expect(await failure(scenario.following)).toEqual({
           ...{ type: 'DeliveryUnknown', delivery: UNKNOWN, evidence: null, ...ONCE },
         });
       }),
@@ -152,10 +154,10 @@ describe('a worker that is killed while its POST is unanswered', () => {
   it.concurrent(
     'not having been processed: nobody can tell, and it is not sent again',
     () =>
-      onWorker({ fault: never }, async (scene) => {
-        await untilHeld(scene);
-        await killAndReplace(scene);
-        expect(await failure(scene.following)).toEqual({
+      onWorker({ fault: never }, async (scenario) => {
+        await untilHeld(scenario);
+        await killAndReplace(scenario);
+        expect(await failure(scenario.following)).toEqual({
           ...{ type: 'DeliveryUnknown', delivery: UNKNOWN, evidence: null, posts: 1, processed: 0 },
         });
       }),
@@ -165,18 +167,18 @@ describe('a worker that is killed while its POST is unanswered', () => {
   it.concurrent(
     'with the answer received and not reported: the running turn proves it, and it is not sent twice',
     () => {
-      const plot = { job: ENDLESS, fault: { ...processed, times: 1 } };
-      return behindGate(['RespondActivityTaskCompleted', 'call'], plot, async (scene) => {
-        await untilHeld(scene);
-        scene.house.sandbox.release();
-        await scene.held.arrived();
-        expect(scene.following.posts()).toEqual([
+      const options = { job: ENDLESS, fault: { ...processed, times: 1 } };
+      return behindGate(['RespondActivityTaskCompleted', 'call'], options, async (scenario) => {
+        await untilHeld(scenario);
+        scenario.environment.sandbox.release();
+        await scenario.held.arrived();
+        expect(scenario.following.posts()).toEqual([
           expect.objectContaining({ ending: 'answered', status: 200 }),
         ]);
-        await killAndReplace(scene);
-        await showsPhase(scene.following, 'watching');
-        scene.house.sandbox.changeJob(scene.following.key, { status: 'completed' });
-        expect(await result(scene.following)).toEqual({
+        await killAndReplace(scenario);
+        await showsPhase(scenario.following, 'watching');
+        scenario.environment.sandbox.changeJob(scenario.following.key, { status: 'completed' });
+        expect(await result(scenario.following)).toEqual({
           ...{ status: 'completed', delivery: BY_READ, evidence: 'seen-active', ...ONCE },
         });
       });
@@ -190,11 +192,11 @@ describe('a worker that is killed after the send', () => {
     'between two polls: another one watches on, and the message is not sent again',
     () => {
       const asked = { polling: { initial: '3s', growth: 0, maximum: '3s' } } as const;
-      return onWorker({ job: ENDLESS, asked }, async (scene) => {
-        await scene.following.progressWhen(({ polls, nextPollAt }) => polls > 1 && nextPollAt !== null);
-        await killAndReplace(scene);
-        scene.house.sandbox.changeJob(scene.following.key, { status: 'failed' });
-        expect(await result(scene.following)).toEqual({
+      return onWorker({ job: ENDLESS, asked }, async (scenario) => {
+        await scenario.following.progressWhen(({ polls, nextPollAt }) => polls > 1 && nextPollAt !== null);
+        await killAndReplace(scenario);
+        scenario.environment.sandbox.changeJob(scenario.following.key, { status: 'failed' });
+        expect(await result(scenario.following)).toEqual({
           ...{ status: 'failed', delivery: BY_RESPONSE, evidence: 'seen-active', ...ONCE },
         });
       });
@@ -206,11 +208,14 @@ describe('a worker that is killed after the send', () => {
     'in a poll: another one reads again, and the message is not sent again',
     () => {
       const fault = { name: 'hold', operation: 'get', skip: 2, times: 1 } as const;
-      return onWorker({ job: ENDLESS, fault }, async (scene) => {
-        await scene.house.sandbox.journal.waitFor({ operation: 'get', fault: 'hold' }, { timeoutMs: 30_000 });
-        await killAndReplace(scene);
-        scene.house.sandbox.changeJob(scene.following.key, { status: 'failed' });
-        expect(await result(scene.following)).toEqual({
+      return onWorker({ job: ENDLESS, fault }, async (scenario) => {
+        await scenario.environment.sandbox.journal.waitFor(
+          { operation: 'get', fault: 'hold' },
+          { timeoutMs: 30_000 },
+        );
+        await killAndReplace(scenario);
+        scenario.environment.sandbox.changeJob(scenario.following.key, { status: 'failed' });
+        expect(await result(scenario.following)).toEqual({
           ...{ status: 'failed', delivery: BY_RESPONSE, evidence: 'seen-active', ...ONCE },
         });
       });
@@ -221,19 +226,21 @@ describe('a worker that is killed after the send', () => {
   it.concurrent(
     'while the link settles: another one waits for it, and the message is not sent again',
     () => {
-      const plot = {
+      const options = {
         job: { turn: { outcome: 'no-change', durationMs: 1_000 } },
         asked: { settle: '60s' },
       } as const;
-      return onWorker(plot, async (scene) => {
-        await showsPhase(scene.following, 'settling');
-        await killAndReplace(scene);
-        scene.house.sandbox.changeJob(scene.following.key, { prLink: 'https://code.test/pull/9' });
-        const { prLink, followUp } = await scene.following.result();
+      return onWorker(options, async (scenario) => {
+        await showsPhase(scenario.following, 'settling');
+        await killAndReplace(scenario);
+        scenario.environment.sandbox.changeJob(scenario.following.key, {
+          prLink: 'https://code.test/pull/9',
+        });
+        const { prLink, followUp } = await scenario.following.result();
         expect({ prLink, delivery: followUp.delivery, evidence: followUp.evidence }).toEqual({
           ...{ prLink: 'https://code.test/pull/9', delivery: BY_RESPONSE, evidence: 'seen-active' },
         });
-        expect(scene.following.posts().map((post) => post.processed)).toEqual([true]);
+        expect(scenario.following.posts().map((post) => post.processed)).toEqual([true]);
       });
     },
     LIMIT_MS,

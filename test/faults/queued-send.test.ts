@@ -4,14 +4,14 @@ import type { FollowUpRequest } from '../../src/core/request';
 import type { NewJob } from '../../sandbox';
 import { eventually } from '../harness/eventually';
 import type { Following } from '../harness/following';
-import { House } from '../harness/house';
+import { Environment } from '../harness/environment';
 import { Operator } from '../harness/operator';
 
 /** How long a send waits in its queue at least. */
 const HELD_MS = 3_000;
 
 interface Held {
-  readonly house: House;
+  readonly environment: Environment;
   readonly following: Following;
   /** Removes the limit. */
   readonly release: () => Promise<void>;
@@ -23,18 +23,18 @@ async function heldInItsQueue(
   asked: Partial<FollowUpRequest>,
   test: (held: Held) => Promise<void>,
 ): Promise<void> {
-  const house = await House.open();
+  const environment = await Environment.open();
   try {
-    const operator = new Operator(house.client);
-    await operator.limit(house.taskQueues.send, 0);
-    const following = await house.follow(job, asked);
+    const operator = new Operator(environment.client);
+    await operator.limit(environment.taskQueues.send, 0);
+    const following = await environment.follow(job, asked);
     await eventually('the send waits in its queue', () => isPending(following));
     await sleep(HELD_MS);
     expect(await isPending(following)).toBe(true);
     expect(following.gets() + following.posts().length).toBe(0);
-    await test({ house, following, release: () => operator.limit(house.taskQueues.send, null) });
+    await test({ environment, following, release: () => operator.limit(environment.taskQueues.send, null) });
   } finally {
-    await house.close();
+    await environment.close();
   }
 }
 
@@ -47,8 +47,8 @@ const ENDLESS = { turn: { durationMs: null } } as const;
 
 describe('a send that waits in its queue behind a limit', () => {
   it.concurrent('with reject is not made to a job that has become active meanwhile', () =>
-    heldInItsQueue(ENDLESS, { whenActive: 'reject' }, async ({ house, following, release }) => {
-      house.sandbox.changeJob(following.key, { status: 'active' });
+    heldInItsQueue(ENDLESS, { whenActive: 'reject' }, async ({ environment, following, release }) => {
+      environment.sandbox.changeJob(following.key, { status: 'active' });
       await release();
       const { type, details } = await following.failure();
       expect(type).toBe('FollowUpRejected');
@@ -59,8 +59,8 @@ describe('a send that waits in its queue behind a limit', () => {
 
   it.concurrent('with reject is made to a job that was active and has come to rest meanwhile', () => {
     const job = { ...ENDLESS, status: 'active' } as const;
-    return heldInItsQueue(job, { whenActive: 'reject' }, async ({ house, following, release }) => {
-      house.sandbox.changeJob(following.key, { status: 'completed' });
+    return heldInItsQueue(job, { whenActive: 'reject' }, async ({ environment, following, release }) => {
+      environment.sandbox.changeJob(following.key, { status: 'completed' });
       await release();
       await eventually('the message is processed', () => following.processed() === 1);
       expect(following.posts()).toHaveLength(1);
@@ -68,14 +68,14 @@ describe('a send that waits in its queue behind a limit', () => {
   });
 
   it.concurrent('with wait is not made to a job that has become active meanwhile, until it rests', () =>
-    heldInItsQueue(ENDLESS, { whenActive: 'wait' }, async ({ house, following, release }) => {
-      house.sandbox.changeJob(following.key, { status: 'active' });
+    heldInItsQueue(ENDLESS, { whenActive: 'wait' }, async ({ environment, following, release }) => {
+      environment.sandbox.changeJob(following.key, { status: 'active' });
       await release();
       await following.progressWhen(({ phase }) => phase === 'waiting');
       expect(following.posts()).toEqual([]);
-      house.sandbox.changeJob(following.key, { status: 'failed' });
+      environment.sandbox.changeJob(following.key, { status: 'failed' });
       await eventually('the message is processed', () => following.processed() === 1);
-      house.sandbox.changeJob(following.key, { status: 'completed' });
+      environment.sandbox.changeJob(following.key, { status: 'completed' });
       const { followUp } = await following.result();
       expect(followUp.baseline?.status).toBe('failed');
       expect(followUp.delivery).toEqual({ verdict: 'accepted', confirmedBy: 'response', sends: 1 });
@@ -85,14 +85,14 @@ describe('a send that waits in its queue behind a limit', () => {
   it.concurrent('has the age of its turn, and sentAt, count from the POST', () => {
     // The second interval is as long as the turn is old, and the third one twice as long.
     const polling = { initial: '300ms', growth: 1, maximum: '1m', jitter: 0 } as const;
-    return heldInItsQueue(ENDLESS, { polling }, async ({ house, following, release }) => {
+    return heldInItsQueue(ENDLESS, { polling }, async ({ environment, following, release }) => {
       await release();
-      const [post] = await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
+      const [post] = await environment.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
       const postedAt = Date.parse(post?.time ?? '');
       const reads = { ...following.key, operation: 'get' } as const;
-      await house.sandbox.journal.waitFor(reads, { atLeast: 3 });
+      await environment.sandbox.journal.waitFor(reads, { atLeast: 3 });
       expect(Date.now() - postedAt).toBeLessThan(HELD_MS);
-      house.sandbox.changeJob(following.key, { status: 'completed' });
+      environment.sandbox.changeJob(following.key, { status: 'completed' });
       const { followUp } = await following.result();
       expect(Math.abs(Date.parse(followUp.sentAt ?? '') - postedAt)).toBeLessThan(1_000);
     });
@@ -100,17 +100,17 @@ describe('a send that waits in its queue behind a limit', () => {
 });
 
 describe('a turn of somebody else that began and ended while a send waited in its queue', () => {
-  const turnOfOthers = async ({ house, following }: Held) => {
-    house.sandbox.changeJob(following.key, { status: 'active' });
+  const turnOfOthers = async ({ environment, following }: Held) => {
+    environment.sandbox.changeJob(following.key, { status: 'active' });
     await sleep(500);
-    house.sandbox.changeJob(following.key, { status: 'failed', prLink: 'https://code.test/pull/1' });
+    environment.sandbox.changeJob(following.key, { status: 'failed', prLink: 'https://code.test/pull/1' });
   };
 
   it.concurrent('is part of the baseline, and proves no delivery', () =>
     heldInItsQueue(ENDLESS, { onUnknownDelivery: 'fail' }, async (held) => {
-      const { house, following, release } = held;
+      const { environment, following, release } = held;
       const fault = { name: 'close-after-read', operation: 'message', times: 1 } as const;
-      house.sandbox.setFault({ ...following.key, ...fault });
+      environment.sandbox.setFault({ ...following.key, ...fault });
       await turnOfOthers(held);
       await release();
       const { type, details } = await following.failure();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { PATIENT, ProcessHouse } from '../harness/process-house';
+import { PATIENT, ProcessEnvironment } from '../harness/process-environment';
 import { RestartableServer, throughRestarts } from './restartable-server';
 
 /** Two starts of a server on a file, one of a worker, and the back-off of everybody's gRPC; some 20 s on two cores. */
@@ -8,17 +8,17 @@ const LIMIT_MS = 120_000;
 const ENDLESS = { turn: { durationMs: null } } as const;
 const BY_RESPONSE = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
 
-interface Scene {
-  readonly house: ProcessHouse;
+interface Scenario {
+  readonly environment: ProcessEnvironment;
   readonly server: RestartableServer;
 }
 
 /** A server on a SQLite file, and a worker. */
-async function onFile(env: NodeJS.ProcessEnv, test: (scene: Scene) => Promise<void>): Promise<void> {
+async function onFile(env: NodeJS.ProcessEnv, test: (scenario: Scenario) => Promise<void>): Promise<void> {
   await RestartableServer.with((server) =>
-    ProcessHouse.with({ address: server.address, env }, async (house) => {
-      await house.startWorker();
-      await test({ house, server });
+    ProcessEnvironment.with({ address: server.address, env }, async (environment) => {
+      await environment.startWorker();
+      await test({ environment, server });
     }),
   );
 }
@@ -27,15 +27,18 @@ describe('a Temporal server that is killed and comes back', () => {
   it.concurrent(
     'in the watch: the watch goes on, and the message is not sent again',
     () =>
-      onFile({}, async ({ house, server }) => {
-        const following = await house.follow(ENDLESS, PATIENT);
+      onFile({}, async ({ environment, server }) => {
+        const following = await environment.follow(ENDLESS, PATIENT);
         const before = await following.progressWhen(({ polls }) => polls > 1);
         await server.kill();
         await server.restart();
-        const { journal } = house.sandbox;
+        const { journal } = environment.sandbox;
         const seen = journal.entries({ operation: 'get' }).length;
         await journal.waitFor({ operation: 'get' }, { atLeast: seen + 2, timeoutMs: 60_000 });
-        house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/3' });
+        environment.sandbox.changeJob(following.key, {
+          status: 'completed',
+          prLink: 'https://code.test/pull/3',
+        });
         const { prLink, followUp } = await throughRestarts(() => following.result());
         expect(prLink).toBe('https://code.test/pull/3');
         expect(followUp).toMatchObject({ delivery: BY_RESPONSE, evidence: 'seen-active' });
@@ -49,17 +52,20 @@ describe('a Temporal server that is killed and comes back', () => {
     'while the POST is held and answered: the worker reports the answer later, and the message is not sent again',
     () =>
       // The server waits for 45 s for the report: longer than it is away.
-      onFile({ AGENT_API_TIMEOUT: '30s' }, async ({ house, server }) => {
-        house.sandbox.setFault({ name: 'hold', operation: 'message', times: 1 });
-        const following = await house.follow(ENDLESS, PATIENT);
-        const { journal } = house.sandbox;
+      onFile({ AGENT_API_TIMEOUT: '30s' }, async ({ environment, server }) => {
+        environment.sandbox.setFault({ name: 'hold', operation: 'message', times: 1 });
+        const following = await environment.follow(ENDLESS, PATIENT);
+        const { journal } = environment.sandbox;
         await journal.waitFor({ fault: 'hold' }, { timeoutMs: 30_000 });
         await server.kill();
-        house.sandbox.release();
+        environment.sandbox.release();
         await journal.waitFor({ operation: 'message', ending: 'answered' });
         await server.restart();
         await journal.waitFor({ operation: 'get' }, { atLeast: 3, timeoutMs: 60_000 });
-        house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/4' });
+        environment.sandbox.changeJob(following.key, {
+          status: 'completed',
+          prLink: 'https://code.test/pull/4',
+        });
         const { prLink, followUp } = await throughRestarts(() => following.result());
         expect(prLink).toBe('https://code.test/pull/4');
         expect(followUp).toMatchObject({ delivery: BY_RESPONSE, evidence: 'seen-active' });

@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils';
 import { seededRandom } from '../../sandbox/random';
-import { ProcessHouse } from '../harness/process-house';
+import { ProcessEnvironment } from '../harness/process-environment';
 import { ROOT } from '../harness/worker-process';
 import { RestartableServer, throughRestarts } from './restartable-server';
-import { cast, type Part } from './soak/cast';
+import { drawParts, type Part } from './soak/draw-parts';
 import { Machines } from './soak/machines';
 import { type End, endOf, type Facts, lies } from './soak/oracle';
 import { decideAll, endOfRun, People } from './soak/people';
@@ -44,36 +44,38 @@ it(
     const random = seededRandom(seed);
     const sandbox = { seed, messagesPerHour: null };
     await RestartableServer.with((server) =>
-      ProcessHouse.with(
+      ProcessEnvironment.with(
         { address: server.address, sandbox, env: { AGENT_API_TIMEOUT: HTTP_TIMEOUT } },
-        async (house) => {
-          const parts = cast(FOLLOW_UPS, random, seededRandom);
+        async (environment) => {
+          const parts = drawParts(FOLLOW_UPS, random, seededRandom);
           for (const { job, faults } of parts) {
-            house.sandbox.addJob(job);
-            for (const fault of faults) house.sandbox.setFault(fault);
+            environment.sandbox.addJob(job);
+            for (const fault of faults) environment.sandbox.setFault(fault);
           }
-          for (const fault of FAULTS) house.sandbox.setFault(fault);
+          for (const fault of FAULTS) environment.sandbox.setFault(fault);
 
           const over = new AbortController();
           const everybody = new Map<string, People>();
-          const machines = new Machines(house, server, random);
+          const machines = new Machines(environment, server, random);
           const chaosOver = AbortSignal.any([over.signal, AbortSignal.timeout(CHAOS_MS)]);
           // Everybody waits with it.
           setMaxListeners(0, chaosOver);
           const running = machines.run(chaosOver);
-          const deciding = decideAll(house, everybody, over.signal);
-          const played = await Promise.all(parts.map((part) => play(house, part, everybody, chaosOver)));
+          const deciding = decideAll(environment, everybody, over.signal);
+          const played = await Promise.all(
+            parts.map((part) => play(environment, part, everybody, chaosOver)),
+          );
           over.abort();
           await Promise.all([running, deciding]);
 
           const { counts, standstills, died } = machines.log;
-          const stories = played.map((each) => factsOf(house, each, standstills));
+          const stories = played.map((each) => factsOf(environment, each, standstills));
           const found = stories.flatMap((facts) =>
             lies(facts).map((lie) => ({ job: facts.part.job.id, lie })),
           );
           summarize(stories, counts);
           for (const words of died) say(`a worker ended by itself: ${words}`);
-          for (const facts of stories) if (lies(facts).length > 0) await keep(house, facts);
+          for (const facts of stories) if (lies(facts).length > 0) await keep(environment, facts);
           machines.dismiss();
           expect(found).toEqual([]);
           expect(died).toEqual([]);
@@ -98,7 +100,7 @@ interface Played {
 
 /** One follow-up from its start to the end of its last run. */
 async function play(
-  house: ProcessHouse,
+  environment: ProcessEnvironment,
   part: Part,
   everybody: Map<string, People>,
   chaosOver: AbortSignal,
@@ -106,27 +108,27 @@ async function play(
   await sleep(part.startAfterMs);
   const { projectId, id: jobId } = part.job;
   const request = { projectId, jobId, requestId: 'soak', ...TIMES, ...part.asked };
-  const following = await throughRestarts(() => house.send(request));
+  const following = await throughRestarts(() => environment.send(request));
   const { workflowId } = following.handle;
-  const people = new People(house, part, following);
+  const people = new People(environment, part, following);
   everybody.set(workflowId, people);
   await people.act(chaosOver);
-  await endOfRun(house.client, workflowId);
-  const end = await endOf(house.client, workflowId);
+  await endOfRun(environment.client, workflowId);
+  const end = await endOf(environment.client, workflowId);
   return { part, workflowId, firstRunId: following.firstRunId, people, end };
 }
 
-function factsOf(house: ProcessHouse, played: Played, standstills: Facts['standstills']): Facts {
+function factsOf(environment: ProcessEnvironment, played: Played, standstills: Facts['standstills']): Facts {
   const { part, firstRunId, end, people } = played;
   const key = { projectId: part.job.projectId, jobId: part.job.id };
-  const { journal } = house.sandbox;
+  const { journal } = environment.sandbox;
   return {
     part,
     firstRunId,
     end,
     posts: journal.entries({ ...key, operation: 'message' }),
     gets: journal.entries({ ...key, operation: 'get' }),
-    report: house.sandbox.job(key),
+    report: environment.sandbox.job(key),
     diary: people.diary,
     standstills,
   };
@@ -153,7 +155,7 @@ function summarize(stories: readonly Facts[], machines: Readonly<Record<string, 
 }
 
 /** Keeps everything that is known of a follow-up with a lie, for whoever looks for the cause. */
-async function keep({ client }: ProcessHouse, facts: Facts): Promise<void> {
+async function keep({ client }: ProcessEnvironment, facts: Facts): Promise<void> {
   const folder = path.join(ROOT, 'reports', 'soak', String(seed));
   await mkdir(folder, { recursive: true });
   const runs = [facts.firstRunId, ...facts.diary.resets.map(({ runId }) => runId)];

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { FaultSetting, NewJob } from '../../sandbox';
 import { failureOf, type Following } from '../harness/following';
-import { PATIENT, ProcessHouse } from '../harness/process-house';
+import { PATIENT, ProcessEnvironment } from '../harness/process-environment';
 
 /** Some sixty follow-ups at once on one worker. It takes 10 to 40 s on two cores. */
 const LIMIT_MS = 120_000;
@@ -31,13 +31,20 @@ interface Story {
 /** Follows up a job for each case, on one worker that must live through all of them. */
 async function stories(cases: readonly Case[], job: NewJob = {}): Promise<Story[]> {
   const told: Story[] = [];
-  await ProcessHouse.with({ sandbox: { messagesPerHour: null } }, async (house) => {
-    const worker = await house.startWorker();
+  await ProcessEnvironment.with({ sandbox: { messagesPerHour: null } }, async (environment) => {
+    const worker = await environment.startWorker();
     const followings = await Promise.all(
       cases.map(async ({ fault, asked }) => {
-        const { projectId, jobId } = house.sandbox.addJob({ turn: { durationMs: 3_000 }, ...job });
-        house.sandbox.setFault({ ...fault, projectId, jobId });
-        return house.send({ projectId, jobId, ...PATIENT, reconcile: '20s', settle: '100ms', ...asked });
+        const { projectId, jobId } = environment.sandbox.addJob({ turn: { durationMs: 3_000 }, ...job });
+        environment.sandbox.setFault({ ...fault, projectId, jobId });
+        return environment.send({
+          projectId,
+          jobId,
+          ...PATIENT,
+          reconcile: '20s',
+          settle: '100ms',
+          ...asked,
+        });
       }),
     );
     const ended = Promise.all(followings.map((following) => endOf(following)));

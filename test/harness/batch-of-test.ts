@@ -6,22 +6,22 @@ import { requestIdOf } from '../../src/core/batch';
 import type { BatchProgress } from '../../src/core/batch-workflows';
 import type { FollowUpRequest } from '../../src/core/request';
 import { eventually } from './eventually';
-import { type House, QUICK } from './house';
+import { type Environment, QUICK } from './environment';
 
 /** A turn that ends only when the test says so. */
 export const endless = { turn: { durationMs: null } };
 
-type Job = Parameters<House['sandbox']['addJob']>[0];
+type Job = Parameters<Environment['sandbox']['addJob']>[0];
 
-/** A batch to jobs of its own, on the workers of a house. */
+/** A batch to jobs of its own, on the workers of a environment. */
 export class BatchOfTest {
   readonly batchId = `batch-${randomUUID().slice(0, 8)}`;
   readonly projectId = `project-${this.batchId}`;
   readonly requests: FollowUpRequest[] = [];
   readonly client: FollowUpClient;
 
-  constructor(readonly house: House) {
-    this.client = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+  constructor(readonly environment: Environment) {
+    this.client = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
   }
 
   get batches() {
@@ -29,7 +29,7 @@ export class BatchOfTest {
   }
 
   add(job: Job = {}, asked: Partial<FollowUpRequest> = {}): { projectId: string; jobId: string } {
-    const { projectId, jobId } = this.house.sandbox.addJob({ projectId: this.projectId, ...job });
+    const { projectId, jobId } = this.environment.sandbox.addJob({ projectId: this.projectId, ...job });
     return this.again({ projectId, jobId }, asked);
   }
 
@@ -43,13 +43,13 @@ export class BatchOfTest {
   }
 
   posts(key: { projectId?: string; jobId?: string } = { projectId: this.projectId }) {
-    return this.house.sandbox.journal.entries({ ...key, operation: 'message' });
+    return this.environment.sandbox.journal.entries({ ...key, operation: 'message' });
   }
 
   /** Waits until so many messages of the batch were processed. */
   async sent(messages: number): Promise<void> {
     const processed = { projectId: this.projectId, operation: 'message', processed: true } as const;
-    await this.house.sandbox.journal.waitFor(processed, { atLeast: messages });
+    await this.environment.sandbox.journal.waitFor(processed, { atLeast: messages });
   }
 
   get handle(): BatchHandle {
@@ -70,21 +70,21 @@ export class BatchOfTest {
     if (item === undefined) throw new Error(`there is no item ${index}`);
     const { projectId, jobId } = item.request;
     const id = followUpWorkflowId(projectId, jobId, requestIdOf(this.batchId, item));
-    return this.house.client.workflow.getHandle(id);
+    return this.environment.client.workflow.getHandle(id);
   }
 
   /** A page of the run that was started last. */
   async pageHandle(page: number): Promise<WorkflowHandle> {
     const { run } = await this.handle.describe();
-    return this.house.client.workflow.getHandle(pageWorkflowId(this.batchId, run, page));
+    return this.environment.client.workflow.getHandle(pageWorkflowId(this.batchId, run, page));
   }
 
   /** Ends the turn of every job that is in one. */
   endTurns(): void {
     for (const { projectId, jobId } of this.requests) {
-      const { job } = this.house.sandbox.job({ projectId, jobId });
+      const { job } = this.environment.sandbox.job({ projectId, jobId });
       if (job.status === 'active')
-        this.house.sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
+        this.environment.sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
     }
   }
 

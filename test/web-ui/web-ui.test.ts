@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { FollowUpClient } from '../../src/client';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
-import { type Following, House } from '../harness/house';
+import { type Following, Environment } from '../harness/environment';
 import { SOON, untilItWaits } from '../harness/pending-poll';
 import { temporal } from '../harness/temporal';
 import { type Browser, openBrowser, pageOf } from './browser';
@@ -17,7 +17,7 @@ const REQUEST = { ...JOB, prompt: 'Fix the secret plans on page 7.', requestId: 
 describe('the Web UI', () => {
   const closing: (() => Promise<unknown>)[] = [];
   let server: DevServer;
-  let house: House;
+  let environment: Environment;
   let browser: Browser;
   let followUps: FollowUpClient;
   let workflowId: string;
@@ -29,11 +29,11 @@ describe('the Web UI', () => {
     closing.unshift(() => browser.close());
     server = await startDevServer({ cli: temporal().cli, webUi: true, searchAttributes: true });
     closing.unshift(() => server.stop());
-    house = await House.open({ inProcessPolls: 0, address: server.address });
-    closing.unshift(() => house.close());
-    followUps = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
-    house.sandbox.addJob({ projectId: JOB.projectId, id: JOB.jobId, turn: { durationMs: null } });
-    house.sandbox.setFault({ name: 'http-503', ...JOB, operation: 'get', skip: 2, times: 1 });
+    environment = await Environment.open({ inProcessPolls: 0, address: server.address });
+    closing.unshift(() => environment.close());
+    followUps = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
+    environment.sandbox.addJob({ projectId: JOB.projectId, id: JOB.jobId, turn: { durationMs: null } });
+    environment.sandbox.setFault({ name: 'http-503', ...JOB, operation: 'get', skip: 2, times: 1 });
     const polling = { initial: '1s', growth: 0, maximum: '1s', jitter: 0 } as const;
     ({ workflowId, runId } = await followUps.start({ ...REQUEST, polling }));
     await untilPolls(3);
@@ -106,7 +106,7 @@ describe('the Web UI', () => {
 
   describe('of a finished follow-up', () => {
     beforeAll(async () => {
-      house.sandbox.changeJob(JOB, { status: 'completed', prLink: 'https://example.test/pull/1042' });
+      environment.sandbox.changeJob(JOB, { status: 'completed', prLink: 'https://example.test/pull/1042' });
       await followUps.getHandle(workflowId).result();
     });
 
@@ -150,8 +150,8 @@ describe('the Web UI', () => {
 
     beforeAll(async () => {
       const job = { projectId: 'handbook', id: 'job-7', turn: { durationMs: null } };
-      following = await house.follow(job, { polling: SOON, deadline: '1h' });
-      await untilItWaits(house.sandbox, following);
+      following = await environment.follow(job, { polling: SOON, deadline: '1h' });
+      await untilItWaits(environment.sandbox, following);
     });
 
     it('tells in its timeline which activity reads, and which attempt it is at', async () => {
@@ -196,7 +196,7 @@ describe('the Web UI', () => {
   async function untilListed(query: string, listed: boolean): Promise<void> {
     await eventually(
       `${query} ${listed ? 'lists' : 'does not list'} the follow-up`,
-      () => house.client.workflow.count(query),
+      () => environment.client.workflow.count(query),
       { until: ({ count }) => count === (listed ? 1 : 0) },
     );
   }

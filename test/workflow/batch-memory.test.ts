@@ -13,22 +13,25 @@ import {
 import { pageWorkflowId } from '../../src/core/ids';
 import { BatchOfTest, endless, forget } from '../harness/batch-of-test';
 import { startForgetfulServer } from '../harness/forgetful-server';
-import { House, QUICK } from '../harness/house';
+import { Environment, QUICK } from '../harness/environment';
 
-let opened: Promise<{ server: DevServer; house: House }> | undefined;
+let opened: Promise<{ server: DevServer; environment: Environment }> | undefined;
 
 /** Concurrent tests start before any `beforeAll`. */
-async function open(): Promise<House> {
+async function open(): Promise<Environment> {
   opened ??= startForgetfulServer().then(async (server) => {
     const { address } = server;
-    return { server, house: await House.open({ address, sandbox: { turnMs: 300 }, lookEveryMs: 1_000 }) };
+    return {
+      server,
+      environment: await Environment.open({ address, sandbox: { turnMs: 300 }, lookEveryMs: 1_000 }),
+    };
   });
-  return (await opened).house;
+  return (await opened).environment;
 }
 
 afterAll(async () => {
-  const { house, server } = (await opened) ?? {};
-  await house?.close();
+  const { environment, server } = (await opened) ?? {};
+  await environment?.close();
   await server?.stop();
 });
 
@@ -53,9 +56,9 @@ async function resetToStart({ client, workflowId }: WorkflowHandle): Promise<voi
 /** Starts a batch with its items in its input, as a schedule does. */
 async function startWithItems(batch: BatchOfTest, input: Partial<BatchInput> = {}): Promise<WorkflowHandle> {
   const { items } = await batch.batches.check(batch.requests, { batchId: batch.batchId });
-  return batch.house.client.workflow.start(BATCH_WORKFLOW, {
+  return batch.environment.client.workflow.start(BATCH_WORKFLOW, {
     workflowId: `follow-up-batch:${batch.batchId}`,
-    taskQueue: batch.house.taskQueue,
+    taskQueue: batch.environment.taskQueue,
     args: [{ items, ...input }],
   });
 }
@@ -63,7 +66,7 @@ async function startWithItems(batch: BatchOfTest, input: Partial<BatchInput> = {
 describe('what the server has forgotten', () => {
   it.concurrent('of a running batch is not sent again when somebody attaches', async () => {
     const batch = new BatchOfTest(await open());
-    const { client, taskQueue } = batch.house;
+    const { client, taskQueue } = batch.environment;
     batch.add({}, { prompt: LARGE });
     batch.add({}, { prompt: LARGE });
     batch.add(endless, { prompt: LARGE });
@@ -130,7 +133,7 @@ describe('what the server has forgotten', () => {
     const { workflowId } = await batch.start({ concurrency: 1 });
     await batch.sent(2);
     const page = await batch.pageHandle(1);
-    await batch.house.client.workflow.getHandle(workflowId).terminate();
+    await batch.environment.client.workflow.getHandle(workflowId).terminate();
     await page.terminate();
     for (const index of [0, 1]) await forget(await batch.itemHandle(index));
     await batch.start();
@@ -165,7 +168,7 @@ describe('an item', () => {
     batch.add(endless);
     const attached = batch.add(endless, { requestId: 'attached' });
     batch.add();
-    await batch.house.send({ ...attached, requestId: 'attached', prompt: 'Rebase on main.' });
+    await batch.environment.send({ ...attached, requestId: 'attached', prompt: 'Rebase on main.' });
     await batch.start();
     await batch.sent(3);
     for (const index of [0, 1]) await forget(await batch.itemHandle(index));
@@ -204,7 +207,7 @@ describe('an item', () => {
   it.concurrent('whose name a foreign client has given to another message is a conflict', async () => {
     const batch = new BatchOfTest(await open());
     const key = batch.add(endless, { requestId: 'mine', prompt: 'Ours.' });
-    const foreign = await batch.house.send({ ...key, requestId: 'mine', prompt: 'Theirs.', ...QUICK });
+    const foreign = await batch.environment.send({ ...key, requestId: 'mine', prompt: 'Theirs.', ...QUICK });
     await batch.sent(1);
     await batch.start();
     const { summary } = await batch.handle.result();
@@ -222,7 +225,11 @@ describe('a batch that is cancelled with what it runs', () => {
     const batch = new BatchOfTest(await open());
     const theirs = batch.add(endless, { requestId: 'theirs' });
     const ours = batch.add({ status: 'active', turn: { durationMs: null } }, { whenActive: 'wait' });
-    const foreign = await batch.house.send({ ...theirs, requestId: 'theirs', prompt: 'Rebase on main.' });
+    const foreign = await batch.environment.send({
+      ...theirs,
+      requestId: 'theirs',
+      prompt: 'Rebase on main.',
+    });
     await batch.sent(1);
     // The first run has started the second item, which waits; the second run attaches to it.
     await batch.start();
@@ -254,7 +261,7 @@ describe('a page', () => {
     await batch.sent(1);
     await batch.progressWhen(({ pages }) => pages.handedOver === 2);
     const [begun, waiting] = [await batch.pageHandle(1), await batch.pageHandle(2)];
-    await batch.house.client.workflow.getHandle(workflowId).terminate();
+    await batch.environment.client.workflow.getHandle(workflowId).terminate();
     await expect(waiting.result()).resolves.toMatchObject({ ends: [], left: [], notStarted: 1 });
     batch.endTurns();
     await expect(begun.result()).resolves.toMatchObject({ ends: [{ outcome: 'completed' }] });
@@ -298,7 +305,7 @@ describe('a batch that came with its items', () => {
   it.concurrent('is tried again by its id alone', async () => {
     const batch = new BatchOfTest(await open());
     const rejected = batch.add();
-    batch.house.sandbox.setFault({
+    batch.environment.sandbox.setFault({
       name: 'status',
       ...rejected,
       operation: 'message',
@@ -366,7 +373,7 @@ describe('a foreign caller', () => {
     await batch.sent(1);
     const page = await batch.pageHandle(1);
     for (const nonsense of [null, 'text', {}, { run: 'r', page: 1 }, { places: 'many', mode: 'run' }]) {
-      await batch.house.client.workflow.getHandle(workflowId).signal('report', nonsense);
+      await batch.environment.client.workflow.getHandle(workflowId).signal('report', nonsense);
       await page.signal('allot', nonsense);
     }
     batch.endTurns();

@@ -2,9 +2,9 @@ import { describe, expect, it } from '@jest/globals';
 import { BatchConflictError } from '../../src/client';
 import { pageWorkflowId } from '../../src/core/ids';
 import { BatchOfTest, endless } from '../harness/batch-of-test';
-import { houseOf } from '../harness/house-of';
+import { sharedEnvironment } from '../harness/environment';
 
-const open = houseOf({ sandbox: { turnMs: 500 } });
+const open = sharedEnvironment({ sandbox: { turnMs: 500 } });
 
 describe('a batch', () => {
   it.concurrent('sends each item once, and its summary tells how they ended', async () => {
@@ -45,14 +45,14 @@ describe('a batch', () => {
     await batch.progressWhen(({ open: running }) => running === 2);
     expect(batch.posts()).toHaveLength(2);
     const [first] = batch.posts();
-    batch.house.sandbox.changeJob(
+    batch.environment.sandbox.changeJob(
       { projectId: batch.projectId, jobId: first?.jobId ?? '' },
       { status: 'failed' },
     );
     await batch.sent(3);
     expect(await batch.handle.setConcurrency(6)).toMatchObject({ concurrency: 6 });
     await batch.sent(6);
-    for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
+    for (const key of jobs) batch.environment.sandbox.changeJob(key, { status: 'failed' });
     expect((await batch.handle.result()).summary).toMatchObject({
       byStatus: { failed: 6 },
     });
@@ -78,7 +78,7 @@ describe('a batch', () => {
       const jobs = [batch.add(endless), batch.add(endless), batch.add()];
       await batch.start({ concurrency: 1 });
       const handleOf = async (index: number) => {
-        await batch.house.sandbox.journal.waitFor({ ...jobs[index], operation: 'message' });
+        await batch.environment.sandbox.journal.waitFor({ ...jobs[index], operation: 'message' });
         return batch.itemHandle(index);
       };
       await (await handleOf(0)).terminate('by an operator');
@@ -106,7 +106,10 @@ describe('a batch', () => {
       for (let item = 0; item < 10; item += 1) batch.add({ turn: { outcome: 'failed' } });
       await batch.start({ concurrency: 2, tolerate: { items: 1 } });
       await batch.progressWhen(({ state }) => state === 'ending');
-      batch.house.sandbox.changeJob(slow, { status: 'completed', prLink: 'https://example.test/pull/1' });
+      batch.environment.sandbox.changeJob(slow, {
+        status: 'completed',
+        prLink: 'https://example.test/pull/1',
+      });
       const { state, summary, message } = await batch.handle.result();
       expect(state).toBe('tolerance-exceeded');
       expect(message).toContain('than the tolerance allows: 2.');
@@ -149,7 +152,7 @@ describe('a batch', () => {
     await batch.start({ concurrency: 1 });
     await batch.sent(1);
     expect(await batch.handle.pause()).toMatchObject({ state: 'paused' });
-    for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
+    for (const key of jobs) batch.environment.sandbox.changeJob(key, { status: 'failed' });
     await batch.progressWhen(({ open: running, settled }) => running === 0 && settled === 1);
     expect(batch.posts()).toHaveLength(1);
     await batch.handle.resume();
@@ -169,10 +172,10 @@ describe('a batch', () => {
     for await (const each of batch.client.list({ batchId: batch.batchId }))
       expect(each.state).toBe('running');
     // Started again, the batch awaits those that still run and starts the others.
-    for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
+    for (const key of jobs) batch.environment.sandbox.changeJob(key, { status: 'failed' });
     await batch.start({ concurrency: 4 });
     await batch.sent(4);
-    for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
+    for (const key of jobs) batch.environment.sandbox.changeJob(key, { status: 'failed' });
     expect((await batch.handle.result()).summary).toMatchObject({
       byStatus: { failed: 4 },
     });
@@ -202,14 +205,14 @@ describe('a batch', () => {
       await batch.start({ concurrency: 1 });
       await batch.sent(1);
       const { run } = await batch.handle.describe();
-      await batch.house.client.workflow.getHandle(pageWorkflowId(batch.batchId, run, 1)).terminate();
+      await batch.environment.client.workflow.getHandle(pageWorkflowId(batch.batchId, run, 1)).terminate();
       // The batch hears of it when it has something to tell.
       await batch.handle.setConcurrency(2);
       const { state, summary } = await batch.handle.result();
       expect({ state, summary }).toMatchObject({ state: 'incomplete', summary: { settled: 0 } });
       await batch.start({ concurrency: 3 });
       await batch.sent(3);
-      for (const key of jobs) batch.house.sandbox.changeJob(key, { status: 'failed' });
+      for (const key of jobs) batch.environment.sandbox.changeJob(key, { status: 'failed' });
       expect((await batch.handle.result()).summary).toMatchObject({
         byStatus: { failed: 3 },
       });
@@ -221,7 +224,7 @@ describe('a batch', () => {
     'that somebody terminated leaves its open follow-ups to their pages, which begin nothing more once they know',
     async () => {
       const batch = new BatchOfTest(await open());
-      const { client, sandbox } = batch.house;
+      const { client, sandbox } = batch.environment;
       const jobs = Array.from({ length: 4 }, () => batch.add(endless));
       const { workflowId } = await batch.start({ concurrency: 2 });
       await batch.sent(2);
@@ -248,7 +251,7 @@ describe('a batch', () => {
     'is tried again with exactly what was not sent or was rejected, under the same names',
     async () => {
       const batch = new BatchOfTest(await open());
-      const { sandbox } = batch.house;
+      const { sandbox } = batch.environment;
       batch.add();
       batch.again({ projectId: batch.projectId, jobId: 'later' });
       const rejected = batch.add();

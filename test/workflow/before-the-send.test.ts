@@ -1,18 +1,17 @@
 import { describe, expect, it } from '@jest/globals';
-import { failureOf, QUICK } from '../harness/house';
-import { houseOf } from '../harness/house-of';
+import { failureOf, QUICK, sharedEnvironment } from '../harness/environment';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 describe('an input that is no request', () => {
   it.concurrent('fails as InvalidRequest with every problem named, and nothing is read or sent', async () => {
-    const house = await open();
+    const environment = await open();
     const bad = { projectId: 'bad-input', jobId: '', prompt: 7, deadline: '10', poling: {} };
-    const { type, message, details } = await failureOf(await house.start('bad-input-1', bad));
+    const { type, message, details } = await failureOf(await environment.start('bad-input-1', bad));
     expect(type).toBe('InvalidRequest');
     for (const field of ['jobId', 'prompt', 'deadline', '"poling"']) expect(message).toContain(`${field}: `);
     expect(details).toMatchObject({ job: null, followUp: { delivery: { verdict: 'not-sent', sends: 0 } } });
-    expect(house.sandbox.journal.entries({ projectId: 'bad-input' })).toEqual([]);
+    expect(environment.sandbox.journal.entries({ projectId: 'bad-input' })).toEqual([]);
   });
 
   it.concurrent.each([
@@ -20,40 +19,40 @@ describe('an input that is no request', () => {
     ['null', null],
     ['an array', []],
   ])('fails the same way as %s', async (name, input) => {
-    const house = await open();
-    const { type, message } = await failureOf(await house.start(`bad-input-${name}`, input));
+    const environment = await open();
+    const { type, message } = await failureOf(await environment.start(`bad-input-${name}`, input));
     expect(type).toBe('InvalidRequest');
     expect(message).toContain('must be one JSON object');
   });
 
   it.concurrent('fails when the workflow id is not the derived one, and names the right one', async () => {
-    const house = await open();
+    const environment = await open();
     const request = { projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' };
-    const { type, message } = await failureOf(await house.start('my-own-id', request));
+    const { type, message } = await failureOf(await environment.start('my-own-id', request));
     expect(type).toBe('InvalidRequest');
     expect(message).toContain('"follow-up:p:j:r"');
   });
 
   it.concurrent('fails when it looks like a continued run', async () => {
-    const house = await open();
+    const environment = await open();
     const forged = { continued: { plan: {}, watch: {} } };
-    expect((await failureOf(await house.start('forged', forged))).type).toBe('InvalidRequest');
+    expect((await failureOf(await environment.start('forged', forged))).type).toBe('InvalidRequest');
   });
 
   it.concurrent('is named by its workflow id where the request has no name', async () => {
-    const house = await open();
-    const job = house.sandbox.addJob({ projectId: 'unnamed' });
+    const environment = await open();
+    const job = environment.sandbox.addJob({ projectId: 'unnamed' });
     const request = { projectId: 'unnamed', jobId: job.jobId, prompt: 'x', ...QUICK };
-    const handle = await house.start('nightly/42', request);
+    const handle = await environment.start('nightly/42', request);
     expect(await handle.result()).toMatchObject({ followUp: { requestId: 'nightly/42' } });
   });
 });
 
 describe('the baseline', () => {
   it.concurrent('of a job that is not there ends as JobNotFound with nothing sent', async () => {
-    const house = await open();
+    const environment = await open();
     const { type, message, details } = await (
-      await house.send({ projectId: 'p', jobId: 'nowhere' })
+      await environment.send({ projectId: 'p', jobId: 'nowhere' })
     ).failure();
     expect({ type, httpStatus: details.httpStatus }).toEqual({ type: 'JobNotFound', httpStatus: 404 });
     expect(message).toContain('Nothing was sent.');
@@ -65,10 +64,10 @@ describe('the baseline', () => {
     ['401', { name: 'unauthorized' }],
     ['403', { name: 'status', parameters: { code: 403 } }],
   ])('that is refused with %s ends as FollowUpRejected with nothing sent', async (status, fault) => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: `refused-${status}` });
-    house.sandbox.setFault({ ...fault, projectId, jobId, operation: 'get' });
-    const following = await house.send({ projectId, jobId });
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: `refused-${status}` });
+    environment.sandbox.setFault({ ...fault, projectId, jobId, operation: 'get' });
+    const following = await environment.send({ projectId, jobId });
     const { type, details } = await following.failure();
     expect({ type, httpStatus: details.httpStatus }).toEqual({
       type: 'FollowUpRejected',
@@ -79,22 +78,22 @@ describe('the baseline', () => {
   });
 
   it.concurrent('is retried while the service is in trouble, and the trouble is told at once', async () => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'troubled' });
-    house.sandbox.setFault({ name: 'http-503', projectId, jobId, operation: 'get' });
-    const following = await house.send({ projectId, jobId });
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'troubled' });
+    environment.sandbox.setFault({ name: 'http-503', projectId, jobId, operation: 'get' });
+    const following = await environment.send({ projectId, jobId });
     const told = await following.progressWhen(({ nextPollAt }) => nextPollAt !== null);
     expect(told).toMatchObject({ phase: 'baseline', lastAnswer: expect.stringContaining('http 503') });
-    house.sandbox.clearFaults(following.key);
+    environment.sandbox.clearFaults(following.key);
     expect(await following.result()).toMatchObject({ status: 'completed' });
     expect(following.processed()).toBe(1);
   });
 
   it.concurrent('that can’t be had by the deadline ends as DeadlineExceeded with nothing sent', async () => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'hopeless' });
-    house.sandbox.setFault({ name: 'http-500', projectId, jobId, operation: 'get' });
-    const following = await house.send({ projectId, jobId, deadline: '2s', confirm: '1s' });
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'hopeless' });
+    environment.sandbox.setFault({ name: 'http-500', projectId, jobId, operation: 'get' });
+    const following = await environment.send({ projectId, jobId, deadline: '2s', confirm: '1s' });
     const { type, message } = await following.failure();
     expect(type).toBe('DeadlineExceeded');
     expect(message).toMatch(/http 500.*Nothing was sent\./s);
@@ -104,31 +103,34 @@ describe('the baseline', () => {
 
 describe('a job that is active before the send', () => {
   it.concurrent('is waited for with whenActive: wait, and the message begins a turn of its own', async () => {
-    const house = await open();
-    const following = await house.follow(
+    const environment = await open();
+    const following = await environment.follow(
       { status: 'active', turns: [{ durationMs: 4_000 }, {}] },
       { whenActive: 'wait' },
     );
     const result = await following.result();
     expect(result.followUp).toMatchObject({ baseline: { status: 'completed' }, evidence: 'seen-active' });
-    expect(house.sandbox.job(following.key).turns.map((turn) => turn.state)).toEqual(['ended', 'ended']);
+    expect(environment.sandbox.job(following.key).turns.map((turn) => turn.state)).toEqual([
+      'ended',
+      'ended',
+    ]);
   });
 
   it.concurrent('shows the phase waiting meanwhile, and the deadline ends it with nothing sent', async () => {
-    const house = await open();
-    const following = await house.follow(
+    const environment = await open();
+    const following = await environment.follow(
       { status: 'active', turn: { durationMs: null } },
       { whenActive: 'wait', deadline: '8s' },
     );
-    await house.sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: 2 });
+    await environment.sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: 2 });
     expect(await following.handle.query('progress')).toMatchObject({ phase: 'waiting' });
     expect((await following.failure()).type).toBe('DeadlineExceeded');
     expect(following.posts()).toEqual([]);
   });
 
   it.concurrent('is left alone with whenActive: reject', async () => {
-    const house = await open();
-    const following = await house.follow(
+    const environment = await open();
+    const following = await environment.follow(
       { status: 'active', turn: { durationMs: null } },
       { whenActive: 'reject' },
     );

@@ -3,32 +3,35 @@ import { FollowUpClient } from '../../src/client';
 import type { DevServer } from '../../dev/dev-server';
 import { forget } from '../harness/batch-of-test';
 import { startForgetfulServer } from '../harness/forgetful-server';
-import { House, QUICK } from '../harness/house';
+import { Environment, QUICK } from '../harness/environment';
 
 /** Every poll by a timer of its own, so that history grows fast. */
 const byTimers = { ...QUICK.polling, timerPolls: 'all' } as const;
 
 let server: DevServer;
-let house: House;
+let environment: Environment;
 
 beforeAll(async () => {
   // So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
   server = await startForgetfulServer({ 'limit.historyCount.suggestContinueAsNew': 45 });
-  house = await House.open({ address: server.address, pollLimitMs: 4_000 });
+  environment = await Environment.open({ address: server.address, pollLimitMs: 4_000 });
 });
 afterAll(async () => {
-  await house.close();
+  await environment.close();
   await server.stop();
 });
 
 describe('a follow-up whose history grows', () => {
   it('continues as new in the watch, carries everything with it, and sends nothing again', async () => {
-    const following = await house.follow({ turn: { durationMs: null } }, { polling: byTimers });
+    const following = await environment.follow({ turn: { durationMs: null } }, { polling: byTimers });
     const firstRun = (await following.handle.describe()).runId;
     await following.progressWhen(({ polls }) => polls >= 8);
     const before = await following.handle.describe();
     expect(before.runId).not.toBe(firstRun);
-    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/1' });
+    environment.sandbox.changeJob(following.key, {
+      status: 'completed',
+      prLink: 'https://example.test/pull/1',
+    });
 
     const { prLink, followUp } = await following.result();
     expect(prLink).toBe('https://example.test/pull/1');
@@ -46,17 +49,17 @@ describe('a follow-up whose history grows', () => {
   it('continues as new between two patiences, and counts what both have read', async () => {
     const polling = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 2 } as const;
     const asked = { polling, deadline: '60s' } as const;
-    const following = await house.follow({ turn: { durationMs: null } }, asked);
+    const following = await environment.follow({ turn: { durationMs: null } }, asked);
     await following.progressWhen(({ polls }) => polls >= 12);
     expect((await following.handle.describe()).runId).not.toBe(following.firstRunId);
-    house.sandbox.changeJob(following.key, { status: 'failed' });
+    environment.sandbox.changeJob(following.key, { status: 'failed' });
     const { followUp } = await following.result();
     expect(followUp.observed).toEqual({ active: followUp.polls - 1, failed: 1 });
     expect(followUp.polls).toBe(following.gets() - 1);
   });
 
   it('hands over no message', async () => {
-    const following = await house.follow(
+    const following = await environment.follow(
       { turn: { durationMs: null } },
       { prompt: 'never again', polling: byTimers },
     );
@@ -64,7 +67,7 @@ describe('a follow-up whose history grows', () => {
     await following.progressWhen(({ polls }) => polls >= 6);
     const { runId } = await following.handle.describe();
     expect(runId).not.toBe(firstRun);
-    const { events } = await house.client.workflow
+    const { events } = await environment.client.workflow
       .getHandle(following.handle.workflowId, runId)
       .fetchHistory();
     const started = JSON.stringify(
@@ -78,13 +81,13 @@ describe('a follow-up whose history grows', () => {
   });
 
   it('waits before the send without continuing as new, so that a reset can still be told', async () => {
-    const following = await house.follow(
+    const following = await environment.follow(
       { status: 'active', turn: { durationMs: null } },
       { whenActive: 'wait', deadline: '60s', polling: byTimers },
     );
     const firstRun = (await following.handle.describe()).runId;
     await following.progressWhen(({ phase }) => phase === 'waiting');
-    await house.sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: 8 });
+    await environment.sandbox.journal.waitFor({ ...following.key, operation: 'get' }, { atLeast: 8 });
     const description = await following.handle.describe();
     expect(description.historyLength).toBeGreaterThan(45);
     expect(description.runId).toBe(firstRun);
@@ -94,14 +97,17 @@ describe('a follow-up whose history grows', () => {
 
 describe('a batch whose history grows', () => {
   it('continues as new; its results and its retry outlive its first run', async () => {
-    const { batches } = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+    const { batches } = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
     const requests = Array.from({ length: 25 }, () => {
-      const { projectId, jobId } = house.sandbox.addJob({ projectId: 'batch', turn: { durationMs: 300 } });
+      const { projectId, jobId } = environment.sandbox.addJob({
+        projectId: 'batch',
+        turn: { durationMs: 300 },
+      });
       return { ...QUICK, projectId, jobId, prompt: 'Rebase on main.' };
     });
     const [rejected] = requests;
     const once = { operation: 'message', times: 1 } as const;
-    house.sandbox.setFault({
+    environment.sandbox.setFault({
       name: 'status',
       projectId: 'batch',
       jobId: rejected?.jobId ?? '',
@@ -118,7 +124,7 @@ describe('a batch whose history grows', () => {
       summary: { items: 25, settled: 25, byStatus: { completed: 24 }, byFailure: { FollowUpRejected: 1 } },
     });
     const { workflowId, firstRunId } = await batches.getHandle('long').describe();
-    const handle = house.client.workflow.getHandle(workflowId);
+    const handle = environment.client.workflow.getHandle(workflowId);
     expect((await handle.describe()).runId).not.toBe(firstRunId);
     await forget(handle, firstRunId);
     expect(await batches.getHandle('long').settled()).toHaveLength(25);
@@ -127,6 +133,8 @@ describe('a batch whose history grows', () => {
       byStatus: { completed: 25 },
       byFailure: {},
     });
-    expect(house.sandbox.journal.entries({ projectId: 'batch', operation: 'message' })).toHaveLength(26);
+    expect(environment.sandbox.journal.entries({ projectId: 'batch', operation: 'message' })).toHaveLength(
+      26,
+    );
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { FollowUpProgress } from '../../src/core/result';
-import { houseOf } from '../harness/house-of';
+import { sharedEnvironment } from '../harness/environment';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 /** Faults that leave it open whether the message arrived. */
 const ARRIVED = [
@@ -19,10 +19,10 @@ const NOT_ARRIVED = ['close-after-read', 'reset', 'hang', 'html', 'redirect'];
 
 describe('a message of which nobody knows', () => {
   it.concurrent.each(ARRIVED)('after %s is found by reading the job, and is not sent twice', async (name) => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: name, turn: { durationMs: 6_000 } });
-    house.sandbox.setFault({ name, projectId, jobId, operation: 'message' });
-    const following = await house.send({ projectId, jobId, reconcile: '10s' });
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: name, turn: { durationMs: 6_000 } });
+    environment.sandbox.setFault({ name, projectId, jobId, operation: 'message' });
+    const following = await environment.send({ projectId, jobId, reconcile: '10s' });
     const { status, followUp } = await following.result();
     expect(status).toBe('completed');
     expect(followUp.delivery).toEqual({ verdict: 'accepted', confirmedBy: 'read', sends: 1 });
@@ -32,10 +32,10 @@ describe('a message of which nobody knows', () => {
   it.concurrent.each(NOT_ARRIVED)(
     'after %s, that did not arrive, ends as DeliveryUnknown and is not sent twice',
     async (name) => {
-      const house = await open();
-      const { projectId, jobId } = house.sandbox.addJob({ projectId: name });
-      house.sandbox.setFault({ name, projectId, jobId, operation: 'message' });
-      const following = await house.send({ projectId, jobId });
+      const environment = await open();
+      const { projectId, jobId } = environment.sandbox.addJob({ projectId: name });
+      environment.sandbox.setFault({ name, projectId, jobId, operation: 'message' });
+      const following = await environment.send({ projectId, jobId });
       const { type, message, details } = await following.failure();
       expect(type).toBe('DeliveryUnknown');
       expect(message).toMatch(
@@ -50,14 +50,14 @@ describe('a message of which nobody knows', () => {
   it.concurrent(
     'to a job that was active before ends without a window, for reading can tell nothing',
     async () => {
-      const house = await open();
-      const { projectId, jobId } = house.sandbox.addJob({
+      const environment = await open();
+      const { projectId, jobId } = environment.sandbox.addJob({
         projectId: 'active-before',
         status: 'active',
         turn: LONG,
       });
-      house.sandbox.setFault({ name: 'processed-then-close', projectId, jobId });
-      const following = await house.send({ projectId, jobId });
+      environment.sandbox.setFault({ name: 'processed-then-close', projectId, jobId });
+      const following = await environment.send({ projectId, jobId });
       const { type, message, details } = await following.failure();
       expect(type).toBe('DeliveryUnknown');
       expect(message).toContain('the job was active before');
@@ -66,33 +66,38 @@ describe('a message of which nobody knows', () => {
   );
 
   it.concurrent('is taken as delivered with assume-delivered, and the receipt says so', async () => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({
       projectId: 'assume',
       status: 'active',
       turns: [LONG, {}],
     });
-    house.sandbox.setFault({ name: 'processed-then-close', projectId, jobId });
-    const following = await house.send({ projectId, jobId, onUnknownDelivery: 'assume-delivered' });
+    environment.sandbox.setFault({ name: 'processed-then-close', projectId, jobId });
+    const following = await environment.send({ projectId, jobId, onUnknownDelivery: 'assume-delivered' });
     const { followUp } = await following.result();
     expect(followUp.delivery).toEqual({ verdict: 'accepted', confirmedBy: 'assumed', sends: 1 });
   });
 
   it.concurrent('is sent once more with resend, and the receipt counts both', async () => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'resend' });
-    house.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
-    const following = await house.send({ projectId, jobId, onUnknownDelivery: 'resend' });
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'resend' });
+    environment.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
+    const following = await environment.send({ projectId, jobId, onUnknownDelivery: 'resend' });
     const { followUp } = await following.result();
     expect(followUp.delivery).toEqual({ verdict: 'accepted', confirmedBy: 'response', sends: 2 });
     expect(following.posts().map((post) => post.processed)).toEqual([false, true]);
   });
 
   it.concurrent('is not sent a third time with resend', async () => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'resend-twice' });
-    house.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message' });
-    const following = await house.send({ projectId, jobId, onUnknownDelivery: 'resend', reconcile: '500ms' });
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'resend-twice' });
+    environment.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message' });
+    const following = await environment.send({
+      projectId,
+      jobId,
+      onUnknownDelivery: 'resend',
+      reconcile: '500ms',
+    });
     const { type, details } = await following.failure();
     expect(type).toBe('DeliveryUnknown');
     expect(details.followUp.delivery.sends).toBe(2);
@@ -102,15 +107,15 @@ describe('a message of which nobody knows', () => {
 
 describe('a message of which nobody knows, with ask', () => {
   async function asking(projectId: string, deadline: `${number}s` = '20s') {
-    const house = await open();
-    const { jobId } = house.sandbox.addJob({ projectId });
-    house.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
+    const environment = await open();
+    const { jobId } = environment.sandbox.addJob({ projectId });
+    environment.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
     const asked = { onUnknownDelivery: 'ask', reconcile: '300ms', confirm: '500ms', deadline } as const;
-    const following = await house.send({ projectId, jobId, ...asked });
+    const following = await environment.send({ projectId, jobId, ...asked });
     await following.progressWhen(({ phase }) => phase === 'needs-decision');
     const decide = (decision: string) =>
       following.handle.executeUpdate<FollowUpProgress, [string]>('resolveDelivery', { args: [decision] });
-    return { house, following, decide };
+    return { environment, following, decide };
   }
 
   it.concurrent('is watched after an operator has said that it arrived', async () => {
@@ -131,10 +136,10 @@ describe('a message of which nobody knows, with ask', () => {
   });
 
   it.concurrent('asks again when the further POST is unknown too', async () => {
-    const { house, following, decide } = await asking('ask-twice');
-    house.sandbox.setFault({ name: 'reset', ...following.key, operation: 'message', times: 1 });
+    const { environment, following, decide } = await asking('ask-twice');
+    environment.sandbox.setFault({ name: 'reset', ...following.key, operation: 'message', times: 1 });
     await decide('not-delivered');
-    await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' }, { atLeast: 2 });
+    await environment.sandbox.journal.waitFor({ ...following.key, operation: 'message' }, { atLeast: 2 });
     await following.progressWhen(({ phase }) => phase === 'needs-decision');
     await decide('delivered');
     expect((await following.result()).followUp.delivery).toMatchObject({ confirmedBy: 'operator', sends: 2 });
@@ -147,8 +152,8 @@ describe('a message of which nobody knows, with ask', () => {
   });
 
   it.concurrent('goes on by itself when the job moves meanwhile', async () => {
-    const { house, following } = await asking('ask-moved');
-    house.sandbox.changeJob(following.key, { status: 'failed' });
+    const { environment, following } = await asking('ask-moved');
+    environment.sandbox.changeJob(following.key, { status: 'failed' });
     const { status, followUp } = await following.result();
     expect({ status, delivery: followUp.delivery.confirmedBy }).toEqual({
       status: 'failed',
@@ -168,9 +173,9 @@ describe('a message of which nobody knows, with ask', () => {
 
 describe('a message that was certainly not processed', () => {
   it.concurrent('is sent again after a 429, by its Retry-After', async () => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'limited' });
-    house.sandbox.setFault({
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'limited' });
+    environment.sandbox.setFault({
       name: 'http-429',
       projectId,
       jobId,
@@ -178,7 +183,7 @@ describe('a message that was certainly not processed', () => {
       times: 2,
       parameters: { retryAfter: 2 },
     });
-    const following = await house.send({ projectId, jobId });
+    const following = await environment.send({ projectId, jobId });
     const { followUp } = await following.result();
     expect(followUp.delivery).toEqual({ verdict: 'accepted', confirmedBy: 'response', sends: 3 });
     const times = following.posts().map((post) => Date.parse(post.time));
@@ -189,16 +194,16 @@ describe('a message that was certainly not processed', () => {
   });
 
   it.concurrent('is not sent after the deadline', async () => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'limited-for-ever' });
-    house.sandbox.setFault({
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'limited-for-ever' });
+    environment.sandbox.setFault({
       name: 'http-429',
       projectId,
       jobId,
       operation: 'message',
       parameters: { retryAfter: 999_999_999 },
     });
-    const following = await house.send({ projectId, jobId, deadline: '6s' });
+    const following = await environment.send({ projectId, jobId, deadline: '6s' });
     const { type, message, details } = await following.failure();
     expect(type).toBe('DeadlineExceeded');
     expect(message).toContain('The service has processed nothing.');
@@ -211,16 +216,16 @@ describe('a message that is rejected', () => {
   it.concurrent.each([400, 403, 404, 409, 422])(
     'with %d ends at once, with the service’s own words',
     async (code) => {
-      const house = await open();
-      const { projectId, jobId } = house.sandbox.addJob({ projectId: `rejected-${code}` });
-      house.sandbox.setFault({
+      const environment = await open();
+      const { projectId, jobId } = environment.sandbox.addJob({ projectId: `rejected-${code}` });
+      environment.sandbox.setFault({
         name: 'status',
         projectId,
         jobId,
         operation: 'message',
         parameters: { code },
       });
-      const following = await house.send({ projectId, jobId });
+      const following = await environment.send({ projectId, jobId });
       const { type, details } = await following.failure();
       expect(type).toBe('FollowUpRejected');
       expect(details).toMatchObject({ httpStatus: code, serviceMessage: expect.any(String) });

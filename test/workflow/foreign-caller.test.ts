@@ -3,11 +3,10 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import type { FollowUpResult } from '../../src/core/result';
 import { followUpWorkflowId } from '../../src/core/ids';
-import { QUICK } from '../harness/house';
-import { houseOf } from '../harness/house-of';
+import { QUICK, sharedEnvironment } from '../harness/environment';
 import { temporal } from '../harness/temporal';
 
-const open = houseOf();
+const open = sharedEnvironment();
 const run = promisify(execFile);
 
 interface Ended {
@@ -41,18 +40,18 @@ async function execute(taskQueue: string, workflowId: string, input: unknown): P
 
 describe('a foreign caller, the temporal command line', () => {
   it.concurrent('gets the final job and its receipt', async () => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'foreign' });
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'foreign' });
     const request = { projectId, jobId, prompt: 'Fix it.', requestId: 'r-1', ...QUICK };
     const { code, output } = await execute(
-      house.taskQueue,
+      environment.taskQueue,
       followUpWorkflowId(projectId, jobId, 'r-1'),
       request,
     );
     const { result } = JSON.parse(output) as { result: FollowUpResult };
     expect(code).toBe(0);
     expect(result).toMatchObject({
-      ...house.sandbox.job({ projectId, jobId }).job,
+      ...environment.sandbox.job({ projectId, jobId }).job,
       followUp: { requestId: 'r-1' },
     });
     expect(result.prLink).toContain('/pull/');
@@ -61,21 +60,21 @@ describe('a foreign caller, the temporal command line', () => {
   it.concurrent(
     'that starts the same follow-up while it runs gets its result, and nothing is sent twice',
     async () => {
-      const house = await open();
-      const { projectId, jobId } = house.sandbox.addJob({ projectId: 'foreign-twice' });
+      const environment = await open();
+      const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'foreign-twice' });
       const request = { projectId, jobId, prompt: 'Fix it.', requestId: 'r-2', ...QUICK };
       const workflowId = followUpWorkflowId(projectId, jobId, 'r-2');
-      const first = execute(house.taskQueue, workflowId, request);
-      await house.sandbox.journal.waitFor({ projectId, operation: 'message' });
-      const [one, other] = await Promise.all([first, execute(house.taskQueue, workflowId, request)]);
+      const first = execute(environment.taskQueue, workflowId, request);
+      await environment.sandbox.journal.waitFor({ projectId, operation: 'message' });
+      const [one, other] = await Promise.all([first, execute(environment.taskQueue, workflowId, request)]);
       expect([one.code, other.code]).toEqual([0, 0]);
-      expect(house.sandbox.journal.entries({ projectId, operation: 'message' })).toHaveLength(1);
+      expect(environment.sandbox.journal.entries({ projectId, operation: 'message' })).toHaveLength(1);
     },
   );
 
   it.concurrent('with a bad input gets InvalidRequest with every problem named', async () => {
-    const house = await open();
-    const { code, output } = await execute(house.taskQueue, 'foreign-bad', {
+    const environment = await open();
+    const { code, output } = await execute(environment.taskQueue, 'foreign-bad', {
       projectId: '..',
       prompt: '',
       deadline: 5,

@@ -8,7 +8,7 @@ import type { FollowUpRequest } from '../../src/core/request';
 import type { LimitsChange } from '../../src/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import { eventually } from '../harness/eventually';
-import { House, type HouseOptions } from '../harness/house';
+import { Environment, type EnvironmentOptions } from '../harness/environment';
 
 /** A queue's partitions: a limit is divided among them, and each may begin with a burst of a second's worth, or one. */
 const PARTITIONS = 4;
@@ -21,27 +21,27 @@ const SEND_ONLY = {
 
 const endless = { turn: { durationMs: null } };
 
-/** A house of its own for each test: limits are of its queues. */
-async function inHouse(
+/** A environment of its own for each test: limits are of its queues. */
+async function inEnvironment(
   limits: LimitsChange,
-  options: HouseOptions,
-  test: (house: House) => Promise<void>,
+  options: EnvironmentOptions,
+  test: (environment: Environment) => Promise<void>,
 ): Promise<void> {
-  const house = await House.open({ ...options, sandbox: { messagesPerHour: null } });
+  const environment = await Environment.open({ ...options, sandbox: { messagesPerHour: null } });
   try {
-    const { client, taskQueues } = house;
+    const { client, taskQueues } = environment;
     const queues = { readTaskQueue: taskQueues.read, sendTaskQueue: taskQueues.send };
     await new FollowUpClient(client, queues).limits.set(limits);
-    await test(house);
+    await test(environment);
   } finally {
-    await house.close();
+    await environment.close();
   }
 }
 
 /** Follow-ups of one project, all of which have scheduled their send. */
-async function follow(house: House, projectId: string, count: number): Promise<void> {
+async function follow(environment: Environment, projectId: string, count: number): Promise<void> {
   const followings = await Promise.all(
-    Array.from({ length: count }, () => house.follow({ projectId, ...endless }, SEND_ONLY)),
+    Array.from({ length: count }, () => environment.follow({ projectId, ...endless }, SEND_ONLY)),
   );
   await Promise.all(followings.map(({ handle }) => sendScheduled(handle)));
 }
@@ -56,12 +56,12 @@ async function sendScheduled(handle: WorkflowHandle) {
 }
 
 /** The same as items of a batch, which differ from single ones by their priority. */
-async function followAsBatch(house: House, projectId: string, count: number): Promise<void> {
+async function followAsBatch(environment: Environment, projectId: string, count: number): Promise<void> {
   const start = () => {
-    const { jobId } = house.sandbox.addJob({ projectId, ...endless });
+    const { jobId } = environment.sandbox.addJob({ projectId, ...endless });
     const requestId = randomUUID().slice(0, 8);
-    return house.client.workflow.start(FOLLOW_UP_WORKFLOW, {
-      taskQueue: house.taskQueue,
+    return environment.client.workflow.start(FOLLOW_UP_WORKFLOW, {
+      taskQueue: environment.taskQueue,
       workflowId: followUpWorkflowId(projectId, jobId, requestId),
       priority: { priorityKey: BATCH_PRIORITY_KEY, fairnessKey: fairnessKey(projectId) },
       args: [{ projectId, jobId, requestId, prompt: 'Fix the broken links.', ...SEND_ONLY }],
@@ -72,25 +72,25 @@ async function followAsBatch(house: House, projectId: string, count: number): Pr
 }
 
 /** The POSTs of a project once there are `atLeast`. */
-function sent({ sandbox }: House, projectId: string, atLeast: number) {
+function sent({ sandbox }: Environment, projectId: string, atLeast: number) {
   return sandbox.journal.waitFor({ projectId, operation: 'message' }, { atLeast, timeoutMs: 20_000 });
 }
 
 /** How many POSTs of a project there were up to now. */
-function sentSoFar({ sandbox }: House, projectId: string): number {
+function sentSoFar({ sandbox }: Environment, projectId: string): number {
   return sandbox.journal.entries({ projectId, operation: 'message' }).length;
 }
 
 describe('limits', () => {
   it('of each project hold over all workers together, and another project is not held up', async () => {
-    await inHouse({ sendsPerProject: '2/s' }, { workers: 2 }, async (house) => {
-      await follow(house, 'limited', 18);
-      await follow(house, 'other', 1);
-      const before = sentSoFar(house, 'limited');
-      await sent(house, 'other', 1);
-      expect(sentSoFar(house, 'limited') - before).toBeLessThan(6);
+    await inEnvironment({ sendsPerProject: '2/s' }, { workers: 2 }, async (environment) => {
+      await follow(environment, 'limited', 18);
+      await follow(environment, 'other', 1);
+      const before = sentSoFar(environment, 'limited');
+      await sent(environment, 'other', 1);
+      expect(sentSoFar(environment, 'limited') - before).toBeLessThan(6);
 
-      const times = (await sent(house, 'limited', 16)).map(({ time }) => Date.parse(time));
+      const times = (await sent(environment, 'limited', 16)).map(({ time }) => Date.parse(time));
       // Each partition sends one at once, another one a second later, and then one in two seconds.
       const burst = 2 * PARTITIONS;
       expect(mostWithin(times, 2_000)).toBeLessThanOrEqual(2 * 2 + burst);
@@ -99,37 +99,37 @@ describe('limits', () => {
   });
 
   it('of all projects are shared fairly: a small project does not wait for a big one', async () => {
-    await inHouse({ sendsTotal: '4/s' }, {}, async (house) => {
-      await follow(house, 'big', 70);
-      await follow(house, 'small', 3);
-      const before = sentSoFar(house, 'big');
-      await sent(house, 'small', 3);
-      expect(sentSoFar(house, 'big')).toBeLessThan(60);
-      expect(sentSoFar(house, 'big') - before).toBeLessThan(20);
+    await inEnvironment({ sendsTotal: '4/s' }, {}, async (environment) => {
+      await follow(environment, 'big', 70);
+      await follow(environment, 'small', 3);
+      const before = sentSoFar(environment, 'big');
+      await sent(environment, 'small', 3);
+      expect(sentSoFar(environment, 'big')).toBeLessThan(60);
+      expect(sentSoFar(environment, 'big') - before).toBeLessThan(20);
     });
   });
 
   it('let single follow-ups go before the items of a batch, in the same project too', async () => {
-    await inHouse({ sendsTotal: '4/s' }, {}, async (house) => {
-      await followAsBatch(house, 'mixed', 70);
+    await inEnvironment({ sendsTotal: '4/s' }, {}, async (environment) => {
+      await followAsBatch(environment, 'mixed', 70);
       const singles = await Promise.all(
-        [1, 2, 3].map(() => house.follow({ projectId: 'mixed', ...endless }, SEND_ONLY)),
+        [1, 2, 3].map(() => environment.follow({ projectId: 'mixed', ...endless }, SEND_ONLY)),
       );
       await Promise.all(singles.map(({ handle }) => sendScheduled(handle)));
-      const before = sentSoFar(house, 'mixed');
+      const before = sentSoFar(environment, 'mixed');
       for (const { key } of singles) {
-        await house.sandbox.journal.waitFor({ ...key, operation: 'message' }, { timeoutMs: 20_000 });
+        await environment.sandbox.journal.waitFor({ ...key, operation: 'message' }, { timeoutMs: 20_000 });
       }
-      expect(sentSoFar(house, 'mixed')).toBeLessThan(60);
-      expect(sentSoFar(house, 'mixed') - before).toBeLessThan(20);
+      expect(sentSoFar(environment, 'mixed')).toBeLessThan(60);
+      expect(sentSoFar(environment, 'mixed') - before).toBeLessThan(20);
     });
   });
 
   it('may hold a read up for ten minutes, and not beyond the deadline by more than a minute', async () => {
-    await inHouse({ readsTotal: '100/s' }, { httpTimeoutMs: 2_000 }, async (house) => {
+    await inEnvironment({ readsTotal: '100/s' }, { httpTimeoutMs: 2_000 }, async (environment) => {
       const soon = { polling: { initial: '100ms' } } as const;
-      const far = await house.follow(endless, { ...soon, deadline: '24h' });
-      const near = await house.follow(endless, { ...soon, deadline: '61s', confirm: '1s' });
+      const far = await environment.follow(endless, { ...soon, deadline: '24h' });
+      const near = await environment.follow(endless, { ...soon, deadline: '61s', confirm: '1s' });
 
       expect(await longestReadSeconds(far.handle)).toBe(602);
       expect(await longestReadSeconds(near.handle)).toBeLessThanOrEqual(63);

@@ -2,10 +2,9 @@ import { describe, expect, it } from '@jest/globals';
 import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import type { FollowUpProgress } from '../../src/core/result';
-import type { Following } from '../harness/house';
-import { houseOf } from '../harness/house-of';
+import { type Following, sharedEnvironment } from '../harness/environment';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 /** A turn that ends only when the test says so. */
 const endless = { turn: { durationMs: null } };
@@ -23,14 +22,14 @@ async function cancelled(following: Following) {
 
 describe('the query progress', () => {
   it.concurrent('tells phase, job, delivery, counts and times', async () => {
-    const house = await open();
-    const following = await house.follow(endless);
+    const environment = await open();
+    const following = await environment.follow(endless);
     const progress = await following.progressWhen(
       ({ polls, nextPollAt }) => polls > 1 && nextPollAt !== null,
     );
     expect(progress).toEqual({
       phase: 'watching',
-      job: house.sandbox.job(following.key).job,
+      job: environment.sandbox.job(following.key).job,
       delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
       evidence: null,
       observed: { active: progress.polls },
@@ -45,11 +44,14 @@ describe('the query progress', () => {
 
 describe('the update pollNow', () => {
   it.concurrent('reads at once and answers with what it has read', async () => {
-    const house = await open();
+    const environment = await open();
     const slow = { polling: { initial: '15s', maximum: '15s' } } as const;
-    const following = await house.follow(endless, slow);
+    const following = await environment.follow(endless, slow);
     await following.progressWhen(({ nextPollAt, phase }) => phase === 'watching' && nextPollAt !== null);
-    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/7' });
+    environment.sandbox.changeJob(following.key, {
+      status: 'completed',
+      prLink: 'https://example.test/pull/7',
+    });
     expect(await update(following, 'pollNow')).toMatchObject({ polls: 1, job: { status: 'completed' } });
     expect(await following.result()).toMatchObject({
       prLink: 'https://example.test/pull/7',
@@ -58,33 +60,33 @@ describe('the update pollNow', () => {
   });
 
   it.concurrent('is refused while the message is being sent', async () => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'poll-now-sending' });
-    house.sandbox.setFault({ name: 'hold', projectId, jobId, operation: 'message' });
-    const following = await house.send({ projectId, jobId });
-    await house.sandbox.journal.waitFor({ projectId, operation: 'message' });
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'poll-now-sending' });
+    environment.sandbox.setFault({ name: 'hold', projectId, jobId, operation: 'message' });
+    const following = await environment.send({ projectId, jobId });
+    await environment.sandbox.journal.waitFor({ projectId, operation: 'message' });
     await expect(update(following, 'pollNow')).rejects.toBeInstanceOf(WorkflowUpdateFailedError);
-    house.sandbox.release({ projectId, jobId });
+    environment.sandbox.release({ projectId, jobId });
     await following.result();
   });
 });
 
 describe('the update extendDeadline', () => {
   it.concurrent('moves the deadline, and the watch goes on beyond the old one', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { deadline: '6s', confirm: '1s' });
+    const environment = await open();
+    const following = await environment.follow(endless, { deadline: '6s', confirm: '1s' });
     const before = await following.progressWhen(({ phase }) => phase === 'watching');
     const after = await update(following, 'extendDeadline', '20s');
     expect(Date.parse(after.deadlineAt)).toBeGreaterThan(Date.parse(before.deadlineAt));
-    await house.sandbox.journal.waitFor({ ...following.key, operation: 'get' });
+    await environment.sandbox.journal.waitFor({ ...following.key, operation: 'get' });
     await following.progressWhen(() => Date.now() > Date.parse(before.deadlineAt) + 500);
-    house.sandbox.changeJob(following.key, { status: 'failed' });
+    environment.sandbox.changeJob(following.key, { status: 'failed' });
     expect((await following.result()).status).toBe('failed');
   });
 
   it.concurrent('never moves it to an earlier time', async () => {
-    const house = await open();
-    const following = await house.follow(endless);
+    const environment = await open();
+    const following = await environment.follow(endless);
     const before = await following.progressWhen(({ phase }) => phase === 'watching');
     expect((await update(following, 'extendDeadline', '1s')).deadlineAt).toBe(before.deadlineAt);
     await following.handle.terminate();
@@ -93,8 +95,8 @@ describe('the update extendDeadline', () => {
   it.concurrent.each([['10'], [10], ['soon'], [undefined]])(
     'refuses %j, and says what is right',
     async (duration) => {
-      const house = await open();
-      const following = await house.follow(endless);
+      const environment = await open();
+      const following = await environment.follow(endless);
       const refusal: unknown = await update(following, 'extendDeadline', duration).catch(
         (error: unknown) => error,
       );
@@ -107,8 +109,8 @@ describe('the update extendDeadline', () => {
 
 describe('the update resolveDelivery', () => {
   it.concurrent('is refused while there is nothing to decide', async () => {
-    const house = await open();
-    const following = await house.follow(endless);
+    const environment = await open();
+    const following = await environment.follow(endless);
     const refusal: unknown = await update(following, 'resolveDelivery', 'delivered').catch(
       (error: unknown) => error,
     );
@@ -120,8 +122,8 @@ describe('the update resolveDelivery', () => {
 
 describe('a cancelled follow-up', () => {
   it.concurrent('ends its watch at once and leaves the receipt in the memo', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: { initial: '15s', maximum: '15s' } });
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: { initial: '15s', maximum: '15s' } });
     await following.progressWhen(({ phase }) => phase === 'watching');
     const cancelledAt = Date.now();
     await following.handle.cancel();
@@ -131,24 +133,24 @@ describe('a cancelled follow-up', () => {
       settledAt: expect.any(String),
     });
     expect(Date.now() - cancelledAt).toBeLessThan(12_000);
-    expect(house.sandbox.job(following.key).job.status).toBe('active');
+    expect(environment.sandbox.job(following.key).job.status).toBe('active');
   });
 
   it.concurrent('awaits a POST that is under way, whose outcome is in the receipt', async () => {
-    const house = await open();
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'cancel-in-send', ...endless });
-    house.sandbox.setFault({ name: 'hold', projectId, jobId, operation: 'message' });
-    const following = await house.send({ projectId, jobId });
-    await house.sandbox.journal.waitFor({ projectId, operation: 'message' });
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'cancel-in-send', ...endless });
+    environment.sandbox.setFault({ name: 'hold', projectId, jobId, operation: 'message' });
+    const following = await environment.send({ projectId, jobId });
+    await environment.sandbox.journal.waitFor({ projectId, operation: 'message' });
     await following.handle.cancel();
-    house.sandbox.release({ projectId, jobId });
+    environment.sandbox.release({ projectId, jobId });
     expect(await cancelled(following)).toMatchObject({ delivery: { verdict: 'accepted', sends: 1 } });
     expect(following.processed()).toBe(1);
   });
 
   it.concurrent('before the send has sent nothing', async () => {
-    const house = await open();
-    const following = await house.follow({ status: 'active', ...endless }, { whenActive: 'wait' });
+    const environment = await open();
+    const following = await environment.follow({ status: 'active', ...endless }, { whenActive: 'wait' });
     await following.progressWhen(({ phase }) => phase === 'waiting');
     await following.handle.cancel();
     expect(await cancelled(following)).toMatchObject({ delivery: { verdict: 'not-sent', sends: 0 } });
@@ -158,8 +160,8 @@ describe('a cancelled follow-up', () => {
 
 describe('what an operator sees', () => {
   it.concurrent('are search attributes by which a follow-up is found, and no prompt', async () => {
-    const house = await open();
-    const following = await house.follow({ turn: { durationMs: 4_000 } }, { prompt: 'a secret wish' });
+    const environment = await open();
+    const following = await environment.follow({ turn: { durationMs: 4_000 } }, { prompt: 'a secret wish' });
     await following.result();
     const description = await following.handle.describe();
     const attributes = description.typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);

@@ -4,8 +4,7 @@ import { CancelledFailure } from '@temporalio/common';
 import type { FollowUpProgress, Receipt } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
 import { eventually } from '../harness/eventually';
-import type { Following, House } from '../harness/house';
-import { houseOf } from '../harness/house-of';
+import { type Following, type Environment, sharedEnvironment } from '../harness/environment';
 import { pendingRead } from '../harness/pending-poll';
 
 /** Both ways in which one activity polls on; whatever is counted must be the same. */
@@ -32,9 +31,9 @@ async function activities(following: Following): Promise<string[]> {
 }
 
 /** Waits until the activity that polls is pending, and so many reads in all (the look before the send too) were answered. */
-async function untilPolled(house: House, following: Following, gets: number): Promise<void> {
+async function untilPolled(environment: Environment, following: Following, gets: number): Promise<void> {
   await eventually(`${gets} reads, and a pending poll`, async () => {
-    const answered = house.sandbox.journal.entries({
+    const answered = environment.sandbox.journal.entries({
       ...following.key,
       operation: 'get',
       ending: 'answered',
@@ -50,15 +49,18 @@ async function receiptOfCancelled(following: Following): Promise<Receipt> {
 }
 
 describe.each(GEARS)('the long tail of a watch, $gear', ({ inProcessPolls }) => {
-  const open = houseOf({ inProcessPolls });
-  const openWithLittlePatience = houseOf({ inProcessPolls, pollLimitMs: 4_000 });
-  const openWithSlowReads = houseOf({ inProcessPolls, httpTimeoutMs: 9_000 });
+  const open = sharedEnvironment({ inProcessPolls });
+  const openWithLittlePatience = sharedEnvironment({ inProcessPolls, pollLimitMs: 4_000 });
+  const openWithSlowReads = sharedEnvironment({ inProcessPolls, httpTimeoutMs: 9_000 });
 
   it.concurrent('is polled by one activity, and every answer is counted', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON });
-    await untilPolled(house, following, 6);
-    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/1' });
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON });
+    await untilPolled(environment, following, 6);
+    environment.sandbox.changeJob(following.key, {
+      status: 'completed',
+      prLink: 'https://example.test/pull/1',
+    });
     const { prLink, followUp } = await following.result();
     expect(prLink).toBe('https://example.test/pull/1');
     expect(followUp.evidence).toBe('seen-active');
@@ -70,19 +72,19 @@ describe.each(GEARS)('the long tail of a watch, $gear', ({ inProcessPolls }) => 
   });
 
   it.concurrent('is polled by timers where timerPolls is all', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: { ...SOON, timerPolls: 'all' } });
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: { ...SOON, timerPolls: 'all' } });
     await following.progressWhen(({ polls }) => polls >= 4);
     expect(await activities(following)).not.toContain('pollJob');
     await following.handle.terminate();
   });
 
   it.concurrent('keeps the cadence of the turn’s age', async () => {
-    const house = await open();
+    const environment = await open();
     const polling = { initial: '1s', growth: 0.5, maximum: '1m', jitter: 0, timerPolls: 1 } as const;
-    const following = await house.follow(endless, { polling, deadline: '60s' });
-    await untilPolled(house, following, 6);
-    const times = house.sandbox.journal
+    const following = await environment.follow(endless, { polling, deadline: '60s' });
+    await untilPolled(environment, following, 6);
+    const times = environment.sandbox.journal
       .entries({ ...following.key, operation: 'get' })
       .map(({ time }) => Date.parse(time));
     // At an age of a: 1.5 a, each a second late at most by the server's timers.
@@ -94,16 +96,16 @@ describe.each(GEARS)('the long tail of a watch, $gear', ({ inProcessPolls }) => 
   });
 
   it.concurrent('absorbs and counts trouble, and comes back for what needs a decision', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
-    await untilPolled(house, following, 4);
-    house.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get', times: 2 });
-    await house.sandbox.journal.waitFor({ ...following.key, fault: 'http-503' }, { atLeast: 2 });
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '60s' });
+    await untilPolled(environment, following, 4);
+    environment.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get', times: 2 });
+    await environment.sandbox.journal.waitFor({ ...following.key, fault: 'http-503' }, { atLeast: 2 });
     expect(await activities(following)).toHaveLength(4);
-    house.sandbox.setFault({ name: 'unauthorized', ...following.key, operation: 'get' });
+    environment.sandbox.setFault({ name: 'unauthorized', ...following.key, operation: 'get' });
     await following.progressWhen(({ phase }) => phase === 'unauthorized');
-    house.sandbox.clearFaults(following.key);
-    house.sandbox.changeJob(following.key, { status: 'failed' });
+    environment.sandbox.clearFaults(following.key);
+    environment.sandbox.changeJob(following.key, { status: 'failed' });
     const { followUp } = await following.result();
     expect(followUp.observed).toMatchObject({ 'http 503': 2, failed: 1 });
     expect(followUp.observed['http 401']).toBeGreaterThanOrEqual(1);
@@ -111,14 +113,20 @@ describe.each(GEARS)('the long tail of a watch, $gear', ({ inProcessPolls }) => 
   });
 
   it.concurrent('honours a Retry-After', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
-    await untilPolled(house, following, 4);
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '60s' });
+    await untilPolled(environment, following, 4);
     const parameters = { retryAfter: '5' };
-    house.sandbox.setFault({ name: 'http-429', ...following.key, operation: 'get', times: 1, parameters });
-    const [limited] = await house.sandbox.journal.waitFor({ ...following.key, fault: 'http-429' });
+    environment.sandbox.setFault({
+      name: 'http-429',
+      ...following.key,
+      operation: 'get',
+      times: 1,
+      parameters,
+    });
+    const [limited] = await environment.sandbox.journal.waitFor({ ...following.key, fault: 'http-429' });
     const after = () =>
-      house.sandbox.journal
+      environment.sandbox.journal
         .entries({ ...following.key, operation: 'get' })
         .find(({ number }) => number > (limited?.number ?? 0));
     await eventually('the read after it', () => after() !== undefined);
@@ -127,28 +135,28 @@ describe.each(GEARS)('the long tail of a watch, $gear', ({ inProcessPolls }) => 
   });
 
   it.concurrent('keeps its counts through a read so slow that it heartbeats', async () => {
-    const house = await openWithSlowReads();
-    const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
-    await untilPolled(house, following, 5);
-    house.sandbox.setFault({ name: 'hold', ...following.key, operation: 'get', times: 1 });
-    await house.sandbox.journal.waitFor({ ...following.key, fault: 'hold' });
+    const environment = await openWithSlowReads();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '60s' });
+    await untilPolled(environment, following, 5);
+    environment.sandbox.setFault({ name: 'hold', ...following.key, operation: 'get', times: 1 });
+    await environment.sandbox.journal.waitFor({ ...following.key, fault: 'hold' });
     // The read itself gives up after nine seconds: by then it has told twice that it lives.
-    await house.sandbox.journal.waitFor(
+    await environment.sandbox.journal.waitFor(
       { ...following.key, fault: 'hold', ending: 'caller-gone' },
       { timeoutMs: 15_000 },
     );
-    house.sandbox.changeJob(following.key, { status: 'failed' });
+    environment.sandbox.changeJob(following.key, { status: 'failed' });
     const { followUp } = await following.result();
     expect(followUp.observed.timeout).toBe(1);
     expect(followUp.polls).toBe(following.gets() - 1);
   });
 
   it.concurrent('returns to the workflow at the end of its patience, and goes on', async () => {
-    const house = await openWithLittlePatience();
-    const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
+    const environment = await openWithLittlePatience();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '60s' });
     const counted = await following.progressWhen(({ polls }) => polls >= 9);
     expect(counted).toMatchObject({ observed: { active: counted.polls }, lastAnswer: 'active' });
-    house.sandbox.changeJob(following.key, { status: 'failed' });
+    environment.sandbox.changeJob(following.key, { status: 'failed' });
     const { followUp } = await following.result();
     // Nor is one that the end of a patience has cut off.
     expect(followUp.observed).toEqual({ active: followUp.polls - 1, failed: 1 });
@@ -157,9 +165,9 @@ describe.each(GEARS)('the long tail of a watch, $gear', ({ inProcessPolls }) => 
   });
 
   it.concurrent('ends with the deadline, after one last read, with exact counts', async () => {
-    const house = await open();
+    const environment = await open();
     const asked = { polling: SOON, deadline: '10s', confirm: '1s' } as const;
-    const following = await house.follow(endless, asked);
+    const following = await environment.follow(endless, asked);
     const { type, details } = await following.failure();
     expect(type).toBe('DeadlineExceeded');
     expect(await activities(following)).toContain('pollJob');
@@ -170,30 +178,30 @@ describe.each(GEARS)('the long tail of a watch, $gear', ({ inProcessPolls }) => 
   });
 
   it.concurrent('goes beyond the old deadline when it is extended', async () => {
-    const house = await open();
+    const environment = await open();
     const asked = { polling: SOON, deadline: '10s', confirm: '1s' } as const;
-    const following = await house.follow(endless, asked);
-    await untilPolled(house, following, 4);
+    const following = await environment.follow(endless, asked);
+    await untilPolled(environment, following, 4);
     const { deadlineAt } = await following.handle.executeUpdate<FollowUpProgress, [string]>(
       'extendDeadline',
       {
         args: ['40s'],
       },
     );
-    await house.sandbox.journal.waitFor(
+    await environment.sandbox.journal.waitFor(
       { ...following.key, operation: 'get' },
       { atLeast: 14, timeoutMs: 30_000 },
     );
     expect(Date.now()).toBeLessThan(Date.parse(deadlineAt));
-    house.sandbox.changeJob(following.key, { status: 'failed' });
+    environment.sandbox.changeJob(following.key, { status: 'failed' });
     const { followUp } = await following.result();
     expect(followUp.polls).toBe(following.gets() - 1);
   });
 
   it.concurrent('shows what the workflow can’t know: by which activity the job is read', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON });
-    await untilPolled(house, following, 5);
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON });
+    await untilPolled(environment, following, 5);
     const { lastFailure } = (await pendingRead(following)) ?? {};
     const told = inProcessPolls === 0 ? /^poll \d+ of this activity: active, next in 1s$/ : /^$/;
     expect(lastFailure?.message ?? '').toMatch(told);
@@ -207,12 +215,12 @@ describe.each(GEARS)('the long tail of a watch, $gear', ({ inProcessPolls }) => 
 });
 
 describe.each(GEARS)('pollNow during a poll, $gear', ({ inProcessPolls }) => {
-  const open = houseOf({ inProcessPolls });
+  const open = sharedEnvironment({ inProcessPolls });
 
   it.concurrent('reads beside it, and leaves it where nothing has changed', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SLOW, deadline: '90s' });
-    await untilPolled(house, following, 3);
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SLOW, deadline: '90s' });
+    await untilPolled(environment, following, 3);
     const before = following.gets();
     const progress = await following.handle.executeUpdate<FollowUpProgress, []>('pollNow');
     expect(following.gets()).toBe(before + 1);
@@ -223,10 +231,13 @@ describe.each(GEARS)('pollNow during a poll, $gear', ({ inProcessPolls }) => {
   });
 
   it.concurrent('ends it on a change, with every answer counted', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SLOW, deadline: '90s' });
-    await untilPolled(house, following, 3);
-    house.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://example.test/pull/2' });
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SLOW, deadline: '90s' });
+    await untilPolled(environment, following, 3);
+    environment.sandbox.changeJob(following.key, {
+      status: 'completed',
+      prLink: 'https://example.test/pull/2',
+    });
     const progress = await following.handle.executeUpdate<FollowUpProgress, []>('pollNow');
     expect(progress).toMatchObject({ polls: 3, observed: { active: 2, completed: 1 } });
     const { prLink, followUp } = await following.result();
@@ -236,12 +247,12 @@ describe.each(GEARS)('pollNow during a poll, $gear', ({ inProcessPolls }) => {
 });
 
 describe.each(GEARS)('a follow-up that is cancelled during a poll, $gear', ({ inProcessPolls }) => {
-  const open = houseOf({ inProcessPolls });
+  const open = sharedEnvironment({ inProcessPolls });
 
   it.concurrent('ends at once, and its receipt counts every answer', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SLOW, deadline: '90s' });
-    await untilPolled(house, following, 3);
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SLOW, deadline: '90s' });
+    await untilPolled(environment, following, 3);
     const cancelledAt = Date.now();
     await following.handle.cancel();
     const receipt = await receiptOfCancelled(following);
@@ -252,16 +263,16 @@ describe.each(GEARS)('a follow-up that is cancelled during a poll, $gear', ({ in
 });
 
 describe.each(GEARS)('other waits, $gear', ({ inProcessPolls }) => {
-  const open = houseOf({ inProcessPolls });
+  const open = sharedEnvironment({ inProcessPolls });
 
   it.concurrent('for a job that is not at rest are polled the same way', async () => {
-    const house = await open();
+    const environment = await open();
     const asked: Partial<FollowUpRequest> = { whenActive: 'wait', polling: SOON, deadline: '60s' };
-    const following = await house.follow({ status: 'active', ...endless }, asked);
-    await untilPolled(house, following, 5);
+    const following = await environment.follow({ status: 'active', ...endless }, asked);
+    await untilPolled(environment, following, 5);
     expect(following.posts()).toEqual([]);
-    house.sandbox.changeJob(following.key, { status: 'completed' });
-    await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
+    environment.sandbox.changeJob(following.key, { status: 'completed' });
+    await environment.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
     expect((await activities(following)).filter((type) => type === 'pollJob')).toHaveLength(1);
     await following.handle.terminate();
   });
@@ -269,12 +280,12 @@ describe.each(GEARS)('other waits, $gear', ({ inProcessPolls }) => {
   it.concurrent(
     'for an operator’s decision are polled the same way, and the decision ends them',
     async () => {
-      const house = await open();
-      const { projectId, jobId } = house.sandbox.addJob({ projectId: 'patient-ask' });
-      house.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
+      const environment = await open();
+      const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'patient-ask' });
+      environment.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
       const asked: Partial<FollowUpRequest> = { onUnknownDelivery: 'ask', polling: SOON, deadline: '60s' };
-      const following = await house.send({ projectId, jobId, ...asked });
-      await untilPolled(house, following, 5);
+      const following = await environment.send({ projectId, jobId, ...asked });
+      await untilPolled(environment, following, 5);
       const { phase } = await following.handle.query<FollowUpProgress>('progress');
       expect(phase).toBe('needs-decision');
       await following.handle.executeUpdate('resolveDelivery', { args: ['not-delivered'] });
@@ -285,17 +296,17 @@ describe.each(GEARS)('other waits, $gear', ({ inProcessPolls }) => {
   );
 
   it.concurrent('for a status that nobody knows are polled the same way', async () => {
-    const house = await open();
-    const following = await house.follow(endless, { polling: SOON, deadline: '60s' });
-    house.sandbox.setFault({
+    const environment = await open();
+    const following = await environment.follow(endless, { polling: SOON, deadline: '60s' });
+    environment.sandbox.setFault({
       name: 'unknown-status',
       ...following.key,
       operation: 'get',
       parameters: { word: 'pondering', 'instead-of': 'active' },
     });
-    await untilPolled(house, following, 5);
-    house.sandbox.clearFaults(following.key);
-    house.sandbox.changeJob(following.key, { status: 'failed' });
+    await untilPolled(environment, following, 5);
+    environment.sandbox.clearFaults(following.key);
+    environment.sandbox.changeJob(following.key, { status: 'failed' });
     const { followUp } = await following.result();
     expect(followUp.observed.pondering).toBeGreaterThanOrEqual(3);
     expect(followUp.polls).toBe(following.gets() - 1);

@@ -1,15 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
-import { houseOf } from '../harness/house-of';
+import { sharedEnvironment } from '../harness/environment';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 describe('a follow-up', () => {
   it.concurrent('sends the message once and returns the final job with its pull request', async () => {
-    const house = await open();
-    const following = await house.follow();
+    const environment = await open();
+    const following = await environment.follow();
     const result = await following.result();
     expect(result).toEqual({
-      ...house.sandbox.job(following.key).job,
+      ...environment.sandbox.job(following.key).job,
       status: 'completed',
       prLink: expect.stringContaining('/pull/'),
       followUp: {

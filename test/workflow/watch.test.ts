@@ -1,16 +1,20 @@
 import { describe, expect, it } from '@jest/globals';
-import { houseOf } from '../harness/house-of';
+import { sharedEnvironment } from '../harness/environment';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 describe('a terminal status', () => {
   it.concurrent('that is stale after the send neither ends nor breaks the watch', async () => {
-    const house = await open();
-    const job = house.sandbox.addJob({ projectId: 'stale', pullRequest: true, turn: { durationMs: 6_000 } });
+    const environment = await open();
+    const job = environment.sandbox.addJob({
+      projectId: 'stale',
+      pullRequest: true,
+      turn: { durationMs: 6_000 },
+    });
     const { projectId, jobId } = job;
     // Its message does not show either that the turn has begun.
-    house.sandbox.setFault({ name: 'stale', projectId, jobId, parameters: { for: '1s' } });
-    const following = await house.send({ projectId, jobId, confirm: '10s' });
+    environment.sandbox.setFault({ name: 'stale', projectId, jobId, parameters: { for: '1s' } });
+    const following = await environment.send({ projectId, jobId, confirm: '10s' });
     const result = await following.result();
     expect(result.followUp).toMatchObject({
       evidence: 'seen-active',
@@ -20,9 +24,9 @@ describe('a terminal status', () => {
   });
 
   it.concurrent('of a turn too short to be seen is believed once it has held for confirm', async () => {
-    const house = await open();
-    const following = await house.follow({ turn: { outcome: 'no-change' } }, { settle: '200ms' });
-    house.sandbox.setFault({ name: 'invisible-turn', ...following.key });
+    const environment = await open();
+    const following = await environment.follow({ turn: { outcome: 'no-change' } }, { settle: '200ms' });
+    environment.sandbox.setFault({ name: 'invisible-turn', ...following.key });
     const startedAt = Date.now();
     const result = await following.result();
     expect(result.followUp.evidence).toBe('confirmed');
@@ -31,16 +35,16 @@ describe('a terminal status', () => {
   });
 
   it.concurrent('of a turn too short to be seen is believed as changed when its link is new', async () => {
-    const house = await open();
-    const following = await house.follow({ pullRequest: true, turn: { outcome: 'new-pull-request' } });
-    house.sandbox.setFault({ name: 'invisible-turn', ...following.key });
+    const environment = await open();
+    const following = await environment.follow({ pullRequest: true, turn: { outcome: 'new-pull-request' } });
+    environment.sandbox.setFault({ name: 'invisible-turn', ...following.key });
     expect((await following.result()).followUp.evidence).toBe('job-changed');
   });
 
   it.concurrent('that changed from failed to completed is believed at once', async () => {
-    const house = await open();
-    const following = await house.follow({ status: 'failed' }, { confirm: '15s' });
-    house.sandbox.setFault({ name: 'invisible-turn', ...following.key });
+    const environment = await open();
+    const following = await environment.follow({ status: 'failed' }, { confirm: '15s' });
+    environment.sandbox.setFault({ name: 'invisible-turn', ...following.key });
     const result = await following.result();
     expect(result).toMatchObject({ status: 'completed', followUp: { evidence: 'status-changed' } });
   });
@@ -48,8 +52,8 @@ describe('a terminal status', () => {
   it.concurrent(
     'of a job that was active before the send must hold, since it may be the earlier turn’s',
     async () => {
-      const house = await open();
-      const following = await house.follow({
+      const environment = await open();
+      const following = await environment.follow({
         status: 'active',
         // Long enough to be met by the baseline on a busy machine.
         turns: [{ durationMs: 6_000 }, { durationMs: 800 }],
@@ -58,13 +62,16 @@ describe('a terminal status', () => {
       });
       const result = await following.result();
       expect(result.followUp).toMatchObject({ baseline: { status: 'active' }, evidence: 'job-changed' });
-      expect(house.sandbox.job(following.key).turns.map((turn) => turn.state)).toEqual(['ended', 'ended']);
+      expect(environment.sandbox.job(following.key).turns.map((turn) => turn.state)).toEqual([
+        'ended',
+        'ended',
+      ]);
     },
   );
 
   it.concurrent('failed is a result and no error', async () => {
-    const house = await open();
-    const following = await house.follow({ turn: { outcome: 'failed' } });
+    const environment = await open();
+    const following = await environment.follow({ turn: { outcome: 'failed' } });
     expect(await following.result()).toMatchObject({
       status: 'failed',
       prLink: null,
@@ -75,15 +82,15 @@ describe('a terminal status', () => {
 
 describe('the link of a completed job', () => {
   it.concurrent('is waited for when it comes late', async () => {
-    const house = await open();
-    const following = await house.follow({}, { settle: '10s' });
-    house.sandbox.setFault({ name: 'late-link', ...following.key, parameters: { for: '1s' } });
+    const environment = await open();
+    const following = await environment.follow({}, { settle: '10s' });
+    environment.sandbox.setFault({ name: 'late-link', ...following.key, parameters: { for: '1s' } });
     expect((await following.result()).prLink).toContain('/pull/');
   });
 
   it.concurrent('is null when it has not come within settle', async () => {
-    const house = await open();
-    const following = await house.follow({ turn: { outcome: 'no-change' } });
+    const environment = await open();
+    const following = await environment.follow({ turn: { outcome: 'no-change' } });
     const result = await following.result();
     expect(result).toMatchObject({ status: 'completed', prLink: null });
     expect(result.followUp.observed.completed).toBeGreaterThan(1);
@@ -100,32 +107,32 @@ describe('trouble with polls', () => {
     ['reset', 'ECONNRESET'],
     ['hang', 'timeout'],
   ])('%s is a delay, counted as %s, and never the job’s failure', async (name, label) => {
-    const house = await open();
-    const following = await house.follow();
-    await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
-    house.sandbox.setFault({ name, ...following.key, operation: 'get', times: 2 });
+    const environment = await open();
+    const following = await environment.follow();
+    await environment.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
+    environment.sandbox.setFault({ name, ...following.key, operation: 'get', times: 2 });
     const result = await following.result();
     expect(result.status).toBe('completed');
     expect(Object.keys(result.followUp.observed)).toContain(label);
   });
 
   it.concurrent('shows a refused key as its phase, and heals', async () => {
-    const house = await open();
-    const following = await house.follow({ turn: { durationMs: 500 } });
-    await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
-    house.sandbox.setFault({ name: 'unauthorized', ...following.key, operation: 'get' });
+    const environment = await open();
+    const following = await environment.follow({ turn: { durationMs: 500 } });
+    await environment.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
+    environment.sandbox.setFault({ name: 'unauthorized', ...following.key, operation: 'get' });
     await following.progressWhen(({ phase }) => phase === 'unauthorized');
-    house.sandbox.clearFaults(following.key);
+    environment.sandbox.clearFaults(following.key);
     expect((await following.result()).status).toBe('completed');
   });
 
   it.concurrent(
     'of five 404s in a row that span confirm ends as JobNotFound, and says that the message was accepted',
     async () => {
-      const house = await open();
-      const following = await house.follow();
-      await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
-      house.sandbox.setFault({ name: 'not-found', ...following.key, operation: 'get' });
+      const environment = await open();
+      const following = await environment.follow();
+      await environment.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
+      environment.sandbox.setFault({ name: 'not-found', ...following.key, operation: 'get' });
       const { type, message, details } = await following.failure();
       expect({ type, httpStatus: details.httpStatus }).toEqual({ type: 'JobNotFound', httpStatus: 404 });
       expect(message).toContain('The message was accepted.');
@@ -135,10 +142,10 @@ describe('trouble with polls', () => {
   );
 
   it.concurrent('of four 404s in a row is a delay', async () => {
-    const house = await open();
-    const following = await house.follow();
-    await house.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
-    house.sandbox.setFault({ name: 'not-found', ...following.key, operation: 'get', times: 4 });
+    const environment = await open();
+    const following = await environment.follow();
+    await environment.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
+    environment.sandbox.setFault({ name: 'not-found', ...following.key, operation: 'get', times: 4 });
     const result = await following.result();
     expect(result.followUp.observed).toMatchObject({ 'http 404': 4 });
   });
@@ -146,9 +153,9 @@ describe('trouble with polls', () => {
   it.concurrent(
     'of a status that nobody knows ends with the deadline, the last job and the counts',
     async () => {
-      const house = await open();
-      const following = await house.follow({ turn: { durationMs: null } }, { deadline: '6s' });
-      house.sandbox.setFault({
+      const environment = await open();
+      const following = await environment.follow({ turn: { durationMs: null } }, { deadline: '6s' });
+      environment.sandbox.setFault({
         name: 'unknown-status',
         ...following.key,
         operation: 'get',

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { TurnPlan } from '../../../sandbox';
 import type { FollowUpCaller } from '../../harness/following';
 
-type House = Pick<FollowUpCaller, 'sandbox'>;
+type Environment = Pick<FollowUpCaller, 'sandbox'>;
 
 /** What a line of `--json` holds: of an item, or of the whole at the end. */
 export interface JsonLine {
@@ -26,11 +26,11 @@ export class BatchFile {
   readonly batchId = `batch-${randomUUID().slice(0, 8)}`;
   readonly lines: { project: string; job: string; prompt: string }[] = [];
 
-  constructor(readonly house: House) {}
+  constructor(readonly environment: Environment) {}
 
   /** Adds a job and a line to it. @param turn null for one that ends only when the test says so */
   add(turn: TurnPlan | null = { durationMs: 300 }, prompt = 'Rebase on main.', project = this.batchId) {
-    const { projectId, jobId } = this.house.sandbox.addJob({
+    const { projectId, jobId } = this.environment.sandbox.addJob({
       projectId: project,
       turn: turn ?? { durationMs: null },
     });
@@ -63,20 +63,20 @@ export class BatchFile {
   }
 
   posts() {
-    const { journal } = this.house.sandbox;
+    const { journal } = this.environment.sandbox;
     return journal.entries({ operation: 'message' }).filter(({ projectId }) => projectId === this.batchId);
   }
 
   /** Waits until so many messages were processed. */
   async sent(messages: number): Promise<void> {
     const processed = { projectId: this.batchId, operation: 'message', processed: true } as const;
-    await this.house.sandbox.journal.waitFor(processed, { atLeast: messages });
+    await this.environment.sandbox.journal.waitFor(processed, { atLeast: messages });
   }
 
   /** Ends the turn of every job, as far as one is at work. */
   endTurns(): void {
     for (const { project, job } of this.lines) {
-      this.house.sandbox.changeJob({ projectId: project, jobId: job }, { status: 'completed' });
+      this.environment.sandbox.changeJob({ projectId: project, jobId: job }, { status: 'completed' });
     }
   }
 }

@@ -3,26 +3,26 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { houseOf } from '../../harness/house-of';
+import { sharedEnvironment } from '../../harness/environment';
 import { BatchFile, jsonLines } from './batch-file';
 import { type Ended, QUICK_FLAGS, starter } from './starter';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 /** A batch and the words that run it from stdin. */
 async function batch() {
-  const house = await open();
-  const file = new BatchFile(house);
+  const environment = await open();
+  const file = new BatchFile(environment);
   const start = ['batch', 'run', '-', '--batch-id', file.batchId, ...QUICK_FLAGS, '--deadline', '60s'];
-  const run = (...more: string[]): Promise<Ended> => starter(house, [...start, ...more], file.jsonl);
+  const run = (...more: string[]): Promise<Ended> => starter(environment, [...start, ...more], file.jsonl);
   const command = (name: string, ...more: string[]): Promise<Ended> =>
-    starter(house, ['batch', name, file.batchId, ...more]);
-  return { house, file, start, run, command };
+    starter(environment, ['batch', name, file.batchId, ...more]);
+  return { environment, file, start, run, command };
 }
 
 describe('batch run', () => {
   it.concurrent('sends each line of a CSV file once, and its summary is the result', async () => {
-    const { house, file, start } = await batch();
+    const { environment, file, start } = await batch();
     file.addMany(3);
     file.add({ durationMs: 300, outcome: 'failed' });
     file.add({ durationMs: 300 }, 'Fix "it",\nand test. 日本語');
@@ -30,7 +30,7 @@ describe('batch run', () => {
     const name = path.join(folder, 'nightly.csv');
     await writeFile(name, file.csv);
     const { code, stdout, stderr } = await starter(
-      house,
+      environment,
       start.map((word) => (word === '-' ? name : word)),
     ).finally(() => rm(folder, { recursive: true }));
     expect({ code, stderr }).toMatchObject({ code: 0 });
@@ -75,21 +75,21 @@ describe('batch run', () => {
   });
 
   it.concurrent('takes from the flags what lines leave out', async () => {
-    const { house, file, start } = await batch();
+    const { environment, file, start } = await batch();
     const { projectId, jobId } = file.add();
     const words = [...start, '--project', projectId, '--prompt', 'From the flag.'];
-    expect((await starter(house, words, `job\n${jobId}\n`)).code).toBe(0);
+    expect((await starter(environment, words, `job\n${jobId}\n`)).code).toBe(0);
     expect(file.posts().map(({ prompt }) => prompt?.text)).toEqual(['From the flag.']);
   });
 
   it.concurrent('sends nothing if any line is wrong, and tells every one with its number', async () => {
-    const { house, file, start, command } = await batch();
+    const { environment, file, start, command } = await batch();
     file.addMany(9);
     const lines = file.jsonl.split('\n').slice(0, -1);
     const bad = JSON.stringify({ project: '..', job: 'j', prompt: '' });
     const words = [...start, '--json'];
     const { code, stdout, stderr } = await starter(
-      house,
+      environment,
       words,
       [...lines, bad, '{"project": "p"'].join('\n'),
     );
@@ -133,28 +133,28 @@ describe('batch run', () => {
   });
 
   it.concurrent('attaches to a batch that runs, and to one that is done; nothing is sent again', async () => {
-    const { house, file, start } = await batch();
+    const { environment, file, start } = await batch();
     file.addMany(3, null);
     // Without a name of its own it is found by its items.
     const words = start.filter((word) => word !== '--batch-id' && word !== file.batchId);
-    const first = await starter(house, [...words, '--no-wait'], file.jsonl);
+    const first = await starter(environment, [...words, '--no-wait'], file.jsonl);
     expect(first.code).toBe(0);
     const [batchId = ''] = first.stdout.split('\n');
     expect(first.stderr).toContain(`npm run starter -- batch watch ${batchId}`);
     await file.sent(3);
-    const attached = await starter(house, [...words, '--concurrency', '7', '--no-wait'], file.jsonl);
+    const attached = await starter(environment, [...words, '--concurrency', '7', '--no-wait'], file.jsonl);
     expect(attached).toMatchObject({ code: 0, stdout: first.stdout });
     expect(attached.stderr).toContain('attached    this batch is running');
     expect(attached.stderr).toContain(`batch concurrency ${batchId} 7 changes the first`);
-    const watched = starter(house, ['batch', 'watch', batchId, '--json']);
+    const watched = starter(environment, ['batch', 'watch', batchId, '--json']);
     file.endTurns();
     expect(jsonLines((await watched).stdout).slice(0, -1)).toHaveLength(3);
-    const again = await starter(house, words, file.jsonl);
+    const again = await starter(environment, words, file.jsonl);
     expect(again.code).toBe(0);
     expect(again.stderr).toContain(`already run as ${batchId}; give --batch-id to send it once more`);
     expect(file.posts()).toHaveLength(3);
     const once = [...words, '--batch-id', `${file.batchId}-more`, '--no-wait'];
-    expect((await starter(house, once, file.jsonl)).code).toBe(0);
+    expect((await starter(environment, once, file.jsonl)).code).toBe(0);
     await file.sent(6);
     file.endTurns();
   });
@@ -202,7 +202,7 @@ describe('a running batch', () => {
   });
 
   it.concurrent('ends by cancel and leaves what is open; run again it awaits that and goes on', async () => {
-    const { house, file, run, command } = await batch();
+    const { environment, file, run, command } = await batch();
     file.addMany(3, null);
     await run('--concurrency', '2', '--no-wait');
     await file.sent(2);
@@ -219,7 +219,7 @@ describe('a running batch', () => {
     const giveUpAt = Date.now() + 10_000;
     let listed: { state: string }[] = [];
     while (listed.length < 2 && Date.now() < giveUpAt) {
-      const { stdout } = await starter(house, ['list', '--batch', file.batchId, '--json']);
+      const { stdout } = await starter(environment, ['list', '--batch', file.batchId, '--json']);
       listed = JSON.parse(stdout) as typeof listed;
     }
     expect(listed.map(({ state }) => state)).toEqual(['running', 'running']);
@@ -258,9 +258,9 @@ describe('a running batch', () => {
   });
 
   it.concurrent('without a worker is told by what the server knows', async () => {
-    const { house, file, start } = await batch();
+    const { environment, file, start } = await batch();
     file.add();
-    const idle = { taskQueue: `nobody-${randomUUID()}`, taskQueues: house.taskQueues };
+    const idle = { taskQueue: `nobody-${randomUUID()}`, taskQueues: environment.taskQueues };
     await starter(idle, [...start, '--no-wait'], file.jsonl);
     const { code, stdout } = await starter(idle, ['batch', 'status', file.batchId]);
     expect(code).toBe(0);
@@ -276,13 +276,13 @@ describe('batch retry', () => {
   it.concurrent(
     'sends what was not sent or rejected, once, and nothing else whatever is typed next',
     async () => {
-      const { house, file, run, command } = await batch();
+      const { environment, file, run, command } = await batch();
       file.add();
       const rejected = file.add();
       const lost = file.add();
       const once = { operation: 'message', times: 1 } as const;
-      house.sandbox.setFault({ name: 'status', ...rejected, ...once, parameters: { code: 422 } });
-      house.sandbox.setFault({ name: 'reset', ...lost, ...once });
+      environment.sandbox.setFault({ name: 'status', ...rejected, ...once, parameters: { code: 422 } });
+      environment.sandbox.setFault({ name: 'reset', ...lost, ...once });
       expect((await run()).code).toBe(0);
       expect(file.posts()).toHaveLength(3);
       const retried = await command('retry', '--json');
@@ -307,9 +307,9 @@ describe('batch retry', () => {
   );
 
   it.concurrent('takes those of unknown delivery only when told so', async () => {
-    const { house, file, run, command } = await batch();
+    const { environment, file, run, command } = await batch();
     const lost = file.add();
-    house.sandbox.setFault({ name: 'reset', ...lost, operation: 'message', times: 1 });
+    environment.sandbox.setFault({ name: 'reset', ...lost, operation: 'message', times: 1 });
     await run();
     expect((await command('retry')).stderr).toContain('--include-unknown takes those too');
     expect(file.posts()).toHaveLength(1);
@@ -320,19 +320,19 @@ describe('batch retry', () => {
 });
 
 it('a batch of nothing is an error of usage, for every command that takes one', async () => {
-  const house = await open();
+  const environment = await open();
   for (const name of ['status', 'watch', 'results', 'pause', 'resume', 'cancel', 'retry']) {
-    const { code, stderr } = await starter(house, ['batch', name, 'no-such-batch']);
+    const { code, stderr } = await starter(environment, ['batch', name, 'no-such-batch']);
     expect({ name, code }).toEqual({ name, code: 2 });
     expect(stderr).toContain('There is no batch "no-such-batch"');
   }
 });
 
 it('a batch goes by its workflow id too', async () => {
-  const { house, file, run } = await batch();
+  const { environment, file, run } = await batch();
   file.add();
   await run();
-  const { code, stdout } = await starter(house, ['batch', 'status', `follow-up-batch:${file.batchId}`]);
+  const { code, stdout } = await starter(environment, ['batch', 'status', `follow-up-batch:${file.batchId}`]);
   expect(code).toBe(0);
   expect(stdout).toMatch(new RegExp(`^batch +${file.batchId}$`, 'm'));
 });

@@ -1,18 +1,18 @@
 import { describe, expect, it } from '@jest/globals';
-import { houseOf } from '../../harness/house-of';
+import { sharedEnvironment } from '../../harness/environment';
 import { starter } from './starter';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 describe('cost', () => {
   it.concurrent('tells what a follow-up that ended has cost, as a table', async () => {
-    const house = await open();
-    const following = await house.follow({ turn: { durationMs: 300 } });
+    const environment = await open();
+    const following = await environment.follow({ turn: { durationMs: 300 } });
     const { followUp } = await following.result();
     const { handle } = following;
     const { historyLength, historySize = 0 } = await handle.describe();
 
-    const { code, stdout, stderr } = await starter(house, ['cost', handle.workflowId]);
+    const { code, stdout, stderr } = await starter(environment, ['cost', handle.workflowId]);
 
     expect(code).toBe(0);
     expect(stdout).toMatch(/^state +completed$/m);
@@ -31,11 +31,11 @@ describe('cost', () => {
   });
 
   it.concurrent('tells what a running one has cost so far, as one JSON document', async () => {
-    const house = await open();
-    const { handle, progressWhen } = await watched(house);
+    const environment = await open();
+    const { handle, progressWhen } = await watched(environment);
     const { polls } = await progressWhen();
 
-    const { code, stdout } = await starter(house, ['cost', handle.workflowId, '--json']);
+    const { code, stdout } = await starter(environment, ['cost', handle.workflowId, '--json']);
 
     expect(code).toBe(0);
     const found = JSON.parse(stdout) as { polls: number; actions: Record<string, number> };
@@ -55,11 +55,11 @@ describe('cost', () => {
   it.concurrent(
     'exits with 0 for a follow-up that failed, for it tells of cost and not of the end',
     async () => {
-      const house = await open();
-      const { handle } = await house.send({ projectId: 'nowhere', jobId: 'nobody' });
+      const environment = await open();
+      const { handle } = await environment.send({ projectId: 'nowhere', jobId: 'nobody' });
       await handle.result().catch(() => undefined);
 
-      const { code, stdout } = await starter(house, ['cost', handle.workflowId]);
+      const { code, stdout } = await starter(environment, ['cost', handle.workflowId]);
 
       expect(code).toBe(0);
       expect(stdout).toMatch(/^state +failed$/m);
@@ -68,11 +68,11 @@ describe('cost', () => {
   );
 
   it.concurrent('says so when nobody can tell the polls', async () => {
-    const house = await open();
-    const following = await house.follow({ turn: { durationMs: null } });
+    const environment = await open();
+    const following = await environment.follow({ turn: { durationMs: null } });
     await following.handle.terminate('a test');
 
-    const { code, stdout } = await starter(house, ['cost', following.handle.workflowId]);
+    const { code, stdout } = await starter(environment, ['cost', following.handle.workflowId]);
 
     expect(code).toBe(0);
     expect(stdout).toMatch(/^polls +unknown: no receipt/m);
@@ -80,7 +80,7 @@ describe('cost', () => {
 });
 
 /** A follow-up whose turn ends only when the test says so, and its progress once it was polled. */
-async function watched(house: Awaited<ReturnType<typeof open>>) {
-  const following = await house.follow({ turn: { durationMs: null } });
+async function watched(environment: Awaited<ReturnType<typeof open>>) {
+  const following = await environment.follow({ turn: { durationMs: null } });
   return { handle: following.handle, progressWhen: () => following.progressWhen(({ polls }) => polls > 0) };
 }

@@ -1,28 +1,31 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { FollowUpClient, type Limits } from '../../../src/client';
-import type { House } from '../../harness/house';
-import { houseOf } from '../../harness/house-of';
+import { type Environment, sharedEnvironment } from '../../harness/environment';
 import { starter } from './starter';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
-/** One house, hence one pair of queues: the commands come one after the other. */
+/** One environment, hence one pair of queues: the commands come one after the other. */
 describe('limits', () => {
-  let house: House;
+  let environment: Environment;
 
   beforeAll(async () => {
-    house = await open();
+    environment = await open();
   });
 
-  const limits = (...args: string[]) => starter(house, ['limits', ...args]);
+  const limits = (...args: string[]) => starter(environment, ['limits', ...args]);
 
   it('show that there are none', async () => {
     const { code, stdout, stderr } = await limits('show');
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^REQUESTS +TASK QUEUE +TOTAL +PER PROJECT +WEIGHTS +WAITING +LAST SET$/m);
-    expect(stdout).toMatch(new RegExp(`^sends +${house.taskQueues.send} +none +none +none +0 +-$`, 'm'));
-    expect(stdout).toMatch(new RegExp(`^reads +${house.taskQueues.read} +none +none +none +0 +-$`, 'm'));
+    expect(stdout).toMatch(
+      new RegExp(`^sends +${environment.taskQueues.send} +none +none +none +0 +-$`, 'm'),
+    );
+    expect(stdout).toMatch(
+      new RegExp(`^reads +${environment.taskQueues.read} +none +none +none +0 +-$`, 'm'),
+    );
   });
 
   it('are set on the queues that the environment names, and shown with who set them', async () => {
@@ -40,7 +43,7 @@ describe('limits', () => {
     expect(set.stdout).toMatch(/^sends +send-\S+ +none +90\/h .*Z by \d+@/m);
     expect(set.stdout).toMatch(/^reads +read-\S+ +50\/s +none .*Z by \d+@/m);
     expect(set.stderr).toContain('matching.enableFairness');
-    const { sends } = await clientOf(house).limits.get();
+    const { sends } = await clientOf(environment).limits.get();
     expect(sends.perProject).toMatchObject({ rate: '90/h', reason: 'night' });
   });
 
@@ -49,7 +52,11 @@ describe('limits', () => {
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(JSON.parse(stdout)).toMatchObject({
-      sends: { taskQueue: house.taskQueues.send, total: { rate: '300/h' }, perProject: { rate: '90/h' } },
+      sends: {
+        taskQueue: environment.taskQueues.send,
+        total: { rate: '300/h' },
+        perProject: { rate: '90/h' },
+      },
       reads: { total: { rate: '50/s' } },
     });
   });
@@ -75,6 +82,6 @@ describe('limits', () => {
   });
 });
 
-function clientOf({ client, taskQueues }: House): FollowUpClient {
+function clientOf({ client, taskQueues }: Environment): FollowUpClient {
   return new FollowUpClient(client, { readTaskQueue: taskQueues.read, sendTaskQueue: taskQueues.send });
 }

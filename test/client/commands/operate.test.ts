@@ -2,18 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { SEARCH_ATTRIBUTES } from '../../../src/core/names';
 import { eventually } from '../../harness/eventually';
-import { houseOf } from '../../harness/house-of';
+import { sharedEnvironment } from '../../harness/environment';
 import { type Ended, starter } from './starter';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 /** A follow-up whose turn ends only when the test says so. */
 async function watched() {
-  const house = await open();
-  const following = await house.follow({ turn: { durationMs: null } });
+  const environment = await open();
+  const following = await environment.follow({ turn: { durationMs: null } });
   await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
-  const run = (...args: string[]): Promise<Ended> => starter(house, args);
-  return { house, following, workflowId: following.handle.workflowId, run };
+  const run = (...args: string[]): Promise<Ended> => starter(environment, args);
+  return { environment, following, workflowId: following.handle.workflowId, run };
 }
 
 describe('a running follow-up', () => {
@@ -93,13 +93,13 @@ describe('list', () => {
 
 describe('setup', () => {
   it.concurrent('says what it found: server, attributes, and the worker on the queue', async () => {
-    const { house, run } = await watched();
+    const { environment, run } = await watched();
     const { code, stdout } = await run('setup', '--json');
     expect(code).toBe(0);
     const found = JSON.parse(stdout) as { serverVersion: string; workers: string[] };
     expect(found).toMatchObject({
       searchAttributes: { registered: [], present: [...SEARCH_ATTRIBUTES] },
-      taskQueue: house.taskQueue,
+      taskQueue: environment.taskQueue,
     });
     expect(found.serverVersion).toMatch(/^\d+\.\d+/);
     expect(found.workers).toEqual([expect.stringContaining(`${process.pid}@`)]);

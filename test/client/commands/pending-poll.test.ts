@@ -1,23 +1,26 @@
 import { describe, expect, it } from '@jest/globals';
 import type { FollowUpProgress } from '../../../src/core/result';
-import { houseOf } from '../../harness/house-of';
+import { sharedEnvironment } from '../../harness/environment';
 import { pendingRead, SOON, untilAttempt, untilItWaits } from '../../harness/pending-poll';
 import { starter } from './starter';
 
-const open = houseOf({ inProcessPolls: 0 });
+const open = sharedEnvironment({ inProcessPolls: 0 });
 
 /** A follow-up whose turn ends only when the test says so. */
 async function followed() {
-  const house = await open();
-  const following = await house.follow({ turn: { durationMs: null } }, { polling: SOON, deadline: '10m' });
-  const run = (...args: string[]) => starter(house, args);
-  return { house, following, workflowId: following.handle.workflowId, run };
+  const environment = await open();
+  const following = await environment.follow(
+    { turn: { durationMs: null } },
+    { polling: SOON, deadline: '10m' },
+  );
+  const run = (...args: string[]) => starter(environment, args);
+  return { environment, following, workflowId: following.handle.workflowId, run };
 }
 
 describe('while an activity polls by its own retries', () => {
   it.concurrent('status shows what it has counted and when it reads next', async () => {
-    const { house, following, workflowId, run } = await followed();
-    await untilItWaits(house.sandbox, following);
+    const { environment, following, workflowId, run } = await followed();
+    await untilItWaits(environment.sandbox, following);
     const polls = following.gets() - 1;
     const { stdout } = await run('status', workflowId);
     expect(stdout).toMatch(/^phase +watching$/m);
@@ -33,8 +36,8 @@ describe('while an activity polls by its own retries', () => {
   });
 
   it.concurrent('poll-now and extend answer with them too', async () => {
-    const { house, following, workflowId, run } = await followed();
-    await untilItWaits(house.sandbox, following);
+    const { environment, following, workflowId, run } = await followed();
+    await untilItWaits(environment.sandbox, following);
     const polled = await run('poll-now', workflowId);
     const polls = following.gets() - 1;
     expect(polled.stdout).toMatch(/^last answer +active$/m);
@@ -47,14 +50,14 @@ describe('while an activity polls by its own retries', () => {
   it.concurrent(
     'watch shows the trouble that it absorbs, how often it has read, and what comes next',
     async () => {
-      const { house, following, workflowId, run } = await followed();
+      const { environment, following, workflowId, run } = await followed();
       await untilAttempt(following, 2);
       const watching = run('watch', workflowId);
-      house.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get' });
-      await house.sandbox.journal.waitFor({ ...following.key, fault: 'http-503' }, { atLeast: 4 });
+      environment.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get' });
+      await environment.sandbox.journal.waitFor({ ...following.key, fault: 'http-503' }, { atLeast: 4 });
       expect(await pendingRead(following)).toBeDefined();
-      house.sandbox.clearFaults(following.key);
-      house.sandbox.changeJob(following.key, { status: 'failed' });
+      environment.sandbox.clearFaults(following.key);
+      environment.sandbox.changeJob(following.key, { status: 'failed' });
       const { code, stderr } = await watching;
       expect(code).toBe(11);
       expect(stderr).toMatch(

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../harness/eventually';
-import { houseOf } from '../../harness/house-of';
+import { sharedEnvironment } from '../../harness/environment';
 import { type Ended, QUICK_FLAGS, starter } from './starter';
 
-const open = houseOf({ sandbox: { turnMs: 300 } });
+const open = sharedEnvironment({ sandbox: { turnMs: 300 } });
 
 const made: string[] = [];
 afterAll(async () => {
@@ -19,19 +19,19 @@ afterAll(async () => {
 
 /** The words `schedule …`, for a schedule and a job of its own. */
 async function stage() {
-  const house = await open();
+  const environment = await open();
   const id = `cli-${randomUUID().slice(0, 8)}`;
   made.push(id);
-  const { projectId, jobId } = house.sandbox.addJob({ projectId: id, turn: { durationMs: 300 } });
+  const { projectId, jobId } = environment.sandbox.addJob({ projectId: id, turn: { durationMs: 300 } });
   const csv = `project,job,prompt\n${projectId},${jobId},Rebase on main.\n`;
   const run = (words: readonly string[], stdin = csv): Promise<Ended> =>
-    starter(house, ['schedule', ...words], stdin);
+    starter(environment, ['schedule', ...words], stdin);
   const create = (...more: string[]) =>
     run(['create', id, '-', '--cron', '0 0 1 1 *', ...QUICK_FLAGS, ...more]);
   const json = async <Document>(...words: string[]): Promise<Document> =>
     JSON.parse((await run([...words, '--json'])).stdout) as Document;
-  const posts = () => house.sandbox.journal.entries({ projectId, operation: 'message' });
-  return { house, id, csv, run, create, json, posts };
+  const posts = () => environment.sandbox.journal.entries({ projectId, operation: 'message' });
+  return { environment, id, csv, run, create, json, posts };
 }
 
 interface Described {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { run } from '../../../src/cli/program';
 import type { TurnPlan } from '../../../sandbox';
-import { type House, QUICK } from '../../harness/house';
+import { type Environment, QUICK } from '../../harness/environment';
 import { temporal } from '../../harness/temporal';
 
 export interface Ended {
@@ -13,7 +13,7 @@ export interface Ended {
 
 /** One command of the starter, in this process. What only a process has is in test/process/starter. */
 export async function starter(
-  house: Pick<House, 'taskQueue' | 'taskQueues'>,
+  environment: Pick<Environment, 'taskQueue' | 'taskQueues'>,
   args: readonly string[],
   stdin = '',
 ): Promise<Ended> {
@@ -23,9 +23,9 @@ export async function starter(
     args,
     env: {
       ...temporal().env,
-      FOLLOW_UP_TASK_QUEUE: house.taskQueue,
-      AGENT_API_TASK_QUEUE: house.taskQueues.read,
-      AGENT_API_SEND_TASK_QUEUE: house.taskQueues.send,
+      FOLLOW_UP_TASK_QUEUE: environment.taskQueue,
+      AGENT_API_TASK_QUEUE: environment.taskQueues.read,
+      AGENT_API_SEND_TASK_QUEUE: environment.taskQueues.send,
       TEMPORAL_UI_URL: 'http://ui.example/',
     },
     stdin: Readable.from([Buffer.from(stdin)]),
@@ -38,13 +38,13 @@ export async function starter(
 }
 
 /** A new job, and the words of a quick `send` to it. @param turn null for one that ends only when the test says so */
-export function jobToSendTo(house: House, turn: TurnPlan | null = { durationMs: 300 }) {
-  const { projectId, jobId } = house.sandbox.addJob({
+export function jobToSendTo(environment: Environment, turn: TurnPlan | null = { durationMs: 300 }) {
+  const { projectId, jobId } = environment.sandbox.addJob({
     projectId: `cli-${randomUUID().slice(0, 8)}`,
     turn: turn ?? { durationMs: null },
   });
   const words = ['send', '--project', projectId, '--job', jobId, '--request-id', 'order-1', ...QUICK_FLAGS];
-  const posts = () => house.sandbox.journal.entries({ projectId, operation: 'message' });
+  const posts = () => environment.sandbox.journal.entries({ projectId, operation: 'message' });
   return { projectId, jobId, words, posts, workflowId: `follow-up:${projectId}:${jobId}:order-1` };
 }
 

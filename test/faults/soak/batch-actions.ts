@@ -12,7 +12,7 @@ import {
 } from '../../../src/client';
 import { followUpWorkflowId, pageWorkflowId } from '../../../src/core/ids';
 import { requestIdOf } from '../../../src/core/batch';
-import type { House } from '../../harness/house';
+import type { Environment } from '../../harness/environment';
 import type { SoakFile } from './batch-files';
 
 /** The starter dies in the hand-over. */
@@ -36,10 +36,10 @@ export class BatchActions {
   private readonly client: FollowUpClient;
 
   constructor(
-    private readonly house: House,
+    private readonly environment: Environment,
     private readonly random: () => number,
   ) {
-    this.client = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+    this.client = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
   }
 
   /** By name, each as often as it is to be done. */
@@ -104,7 +104,7 @@ export class BatchActions {
   }
 
   private async batch(batchId: string): Promise<WorkflowHandle> {
-    return this.house.client.workflow.getHandle(
+    return this.environment.client.workflow.getHandle(
       (await this.batches.getHandle(batchId).describe()).workflowId,
     );
   }
@@ -112,7 +112,7 @@ export class BatchActions {
   private async page({ batchId }: SoakFile): Promise<WorkflowHandle> {
     const { run, pages } = await this.batches.getHandle(batchId).describe();
     const number = 1 + this.below(pages?.pages ?? 1);
-    return this.house.client.workflow.getHandle(pageWorkflowId(batchId, run, number));
+    return this.environment.client.workflow.getHandle(pageWorkflowId(batchId, run, number));
   }
 
   private async item(file: SoakFile): Promise<WorkflowHandle> {
@@ -121,7 +121,7 @@ export class BatchActions {
     if (item === undefined) throw new Error('there are no items');
     const { projectId, jobId } = item.request;
     const id = followUpWorkflowId(projectId, jobId, requestIdOf(file.batchId, item));
-    return this.house.client.workflow.getHandle(id);
+    return this.environment.client.workflow.getHandle(id);
   }
 
   /** Another program that has the same name for a follow-up, and the same message or another one. */
@@ -130,10 +130,10 @@ export class BatchActions {
     if (request === undefined) return;
     const prompt = message === 'the same' ? request.prompt : `not ${request.prompt.slice(0, 40)}`;
     const { projectId, jobId, requestId = '' } = request;
-    await this.house.client.workflow
+    await this.environment.client.workflow
       .start('followUp', {
         workflowId: followUpWorkflowId(projectId, jobId, requestId),
-        taskQueue: this.house.taskQueue,
+        taskQueue: this.environment.taskQueue,
         args: [{ ...request, prompt }],
         workflowIdConflictPolicy: 'USE_EXISTING',
         workflowIdReusePolicy: 'REJECT_DUPLICATE',

@@ -1,5 +1,5 @@
 import type { FollowUpRequest } from '../../../src/core/request';
-import type { House } from '../../harness/house';
+import type { Environment } from '../../harness/environment';
 
 /** The input of one batch of the soak: its requests, and what the service does to some of them. */
 export interface SoakFile {
@@ -21,7 +21,7 @@ const TIMES: Partial<FollowUpRequest> = {
 };
 
 /** Each item has a job and a prompt of its own; every third one has a name of its own, which others may give as well. */
-export function soakFile({ sandbox }: House, batchId: string, random: () => number): SoakFile {
+export function soakFile({ sandbox }: Environment, batchId: string, random: () => number): SoakFile {
   const requests = Array.from({ length: ITEMS }, (_, index): FollowUpRequest => {
     const projectId = `project-${index % 3}`;
     const turn = { durationMs: Math.round(200 + 2_500 * random()) };

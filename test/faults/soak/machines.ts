@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Operator } from '../../harness/operator';
-import type { ProcessHouse } from '../../harness/process-house';
+import type { ProcessEnvironment } from '../../harness/process-environment';
 import type { WorkerProcess } from '../../harness/worker-process';
 import { type RestartableServer, throughRestarts } from '../restartable-server';
 
@@ -44,11 +44,11 @@ export class Machines {
   private readonly operator: Operator;
 
   constructor(
-    private readonly house: ProcessHouse,
+    private readonly environment: ProcessEnvironment,
     private readonly server: RestartableServer,
     private readonly random: () => number,
   ) {
-    this.operator = new Operator(house.client);
+    this.operator = new Operator(environment.client);
   }
 
   async run(stop: AbortSignal): Promise<void> {
@@ -70,7 +70,7 @@ export class Machines {
     }
   }
 
-  /** From now on a worker may end: the house is closed. */
+  /** From now on a worker may end: the environment is closed. */
   dismiss(): void {
     for (const worker of this.workers) this.killed.add(worker);
   }
@@ -78,7 +78,7 @@ export class Machines {
   /** A worker that ends by itself is replaced: what has ended it ends the next one as well, and is to be seen. */
   private async hire(place: number): Promise<void> {
     try {
-      const worker = await this.house.startWorker();
+      const worker = await this.environment.startWorker();
       this.workers[place] = worker;
       void worker.exited.then(({ code, signal }) => {
         if (this.killed.has(worker)) return;
@@ -125,7 +125,7 @@ export class Machines {
 
   /** As `limits set` and `limits clear` do. */
   private async limit(forMs: number): Promise<void> {
-    const { sendTaskQueue } = this.house.taskQueues;
+    const { sendTaskQueue } = this.environment.taskQueues;
     await throughRestarts(() => this.operator.limit(sendTaskQueue, SENDS_PER_SECOND));
     await sleep(2 * forMs);
     await throughRestarts(() => this.operator.limit(sendTaskQueue, null));

@@ -4,7 +4,7 @@ import { MEMO_RECEIPT } from '../../../src/core/names';
 import type { FailureDetails, FollowUpResult, Receipt } from '../../../src/core/result';
 import type { JobReport, JournalEntry } from '../../../sandbox';
 import { throughRestarts } from '../restartable-server';
-import type { Part } from './cast';
+import type { Part } from './draw-parts';
 import type { Standstill } from './machines';
 import type { Diary } from './people';
 

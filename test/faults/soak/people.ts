@@ -7,10 +7,10 @@ import type { DeliveryDecision } from '../../../src/core/result';
 import { eventually } from '../../harness/eventually';
 import type { Following } from '../../harness/following';
 import { Operator } from '../../harness/operator';
-import type { ProcessHouse } from '../../harness/process-house';
+import type { ProcessEnvironment } from '../../harness/process-environment';
 import { resetToEvent } from '../../harness/reset';
 import { throughRestarts } from '../restartable-server';
-import type { DeedKind, Part } from './cast';
+import type { DeedKind, Part } from './draw-parts';
 
 /**
  * `ended`: the follow-up had its end before it could answer. `lost`: the server could not tell what became of it. `none`:
@@ -62,12 +62,12 @@ export class People {
   private readonly workflowId: string;
 
   constructor(
-    private readonly house: ProcessHouse,
+    private readonly environment: ProcessEnvironment,
     private readonly part: Part,
     private readonly following: Following,
   ) {
-    this.client = house.client;
-    this.operator = new Operator(house.client);
+    this.client = environment.client;
+    this.operator = new Operator(environment.client);
     this.workflowId = following.handle.workflowId;
   }
 
@@ -99,7 +99,7 @@ export class People {
   }
 
   private async do(kind: DeedKind): Promise<void> {
-    const { sandbox } = this.house;
+    const { sandbox } = this.environment;
     const { workflowId } = this;
     switch (kind) {
       case 'poll-now':
@@ -223,13 +223,17 @@ export async function endOfRun(client: Client, workflowId: string): Promise<void
 const ENDLESS_MS = 10 * 60_000;
 
 /** Somebody who looks for follow-ups that wait for a decision, and decides. */
-export async function decideAll(house: ProcessHouse, people: ReadonlyMap<string, People>, over: AbortSignal) {
-  const query = `TaskQueue = '${house.taskQueue}' AND FollowUpPhase = 'needs-decision' AND ExecutionStatus = 'Running'`;
+export async function decideAll(
+  environment: ProcessEnvironment,
+  people: ReadonlyMap<string, People>,
+  over: AbortSignal,
+) {
+  const query = `TaskQueue = '${environment.taskQueue}' AND FollowUpPhase = 'needs-decision' AND ExecutionStatus = 'Running'`;
   const deciding = new Map<string, Promise<void>>();
   while (!over.aborted) {
     const asking = await throughRestarts(async () => {
       const found: string[] = [];
-      for await (const { workflowId } of house.client.workflow.list({ query })) found.push(workflowId);
+      for await (const { workflowId } of environment.client.workflow.list({ query })) found.push(workflowId);
       return found;
     });
     for (const workflowId of asking) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../../src/client';
 import { BatchFile, jsonLines } from '../../client/commands/batch-file';
 import { eventually } from '../../harness/eventually';
-import { PATIENT, ProcessHouse } from '../../harness/process-house';
+import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
 import { temporal } from '../../harness/temporal';
 import { TemporalGate } from '../../harness/temporal-gate';
 import { StarterProcess } from './starter-process';
@@ -13,8 +13,16 @@ const FLAGS = [
   ...['--settle', PATIENT.settle, '--confirm', PATIENT.confirm, '--polling-initial', '500ms'],
 ];
 
-function start(house: ProcessHouse, args: readonly string[], stdin = '', address?: string): StarterProcess {
-  const env = { FOLLOW_UP_TASK_QUEUE: house.taskQueue, TEMPORAL_ADDRESS: address ?? temporal().address };
+function start(
+  environment: ProcessEnvironment,
+  args: readonly string[],
+  stdin = '',
+  address?: string,
+): StarterProcess {
+  const env = {
+    FOLLOW_UP_TASK_QUEUE: environment.taskQueue,
+    TEMPORAL_ADDRESS: address ?? temporal().address,
+  };
   return StarterProcess.start(args, env, stdin);
 }
 
@@ -32,8 +40,12 @@ async function holdingPages(gate: TemporalGate): Promise<void> {
 }
 
 /** Waits until so many pages have come to the batch. @throws Error when they don't within 20 seconds */
-async function untilHandedOver(house: ProcessHouse, batchId: string, pages: number): Promise<void> {
-  const { batches } = new FollowUpClient(house.client, { taskQueue: house.taskQueue });
+async function untilHandedOver(
+  environment: ProcessEnvironment,
+  batchId: string,
+  pages: number,
+): Promise<void> {
+  const { batches } = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
   await eventually(`${pages} pages are handed over`, async () => {
     const report = await batches.getHandle(batchId).progress();
     return report.from === 'worker' && report.progress.pages.handedOver === pages;
@@ -44,9 +56,9 @@ describe('batch run as a process', () => {
   it(
     'takes 300 items of six projects to their ends, whatever happens to some of them',
     async () => {
-      await ProcessHouse.with({ sandbox: { turnMs: 500 } }, async (house) => {
-        await house.startWorker();
-        const file = new BatchFile(house);
+      await ProcessEnvironment.with({ sandbox: { turnMs: 500 } }, async (environment) => {
+        await environment.startWorker();
+        const file = new BatchFile(environment);
         // The turn of the message whose answer is lost is long enough to be seen.
         const add = (index: number) =>
           file.add(
@@ -59,7 +71,7 @@ describe('batch run as a process', () => {
         for (const { projectId, jobId } of jobs.slice(0, 10)) {
           file.lines.push({ project: projectId, job: jobId, prompt: 'Once more.' });
         }
-        const { sandbox } = house;
+        const { sandbox } = environment;
         const [rejected, lost, arrived, busy, gone] = jobs.slice(100);
         const once = { operation: 'message', times: 1 } as const;
         sandbox.setFault({ name: 'status', ...rejected, ...once, parameters: { code: 422 } });
@@ -68,7 +80,7 @@ describe('batch run as a process', () => {
         sandbox.setFault({ name: 'http-429', ...busy, ...once });
         sandbox.setFault({ name: 'not-found', ...gone, operation: 'get' });
         const words = ['batch', 'run', '-', '--batch-id', file.batchId, ...FLAGS, '--json'];
-        const { code, stdout } = await start(house, words, file.csv).ended();
+        const { code, stdout } = await start(environment, words, file.csv).ended();
         expect(code).toBe(0);
         const lines = jsonLines(stdout);
         expect(lines.at(-1)).toMatchObject({
@@ -110,20 +122,20 @@ describe('batch run as a process', () => {
     'ended by %s while it hands over pages, hands over the rest when it is run again',
     async (signal, expected) => {
       const gate = await TemporalGate.open(temporal().address);
-      await ProcessHouse.with({}, async (house) => {
-        await house.startWorker();
-        const file = new BatchFile(house);
+      await ProcessEnvironment.with({}, async (environment) => {
+        await environment.startWorker();
+        const file = new BatchFile(environment);
         for (let item = 0; item < 12; item += 1) file.add({ durationMs: 300 }, LARGE);
         const words = ['batch', 'run', '-', ...FLAGS];
-        const first = start(house, words, file.jsonl, gate.address);
+        const first = start(environment, words, file.jsonl, gate.address);
         const holding = holdingPages(gate);
         await first.says(/handed over 2 of 12 pages/);
         await holding;
         first.signal(signal);
         expect(await first.ended()).toMatchObject(expected);
         const [, batchId = ''] = /^batch {7}(\w+) \(12 items\)$/m.exec(first.stderr) ?? [];
-        await untilHandedOver(house, batchId, 2);
-        const second = await start(house, [...words, '--json'], file.jsonl).ended();
+        await untilHandedOver(environment, batchId, 2);
+        const second = await start(environment, [...words, '--json'], file.jsonl).ended();
         expect(second).toMatchObject({ code: 0, stderr: expect.stringContaining('this batch is running') });
         expect(jsonLines(second.stdout).slice(0, -1)).toHaveLength(12);
         const sent = file.posts().map(({ jobId }) => jobId);
@@ -136,13 +148,13 @@ describe('batch run as a process', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)('leaves the batch running at %s and says how to come back', async (signal, code) => {
-    await ProcessHouse.with({}, async (house) => {
-      await house.startWorker();
-      const file = new BatchFile(house);
+    await ProcessEnvironment.with({}, async (environment) => {
+      await environment.startWorker();
+      const file = new BatchFile(environment);
       file.add(null);
       file.add(null);
       const words = ['batch', 'run', '-', '--batch-id', file.batchId, ...FLAGS];
-      const left = start(house, words, file.jsonl);
+      const left = start(environment, words, file.jsonl);
       await left.says('running · 0 of 2 settled');
       await file.sent(2);
       left.signal(signal);
@@ -150,7 +162,7 @@ describe('batch run as a process', () => {
       expect(ended).toMatchObject({ code, signal: null, stdout: '' });
       expect(ended.stderr).toContain(`npm run starter -- batch watch ${file.batchId}\n`);
       file.endTurns();
-      expect(await start(house, ['batch', 'watch', file.batchId]).ended()).toMatchObject({ code: 0 });
+      expect(await start(environment, ['batch', 'watch', file.batchId]).ended()).toMatchObject({ code: 0 });
       expect(file.posts()).toHaveLength(2);
     });
   });

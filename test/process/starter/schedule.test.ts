@@ -3,10 +3,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import { houseOf } from '../../harness/house-of';
+import { sharedEnvironment } from '../../harness/environment';
 import { StarterProcess } from './starter-process';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 it('a schedule is made from a file, shown and deleted; stdout has one document, stderr the rest', async () => {
   const { taskQueue, client } = await open();

@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type { TurnPlan } from '../../../sandbox';
-import { houseOf } from '../../harness/house-of';
+import { sharedEnvironment } from '../../harness/environment';
 import { jobToSendTo } from '../../client/commands/starter';
 import { StarterProcess } from './starter-process';
 
-const open = houseOf();
+const open = sharedEnvironment();
 
 /** A `send` to a new job, as a process. */
 async function send(turn: TurnPlan | null, more: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const house = await open();
-  const job = jobToSendTo(house, turn);
+  const environment = await open();
+  const job = jobToSendTo(environment, turn);
   const start = (args: readonly string[], stdin?: string): StarterProcess =>
-    StarterProcess.start(args, { FOLLOW_UP_TASK_QUEUE: house.taskQueue, ...env }, stdin);
-  return { house, job, start, process: start([...job.words, ...more], 'Fix it.\n') };
+    StarterProcess.start(args, { FOLLOW_UP_TASK_QUEUE: environment.taskQueue, ...env }, stdin);
+  return { environment, job, start, process: start([...job.words, ...more], 'Fix it.\n') };
 }
 
 describe('the starter as a process', () => {
@@ -44,7 +44,7 @@ describe('the starter as a process', () => {
     expect(ended).toMatchObject({ code, signal: null, stdout: '' });
     expect(ended.stderr).toContain(`npm run starter -- watch ${workflowId}`);
     expect(ended.stderr).toContain(`npm run starter -- cancel ${workflowId}`);
-    sent.house.sandbox.changeJob(key, { status: 'completed' });
+    sent.environment.sandbox.changeJob(key, { status: 'completed' });
     expect((await sent.start(['watch', workflowId]).ended()).code).toBe(0);
     expect(posts()).toHaveLength(1);
   });

@@ -1,3 +1,4 @@
+import { afterAll } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
@@ -17,7 +18,7 @@ Runtime.install({
   telemetryOptions: { logging: { filter: 'ERROR', forward: {} } },
 });
 
-export interface HouseOptions {
+export interface EnvironmentOptions {
   readonly sandbox?: SandboxOptions;
   /** The limit of one HTTP exchange. @default 2000 */
   readonly httpTimeoutMs?: number;
@@ -33,7 +34,7 @@ export interface HouseOptions {
   readonly address?: string;
   /** The workflow bundle. @default the one that is made once for a test run */
   readonly bundlePath?: string;
-  /** How many sets of workers poll the house's task queues, as so many worker processes would. @default 1 */
+  /** How many sets of workers poll the environment's task queues, as so many worker processes would. @default 1 */
   readonly workers?: number;
 }
 
@@ -44,7 +45,7 @@ interface TaskQueues {
 }
 
 /** A sandbox, the three workers of a worker process with queues of their own, and a client, on the shared server. */
-export class House extends FollowUpCaller {
+export class Environment extends FollowUpCaller {
   private constructor(
     sandbox: Sandbox,
     client: Client,
@@ -54,7 +55,7 @@ export class House extends FollowUpCaller {
     super(sandbox, client, taskQueues.followUp);
   }
 
-  static async open(options: HouseOptions = {}): Promise<House> {
+  static async open(options: EnvironmentOptions = {}): Promise<Environment> {
     const address = options.address ?? temporal().address;
     const bundlePath = options.bundlePath ?? temporal().bundlePath;
     const namespace = 'default';
@@ -104,6 +105,15 @@ export class House extends FollowUpCaller {
       await Promise.all(natives.map((native) => native.close()));
       await connection.close();
     };
-    return new House(sandbox, new Client({ connection, namespace }), taskQueues, close);
+    return new Environment(sandbox, new Client({ connection, namespace }), taskQueues, close);
   }
+}
+
+/** The environment of a test file, opened once and closed after its last test. Concurrent tests start before any `beforeAll`. */
+export function sharedEnvironment(options: EnvironmentOptions = {}): () => Promise<Environment> {
+  let opened: Promise<Environment> | undefined;
+  afterAll(async () => {
+    await (await opened)?.close();
+  });
+  return () => (opened ??= Environment.open(options));
 }

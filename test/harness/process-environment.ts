@@ -17,7 +17,7 @@ export const PATIENT = {
   confirm: '3s',
 } as const;
 
-export interface ProcessHouseOptions {
+export interface ProcessEnvironmentOptions {
   readonly sandbox?: SandboxOptions;
   /** The variables of each worker process, on top of those that say where server, sandbox and queues are. */
   readonly env?: NodeJS.ProcessEnv;
@@ -26,7 +26,7 @@ export interface ProcessHouseOptions {
 }
 
 /** A sandbox, task queues of its own and a client; the workers are processes that the test starts and kills. */
-export class ProcessHouse extends FollowUpCaller {
+export class ProcessEnvironment extends FollowUpCaller {
   private readonly workers: WorkerProcess[] = [];
 
   private constructor(
@@ -41,18 +41,18 @@ export class ProcessHouse extends FollowUpCaller {
 
   /** Opens one for the length of a test; ends everything that was started in it, also when the test fails. */
   static async with(
-    options: ProcessHouseOptions,
-    test: (house: ProcessHouse) => Promise<void>,
+    options: ProcessEnvironmentOptions,
+    test: (environment: ProcessEnvironment) => Promise<void>,
   ): Promise<void> {
-    const house = await ProcessHouse.open(options);
+    const environment = await ProcessEnvironment.open(options);
     try {
-      await test(house);
+      await test(environment);
     } finally {
-      await house.close();
+      await environment.close();
     }
   }
 
-  /** Starts a worker of this house and waits until it polls; `env` is added to that of the house. */
+  /** Starts a worker of this environment and waits until it polls; `env` is added to that of the environment. */
   async startWorker(env: NodeJS.ProcessEnv = {}): Promise<WorkerProcess> {
     const worker = await WorkerProcess.start({ ...this.env, ...env });
     this.workers.push(worker);
@@ -60,7 +60,7 @@ export class ProcessHouse extends FollowUpCaller {
     return worker;
   }
 
-  static async open(options: ProcessHouseOptions): Promise<ProcessHouse> {
+  static async open(options: ProcessEnvironmentOptions): Promise<ProcessEnvironment> {
     const address = options.address ?? temporal().address;
     const [sandbox, connection] = await Promise.all([
       startSandbox({ seedJobs: false, turnMs: 1_500, ...options.sandbox }),
@@ -77,7 +77,7 @@ export class ProcessHouse extends FollowUpCaller {
       AGENT_API_SEND_TASK_QUEUE: `send-${name}`,
       ...options.env,
     };
-    return new ProcessHouse(sandbox, connection, env, env.FOLLOW_UP_TASK_QUEUE, {
+    return new ProcessEnvironment(sandbox, connection, env, env.FOLLOW_UP_TASK_QUEUE, {
       readTaskQueue: env.AGENT_API_TASK_QUEUE,
       sendTaskQueue: env.AGENT_API_SEND_TASK_QUEUE,
     });

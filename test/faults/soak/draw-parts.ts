@@ -47,7 +47,11 @@ const LONGEST_PAUSE_MS = 15_000;
  * `count` different jobs in ten projects: most at rest, some in a turn, some archived, which take no message; turns of a
  * moment, which nobody sees, to six seconds; every policy; and people who interfere. It depends on `random` alone.
  */
-export function cast(count: number, random: () => number, seeded: (seed: number) => () => number): Part[] {
+export function drawParts(
+  count: number,
+  random: () => number,
+  seeded: (seed: number) => () => number,
+): Part[] {
   const oneOf = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)] as T;
   return Array.from({ length: count }, (_, index) => {
     const job = {

@@ -3,7 +3,7 @@ import type { FollowUpRequest } from '../../src/core/request';
 import type { FaultSetting, NewJob } from '../../sandbox';
 import { eventually } from '../harness/eventually';
 import type { Following } from '../harness/following';
-import { PATIENT, ProcessHouse } from '../harness/process-house';
+import { PATIENT, ProcessEnvironment } from '../harness/process-environment';
 import { temporal } from '../harness/temporal';
 import { type Hold, type Side, TemporalGate } from '../harness/temporal-gate';
 import type { WorkerProcess } from '../harness/worker-process';
@@ -47,14 +47,14 @@ export async function showsPhase(following: Following, phase: Phase): Promise<vo
   });
 }
 
-export interface Scene {
-  readonly house: ProcessHouse;
+export interface Scenario {
+  readonly environment: ProcessEnvironment;
   readonly following: Following;
   /** The worker that is going to die. */
   readonly worker: WorkerProcess;
 }
 
-export interface Plot {
+export interface ScenarioOptions {
   readonly job?: NewJob;
   readonly asked?: Partial<FollowUpRequest>;
   readonly fault?: Omit<FaultSetting, 'projectId' | 'jobId'>;
@@ -63,27 +63,30 @@ export interface Plot {
 }
 
 /** A follow-up on a worker of its own. */
-export function onWorker(plot: Plot, test: (scene: Scene) => Promise<void>): Promise<void> {
-  return ProcessHouse.with({}, async (house) => {
-    const worker = await house.startWorker(plot.env);
-    const { projectId, jobId } = house.sandbox.addJob({ projectId: 'docs', ...plot.job });
-    if (plot.fault !== undefined) house.sandbox.setFault({ projectId, jobId, ...plot.fault });
-    const following = await house.send({ projectId, jobId, ...PATIENT, ...plot.asked });
-    await test({ house, following, worker });
+export function onWorker(
+  options: ScenarioOptions,
+  test: (scenario: Scenario) => Promise<void>,
+): Promise<void> {
+  return ProcessEnvironment.with({}, async (environment) => {
+    const worker = await environment.startWorker(options.env);
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'docs', ...options.job });
+    if (options.fault !== undefined) environment.sandbox.setFault({ projectId, jobId, ...options.fault });
+    const following = await environment.send({ projectId, jobId, ...PATIENT, ...options.asked });
+    await test({ environment, following, worker });
   });
 }
 
 /** The same, with a gate between its worker and the server that holds some calls. */
 export async function behindGate(
   [method, side]: [method: string, side: Side],
-  plot: Plot,
-  test: (scene: Scene & { gate: TemporalGate; held: Hold }) => Promise<void>,
+  options: ScenarioOptions,
+  test: (scenario: Scenario & { gate: TemporalGate; held: Hold }) => Promise<void>,
 ): Promise<void> {
   const gate = await TemporalGate.open(temporal().address);
   try {
     const held = gate.hold(method, side);
-    const env = { ...plot.env, TEMPORAL_ADDRESS: gate.address };
-    await onWorker({ ...plot, env }, (scene) => test({ ...scene, gate, held }));
+    const env = { ...options.env, TEMPORAL_ADDRESS: gate.address };
+    await onWorker({ ...options, env }, (scenario) => test({ ...scenario, gate, held }));
   } finally {
     await gate.close();
   }
