@@ -106,9 +106,11 @@ function requestOf({ sandbox }: Ground, index: number, projects: number): Follow
   const percent = index % 100;
   const prompt = 'Please rebase on main and fix the links.';
   if (percent < ABSENT_PERCENT) return { projectId, jobId: `absent-${index}`, prompt, ...QUICK };
-  const key = sandbox.addJob({ projectId, turn: { durationMs: 3_000 } });
-  if (percent >= 100 - LOST_PERCENT) sandbox.setFault({ name: 'reset', ...key, operation: 'message' });
-  return { projectId, jobId: key.jobId, prompt, ...QUICK };
+  const { jobId } = sandbox.addJob({ projectId, turn: { durationMs: 3_000 } });
+  if (percent >= 100 - LOST_PERCENT) {
+    sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message' });
+  }
+  return { projectId, jobId, prompt, ...QUICK };
 }
 
 /** Waits until so many items have settled, and says so now and then. */

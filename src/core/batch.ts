@@ -188,3 +188,12 @@ export function batchIdProblem(batchId: unknown): string | undefined {
 export function requestIdOf(batchId: string, item: Pick<BatchItem, 'key' | 'request'>): string {
   return item.request.requestId ?? `${batchId}-${item.key ?? ''}`;
 }
+
+/** Whether a value that somebody else has set is a tolerance. */
+export function isTolerance(value: unknown): value is Tolerance {
+  if (value === null) return true;
+  if (!isRecord(value)) return false;
+  const { items, percent } = value;
+  if ('items' in value) return Number.isSafeInteger(items) && (items as number) >= 0;
+  return typeof percent === 'number' && percent >= 0 && percent <= 100;
+}

@@ -11,6 +11,7 @@ import {
   ScheduleExistsError,
   type ScheduleHandle,
 } from '../../src/client';
+import type { BatchInput } from '../../src/core/batch-workflows';
 import type { FollowUpRequest } from '../../src/core/request';
 import { pageWorkflowId, runOf } from '../../src/core/ids';
 import { eventually } from '../harness/eventually';
@@ -360,6 +361,42 @@ describe('a schedule', () => {
       await schedule.sent(1);
     },
   );
+
+  it.concurrent(
+    'to which somebody has added an item or a tolerance by hand that is none says so, and an update heals it',
+    async () => {
+      const schedule = await ScheduleOfTest.open();
+      await schedule.create({ cron: ['0 3 * * *'] });
+      const edit = (change: object) =>
+        schedule.temporal.update((previous) => {
+          const [input] = previous.action.args as [BatchInput];
+          return { ...previous, action: { ...previous.action, args: [{ ...input, ...change }] } };
+        });
+      const [input] = (await schedule.temporal.describe()).action.args as [BatchInput];
+      await edit({ items: [...(input.items ?? []), {}] });
+      expect(await schedule.handle.update({ items: [schedule.request] })).toMatchObject([{ what: 'items' }]);
+      await edit({ tolerate: 'all' });
+      expect((await schedule.handle.describe()).settings.tolerate).toBe('all');
+      await expect(schedule.handle.update({ jitter: '1m' })).rejects.toThrow(
+        'tolerate: as it is in the schedule, "all" is not a tolerance; give it again',
+      );
+      expect(await schedule.handle.update({ tolerate: { items: 2 } })).toMatchObject([
+        { what: 'tolerance', before: 'not a tolerance: "all"', after: '2 failures' },
+      ]);
+      expect(await schedule.handle.update({ tolerate: { items: 2 } })).toEqual([]);
+    },
+  );
+
+  it.concurrent('keeps a summary that was set by hand while its items stay as they are', async () => {
+    const schedule = await ScheduleOfTest.open();
+    await schedule.create({ cron: ['0 3 * * *'] });
+    await schedule.temporal.update((previous) => ({
+      ...previous,
+      action: { ...previous.action, staticSummary: 'Set by hand' },
+    }));
+    await schedule.handle.update({ items: [schedule.request], jitter: '1m' });
+    expect((await schedule.temporal.describe()).action.staticSummary).toBe('Set by hand');
+  });
 
   it.concurrent(
     'is listed with its next time and the end of its last firing, and gone when deleted',

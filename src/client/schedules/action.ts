@@ -119,14 +119,16 @@ export function changedAction(
 ) {
   const before = inputOf(action);
   const made = newAction(scheduleId, settings, items ?? itemsOf(action));
-  const summary = items === undefined ? action.staticSummary : undefined;
+  const [input] = made.args;
+  const hasSameItems = JSON.stringify(before.items) === JSON.stringify(input.items);
+  const summary = hasSameItems ? action.staticSummary : undefined;
   return {
     ...action,
     ...made,
     // The typed ones are the same, and the SDK takes one of the two.
     searchAttributes: {},
     workflowId: action.workflowId,
-    args: [{ ...before, ...made.args[0] }, ...((action.args ?? []).slice(1) as unknown[])],
+    args: [{ ...before, ...input }, ...((action.args ?? []).slice(1) as unknown[])],
     memo: { ...action.memo, ...made.memo },
     priority: action.priority ?? made.priority,
     staticSummary: summary ?? made.staticSummary,

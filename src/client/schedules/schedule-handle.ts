@@ -6,7 +6,7 @@ import {
 } from '@temporalio/client';
 import { ValueError } from '@temporalio/common';
 import { msNumberToTs, tsToDate } from '@temporalio/common/lib/time';
-import type { BatchItem } from '../../core/batch';
+import { type BatchItem, isTolerance } from '../../core/batch';
 import { BATCH_WORKFLOW } from '../../core/batch-workflows';
 import type { BatchClient } from '../batch/batch-client';
 import { itemsDigest } from '../batch/identity';
@@ -185,6 +185,11 @@ export class ScheduleHandle {
     refuse([
       ...problems,
       ...(items === undefined ? keptItemProblems(there) : itemProblems(this.scheduleId, items)),
+      ...(isTolerance(settings.tolerate)
+        ? []
+        : [
+            `tolerate: as it is in the schedule, ${JSON.stringify(settings.tolerate)} is not a tolerance; give it again`,
+          ]),
     ]);
     const after = { settings, items: items ?? before.items };
     const changed = differences(before, after);
@@ -192,13 +197,21 @@ export class ScheduleHandle {
     const { note = noteBefore } = spec;
     if (note !== noteBefore)
       changed.push({ what: 'note', before: JSON.stringify(noteBefore), after: JSON.stringify(note) });
+    // Items that somebody has broken by hand are not among those that can be compared.
+    if (
+      items !== undefined &&
+      keptItemProblems(there).length > 0 &&
+      !changed.some(({ what }) => what === 'items')
+    )
+      changed.push({ what: 'items', before: 'some that are invalid', after: itemWords(after) });
     if (changed.length === 0) return [];
     try {
       await this.temporal.update((now) => ({
         spec: temporalSpec(settings, now.spec),
         policies: temporalPolicies(settings),
         action: changedAction(now, settings, items),
-        state: { ...now.state, note },
+        // The server writes notes too, such as why it has paused the schedule.
+        state: spec.note === undefined ? now.state : { ...now.state, note: spec.note },
       }));
     } catch (error) {
       throw inScheduleWords(error, spec);

@@ -4,7 +4,7 @@ import {
   type ScheduleSpec as TemporalSpec,
   type ScheduleSpecDescription,
 } from '@temporalio/client';
-import { CONCURRENCY, type Tolerance } from '../../core/batch';
+import { CONCURRENCY, isTolerance, type Tolerance } from '../../core/batch';
 import { MAX_ATTRIBUTE_CHARACTERS, quote } from '../../core/text';
 import { type DurationText, formatDuration, parseDuration } from '../../core/units';
 import { grpcError } from '../../temporal/grpc-status';
@@ -287,6 +287,8 @@ function wordsOf(timing: readonly Timing[]): string {
 }
 
 function toleranceText(tolerate: Tolerance): string {
+  // Somebody may have edited the schedule by hand.
+  if (!isTolerance(tolerate)) return `not a tolerance: ${JSON.stringify(tolerate)}`;
   if (tolerate === null) return 'any number of failures';
   return 'items' in tolerate ? `${tolerate.items} failures` : `${tolerate.percent}% failures`;
 }

@@ -3,8 +3,9 @@ import {
   itemProblems,
   MAX_BATCH_ITEMS,
   MAX_PAGES,
-  type Tolerance,
   batchIdProblem,
+  isTolerance,
+  type Tolerance,
 } from '../../core/batch';
 import {
   type BatchInput,
@@ -115,13 +116,6 @@ function isTryAgain(value: unknown): value is TryAgain | null {
 
 function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '' && value.isWellFormed();
-}
-
-function isTolerance(value: unknown): value is Tolerance {
-  if (value === null) return true;
-  if (!isRecord(value)) return false;
-  if ('items' in value) return isWhole(value.items) && value.items >= 0;
-  return typeof value.percent === 'number' && value.percent >= 0 && value.percent <= 100;
 }
 
 function isHandOver(value: unknown): boolean {
