@@ -2,7 +2,7 @@ import type { EarlierPage, FoundEnd, PageTrouble } from './batch-workflows';
 import type { AgentJob, JobState } from './job';
 import type { Polling, WhenActive } from './request';
 
-/** What the workflow must know of the worker's configuration; recorded in history, so that a replay knows it too. */
+/** What the workflow must know of the worker's configuration. It is recorded in history, so that a replay knows it too. */
 export interface WorkerSettings {
   readonly readTaskQueue: string;
   readonly sendTaskQueue: string;
@@ -29,27 +29,27 @@ export interface ReadTrouble {
   readonly httpStatus?: number;
   /** The service's own words, at most 1 KiB. */
   readonly serviceMessage?: string;
-  /** The wait that the service asked for, in milliseconds as it was sent, unbounded. */
+  /** The wait that the service asked for, in milliseconds, unbounded. */
   readonly retryAfterMs?: number;
 }
 
-/** The answers in a row that told nothing of the job, up to the latest one. */
+/** The latest answers in a row that said nothing about the job. */
 export interface Trouble {
-  /** The latest answer, where it told nothing of the job. */
+  /** The latest answer, if it said nothing about the job. */
   readonly last: ReadTrouble | null;
   readonly count: number;
   /** The answers in a row, up to the latest one, that were a 404. */
   readonly notFound: { readonly count: number; readonly since: number } | null;
 }
 
-/** What the activity that polls is told. Times are milliseconds since the epoch, by the workflow's clock. */
+/** The input of the activity that polls. Times are milliseconds since the epoch, by the workflow's clock. */
 export interface PollJobInput extends JobAddress {
-  /** The job as it is known: another answer ends the poll. */
+  /** The job as it is known: a different answer ends the poll. */
   readonly known: JobState;
   /** When the turn, or the wait for its beginning, began: the interval grows with its age. */
   readonly since: number;
   readonly polling: Polling;
-  /** The trouble with which the poll begins. */
+  /** The trouble before the poll begins. */
   readonly trouble: Trouble;
   /** The wait before the first read, in milliseconds. */
   readonly firstWaitMs: number;
@@ -57,11 +57,11 @@ export interface PollJobInput extends JobAddress {
   readonly endsAt: number;
 }
 
-/** The answers by which nothing has changed: kept from attempt to attempt, and told at the end. */
+/** The answers that changed nothing. They are kept from attempt to attempt, and reported at the end. */
 export interface Tally {
   readonly polls: number;
   readonly observed: Readonly<Record<string, number>>;
-  /** How many of the answers showed the job, as it was known. */
+  /** How many of the answers showed the job as it was known. */
   readonly jobAnswers: number;
   readonly trouble: Trouble;
   /** The latest answer in words. */
@@ -72,7 +72,7 @@ export interface Tally {
 
 /** The answer that ended a poll, and those before it. */
 export interface PollJobResult {
-  /** The answer that needs a decision; null where the time was over. */
+  /** The answer that needs a decision; null if the time was over. */
   readonly answer: JobAnswer | null;
   readonly before: Tally;
 }
@@ -87,7 +87,7 @@ export interface SendInput extends JobAddress {
   readonly permittedRunId: string;
   /** Nothing is sent from this moment on; milliseconds since the epoch. */
   readonly deadlineAt: number;
-  /** The job before an earlier POST of unknown delivery; null where there was none. */
+  /** The job before an earlier POST of unknown delivery; null if there was none. */
   readonly earlierBaseline: JobState | null;
 }
 
@@ -106,7 +106,7 @@ export type SendResult =
 /** A POST that may have been made. */
 export interface Posted {
   readonly kind: 'posted';
-  /** The job right before the POST; null where it is not known. */
+  /** The job right before the POST; null if it is not known. */
   readonly baseline: AgentJob | null;
   /** When the POST began, by the worker's clock, in milliseconds since the epoch. */
   readonly sentAt: number;
@@ -114,8 +114,8 @@ export interface Posted {
 }
 
 /**
- * The details of the one heartbeat of a send. The server records them before the POST may begin, so that a send that
- * ends without a report tells by itself whether the POST may have been made.
+ * The details of the one heartbeat of a send. The server records them before the POST may begin. So a send that ends
+ * without a report still shows whether the POST may have been made.
  */
 export type SendCheckpoint = Pick<Posted, 'baseline' | 'sentAt'>;
 
@@ -125,7 +125,7 @@ export type PostOutcome =
   | ({ readonly verdict: 'rejected' } & SendTrouble)
   | ({
       readonly verdict: 'not-sent';
-      /** False for a configuration error, which no repetition heals. */
+      /** False for a configuration error: repeating the POST does not help. */
       readonly repeatable: boolean;
       /** The service answered (429), so the POST counts as a send although it was not processed. */
       readonly answered: boolean;
@@ -146,7 +146,7 @@ export interface FollowUpEndInput {
   readonly workflowId: string;
   /** The SHA-256 of the prompt that the follow-up must carry. */
   readonly promptDigest: string;
-  /** Cancels a follow-up that runs, if the batch of this id has started it; else it is left alone at once. */
+  /** Cancels a running follow-up if the batch of this id has started it. Any other one is left running. */
   readonly cancelOf?: string;
 }
 
@@ -154,11 +154,11 @@ export interface PageTroubleInput {
   /** Null once the batch is known to be gone. */
   readonly batchWorkflowId: string | null;
   readonly run: string;
-  /** Follow-ups that are not to be told of again. */
+  /** Follow-ups that were reported before. */
   readonly known: readonly string[];
 }
 
-/** What the activities heartbeat whose details the workflow asks for. */
+/** The heartbeat details for which the workflow can ask. */
 export interface PendingDetails {
   readonly pollJob: Tally;
   readonly sendMessage: SendCheckpoint;
@@ -166,7 +166,7 @@ export interface PendingDetails {
 
 /** The activities as the workflows see them. */
 export interface FollowUpActivities {
-  /** Local: tells the workflow the worker's settings. */
+  /** Local: gives the workflow the worker's settings. */
   workerSettings(): Promise<WorkerSettings>;
   /** One GET of the job. */
   getJob(address: JobAddress): Promise<JobAnswer>;
@@ -174,22 +174,22 @@ export interface FollowUpActivities {
    * Reads the job by the cadence until an answer needs a decision: another status, link or `archivedAt`, or a 401, 403 or
    * 404. It waits in the worker's process, or as retries of itself.
    *
-   * @throws ApplicationFailure `NO_CHANGE`, retryable, with the {@link Tally} as its detail, where the server keeps a wait
+   * @throws ApplicationFailure `NO_CHANGE`, retryable, with the {@link Tally} as its detail, if the server keeps the wait
    */
   pollJob(input: PollJobInput): Promise<PollJobResult>;
   /**
-   * Local: the latest heartbeat details of a pending activity of this run; null where there are none. A `pollJob` that is
-   * in the process of this worker has the latest ones itself, and ends.
+   * Local: the latest heartbeat details of a pending activity of this run; null if there are none. A `pollJob` in the
+   * process of this worker has the latest details itself, and ends.
    */
   pendingDetails<A extends keyof PendingDetails>(activity: A): Promise<PendingDetails[A] | null>;
   /**
-   * The end of a follow-up that is there already, asked for again and again, as retries of itself, until it has ended.
+   * The end of a follow-up that exists already. It asks again and again, as retries of itself, until the follow-up ends.
    *
    * @throws ApplicationFailure `NO_CHANGE`, retryable, while it runs
    */
   followUpEnd(input: FollowUpEndInput): Promise<FoundEnd>;
   /**
-   * What became of a page in an earlier run of its batch; null when nobody can tell. A page that still runs is ended first.
+   * What became of a page in an earlier run of its batch; null if nobody can tell. A page that still runs is ended first.
    *
    * @throws ApplicationFailure `NO_CHANGE`, retryable, while it runs
    */

@@ -7,13 +7,13 @@ const FRAME_BYTES = 100;
 
 /**
  * Cuts a batch into pages of at most `MAX_PAGE_ITEMS` items and `MAX_PAGE_BYTES` bytes as JSON. All items of a job are in
- * one page; where they don't fit, they make a chain of pages of their own, numbered one after the other.
+ * one page. If they don't fit, they make a chain of pages of their own, numbered one after the other.
  *
- * An item that is larger than a page by itself is a page alone. The largest there can be, 256 KiB of prompt whose every
- * byte is written as six (`\u0001`), takes 1.5 MiB, and a payload may have 2 MiB.
+ * An item that is larger than a page gets a page of its own. The largest possible item, a prompt of 256 KiB whose every
+ * byte is escaped with six (`\u0001`), takes 1.5 MiB, and a payload may have 2 MiB.
  *
- * Pages are made as they are asked for, and hold the items that were given: a large batch needs no second copy. The same
- * items in the same order always make the same pages.
+ * Pages are made on demand and hold the given items, so that a large batch needs no second copy. The same items in the
+ * same order always make the same pages.
  */
 export function* cutPages(items: readonly BatchItem[]): Generator<BatchPage, void, undefined> {
   let number = 0;
@@ -54,7 +54,7 @@ function emptyFill(): Fill {
   return { lanes: [], items: 0, bytes: FRAME_BYTES };
 }
 
-/** Whether so much more fits; whatever comes first does, since it can't be made smaller. */
+/** Whether items of this number and size fit. The first always fit, because they can't be made smaller. */
 function fits(
   page: { readonly items: number; readonly bytes: number },
   items: number,
@@ -69,7 +69,7 @@ interface LanePart {
   bytes: number;
 }
 
-/** A lane as it fits into pages: one part, or several, each of which fills a page as far as it goes. */
+/** A lane cut to fit into pages: one part, or several that each fill a page. */
 function cutLane(lane: Lane): LanePart[] {
   const parts: LanePart[] = [];
   for (const item of lane) {
@@ -91,8 +91,8 @@ export type Lane = readonly BatchItem[];
 
 /**
  * The lanes of a batch, the projects taking turns: the first lane of each project, then the second of each, and so on,
- * projects and lanes in the order in which the input names them. A lane has one open follow-up at a time, so that a turn
- * a lane is a fair share of the places, however long the lanes are.
+ * projects and lanes in the order of the input. A lane has one open follow-up at a time, so one turn for each lane is a
+ * fair share of the places, however long the lanes are.
  */
 export function* lanesInTurns(items: readonly BatchItem[]): Generator<Lane> {
   let waiting = lanesByProject(items).map((lanes) => lanes.values());

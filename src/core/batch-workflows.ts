@@ -1,28 +1,28 @@
 import type { BatchItem, BatchSummary, FailedItem, ItemEnd, Tolerance } from './batch';
 
-/** The names by which the workflows of a batch and their callers know each other. */
+/** The names that the workflows of a batch share with their callers. */
 export const BATCH_WORKFLOW = 'followUpBatch';
 export const BATCH_PAGE_WORKFLOW = 'followUpBatchPage';
 
-/** From a page to its batch: where it stands. */
+/** From a page to its batch: the state of the page. */
 export const SIGNAL_REPORT = 'report';
 /** From a batch to its page: how many follow-ups it may have open, and whether it goes on at all. */
 export const SIGNAL_ALLOT = 'allot';
 
 export const QUERY_BATCH_PROGRESS = 'progress';
-/** Of a page: the ends of its items in the order in which they came, from a number on. */
+/** Of a page: the ends of its items in the order of their arrival, from an index on. */
 export const QUERY_ENDS = 'ends';
 
 export const UPDATE_PAUSE = 'pause';
 export const UPDATE_RESUME = 'resume';
 export const UPDATE_SET_CONCURRENCY = 'setConcurrency';
-/** Ends the batch as a cancellation does, and its open follow-ups with it. */
+/** Ends the batch like a cancellation, and its open follow-ups too. */
 export const UPDATE_CANCEL_RUNNING = 'cancelRunning';
 
 /** Where a cancelled batch leaves its summary. */
 export const MEMO_SUMMARY = 'followUpBatch';
 
-/** Where a batch keeps its {@link BatchMemo}: it goes along when the batch continues as new, and needs no worker. */
+/** Where a batch keeps its {@link BatchMemo}: a memo survives continue-as-new, and is read without a worker. */
 export const MEMO_PAGES = 'followUpBatchPages';
 
 /** Page numbers as ranges, both ends included, in rising order: pages begin almost in order. */
@@ -35,13 +35,13 @@ export interface BegunPages {
 }
 
 /**
- * Which items that an earlier run of the batch has left are started again: those whose message provably was not sent or
- * was rejected, or also those of which nobody can tell.
+ * Which items of an earlier run of the batch are started again: those whose message provably was not sent or was rejected,
+ * or also those whose delivery is unknown.
  */
 export const TRY_AGAIN = ['unsent', 'unsent-or-unknown'] as const;
 export type TryAgain = (typeof TRY_AGAIN)[number];
 
-/** What is known of a batch without a worker, and after its first run is forgotten. */
+/** What is known of a batch without a worker, even after the server has forgotten its first run. */
 export interface BatchMemo {
   readonly batchId: string;
   readonly items: number;
@@ -56,15 +56,15 @@ export const BATCH_FAILURE_TYPES = ['InvalidBatch', 'ToleranceExceeded', 'BatchI
 export type BatchFailureType = (typeof BATCH_FAILURE_TYPES)[number];
 
 /**
- * The input of `followUpBatch`. Its items come with it, where they fit into one payload (a schedule); or page by page,
- * each page being a workflow of its own that its client starts and that reports here.
+ * The input of `followUpBatch`. Its items are in it if they fit into one payload (a schedule). Otherwise the client starts
+ * each page as a workflow of its own, which reports to this one.
  */
 export interface BatchInput {
   /** @default the workflow id without `follow-up-batch:` */
   readonly batchId?: string;
   /** How many follow-ups are open at a time: 1 to 1,000. @default 50 */
   readonly concurrency?: number;
-  /** Beyond it no further item is started, and the batch fails. @default null, which is any number */
+  /** Beyond it no further item is started, and the batch fails. @default null: any number */
   readonly tolerate?: Tolerance;
   readonly items?: readonly BatchItem[];
   /** In place of `items`: how many items and pages are handed over. */
@@ -79,7 +79,7 @@ export interface BatchInput {
 export interface BatchPage {
   /** From 1, without gaps. */
   readonly number: number;
-  /** The page that must have ended before this one begins, which is always the one before; else null. */
+  /** The page that must end before this one begins, which is always the previous one; otherwise null. */
   readonly after: number | null;
   /** Whether the next page waits for this one. */
   readonly followedBy: boolean;
@@ -94,7 +94,7 @@ export interface PageInput {
   /** Tells the pages of one run of the batch from those of an earlier run that was ended. */
   readonly run: string;
   readonly page: BatchPage;
-  /** The workflow id of this page in the latest run of the batch that had begun it. @default null: none had */
+  /** The workflow id of this page in the latest run of the batch that had begun it. @default null: no run had */
   readonly earlier?: string | null;
   readonly again?: TryAgain | null;
   /** The batch was reset and can't tell whether there was such a page before. @default false */
@@ -113,14 +113,14 @@ export interface PageResult {
 /** What became of the items of a page in an earlier run of the batch; items in neither list were not started. */
 export type EarlierPage = Pick<PageResult, 'ends' | 'left'>;
 
-/** What a page has to know and is not told by anybody. */
+/** What a page must know although no event tells it. */
 export interface PageTrouble {
   readonly batchIsGone: boolean;
-  /** Workflow ids of its follow-ups that are no longer there, or whose end did not come through. */
+  /** Workflow ids of its follow-ups that no longer exist, or whose end was not delivered. */
   readonly lost: readonly string[];
 }
 
-/** What the ends of items add up to. */
+/** The counts of the ends of items. */
 export interface BatchCounts {
   readonly settled: number;
   readonly byStatus: Readonly<Record<string, number>>;
@@ -129,7 +129,7 @@ export interface BatchCounts {
   readonly unknownDeliveries: number;
 }
 
-/** Where a page stands; always as a whole, so that a later report replaces an earlier one. */
+/** The state of a page, always as a whole, so that a later report replaces an earlier one. */
 export interface PageReport {
   readonly run: string;
   /** Tells this page from another one of the same workflow id that was started in its place. */
@@ -139,7 +139,7 @@ export interface PageReport {
   readonly followedBy: boolean;
   /** How many follow-ups it could have open at most: one for each job that has items left. */
   readonly wants: number;
-  /** How many it may have open, as it was last told. */
+  /** How many it may have open, by the latest allotment. */
   readonly places: number;
   readonly open: number;
   readonly counts: BatchCounts;
@@ -147,10 +147,10 @@ export interface PageReport {
   readonly done: boolean;
 }
 
-/** What a batch tells a page; always as a whole. */
+/** What a batch allots to a page, always as a whole. */
 export interface Allotment {
   readonly places: number;
-  /** So many of the page's failures are within the tolerance: the place of a further one stays empty until told. */
+  /** How many failures of the page are tolerated. The place of a further one stays empty until the next allotment. */
   readonly tolerated: number | null;
   /**
    * Whether the page goes on: `drain` starts no further item and waits for the open ones; `leave` closes the page at
@@ -175,14 +175,14 @@ export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
   readonly donePages: PageRanges;
 }
 
-/** How a follow-up that was there before its batch has ended, as an activity finds it. */
+/** How a follow-up ended that existed before its batch, as an activity finds it. */
 export type FoundEnd =
   | { readonly kind: 'result'; readonly result: unknown }
   | { readonly kind: 'failure'; readonly type: string; readonly message: string; readonly details: unknown }
   | { readonly kind: 'cancelled'; readonly receipt: unknown }
   | { readonly kind: 'terminated' }
   | { readonly kind: 'timed-out' }
-  /** `compared`: its prompt is known to be another one; else there is nothing left to compare. */
+  /** `compared`: its prompt is known to differ; otherwise there is nothing left to compare. */
   | { readonly kind: 'conflict'; readonly compared: boolean }
   | { readonly kind: 'not-found' }
   /** Cancellation was asked for, and it was not started by this batch. */

@@ -16,7 +16,7 @@ export const CONCURRENCY = { minimum: 1, maximum: 1_000, default: 50 } as const;
 /** Items of one page. With some ten events an item, a page stays far below the 51,200 events of a workflow. */
 export const MAX_PAGE_ITEMS = 200;
 
-/** Bytes of one page as JSON: a page is one payload (2 MiB at most), and its items lie once more in its history. */
+/** Bytes of one page as JSON: a page is one payload (2 MiB at most), and its history holds its items once more. */
 export const MAX_PAGE_BYTES = 512 * 1_024;
 
 /** Pages of one batch. What a batch knows of each must fit into one payload when it continues as new. */
@@ -25,16 +25,16 @@ export const MAX_PAGES = 10_000;
 /** Bytes of the items of a schedule as JSON: its action is one payload, which the server keeps with the schedule. */
 export const MAX_SCHEDULE_BYTES = 1_024 * 1_024;
 
-/** Where a batch's items begin to poll unless told otherwise: nobody waits at a screen for one of thousands. */
+/** The default of `polling.initial` for items of a batch: nobody waits at a screen for one of thousands. */
 export const BATCH_POLLING_INITIAL = '30s';
 
-/** The default priority of Temporal is 3; a larger number waits for the smaller ones. */
+/** The default priority of Temporal is 3; tasks with a larger number wait for those with a smaller one. */
 export const BATCH_PRIORITY_KEY = 4;
 
 /** One follow-up of a batch. Its `requestId` is its own, or made of the batch's id and its key. */
 export interface BatchItem {
   /**
-   * A short hash of project, job, prompt and occurrence number, so that it does not depend on the line. Null where the
+   * A short hash of project, job, prompt and occurrence number, so that it does not depend on the line. Null if the
    * request has a `requestId` of its own.
    */
   readonly key: string | null;
@@ -43,7 +43,7 @@ export interface BatchItem {
   readonly promptDigest: string;
 }
 
-/** How many failures a batch tolerates: so many items, or a percentage of all; null for any number. */
+/** How many failures a batch tolerates: a number of items, or a percentage of all; null for any number. */
 export type Tolerance = { readonly items: number } | { readonly percent: number } | null;
 
 /** Every end that an item can have. */
@@ -53,13 +53,13 @@ export type ItemOutcome =
   | 'cancelled'
   | 'terminated'
   | 'timed-out'
-  /** A follow-up of this name is there, and it carries another prompt. */
+  /** A follow-up of this name exists, and it carries another prompt. */
   | 'conflict'
-  /** Its follow-up may have been started, and is no longer there: deleted, or older than the namespace's retention. */
+  /** Its follow-up may have been started, and no longer exists: deleted, or older than the namespace's retention. */
   | 'gone'
-  /** The batch was cancelled with what it runs, and this follow-up was started by somebody else: it goes on. */
+  /** The batch was cancelled with its open items, but somebody else started this follow-up: it goes on. */
   | 'left-running'
-  /** It failed by something that is no failure of a follow-up: a bug. */
+  /** It failed with something other than a failure of a follow-up: a bug. */
   | 'broken';
 
 /** Whether an end counts against the tolerance: every end but `completed` and `archived`. */
@@ -74,13 +74,13 @@ export interface ItemEnd {
   readonly jobId: string;
   readonly requestId: string;
   readonly outcome: ItemOutcome;
-  /** Null where nobody can tell: a terminated follow-up leaves no receipt. */
+  /** Null if nobody can tell: a terminated follow-up leaves no receipt. */
   readonly delivery: Verdict | null;
   readonly evidence: Evidence | null;
   readonly prLink: string | null;
   /** What went wrong, in words; null for a result. At most 300 characters. */
   readonly message: string | null;
-  /** ISO 8601, UTC: when the batch heard of the end. */
+  /** ISO 8601, UTC: when the batch learnt of the end. */
   readonly settledAt: string;
 }
 
@@ -101,16 +101,16 @@ export interface BatchSummary {
 
 export type FailedItem = Pick<ItemEnd, 'workflowId' | 'outcome' | 'message'>;
 
-/** Problems that are told; of those beyond, only how many there are. */
+/** How many problems are listed; further ones are only counted. */
 const MAX_PROBLEMS = 20;
 
-/** Characters of one problem: what is wrong may hold what was given. */
+/** Characters of one problem, which may quote the input. */
 const MAX_PROBLEM_CHARACTERS = 300;
 
 const SHAPE = 'an item is { "key", "request", "promptDigest" }';
 
 /**
- * What is wrong with the items of a batch, whoever made them; empty where they can be run.
+ * The problems of a batch's items, whoever made them; empty if they can be run.
  *
  * @param batchId a valid one: it is part of the items' names
  */
@@ -149,8 +149,8 @@ function problemsOf(item: unknown, place: number, batchId: string, names: Map<st
 }
 
 /**
- * Whether an item is started again that has ended so. Its receipt alone decides: without one nobody can tell whether its
- * message arrived.
+ * Whether an item that ended this way is started again. Its receipt alone decides: without one nobody can tell whether
+ * its message arrived.
  */
 export function mayTryAgain(
   { outcome, delivery }: Pick<ItemEnd, 'outcome' | 'delivery'>,
@@ -162,12 +162,12 @@ export function mayTryAgain(
   return again === 'unsent-or-unknown' && (delivery === 'unknown' || delivery === null);
 }
 
-/** Characters of a batch id: with a hyphen and an item's key it still is a `requestId`. */
+/** Characters of a batch id: with a hyphen and an item's key it must still be a valid `requestId`. */
 export const MAX_BATCH_ID_CHARACTERS = 100;
 
 /**
- * Why a text is no batch id; undefined where it is one: 1 to 100 characters, no control characters, no lone surrogates,
- * and percent-encoded short enough for the workflow ids of the batch's pages.
+ * Why a text is not a valid batch id; undefined if it is valid: 1 to 100 characters, no control characters, no lone
+ * surrogates, and percent-encoded short enough for the workflow ids of the batch's pages.
  */
 export function batchIdProblem(batchId: unknown): string | undefined {
   if (typeof batchId !== 'string') return `must be a text, not of type ${typeof batchId}`;

@@ -8,8 +8,8 @@ import type { Polling } from './request';
 const MAX_TROUBLE_WAIT_MS = 5 * 60_000;
 
 /**
- * The bounds of a `Retry-After`. A zero, a negative wait or a date in the past must not make a hot loop; the service's
- * limit is counted by the hour, so that no honest wait is longer.
+ * The bounds of a `Retry-After`. A zero, a negative wait or a date in the past must not make a hot loop. The service
+ * counts its limit by the hour, so no reasonable wait is longer.
  */
 const MIN_RETRY_AFTER_MS = 1_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
@@ -19,8 +19,8 @@ export type Random = () => number;
 
 /**
  * The wait before the next poll of a turn that is `ageMs` old: a share of its age, so that detection is late by at
- * most that share, within bounds. The jitter stays at the maximum, or thousands of follow-ups that have reached it
- * would poll in step for ever.
+ * most that share, within bounds. The jitter applies at the maximum too; otherwise thousands of follow-ups that have
+ * reached it would poll in step for ever.
  */
 export function pollInterval(polling: Polling, ageMs: number, random: Random): number {
   const grown = Math.max(polling.initialMs, Math.min(polling.maximumMs, polling.growth * ageMs));
@@ -28,8 +28,8 @@ export function pollInterval(polling: Polling, ageMs: number, random: Random): n
 }
 
 /**
- * The wait after the `failures`th answer in a row that told nothing of the job: doubling from `polling.initial`, by
- * chance between half and all of it, so that clients of a service that comes back do not all return at once.
+ * The wait after the `failures`th answer in a row that said nothing about the job. It doubles from `polling.initial`, and
+ * is random between half and all of that, so that not all clients return at once to a service that comes back.
  */
 export function troubleWait(polling: Polling, failures: number, random: Random): number {
   const ceiling = Math.min(MAX_TROUBLE_WAIT_MS, polling.initialMs * 2 ** Math.min(failures - 1, 20));
@@ -48,8 +48,8 @@ export function retryAfterWait(polling: Polling, askedMs: number, random: Random
 /**
  * The wait after an answer, good or bad, in milliseconds.
  *
- * A `Retry-After` counts for this one wait. A 404 is asked again at `polling.initial`, because the job may be gone and
- * the caller should hear of it soon. Other trouble backs off, yet is never asked more often than a healthy service.
+ * A `Retry-After` counts for this one wait. After a 404 the wait is `polling.initial`, because the job may be gone and the
+ * caller should learn it soon. Other trouble backs off, and is never asked more often than a healthy service.
  *
  * @param ageMs the age of the turn, or of the wait for its beginning
  */

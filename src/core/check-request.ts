@@ -10,11 +10,11 @@ export type CheckedRequest =
 
 /**
  * Checks the input of `followUp` and fills in its defaults. It is pure and shared: the starter runs it before anything
- * is started, the workflow runs it on whatever any client sent.
+ * is started, and the workflow runs it on the input of any client.
  *
  * @param input what the caller gave, of any type
- * @param workflowId the id the workflow has, or undefined where none exists yet. It names the follow-up where
- *   `requestId` is left out, and must be the derived one where `requestId` is given.
+ * @param workflowId the workflow's id, or undefined if none exists yet. It names the follow-up if `requestId` is left out,
+ *   and must be the derived one if `requestId` is given.
  * @returns the plan, or every problem at once, each of which names its field, what is wrong and what is right.
  */
 export function checkRequest(input: unknown, workflowId?: string): CheckedRequest {

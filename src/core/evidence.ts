@@ -3,15 +3,15 @@ import type { WhenActive } from './request';
 import type { Evidence } from './result';
 
 /**
- * What the answers since the send have shown. The service gives a turn no id, and two `completed` answers before and
- * after a follow-up can be equal to the byte; so a terminal status is believed by what was seen around it.
+ * What the answers since the send have shown. The service gives a turn no id, and the `completed` answers before and after
+ * a follow-up can be identical. So a terminal status is believed by what was seen around it.
  */
 export interface Observations {
-  /** The job as it was before the send; null where the worker that read it could not report it. */
+  /** The job as it was before the send; null if the worker that read it could not report it. */
   readonly baseline: JobState | null;
-  /** Who has given a status that is not terminal since the send; a read counts for more than the POST's own answer. */
+  /** The source of a status since the send that was not terminal. A read counts for more than the POST's own answer. */
   readonly seenActive: AnswerSource | null;
-  /** The terminal status that every readable answer gives at present; null after one that is not terminal. */
+  /** The terminal status that every recent answer gave; null after an answer that was not terminal. */
   readonly streak: Streak | null;
 }
 
@@ -31,7 +31,7 @@ export interface Streak {
   readonly equalReads: number;
 }
 
-/** An answer about the job with the moments between which it was made, in milliseconds since the epoch. */
+/** An answer about the job with the times of its request and its receipt, in milliseconds since the epoch. */
 export interface TimedJob {
   readonly job: JobState;
   readonly askedAt: number;
@@ -39,7 +39,7 @@ export interface TimedJob {
 }
 
 export type Belief =
-  /** The terminal status is that of the turn which the message began. */
+  /** The terminal status belongs to the turn that the message began. */
   | { readonly kind: 'believed'; readonly evidence: Evidence }
   /** A terminal status that must hold for another `holdMs`; 0 means that one more equal read is enough. */
   | { readonly kind: 'doubted'; readonly holdMs: number }
@@ -92,7 +92,7 @@ export function belief(observations: Observations, askedAt: number, confirmMs: n
       if (streak.equalReads > 1) return { kind: 'believed', evidence: 'seen-active' };
       oneMoreRead = true;
     } else if (streak.status !== baseline.status && streak.status !== 'archived') {
-      // Nothing but a turn ends as `completed` or `failed`; `archived` may be somebody's tidying up.
+      // Only a turn ends as `completed` or `failed`; somebody may have set `archived` by hand.
       if (streak.equalReads > 1) return { kind: 'believed', evidence: 'status-changed' };
       oneMoreRead = true;
     }
@@ -114,8 +114,8 @@ export function provesDelivery({ baseline, seenActive, streak }: Observations): 
 }
 
 /**
- * Whether an answer proves that a turn has begun since the baseline: a job that was at rest has moved. Where the job was
- * already moving, reading can't tell (docs/guarantees.md); a change to `archived` may be somebody's tidying up.
+ * Whether an answer proves that a turn has begun since the baseline: a job that was terminal has changed. If the job was
+ * active before, reading can't tell (docs/guarantees.md). A change to `archived` may have been made by hand.
  */
 export function showsTurn(baseline: JobState | null, job: JobState): boolean {
   if (baseline === null || !isTerminal(baseline.status)) return false;
@@ -126,12 +126,12 @@ export function showsTurn(baseline: JobState | null, job: JobState): boolean {
  * What the look at the job right before a POST decides:
  *
  * - `send`: the message may be sent.
- * - `arrived`: the job has moved since an earlier POST of unknown delivery, which proves that one.
- * - `wait`, `reject`: the job is active, and `whenActive` says so. A status nobody knows counts as active.
+ * - `arrived`: the job has changed since an earlier POST of unknown delivery, which proves that delivery.
+ * - `wait`, `reject`: the job is active, and `whenActive` says so. An unknown status counts as active.
  */
 export type SendDecision = 'send' | 'arrived' | 'wait' | 'reject';
 
-/** @param earlierBaseline the job before an earlier POST of unknown delivery; null where there was none */
+/** @param earlierBaseline the job before an earlier POST of unknown delivery; null if there was none */
 export function decideSend(
   job: JobState,
   whenActive: WhenActive,

@@ -5,8 +5,8 @@ import { parseDuration } from './units';
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
- * Reads the fields of an untrusted object one by one and collects a problem for each that is wrong. After a problem
- * the reader answers with the default (or an empty text), so that one pass finds every problem.
+ * Reads the fields of an untrusted object one by one, and collects a problem for each invalid one. After a problem the
+ * reader returns the default (or an empty text), so that one pass finds every problem.
  */
 export class FieldReader {
   private readonly known = new Set<string>();
@@ -17,7 +17,7 @@ export class FieldReader {
     private readonly problems: string[],
   ) {}
 
-  /** Whether a field is given; null stands for absent, as many clients write it. */
+  /** Whether a field is given. Null counts as absent, because many clients write it so. */
   has(name: string): boolean {
     return this.value(name) !== undefined;
   }
@@ -109,7 +109,7 @@ export class FieldReader {
     );
   }
 
-  /** A reader of the object in a field; of an empty object where the field is absent or wrong. */
+  /** A reader of the object in a field, or of an empty object if the field is absent or invalid. */
   object(name: string): FieldReader {
     const value = this.value(name) ?? {};
     const problem = isRecord(value) ? undefined : `must be an object, not ${typeName(value)}`;
@@ -117,7 +117,7 @@ export class FieldReader {
     return new FieldReader(isRecord(value) ? value : {}, `${this.prefix}${name}.`, this.problems);
   }
 
-  /** Reports every field that nobody has asked for. */
+  /** Reports every field that was not read. */
   refuseOthers(): void {
     for (const name of Object.keys(this.input)) {
       if (this.known.has(name) || this.input[name] === undefined) continue;

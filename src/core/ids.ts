@@ -11,7 +11,7 @@ export function followUpWorkflowId(projectId: string, jobId: string, requestId: 
 }
 
 /**
- * The workflow id of a batch: `follow-up-batch:{batchId}`, percent-encoded. {@link batchIdProblem} tells which ids are none.
+ * The workflow id of a batch: `follow-up-batch:{batchId}`, percent-encoded. {@link batchIdProblem} says which ids are invalid.
  *
  * @throws URIError when the batch id holds a lone surrogate
  */
@@ -22,7 +22,7 @@ export function batchWorkflowId(batchId: string): string {
 /**
  * The workflow id of one page of a batch: `follow-up-batch:{batchId}:{run}:page-{page}`.
  *
- * @param run what tells this run of the batch from others of the same id: {@link RUN_CHARACTERS} unreserved characters
+ * @param run distinguishes this run of the batch from others of the same id: {@link RUN_CHARACTERS} unreserved characters
  * @param page the page's number, from 1
  */
 export function pageWorkflowId(batchId: string, run: string, page: number): string {
@@ -32,7 +32,7 @@ export function pageWorkflowId(batchId: string, run: string, page: number): stri
 /** Characters of `run` in the id of a page. */
 export const RUN_CHARACTERS = 8;
 
-/** What tells a run from others in the ids of pages: the end of its id, since ids of Temporal begin with the time. */
+/** Distinguishes runs in the ids of pages: the end of the run id, since ids of Temporal begin with the time. */
 export function runOf(firstRunId: string): string {
   return firstRunId.slice(-RUN_CHARACTERS);
 }
@@ -53,7 +53,7 @@ const MAX_FAIRNESS_KEY_BYTES = 64;
 
 /**
  * The fairness key of a project: the tasks of each project get their share of a queue, and limits per key are limits per
- * project. A project id that does not fit is stood for by a hash.
+ * project. A project id that is too long is replaced by a hash.
  */
 export function fairnessKey(projectId: string): string {
   const bytes = new TextEncoder().encode(projectId);
@@ -62,7 +62,7 @@ export function fairnessKey(projectId: string): string {
 
 /**
  * FNV-1a of 64 bits (draft-eastlake-fnv), in hexadecimal digits. Nothing is secret here, and a workflow has no
- * cryptographic hash; two projects that met in it would share one limit.
+ * cryptographic hash. Two projects with the same hash would share one limit.
  */
 function fnv1a64(bytes: Uint8Array): string {
   let hash = 0xcbf29ce484222325n;

@@ -8,7 +8,7 @@ export interface AgentJob {
   readonly status: string;
   readonly source: AgentJobSource;
   readonly model: string | null;
-  /** The pull request's URL. It is no sign of completion: it survives turns and may be filled after `completed`. */
+  /** The pull request's URL. It does not show completion: it survives turns and may be filled after `completed`. */
   readonly prLink: string | null;
   /** ISO 8601, UTC. */
   readonly createdAt: string | null;
@@ -30,7 +30,7 @@ export function isTerminal(status: string): status is TerminalStatus {
   return (TERMINAL_STATUSES as readonly string[]).includes(status);
 }
 
-/** The three fields of a job by which two answers about it are told apart. */
+/** The three fields of a job that distinguish two answers about it. */
 export interface JobState {
   readonly status: string;
   readonly prLink: string | null;

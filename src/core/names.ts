@@ -1,6 +1,6 @@
 import { markdownCode as code } from './text';
 
-/** Every name that stands between two programs: changing one breaks callers, saved filters or running workflows. */
+/** Every name that two programs share: changing one breaks callers, saved filters or running workflows. */
 
 export const FOLLOW_UP_WORKFLOW = 'followUp';
 
@@ -13,15 +13,15 @@ export const UPDATE_RESOLVE_DELIVERY = 'resolveDelivery';
 export const MEMO_RECEIPT = 'followUp';
 
 /**
- * The memo that a start leaves: the SHA-256 of its message. A memo goes along when a run continues as new, and outlives
- * the first run, whose history goes when the namespace's retention has passed.
+ * The memo that a start leaves: the SHA-256 of its message. A memo survives continue-as-new, and outlives the first run,
+ * whose history is removed when the namespace's retention has passed.
  */
 export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
 
-/** The type of the failure by which an activity that polls asks for its next attempt. */
+/** The type of the failure with which an activity that polls asks for its next attempt. */
 export const NO_CHANGE = 'NoChange';
 
-/** The search attributes, all of type Keyword. The worker makes sure of them at its start. */
+/** The search attributes, all of type Keyword. The worker checks and registers them at its start. */
 export const SEARCH_ATTRIBUTES = [
   'FollowUpPhase',
   'AgentJobStatus',
@@ -41,17 +41,17 @@ export const DEFAULT_TASK_QUEUES = {
 } as const;
 
 /**
- * What the Web UI shows of a follow-up from its start on, whoever starts it. The prompt is never shown. The server takes
- * 400 bytes of summary; the names fill at most the 255 bytes of a workflow id.
+ * The summary of a follow-up in the Web UI, from its start on, whoever starts it. It never has the prompt. The server
+ * takes 400 bytes of summary; the names fill at most the 255 bytes of a workflow id.
  */
 export function followUpSummary({ projectId, jobId }: Names): string {
   return `Follow-up to job ${code(jobId)} of project ${code(projectId)}`;
 }
 
-/** The attributes that a follow-up is found by before a worker has seen it. */
+/** The search attributes of a follow-up before a worker has seen it. */
 export function followUpAttributes({ projectId, jobId }: Names): [SearchAttributeName, string][] {
   return [
-    // As the workflow would set it first: one event less in every history.
+    // The value that the workflow would set first: this saves an event in every history.
     ['FollowUpPhase', 'baseline'],
     ['AgentProject', projectId],
     ['AgentJob', jobId],

@@ -12,7 +12,7 @@ interface Row<Value> {
 export interface IdField extends Row<string> {
   readonly kind: 'id';
   readonly required: boolean;
-  /** What flags and columns call it, where that is not its own name. */
+  /** Its name as a flag and as a column, if that differs from its own. */
   readonly shortName?: string;
 }
 
@@ -50,13 +50,13 @@ export interface CountOption extends Row<TimerPolls> {
 
 export type RequestOption = ChoiceOption | DurationOption | NumberOption | CountOption;
 
-/** Polling faster than this loads server and service for nothing: a poll takes some 20 ms of server CPU. */
+/** Faster polling would load server and service for nothing: a poll takes some 20 ms of server CPU. */
 const MIN_POLLING_MS = 100;
 
-/** More polls with a timer each would fill a history: each takes 11 events. */
+/** More polls with a timer each would fill a history: each poll takes 11 events. */
 const MAX_TIMER_POLLS = 1_000;
 
-/** What a request must name, and the message itself. */
+/** The fields that identify a request, and the message itself. */
 export const REQUEST_IDENTITY = {
   projectId: {
     kind: 'id',
@@ -87,7 +87,7 @@ export const REQUEST_IDENTITY = {
 
 /**
  * The options of a request. The checker, the starter's flags, the columns of batch files, the comparison of a repeated
- * request, the details in the Web UI, the JSON Schema and the table of the README all take them from here.
+ * request, the details in the Web UI, the JSON Schema and the table of docs/request.md all take them from here.
  *
  * `FollowUpRequest` and `FollowUpPlan` have a property for each.
  */
@@ -183,7 +183,7 @@ export function optionTexts(plan: FollowUpPlan): [option: string, text: string][
   ]);
 }
 
-/** What an unchecked request has in a field; undefined where it has nothing, or null. */
+/** The value of a field of an unchecked request; undefined if it is absent or null. */
 export function fieldOf(request: JsonObject, field: string): unknown {
   const [name = '', inner] = field.split('.');
   const value = request[name];

@@ -1,10 +1,10 @@
 import type { DurationText } from './units';
 
-/** What is done when the job is not in a terminal status before the send. */
+/** What happens if the job is not in a terminal status before the send. */
 export const WHEN_ACTIVE = ['send', 'wait', 'reject'] as const;
 export type WhenActive = (typeof WHEN_ACTIVE)[number];
 
-/** What is done when nobody can tell whether the message arrived. */
+/** What happens if nobody can tell whether the message arrived. */
 export const ON_UNKNOWN_DELIVERY = ['fail', 'assume-delivered', 'resend', 'ask'] as const;
 export type OnUnknownDelivery = (typeof ON_UNKNOWN_DELIVERY)[number];
 
@@ -69,7 +69,7 @@ export interface FollowUpPlan {
   readonly projectId: string;
   readonly jobId: string;
   readonly prompt: string;
-  /** The name of the follow-up: `requestId`, or the workflow id where the caller left it out. */
+  /** The name of the follow-up: `requestId`, or the workflow id if the caller left it out. */
   readonly requestId: string;
   readonly whenActive: WhenActive;
   readonly onUnknownDelivery: OnUnknownDelivery;

@@ -1,7 +1,7 @@
 import { isRecord } from './field-reader';
 import type { AgentJob, JobState } from './job';
 
-/** The result of `followUp`: the final job, and the receipt that says how we know. */
+/** The result of `followUp`: the final job, and the receipt that says how this is known. */
 export interface FollowUpResult extends AgentJob {
   readonly followUp: Receipt;
 }
@@ -14,7 +14,7 @@ export interface Receipt {
   readonly evidence: Evidence | null;
   /** The job as it was before the send; null while it has not been read. */
   readonly baseline: JobState | null;
-  /** Reads since the send whose answer was reported; those before the send are no polls. */
+  /** Reads since the send whose answer was reported. Reads before the send are not counted. */
   readonly polls: number;
   /** When the POST began, by the worker's clock; null while nothing was sent. */
   readonly sentAt: string | null;
@@ -24,7 +24,7 @@ export interface Receipt {
   readonly observed: Readonly<Record<string, number>>;
 }
 
-/** The types of the non-retryable `ApplicationFailure` by which a follow-up can end. */
+/** The types of the non-retryable `ApplicationFailure` with which a follow-up can end. */
 export const FAILURE_TYPES = [
   'InvalidRequest',
   'FollowUpRejected',
@@ -39,13 +39,13 @@ export interface FailureDetails {
   /** The last job that was seen. */
   readonly job: AgentJob | null;
   readonly followUp: Receipt;
-  /** The status code of the answer that decided, where an answer did. */
+  /** The status code of the answer that decided, if an answer did. */
   readonly httpStatus?: number;
   /** The service's own words, at most 1 KiB. */
   readonly serviceMessage?: string;
 }
 
-/** What is known about the message's way to the service. */
+/** What is known about the delivery of the message. */
 export type Verdict = 'not-sent' | 'accepted' | 'rejected' | 'unknown';
 
 /** Who says that the message arrived. */
@@ -65,11 +65,11 @@ export interface Delivery {
  * - `seen-active`: the job was terminal before the send, and was seen not terminal after it.
  * - `status-changed`: it went from one terminal status to another, `completed` or `failed`.
  * - `job-changed`: the status held for `confirm`, and the link or `archivedAt` differ from those before the send.
- * - `confirmed`: the status held for `confirm`, and nothing else tells the job from what it was before.
+ * - `confirmed`: the status held for `confirm`, and the job looks as it did before the send.
  */
 export type Evidence = 'seen-active' | 'status-changed' | 'job-changed' | 'confirmed';
 
-/** Where a follow-up stands; the values of the search attribute `FollowUpPhase`. */
+/** The phases of a follow-up; the values of the search attribute `FollowUpPhase`. */
 export const PHASES = [
   'baseline',
   'waiting',
@@ -89,9 +89,9 @@ export type Phase = (typeof PHASES)[number];
 /**
  * The answer of the query `progress`, and of every update. Times are ISO 8601 in UTC.
  *
- * While an activity polls on, only its heartbeats tell what it has counted and when it reads next:
- * `polls`, `observed` and `lastAnswer` are then those from before it, `nextPollAt` is its first read. `FollowUpClient` and the
- * starter add what the server knows.
+ * While an activity polls on, only its heartbeats have its counts and the time of its next read. `polls`, `observed` and
+ * `lastAnswer` are then those from before it, and `nextPollAt` is its first read. `FollowUpClient` and the starter add
+ * what the server knows.
  */
 export interface FollowUpProgress {
   readonly phase: Phase;
@@ -108,11 +108,11 @@ export interface FollowUpProgress {
   readonly lastAnswer: string | null;
 }
 
-/** What an operator says of a delivery that nobody can tell: the argument of the update `resolveDelivery`. */
+/** What an operator decides about an unknown delivery: the argument of the update `resolveDelivery`. */
 export const DELIVERY_DECISIONS = ['delivered', 'not-delivered'] as const;
 export type DeliveryDecision = (typeof DELIVERY_DECISIONS)[number];
 
-/** Whether a value from history or memo is a receipt; of what this client relies on, each field is looked at. */
+/** Whether a value from history or memo is a receipt. It checks each field on which this client relies. */
 export function isReceipt(value: unknown): value is Receipt {
   return (
     isRecord(value) &&

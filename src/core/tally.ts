@@ -6,7 +6,7 @@ export function startTally(trouble: Trouble): Tally {
   return { polls: 0, observed: {}, jobAnswers: 0, trouble, lastAnswer: null, nextReadAt: null };
 }
 
-/** The tally after one more answer by which nothing has changed. */
+/** The tally after one more answer that changed nothing. */
 export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally {
   return {
     polls: tally.polls + 1,
@@ -19,7 +19,7 @@ export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally
 }
 
 /**
- * Whether an answer needs a decision of the workflow: the job has moved, or the service says that it is gone or that
+ * Whether an answer needs a decision of the workflow: the job has changed, or the service says that it is gone or that
  * the key is refused. Everything else (429, 5xx, time-outs, a lost connection) is a delay.
  */
 export function needsDecision(answer: JobAnswer, known: PollJobInput['known']): boolean {
@@ -32,12 +32,12 @@ export function labelOf(answer: JobAnswer): string {
   return answer.kind === 'job' ? answer.job.status : answer.label;
 }
 
-/** An answer as `lastAnswer` tells it. */
+/** An answer as `lastAnswer` shows it. */
 export function textOf(answer: JobAnswer): string {
   return answer.kind === 'job' ? answer.job.status : answer.message;
 }
 
-/** Distinct answers that are counted by name; a service that answers ever new words must not swell the history. */
+/** How many distinct answers are counted by name: a service that keeps answering new words must not fill the history. */
 const MAX_KEYS = 32;
 
 /** The counts after one more answer of that name, or `times` more; beyond 32 names they count as `other`. */
@@ -64,10 +64,10 @@ export function addCounts(
 
 export const NO_TROUBLE: Trouble = { last: null, count: 0, notFound: null };
 
-/** So many 404s in a row are needed: a replica that lags behind answers a few. */
+/** How many 404s in a row are needed: a replica that lags behind answers a few. */
 const MIN_NOT_FOUND = 5;
 
-/** @param heardAt when the answer was heard, in milliseconds since the epoch */
+/** @param heardAt when the answer was received, in milliseconds since the epoch */
 export function afterReading(trouble: Trouble, answer: JobAnswer, heardAt: number): Trouble {
   if (answer.kind === 'job') return NO_TROUBLE;
   const { notFound } = trouble;
@@ -82,14 +82,14 @@ export function afterReading(trouble: Trouble, answer: JobAnswer, heardAt: numbe
 }
 
 /**
- * Whether a job that has answered once is gone: five 404s in a row, the last one asked for at least `confirmMs` after
- * the first was heard.
+ * Whether a job that was read before is gone: five 404s in a row, the last one asked for at least `confirmMs` after the
+ * first was received.
  */
 export function isLost({ notFound }: Trouble, askedAt: number, confirmMs: number): boolean {
   return notFound !== null && notFound.count >= MIN_NOT_FOUND && askedAt - notFound.since >= confirmMs;
 }
 
-/** Whether the key is refused at present. A rotated key heals it, so that it is a delay and not an end. */
+/** Whether the key is refused at present. A rotated key helps, so this is a delay and not an end. */
 export function isUnauthorized({ last }: Pick<Trouble, 'last'>): boolean {
   return last?.httpStatus === 401 || last?.httpStatus === 403;
 }

@@ -1,6 +1,6 @@
 /**
- * How much of what comes from outside is let in. Each bound is applied where the text enters (the agent API client,
- * the request checker), so that no attribute, summary or history ever carries more.
+ * Bounds of texts from outside. Each bound is applied where the text enters (the agent API client, the request checker),
+ * so that no attribute, summary or history ever carries more.
  */
 
 /** Characters of a status word. */
@@ -30,12 +30,12 @@ export const MAX_PROMPT_BYTES = 256 * 1_024;
 /** Bytes of a workflow id: the column of Temporal's SQL schemas holds 255. */
 export const MAX_WORKFLOW_ID_BYTES = 255;
 
-/** Control characters, line and paragraph separators, and the invisible marks that reorder what stands beside them. */
+/** Control characters, line and paragraph separators, and the invisible marks that reorder the text beside them. */
 export const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
- * A field from outside, in at most `limit` characters: what is unsafe in it becomes U+FFFD, so that `completed` with a
- * hidden character stays another word than `completed`. Lone surrogates do too: the SDK's core can't decode them in a
+ * A field from outside, in at most `limit` characters. Unsafe characters become U+FFFD, so that `completed` with a hidden
+ * character still differs from `completed`. Lone surrogates become U+FFFD too: the SDK's core can't decode them in a
  * failure message, and the worker process exits (measured, 1.24).
  */
 export function plainText(text: string, limit: number): string {
@@ -43,8 +43,8 @@ export function plainText(text: string, limit: number): string {
 }
 
 /**
- * `text` on one line, in at most `limit` characters, for messages: what is unsafe in it, and white space, becomes single spaces.
- * Every message that is made of words from outside passes here.
+ * `text` on one line, in at most `limit` characters, for messages. Unsafe characters and white space become single spaces.
+ * Every message with words from outside passes here.
  */
 export function singleLine(text: string, limit: number): string {
   const line = text.toWellFormed().replace(UNSAFE, ' ').replace(/\s+/g, ' ').trim();
@@ -66,7 +66,7 @@ export function visible(text: string): string {
 }
 
 /**
- * The JSON document of a value, safe to show: what {@link visible} would replace stands in it as an escape.
+ * The JSON document of a value, safe to show: characters that {@link visible} would replace are written as escapes.
  *
  * @param indent spaces per level; 0 for a document on one line
  */
@@ -86,19 +86,19 @@ export function quote(value: unknown, limit = 60): string {
   return typeof value === 'string' ? safeJson(truncate(value, limit)) : truncate(safeJson(value), limit);
 }
 
-/** A text from outside as Markdown code: no character of it may end a table's cell or become markup. */
+/** A text from outside as Markdown code: none of its characters can end a table's cell or become markup. */
 export function markdownCode(text: string): string {
   return '`' + text.replace(/[`|\s]+/g, ' ') + '`';
 }
 
-/** A table of names and values. The colon keeps them apart in Temporal's Web UI, which gives cells no padding. */
+/** A table of names and values. The colon separates them in Temporal's Web UI, which gives cells no padding. */
 export function markdownTable(rows: readonly (readonly [name: string, value: string])[]): string {
   return ['| | |', '|---|---|', ...rows.map(([name, value]) => `| ${name}: | ${value} |`)].join('\n');
 }
 
 /**
- * The known word that a misspelt one probably means: the one with the fewest single-character edits; undefined where no
- * word is near.
+ * The known word that a misspelt one probably means: the one with the fewest single-character edits; undefined if no word
+ * is near.
  *
  * @param maxEdits by default half of the known word's length
  */
@@ -124,12 +124,12 @@ function editDistance(left: string, right: string): number {
   return row[right.length] ?? 0;
 }
 
-/** Bytes that a value takes as JSON in UTF-8, which is what Temporal's payload holds. */
+/** Bytes of a value as JSON in UTF-8, which is what a payload of Temporal holds. */
 export function jsonBytes(value: unknown): number {
   return utf8Bytes(JSON.stringify(value));
 }
 
-/** Counted, not encoded: a batch may hold a gigabyte of prompts. JSON writes lone surrogates as escapes. */
+/** It counts without encoding: a batch may hold a gigabyte of prompts. JSON writes lone surrogates as escapes. */
 function utf8Bytes(text: string): number {
   let bytes = text.length;
   for (let i = 0; i < text.length; i += 1) {

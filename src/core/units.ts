@@ -5,13 +5,13 @@ const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 /** A number with a unit, such as `500ms`, `30s`, `10m`, `24h` or `7d`. */
 export type DurationText = `${number}${keyof typeof UNIT_MS}`;
 
-/** The longest duration that is accepted: ten years. Temporal's timers take no more than that with certainty. */
+/** The longest duration: ten years. Longer timers of Temporal are not certain to work. */
 const MAX_DURATION_MS = 3_650 * UNIT_MS.d;
 
 /**
- * Milliseconds of a duration text, or the reason why it is none.
+ * Milliseconds of a duration text, or why it is not a duration.
  *
- * A bare number is refused: whether `30` means seconds or milliseconds is a guess that would be paid for later.
+ * A bare number is refused: `30` may mean seconds or milliseconds, and a wrong guess would show only later.
  */
 export function parseDuration(text: unknown): { ms: number } | { problem: string } {
   if (typeof text === 'number' || (typeof text === 'string' && /^\s*[-+]?\d+(\.\d+)?\s*$/.test(text))) {
@@ -58,19 +58,19 @@ function describe(value: unknown): string {
 const UNIT_SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
 type Unit = keyof typeof UNIT_SECONDS;
 
-/** So many in a unit of time, such as `5/s`, `30/m`, `90/h` or `100/d`. */
+/** A number in a unit of time, such as `5/s`, `30/m`, `90/h` or `100/d`. */
 export type RateText = `${number}/${Unit}`;
 
-/** One a day: what is slower is no limit but a stop, for which a batch is paused. */
+/** One a day: a slower rate would be a stop; to stop, pause the batch. */
 const MIN_PER_SECOND = 1 / UNIT_SECONDS.d;
 
-/** Far above what one task queue hands out; what is larger was meant to be something else. */
+/** Far above what one task queue can dispatch; a larger number must be a mistake. */
 const MAX_PER_SECOND = 1_000_000;
 
 /**
- * A rate in so many per second, or the reason why a text is none.
+ * A rate per second, or why a text is not a rate.
  *
- * A bare number is refused: whether `90` means a second or an hour is a guess that the service would pay for.
+ * A bare number is refused: `90` may mean a second or an hour, and a wrong guess would overload the service.
  */
 export function parseRate(text: unknown): { perSecond: number } | { problem: string } {
   if (typeof text === 'number' || (typeof text === 'string' && /^\s*[-+]?\d+(\.\d+)?\s*$/.test(text))) {
@@ -91,12 +91,12 @@ export function parseRate(text: unknown): { perSecond: number } | { problem: str
   return { perSecond };
 }
 
-/** Agent services count by the hour: `300/h` is what was set, and not `5/m`. */
+/** Agent services count by the hour, so `300/h` is shown rather than `5/m`. */
 const PREFERRED: readonly Unit[] = ['s', 'h', 'm', 'd'];
 
 /**
  * A rate for people, in the first unit in which it is a whole number: `5/s`, `90/h`. A server keeps rates as floats of 32
- * bits, so that six digits are what can be relied on.
+ * bits, so only six digits are reliable.
  */
 export function formatRate(perSecond: number): RateText {
   const inUnits = PREFERRED.map((unit) => ({

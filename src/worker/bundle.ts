@@ -8,7 +8,7 @@ import sdk from '@temporalio/worker/package.json';
 const ROOT = resolve(__dirname, '..');
 const COMPILED = extname(__filename) === '.js';
 
-/** The folders of which a bundle is made: everything in them is deterministic, and nothing else of ours may get in. */
+/** The folders that a bundle is made of. Everything in them is deterministic, and no other file of the project may get in. */
 const BUNDLED_FOLDERS = ['core', 'workflows'];
 
 const BUNDLE = join(ROOT, 'workflow-bundle.js');
@@ -22,14 +22,14 @@ interface Manifest {
   readonly sources: string;
 }
 
-/** Thrown when the compiled worker has no bundle that belongs to it. */
+/** Thrown when the compiled worker has no matching bundle. */
 export class BundleError extends Error {
   override readonly name = 'BundleError';
 }
 
 /**
- * Where a worker takes its workflow code from: the prebuilt bundle when compiled, or the sources, which the SDK then
- * bundles itself (some three seconds), when run from source.
+ * The workflow code of a worker: the prebuilt bundle if compiled; if run from source, the sources, which the SDK then
+ * bundles itself (some three seconds).
  *
  * @throws BundleError when the bundle is missing, or was not built from the compiled files beside it
  */
@@ -56,7 +56,7 @@ export function workflowCode(): Pick<WorkerOptions, 'workflowsPath' | 'workflowB
 /**
  * Bundles the workflows.
  *
- * @throws BundleError when something got in that must not: the message names it
+ * @throws BundleError when the bundle has a module that it must not have; the message names it
  */
 export async function bundleWorkflows(logger: Logger): Promise<string> {
   const workflowsPath = join(ROOT, 'workflows', COMPILED ? 'index.js' : 'index.ts');
@@ -94,12 +94,12 @@ function manifest(): Manifest {
 /** What a workflow bundle may hold besides the project's own files: the SDK's workflow side and what that needs. */
 const ALLOWED_PACKAGES = ['@temporalio/workflow', '@temporalio/common', 'nexus-rpc', 'ms', 'long'];
 
-/** The folders of the project whose files are deterministic. A compiled file stands there by the path of its source. */
+/** The folders of the project whose files are deterministic. The source map names a compiled file by its source. */
 const OWN_FILE = new RegExp(`/(src|dist)/(${BUNDLED_FOLDERS.join('|')})/`);
 
 /**
- * The modules in a bundle that have no place in it: a package such as zod costs 0.58 MB in every cached workflow, one
- * such as undici can't run there at all. Webpack's inline source map tells what is inside.
+ * The modules in a bundle that must not be there: a package such as zod costs 0.58 MB in every cached workflow, and one
+ * such as undici can't run there at all. Webpack's inline source map lists the modules.
  *
  * @returns package names and paths, sorted; empty when the bundle is lean
  */
@@ -120,7 +120,7 @@ export function misplacedModules(code: string): string[] {
 export function bundledModules(code: string): readonly string[] {
   const marker = '//# sourceMappingURL=data:application/json;charset=utf-8;base64,';
   const start = code.lastIndexOf(marker);
-  if (start < 0) throw new Error('the workflow bundle has no source map; what is in it is not known');
+  if (start < 0) throw new Error('the workflow bundle has no source map, so its modules are not known');
   const map = JSON.parse(Buffer.from(code.slice(start + marker.length), 'base64').toString()) as {
     sources: string[];
   };

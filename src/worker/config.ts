@@ -15,7 +15,7 @@ import {
   variables,
 } from './variables';
 
-/** Everything the worker is told by its environment, checked. */
+/** The checked configuration of the worker, from its environment. */
 export interface WorkerConfig {
   readonly temporal: TemporalConfig;
   readonly agentApi: {
@@ -25,7 +25,7 @@ export interface WorkerConfig {
     /** The limit of one HTTP exchange, from connecting to the last byte read. */
     readonly timeoutMs: number;
   };
-  /** How many polls may wait in the process at a time; null where memory decides. */
+  /** How many polls may wait in the process at a time; null if memory decides. */
   readonly inProcessPolls: number | null;
   readonly taskQueues: { readonly followUp: string; readonly read: string; readonly send: string };
   readonly health: Listener;
@@ -37,7 +37,7 @@ export interface LoadedConfig {
   readonly config: WorkerConfig;
   /** Knows every secret of the configuration. */
   readonly redactor: Redactor;
-  /** What is probably not meant, one sentence each. */
+  /** Settings that are probably mistakes, one sentence each. */
   readonly warnings: readonly string[];
 }
 
@@ -106,7 +106,7 @@ function workerConfig(
   };
 }
 
-/** The configuration in effect as fields of one log line. Of the key it tells where it came from, of TLS whether. */
+/** The configuration in effect as fields of one log line. It shows where the key came from, and whether TLS is on. */
 export function describeConfig(config: WorkerConfig): Record<string, string> {
   const { temporal, agentApi, taskQueues } = config;
   return {
@@ -145,7 +145,7 @@ export async function loadApiKey(
   if (text !== undefined && path !== undefined) {
     return {
       problem:
-        'AGENT_API_KEY, AGENT_API_KEY_FILE: both are set, and which one counts would be a guess; unset one of them',
+        'AGENT_API_KEY, AGENT_API_KEY_FILE: both are set, so it is not clear which one counts; unset one of them',
     };
   }
   try {
@@ -171,7 +171,7 @@ function fileProblem(error: ApiKeyError, path: string): string {
   return `AGENT_API_KEY_FILE: ${reason}; give the path of a readable file that holds the key and nothing else`;
 }
 
-/** Thrown when the worker can't start because of how it is configured; the message names every problem and holds no secret. */
+/** Thrown when the configuration keeps the worker from starting. The message names every problem and holds no secret. */
 export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError';
 

@@ -4,12 +4,12 @@ import { BundleError } from './bundle';
 import { ConfigurationError } from './config';
 import { HopelessError } from './temporal';
 
-/** The exit codes of the worker: 2 means that starting it again without a change is useless. */
+/** The exit codes of the worker. With 2, starting it again without a change does not help. */
 export const EXIT = { drained: 0, failed: 1, misconfigured: 2 } as const;
 
 /**
- * Says why the worker could not start or go on, and returns the exit code for it. What a person must put right goes to
- * stderr in plain words; anything else is a failure of the process, and goes to the log with its stack.
+ * Says why the worker could not start or go on, and returns the exit code for it. A problem that a person must fix goes to
+ * stderr in plain words. Anything else is a failure of the process, and goes to the log with its stack.
  */
 export function exitCode(error: unknown, logger?: Logger): number {
   if (error instanceof ConfigurationError) {
@@ -21,17 +21,17 @@ export function exitCode(error: unknown, logger?: Logger): number {
     return EXIT.failed;
   }
   if (logger === undefined) process.stderr.write(`the worker cannot start: ${String(error)}\n`);
-  else logger.error('the worker ends by an unexpected error', { error });
+  else logger.error('the worker ends because of an unexpected error', { error });
   return EXIT.failed;
 }
 
 /**
- * An error that nobody catches ends the process, as it would anyway; here its text passes the redactor, which Node's
- * own report on stderr would not.
+ * An uncaught error ends the process, as it would anyway. Here its text passes the redactor, unlike Node's own report on
+ * stderr.
  */
 export function endOnBug(logger: Logger): void {
   process.on('uncaughtException', (error) => {
-    logger.error('the worker ends by a bug', { error });
+    logger.error('the worker ends because of a bug', { error });
     process.exit(EXIT.failed);
   });
 }
@@ -40,13 +40,13 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /**
  * Signals within this time of the first are the same gesture: a Ctrl-C reaches the worker from the terminal, and again
- * from npm, which hands it on to its child. Nobody decides in less than a second to give a drain up.
+ * from npm, which passes it on to its child. Nobody decides in less than a second to abandon a drain.
  */
 const SAME_GESTURE_MS = 1_000;
 
 /**
- * Makes SIGTERM and SIGINT end the process in order: the first asks for it, a later one ends it at once with the exit
- * code that a shell gives for the signal (143, 130).
+ * Makes the first SIGTERM or SIGINT drain the process. A later one ends it at once with the exit code that a shell gives
+ * for the signal (143, 130).
  *
  * @returns aborted by the first signal
  */

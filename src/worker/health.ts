@@ -4,24 +4,24 @@ import type { Logger } from '@temporalio/worker';
 import { formatListenAddress, type Listener } from './variables';
 import { ConfigurationError } from './config';
 
-/** Probes are tiny; whoever needs longer to send one is no probe. */
+/** Probes are tiny; a request that takes longer is not a probe. */
 const REQUEST_TIMEOUT_MS = 5_000;
 /** More probes at once than any cluster sends. */
 const MAX_CONNECTIONS = 64;
 
 export interface HealthServer {
-  /** Where it listens, or null where it doesn't. */
+  /** Where it listens, or null if it doesn't. */
   readonly address: string | null;
   close(): Promise<void>;
 }
 
 /**
- * Serves `/healthz` (200 while the event loop answers) and `/readyz` (200 when follow-ups are being worked on, 503
- * with the reasons otherwise), for Kubernetes' probes and for people.
+ * Serves `/healthz` (200 while the event loop answers) and `/readyz` (200 while the worker works on follow-ups, otherwise
+ * 503 with the reasons), for Kubernetes' probes and for people.
  *
  * @param notReady why the worker is not ready; empty when it is
- * @throws ConfigurationError when it can't listen at an address that was chosen; a default address that is taken, as by
- *   a second worker on the host, is a warning, and this process goes without.
+ * @throws ConfigurationError when it can't listen at an address that was set. If a default address is taken, for example by
+ *   a second worker on the host, that is a warning, and this process goes without.
  */
 export async function startHealthServer(
   listener: Listener,
@@ -40,7 +40,7 @@ export async function startHealthServer(
     await listen(server, listener.address.host, listener.address.port);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const problem = `FOLLOW_UP_HEALTH_ADDRESS: ${formatListenAddress(listener.address)} can't be listened at (${reason}); give another address or off`;
+    const problem = `FOLLOW_UP_HEALTH_ADDRESS: ${formatListenAddress(listener.address)} can't be used (${reason}); give another address or off`;
     if (listener.chosen) throw new ConfigurationError([problem]);
     logger.warn(`no health checks: ${problem}`);
     return { address: null, close: () => Promise.resolve() };

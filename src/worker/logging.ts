@@ -14,18 +14,18 @@ export interface LogDestination {
   write(line: string): unknown;
 }
 
-/** The fields that pino writes itself; a field of that name in a record is renamed, since JSON keys must not repeat. */
+/** The fields that pino writes itself. A field of that name in a record is renamed, since JSON keys must not repeat. */
 const OWN_FIELDS = new Set(['level', 'time', 'pid', 'hostname', 'msg']);
 
-/** Fields of the SDK that help a machine, and fill the screen of a person. */
+/** Fields of the SDK that help a machine, and only fill the screen for a person. */
 const UNREADABLE_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanContexts,sdkComponent';
 
 /**
- * The process's one logger, for our own lines and, through `Runtime.install`, for the SDK's, its Rust core's, the
- * workflows' and the activities'. One JSON object per line; on a terminal a readable line with colours (`NO_COLOR`
+ * The only logger of the process, for its own lines and, through `Runtime.install`, for those of the SDK, its Rust core,
+ * the workflows and the activities. One JSON object per line; on a terminal a readable line with colours (`NO_COLOR`
  * turns these off). Every record passes the redactor.
  *
- * Lines are written synchronously, so that the last words of a process that ends are never lost.
+ * Lines are written synchronously, so that the last lines of a process that ends are never lost.
  */
 export function createLogger(
   level: LogLevelName,
@@ -104,12 +104,12 @@ class PinoLogger implements Logger {
   }
 }
 
-/** Two of the three workers have no workflows, one has no activity tasks: that is how they are meant. */
+/** By design, two of the three workers have no workflows, and one has no activity tasks. */
 const BY_DESIGN = /^No (workflows|activities) registered/;
 
 /**
- * What the SDK tells of its own life ("Creating worker" with all options, "Worker state changed") is debug here: the
- * worker says in lines of its own when it is ready and when it drains.
+ * The SDK's lines about itself ("Creating worker" with all options, "Worker state changed") are debug here: the worker
+ * has its own lines for when it is ready and when it drains.
  */
 function ownLevel(level: LogLevel, message: string, meta: LogMetadata): LogLevelName {
   const fromTheSdk = meta.sdkComponent === 'worker' || meta.sdkComponent === 'core';
@@ -117,7 +117,7 @@ function ownLevel(level: LogLevel, message: string, meta: LogMetadata): LogLevel
   return fromTheSdk && unimportant ? 'debug' : (level.toLowerCase() as LogLevelName);
 }
 
-/** When it happened, ISO 8601 in UTC. The SDK holds its records back for 100 ms to sort them, and tells their time. */
+/** When it happened, ISO 8601 in UTC. The SDK holds its records back for 100 ms to sort them, and gives their time. */
 function recordTime(meta: LogMetadata): string {
   const nanoseconds = (meta as { readonly [LogTimestamp]?: unknown })[LogTimestamp];
   const at = typeof nanoseconds === 'bigint' ? new Date(Number(nanoseconds / 1_000_000n)) : new Date();
@@ -135,8 +135,8 @@ const MAX_CHARACTERS = 8_192;
 const SECRET_FIELDS = /^(authorization|api[-_]?key|password|secret)$/i;
 
 /**
- * The fields of a log record as plain JSON data: secrets redacted wherever they stand, errors with their causes, big
- * integers as texts, everything bounded. It never throws, whatever the SDK or an error object carries.
+ * The fields of a log record as plain JSON data: secrets redacted everywhere, errors with their causes, big integers as
+ * texts, everything bounded. It never throws, whatever the SDK or an error object carries.
  */
 export function logFields(meta: Readonly<Record<string, unknown>>, redactor: Redactor): LogFields {
   return fieldsOf(meta, { redactor, above: [] });
@@ -144,7 +144,7 @@ export function logFields(meta: Readonly<Record<string, unknown>>, redactor: Red
 
 export type LogFields = Record<string, unknown>;
 
-/** `text` redacted, bounded, and without control characters, by which a service could write to the terminal. */
+/** `text` redacted, bounded, and without control characters, with which a service could control the terminal. */
 export function logText(text: string, redactor: Redactor): string {
   // A stack trace keeps its lines.
   const shown = redactor.text(text).split('\n').map(visible).join('\n');
@@ -153,7 +153,7 @@ export function logText(text: string, redactor: Redactor): string {
 
 interface Walk {
   readonly redactor: Redactor;
-  /** The objects that hold the current one, by which a cycle is noticed. */
+  /** The objects that hold the current one, to notice a cycle. */
   readonly above: readonly object[];
 }
 
@@ -178,7 +178,7 @@ function plainObject(value: object, walk: Walk): unknown {
   if (walk.above.includes(value)) return '[circular]';
   if (walk.above.length >= MAX_DEPTH) return '[…]';
   const inner: Walk = { redactor: walk.redactor, above: [...walk.above, value] };
-  // Errors of another realm, as of the workflow sandbox, are no instances of this one's Error.
+  // Errors of another realm, such as the workflow sandbox, are not instances of this realm's Error.
   if (value instanceof Error || isNativeError(value)) return errorFields(value, inner);
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
   if (value instanceof URL) return plain(value.href, inner);
@@ -190,7 +190,7 @@ function plainObject(value: object, walk: Walk): unknown {
   return fieldsOf(value, inner);
 }
 
-/** An error's message and stack are not enumerable, and its cause tells what really happened. */
+/** An error's message and stack are not enumerable, and its cause says what really happened. */
 function errorFields(error: Error, walk: Walk): LogFields {
   const { name, message, stack, cause } = error;
   return { ...fieldsOf(error, walk), ...fieldsOf({ name, message, stack, cause }, walk) };
@@ -215,18 +215,18 @@ function read(value: object, key: string): unknown {
 }
 
 /**
- * Takes the known secrets out of texts. One redactor stands before everything the process shows: log records, messages
- * on stderr, the answers of the health server.
+ * Removes the known secrets from texts. Everything that the process shows passes one redactor: log records, messages on
+ * stderr, the answers of the health server.
  */
 export class Redactor {
   private readonly secrets = new Set<string>();
 
-  /** Makes a secret known. A rotated key is added beside the old one, which may still stand in an error. */
+  /** Makes a secret known. A rotated key is added beside the old one, which may still appear in an error. */
   add(secret: string | undefined): void {
     if (secret !== undefined && secret !== '') this.secrets.add(secret);
   }
 
-  /** `text` without any known secret in any of its usual encodings, and without whatever follows the word Bearer. */
+  /** `text` without any known secret in any of its usual encodings, and without the word that follows Bearer. */
   readonly text = (text: string): string => {
     return redact(text, this.secrets).replaceAll(/\b(Bearer\s+)[^\s"',;]+/gi, '$1[redacted]');
   };

@@ -9,14 +9,14 @@ import {
 import { formatListenAddress, type ListenAddress, type Listener, type LogLevelName } from './variables';
 import { ConfigurationError } from './config';
 
-/** The words of the Rust core when its metrics server can't listen (SDK 1.24, measured). */
+/** The error text of the Rust core when its metrics server can't listen (SDK 1.24, measured). */
 const EXPORTER_FAILED = /prometheus/i;
 
 /**
- * The SDK's runtime: its logger, its metrics, and no signal handlers of its own (`shutdown.ts` has them).
+ * The SDK's runtime: its logger, its metrics, and no signal handlers of its own (`exit.ts` has them).
  *
- * The SDK drops its runtime, and closes the metrics port, whenever a connection can't be made: the next attempt makes a
- * new one, and may find the port taken by another process that waits as well.
+ * The SDK drops its runtime, and closes the metrics port, whenever a connection fails. The next attempt makes a new one,
+ * and may find the port taken by another process that also waits.
  */
 export class SdkRuntime {
   private installed = false;
@@ -30,11 +30,11 @@ export class SdkRuntime {
 
   /**
    * @param metrics where Prometheus finds `/metrics`
-   * @throws ConfigurationError when the metrics can't listen at an address that was chosen; a default address that is
-   *   taken, as by a second worker on the host, is a warning, and this process goes without metrics.
+   * @throws ConfigurationError when the metrics can't listen at an address that was set. If a default address is taken, for
+   *   example by a second worker on the host, that is a warning, and this process goes without metrics.
    */
   static async install(metrics: Listener, level: LogLevelName, logger: Logger): Promise<SdkRuntime> {
-    // The core's own lines matter when they warn; whoever debugs wants more of them.
+    // Normally only warnings of the core matter; for debugging, more of its lines do.
     const core = level === 'debug' || level === 'trace' ? 'DEBUG' : 'WARN';
     const logging = { filter: { core, other: 'ERROR' }, forward: {} } as const;
     const options = { logger, shutdownSignals: [], telemetryOptions: { logging } };
@@ -75,7 +75,7 @@ export class SdkRuntime {
       Runtime.install({ ...this.options, telemetryOptions });
     } catch (error) {
       if (!(error instanceof Error) || !EXPORTER_FAILED.test(error.message)) throw error;
-      const problem = `FOLLOW_UP_METRICS_ADDRESS: ${bindAddress} can't be listened at (${error.message}); give another address or off`;
+      const problem = `FOLLOW_UP_METRICS_ADDRESS: ${bindAddress} can't be used (${error.message}); give another address or off`;
       if (this.metrics !== 'off' && this.metrics.chosen) throw new ConfigurationError([problem]);
       this.logger.warn(`no metrics: ${problem}`);
       this.metricsAddress = undefined;

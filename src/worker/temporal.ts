@@ -8,7 +8,7 @@ import { ConfigurationError } from './config';
 import type { Redactor } from './logging';
 import type { SdkRuntime } from './runtime';
 
-/** A server that has just answered knows its namespaces within this time, or is overloaded. */
+/** A server that has just answered lists its namespaces within this time, unless it is overloaded. */
 const NAMESPACE_LIMIT_MS = 10_000;
 
 export interface Waiters {
@@ -18,11 +18,11 @@ export interface Waiters {
 }
 
 /**
- * A connection to a Temporal server that has the namespace and the search attributes. Whatever of these is not there
- * yet is waited for, for ever, with a message each time: containers start in any order. Workers must not start before
- * the attributes exist, because a missing one stalls every workflow in silence; an operator can add them meanwhile.
+ * A connection to a Temporal server that has the namespace and the search attributes. It waits for each of these without a
+ * limit, with a message each time, because containers start in any order. Workers must not start before the attributes
+ * exist: a missing one silently stalls every workflow. An operator can add them meanwhile.
  *
- * @throws HopelessError for what waiting can't heal, and the reason of `stop` when it is aborted
+ * @throws HopelessError when waiting can't help, and the reason of `stop` when it is aborted
  */
 export async function connectToTemporal(
   config: TemporalConfig,
@@ -59,7 +59,7 @@ export async function connectToTemporal(
   return connection;
 }
 
-/** Temporal's Rust core reports a failed connection as text only; these are its words (SDK 1.24, measured). */
+/** Temporal's Rust core reports a failed connection only as text, such as these (SDK 1.24, measured). */
 const CORE_SAYS = {
   unauthenticated: 'does not have valid authentication credentials',
   permissionDenied: 'does not have permission',
@@ -72,10 +72,10 @@ const CORE_SAYS = {
 };
 
 /**
- * Why Temporal can't be had, in words that name the variable to look at, and whether waiting may heal it.
+ * Why Temporal is not available, in words that name the variable to check, and whether waiting may help.
  *
- * Waiting heals a server that is not there yet, and a namespace that an initial job has still to create. It does not
- * heal what this process was given: credentials and TLS settings are read once, at its start.
+ * Waiting helps with a server that is not up yet, and with a namespace that an initial job has still to create. It does not
+ * help with the process's own settings: credentials and TLS settings are read once, at its start.
  */
 export function explainTrouble(error: unknown, temporal: TemporalConfig): Trouble {
   const { address, namespace } = temporal;
@@ -89,7 +89,7 @@ export function explainTrouble(error: unknown, temporal: TemporalConfig): Troubl
   }
   if (code === GRPC_STATUS.PERMISSION_DENIED || text.includes(CORE_SAYS.permissionDenied)) {
     return hopeless(
-      `Temporal at ${address} denies access to the namespace ${JSON.stringify(namespace)}: check TEMPORAL_NAMESPACE and what the credentials may do`,
+      `Temporal at ${address} denies access to the namespace ${JSON.stringify(namespace)}: check TEMPORAL_NAMESPACE and the permissions of the credentials`,
     );
   }
   if (code === GRPC_STATUS.NOT_FOUND) {
@@ -113,12 +113,12 @@ export function explainTrouble(error: unknown, temporal: TemporalConfig): Troubl
     );
   }
   if (text.includes(CORE_SAYS.refused))
-    return heals(`Temporal at ${address} is not there yet (connection refused)`);
+    return heals(`Temporal at ${address} is not up yet (connection refused)`);
   if (text.includes(CORE_SAYS.name))
     return heals(`the name of ${address} is not known yet: check TEMPORAL_ADDRESS`);
   if (text.includes(CORE_SAYS.notGrpc)) {
     return heals(
-      `what answers at ${address} is no Temporal server: check TEMPORAL_ADDRESS (the gRPC port, 7233 by default, not the Web UI's)`,
+      `the server at ${address} is not a Temporal server: check TEMPORAL_ADDRESS (the gRPC port, 7233 by default, not the Web UI's)`,
     );
   }
   return heals(`Temporal at ${address} can't be reached: ${text.slice(0, 300)}`);
@@ -143,19 +143,19 @@ function tlsReason(text: string): string {
 
 /** The first wait after a failed attempt. A server that is just starting needs a second or two. */
 const FIRST_WAIT_MS = 1_000;
-/** The longest wait: a server that comes back is noticed within ten seconds, and the log stays readable. */
+/** The longest wait: it notices within ten seconds that a server is back, and keeps the log readable. */
 const LONGEST_WAIT_MS = 10_000;
 
-/** An attempt that takes longer is mentioned, because whoever reads the log would wonder. */
+/** An attempt that takes longer is logged, so that the log explains the silence. */
 const SILENCE_MS = 10_000;
 
-/** Why an attempt failed, in words, and whether waiting can heal it. */
+/** Why an attempt failed, in words, and whether waiting can help. */
 export interface Trouble {
   readonly message: string;
   readonly heals: boolean;
 }
 
-/** Thrown for trouble that no waiting heals. */
+/** Thrown for trouble with which waiting does not help. */
 export class HopelessError extends Error {
   override readonly name = 'HopelessError';
 }
@@ -165,15 +165,14 @@ export interface Waiting {
   readonly signal: AbortSignal;
   /** Says why an attempt failed. */
   readonly explain: (error: unknown) => Trouble;
-  /** Called after each failed attempt, and, with no next one, while an attempt stays without an answer. */
+  /** Called after each failed attempt and, with null for the next try, while an attempt has no answer. */
   readonly onTrouble: (message: string, nextTryMs: number | null) => void;
 }
 
 /**
- * Makes an attempt again and again until it succeeds, for ever where waiting can help: the waits grow from one second
- * to ten.
+ * Repeats an attempt until it succeeds, without a limit while waiting can help. The waits grow from one second to ten.
  *
- * @throws HopelessError when waiting can't heal it, and the signal's reason when it is aborted
+ * @throws HopelessError when waiting can't help, and the signal's reason when it is aborted
  */
 export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waiting): Promise<T> {
   for (let failed = 1; ; failed++) {
@@ -191,12 +190,12 @@ export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waitin
   }
 }
 
-/** The wait after so many failed attempts: 1, 2, 4, 8, 10, 10, … seconds. */
+/** The wait after a number of failed attempts: 1, 2, 4, 8, 10, 10, … seconds. */
 export function waitAfterMs(failed: number): number {
   return Math.min(FIRST_WAIT_MS * 2 ** (failed - 1), LONGEST_WAIT_MS);
 }
 
-/** The result of `attempt`, with a word about it while it takes long. */
+/** The result of `attempt`, with a report while it takes long. */
 async function watched<T>(attempt: Promise<T>, { signal, onTrouble }: Waiting): Promise<T> {
   const notice = setInterval(() => {
     onTrouble('no answer yet', null);
@@ -213,13 +212,13 @@ async function watched<T>(attempt: Promise<T>, { signal, onTrouble }: Waiting): 
   } finally {
     clearInterval(notice);
     signal.removeEventListener('abort', stop);
-    // An attempt that lost against the abort may still fail later; nobody waits for it any more.
+    // After an abort the attempt may still fail later, when nobody waits for it any more.
     attempt.catch(() => undefined);
   }
 }
 
 /**
- * Asks the server about a namespace: whether it is there, knows the namespace, and lets this process in.
+ * Asks the server about a namespace: whether the server is up, has the namespace, and lets this process in.
  *
  * @throws ServiceError with the gRPC status, after `limitMs` milliseconds at the latest
  */
@@ -233,9 +232,9 @@ export async function describeNamespace(
   );
 }
 
-/** A server that needs longer to say who it is can't be worked with. */
+/** A server that takes longer to answer is too slow to work with. */
 const ASK_LIMIT_MS = 2_000;
-/** Probes come every few seconds, from more than one place; the server is asked once in this time. */
+/** Probes come every few seconds, from several places. The server is asked once in this time. */
 const ANSWER_HOLDS_MS = 2_000;
 
 /** Whether follow-ups are being worked on, for `/readyz`. */
@@ -244,21 +243,21 @@ export class Readiness {
 
   private reasons: () => Promise<readonly string[]> | readonly string[] = () => ['the process is starting'];
 
-  /** Not ready, for one reason, until something else is said. */
+  /** Not ready, for one reason, until the next call. */
   notReady(reason: string): void {
     this.reasons = () => [reason];
   }
 
-  /** Ready, as long as `reasons` answers with none. */
+  /** Ready, as long as `reasons` returns none. */
   readyUnless(reasons: () => Promise<readonly string[]>): void {
     this.reasons = reasons;
   }
 
-  /** Why not, or nothing; redacted, since it is shown to whoever asks. */
+  /** Why the worker is not ready, or nothing; redacted, because anybody may ask. */
   readonly check = async (): Promise<readonly string[]> => (await this.reasons()).map(this.redactor.text);
 }
 
-/** Why the server can't be reached, or nothing; it is asked at most every other second. */
+/** Why the server can't be reached, or nothing. The server is asked at most every two seconds. */
 export function connectionCheck(
   connection: NativeConnection,
   temporal: TemporalConfig,

@@ -4,18 +4,18 @@ import { DEFAULT_TASK_QUEUES } from '../core/names';
 import { nearest } from '../core/text';
 import { formatDuration, parseDuration } from '../core/units';
 
-/** Where a server of the process listens; a taken port is an error only where somebody has chosen it. */
+/** Where a server of the process listens. A taken port is an error only if the address was set. */
 export type Listener = { readonly address: ListenAddress; readonly chosen: boolean } | 'off';
 
-/** Beside each other and beside the Prometheus convention for SDK metrics (Temporal's samples use 9464). */
+/** Temporal's samples serve SDK metrics at 9464; the health checks get the next port. */
 const DEFAULT_HEALTH_ADDRESS = '127.0.0.1:9465';
 const DEFAULT_METRICS_ADDRESS = '127.0.0.1:9464';
 
-/** Below a second every slow answer would be an unknown delivery; above ten minutes a dead connection is believed too long. */
+/** Below a second every slow answer would be an unknown delivery; above ten minutes a dead connection is kept too long. */
 const MIN_TIMEOUT_MS = 1_000;
 const MAX_TIMEOUT_MS = 600_000;
 
-/** More than one process can do anything with. */
+/** More than one process can use. */
 const MAX_IN_PROCESS_POLLS = 50_000;
 
 /** Temporal refuses longer names (`limit.maxIDLength`). */
@@ -25,7 +25,7 @@ const taskQueue = (name: string) =>
   z
     .string()
     .max(MAX_TASK_QUEUE_CHARACTERS, `is longer than ${MAX_TASK_QUEUE_CHARACTERS} characters`)
-    .refine((text) => !text.startsWith('/_sys/'), 'begins with /_sys/, which Temporal keeps for itself')
+    .refine((text) => !text.startsWith('/_sys/'), 'begins with /_sys/, which Temporal reserves')
     .default(name);
 
 const listener = (preset: string) =>
@@ -71,7 +71,7 @@ export const variables = z.object({
   FOLLOW_UP_HEALTH_ADDRESS: listener(DEFAULT_HEALTH_ADDRESS),
   FOLLOW_UP_METRICS_ADDRESS: listener(DEFAULT_METRICS_ADDRESS).refine(
     (metrics) => metrics === 'off' || metrics.address.port > 0,
-    'has port 0; the exporter could not tell which port it got, so give one',
+    'has port 0; the exporter could not say which port it got, so give one',
   ),
   LOG_LEVEL: z
     .string()
@@ -82,7 +82,7 @@ export const variables = z.object({
     }),
 } satisfies Partial<Record<VariableName, z.ZodType>>);
 
-/** Two names for one thing. Workers of one queue must offer the same activities, or a task meets one that can't do it. */
+/** Values that must differ and don't. Workers of one queue must offer the same activities, or some can't do a task. */
 export function collisions(set: Partial<Record<VariableName, string>>): string[] {
   const queues: [VariableName, string][] = [
     ['FOLLOW_UP_TASK_QUEUE', set.FOLLOW_UP_TASK_QUEUE ?? DEFAULT_TASK_QUEUES.followUp],
@@ -107,7 +107,7 @@ export function collisions(set: Partial<Record<VariableName, string>>): string[]
   return problems;
 }
 
-/** A problem of one variable; the value returned stands for nothing, since parsing fails. */
+/** Reports a problem of one variable; the returned value does not matter, because parsing fails. */
 function refuse(context: z.RefinementCtx, message: string): never {
   context.addIssue({ code: 'custom', message });
   return z.NEVER;
@@ -118,7 +118,7 @@ function refuse(context: z.RefinementCtx, message: string): never {
  *
  * No problem shows the value itself: a key that was put into the wrong variable would be printed.
  *
- * @returns the URL and whether the key would travel in clear to another machine, or what is wrong with it.
+ * @returns the URL and whether the key would travel unencrypted to another machine, or the problem.
  */
 export function parseBaseUrl(text: string): { url: string; inClear: boolean } | { problem: string } {
   if (!URL.canParse(text)) {
@@ -135,7 +135,7 @@ export function parseBaseUrl(text: string): { url: string; inClear: boolean } | 
       problem: 'holds a user name or password; the key is given by AGENT_API_KEY or AGENT_API_KEY_FILE alone',
     };
   }
-  // By the text, since the URL class reports a lone `?` or `#` as an empty one.
+  // The text is checked, because the URL class reports a lone `?` or `#` as empty.
   if (text.includes('?'))
     return { problem: 'has a query (?…); the paths of the service are appended to it, so leave it out' };
   if (text.includes('#')) return { problem: 'has a fragment (#…), which is never sent; leave it out' };
@@ -157,7 +157,7 @@ export interface ListenAddress {
 
 const FORM = 'give host:port (127.0.0.1:9465, [::1]:9465) or off';
 
-/** The address in `text`, `off`, or the reason why it is neither. Port 0 is the system's choice. */
+/** The address in `text`, `off`, or why it is neither. Port 0 lets the system choose. */
 export function parseListenAddress(text: string): ListenAddress | 'off' | { problem: string } {
   if (text.toLowerCase() === 'off') return 'off';
   const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+)):(\d+)$/i.exec(text);
@@ -173,7 +173,7 @@ export function parseListenAddress(text: string): ListenAddress | 'off' | { prob
   return { host: match[1] ?? match[2] ?? '', port };
 }
 
-/** As a person or Prometheus writes it: `127.0.0.1:9465`, `[::1]:9465`. */
+/** The usual form: `127.0.0.1:9465`, `[::1]:9465`. */
 export function formatListenAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
@@ -197,8 +197,8 @@ export type VariableName = (typeof VARIABLES)[number];
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The worker's variables that are set. An empty one counts as not set: that is how Docker Compose and many shells hand
- * on a variable which the outside does not have.
+ * The worker's variables that are set. An empty one counts as not set: that is how Docker Compose and many shells pass on
+ * a variable that is not set outside.
  */
 export function setVariables(env: Environment): Partial<Record<VariableName, string>> {
   const set: Partial<Record<VariableName, string>> = {};
@@ -212,12 +212,12 @@ export function setVariables(env: Environment): Partial<Record<VariableName, str
 /** Kubernetes sets these in every pod beside a service that happens to be named `agent-api` or `follow-up-…`. */
 const KUBERNETES_SERVICE = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$/;
 
-/** Two letters' difference is a slip of the fingers; more is another word. */
+/** Two different letters are a typing error; more make another word. */
 const MAX_SLIPS = 2;
 
 /**
- * One warning for each variable that looks as if it was meant for the worker, and that nobody reads: a default would
- * apply in silence. Values are not shown.
+ * One warning for each variable that seems to be meant for the worker and that nobody reads: a default would silently
+ * apply. Values are not shown.
  */
 export function misspeltVariables(env: Environment): string[] {
   const known: readonly string[] = VARIABLES;
@@ -227,10 +227,10 @@ export function misspeltVariables(env: Environment): string[] {
     const meant = nearest(name, VARIABLES, isOurs ? Infinity : MAX_SLIPS);
     return meant === undefined
       ? []
-      : [`${name} is no variable of the worker and has no effect; did you mean ${meant}?`];
+      : [`${name} is not a variable of the worker and has no effect; did you mean ${meant}?`];
   });
 }
 
-/** The values of LOG_LEVEL, from the most to the least talkative. */
+/** The values of LOG_LEVEL, from the most to the fewest lines. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error'] as const;
 export type LogLevelName = (typeof LOG_LEVELS)[number];

@@ -5,19 +5,19 @@ import type { FollowUpActivities } from '../core/activities';
 import type { WorkerConfig } from './config';
 
 /**
- * Single reads at once, beside the polls that wait in the process. A read takes a fraction of a second, so that 200 are
- * hundreds of polls a second, more than one server of moderate size hands out; where the service hangs, 200 sockets wait
- * for the HTTP time limit and no more.
+ * Single reads at once, beside the polls that wait in the process. A read takes a fraction of a second, so 200 are hundreds
+ * of polls a second, more than a server of moderate size dispatches. If the service hangs, at most 200 sockets wait for
+ * the HTTP time limit.
  */
 const CONCURRENT_READS = 200;
 
 /**
  * Sends at once. Each has a connection of its own and holds its prompt (up to 256 KiB) several times over; the service
- * takes 100 an hour and project, so that 50 at once are plenty, and those under way at a shutdown are few.
+ * takes 100 an hour and project, so 50 at once are plenty, and few are under way at a shutdown.
  */
 const CONCURRENT_SENDS = 50;
 
-/** Workflow tasks at once: the SDK's default. They share one thread, so that more would only wait there. */
+/** Workflow tasks at once: the SDK's default. They share one thread, so more would only wait there. */
 const CONCURRENT_WORKFLOW_TASKS = 40;
 
 /**
@@ -40,13 +40,13 @@ const BASE_MB = 256;
 
 /** After its exchanges an activity has ended by itself; its report may take this long to reach the server. */
 const REPORT_MS = 5_000;
-/** How much longer than that a shutdown may take before it is forced; by then the server has given the sends up too. */
+/** How much longer than that a shutdown may take before it is forced; by then the server has also given up the sends. */
 const FORCE_MARGIN_MS = 15_000;
 
 /**
- * How long one activation of a workflow may run. The SDK's limit of 5 s counts by the clock, so that it also cuts off a
- * process that was frozen, or starved of CPU, in the middle of one. That is the likely cause of a worker that Node 20 ended
- * in the soak, which freezes workers ("async hook stack has become corrupted"). No activation of ours takes more than
+ * How long one activation of a workflow may run. The SDK's limit of 5 s counts by the clock, so it also ends an
+ * activation whose process was frozen or starved of CPU meanwhile. That is the likely cause of a worker that Node 20 ended
+ * in the soak test, which freezes workers ("async hook stack has become corrupted"). Every activation here takes only
  * milliseconds.
  */
 const WORKFLOW_CODE_LIMIT_MS = 60_000;
@@ -96,7 +96,7 @@ export class FollowUpWorkers {
     const shared = {
       connection,
       namespace: temporal.namespace,
-      // Process and host, as the Web UI shows it beside each task.
+      // Process and host: the Web UI shows them beside each task.
       identity: `${process.pid}@${hostname()}`,
       // Only after this time are activities told to stop: a POST under way has long ended by its own limit.
       shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
@@ -182,20 +182,20 @@ function offeredBy(queue: keyof WorkerConfig['taskQueues'], activities: FollowUp
   );
 }
 
-/** As many as memory allows beside the polls; an evicted workflow isn't lost, its next task replays its history. */
+/** As many as memory allows beside the polls. An evicted workflow isn't lost: its next task replays its history. */
 function cachedWorkflows(inProcessPolls: number): number {
   const freeMb = availableMb() - BASE_MB - inProcessPolls * IN_PROCESS_POLL_MB;
   return Math.max(100, Math.floor(freeMb / CACHED_WORKFLOW_MB));
 }
 
-/** How many polls may wait in the process where nobody has set it: an eighth of the memory, and at most 2,000. */
+/** The default number of polls that may wait in the process: an eighth of the memory, and at most 2,000. */
 export function defaultInProcessPolls(): number {
   return Math.min(MAX_IN_PROCESS_POLLS, Math.floor(availableMb() / 8 / IN_PROCESS_POLL_MB));
 }
 
 function availableMb(): number {
   const heapMb = getHeapStatistics().heap_size_limit / 1_048_576;
-  // Of a container, in bytes; 0 or absurdly large where there is no limit.
+  // Of a container, in bytes; 0 or absurdly large if there is no limit.
   const limitMb = process.constrainedMemory() / 1_048_576;
   return limitMb > 0 ? Math.min(heapMb, limitMb) : heapMb;
 }

@@ -211,7 +211,7 @@ describe('a running batch', () => {
     expect(cancelled.stderr).toContain(`npm run starter -- list --batch ${file.batchId}`);
     expect(await command('cancel')).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('cancelled before'),
+      stderr: expect.stringContaining('already cancelled'),
     });
     expect((await command('status')).code).toBe(24);
     expect((await command('watch')).code).toBe(24);
@@ -253,7 +253,7 @@ describe('a running batch', () => {
       'cancelled',
       'cancelled',
     ]);
-    expect((await command('cancel')).stderr).toContain('cancelled before');
+    expect((await command('cancel')).stderr).toContain('already cancelled');
     expect(file.posts()).toHaveLength(2);
   });
 
@@ -311,7 +311,7 @@ describe('batch retry', () => {
     const lost = file.add();
     environment.sandbox.setFault({ name: 'reset', ...lost, operation: 'message', times: 1 });
     await run();
-    expect((await command('retry')).stderr).toContain('--include-unknown takes those too');
+    expect((await command('retry')).stderr).toContain('--include-unknown also sends items');
     expect(file.posts()).toHaveLength(1);
     const retried = await command('retry', '--include-unknown');
     expect(retried).toMatchObject({ code: 0, stdout: expect.stringMatching(/^status +completed × 1$/m) });

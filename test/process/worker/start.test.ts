@@ -66,8 +66,8 @@ describe('a worker that is misconfigured', () => {
     });
     expect(await worker.exited).toEqual({ code: 2, signal: null });
     expect(worker.stderr).toContain('its configuration has 2 problems');
-    expect(worker.stderr).toContain(`FOLLOW_UP_HEALTH_ADDRESS: 127.0.0.1:${health} can't be listened at`);
-    expect(worker.stderr).toContain(`FOLLOW_UP_METRICS_ADDRESS: 127.0.0.1:${metrics} can't be listened at`);
+    expect(worker.stderr).toContain(`FOLLOW_UP_HEALTH_ADDRESS: 127.0.0.1:${health} can't be used`);
+    expect(worker.stderr).toContain(`FOLLOW_UP_METRICS_ADDRESS: 127.0.0.1:${metrics} can't be used`);
   });
 });
 
@@ -94,7 +94,7 @@ describe('a worker whose Temporal server is not there', () => {
     await worker.says(/refused.*next try in 2s/);
     expect((await worker.ask('/healthz')).status).toBe(200);
     expect(await worker.answersReadyz(503)).toEqual([
-      expect.stringContaining(`Temporal at ${address} is not there yet`),
+      expect.stringContaining(`Temporal at ${address} is not up yet`),
     ]);
     worker.signal('SIGTERM');
     expect(await worker.exited).toEqual({ code: 0, signal: null });
@@ -109,7 +109,7 @@ describe('a worker whose Temporal server is not there', () => {
       agentApiTimeout: '30s',
       workflowTaskQueue: 'follow-up',
     });
-    await worker.says(/^AGENT_API_TIME is no variable.*AGENT_API_TIMEOUT/);
+    await worker.says(/^AGENT_API_TIME is not a variable.*AGENT_API_TIMEOUT/);
     await worker.says(/^waiting for Temporal/);
     expect(worker.stdout + worker.stderr).not.toContain(KEY);
   });

@@ -231,10 +231,10 @@ describe('warnings', () => {
       LOGLEVEL: 'debug',
     });
     expect(warnings).toEqual([
-      'AGENT_API_TIME_OUT is no variable of the worker and has no effect; did you mean AGENT_API_TIMEOUT?',
-      'FOLLOWUP_TASK_QUEUE is no variable of the worker and has no effect; did you mean FOLLOW_UP_TASK_QUEUE?',
+      'AGENT_API_TIME_OUT is not a variable of the worker and has no effect; did you mean AGENT_API_TIMEOUT?',
+      'FOLLOWUP_TASK_QUEUE is not a variable of the worker and has no effect; did you mean FOLLOW_UP_TASK_QUEUE?',
       expect.stringMatching(/^FOLLOW_UP_HEALTH is .* FOLLOW_UP_/),
-      'LOGLEVEL is no variable of the worker and has no effect; did you mean LOG_LEVEL?',
+      'LOGLEVEL is not a variable of the worker and has no effect; did you mean LOG_LEVEL?',
     ]);
   });
 

@@ -41,7 +41,7 @@ describe('trouble that waiting heals', () => {
   it('is a server that is not there', async () => {
     const [port = 0] = await freePorts(1);
     expect(await troubleAt(`127.0.0.1:${port}`)).toEqual({
-      message: `Temporal at 127.0.0.1:${port} is not there yet (connection refused)`,
+      message: `Temporal at 127.0.0.1:${port} is not up yet (connection refused)`,
       heals: true,
     });
   });
