@@ -1,5 +1,4 @@
 import type { Logger } from '@temporalio/worker';
-import { createActivities, POLL_LIMIT_MS } from './activities';
 import { createAgentApi } from './agent-api/client';
 import { formatDuration } from './core/units';
 import { workflowCode } from './worker/bundle';
@@ -9,7 +8,8 @@ import { startHealthServer } from './worker/health';
 import { createLogger } from './worker/logging';
 import { connectionCheck, connectToTemporal, Readiness } from './worker/temporal';
 import { SdkRuntime } from './worker/runtime';
-import { defaultInProcessPolls, FollowUpWorkers, shutdownLimitMs } from './worker/workers';
+import { FollowUpPlugin, shutdownLimitMs } from './worker/plugin';
+import { defaultInProcessPolls, FollowUpWorkers } from './worker/workers';
 
 /** The worker process: checks its configuration, waits for Temporal, works until a signal comes, drains, and ends. */
 async function main(): Promise<number> {
@@ -44,14 +44,8 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   const connection = await connectToTemporal(temporal, runtime, { stop, readiness, logger });
   readiness.notReady('the workers are starting');
   const api = createAgentApi(agentApi);
-  const settings = {
-    readTaskQueue: taskQueues.read,
-    sendTaskQueue: taskQueues.send,
-    httpTimeoutMs: agentApi.timeoutMs,
-    pollLimitMs: POLL_LIMIT_MS,
-  };
-  const activities = createActivities(api, settings, { maximum: inProcessPolls, shutdown: stop });
-  const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, activities);
+  const plugin = new FollowUpPlugin({ agentApi: api, taskQueues, inProcessPolls });
+  const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, plugin);
   const reachable = connectionCheck(connection, temporal);
   readiness.readyUnless(async () => [...workers.notRunning(), ...(await reachable())]);
   stop.addEventListener('abort', () => {

@@ -8,6 +8,8 @@ import { errorTrouble, type MessageContext, trouble } from './trouble';
 
 /** The agent service's two operations. What the wire does is never thrown: it is a value. */
 export interface AgentApi {
+  /** The limit of one exchange in milliseconds. */
+  readonly timeoutMs: number;
   /** One GET of the job, on a pooled connection. Trouble is an answer too. */
   getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
   /** One POST of the message, on a connection of its own, and what it proved. It is never repeated here. */
@@ -128,6 +130,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
   }
 
   return {
+    timeoutMs,
     getJob: (address, limits = {}) => track(read(address, limits)),
     sendMessage: (message, limits = {}) => track(send(message, limits)),
     async close() {

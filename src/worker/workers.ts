@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import { type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
-import type { FollowUpActivities } from '../core/activities';
 import type { WorkerConfig } from './config';
+import type { FollowUpPlugin, TaskQueues } from './plugin';
 
 /**
  * Single reads at once, beside the polls that wait in the process. A read takes a fraction of a second, so 200 are hundreds
@@ -38,49 +38,16 @@ const MAX_IN_PROCESS_POLLS = 2_000;
 /** What the process needs without any workflow, activities under way included. */
 const BASE_MB = 256;
 
-/** After its exchanges an activity has ended by itself; its report may take this long to reach the server. */
-const REPORT_MS = 5_000;
-/** How much longer than that a shutdown may take before it is forced; by then the server has also given up the sends. */
-const FORCE_MARGIN_MS = 15_000;
-
-/**
- * How long one activation of a workflow may run. The SDK's limit of 5 s counts by the clock, so it also ends an
- * activation whose process was frozen or starved of CPU meanwhile. That is the likely cause of a worker that Node 20 ended
- * in the soak test, which freezes workers ("async hook stack has become corrupted"). Every activation here takes only
- * milliseconds.
- */
-const WORKFLOW_CODE_LIMIT_MS = 60_000;
-
 /** Pollers come and go with the load, as the server advises; the limits are the SDK's defaults (1 to 100, 5 at first). */
 const POLLERS = { type: 'autoscaling' } as const;
-
-/** How long a shutdown takes at most, in milliseconds: the two exchanges of a send, its report, and a margin. */
-export function shutdownLimitMs(httpTimeoutMs: number): number {
-  return 2 * httpTimeoutMs + REPORT_MS + FORCE_MARGIN_MS;
-}
-
-/**
- * Which queue's worker offers an activity. Each worker offers only what its queue is for: a queue's limits hold for
- * everything in it, and no read can take a slot from a send.
- */
-const QUEUE_OF = {
-  workerSettings: 'followUp',
-  getJob: 'read',
-  pollJob: 'read',
-  pendingDetails: 'followUp',
-  followUpEnd: 'read',
-  earlierPage: 'read',
-  pageTrouble: 'read',
-  wasReset: 'followUp',
-  sendMessage: 'send',
-} as const satisfies Record<keyof FollowUpActivities, keyof WorkerConfig['taskQueues']>;
 
 /** What the workers need of the configuration. */
 export interface WorkersConfig {
   readonly temporal: Pick<WorkerConfig['temporal'], 'namespace'>;
-  readonly agentApi: Pick<WorkerConfig['agentApi'], 'timeoutMs'>;
-  readonly taskQueues: WorkerConfig['taskQueues'];
+  readonly taskQueues: TaskQueues;
   readonly inProcessPolls: number;
+  /** Of workers with payloads that others must not read. */
+  readonly dataConverter?: WorkerOptions['dataConverter'];
 }
 
 /** The process's three workers on one connection: workflow tasks, reads, sends. */
@@ -89,19 +56,17 @@ export class FollowUpWorkers {
 
   static async create(
     connection: NativeConnection,
-    { temporal, taskQueues, agentApi, inProcessPolls }: WorkersConfig,
+    { temporal, taskQueues, inProcessPolls, dataConverter }: WorkersConfig,
     code: Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'>,
-    activities: FollowUpActivities,
+    plugin: FollowUpPlugin,
   ): Promise<FollowUpWorkers> {
     const shared = {
       connection,
       namespace: temporal.namespace,
       // Process and host: the Web UI shows them beside each task.
       identity: `${process.pid}@${hostname()}`,
-      // Only after this time are activities told to stop: a POST under way has long ended by its own limit.
-      shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
-      shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
-      isolateExecutionTimeout: WORKFLOW_CODE_LIMIT_MS,
+      plugins: [plugin],
+      ...(dataConverter === undefined ? {} : { dataConverter }),
       workflowTaskPollerBehavior: POLLERS,
       activityTaskPollerBehavior: POLLERS,
     };
@@ -110,7 +75,6 @@ export class FollowUpWorkers {
         ...shared,
         ...code,
         taskQueue: taskQueues.followUp,
-        activities: offeredBy('followUp', activities),
         // Local activities only: this queue has no activity tasks, and a poll for them would be a waste.
         enableNonLocalActivities: false,
         maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
@@ -119,14 +83,12 @@ export class FollowUpWorkers {
       {
         ...shared,
         taskQueue: taskQueues.read,
-        activities: offeredBy('read', activities),
-        // A poll that waits in the process holds a slot; those of single reads stay free.
-        maxConcurrentActivityTaskExecutions: CONCURRENT_READS + inProcessPolls,
+        // The plugin adds a slot for each poll that may wait in the process.
+        maxConcurrentActivityTaskExecutions: CONCURRENT_READS,
       },
       {
         ...shared,
         taskQueue: taskQueues.send,
-        activities: offeredBy('send', activities),
         maxConcurrentActivityTaskExecutions: CONCURRENT_SENDS,
       },
     ];
@@ -174,12 +136,6 @@ export class FollowUpWorkers {
   exchangesUnderWay(): number {
     return this.workers.reduce((sum, worker) => sum + worker.getStatus().numInFlightNonLocalActivities, 0);
   }
-}
-
-function offeredBy(queue: keyof WorkerConfig['taskQueues'], activities: FollowUpActivities): object {
-  return Object.fromEntries(
-    Object.entries(activities).filter(([name]) => QUEUE_OF[name as keyof FollowUpActivities] === queue),
-  );
 }
 
 /** As many as memory allows beside the polls. An evicted workflow isn't lost: its next task replays its history. */

@@ -2,11 +2,12 @@ import { afterAll } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
-import { createActivities, POLL_LIMIT_MS } from '../../src/activities';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox';
+import { FollowUpPlugin } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
+import { ENCRYPTING, payloadsAreEncrypted } from './encryption';
 import { FollowUpCaller } from './following';
 import { temporal } from './temporal';
 
@@ -72,23 +73,20 @@ export class Environment extends FollowUpCaller {
       Array.from({ length: options.workers ?? 1 }, () => NativeConnection.connect({ address })),
     );
     const stop = new AbortController();
-    const { inProcessPolls = 1_000 } = options;
+    const { inProcessPolls = 1_000, pollLimitMs, lookEveryMs } = options;
+    const dataConverter = payloadsAreEncrypted() ? ENCRYPTING : undefined;
     const createWorkers = (native: NativeConnection) =>
       FollowUpWorkers.create(
         native,
-        { temporal: { namespace }, agentApi: { timeoutMs }, taskQueues, inProcessPolls },
+        { temporal: { namespace }, taskQueues, inProcessPolls, ...(dataConverter && { dataConverter }) },
         { workflowBundle: { codePath: bundlePath } },
-        createActivities(
+        new FollowUpPlugin({
           agentApi,
-          {
-            readTaskQueue: taskQueues.read,
-            sendTaskQueue: taskQueues.send,
-            httpTimeoutMs: timeoutMs,
-            pollLimitMs: options.pollLimitMs ?? POLL_LIMIT_MS,
-          },
-          { maximum: inProcessPolls, shutdown: stop.signal },
-          options.lookEveryMs,
-        ),
+          taskQueues,
+          inProcessPolls,
+          ...(pollLimitMs === undefined ? {} : { pollLimitMs }),
+          ...(lookEveryMs === undefined ? {} : { lookEveryMs }),
+        }),
       );
     const sets = await Promise.all(natives.map(createWorkers));
     // Loads what undici loads at its first use: jest forbids that between the steps of concurrent tests.
@@ -105,7 +103,8 @@ export class Environment extends FollowUpCaller {
       await Promise.all(natives.map((native) => native.close()));
       await connection.close();
     };
-    return new Environment(sandbox, new Client({ connection, namespace }), taskQueues, close);
+    const client = new Client({ connection, namespace, ...(dataConverter && { dataConverter }) });
+    return new Environment(sandbox, client, taskQueues, close);
   }
 }
 

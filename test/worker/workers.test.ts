@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { randomUUID } from 'node:crypto';
-import type { FollowUpActivities } from '../../src/core/activities';
+import type { AgentApi } from '../../src/agent-api/client';
+import { FollowUpPlugin } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
 import { temporal } from '../harness/temporal';
 
@@ -17,30 +18,26 @@ afterAll(async () => {
   await connection.close();
 });
 
-const ACTIVITIES: FollowUpActivities = {
-  workerSettings: () => Promise.reject(new Error('not called')),
+const AGENT_API: AgentApi = {
+  timeoutMs: 30_000,
   getJob: () => Promise.reject(new Error('not called')),
-  pollJob: () => Promise.reject(new Error('not called')),
-  followUpEnd: () => Promise.reject(new Error('not called')),
-  pendingDetails: () => Promise.reject(new Error('not called')),
-  earlierPage: () => Promise.reject(new Error('not called')),
-  pageTrouble: () => Promise.reject(new Error('not called')),
-  wasReset: () => Promise.reject(new Error('not called')),
   sendMessage: () => Promise.reject(new Error('not called')),
+  close: () => Promise.resolve(),
 };
 
 async function createWorkers() {
   const { namespace, bundlePath } = temporal();
   const name = randomUUID().slice(0, 8);
   const taskQueues = { followUp: `follow-up-${name}`, read: `read-${name}`, send: `send-${name}` };
+  const plugin = new FollowUpPlugin({ agentApi: AGENT_API, taskQueues, inProcessPolls: 10 });
   const created = jest.spyOn(Worker, 'create');
   const workers = await FollowUpWorkers.create(
     connection,
-    { temporal: { namespace }, inProcessPolls: 10, agentApi: { timeoutMs: 30_000 }, taskQueues },
+    { temporal: { namespace }, inProcessPolls: 10, taskQueues },
     { workflowBundle: { codePath: bundlePath } },
-    ACTIVITIES,
+    plugin,
   );
-  const options = created.mock.calls.map(([each]) => each);
+  const options = created.mock.calls.map(([each]) => plugin.configureWorker(each));
   return { workers, taskQueues, options };
 }
 

@@ -1,0 +1,157 @@
+import type { Worker, WorkerOptions, WorkerPlugin } from '@temporalio/worker';
+import { createActivities, POLL_LIMIT_MS } from '../activities';
+import type { AgentApi } from '../agent-api/client';
+import type { FollowUpActivities } from '../core/activities';
+import { workflowCode } from './bundle';
+
+/** The task queues by what runs on them. They may be one and the same. */
+export interface TaskQueues {
+  /** Workflow tasks. */
+  readonly followUp: string;
+  /** Activities that read the job, so that reads have limits of their own. */
+  readonly read: string;
+  /** The activity that sends the message, so that sends have limits of their own. */
+  readonly send: string;
+}
+
+export interface FollowUpPluginOptions {
+  /** See `createAgentApi`. The plugin does not close it. */
+  readonly agentApi: AgentApi;
+  /**
+   * Which queue is for what. A worker gets what its own task queue is for.
+   *
+   * @default the task queue of the first worker for everything
+   */
+  readonly taskQueues?: TaskQueues;
+  /**
+   * How many polls may wait in this process at a time. Each holds about 0.14 MiB and a slot of its own, which the plugin
+   * adds to the worker's activity slots. With 0 every wait is kept by the server.
+   *
+   * @default 0
+   */
+  readonly inProcessPolls?: number;
+  /** How long one activity polls at most, in milliseconds. @default 30 minutes */
+  readonly pollLimitMs?: number;
+  /** How often a page of a batch checks that its batch and its follow-ups exist, in milliseconds. @default 1 minute */
+  readonly lookEveryMs?: number;
+}
+
+/** Which queue's worker offers an activity: a queue's limits hold for everything in it. */
+const QUEUE_OF = {
+  workerSettings: 'followUp',
+  getJob: 'read',
+  pollJob: 'read',
+  pendingDetails: 'followUp',
+  followUpEnd: 'read',
+  earlierPage: 'read',
+  pageTrouble: 'read',
+  wasReset: 'followUp',
+  sendMessage: 'send',
+} as const satisfies Record<keyof FollowUpActivities, keyof TaskQueues>;
+
+/** The SDK's default number of activity slots. */
+const DEFAULT_SLOTS = 100;
+
+/** After its exchanges an activity has ended by itself; its report may take this long to reach the server. */
+const REPORT_MS = 5_000;
+
+/** How much longer than that a shutdown may take before it is forced; by then the server has given the sends up too. */
+const FORCE_MARGIN_MS = 15_000;
+
+/**
+ * How long one activation of a workflow may run. The SDK's limit of 5 s counts by the clock, so that it also cuts off a
+ * process that was frozen, or starved of CPU, in the middle of one. That is the likely cause of a worker that Node 20 ended
+ * in the soak, which freezes workers ("async hook stack has become corrupted"). No activation of ours takes more than
+ * milliseconds. The SDK takes this option, although its type does not name it.
+ */
+const WORKFLOW_CODE_LIMIT = { isolateExecutionTimeout: 60_000 };
+
+/** How often the plugin looks whether a worker is shutting down: the SDK has no event for it. */
+const STATE_CHECK_MS = 250;
+
+/** How long a shutdown takes at most, in milliseconds: the two exchanges of a send, its report, and a margin. */
+export function shutdownLimitMs(httpTimeoutMs: number): number {
+  return 2 * httpTimeoutMs + REPORT_MS + FORCE_MARGIN_MS;
+}
+
+/**
+ * Adds follow-ups to a Temporal worker: their activities and, where the worker has no workflows of its own, their
+ * workflows. A worker with workflows of its own exports ours beside them. Data converter, interceptors and every other
+ * option stay as they are. One plugin serves all workers of a process.
+ *
+ * ```ts
+ * const agentApi = createAgentApi({ baseUrl, apiKey: await keyFromFile(path), timeoutMs: 30_000 });
+ * const plugins = [new FollowUpPlugin({ agentApi })];
+ * const worker = await Worker.create({ connection, taskQueue, workflowsPath, activities, plugins });
+ * ```
+ */
+export class FollowUpPlugin implements WorkerPlugin {
+  readonly name = 'agent-follow-up';
+  private readonly shutdown = new AbortController();
+  private offered: { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;
+
+  constructor(private readonly options: FollowUpPluginOptions) {}
+
+  /** @throws TypeError for a worker whose task queue is none of `taskQueues` */
+  configureWorker(worker: WorkerOptions): WorkerOptions {
+    const { agentApi, inProcessPolls = 0 } = this.options;
+    const { taskQueue = 'default' } = worker;
+    const { taskQueues, activities } = this.offer(taskQueue);
+    const own = Object.entries(activities).filter(
+      ([name]) => taskQueues[QUEUE_OF[name as keyof FollowUpActivities]] === taskQueue,
+    );
+    if (own.length === 0) {
+      const known = Object.values(taskQueues).join(', ');
+      throw new TypeError(`the task queue ${taskQueue} is none of those of the follow-up plugin: ${known}`);
+    }
+    const runsWorkflows = taskQueue === taskQueues.followUp;
+    const hasWorkflows = worker.workflowsPath !== undefined || worker.workflowBundle !== undefined;
+    const polls = taskQueue === taskQueues.read && worker.tuner === undefined ? inProcessPolls : 0;
+    const slots = (worker.maxConcurrentActivityTaskExecutions ?? DEFAULT_SLOTS) + polls;
+    return {
+      // Only after the grace time are activities told to stop: a POST under way has long ended by its own limit.
+      shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
+      shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
+      ...WORKFLOW_CODE_LIMIT,
+      ...worker,
+      ...(runsWorkflows && !hasWorkflows ? workflowCode() : {}),
+      ...(polls === 0 ? {} : { maxConcurrentActivityTaskExecutions: slots }),
+      activities: { ...worker.activities, ...Object.fromEntries(own) },
+    };
+  }
+
+  /** While the worker runs: polls that wait in the process are handed over to the server when it begins to shut down. */
+  async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
+    const check = setInterval(() => {
+      const state = worker.getState();
+      if (state !== 'INITIALIZED' && state !== 'RUNNING') this.shutdown.abort();
+    }, STATE_CHECK_MS);
+    try {
+      await next(worker);
+    } finally {
+      clearInterval(check);
+      this.shutdown.abort();
+    }
+  }
+
+  /** The activities are made once: all workers of the process share the polls that wait in it. */
+  private offer(taskQueue: string): NonNullable<FollowUpPlugin['offered']> {
+    const { agentApi, inProcessPolls = 0, pollLimitMs = POLL_LIMIT_MS, lookEveryMs } = this.options;
+    const taskQueues = this.options.taskQueues ?? { followUp: taskQueue, read: taskQueue, send: taskQueue };
+    this.offered ??= {
+      taskQueues,
+      activities: createActivities(
+        agentApi,
+        {
+          readTaskQueue: taskQueues.read,
+          sendTaskQueue: taskQueues.send,
+          httpTimeoutMs: agentApi.timeoutMs,
+          pollLimitMs,
+        },
+        { maximum: inProcessPolls, shutdown: this.shutdown.signal },
+        lookEveryMs,
+      ),
+    };
+    return this.offered;
+  }
+}
