@@ -19,6 +19,13 @@ export function payloadsAreEncrypted(): boolean {
   return (globalThis as { ENCRYPT_PAYLOADS?: boolean }).ENCRYPT_PAYLOADS === true;
 }
 
+/** The text in a payload of a history, which is encrypted in the run with encrypted payloads. */
+export function payloadText(payload: Payload | null | undefined): string {
+  if (!payload) return '';
+  const { data } = payloadsAreEncrypted() ? decrypt(payload) : payload;
+  return Buffer.from(data ?? []).toString();
+}
+
 function encrypt(payload: Payload): Payload {
   const iv = randomBytes(12);
   const cipher = createCipheriv('aes-256-gcm', KEY, iv);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../src/client';
 import type { DevServer } from '../../dev/dev-server';
+import { payloadText } from '../harness/encryption';
 import { forget } from '../harness/batch-of-test';
 import { startForgetfulServer } from '../harness/forgetful-server';
 import { Environment, QUICK } from '../harness/environment';
@@ -70,11 +71,8 @@ describe('a follow-up whose history grows', () => {
     const { events } = await environment.client.workflow
       .getHandle(following.handle.workflowId, runId)
       .fetchHistory();
-    const started = JSON.stringify(
-      events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.map(({ data }) =>
-        Buffer.from(data ?? []).toString(),
-      ),
-    );
+    const { input } = events?.[0]?.workflowExecutionStartedEventAttributes ?? {};
+    const started = JSON.stringify(input?.payloads?.map(payloadText));
     expect(started).toContain('continued');
     expect(started).not.toContain('never again');
     await following.handle.terminate();

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import type { FollowUpProgress } from '../../src/core/result';
+import { payloadText } from '../harness/encryption';
 import { type Following, sharedEnvironment } from '../harness/environment';
 
 const open = sharedEnvironment();
@@ -172,10 +173,7 @@ describe('what an operator sees', () => {
       AgentJob: following.key.jobId,
     });
     const { events } = await following.handle.fetchHistory();
-    const summaries = (events ?? []).flatMap(({ userMetadata }) => {
-      const data = userMetadata?.summary?.data;
-      return data ? [Buffer.from(data).toString()] : [];
-    });
+    const summaries = (events ?? []).map(({ userMetadata }) => payloadText(userMetadata?.summary));
     expect(summaries).toContain('"look at the job, send the message"');
     expect(summaries).toContain('"poll 1"');
     expect(summaries.filter((summary) => summary.startsWith('"poll 1: active, next in '))).toHaveLength(1);

@@ -3,6 +3,7 @@ import type { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import type { FollowUpProgress, Receipt } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
+import { payloadText } from '../harness/encryption';
 import { eventually } from '../harness/eventually';
 import { type Following, type Environment, sharedEnvironment } from '../harness/environment';
 import { pendingRead } from '../harness/pending-poll';
@@ -206,9 +207,7 @@ describe.each(GEARS)('the long tail of a watch, $gear', ({ inProcessPolls }) => 
     const told = inProcessPolls === 0 ? /^poll \d+ of this activity: active, next in 1s$/ : /^$/;
     expect(lastFailure?.message ?? '').toMatch(told);
     const { events } = await following.handle.fetchHistory();
-    const summaries = (events ?? []).map(({ userMetadata }) =>
-      Buffer.from(userMetadata?.summary?.data ?? []).toString(),
-    );
+    const summaries = (events ?? []).map(({ userMetadata }) => payloadText(userMetadata?.summary));
     expect(summaries).toContain('"poll 3 and on, until active changes"');
     await following.handle.terminate();
   });
