@@ -23,7 +23,7 @@ const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
 }));
 
 export default tseslint.config(
-  { ignores: ['dist', 'reports', '.cache', 'node_modules'] },
+  { ignores: ['dist', 'artifacts', 'examples', 'reports', '.cache', 'node_modules'] },
   eslint.configs.recommended,
   {
     files: ['**/*.ts'],
