@@ -83,7 +83,7 @@ describe('the worker artefact', () => {
     const found = (pattern: string) =>
       mustRun('find', [ground.worker('.'), '-path', pattern, '-print'], { cwd: place.folder });
     for (const pattern of [
-      '*/jest*',
+      '*/node_modules/jest',
       '*/typescript',
       '*.d.ts',
       '*.map',
