@@ -29,6 +29,12 @@ const PUBLISHED = ['request.schema.json', 'requests.json', 'workflow-id-vectors.
  */
 const PEERS = ['@temporalio/client', '@temporalio/common', '@temporalio/envconfig'] as const;
 
+/**
+ * The SDK's declarations import types of `ms` from a version that TypeScript can't resolve them in, so that a consumer with
+ * `skipLibCheck: false` could not compile (SDK 1.24). With these in place it can.
+ */
+const TYPES_FOR_THE_SDK = { '@types/ms': '^2.1.0' };
+
 /** Parts of the worker's dependencies that production never loads. They are 110 MB of 190. */
 const UNUSED = [
   // Native code for other platforms, and the sources that it was made of.
@@ -103,6 +109,7 @@ function packClient(): string {
       ...Object.fromEntries([...PUBLISHED, 'package.json'].map((file) => [`./${file}`, `./${file}`])),
     },
     sideEffects: false,
+    dependencies: TYPES_FOR_THE_SDK,
     peerDependencies: Object.fromEntries(PEERS.map((name) => [name, `^${dependencies[name]}`])),
   });
   run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', OUT], folder);

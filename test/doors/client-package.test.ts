@@ -30,7 +30,7 @@ async function story() {
 const IMPORT = "import { FollowUpClient, FollowUpError } from 'agent-follow-up-client';";
 const JAVASCRIPT = STORY.replaceAll(/ as const|: unknown/g, '');
 
-/** Ways to use the package: a source file, what compiles it, and what runs. */
+/** Ways to use the package: a source file, and what runs. */
 const CONSUMERS = [
   {
     name: 'CommonJS',
@@ -43,23 +43,26 @@ const CONSUMERS = [
     name: 'TypeScript as CommonJS, with the resolution of node16',
     source: 'node16.cts',
     code: `${IMPORT}${STORY}void story();`,
-    options: { module: 'node16', moduleResolution: 'node16' },
-    runs: 'out/node16.cjs',
+    runs: 'node16/node16.cjs',
   },
   {
     name: 'TypeScript as an ES module, with the resolution of node16',
     source: 'node16.mts',
     code: `${IMPORT}${STORY}await story();`,
-    options: { module: 'node16', moduleResolution: 'node16' },
-    runs: 'out/node16.mjs',
+    runs: 'node16/node16.mjs',
   },
   {
     name: 'TypeScript with the resolution of bundlers',
     source: 'bundler.mts',
     code: `${IMPORT}${STORY}await story();`,
-    options: { module: 'esnext', moduleResolution: 'bundler' },
-    runs: 'out/bundler.mjs',
+    runs: 'bundler/bundler.mjs',
   },
+];
+
+const strictly = ['--target', 'es2022', '--types', 'node', '--strict', '--skipLibCheck', 'false'];
+const COMPILATIONS = [
+  ['node16.cts', 'node16.mts', '--outDir', 'node16', '--module', 'node16'],
+  ['bundler.mts', '--outDir', 'bundler', '--module', 'esnext', '--moduleResolution', 'bundler'],
 ];
 
 beforeAll(async () => {
@@ -70,6 +73,8 @@ beforeAll(async () => {
   const install = ['install', '--no-audit', '--no-fund', artifact('client')];
   const packages = compiler.map((name) => `${name}@${devDependencies[name]}`);
   await mustRun('npm', [...install, ...packages], inProject());
+  for (const { source, code } of CONSUMERS) await writeFile(path.join(place.folder, source), code);
+  for (const words of COMPILATIONS) await mustRun('npx', ['tsc', ...strictly, ...words], inProject());
 });
 
 afterAll(async () => {
@@ -90,14 +95,7 @@ describe('the client package', () => {
     expect(await mustRun('find', ['node_modules', '-name', '*.node'], inProject())).toBe('');
   });
 
-  it.each(CONSUMERS)('works from $name', async ({ source, code, options, runs }) => {
-    await writeFile(path.join(place.folder, source), code);
-    if (options !== undefined) {
-      const compilerOptions = { ...options, target: 'es2022', types: ['node'], strict: true, outDir: 'out' };
-      const config = { compilerOptions: { ...compilerOptions, skipLibCheck: false }, files: [source] };
-      await writeFile(path.join(place.folder, 'tsconfig.json'), JSON.stringify(config));
-      await mustRun('npx', ['tsc'], inProject());
-    }
+  it.each(CONSUMERS)('works from $name', async ({ runs }) => {
     const { projectId, jobId } = ground.sandbox.addJob({ turn: { durationMs: 1_500 } });
     const printed = await mustRun('node', [runs, projectId, jobId], inProject());
     const { prLink } = ground.sandbox.job({ projectId, jobId }).job;

@@ -51,7 +51,8 @@ const doors: Door[] = [
     },
     send: (...ids) =>
       run('node', ['dist/follow-up.js', ...ids, PROMPT], { cwd: typescript, env: ground.env }),
-    expectTables: () => mustRun('node', ['--test', 'dist/tables.test.js'], { cwd: typescript, env: ground.env }),
+    expectTables: () =>
+      mustRun('node', ['--test', 'dist/tables.test.js'], { cwd: typescript, env: ground.env }),
   },
   {
     name: 'Python',
@@ -71,8 +72,12 @@ const doors: Door[] = [
   {
     name: 'Java',
     prepare: () => mustRun('mvn', ['-q', '-B', 'test-compile'], at('java')),
-    send: (...ids) =>
-      run('mvn', ['-q', '-B', 'exec:java', `-Dexec.args=${[...ids, `'${PROMPT}'`].join(' ')}`], at('java')),
+    send: async (...ids) => {
+      const args = [...ids.map((id) => `'${id}'`), `'${PROMPT}'`].join(' ');
+      const ended = await run('mvn', ['-q', '-B', 'exec:java', `-Dexec.args=${args}`], at('java'));
+      // Maven resets the colours of a terminal, whatever it is told.
+      return { ...ended, stdout: ended.stdout.replaceAll('\u001b[0m', '') };
+    },
     expectTables: () => mustRun('mvn', ['-q', '-B', 'test'], at('java')),
   },
   shellDoor('the Temporal CLI', 'cli.sh'),
