@@ -50,6 +50,23 @@ export default tseslint.config(
     },
   },
   {
+    files: ['src/**/*.ts'],
+    ignores: ['src/temporal/sdk-internals.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              regex: '^@temporalio/[^/]+/(?!package\\.json$)',
+              message: 'Paths inside the SDK are not public: src/temporal/sdk-internals.ts has them.',
+            },
+          ],
+        },
+      ],
+    },
+  },
+  {
     files: ['src/core/**/*.ts'],
     rules: {
       'no-restricted-imports': [

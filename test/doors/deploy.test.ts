@@ -38,7 +38,7 @@ describe('what deploys the worker', () => {
 
   it('has a compose file that fits the Compose Specification', async () => {
     const args = ['run', COMPOSE_GO, '--no-interpolation', path.join(DEPLOY, 'compose.yaml')];
-    await expect(mustRun('go', args, { cwd: place.folder })).resolves.toContain('stop_grace_period: 1m30s');
+    await expect(mustRun('go', args, { cwd: place.folder })).resolves.toContain('stop_grace_period: 90s');
   });
 
   it('has a Dockerfile without a finding of hadolint', async () => {
