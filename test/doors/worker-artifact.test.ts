@@ -84,7 +84,7 @@ describe('the worker artefact', () => {
       mustRun('find', [ground.worker('.'), '-path', pattern, '-print'], { cwd: place.folder });
     for (const pattern of [
       '*/node_modules/jest',
-      '*/typescript',
+      '*/node_modules/typescript',
       '*.d.ts',
       '*.map',
       '*/@swc/core-*',
