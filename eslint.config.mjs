@@ -23,7 +23,7 @@ const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
 }));
 
 export default tseslint.config(
-  { ignores: ['dist', 'reports', '.cache', 'node_modules'] },
+  { ignores: ['dist', 'artifacts', 'examples', 'reports', '.cache', 'node_modules'] },
   eslint.configs.recommended,
   {
     files: ['**/*.ts'],
@@ -47,6 +47,23 @@ export default tseslint.config(
       'import-x/no-cycle': 'error',
       'import-x/no-restricted-paths': ['error', { zones, basePath: import.meta.dirname }],
       eqeqeq: 'error',
+    },
+  },
+  {
+    files: ['src/**/*.ts'],
+    ignores: ['src/temporal/sdk-internals.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              regex: '^@temporalio/[^/]+/(?!package\\.json$)',
+              message: 'Paths inside the SDK are not public: src/temporal/sdk-internals.ts has them.',
+            },
+          ],
+        },
+      ],
     },
   },
   {

@@ -1,8 +1,9 @@
-import { LONG_FOLDERS, maxWorkers, project } from './test/harness/jest-projects.mjs';
+import { DOORS_FOLDERS, LONG_FOLDERS, maxWorkers, project } from './test/harness/jest-projects.mjs';
 
 /**
- * The tests of `npm run test:long`: kills of real processes, and the Web UI in a browser. They take minutes.
+ * The tests of `npm run test:long`: kills of real processes, the Web UI in a browser, and the doors:
+ * both artefacts and every example, from outside. They take minutes.
  *
  * @type {import('jest').Config}
  */
-export default { maxWorkers, projects: [project('process', LONG_FOLDERS)] };
+export default { maxWorkers, projects: [project('process', LONG_FOLDERS), project('doors', DOORS_FOLDERS)] };

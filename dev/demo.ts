@@ -7,6 +7,7 @@ import { Command } from 'commander';
 import { type Sandbox, startSandbox } from '../sandbox';
 import { startDemoWorker } from './demo-worker';
 import { startDevServer, stripTemporalEnv } from './dev-server';
+import { freePorts } from './free-ports';
 import { findTemporalCli } from './temporal-cli';
 import { Interruption } from './tether';
 
@@ -57,11 +58,18 @@ async function ownServer(closing: Closing): Promise<Settings> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-demo-'));
   closing.unshift(() => rm(folder, { recursive: true, force: true }));
   const databaseFile = path.join(folder, 'temporal.db');
-  const server = await startDevServer({ cli: cli.path, databaseFile, webUi: true });
+  const [httpPort = 0] = await freePorts(1);
+  const server = await startDevServer({ cli: cli.path, databaseFile, webUi: true, httpPort });
   closing.unshift(() => server.stop());
   const { address, namespace, uiUrl } = server;
   say(`the Temporal dev server listens at ${address}, its Web UI at ${uiUrl ?? ''}`);
-  return { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, TEMPORAL_UI_URL: uiUrl ?? '' };
+  return {
+    TEMPORAL_ADDRESS: address,
+    TEMPORAL_NAMESPACE: namespace,
+    TEMPORAL_UI_URL: uiUrl ?? '',
+    // For examples/shell/curl.sh.
+    TEMPORAL_HTTP_URL: `http://127.0.0.1:${httpPort}`,
+  };
 }
 
 /** For the server of the environment and the profile: queues of the demo's own keep other workers off its follow-up. */

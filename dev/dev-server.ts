@@ -16,6 +16,8 @@ export interface DevServerOptions {
   readonly port?: number;
   /** Where the server serves its own Prometheus metrics, as `/metrics`. @default a free port of its choice */
   readonly metricsPort?: number;
+  /** Where the server answers its HTTP API. @default a free port of its choice */
+  readonly httpPort?: number;
   /** The server's settings by name, added to those that the project needs. */
   readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
   /** Registers the project's search attributes at the start, as an operator would with `starter setup`. @default false */
@@ -101,6 +103,7 @@ function serverArguments(options: DevServerOptions, port: number, uiPort: number
     ...['--disable-config-file', '--disable-config-env', '--env-file', NO_ENV_FILE],
     ...(uiPort === null ? ['--headless'] : ['--ui-port', String(uiPort), '--ui-disable-news-fetch']),
     ...(options.metricsPort === undefined ? [] : ['--metrics-port', String(options.metricsPort)]),
+    ...(options.httpPort === undefined ? [] : ['--http-port', String(options.httpPort)]),
     ...(options.databaseFile === undefined ? [] : ['--db-filename', options.databaseFile]),
     ...(options.searchAttributes
       ? SEARCH_ATTRIBUTES.flatMap((name) => ['--search-attribute', `${name}=Keyword`])

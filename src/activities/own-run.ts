@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
+import { decodeFromPayloadsAtIndex } from '../temporal/sdk-internals';
 import type { FollowUpActivities, PendingDetails } from '../core/activities';
 import type { InProcessPolls } from './in-process-polls';
 

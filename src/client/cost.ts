@@ -1,5 +1,9 @@
-import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
-import type { History } from '@temporalio/common/lib/proto-utils';
+import {
+  type Client,
+  type WorkflowExecutionDescription,
+  type WorkflowHandle,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
 import { hasGrpcStatus } from '../temporal/grpc-status';
 import { describeFollowUp } from './description';
 import type { RunState } from '../temporal/existing-run';
@@ -115,6 +119,7 @@ async function pollsOf(client: Client, workflowId: string, state: RunState): Pro
   }
 }
 
+type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
 export type HistoryEvent = NonNullable<History['events']>[number];
 
 /**

@@ -1,6 +1,5 @@
 import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
-import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
-import { optionalTsToDate } from '@temporalio/common/lib/time';
+import { decodeFromPayloadsAtIndex, optionalTsToDate } from '../temporal/sdk-internals';
 import type { FollowUpActivities, Tally } from '../core/activities';
 import { isRecord } from '../core/field-reader';
 import { QUERY_PROGRESS } from '../core/names';

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { optionalTsToDate, optionalTsToMs } from '@temporalio/common/lib/time';
+import { optionalTsToDate, optionalTsToMs } from '../temporal/sdk-internals';
 import { formatRate, type RateText } from '../core/units';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { LimitsError } from './errors';

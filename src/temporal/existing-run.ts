@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
-import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
+import { decodeFromPayloadsAtIndex } from './sdk-internals';
 import { checkRequest } from '../core/check-request';
 import { MEMO_PROMPT_DIGEST } from '../core/names';
 import type { FollowUpPlan } from '../core/request';

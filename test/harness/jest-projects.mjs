@@ -19,6 +19,7 @@ const shared = {
 export const SERVER_FOLDERS = ['client', 'dev', 'replay', 'worker', 'workflow'];
 export const PROCESS_FOLDERS = ['process'];
 export const LONG_FOLDERS = ['faults', 'web-ui'];
+export const DOORS_FOLDERS = ['doors'];
 
 /** Jest runs a project's set-up only where one of its tests runs. */
 const SET_UP = {
@@ -32,12 +33,13 @@ const SET_UP = {
     globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
     setupFilesAfterEnv: ['<rootDir>/test/harness/process-timeout.ts'],
   },
+  doors: { globalSetup: '<rootDir>/test/doors/set-up.ts' },
 };
 
 /**
  * The jest project of the tests in some folders of test/.
  *
- * @param {'server' | 'process'} kind
+ * @param {'server' | 'process' | 'doors'} kind
  * @param {string[]} folders
  */
 export function project(kind, folders) {
@@ -50,7 +52,7 @@ export const pureProject = {
   ...shared,
   displayName: 'pure',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
-  testPathIgnorePatterns: [...SERVER_FOLDERS, ...PROCESS_FOLDERS, ...LONG_FOLDERS].map(
+  testPathIgnorePatterns: [...SERVER_FOLDERS, ...PROCESS_FOLDERS, ...LONG_FOLDERS, ...DOORS_FOLDERS].map(
     (folder) => `<rootDir>/test/${folder}/`,
   ),
 };

@@ -24,10 +24,14 @@ export class WorkerProcess {
     process.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
   }
 
-  /** @param env on top of a bare environment: nothing of the machine's own Temporal or agent service gets in */
+  /**
+   * @param env on top of a bare environment: nothing of the machine's own Temporal or agent service gets in
+   * @param node the command that runs the program
+   */
   static async start(
     env: NodeJS.ProcessEnv,
     program = path.join(ROOT, 'dist/worker.js'),
+    [node, ...words]: readonly [string, ...string[]] = [process.execPath],
   ): Promise<WorkerProcess> {
     const bare = {
       PATH: process.env.PATH,
@@ -37,7 +41,7 @@ export class WorkerProcess {
       FOLLOW_UP_METRICS_ADDRESS: 'off',
     };
     const options = { env: { ...bare, ...env }, stdout: 'pipe', stderr: 'pipe', graceMs: 1_000 } as const;
-    const worker = new WorkerProcess(await spawnTethered(process.execPath, [program], options));
+    const worker = new WorkerProcess(await spawnTethered(node, [...words, program], options));
     return worker;
   }
 

@@ -5,8 +5,8 @@ import {
   ScheduleNotFoundError as TemporalScheduleNotFound,
 } from '@temporalio/client';
 import { ValueError } from '@temporalio/common';
-import { msNumberToTs, tsToDate } from '@temporalio/common/lib/time';
 import { type BatchItem, isTolerance } from '../../core/batch';
+import { msNumberToTs, tsToDate } from '../../temporal/sdk-internals';
 import { BATCH_WORKFLOW } from '../../core/batch-workflows';
 import type { BatchClient } from '../batch/batch-client';
 import { itemsDigest } from '../batch/identity';

@@ -1,0 +1,86 @@
+// Sends one follow-up and prints its pull request: go run . PROJECT JOB REQUEST_ID PROMPT
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/url"
+	"os"
+	"strings"
+
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/temporal"
+)
+
+// Job is the part of the result that this example looks at.
+type Job struct {
+	Status string  `json:"status"`
+	PrLink *string `json:"prLink"`
+}
+
+// Details are the first detail of every failure of a follow-up.
+type Details struct {
+	FollowUp struct {
+		Delivery struct {
+			Verdict string `json:"verdict"`
+		} `json:"delivery"`
+	} `json:"followUp"`
+}
+
+func workflowID(projectID, jobID, requestID string) string {
+	parts := []string{"follow-up"}
+	for _, part := range []string{projectID, jobID, requestID} {
+		parts = append(parts, strings.ReplaceAll(url.QueryEscape(part), "+", "%20"))
+	}
+	return strings.Join(parts, ":")
+}
+
+func followUp(ctx context.Context, c client.Client, id string, request any) (job Job, err error) {
+	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID:        id,
+		TaskQueue: "follow-up",
+		// While it runs, attach to it. After its end, don't send again: this SDK then returns the run that has ended.
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+	}, "followUp", request)
+	if err != nil {
+		return job, err
+	}
+	return job, run.Get(ctx, &job)
+}
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) != 5 {
+		log.Fatal("usage: go run . PROJECT JOB REQUEST_ID PROMPT")
+	}
+	project, job, request, prompt := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
+	c, err := client.Dial(envconfig.MustLoadDefaultClientOptions()) // TEMPORAL_*, temporal.toml
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	result, err := followUp(context.Background(), c, workflowID(project, job, request), map[string]string{
+		"projectId": project, "jobId": job, "requestId": request, "prompt": prompt,
+	})
+	var failure *temporal.ApplicationError
+	if errors.As(err, &failure) {
+		var details Details
+		if err := failure.Details(&details); err != nil {
+			log.Fatal(err)
+		}
+		log.Fatalf("%s, delivery %s: %s", failure.Type(), details.FollowUp.Delivery.Verdict, failure.Message())
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	link := "null"
+	if result.PrLink != nil {
+		link = *result.PrLink
+	}
+	fmt.Println(result.Status, link)
+}

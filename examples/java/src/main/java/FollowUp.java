@@ -1,0 +1,70 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import io.temporal.api.enums.v1.WorkflowIdConflictPolicy;
+import io.temporal.api.enums.v1.WorkflowIdReusePolicy;
+import io.temporal.client.WorkflowClient;
+import io.temporal.client.WorkflowExecutionAlreadyStarted;
+import io.temporal.client.WorkflowFailedException;
+import io.temporal.client.WorkflowOptions;
+import io.temporal.client.WorkflowStub;
+import io.temporal.envconfig.ClientConfigProfile;
+import io.temporal.failure.ApplicationFailure;
+import io.temporal.serviceclient.WorkflowServiceStubs;
+import java.io.IOException;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** Sends one follow-up and prints its pull request: FollowUp PROJECT JOB REQUEST_ID PROMPT */
+public final class FollowUp {
+  static String workflowId(String projectId, String jobId, String requestId) {
+    return Stream.of(projectId, jobId, requestId)
+        .map(part -> URLEncoder.encode(part, StandardCharsets.UTF_8)
+            .replace("+", "%20").replace("*", "%2A").replace("%7E", "~"))
+        .collect(Collectors.joining(":", "follow-up:", ""));
+  }
+
+  static JsonNode followUp(WorkflowClient client, String workflowId, Object request) {
+    // While it runs, attach to it. After its end, don't send again.
+    WorkflowStub stub = client.newUntypedWorkflowStub("followUp", WorkflowOptions.newBuilder()
+        .setWorkflowId(workflowId)
+        .setTaskQueue("follow-up")
+        .setWorkflowIdConflictPolicy(WorkflowIdConflictPolicy.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING)
+        .setWorkflowIdReusePolicy(WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
+        .build());
+    try {
+      stub.start(new Object[] {request});
+    } catch (WorkflowExecutionAlreadyStarted ended) { // Its result is still there.
+      stub = client.newUntypedWorkflowStub(workflowId);
+    }
+    return stub.getResult(JsonNode.class);
+  }
+
+  /** The client of TEMPORAL_* and temporal.toml. */
+  static WorkflowClient connect() throws IOException {
+    ClientConfigProfile profile = ClientConfigProfile.load();
+    return WorkflowClient.newInstance(
+        WorkflowServiceStubs.newServiceStubs(profile.toWorkflowServiceStubsOptions()),
+        profile.toWorkflowClientOptions());
+  }
+
+  public static void main(String[] args) throws IOException {
+    var request = Map.of("projectId", args[0], "jobId", args[1], "requestId", args[2], "prompt", args[3]);
+    WorkflowClient client = connect();
+    int exitCode = 0;
+    try {
+      JsonNode job = followUp(client, workflowId(args[0], args[1], args[2]), request);
+      System.out.println(job.get("status").asText() + " " + job.get("prLink").asText());
+    } catch (WorkflowFailedException error) {
+      if (!(error.getCause() instanceof ApplicationFailure failure)) throw error;
+      String delivery =
+          failure.getDetails().get(JsonNode.class).at("/followUp/delivery/verdict").asText();
+      System.err.printf("%s, delivery %s: %s%n", failure.getType(), delivery, failure.getOriginalMessage());
+      exitCode = 1;
+    } finally {
+      client.getWorkflowServiceStubs().shutdown();
+    }
+    System.exit(exitCode);
+  }
+}
