@@ -29,6 +29,22 @@ const PUBLISHED = ['request.schema.json', 'requests.json', 'workflow-id-vectors.
  */
 const PEERS = ['@temporalio/client', '@temporalio/common', '@temporalio/envconfig'] as const;
 
+/** What only the plugin for a worker needs: a service that starts follow-ups does without them. */
+const PLUGIN_PEERS = [
+  '@temporalio/activity',
+  '@temporalio/worker',
+  '@temporalio/workflow',
+  'undici',
+  'zod',
+] as const;
+
+/** What is imported from the package: by its name, and by these paths. */
+const ENTRIES = {
+  '.': 'client/index',
+  './worker': 'worker/plugin',
+  './workflows': 'workflows/index',
+} as const;
+
 /**
  * The SDK's declarations import types of `ms` from a version that TypeScript can't resolve them in, so that a consumer with
  * `skipLibCheck: false` could not compile (SDK 1.24). With these in place it can.
@@ -90,8 +106,10 @@ function resolved(name: string, extension: '.js' | '.d.ts'): string {
 function packClient(): string {
   const folder = path.join(STAGING, 'client');
   mkdirSync(folder);
-  for (const file of [...neededBy('client/index.js'), ...neededBy('client/index.d.ts')]) {
-    cpSync(path.join(COMPILED, file), path.join(folder, 'dist', file));
+  for (const entry of Object.values(ENTRIES)) {
+    for (const file of [...neededBy(`${entry}.js`), ...neededBy(`${entry}.d.ts`)]) {
+      cpSync(path.join(COMPILED, file), path.join(folder, 'dist', file));
+    }
   }
   for (const file of DOCUMENTS) cpSync(path.join(ROOT, file), path.join(folder, file));
   for (const file of PUBLISHED) cpSync(path.join(ROOT, 'docs', file), path.join(folder, file));
@@ -105,12 +123,20 @@ function packClient(): string {
     main: './dist/client/index.js',
     types: './dist/client/index.d.ts',
     exports: {
-      '.': { types: './dist/client/index.d.ts', default: './dist/client/index.js' },
+      ...Object.fromEntries(
+        Object.entries(ENTRIES).map(([name, entry]) => [
+          name,
+          { types: `./dist/${entry}.d.ts`, default: `./dist/${entry}.js` },
+        ]),
+      ),
       ...Object.fromEntries([...PUBLISHED, 'package.json'].map((file) => [`./${file}`, `./${file}`])),
     },
     sideEffects: false,
     dependencies: TYPES_FOR_THE_SDK,
-    peerDependencies: Object.fromEntries(PEERS.map((name) => [name, `^${dependencies[name]}`])),
+    peerDependencies: Object.fromEntries(
+      [...PEERS, ...PLUGIN_PEERS].map((name) => [name, `^${dependencies[name]}`]),
+    ),
+    peerDependenciesMeta: Object.fromEntries(PLUGIN_PEERS.map((name) => [name, { optional: true }])),
   });
   run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', OUT], folder);
   return `agent-follow-up-client-${version}.tgz`;

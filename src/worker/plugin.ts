@@ -1,8 +1,8 @@
+import path from 'node:path';
 import type { Worker, WorkerOptions, WorkerPlugin } from '@temporalio/worker';
 import { createActivities, POLL_LIMIT_MS } from '../activities';
 import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities } from '../core/activities';
-import { workflowCode } from './bundle';
 
 /** The task queues by what runs on them. They may be one and the same. */
 export interface TaskQueues {
@@ -48,6 +48,9 @@ const QUEUE_OF = {
   wasReset: 'followUp',
   sendMessage: 'send',
 } as const satisfies Record<keyof FollowUpActivities, keyof TaskQueues>;
+
+/** Bundled by the SDK when the worker is created. */
+const WORKFLOWS = path.join(__dirname, '../workflows');
 
 /** The SDK's default number of activity slots. */
 const DEFAULT_SLOTS = 100;
@@ -114,7 +117,7 @@ export class FollowUpPlugin implements WorkerPlugin {
       shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
       ...WORKFLOW_CODE_LIMIT,
       ...worker,
-      ...(runsWorkflows && !hasWorkflows ? workflowCode() : {}),
+      ...(runsWorkflows && !hasWorkflows ? { workflowsPath: WORKFLOWS } : {}),
       ...(polls === 0 ? {} : { maxConcurrentActivityTaskExecutions: slots }),
       activities: { ...worker.activities, ...Object.fromEntries(own) },
     };
@@ -155,3 +158,6 @@ export class FollowUpPlugin implements WorkerPlugin {
     return this.offered;
   }
 }
+
+export { keyFromFile, keyFromText } from '../agent-api/api-key';
+export { createAgentApi } from '../agent-api/client';

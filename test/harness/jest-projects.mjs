@@ -47,6 +47,17 @@ export function project(kind, folders) {
   return { ...shared, displayName: kind, testMatch, ...SET_UP[kind] };
 }
 
+/**
+ * The tests of the workflows once more, with a codec that encrypts every payload and decrypts nothing else. A foreign caller,
+ * who does not have the key, is left out.
+ */
+export const encryptedProject = {
+  ...project('server', ['workflow']),
+  displayName: 'encrypted',
+  globals: { ENCRYPT_PAYLOADS: true },
+  testPathIgnorePatterns: ['foreign-caller'],
+};
+
 /** The jest project of all other tests, so that none is left out for want of an entry. They need no set-up. */
 export const pureProject = {
   ...shared,
