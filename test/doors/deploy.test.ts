@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { VARIABLES } from '../../src/worker/variables';
-import { shutdownLimitMs } from '../../src/worker/workers';
+import { shutdownLimitMs } from '../../src/worker/plugin';
 import { ROOT } from '../harness/worker-process';
 import { mustRun, temporaryFolder } from './ground';
 
