@@ -11,6 +11,9 @@ import { describeBatch } from './describe-batch';
 /** Pages that are asked at once. */
 const AT_ONCE = 16;
 
+/** How often a page that runs is asked before its silence is an error. */
+const MAX_ATTEMPTS = 5;
+
 /** A page answers within milliseconds, by a worker that is there; one that was evicted is replayed first. */
 const QUERY_TIMEOUT_MS = 10_000;
 
@@ -88,22 +91,25 @@ export class BatchEnds {
 
   /** @returns false where nobody can tell the page's ends */
   private async readPage(page: string): Promise<boolean> {
-    const state = await this.stateOf(page);
-    if (state === null) return false;
-    if (state === 'completed') {
-      const { ends } = (await this.handle(page).result()) as PageResult;
-      const since = this.read.get(page) ?? 0;
-      this.take(page, since, ends.slice(since));
-      this.complete.add(page);
-      return true;
-    }
-    try {
-      await this.ask(page);
-      return true;
-    } catch (error) {
-      // One that was terminated has no result; a worker can still tell what it had heard.
-      if (state === 'running') throw error;
-      return false;
+    for (let attempt = 1; ; attempt += 1) {
+      const state = await this.stateOf(page);
+      if (state === null) return false;
+      if (state === 'completed') {
+        const { ends } = (await this.handle(page).result()) as PageResult;
+        const since = this.read.get(page) ?? 0;
+        this.take(page, since, ends.slice(since));
+        this.complete.add(page);
+        return true;
+      }
+      try {
+        await this.ask(page);
+        return true;
+      } catch (error) {
+        // One that was terminated has no result; only a worker could still tell what it knew.
+        if (state !== 'running') return false;
+        // A page completes shortly after its batch. Its worker may be busy, or may have died a moment ago.
+        if (attempt === MAX_ATTEMPTS) throw error;
+      }
     }
   }
 
