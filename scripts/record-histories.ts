@@ -51,7 +51,8 @@ const paths: Paths = {
   'waited-for-an-active-job': (environment) =>
     environment.follow({ status: 'active' }, { whenActive: 'wait' }),
   'rejected-active': (environment) => environment.follow({ status: 'active' }, { whenActive: 'reject' }),
-  rejected: (environment) => troubled(environment, { name: 'read-only' }),
+  rejected: (environment) =>
+    troubled(environment, { name: 'status', operation: 'message', parameters: { code: 403 } }),
   'sent-after-429': (environment) =>
     troubled(environment, { name: 'http-429', operation: 'message', times: 1 }),
   reconciled: (environment) => troubled(environment, { name: 'processed-then-close' }),

@@ -98,7 +98,7 @@ export class FollowUpPlugin implements WorkerPlugin {
   /** @throws TypeError for a worker whose task queue is none of `taskQueues` */
   configureWorker(worker: WorkerOptions): WorkerOptions {
     const { agentApi, inProcessPolls = 0 } = this.options;
-    const { taskQueue = 'default' } = worker;
+    const { taskQueue } = worker;
     const { taskQueues, activities } = this.offer(taskQueue);
     const own = Object.entries(activities).filter(
       ([name]) => taskQueues[QUEUE_OF[name as keyof FollowUpActivities]] === taskQueue,

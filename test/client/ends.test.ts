@@ -6,7 +6,7 @@ import {
   FollowUpFailedError,
   FollowUpTerminatedError,
 } from '../../src/client';
-import { sharedEnvironment } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 import { clientOf, posts, request, untilPolled } from './client-under-test';
 
 const open = sharedEnvironment();

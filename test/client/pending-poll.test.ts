@@ -4,7 +4,8 @@ import type { PayloadCodec } from '@temporalio/common';
 import { FollowUpClient, type FollowUpProgress } from '../../src/client';
 import type { FollowUpRequest } from '../../src/core/request';
 import { eventually } from '../harness/eventually';
-import { type Following, type Environment, sharedEnvironment } from '../harness/environment';
+import { type Following, type Environment } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 import { dueAt, pendingRead, SOON, untilAttempt, untilItWaits } from '../harness/pending-poll';
 import { clientOf } from './client-under-test';
 

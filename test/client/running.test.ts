@@ -10,7 +10,7 @@ import {
 } from '../../src/client';
 import type { DurationText } from '../../src/core/units';
 import { eventually } from '../harness/eventually';
-import { sharedEnvironment } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 import { clientOf, idleClientOf, request, untilPolled, listed } from './client-under-test';
 
 const open = sharedEnvironment();

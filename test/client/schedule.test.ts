@@ -15,7 +15,8 @@ import type { BatchInput } from '../../src/core/batch-workflows';
 import type { FollowUpRequest } from '../../src/core/request';
 import { pageWorkflowId, runOf } from '../../src/core/ids';
 import { eventually } from '../harness/eventually';
-import { type Environment, QUICK, sharedEnvironment } from '../harness/environment';
+import { type Environment, QUICK } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 import { clientOf } from './client-under-test';
 
 const open = sharedEnvironment({ sandbox: { turnMs: 300 } });

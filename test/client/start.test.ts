@@ -4,7 +4,7 @@ import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
 import { FollowUpClient, InvalidRequestError, RequestConflictError } from '../../src/client';
 import type { DurationText } from '../../src/core/units';
-import { sharedEnvironment } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 import { clientOf, posts, request } from './client-under-test';
 
 const open = sharedEnvironment();

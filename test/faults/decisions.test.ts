@@ -5,7 +5,8 @@ import type { DeliveryDecision, FollowUpProgress } from '../../src/core/result';
 import type { FaultSetting } from '../../sandbox';
 import { eventually } from '../harness/eventually';
 import type { Following } from '../harness/following';
-import { type Environment, sharedEnvironment } from '../harness/environment';
+import { type Environment } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { type EventId, resetToEvent } from '../harness/reset';
 

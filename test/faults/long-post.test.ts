@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { UPDATE_POLL_NOW } from '../../src/core/names';
 import type { FollowUpProgress } from '../../src/core/result';
-import { sharedEnvironment } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 
 /** A POST may take longer than the 5 s after which the job is read beside it. */
 const open = sharedEnvironment({ httpTimeoutMs: 20_000 });

@@ -6,7 +6,8 @@ import { followUpWorkflowId } from '../../src/core/ids';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
 import { failureOf, QUICK } from '../harness/following';
-import { Environment, sharedEnvironment } from '../harness/environment';
+import { Environment } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 import { resetWorkflow } from '../harness/reset';
 import { temporal } from '../harness/temporal';
 

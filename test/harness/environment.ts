@@ -1,4 +1,3 @@
-import { afterAll } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
@@ -106,13 +105,4 @@ export class Environment extends FollowUpCaller {
     const client = new Client({ connection, namespace, ...(dataConverter && { dataConverter }) });
     return new Environment(sandbox, client, taskQueues, close);
   }
-}
-
-/** The environment of a test file, opened once and closed after its last test. Concurrent tests start before any `beforeAll`. */
-export function sharedEnvironment(options: EnvironmentOptions = {}): () => Promise<Environment> {
-  let opened: Promise<Environment> | undefined;
-  afterAll(async () => {
-    await (await opened)?.close();
-  });
-  return () => (opened ??= Environment.open(options));
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { BatchConflictError } from '../../src/client';
 import { pageWorkflowId } from '../../src/core/ids';
 import { BatchOfTest, endless } from '../harness/batch-of-test';
-import { sharedEnvironment } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 
 const open = sharedEnvironment({ sandbox: { turnMs: 500 } });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { failureOf, QUICK, sharedEnvironment } from '../harness/environment';
+import { failureOf, QUICK } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 
 const open = sharedEnvironment();
 

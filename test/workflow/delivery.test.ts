@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { FollowUpProgress } from '../../src/core/result';
-import { sharedEnvironment } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 
 const open = sharedEnvironment();
 

@@ -3,7 +3,8 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import type { FollowUpResult } from '../../src/core/result';
 import { followUpWorkflowId } from '../../src/core/ids';
-import { QUICK, sharedEnvironment } from '../harness/environment';
+import { QUICK } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 import { temporal } from '../harness/temporal';
 
 const open = sharedEnvironment();

@@ -3,7 +3,8 @@ import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/clie
 import { CancelledFailure } from '@temporalio/common';
 import type { FollowUpProgress } from '../../src/core/result';
 import { payloadText } from '../harness/encryption';
-import { type Following, sharedEnvironment } from '../harness/environment';
+import { type Following } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 
 const open = sharedEnvironment();
 

@@ -5,7 +5,8 @@ import type { FollowUpProgress, Receipt } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
 import { payloadText } from '../harness/encryption';
 import { eventually } from '../harness/eventually';
-import { type Following, type Environment, sharedEnvironment } from '../harness/environment';
+import { type Following, type Environment } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 import { pendingRead } from '../harness/pending-poll';
 
 /** Both ways in which one activity polls on; whatever is counted must be the same. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { sharedEnvironment } from '../harness/environment';
+import { sharedEnvironment } from '../harness/shared-environment';
 
 const open = sharedEnvironment();
 

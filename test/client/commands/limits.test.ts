@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { FollowUpClient, type Limits } from '../../../src/client';
-import { type Environment, sharedEnvironment } from '../../harness/environment';
+import { type Environment } from '../../harness/environment';
+import { sharedEnvironment } from '../../harness/shared-environment';
 import { starter } from './starter';
 
 const open = sharedEnvironment();

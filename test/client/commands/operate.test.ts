@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { SEARCH_ATTRIBUTES } from '../../../src/core/names';
 import { eventually } from '../../harness/eventually';
-import { sharedEnvironment } from '../../harness/environment';
+import { sharedEnvironment } from '../../harness/shared-environment';
 import { type Ended, starter } from './starter';
 
 const open = sharedEnvironment();

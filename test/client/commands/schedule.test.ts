@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../harness/eventually';
-import { sharedEnvironment } from '../../harness/environment';
+import { sharedEnvironment } from '../../harness/shared-environment';
 import { type Ended, QUICK_FLAGS, starter } from './starter';
 
 const open = sharedEnvironment({ sandbox: { turnMs: 300 } });

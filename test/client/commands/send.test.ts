@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { FollowUpResult } from '../../../src/core/result';
-import { sharedEnvironment } from '../../harness/environment';
+import { sharedEnvironment } from '../../harness/shared-environment';
 import { jobToSendTo, starter } from './starter';
 
 const open = sharedEnvironment();

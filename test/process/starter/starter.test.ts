@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type { TurnPlan } from '../../../sandbox';
-import { sharedEnvironment } from '../../harness/environment';
+import { sharedEnvironment } from '../../harness/shared-environment';
 import { jobToSendTo } from '../../client/commands/starter';
 import { StarterProcess } from './starter-process';
 
