@@ -18,7 +18,7 @@ import {
   type PageResult,
   SIGNAL_ALLOT,
 } from '../core/batch-workflows';
-import { isRecord } from '../core/field-reader';
+import { isRecord } from '../core/json';
 import { followUpWorkflowId, runOf } from '../core/ids';
 import { requestIdOf } from '../core/batch';
 import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT, NO_CHANGE } from '../core/names';
@@ -26,7 +26,7 @@ import { truncate } from '../core/text';
 import { grpcError } from '../temporal/grpc-status';
 
 /** The failure by which an activity asks the server for its next attempt: between the two it takes no slot of a worker. */
-export function askAgainIn(waitMs: number, message: string): ApplicationFailure {
+function askAgainIn(waitMs: number, message: string): ApplicationFailure {
   return ApplicationFailure.create({
     type: NO_CHANGE,
     message,

@@ -39,7 +39,7 @@ export function createActivities(
 const HEARTBEAT_EVERY_MS = 5_000;
 
 /** The activity `getJob`: one GET. Trouble on the wire is its result, and no failure of the activity. */
-export function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
+function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
   return async (address) => {
     const beat = setInterval(heartbeat, HEARTBEAT_EVERY_MS);
     try {

@@ -113,7 +113,7 @@ async function retryAfter(waitMs: number, tally: Tally): Promise<never> {
  *
  * @throws CompleteAsyncError, or `failure` where the SDK is to report it
  */
-export async function failWithDetails(failure: ApplicationFailure): Promise<never> {
+async function failWithDetails(failure: ApplicationFailure): Promise<never> {
   const { info, client } = Context.current();
   const { namespace, workflowExecution, activityId } = info;
   const { workflowId } = workflowExecution ?? { workflowId: '' };

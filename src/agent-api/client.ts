@@ -26,12 +26,12 @@ export interface AgentApiOptions {
   readonly timeoutMs: number;
 }
 
-export interface ReadLimits {
+interface ReadLimits {
   /** Instead of the client's `timeoutMs`, where less time is left. */
   readonly timeoutMs?: number;
 }
 
-export interface SendLimits extends ReadLimits {
+interface SendLimits extends ReadLimits {
   /**
    * Called once the connection is made (TLS included), before the first byte of the request is written, with nothing
    * asynchronous in between. A reason that it returns, or throws, destroys the connection, and nothing was sent. It
@@ -155,7 +155,7 @@ function connectionOptions(timeoutMs: number) {
 }
 
 /** The agent service as one base URL names it: the origin to connect to, and the paths of its two operations. */
-export class Endpoint {
+class Endpoint {
   /** Scheme, host and port. */
   readonly origin: string;
   /** The host and port as people write them, for messages. */
@@ -185,7 +185,7 @@ export class Endpoint {
  * Why no path can name this job, or undefined. `.` and `..` are folded by servers even when they are encoded, so the
  * message might reach another resource. The request checker refuses such ids before; this is the last gate.
  */
-export function addressProblem({ projectId, jobId }: JobAddress): string | undefined {
+function addressProblem({ projectId, jobId }: JobAddress): string | undefined {
   for (const [name, id] of Object.entries({ projectId, jobId })) {
     if (id === '' || id === '.' || id === '..' || !id.isWellFormed()) {
       return `${name} ${JSON.stringify(id)} can't be a segment of a URL's path`;

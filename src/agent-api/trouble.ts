@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { SendTrouble } from '../core/activities';
-import { isRecord } from '../core/field-reader';
+import { isRecord } from '../core/json';
 import { MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../core/text';
 import { formatDuration } from '../core/units';
 import { describeFacts, errorFacts } from './error-facts';

@@ -1,7 +1,7 @@
 import type { ErrorFact } from './error-facts';
 
 /** What an HTTP status proves about a POST whose answer is not the job itself. */
-export type StatusProof = 'rejected' | 'not processed' | 'unknown';
+type StatusProof = 'rejected' | 'not processed' | 'unknown';
 
 /**
  * Statuses with which the service refuses a request for what it is, before it acts on it: malformed (400, 413, 415,
@@ -28,7 +28,7 @@ export function proofOfStatus(status: number): StatusProof {
 }
 
 /** What a failure without an answer proves about a POST. */
-export type FailureProof =
+type FailureProof =
   { readonly verdict: 'not-sent'; readonly repeatable: boolean } | { readonly verdict: 'unknown' };
 
 /** Errors in what we asked for: an address or a header that can't be one, or a proxy that won't have us. */

@@ -20,7 +20,7 @@ import { problemOfFlag } from './flags/request-flags';
 import { problemOfSchedule } from './flags/schedule-flags';
 
 /** Why a command failed: one message for people, one document for `--json`, and the exit code. */
-export interface Problem {
+interface Problem {
   readonly exitCode: number;
   readonly type: string;
   readonly message: string;

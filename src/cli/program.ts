@@ -39,7 +39,7 @@ const ENVIRONMENT_HELP = `Environment (only the worker needs the agent service's
   DEBUG                 if set, errors are printed with their stack`;
 
 /** The starter's command line. Usage errors throw, so that one place turns every error into an exit code. */
-export function createProgram(session: Session, version: string): Command {
+function createProgram(session: Session, version: string): Command {
   const program = new Command('agent-follow-up')
     .description(
       'Sends follow-up messages to agent jobs, each once, and waits for the jobs durably. ' +
@@ -70,7 +70,7 @@ ${ENVIRONMENT_HELP}`,
 }
 
 /** A command and its subcommands, such as `limits` and `limits set`: commander does not pass settings on to added commands. */
-export function allCommands(command: Command): Command[] {
+function allCommands(command: Command): Command[] {
   return [command, ...command.commands.flatMap(allCommands)];
 }
 
@@ -79,7 +79,7 @@ function path(command: Command): string[] {
   return command.parent === null ? [] : [...path(command.parent), command.name()];
 }
 
-export interface Invocation {
+interface Invocation {
   /** The words after the program's name. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -21,7 +21,7 @@ const LOOK_MS = 2_500;
 const SILENCE_IS_NEWS_MS = 4_000;
 
 /** How a wait ended: with the end of the follow-up, or with a signal that ended only the waiting. */
-export type Waited = { readonly ended: Outcome } | { readonly leftBy: NodeJS.Signals };
+type Waited = { readonly ended: Outcome } | { readonly leftBy: NodeJS.Signals };
 
 /**
  * Waits for the end of a follow-up and shows its progress on stderr. Ctrl-C ends the waiting, not the follow-up.

@@ -153,7 +153,7 @@ export interface BillableActions {
 }
 
 /** What the history of one run has cost. */
-export interface HistoryCost {
+interface HistoryCost {
   readonly events: number;
   /** As the server counted when the last workflow task began: what that task itself has written is not in it. */
   readonly bytes: number;
@@ -217,7 +217,7 @@ export function costOf(events: readonly HistoryEvent[]): HistoryCost {
 }
 
 /** The event with which a run made by a reset goes on from what it has copied. */
-export function isReset({ workflowTaskFailedEventAttributes: failed }: HistoryEvent): boolean {
+function isReset({ workflowTaskFailedEventAttributes: failed }: HistoryEvent): boolean {
   return Boolean(failed?.baseRunId);
 }
 

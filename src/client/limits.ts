@@ -1,10 +1,11 @@
+import type { QueueChange } from './task-queue-config';
+import { type QueueConfig, type QueueLimits, readQueue, updateQueue, withConfig } from './task-queue-config';
 import type { Client } from '@temporalio/client';
 import { FieldReader } from '../core/field-reader';
 import { fairnessKey } from '../core/ids';
 import { quote } from '../core/text';
 import { parseRate, type RateText } from '../core/units';
 import { InvalidLimitsError, LimitsError } from './errors';
-import { type QueueConfig, type QueueLimits, readQueue, updateQueue, withConfig } from './task-queue-config';
 
 /** The limits of the two kinds of requests to the agent service; each kind has a task queue of its own. */
 export interface Limits {
@@ -13,7 +14,7 @@ export interface Limits {
 }
 
 /** The task queues of the two kinds, by name. */
-export interface LimitedQueues {
+interface LimitedQueues {
   readonly sends: string;
   readonly reads: string;
 }
@@ -105,14 +106,6 @@ export interface LimitsChange {
   readonly projectWeights?: Readonly<Record<string, number | 'off'>>;
   /** Kept by the server beside the limits, for whoever looks at them later; at most 1,000 bytes. */
   readonly reason?: string;
-}
-
-/** A change to one task queue in the server's terms; null removes, undefined leaves as it is. */
-export interface QueueChange {
-  readonly total?: number | null;
-  readonly perProject?: number | null;
-  /** By fairness key. */
-  readonly weights: ReadonlyMap<string, number | null>;
 }
 
 interface CheckedChange {

@@ -1,7 +1,7 @@
 import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
 import { decodeFromPayloadsAtIndex, optionalTsToDate } from '../temporal/sdk-internals';
 import type { FollowUpActivities, Tally } from '../core/activities';
-import { isRecord } from '../core/field-reader';
+import { isRecord } from '../core/json';
 import { QUERY_PROGRESS } from '../core/names';
 import type { FollowUpProgress, Phase } from '../core/result';
 import { addCounts } from '../core/tally';

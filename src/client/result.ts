@@ -9,7 +9,7 @@ import {
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { FollowUpError, type FollowUpErrorCode } from '../core/errors';
-import { isRecord } from '../core/field-reader';
+import { isRecord } from '../core/json';
 import type { AgentJob } from '../core/job';
 import {
   FAILURE_TYPES,
@@ -233,11 +233,7 @@ export class UnexpectedFailureError extends FollowUpEndError {
 }
 
 /** The end that the cause of a `WorkflowFailedError` tells of. */
-export function endOf(
-  workflowId: string,
-  cause: Error | undefined,
-  receipt: Receipt | null,
-): FollowUpEndError {
+function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | null): FollowUpEndError {
   if (cause instanceof CancelledFailure) return new FollowUpCancelledError(workflowId, receipt);
   if (cause instanceof TerminatedFailure) return new FollowUpTerminatedError(workflowId, cause.message);
   if (cause instanceof TimeoutFailure) return new FollowUpTimedOutError(workflowId);

@@ -3,7 +3,6 @@ import { optionalTsToDate, optionalTsToMs } from '../temporal/sdk-internals';
 import { formatRate, type RateText } from '../core/units';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { LimitsError } from './errors';
-import type { QueueChange } from './limits';
 
 /** A limit that is set, and what the server knows of its origin. */
 export interface Limit {
@@ -160,4 +159,12 @@ function tooOld(taskQueue: string): string {
     `This Temporal server has no limits of task queues (asked for ${JSON.stringify(taskQueue)}): it lacks the operation ` +
     'UpdateTaskQueueConfig, which servers have since 2025. Update the server.'
   );
+}
+
+/** A change to one task queue in the server's terms; null removes, undefined leaves as it is. */
+export interface QueueChange {
+  readonly total?: number | null;
+  readonly perProject?: number | null;
+  /** By fairness key. */
+  readonly weights: ReadonlyMap<string, number | null>;
 }

@@ -64,7 +64,7 @@ const WORKERS_TIMEOUT_MS = 5_000;
 const NO_WORKER_TIMEOUT_MS = 2_000;
 
 /** An update of a workflow that was running a moment ago. */
-export interface UpdateOfRunning {
+interface UpdateOfRunning {
   readonly workflowId: string;
   readonly taskQueue: string;
   readonly name: string;

@@ -77,7 +77,7 @@ export interface PollJobResult {
   readonly before: Tally;
 }
 
-export interface SendInput extends JobAddress {
+interface SendInput extends JobAddress {
   readonly prompt: string;
   readonly whenActive: WhenActive;
   /**
@@ -150,7 +150,7 @@ export interface FollowUpEndInput {
   readonly cancelOf?: string;
 }
 
-export interface PageTroubleInput {
+interface PageTroubleInput {
   /** Null once the batch is known to be gone. */
   readonly batchWorkflowId: string | null;
   readonly run: string;

@@ -1,6 +1,6 @@
 import { type BatchItem, MAX_PAGE_BYTES, MAX_PAGE_ITEMS } from './batch';
 import type { BatchPage, PageRanges } from './batch-workflows';
-import { jsonBytes } from './text';
+import { jsonBytes } from './json';
 
 /** Bytes of a page's JSON beside its items: `{"number":100000,"after":99999,"followedBy":false,"items":[]}` and room. */
 const FRAME_BYTES = 100;
@@ -87,14 +87,14 @@ function cutLane(lane: Lane): LanePart[] {
 }
 
 /** The items of one job, in the order of the input: they run one after the other. */
-export type Lane = readonly BatchItem[];
+type Lane = readonly BatchItem[];
 
 /**
  * The lanes of a batch, the projects taking turns: the first lane of each project, then the second of each, and so on,
  * projects and lanes in the order of the input. A lane has one open follow-up at a time, so one turn for each lane is a
  * fair share of the places, however long the lanes are.
  */
-export function* lanesInTurns(items: readonly BatchItem[]): Generator<Lane> {
+function* lanesInTurns(items: readonly BatchItem[]): Generator<Lane> {
   let waiting = lanesByProject(items).map((lanes) => lanes.values());
   while (waiting.length > 0) {
     const left: typeof waiting = [];
@@ -122,7 +122,7 @@ function lanesByProject(items: readonly BatchItem[]): Lane[][] {
 }
 
 /** The items of some lanes in rounds: the first of each lane, then the second of each, … */
-export function inRounds(lanes: readonly Lane[]): BatchItem[] {
+function inRounds(lanes: readonly Lane[]): BatchItem[] {
   const rounds = Math.max(0, ...lanes.map((lane) => lane.length));
   return Array.from({ length: rounds }, (_, round) => lanes.flatMap((lane) => lane[round] ?? [])).flat();
 }

@@ -1,4 +1,5 @@
-import type { BatchItem, BatchSummary, FailedItem, ItemEnd, Tolerance } from './batch';
+import type { TryAgain } from './batch';
+import { type BatchItem, type BatchSummary, type FailedItem, type ItemEnd, type Tolerance } from './batch';
 
 /** The names that the workflows of a batch share with their callers. */
 export const BATCH_WORKFLOW = 'followUpBatch';
@@ -34,13 +35,6 @@ export interface BegunPages {
   readonly pages: PageRanges;
 }
 
-/**
- * Which items of an earlier run of the batch are started again: those whose message provably was not sent or was rejected,
- * or also those whose delivery is unknown.
- */
-export const TRY_AGAIN = ['unsent', 'unsent-or-unknown'] as const;
-export type TryAgain = (typeof TRY_AGAIN)[number];
-
 /** What is known of a batch without a worker, even after the server has forgotten its first run. */
 export interface BatchMemo {
   readonly batchId: string;
@@ -52,8 +46,7 @@ export interface BatchMemo {
 }
 
 /** The types of the failures by which a batch can end, each with the {@link BatchSummary} as its first detail. */
-export const BATCH_FAILURE_TYPES = ['InvalidBatch', 'ToleranceExceeded', 'BatchIncomplete'] as const;
-export type BatchFailureType = (typeof BATCH_FAILURE_TYPES)[number];
+export type BatchFailureType = 'InvalidBatch' | 'ToleranceExceeded' | 'BatchIncomplete';
 
 /**
  * The input of `followUpBatch`. Its items are in it if they fit into one payload (a schedule). Otherwise the client starts

@@ -1,7 +1,7 @@
 import { MAX_WORKFLOW_ID_BYTES, truncate } from './text';
-import type { TryAgain } from './batch-workflows';
+
 import { checkRequest } from './check-request';
-import { isRecord, typeName } from './field-reader';
+import { isRecord, typeName } from './json';
 import { followUpWorkflowId, pageWorkflowId, RUN_CHARACTERS } from './ids';
 import type { TerminalStatus } from './job';
 import type { FollowUpRequest } from './request';
@@ -197,3 +197,11 @@ export function isTolerance(value: unknown): value is Tolerance {
   if ('items' in value) return Number.isSafeInteger(items) && (items as number) >= 0;
   return typeof percent === 'number' && percent >= 0 && percent <= 100;
 }
+
+/**
+ * Which items of an earlier run of the batch are started again: those whose message provably was not sent or was rejected,
+ * or also those whose delivery is unknown.
+ */
+export const TRY_AGAIN = ['unsent', 'unsent-or-unknown'] as const;
+
+export type TryAgain = (typeof TRY_AGAIN)[number];

@@ -1,10 +1,11 @@
-import { FieldReader, isRecord, typeName } from './field-reader';
+import { FieldReader } from './field-reader';
+import { isRecord, typeName } from './json';
 import { followUpWorkflowId } from './ids';
 import type { FollowUpPlan, Polling } from './request';
 import { REQUEST_OPTIONS } from './request-options';
 import { MAX_WORKFLOW_ID_BYTES, quote } from './text';
 
-export type CheckedRequest =
+type CheckedRequest =
   | { readonly ok: true; readonly plan: FollowUpPlan }
   | { readonly ok: false; readonly problems: readonly string[] };
 

@@ -21,7 +21,7 @@ export interface Observations {
  */
 export type AnswerSource = 'response' | 'read';
 
-export interface Streak {
+interface Streak {
   readonly status: TerminalStatus;
   /** When the first answer of the streak was received, in milliseconds since the epoch. */
   readonly since: number;
@@ -32,7 +32,7 @@ export interface Streak {
 }
 
 /** An answer about the job with the times of its request and its receipt, in milliseconds since the epoch. */
-export interface TimedJob {
+interface TimedJob {
   readonly job: JobState;
   readonly askedAt: number;
   readonly receivedAt: number;
@@ -129,7 +129,7 @@ export function showsTurn(baseline: JobState | null, job: JobState): boolean {
  * - `arrived`: the job has changed since an earlier POST of unknown delivery, which proves that delivery.
  * - `wait`, `reject`: the job is active, and `whenActive` says so. An unknown status counts as active.
  */
-export type SendDecision = 'send' | 'arrived' | 'wait' | 'reject';
+type SendDecision = 'send' | 'arrived' | 'wait' | 'reject';
 
 /** @param earlierBaseline the job before an earlier POST of unknown delivery; null if there was none */
 export function decideSend(

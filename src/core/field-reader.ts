@@ -1,8 +1,8 @@
+import type { JsonObject } from './json';
+import { typeName, isRecord } from './json';
 import type { ChoiceOption, CountOption, DurationOption, NumberOption } from './request-options';
 import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES, quote, visible } from './text';
 import { parseDuration } from './units';
-
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * Reads the fields of an untrusted object one by one, and collects a problem for each invalid one. After a problem the
@@ -138,16 +138,6 @@ export class FieldReader {
     this.problems.push(visible(`${this.prefix}${name}: ${problem}`));
     return instead;
   }
-}
-
-export function isRecord(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-export function typeName(value: unknown): string {
-  if (value === undefined) return 'absent';
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'an array' : `of type ${typeof value}`;
 }
 
 function show(value: unknown): string {

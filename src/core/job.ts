@@ -16,13 +16,13 @@ export interface AgentJob {
   readonly archivedAt: string | null;
 }
 
-export interface AgentJobSource {
+interface AgentJobSource {
   readonly repository: string | null;
   readonly ref: string | null;
 }
 
 /** The statuses that end polling (source: the specification, "Polling rule"). Any other word means "not terminal". */
-export const TERMINAL_STATUSES = ['completed', 'archived', 'failed'] as const;
+const TERMINAL_STATUSES = ['completed', 'archived', 'failed'] as const;
 
 export type TerminalStatus = (typeof TERMINAL_STATUSES)[number];
 

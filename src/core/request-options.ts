@@ -1,4 +1,4 @@
-import { isRecord, type JsonObject } from './field-reader';
+import { isRecord, type JsonObject } from './json';
 import { type FollowUpPlan, ON_UNKNOWN_DELIVERY, type TimerPolls, WHEN_ACTIVE } from './request';
 import { type DurationText, durationText } from './units';
 
@@ -9,14 +9,14 @@ interface Row<Value> {
   readonly of: (plan: FollowUpPlan) => Value;
 }
 
-export interface IdField extends Row<string> {
+interface IdField extends Row<string> {
   readonly kind: 'id';
   readonly required: boolean;
   /** Its name as a flag and as a column, if that differs from its own. */
   readonly shortName?: string;
 }
 
-export interface PromptField extends Row<string> {
+interface PromptField extends Row<string> {
   readonly kind: 'prompt';
 }
 

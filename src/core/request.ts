@@ -6,7 +6,7 @@ export type WhenActive = (typeof WHEN_ACTIVE)[number];
 
 /** What happens if nobody can tell whether the message arrived. */
 export const ON_UNKNOWN_DELIVERY = ['fail', 'assume-delivered', 'resend', 'ask'] as const;
-export type OnUnknownDelivery = (typeof ON_UNKNOWN_DELIVERY)[number];
+type OnUnknownDelivery = (typeof ON_UNKNOWN_DELIVERY)[number];
 
 /**
  * The input of the workflow `followUp`: one message to one agent job. Bounds and defaults are those of `REQUEST_OPTIONS`.

@@ -1,4 +1,4 @@
-import { isRecord } from './field-reader';
+import { isRecord } from './json';
 import type { AgentJob, JobState } from './job';
 
 /** The result of `followUp`: the final job, and the receipt that says how this is known. */

@@ -31,7 +31,7 @@ export const MAX_PROMPT_BYTES = 256 * 1_024;
 export const MAX_WORKFLOW_ID_BYTES = 255;
 
 /** Control characters, line and paragraph separators, and the invisible marks that reorder the text beside them. */
-export const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
  * A field from outside, in at most `limit` characters. Unsafe characters become U+FFFD, so that `completed` with a hidden
@@ -122,22 +122,4 @@ function editDistance(left: string, right: string): number {
     row = next;
   }
   return row[right.length] ?? 0;
-}
-
-/** Bytes of a value as JSON in UTF-8, which is what a payload of Temporal holds. */
-export function jsonBytes(value: unknown): number {
-  return utf8Bytes(JSON.stringify(value));
-}
-
-/** It counts without encoding: a batch may hold a gigabyte of prompts. JSON writes lone surrogates as escapes. */
-function utf8Bytes(text: string): number {
-  let bytes = text.length;
-  for (let i = 0; i < text.length; i += 1) {
-    const unit = text.charCodeAt(i);
-    if (unit < 0x80) continue;
-    // Each half of a surrogate pair stands for two of the four bytes of its character.
-    const isHalf = unit >= 0xd800 && unit <= 0xdfff;
-    bytes += unit < 0x800 || isHalf ? 1 : 2;
-  }
-  return bytes;
 }

@@ -13,7 +13,7 @@ export interface TemporalConfig {
 /** What the SDK connects to where nothing else is said (source: `ConnectionOptions.address`). */
 const DEFAULT_ADDRESS = 'localhost:7233';
 
-export type LoadedTemporalConfig =
+type LoadedTemporalConfig =
   | { readonly ok: true; readonly config: TemporalConfig; readonly secrets: readonly string[] }
   | { readonly ok: false; readonly problems: readonly string[] };
 

@@ -50,7 +50,7 @@ export async function readFirstEvent(
   }
 }
 
-export type Comparison =
+type Comparison =
   /** `differences`: options that were asked for now and are not those of the existing follow-up, in words. */
   | { readonly samePrompt: true; readonly differences: readonly string[] }
   | { readonly samePrompt: false }

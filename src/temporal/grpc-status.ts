@@ -16,7 +16,7 @@ export const GRPC_STATUS = {
   UNAVAILABLE: 14,
   UNAUTHENTICATED: 16,
 } as const;
-export type GrpcStatusName = keyof typeof GRPC_STATUS;
+type GrpcStatusName = keyof typeof GRPC_STATUS;
 
 /** The gRPC error in `error` or in its causes: the SDK wraps them in its own `ServiceError`. */
 export function grpcError(error: unknown): { status: GrpcStatusName | undefined; words: string } | undefined {

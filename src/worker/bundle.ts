@@ -117,7 +117,7 @@ export function misplacedModules(code: string): string[] {
 }
 
 /** The paths of everything that went into a bundle. */
-export function bundledModules(code: string): readonly string[] {
+function bundledModules(code: string): readonly string[] {
   const marker = '//# sourceMappingURL=data:application/json;charset=utf-8;base64,';
   const start = code.lastIndexOf(marker);
   if (start < 0) throw new Error('the workflow bundle has no source map, so its modules are not known');

@@ -129,7 +129,7 @@ function describeListener(listener: Listener): string {
   return listener === 'off' ? 'off' : formatListenAddress(listener.address);
 }
 
-export interface LoadedKey {
+interface LoadedKey {
   readonly source: ApiKeySource;
   /** The key at the start of the process. */
   readonly first: string;
@@ -138,7 +138,7 @@ export interface LoadedKey {
 }
 
 /** The agent service's key from exactly one of the two variables. */
-export async function loadApiKey(
+async function loadApiKey(
   set: Partial<Record<VariableName, string>>,
 ): Promise<LoadedKey | { problem: string }> {
   const { AGENT_API_KEY: text, AGENT_API_KEY_FILE: path } = set;

@@ -9,7 +9,7 @@ const REQUEST_TIMEOUT_MS = 5_000;
 /** More probes at once than any cluster sends. */
 const MAX_CONNECTIONS = 64;
 
-export interface HealthServer {
+interface HealthServer {
   /** Where it listens, or null if it doesn't. */
   readonly address: string | null;
   close(): Promise<void>;

@@ -138,14 +138,14 @@ const SECRET_FIELDS = /^(authorization|api[-_]?key|password|secret)$/i;
  * The fields of a log record as plain JSON data: secrets redacted everywhere, errors with their causes, big integers as
  * texts, everything bounded. It never throws, whatever the SDK or an error object carries.
  */
-export function logFields(meta: Readonly<Record<string, unknown>>, redactor: Redactor): LogFields {
+function logFields(meta: Readonly<Record<string, unknown>>, redactor: Redactor): LogFields {
   return fieldsOf(meta, { redactor, above: [] });
 }
 
-export type LogFields = Record<string, unknown>;
+type LogFields = Record<string, unknown>;
 
 /** `text` redacted, bounded, and without control characters, with which a service could control the terminal. */
-export function logText(text: string, redactor: Redactor): string {
+function logText(text: string, redactor: Redactor): string {
   // A stack trace keeps its lines.
   const shown = redactor.text(text).split('\n').map(visible).join('\n');
   return truncate(shown, MAX_CHARACTERS);

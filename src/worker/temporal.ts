@@ -11,7 +11,7 @@ import type { SdkRuntime } from './runtime';
 /** A server that has just answered lists its namespaces within this time, unless it is overloaded. */
 const NAMESPACE_LIMIT_MS = 10_000;
 
-export interface Waiters {
+interface Waiters {
   readonly stop: AbortSignal;
   readonly readiness: Readiness;
   readonly logger: Logger;
@@ -150,7 +150,7 @@ const LONGEST_WAIT_MS = 10_000;
 const SILENCE_MS = 10_000;
 
 /** Why an attempt failed, in words, and whether waiting can help. */
-export interface Trouble {
+interface Trouble {
   readonly message: string;
   readonly heals: boolean;
 }
@@ -222,7 +222,7 @@ async function watched<T>(attempt: Promise<T>, { signal, onTrouble }: Waiting): 
  *
  * @throws ServiceError with the gRPC status, after `limitMs` milliseconds at the latest
  */
-export async function describeNamespace(
+async function describeNamespace(
   connection: NativeConnection,
   namespace: string,
   limitMs: number,

@@ -120,7 +120,7 @@ function refuse(context: z.RefinementCtx, message: string): never {
  *
  * @returns the URL and whether the key would travel unencrypted to another machine, or the problem.
  */
-export function parseBaseUrl(text: string): { url: string; inClear: boolean } | { problem: string } {
+function parseBaseUrl(text: string): { url: string; inClear: boolean } | { problem: string } {
   if (!URL.canParse(text)) {
     return {
       problem: 'is not a URL; give the base URL of the agent service, such as https://agents.example.com',
@@ -158,7 +158,7 @@ export interface ListenAddress {
 const FORM = 'give host:port (127.0.0.1:9465, [::1]:9465) or off';
 
 /** The address in `text`, `off`, or why it is neither. Port 0 lets the system choose. */
-export function parseListenAddress(text: string): ListenAddress | 'off' | { problem: string } {
+function parseListenAddress(text: string): ListenAddress | 'off' | { problem: string } {
   if (text.toLowerCase() === 'off') return 'off';
   const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+)):(\d+)$/i.exec(text);
   if (match === null) {
@@ -232,5 +232,5 @@ export function misspeltVariables(env: Environment): string[] {
 }
 
 /** The values of LOG_LEVEL, from the most to the fewest lines. */
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error'] as const;
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error'] as const;
 export type LogLevelName = (typeof LOG_LEVELS)[number];

@@ -42,7 +42,7 @@ const BASE_MB = 256;
 const POLLERS = { type: 'autoscaling' } as const;
 
 /** What the workers need of the configuration. */
-export interface WorkersConfig {
+interface WorkersConfig {
   readonly temporal: Pick<WorkerConfig['temporal'], 'namespace'>;
   readonly taskQueues: TaskQueues;
   readonly inProcessPolls: number;

@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import { CsvError, parse } from 'csv-parse';
 import type { ProblemList } from '../../client/batch/items';
-import { isRecord, type JsonObject, typeName } from '../../core/field-reader';
+import { isRecord, type JsonObject, typeName } from '../../core/json';
 import type { RequestField } from '../../core/request-options';
 import { nearest, quote } from '../../core/text';
 import { FIELDS, valueOf, wordsOf } from '../flags/request-flags';
@@ -168,12 +168,12 @@ const FIELD_OF_NAME = new Map<string, RequestField>([
 /** The fields of a line: each with its value and the name that the line uses for it. */
 export type LineFields = ReadonlyMap<RequestField, { readonly name: string; readonly value: unknown }>;
 
-export function fieldOfName(name: string): RequestField | undefined {
+function fieldOfName(name: string): RequestField | undefined {
   return FIELD_OF_NAME.get(name);
 }
 
 /** The problem of a name that is not a field, with the one that was probably meant. */
-export function unknownName(name: string, kind: 'column' | 'field'): string {
+function unknownName(name: string, kind: 'column' | 'field'): string {
   const meant = nearest(name, [...FIELD_OF_NAME.keys()]);
   const hint = meant === undefined ? `the ${kind}s are ${COLUMNS.join(', ')}` : `did you mean ${meant}?`;
   return `${quote(name)} is not a ${kind} here; ${hint}`;
@@ -184,7 +184,7 @@ export function unknownName(name: string, kind: 'column' | 'field'): string {
  *
  * @param report takes each problem: a name that is not a field, or two names for the same
  */
-export function fieldsOfLine(line: JsonObject, report: (problem: string) => void): LineFields {
+function fieldsOfLine(line: JsonObject, report: (problem: string) => void): LineFields {
   const fields = new Map<RequestField, { name: string; value: unknown }>();
   const take = (name: string, value: unknown): void => {
     const field = fieldOfName(name);

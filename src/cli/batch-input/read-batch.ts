@@ -1,9 +1,15 @@
-import type { Format, LineBlock } from './line-blocks';
-import { formatByName, lineBlocks, checkEncoding, formatByContent } from './line-blocks';
+import {
+  type Format,
+  type LineBlock,
+  formatByName,
+  lineBlocks,
+  checkEncoding,
+  formatByContent,
+} from './line-blocks';
 import { withBatchCadence } from '../../client/batch/identity';
 import { type CheckedBatch, ItemCollector, type ProblemList } from '../../client/batch/items';
 import { checkRequest } from '../../core/check-request';
-import type { JsonObject } from '../../core/field-reader';
+import type { JsonObject } from '../../core/json';
 import { fieldOf, requestWith } from '../../core/request-options';
 import { UsageError } from '../exit-codes';
 import { FIELDS, type LineFlags, problemOfFlag, renameFields, requestOfFlags } from '../flags/request-flags';

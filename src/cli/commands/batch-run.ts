@@ -131,14 +131,14 @@ async function watch(session: Session, batchId: string, json: boolean): Promise<
 }
 
 /** What starts a batch; null when there is nothing to start. */
-export type Start = (batches: BatchClient, options: BatchOptions) => Promise<StartedBatch | null>;
+type Start = (batches: BatchClient, options: BatchOptions) => Promise<StartedBatch | null>;
 
 /**
  * Starts a batch, or goes on with the one of its id, and waits for its end. Ctrl-C ends the waiting, not the batch.
  *
  * @param nothingToDo what to say when the batch stays as it is
  */
-export async function runBatch(
+async function runBatch(
   session: Session,
   batchId: string,
   start: Start,
@@ -181,7 +181,7 @@ export async function runBatch(
 }
 
 /** Waits for the end of a batch, tells it, and takes its exit code; or tells how to come back. */
-export async function waitForBatch(
+async function waitForBatch(
   session: Session,
   batchId: string,
   json: boolean,

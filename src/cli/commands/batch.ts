@@ -49,7 +49,7 @@ export function batchCommand(session: Session): Command {
   return command;
 }
 
-export function batchStatusCommand(session: Session): Command {
+function batchStatusCommand(session: Session): Command {
   return new Command('status')
     .summary('where a batch stands, or how it ended')
     .description(
@@ -118,7 +118,7 @@ async function printEnded(
   session.output.json({ ...documentOfBatch(batchId, outcome), workflowId, startedAt, endedAt });
 }
 
-export function batchResultsCommand(session: Session): Command {
+function batchResultsCommand(session: Session): Command {
   return new Command('results')
     .summary('how each item of a batch has ended so far')
     .description(
@@ -204,7 +204,7 @@ interface CancelFlags {
   readonly json?: boolean;
 }
 
-export function batchCancelCommand(session: Session): Command {
+function batchCancelCommand(session: Session): Command {
   return new Command('cancel')
     .summary('end a batch; its open follow-ups go on')
     .description(
@@ -253,7 +253,7 @@ async function cancel(session: Session, batchId: string, flags: CancelFlags): Pr
   }
 }
 
-export function batchPauseCommand(session: Session): Command {
+function batchPauseCommand(session: Session): Command {
   return new Command('pause')
     .summary('start no further item of a batch until it is resumed')
     .description(
@@ -267,7 +267,7 @@ export function batchPauseCommand(session: Session): Command {
     });
 }
 
-export function batchResumeCommand(session: Session): Command {
+function batchResumeCommand(session: Session): Command {
   return new Command('resume')
     .summary('go on with a batch that is paused')
     .description(
@@ -282,7 +282,7 @@ export function batchResumeCommand(session: Session): Command {
     });
 }
 
-export function batchConcurrencyCommand(session: Session): Command {
+function batchConcurrencyCommand(session: Session): Command {
   return new Command('concurrency')
     .summary('change how many follow-ups of a batch are open at a time')
     .description(

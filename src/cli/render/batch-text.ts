@@ -40,7 +40,7 @@ export function countWords(progress: BatchProgress): string[] {
 }
 
 /** Where a batch stands, as a table. */
-export function progressTable(progress: BatchProgress): [string, string][] {
+function progressTable(progress: BatchProgress): [string, string][] {
   const { state, open, concurrency, pages, startedAt } = progress;
   return [
     ['batch', progress.batchId],

@@ -6,7 +6,7 @@ import type { OutputStream } from './output';
 import { printable, widthOf } from './text';
 
 /** The view of a running batch. Times are milliseconds since the epoch. */
-export interface BatchView {
+interface BatchView {
   /** @param ends what has settled since the last call */
   show(progress: BatchProgress, ends: readonly ItemEnd[], now: number): void;
   /** @param trouble why there is nothing new, in words */

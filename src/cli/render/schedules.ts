@@ -48,7 +48,7 @@ function itemsText({ count, jobs, projects }: ScheduleDescription['items']): str
 const SHOWN_NEXT = 3;
 
 /** How a batch of a schedule ended, as one cell. */
-export function endText({ state, items, settled, failures, message }: Firing): string {
+function endText({ state, items, settled, failures, message }: Firing): string {
   if (items === null) return state === 'incomplete' && message !== null ? `${state}: ${message}` : state;
   const some = failures === 0 ? 'no failure' : failures === 1 ? '1 failure' : `${failures} failures`;
   return `${state}, ${settled} of ${items} settled, ${some}`;

@@ -40,7 +40,7 @@ export function fitColumns(line: string, columns: number): string {
 }
 
 /** `line` with spaces behind it, as wide as `columns`. */
-export function padColumns(line: string, columns: number): string {
+function padColumns(line: string, columns: number): string {
   return line + ' '.repeat(Math.max(0, columns - widthOf(line)));
 }
 

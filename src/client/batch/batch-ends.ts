@@ -152,7 +152,7 @@ export function lastRunOf(begun: readonly BegunPages[], page: number): string | 
 }
 
 /** Every page that has begun in some run, with the latest one that had begun it. */
-export function begunPages(begun: readonly BegunPages[]): Map<number, string> {
+function begunPages(begun: readonly BegunPages[]): Map<number, string> {
   const runs = new Map<number, string>();
   for (const { run, pages } of begun) for (const page of pagesIn(pages)) runs.set(page, run);
   return runs;

@@ -8,7 +8,7 @@ import {
   MEMO_SUMMARY,
   QUERY_BATCH_PROGRESS,
 } from '../../core/batch-workflows';
-import { isRecord } from '../../core/field-reader';
+import { isRecord } from '../../core/json';
 import { batchWorkflowId, runOf } from '../../core/ids';
 import { workersPolling } from '../../temporal/grpc-status';
 import { type RunState, stateOf } from '../../temporal/existing-run';

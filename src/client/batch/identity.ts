@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { BATCH_POLLING_INITIAL, type BatchItem } from '../../core/batch';
-import { isRecord, type JsonObject } from '../../core/field-reader';
+import { isRecord, type JsonObject } from '../../core/json';
 import type { FollowUpRequest } from '../../core/request';
 import { fieldOf, REQUEST_FIELDS, requestWith } from '../../core/request-options';
 import { parseDuration } from '../../core/units';
@@ -9,7 +9,7 @@ import { parseDuration } from '../../core/units';
  * Hexadecimal digits of an item's key: 64 bits, by which two of 100,000 items meet with a probability of 3 in
  * 10,000,000,000. It is looked for nevertheless.
  */
-export const KEY_DIGITS = 16;
+const KEY_DIGITS = 16;
 
 /** Hexadecimal digits of a default batch id. */
 export const BATCH_ID_DIGITS = 20;

@@ -1,9 +1,9 @@
 import { type BatchItem, MAX_BATCH_ITEMS, batchIdProblem, requestIdOf } from '../../core/batch';
 import { checkRequest } from '../../core/check-request';
-import type { JsonObject } from '../../core/field-reader';
+import { type JsonObject, jsonBytes } from '../../core/json';
 import { followUpWorkflowId } from '../../core/ids';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
-import { jsonBytes, MAX_WORKFLOW_ID_BYTES, truncate } from '../../core/text';
+import { MAX_WORKFLOW_ID_BYTES, truncate } from '../../core/text';
 import { promptDigest } from '../../temporal/existing-run';
 import { InvalidBatchError } from '../errors';
 import {
@@ -25,7 +25,7 @@ export interface CheckedBatch {
   readonly digest: string;
 }
 
-export interface CollectorOptions {
+interface CollectorOptions {
   /** What the places of items are called in problems: `line`, `item`. */
   readonly unit: string;
   /** @default a hash of the items */

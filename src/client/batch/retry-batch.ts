@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
-import { mayTryAgain } from '../../core/batch';
-import { type BatchPage, type PageInput, type TryAgain } from '../../core/batch-workflows';
-import { isRecord } from '../../core/field-reader';
+import { mayTryAgain, type TryAgain } from '../../core/batch';
+import { type BatchPage, type PageInput } from '../../core/batch-workflows';
+import { isRecord } from '../../core/json';
 import { pageWorkflowId } from '../../core/ids';
 import { mapConcurrently } from '../map-concurrently';
 import { BatchEndedError, BatchForgottenError } from '../errors';

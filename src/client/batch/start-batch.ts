@@ -1,6 +1,6 @@
 import { MEMO_ITEMS_DIGEST, type BatchDescription, describeBatch, lookForBatch } from './describe-batch';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { BATCH_PRIORITY_KEY, MAX_PAGES, type Tolerance } from '../../core/batch';
+import { BATCH_PRIORITY_KEY, MAX_PAGES, type Tolerance, type TryAgain } from '../../core/batch';
 import { cutPages, hasPage } from '../../core/batch-pages';
 import {
   BATCH_PAGE_WORKFLOW,
@@ -11,7 +11,6 @@ import {
   type BegunPages,
   MEMO_PAGES,
   type PageInput,
-  type TryAgain,
 } from '../../core/batch-workflows';
 import { batchWorkflowId, pageWorkflowId } from '../../core/ids';
 import { batchSummary, pageSummary } from '../../core/names';
@@ -177,7 +176,7 @@ function refuseAnother({ batchId, digest }: PagedBatch, there: string | null): v
 /** Pages that are handed over at once: each is one call of half a megabyte at most. */
 const AT_ONCE = 8;
 
-export interface HandOver extends Pick<PageInput, 'batchWorkflowId' | 'batchId' | 'run'> {
+interface HandOver extends Pick<PageInput, 'batchWorkflowId' | 'batchId' | 'run'> {
   readonly again: TryAgain | null;
   /** Those that the batch lacks. */
   readonly pages: Iterable<BatchPage> | AsyncIterable<BatchPage>;
@@ -191,7 +190,7 @@ export interface HandOver extends Pick<PageInput, 'batchWorkflowId' | 'batchId' 
 }
 
 /** Starts the pages of a batch that are not there yet. */
-export async function handOver(client: Client, taskQueue: string, batch: HandOver): Promise<void> {
+async function handOver(client: Client, taskQueue: string, batch: HandOver): Promise<void> {
   const { batchWorkflowId, batchId, run, again, total, onPage } = batch;
   let handedOver = 0;
   await mapConcurrently(batch.pages, AT_ONCE, async (page) => {

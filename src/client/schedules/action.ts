@@ -7,10 +7,10 @@ import {
   MAX_BATCH_ID_CHARACTERS,
   requestIdOf,
 } from '../../core/batch';
-import { jsonBytes, markdownCode, MAX_WORKFLOW_ID_BYTES, quote } from '../../core/text';
+import { markdownCode, MAX_WORKFLOW_ID_BYTES, quote } from '../../core/text';
+import { jsonBytes, isRecord } from '../../core/json';
 import { batchWorkflowId, followUpWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW, type BatchInput } from '../../core/batch-workflows';
-import { isRecord } from '../../core/field-reader';
 import { batchSummary } from '../../core/names';
 import type { FollowUpRequest } from '../../core/request';
 import { batchOfRequests, type CheckedBatch, ProblemList } from '../batch/items';

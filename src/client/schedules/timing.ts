@@ -1,6 +1,6 @@
 import type { CalendarSpecDescription, IntervalSpec, ScheduleSpecDescription } from '@temporalio/client';
 import { type DurationText, formatDuration, parseDuration } from '../../core/units';
-import { isRecord } from '../../core/field-reader';
+import { isRecord } from '../../core/json';
 import { nearest, quote } from '../../core/text';
 
 /** When a schedule fires: at the times of all that is given together. */

@@ -1,5 +1,5 @@
 import type { Allotment, PageReport } from '../../core/batch-workflows';
-import { isRecord } from '../../core/field-reader';
+import { isRecord } from '../../core/json';
 
 /** A page that has been told how many follow-ups it may have open. */
 export interface OpenPage {

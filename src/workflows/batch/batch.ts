@@ -24,7 +24,7 @@ import {
   MEMO_SUMMARY,
   type PageReport,
 } from '../../core/batch-workflows';
-import { isRecord } from '../../core/field-reader';
+import { isRecord } from '../../core/json';
 import { runOf } from '../../core/ids';
 import { keyword } from '../keyword';
 import { type BatchPlan, checkBatch } from './check-batch';

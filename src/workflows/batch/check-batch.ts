@@ -6,15 +6,11 @@ import {
   batchIdProblem,
   isTolerance,
   type Tolerance,
-} from '../../core/batch';
-import {
-  type BatchInput,
-  type BegunPages,
-  type PageRanges,
   TRY_AGAIN,
   type TryAgain,
-} from '../../core/batch-workflows';
-import { isRecord, typeName } from '../../core/field-reader';
+} from '../../core/batch';
+import { type BatchInput, type BegunPages, type PageRanges } from '../../core/batch-workflows';
+import { isRecord, typeName } from '../../core/json';
 
 /** A checked input with its defaults filled in. */
 export interface BatchPlan {

@@ -1,5 +1,5 @@
-import type { ChildWorkflowFailure } from '@temporalio/workflow';
 import {
+  type ChildWorkflowFailure,
   ApplicationFailure,
   CancelledFailure,
   TerminatedFailure,
@@ -9,7 +9,7 @@ import type { ItemEnd, ItemOutcome } from '../../core/batch';
 import type { FoundEnd } from '../../core/batch-workflows';
 import { MAX_LINK_CHARACTERS, truncate } from '../../core/text';
 import { type Evidence, FAILURE_TYPES, type Verdict } from '../../core/result';
-import { isRecord } from '../../core/field-reader';
+import { isRecord } from '../../core/json';
 import { isTerminal } from '../../core/job';
 
 /** Characters of a failure's message in a page: 200 of them lie in one payload. */

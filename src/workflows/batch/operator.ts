@@ -10,13 +10,11 @@ import {
 import { concurrencyProblem } from './check-batch';
 import type { BatchState } from './state';
 
-export const batchProgressQuery = defineQuery<BatchProgress>(QUERY_BATCH_PROGRESS);
-export const pauseUpdate = defineUpdate<BatchProgress>(UPDATE_PAUSE);
-export const resumeUpdate = defineUpdate<BatchProgress>(UPDATE_RESUME);
-export const setConcurrencyUpdate = defineUpdate<BatchProgress, [concurrency: number]>(
-  UPDATE_SET_CONCURRENCY,
-);
-export const cancelRunningUpdate = defineUpdate<BatchProgress>(UPDATE_CANCEL_RUNNING);
+const batchProgressQuery = defineQuery<BatchProgress>(QUERY_BATCH_PROGRESS);
+const pauseUpdate = defineUpdate<BatchProgress>(UPDATE_PAUSE);
+const resumeUpdate = defineUpdate<BatchProgress>(UPDATE_RESUME);
+const setConcurrencyUpdate = defineUpdate<BatchProgress, [concurrency: number]>(UPDATE_SET_CONCURRENCY);
+const cancelRunningUpdate = defineUpdate<BatchProgress>(UPDATE_CANCEL_RUNNING);
 
 /**
  * Opens a batch to whoever watches or steers it. Each update answers with the progress after it.

@@ -34,7 +34,7 @@ import { readAllotment, reserved } from './allotment';
 
 export const allotSignal = defineSignal<[Allotment]>(SIGNAL_ALLOT);
 export const reportSignal = defineSignal<[PageReport]>(SIGNAL_REPORT);
-export const endsQuery = defineQuery<ItemEnd[], [since: number]>(QUERY_ENDS);
+const endsQuery = defineQuery<ItemEnd[], [since: number]>(QUERY_ENDS);
 
 /** How many ends are reported together, unless one of them frees a place: each report costs the batch a workflow task. */
 const ENDS_PER_REPORT = 10;

@@ -11,8 +11,15 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { WorkerSettings } from '../../core/activities';
-import { BATCH_PRIORITY_KEY, type BatchItem, type ItemEnd, mayTryAgain, requestIdOf } from '../../core/batch';
-import type { EarlierPage, FoundEnd, PageInput, TryAgain } from '../../core/batch-workflows';
+import {
+  BATCH_PRIORITY_KEY,
+  type BatchItem,
+  type ItemEnd,
+  mayTryAgain,
+  requestIdOf,
+  type TryAgain,
+} from '../../core/batch';
+import type { EarlierPage, FoundEnd, PageInput } from '../../core/batch-workflows';
 import { fairnessKey, followUpWorkflowId } from '../../core/ids';
 import {
   FOLLOW_UP_WORKFLOW,
@@ -36,7 +43,7 @@ export interface NamedItem {
 }
 
 /** What an item must know of its page. */
-export interface PageOfItem {
+interface PageOfItem {
   readonly batchId: string;
   readonly settings: WorkerSettings;
   readonly again: TryAgain | null;
@@ -45,7 +52,7 @@ export interface PageOfItem {
 }
 
 /** @param requestId the item's own, or the one made of the batch's id and the item's key */
-export function workflowIdOf({ request: { projectId, jobId } }: BatchItem, requestId: string): string {
+function workflowIdOf({ request: { projectId, jobId } }: BatchItem, requestId: string): string {
   return followUpWorkflowId(projectId, jobId, requestId);
 }
 
@@ -151,7 +158,7 @@ async function existing(named: NamedItem, page: PageOfItem, cancelOf?: string): 
 }
 
 /** What a page has to do, and the ends that stay as they are. */
-export interface ItemsOfPage {
+interface ItemsOfPage {
   readonly kept: readonly ItemEnd[];
   /** The items that are left, by job, in the order in which they came. */
   readonly lanes: NamedItem[][];

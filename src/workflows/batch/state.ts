@@ -1,5 +1,5 @@
 import { ApplicationFailure } from '@temporalio/workflow';
-import type { BatchSummary, FailedItem, Tolerance } from '../../core/batch';
+import type { BatchSummary, FailedItem, Tolerance, TryAgain } from '../../core/batch';
 import { countPages, hasPage, joinPages, rangesOf } from '../../core/batch-pages';
 import type {
   Allotment,
@@ -10,15 +10,14 @@ import type {
   BegunPages,
   PageRanges,
   PageReport,
-  TryAgain,
 } from '../../core/batch-workflows';
 import { addUp, failuresOf, firstFailures, NO_COUNTS } from './counts';
 
 /** Why a batch starts no further item. */
-export type Ending = 'tolerance' | 'cancel' | 'cancel-running' | 'lost-page' | 'not-handed-over';
+type Ending = 'tolerance' | 'cancel' | 'cancel-running' | 'lost-page' | 'not-handed-over';
 
 /** What a batch keeps of a page that has begun. */
-export type KnownReport = Omit<PageReport, 'run' | 'page' | 'failures' | 'done'>;
+type KnownReport = Omit<PageReport, 'run' | 'page' | 'failures' | 'done'>;
 
 /** A page that has been allotted places. */
 export interface BegunPage {
@@ -29,7 +28,7 @@ export interface BegunPage {
 }
 
 /** A page that waits for its turn: there may be ten thousand, and all must fit into one payload. */
-export type WaitingPage = Pick<PageReport, 'after' | 'followedBy' | 'wants' | 'pageRun'>;
+type WaitingPage = Pick<PageReport, 'after' | 'followedBy' | 'wants' | 'pageRun'>;
 
 /**
  * Everything that a batch knows. It is plain JSON, because a run that continues as new hands it to the next one. Times are
@@ -132,7 +131,7 @@ export function memoOf({
   return { batchId, items, pages, again, begun: [...earlier, { run, pages: own }] };
 }
 
-export function countsOf(state: BatchState): BatchCounts {
+function countsOf(state: BatchState): BatchCounts {
   return addUp([state.finished, ...Object.values(state.begun).map(({ report }) => report.counts)]);
 }
 

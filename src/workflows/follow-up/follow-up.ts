@@ -8,7 +8,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { checkRequest } from '../../core/check-request';
-import { isRecord } from '../../core/field-reader';
+import { isRecord } from '../../core/json';
 import { MEMO_RECEIPT } from '../../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
 import type { FollowUpResult } from '../../core/result';

@@ -18,15 +18,12 @@ import { parseDuration } from '../../core/units';
 import type { FollowUpContext } from './context';
 import { progressOf } from './state';
 
-export const progressQuery = defineQuery<FollowUpProgress>(QUERY_PROGRESS);
-export const pollNowUpdate = defineUpdate<FollowUpProgress>(UPDATE_POLL_NOW);
-export const resolveDeliveryUpdate = defineUpdate<
-  FollowUpProgress,
-  [decision: DeliveryDecision, runId?: string]
->(UPDATE_RESOLVE_DELIVERY);
-export const extendDeadlineUpdate = defineUpdate<FollowUpProgress, [duration: string]>(
-  UPDATE_EXTEND_DEADLINE,
+const progressQuery = defineQuery<FollowUpProgress>(QUERY_PROGRESS);
+const pollNowUpdate = defineUpdate<FollowUpProgress>(UPDATE_POLL_NOW);
+const resolveDeliveryUpdate = defineUpdate<FollowUpProgress, [decision: DeliveryDecision, runId?: string]>(
+  UPDATE_RESOLVE_DELIVERY,
 );
+const extendDeadlineUpdate = defineUpdate<FollowUpProgress, [duration: string]>(UPDATE_EXTEND_DEADLINE);
 
 /** Opens the run to whoever watches or steers it. Each update answers with the progress after it. */
 export function receiveOperators(context: FollowUpContext): void {

@@ -26,7 +26,7 @@ export async function readAndRecord(
 }
 
 /** How the next read is made: when, and what the Web UI shows of it. */
-export interface NextRead {
+interface NextRead {
   readonly waitMs: number;
   /** The summary of the timer before it. */
   readonly why: string;
@@ -114,7 +114,7 @@ export function lastAnswerInWords({ state }: FollowUpContext): string {
 }
 
 /** Reads by one activity that goes on polling until something needs a decision. */
-export interface Poll {
+interface Poll {
   readonly summary: string;
   /** The job as it is known; another answer ends the poll. */
   readonly known: JobState;
@@ -142,7 +142,7 @@ interface PollEnd {
  *
  * @returns whether anything was read, or somebody wants the poll to end; a worker whose clock is wrong may end it at once
  */
-export async function pollOn(context: FollowUpContext, poll: Poll): Promise<boolean> {
+async function pollOn(context: FollowUpContext, poll: Poll): Promise<boolean> {
   const { plan, deadlineAt } = context.state;
   const { projectId, jobId, polling } = plan;
   const { known, since, trouble, summary, firstWaitMs } = poll;

@@ -10,7 +10,7 @@ import { lastAnswerInWords, readAndRecord, readNext } from './poll';
 import { confirmed, type Watch } from './state';
 
 /** The message counts as delivered, or the run that is named may send it once more. */
-export type Reconciled = 'delivered' | { readonly permittedRunId: string };
+type Reconciled = 'delivered' | { readonly permittedRunId: string };
 
 /**
  * Looks for a message of which nobody can tell whether it arrived: first by reading the job for `reconcile`, then by

@@ -8,7 +8,7 @@ import {
 } from '@temporalio/workflow';
 import type { SendCheckpoint, SendResult } from '../../core/activities';
 import { pollInterval } from '../../core/cadence';
-import { isRecord } from '../../core/field-reader';
+import { isRecord } from '../../core/json';
 import type { JobState } from '../../core/job';
 import { singleLine } from '../../core/text';
 import { pendingDetailsProxy, sendProxy } from '../activity-proxies';

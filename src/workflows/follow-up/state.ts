@@ -6,7 +6,7 @@ import type { ConfirmedBy, Delivery, Evidence, FollowUpProgress, Phase, Receipt 
 import { NO_TROUBLE } from '../../core/tally';
 
 /** The plan without the message: what a watch needs, and by which nothing can be sent. */
-export type WatchPlan = Omit<FollowUpPlan, 'prompt'>;
+type WatchPlan = Omit<FollowUpPlan, 'prompt'>;
 
 /**
  * Everything that a follow-up knows. It is plain JSON, because a run that continues as new hands it to the next one.

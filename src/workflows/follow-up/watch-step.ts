@@ -7,7 +7,7 @@ import { isLost, isUnauthorized } from '../../core/tally';
 import type { FollowUpState, Watch } from './state';
 
 /** What the watch does next. */
-export type WatchStep =
+type WatchStep =
   | { readonly kind: 'settled'; readonly evidence: Evidence }
   | { readonly kind: 'lost' }
   | { readonly kind: 'overdue' }

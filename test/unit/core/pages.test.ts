@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { jsonBytes, MAX_PROMPT_BYTES } from '../../../src/core/text';
+import { MAX_PROMPT_BYTES } from '../../../src/core/text';
+import { jsonBytes } from '../../../src/core/json';
 import { cutPages } from '../../../src/core/batch-pages';
 import type { BatchPage } from '../../../src/core/batch-workflows';
 import { batchOfRequests } from '../../../src/client/batch/items';

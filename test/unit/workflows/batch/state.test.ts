@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { MAX_PAGES } from '../../../../src/core/batch';
-import { jsonBytes } from '../../../../src/core/text';
+import { jsonBytes } from '../../../../src/core/json';
 import { NO_COUNTS } from '../../../../src/workflows/batch/counts';
 import { initialState, takeReport } from '../../../../src/workflows/batch/state';
 
