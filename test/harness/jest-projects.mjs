@@ -18,7 +18,7 @@ const shared = {
 /** The folders of test/ by what their tests need. */
 export const SERVER_FOLDERS = ['client', 'dev', 'replay', 'worker', 'workflow'];
 export const PROCESS_FOLDERS = ['process'];
-export const LONG_FOLDERS = ['faults', 'web-ui'];
+export const LONG_FOLDERS = ['faults', 'slow', 'web-ui'];
 export const DOORS_FOLDERS = ['doors'];
 
 /** Jest runs a project's set-up only where one of its tests runs. */
