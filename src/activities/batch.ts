@@ -197,7 +197,7 @@ async function pageByHistory(client: Client, workflowId: string): Promise<Earlie
 /** A page has to hear within minutes that its batch is gone; a look costs some milliseconds for each open follow-up. */
 export const LOOK_EVERY_MS = 3 * 60_000;
 
-/** A follow-up that has ended this long ago, and whose page still waits for it, has not told it. */
+/** If a follow-up ended this long ago and its page still waits, the page has missed its end. */
 const UNTOLD_MS = 60_000;
 
 type Pending = NonNullable<WorkflowExecutionDescription['raw']['pendingChildren']>[number];

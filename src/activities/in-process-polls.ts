@@ -10,7 +10,7 @@ export const LONGEST_WAIT_MS = 30_000;
 /** How often the server is asked at most whether reads are limited: a limit is respected within a minute. */
 const ASK_EVERY_MS = 25_000;
 
-/** The enum value TASK_QUEUE_TYPE_ACTIVITY of Temporal's API, whose package is no dependency of ours. */
+/** The enum value TASK_QUEUE_TYPE_ACTIVITY of Temporal's API, whose package is not a dependency of this project. */
 const ACTIVITY_TASKS = 2;
 
 export interface InProcessOptions {

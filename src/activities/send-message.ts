@@ -25,7 +25,7 @@ const EARLIER_ATTEMPT = 'an earlier attempt of the send may have sent the messag
  *
  * It never makes a POST that somebody else may have made before: another attempt of it, whose heartbeat details it
  * finds, or the run before a workflow reset. It ignores cancellation and shutdown once the POST has begun, because the
- * outcome is worth more than the seconds it takes. It always returns; whatever it can't tell is an unknown delivery.
+ * outcome is worth more than the seconds it takes. It always returns; in doubt, the delivery is unknown.
  */
 export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessage'] {
   return async (input) => {

@@ -22,7 +22,7 @@ export class ApiKeyError extends Error {
 const MAX_KEY_BYTES = 16 * 1_024;
 
 /**
- * A key given as text, for example by the environment. Surrounding white space is no part of it.
+ * A key given as text, for example by the environment. Surrounding white space is removed.
  *
  * @param name what the error calls the text: the name of its variable
  * @throws ApiKeyError

@@ -44,7 +44,7 @@ type Prepared =
   | { readonly headers: Record<string, string> }
   | { readonly repeatable: boolean; readonly problem: SendTrouble };
 
-/** No connection that is still worth having takes longer; and a send that waits for one can still be told as not sent. */
+/** A usable connection takes no longer, and a send that still waits for one is provably not sent. */
 const MAX_CONNECT_TIMEOUT_MS = 10_000;
 
 /** `identity`: a compressed body would have to be bounded twice. */

@@ -22,7 +22,7 @@ export interface NoAnswer {
   readonly kind: 'no answer';
   /**
    * Whether the first byte of the request may have left: undici announces a request on its connection (TLS included)
-   * immediately before it writes. Before that nothing can have been sent, whatever the error is.
+   * immediately before it writes. Before that nothing can have been sent, for any error.
    */
   readonly started: boolean;
   readonly reason:

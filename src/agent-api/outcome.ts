@@ -11,11 +11,11 @@ import { proofOfFailure, proofOfStatus } from './verdict';
 export function jobAnswer(
   exchange: Exchange,
   jobId: string,
-  telling: MessageContext,
+  context: MessageContext,
   nowMs: number,
 ): JobAnswer {
-  if (exchange.kind === 'no answer') return { kind: 'trouble', ...failureTrouble(exchange, telling) };
-  const read = readAnswer(exchange, jobId, telling);
+  if (exchange.kind === 'no answer') return { kind: 'trouble', ...failureTrouble(exchange, context) };
+  const read = readAnswer(exchange, jobId, context);
   return 'job' in read
     ? { kind: 'job', job: read.job }
     : { kind: 'trouble', ...read.trouble, ...retryAfter(exchange, nowMs) };
@@ -25,17 +25,17 @@ export function jobAnswer(
 export function sendOutcome(
   exchange: Exchange,
   jobId: string,
-  telling: MessageContext,
+  context: MessageContext,
   nowMs: number,
 ): PostOutcome {
   if (exchange.kind === 'no answer') {
     const { reason, started } = exchange;
     const facts = reason.by === 'error' ? errorFacts(reason.error) : [];
     const proof = proofOfFailure(started, facts);
-    const trouble = failureTrouble(exchange, telling);
+    const trouble = failureTrouble(exchange, context);
     return proof.verdict === 'unknown' ? { ...proof, ...trouble } : { ...proof, answered: false, ...trouble };
   }
-  const read = readAnswer(exchange, jobId, telling);
+  const read = readAnswer(exchange, jobId, context);
   if ('job' in read) return { verdict: 'accepted', job: read.job };
   const proof = proofOfStatus(exchange.status);
   if (proof !== 'not processed') return { verdict: proof, ...read.trouble };
@@ -47,11 +47,11 @@ export function sendOutcome(
 function readAnswer(
   answer: Answer,
   jobId: string,
-  telling: MessageContext,
+  context: MessageContext,
 ): { job: AgentJob } | { trouble: SendTrouble } {
-  if (answer.status < 200 || answer.status >= 300) return { trouble: statusTrouble(answer, telling) };
-  const job = readJob(telling.redactBody(answer.body));
-  return job?.id === jobId ? { job } : { trouble: bodyTrouble(answer, job?.id, telling) };
+  if (answer.status < 200 || answer.status >= 300) return { trouble: statusTrouble(answer, context) };
+  const job = readJob(context.redactBody(answer.body));
+  return job?.id === jobId ? { job } : { trouble: bodyTrouble(answer, job?.id, context) };
 }
 
 function retryAfter(answer: Answer, nowMs: number): { retryAfterMs?: number } {
@@ -93,7 +93,7 @@ const jobSchema = z.object({
  * The job in a body, read as leniently as the service's specification is vague.
  *
  * @param body the text of an answer, also a truncated one: a JSON object that parses is whole, for its last brace is there
- * @returns undefined where the body is no JSON object with an `id` and a `status`
+ * @returns undefined if the body is not a JSON object with an `id` and a `status`
  */
 export function readJob(body: string): AgentJob | undefined {
   let value: unknown;
@@ -123,7 +123,7 @@ const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/
  *
  * @param header the header's value: seconds or a date; of several the first
  * @param nowMs the clock against which a date is read
- * @returns undefined where there is no header, or none that can be read
+ * @returns undefined if there is no readable header
  */
 export function parseRetryAfter(
   header: string | readonly string[] | undefined,

@@ -14,7 +14,7 @@ const MAX_QUOTE_CHARACTERS = 200;
 
 const CHECK_BASE_URL = 'check AGENT_API_BASE_URL';
 
-/** What a trouble is told with: who was asked for what, with which limits, and how the key is hidden. */
+/** What a message is made of: the operation, the host, the limits, and how the key is hidden. */
 export interface MessageContext {
   readonly operation: 'read' | 'send';
   /** Host and port of the agent service. */
@@ -48,12 +48,12 @@ export function errorTrouble(error: unknown, redact: (text: string) => string): 
   return trouble(facts[0]?.label ?? 'network error', redact(describeFacts(facts)));
 }
 
-/** The trouble of an answer with a status that is no success. */
-export function statusTrouble(answer: Answer, telling: MessageContext): SendTrouble {
+/** The trouble of an answer whose status is not a success. */
+export function statusTrouble(answer: Answer, context: MessageContext): SendTrouble {
   const label = `http ${answer.status}`;
-  const words = wordsOf(answer, telling);
+  const words = wordsOf(answer, context);
   const said = words === undefined ? undefined : truncate(words, MAX_QUOTE_CHARACTERS);
-  const hint = hintFor(answer, telling);
+  const hint = hintFor(answer, context);
   const phrases = [hint, said].filter((phrase) => phrase !== undefined);
   if (phrases.length === 0) phrases.push(STATUS_CODES[answer.status] ?? 'a status without a meaning');
   return answerTrouble(label, `${label}: ${phrases.join('; ')}`, answer.status, words);
@@ -63,31 +63,32 @@ export function statusTrouble(answer: Answer, telling: MessageContext): SendTrou
 export function bodyTrouble(
   answer: Answer,
   otherId: string | undefined,
-  telling: MessageContext,
+  context: MessageContext,
 ): SendTrouble {
-  const told = (label: string, what: string) =>
+  const message = (label: string, what: string) =>
     answerTrouble(
       label,
-      telling.redact(`http ${answer.status} ${what}`),
+      context.redact(`http ${answer.status} ${what}`),
       answer.status,
-      wordsOf(answer, telling),
+      wordsOf(answer, context),
     );
   if (otherId !== undefined) {
-    return told(
+    return message(
       'another job',
-      `with the job ${JSON.stringify(quote(telling.redact(otherId)))}, which was not asked for`,
+      `with the job ${JSON.stringify(quote(context.redact(otherId)))}, which was not asked for`,
     );
   }
-  if (answer.end === 'too large') return told('too large', 'with a body of more than 1 MiB');
+  if (answer.end === 'too large') return message('too large', 'with a body of more than 1 MiB');
   if (answer.end === 'timeout') {
-    return told('timeout', `but no complete body within ${formatDuration(telling.limits.timeoutMs)}`);
+    return message('timeout', `but no complete body within ${formatDuration(context.limits.timeoutMs)}`);
   }
   if (answer.end !== 'complete') {
     const facts = errorFacts(answer.end.error);
-    return told(facts[0]?.label ?? 'network error', `but the body broke off (${describeFacts(facts)})`);
+    return message(facts[0]?.label ?? 'network error', `but the body broke off (${describeFacts(facts)})`);
   }
-  if (isHtml(answer.body)) return told('not a job', `with an HTML page instead of a job: ${CHECK_BASE_URL}`);
-  return told('not a job', 'with a body that is no job');
+  if (isHtml(answer.body))
+    return message('not a job', `with an HTML page instead of a job: ${CHECK_BASE_URL}`);
+  return message('not a job', 'with a body that is no job');
 }
 
 function hintFor(answer: Answer, { operation, redact }: MessageContext): string | undefined {

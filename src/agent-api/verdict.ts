@@ -22,7 +22,7 @@ export function proofOfStatus(status: number): StatusProof {
   if (status === 408 || status === 425) return 'unknown';
   // A server may fail after the work, and a gateway says 502, 503 (with Retry-After too) and 504 after forwarding.
   if (status >= 500) return 'unknown';
-  // A status that the service doesn't declare (402, 418, 451, …) comes from whoever stands in between, at whatever
+  // A status that the service doesn't declare (402, 418, 451, …) comes from a proxy in between, at any
   // moment. To call it unknown costs a look at the job; to call it refused could cost the message a second time.
   return 'unknown';
 }

@@ -61,7 +61,7 @@ export function isTransient(error: unknown): boolean {
  */
 const POLLER_IS_GONE_AFTER_MS = 90_000;
 
-/** The enum value TASK_QUEUE_TYPE_WORKFLOW of Temporal's API, whose package is no dependency of ours. */
+/** The enum value TASK_QUEUE_TYPE_WORKFLOW of Temporal's API, whose package is not a dependency of this project. */
 const WORKFLOW_TASKS = 1;
 
 /**

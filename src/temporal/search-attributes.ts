@@ -81,7 +81,7 @@ async function readTypes(connection: ConnectionLike, namespace: string): Promise
   } catch (error) {
     if (hasGrpcStatus(error, 'NOT_FOUND')) throw noNamespace(namespace, error);
     if (!isRefused(error)) throw error;
-    // Temporal Cloud has no operator service; there, the namespace's attributes are told by the older operation.
+    // Temporal Cloud has no operator service; an older operation lists the namespace's attributes there.
     return readTypesWithoutOperator(connection, namespace);
   }
 }

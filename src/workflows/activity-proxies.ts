@@ -51,7 +51,7 @@ const LONGEST_QUEUE_WAIT_MS = 10 * 60_000;
  *   answer, and the watch goes on by its cadence.
  * - Only a read of more than five seconds heartbeats; a worker that died in it is noticed in 15 s.
  * - The retry interval is short and flat: what is retried is the loss of a worker, never an answer of the service,
- *   which the activity returns as a value. After ten attempts it is no loss but a bug, which is told.
+ *   which the activity returns as a value. A tenth failure is a bug and is reported.
  */
 export function readProxy(
   { readTaskQueue, httpTimeoutMs }: WorkerSettings,
@@ -146,7 +146,7 @@ export function pageProxy({ readTaskQueue }: WorkerSettings, summary: string) {
 /**
  * The send must not happen twice.
  *
- * - One attempt: whatever ends it without a report may have been sent, and only the workflow may decide what follows. An
+ * - One attempt: if it ends without a report, the message may have been sent, and only the workflow may decide what follows. An
  *   attempt limit alone is no guarantee: a worker that dies in it shows as start-to-close, and an operator may raise it.
  * - No schedule-to-close and no heartbeat timeout: either could give up a POST that is under way and still answered. The
  *   one heartbeat of the activity is its permission, and no sign of life.

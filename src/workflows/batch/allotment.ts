@@ -1,7 +1,7 @@
 import type { Allotment, PageReport } from '../../core/batch-workflows';
 import { isRecord } from '../../core/json';
 
-/** A page that has been told how many follow-ups it may have open. */
+/** A page that knows how many follow-ups it may have open. */
 export interface OpenPage {
   readonly allotted: number;
   readonly report: Pick<PageReport, 'wants' | 'places' | 'open'>;

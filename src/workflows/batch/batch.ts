@@ -243,7 +243,7 @@ function markAsBatch({ batchId }: BatchPlan): void {
   upsertSearchAttributes([keyword('FollowUpBatch', batchId)]);
 }
 
-/** The state that the run before has handed over; null where the input is a caller's, whatever it looks like. */
+/** The state from the run before; null for the input of a caller, even if it looks like a state. */
 function continuedState(input: unknown): BatchState | null {
   if (workflowInfo().continuedFromExecutionRunId === undefined) return null;
   return isRecord(input) && 'continued' in input ? (input as unknown as ContinuedBatch).continued : null;

@@ -24,7 +24,7 @@ export interface BatchPlan {
 }
 
 /**
- * Checks the input of `followUpBatch`, whatever any client sent: what is wrong with it would stall the batch later.
+ * Checks the input of `followUpBatch`, which may come from any client: an invalid input would stall the batch later.
  *
  * @param fallbackId the batch id where the input names none
  * @returns the plan, or every problem at once
@@ -73,7 +73,7 @@ export function checkBatch(
   return { plan: { batchId, concurrency, tolerate, items, handedOver, earlier, again } as BatchPlan };
 }
 
-/** What is wrong with the input of `followUpBatchPage`, whatever any client sent; empty where it is one. */
+/** The problems of the input of `followUpBatchPage`, which may come from any client; empty if it is valid. */
 export function pageProblems(input: unknown): string[] {
   if (!isRecord(input)) return [`input: must be one JSON object, a PageInput, not ${typeName(input)}`];
   const { batchWorkflowId, batchId, run, page, earlier, again } = input;
@@ -97,7 +97,7 @@ export function pageProblems(input: unknown): string[] {
   return badId === undefined ? [...problems, ...itemProblems(items, batchId as string)] : problems;
 }
 
-/** Why a value is no concurrency; undefined where it is one. */
+/** Why a value is not a valid concurrency; undefined if it is. */
 export function concurrencyProblem(value: unknown): string | undefined {
   const { minimum, maximum } = CONCURRENCY;
   if (isBetween(value, minimum, maximum)) return undefined;

@@ -15,7 +15,7 @@ import { isTerminal } from '../../core/job';
 /** Characters of a failure's message in a page: 200 of them lie in one payload. */
 const MAX_MESSAGE_CHARACTERS = 300;
 
-/** What an end tells, without the item that ended. */
+/** An end without its item. */
 export type EndOfItem = Pick<ItemEnd, 'outcome' | 'delivery' | 'evidence' | 'prLink' | 'message'>;
 
 /** The end by a result. It is looked at, because the workflow of this name may be another program's. */
@@ -93,7 +93,7 @@ function endOfFailure(type: string, message: string, details: unknown): EndOfIte
 const VERDICTS: readonly Verdict[] = ['not-sent', 'accepted', 'rejected', 'unknown'];
 const EVIDENCE: readonly Evidence[] = ['seen-active', 'status-changed', 'job-changed', 'confirmed'];
 
-/** What a receipt tells of delivery and evidence; null where it is none. */
+/** Delivery and evidence from a receipt; null for anything else. */
 function receiptOf(receipt: unknown): Pick<EndOfItem, 'delivery' | 'evidence'> {
   const { delivery, evidence } = isRecord(receipt) ? receipt : {};
   const { verdict } = isRecord(delivery) ? delivery : {};

@@ -17,7 +17,7 @@ const setConcurrencyUpdate = defineUpdate<BatchProgress, [concurrency: number]>(
 const cancelRunningUpdate = defineUpdate<BatchProgress>(UPDATE_CANCEL_RUNNING);
 
 /**
- * Opens a batch to whoever watches or steers it. Each update answers with the progress after it.
+ * Registers the query and the updates of a batch. Each update returns the progress after it.
  *
  * @param progress where the batch stands
  * @param changed called after each change

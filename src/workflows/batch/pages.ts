@@ -150,7 +150,7 @@ function allotmentOf(state: BatchState, { allotted, report }: BegunPage): Allotm
   };
 }
 
-/** @returns false when there is no such workflow any more */
+/** @returns false if the page no longer exists */
 async function sendAllotment(pageId: string, allotment: Allotment): Promise<boolean> {
   try {
     await getExternalWorkflowHandle(pageId).signal(allotSignal, allotment);

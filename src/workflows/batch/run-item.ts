@@ -47,7 +47,7 @@ interface PageOfItem {
   readonly batchId: string;
   readonly settings: WorkerSettings;
   readonly again: TryAgain | null;
-  /** Comes about when no event will tell the page of the follow-up's end any more. */
+  /** Resolves when no event will report the follow-up's end any more. */
   readonly lost: (workflowId: string) => Promise<null>;
 }
 
@@ -60,7 +60,7 @@ function workflowIdOf({ request: { projectId, jobId } }: BatchItem, requestId: s
  * Runs one item to its end: a follow-up of its own, which goes on if this page ends. One that is there already, from an
  * earlier run of the batch or from anybody else, is awaited instead: its message is not sent again.
  *
- * @returns the end, whatever it is; nothing is thrown but the cancellation of this page
+ * @returns the end of any kind; only the cancellation of this page is thrown
  */
 export async function runItem(named: NamedItem, page: PageOfItem): Promise<ItemEnd> {
   const end = await endOf(named, page);
@@ -78,7 +78,7 @@ async function endOf(named: NamedItem, page: PageOfItem): Promise<EndOfItem> {
     }
     const found = await existing(named, page);
     if (!startsAgain(named, page, found, isFirst)) return endOfFound(found);
-    // A run that has completed carries a message that was accepted: whatever was found, it is not run again.
+    // A completed run has an accepted message: it is never run again.
     const end = await startAndAwait(named, page, WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY);
     return end ?? endOfFound(await existing(named, page));
   } catch (error) {
@@ -130,7 +130,7 @@ function startFollowUp(
     workflowIdReusePolicy,
     parentClosePolicy: ParentClosePolicy.ABANDON,
     cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-    // Its activities inherit the priority: whoever follows up a single job goes first.
+    // Its activities inherit the priority: single follow-ups go first.
     priority: { priorityKey: BATCH_PRIORITY_KEY, fairnessKey: fairnessKey(request.projectId) },
     memo: { [MEMO_PROMPT_DIGEST]: promptDigest },
     typedSearchAttributes: [
@@ -164,7 +164,7 @@ interface ItemsOfPage {
   readonly lanes: NamedItem[][];
 }
 
-/** @param before what an earlier run of the batch has done; null where nobody can tell */
+/** @param before what an earlier run of the batch has done; null if that is unknown */
 export function itemsOfPage(
   { batchId, page, again = null, inDoubt = false }: PageInput,
   before: EarlierPage | null,

@@ -65,7 +65,7 @@ export class FollowUpContext {
     this.show();
   }
 
-  /** Moves on to a phase that usually lasts milliseconds: whoever shows it later makes it visible to filters. */
+  /** Moves on to a phase that usually lasts milliseconds. Filters see it only if it is shown later. */
   enterBriefly(phase: Phase): void {
     if (this.state.phase === phase) return;
     log.info(`follow-up is ${phase}`, { phase, status: this.state.job?.status });
@@ -108,7 +108,7 @@ export class FollowUpContext {
     return Math.max(ms, historyBudgetWait(workflowInfo().historyLength, this.state.deadlineAt - Date.now()));
   }
 
-  /** Reads the job once. Whatever goes wrong is an answer, except the cancellation of the workflow. */
+  /** Reads the job once. Every failure is an answer, except the cancellation of the workflow. */
   async read(summary: string): Promise<TimedAnswer> {
     const askedAt = Date.now();
     this.lastAsked = [askedAt, this.lastAsked[0]];

@@ -154,7 +154,7 @@ function keepPosted({ state }: FollowUpContext, { baseline, sentAt, outcome }: P
   record(state.watch, outcome.job, state.sentAt, Date.now(), 'response');
 }
 
-/** A message that an earlier POST may have brought is unknown, whatever the service says of a later one. */
+/** If an earlier POST may have arrived, the delivery stays unknown, even if the service refuses a later one. */
 function refused({ state }: FollowUpContext, outcome: SendTrouble): ApplicationFailure {
   const type = state.delivery.verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
   return followUpFailure(type, sentence(outcome.message), state, outcome);

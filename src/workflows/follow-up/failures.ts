@@ -29,7 +29,7 @@ export function followUpFailure(
   return ApplicationFailure.create({ type, message, nonRetryable: true, details: [details] });
 }
 
-/** The failure of an input that is no request; `problems` are all that were found in it. */
+/** The failure of an invalid request; `problems` has every problem that was found. */
 export function invalidRequest(problems: readonly string[], requestId: string): ApplicationFailure {
   const settledAt = new Date(Date.now()).toISOString();
   const unseen = { evidence: null, baseline: null, polls: 0, sentAt: null, settledAt, observed: {} };

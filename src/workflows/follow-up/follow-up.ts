@@ -41,7 +41,7 @@ export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Prom
   const { prompt, ...plan } = checkedPlan(input);
   const { runId, firstExecutionRunId, startTime } = workflowInfo();
   const state = initialState(plan, startTime.getTime());
-  // A reset made this run, and the run before it may have sent. Whatever ends it, it must not say that nothing was sent.
+  // A reset made this run, and the run before it may have sent. However it ends, it must not say that nothing was sent.
   if (runId !== firstExecutionRunId) state.delivery = mayHaveBeenSentBefore(state.delivery);
   return follow(new FollowUpContext(state), prompt);
 }
@@ -72,7 +72,7 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
   }
 }
 
-/** The state that the run before has handed over; null where the input is a caller's, whatever it looks like. */
+/** The state from the run before; null for the input of a caller, even if it looks like a state. */
 function continuedState(input: unknown): FollowUpState | null {
   if (workflowInfo().continuedFromExecutionRunId === undefined) return null;
   return isRecord(input) && 'continued' in input ? (input as unknown as ContinuedFollowUp).continued : null;

@@ -25,7 +25,7 @@ const resolveDeliveryUpdate = defineUpdate<FollowUpProgress, [decision: Delivery
 );
 const extendDeadlineUpdate = defineUpdate<FollowUpProgress, [duration: string]>(UPDATE_EXTEND_DEADLINE);
 
-/** Opens the run to whoever watches or steers it. Each update answers with the progress after it. */
+/** Registers the query and the updates. Each update returns the progress after it. */
 export function receiveOperators(context: FollowUpContext): void {
   const { state } = context;
   setHandler(progressQuery, () => progressOf(state), {

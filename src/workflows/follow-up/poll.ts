@@ -107,7 +107,7 @@ export function record(
   watch.askedAt = askedAt;
 }
 
-/** How the last answer is told in the summary of the timer that follows it. */
+/** The last answer, for the summary of the timer that follows it. */
 export function lastAnswerInWords({ state }: FollowUpContext): string {
   const polls = state.watch?.polls ?? 0;
   return `${polls === 0 ? 'sent' : `poll ${polls}`}: ${state.lastAnswer ?? 'no answer yet'}`;

@@ -152,7 +152,7 @@ function unknownResult(why: string, { checkpoint }: SeenCheckpoint): SendResult 
   return { kind: 'posted', ...(checkpoint ?? { baseline: null, sentAt: Date.now() }), outcome };
 }
 
-/** Anybody may complete a pending activity (`temporal activity complete`), with whatever result. */
+/** An operator may complete a pending activity with any result (`temporal activity complete`). */
 function isSendResult(result: unknown): result is SendResult {
   if (!isRecord(result)) return false;
   const { kind, outcome } = result;

@@ -14,7 +14,7 @@ type WatchPlan = Omit<FollowUpPlan, 'prompt'>;
  */
 export interface FollowUpState {
   readonly plan: WatchPlan;
-  /** Null until the worker has told them, which is the first thing a run does. */
+  /** Null until the worker has reported them, which is the first thing that a run asks for. */
   settings: WorkerSettings | null;
   deadlineAt: number;
   phase: Phase;
