@@ -108,14 +108,12 @@ describe('what the server has forgotten', () => {
     await batch.start();
     await batch.sent(3);
     batch.endTurns();
-    expect((await batch.handle.result()).summary).toMatchObject({
-      settled: 3,
-      byStatus: { completed: 2 },
-      byFailure: { gone: 1 },
-    });
+    expect((await batch.handle.result()).summary).toMatchObject({ settled: 3, byStatus: { completed: 2 } });
     expect(batch.messages()).toEqual([1, 1, 1]);
-    const ends = await batch.handle.settled();
-    expect(ends.find(({ outcome }) => outcome === 'gone')).toMatchObject({ delivery: null });
+    // The server terminates what it deletes: the page of the cancelled batch may still have seen that.
+    const [lost] = (await batch.handle.settled()).filter(({ outcome }) => outcome !== 'completed');
+    expect(['gone', 'terminated']).toContain(lost?.outcome);
+    expect(lost?.delivery).toBeNull();
     // Nobody can tell: only who takes the risk sends it once more.
     expect(await batch.handle.retry()).toBeNull();
     await batch.handle.retry({ includeUnknown: true });
