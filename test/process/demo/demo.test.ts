@@ -36,8 +36,8 @@ async function demo(
 /** The addresses that the demo has named and where somebody still listens. */
 async function leftovers(stderr: string): Promise<string[]> {
   const ports = new Set([...stderr.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port)));
-  // Temporal's front end, its HTTP API, its Web UI and the sandbox.
-  expect(ports.size).toBe(4);
+  // Temporal's front end, its Web UI and the sandbox; a demo that stays up shows the HTTP API too.
+  expect(ports.size).toBeGreaterThanOrEqual(3);
   const open = await Promise.all(
     [...ports].map(async (port) => ((await isOpen(port)) ? `127.0.0.1:${port}` : '')),
   );

@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { FollowUpClient } from '../../../src/client';
-import { BatchFile, jsonLines } from '../../client/commands/batch-file';
-import { eventually } from '../../harness/eventually';
-import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
-import { temporal } from '../../harness/temporal';
-import { TemporalGate } from '../../harness/temporal-gate';
-import { StarterProcess } from './starter-process';
+import { FollowUpClient } from '../../src/client';
+import { BatchFile, jsonLines } from '../client/commands/batch-file';
+import { eventually } from '../harness/eventually';
+import { PATIENT, ProcessEnvironment } from '../harness/process-environment';
+import { temporal } from '../harness/temporal';
+import { TemporalGate } from '../harness/temporal-gate';
+import { StarterProcess } from '../process/starter/starter-process';
 
 /** {@link PATIENT} as flags, with quicker reads. */
 const FLAGS = [

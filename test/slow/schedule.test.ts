@@ -17,7 +17,7 @@ import { pageWorkflowId, runOf } from '../../src/core/ids';
 import { eventually } from '../harness/eventually';
 import { type Environment, QUICK } from '../harness/environment';
 import { sharedEnvironment } from '../harness/shared-environment';
-import { clientOf } from './client-under-test';
+import { clientOf } from '../client/client-under-test';
 
 const open = sharedEnvironment({ sandbox: { turnMs: 300 } });
 

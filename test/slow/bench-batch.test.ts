@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type BatchFigures, runBatch } from '../../../bench/batch';
-import { type Contestant, ours, retryPolling, textbookLoop } from '../../../bench/contestants';
-import { Ground } from '../../../bench/ground';
-import { temporal } from '../../harness/temporal';
+import { type BatchFigures, runBatch } from '../../bench/batch';
+import { type Contestant, ours, retryPolling, textbookLoop } from '../../bench/contestants';
+import { Ground } from '../../bench/ground';
+import { temporal } from '../harness/temporal';
 
 let ground: Ground;
 

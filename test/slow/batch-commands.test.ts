@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { sharedEnvironment } from '../../harness/shared-environment';
-import { BatchFile, jsonLines } from './batch-file';
-import { type Ended, QUICK_FLAGS, starter } from './starter';
+import { sharedEnvironment } from '../harness/shared-environment';
+import { BatchFile, jsonLines } from '../client/commands/batch-file';
+import { type Ended, QUICK_FLAGS, starter } from '../client/commands/starter';
 
 const open = sharedEnvironment();
 
