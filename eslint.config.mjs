@@ -3,7 +3,7 @@ import importX, { createNodeResolver } from 'eslint-plugin-import-x';
 import jest from 'eslint-plugin-jest';
 import tseslint from 'typescript-eslint';
 
-/** The one direction of the house: a folder may import from the folders listed beside it, and from nothing else in src. */
+/** A folder may import from the folders listed beside it, and from nothing else in src. */
 const mayImport = {
   core: [],
   workflows: ['core'],

@@ -1,11 +1,17 @@
-import type { QueueChange } from './task-queue-config';
-import { type QueueConfig, type QueueLimits, readQueue, updateQueue, withConfig } from './task-queue-config';
 import type { Client } from '@temporalio/client';
 import { FieldReader } from '../core/field-reader';
 import { fairnessKey } from '../core/ids';
 import { quote } from '../core/text';
 import { parseRate, type RateText } from '../core/units';
 import { InvalidLimitsError, LimitsError } from './errors';
+import {
+  type QueueChange,
+  type QueueConfig,
+  type QueueLimits,
+  readQueue,
+  updateQueue,
+  withConfig,
+} from './task-queue-config';
 
 /** The limits of the two kinds of requests to the agent service; each kind has a task queue of its own. */
 export interface Limits {

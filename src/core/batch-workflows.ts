@@ -1,5 +1,4 @@
-import type { TryAgain } from './batch';
-import { type BatchItem, type BatchSummary, type FailedItem, type ItemEnd, type Tolerance } from './batch';
+import type { BatchItem, BatchSummary, FailedItem, ItemEnd, Tolerance, TryAgain } from './batch';
 
 /** The names that the workflows of a batch share with their callers. */
 export const BATCH_WORKFLOW = 'followUpBatch';
@@ -57,14 +56,14 @@ export interface BatchInput {
   readonly batchId?: string;
   /** How many follow-ups are open at a time: 1 to 1,000. @default 50 */
   readonly concurrency?: number;
-  /** Beyond it no further item is started, and the batch fails. @default null: any number */
+  /** Beyond it no further item is started, and the batch fails. @default null, no limit */
   readonly tolerate?: Tolerance;
   readonly items?: readonly BatchItem[];
   /** In place of `items`: how many items and pages are handed over. */
   readonly handedOver?: { readonly items: number; readonly pages: number };
   /** What the earlier runs of this batch have begun, the oldest first. @default none */
   readonly earlier?: readonly BegunPages[];
-  /** @default null: what has ended keeps its end */
+  /** @default null, what has ended keeps its end */
   readonly again?: TryAgain | null;
 }
 

@@ -1,5 +1,4 @@
-import type { JsonObject } from './json';
-import { typeName, isRecord } from './json';
+import { isRecord, type JsonObject, typeName } from './json';
 import type { ChoiceOption, CountOption, DurationOption, NumberOption } from './request-options';
 import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES, quote, visible } from './text';
 import { parseDuration } from './units';

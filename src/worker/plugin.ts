@@ -25,14 +25,14 @@ export interface FollowUpPluginOptions {
   readonly taskQueues?: TaskQueues;
   /**
    * How many polls may wait in this process at a time. Each holds about 0.14 MiB and a slot of its own, which the plugin
-   * adds to the worker's activity slots. With 0 every wait is kept by the server.
+   * adds to the worker's activity slots; a `tuner` must have room for them. With 0 the server keeps every wait.
    *
    * @default 0
    */
   readonly inProcessPolls?: number;
   /** How long one activity polls at most, in milliseconds. @default 30 minutes */
   readonly pollLimitMs?: number;
-  /** How often a page of a batch checks that its batch and its follow-ups exist, in milliseconds. @default 1 minute */
+  /** How often a page of a batch checks that its batch and its follow-ups exist, in milliseconds. @default 3 minutes */
   readonly lookEveryMs?: number;
 }
 
