@@ -54,6 +54,24 @@ export class Operator {
     return found(this.client.workflowService.resetActivity(request));
   }
 
+  /** `temporal activity complete` with this JSON as the result */
+  async complete(workflowId: string, type: string, json: string): Promise<boolean> {
+    const { namespace, identity } = this.client.options;
+    const { raw } = await this.client.workflow.getHandle(workflowId).describe();
+    const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === type);
+    if (!pending?.activityId) return false;
+    const metadata = { encoding: Buffer.from('json/plain') };
+    return found(
+      this.client.workflowService.respondActivityTaskCompletedById({
+        namespace,
+        identity,
+        workflowId,
+        activityId: pending.activityId,
+        result: { payloads: [{ metadata, data: Buffer.from(json) }] },
+      }),
+    );
+  }
+
   /** `temporal task-queue config set` on the activities of a queue; null removes the limit */
   async limit(taskQueue: string, perSecond: number | null): Promise<void> {
     const reason = 'a test';

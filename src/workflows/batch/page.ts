@@ -1,4 +1,5 @@
 import {
+  ActivityFailure,
   allHandlersFinished,
   ApplicationFailure,
   CancellationScope,
@@ -12,6 +13,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { WorkerSettings } from '../../core/activities';
+import { isEarlierPage, isPageTrouble } from '../../core/activity-results';
 import type { FailedItem, ItemEnd } from '../../core/batch';
 import {
   type Allotment,
@@ -122,13 +124,25 @@ class Page {
     if (earlier !== null) {
       // Until it is known, any of them may have been started.
       for (const { workflowId } of itemsOfPage(this.input, null).lanes.flat()) this.unsettled.add(workflowId);
-      before = await pageProxy(settings, 'what the batch has done before').earlierPage(earlier);
+      before = await this.earlierPage(settings, earlier);
       this.unsettled.clear();
     }
     const { kept, lanes } = itemsOfPage(this.input, before);
     for (const end of kept) this.settle(end);
     this.lanes = lanes;
     for (const { workflowId, isNew } of lanes.flat()) if (!isNew) this.unsettled.add(workflowId);
+  }
+
+  /** @returns null where nobody knows, or an operator has ended the question in another way */
+  private async earlierPage(settings: WorkerSettings, earlier: string): Promise<EarlierPage | null> {
+    try {
+      const { earlierPage } = pageProxy(settings, 'what the batch has done before');
+      const before: unknown = await earlierPage(earlier);
+      return isEarlierPage(before) ? before : null;
+    } catch (error) {
+      if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+      return null;
+    }
   }
 
   private async runItems(settings: WorkerSettings): Promise<void> {
@@ -210,7 +224,16 @@ class Page {
     const { pageTrouble } = pageProxy(settings, 'are the batch and the open follow-ups there?');
     for (;;) {
       const batch = this.batchIsGone ? null : batchWorkflowId;
-      const trouble = await pageTrouble({ batchWorkflowId: batch, run, known: [...this.lost] });
+      const trouble: unknown = await pageTrouble({
+        batchWorkflowId: batch,
+        run,
+        known: [...this.lost],
+      }).catch((error: unknown) => {
+        if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+        return null;
+      });
+      // An operator has ended the question in another way: it is asked again.
+      if (!isPageTrouble(trouble)) continue;
       this.batchIsGone ||= trouble.batchIsGone;
       for (const workflowId of trouble.lost) this.lost.add(workflowId);
     }

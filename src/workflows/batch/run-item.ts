@@ -11,6 +11,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { WorkerSettings } from '../../core/activities';
+import { isFoundEnd } from '../../core/activity-results';
 import {
   BATCH_PRIORITY_KEY,
   type BatchItem,
@@ -148,7 +149,14 @@ async function existing(named: NamedItem, page: PageOfItem, cancelOf?: string): 
   const summary = 'the end of a follow-up that is there already';
   const { followUpEnd } = endProxy(page.settings, request.projectId, summary);
   try {
-    return await followUpEnd({ workflowId, promptDigest, ...(cancelOf === undefined ? {} : { cancelOf }) });
+    const found: unknown = await followUpEnd({
+      workflowId,
+      promptDigest,
+      ...(cancelOf === undefined ? {} : { cancelOf }),
+    });
+    if (isFoundEnd(found)) return found;
+    const message = 'The question for its end was completed by somebody else.';
+    return { kind: 'failure', type: '', message, details: null };
   } catch (error) {
     if (isCancellation(error) && cancelOf === undefined)
       return CancellationScope.nonCancellable(() => existing(named, page, page.batchId));

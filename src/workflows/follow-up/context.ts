@@ -7,6 +7,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { JobAnswer, WorkerSettings } from '../../core/activities';
+import { isJobAnswer } from '../../core/activity-results';
 import type { DeliveryDecision, Phase } from '../../core/result';
 import { textOf } from '../../core/tally';
 import { singleLine } from '../../core/text';
@@ -116,6 +117,7 @@ export class FollowUpContext {
     const answer = await this.look(() =>
       readProxy(this.settings, projectId, this.state.deadlineAt - askedAt, summary)
         .getJob({ projectId, jobId })
+        .then((result: unknown) => (isJobAnswer(result) ? result : FOREIGN_READ))
         .catch((error: unknown) => answerOfLostRead(error)),
     );
     this.note(answer);
@@ -156,6 +158,13 @@ export class FollowUpContext {
 }
 
 /** A read that no worker has answered in time, or that failed by a bug: trouble like any other. */
+/** An operator has completed a read with something that is none. */
+export const FOREIGN_READ: JobAnswer = {
+  kind: 'trouble',
+  label: 'read failed',
+  message: 'the read was completed by somebody else, and not with an answer about the job',
+};
+
 export function answerOfLostRead(error: unknown): JobAnswer {
   if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
   if (error.cause instanceof TimeoutFailure) {

@@ -6,13 +6,14 @@ import {
   condition,
   TimeoutFailure,
 } from '@temporalio/workflow';
-import type { PollJobResult, Tally, Trouble } from '../../core/activities';
+import type { Tally, Trouble } from '../../core/activities';
+import { isPollJobResult, isTally } from '../../core/activity-results';
 import { afterAnswer, type AnswerSource } from '../../core/evidence';
 import { jobState, type JobState, sameState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
 import { addCounts, afterReading, countAnswer, labelOf, needsDecision } from '../../core/tally';
 import { pendingDetailsProxy, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
-import { answerOfLostRead, type FollowUpContext, type TimedAnswer } from './context';
+import { answerOfLostRead, type FollowUpContext, FOREIGN_READ, type TimedAnswer } from './context';
 import type { Watch } from './state';
 import { mayPollOn } from './watch-step';
 
@@ -162,7 +163,7 @@ async function pollOn(context: FollowUpContext, poll: Poll): Promise<boolean> {
   const polled = scope.run(async () => {
     const activity = pollProxy(context.settings, plan, timeLimitMs, summary);
     const end = await activity.pollJob(input).then(
-      (result) => endByResult(result, askedAt),
+      (result: unknown) => endByResult(result, askedAt),
       (error: unknown) => endByFailure(error, askedAt),
     );
     ended.push(end);
@@ -212,8 +213,11 @@ async function countedSoFar(): Promise<Tally | null> {
   }
 }
 
-function endByResult({ answer, before }: PollJobResult, askedAt: number): PollEnd {
-  return { tally: before, answer: answer === null ? null : { answer, askedAt, receivedAt: Date.now() } };
+function endByResult(result: unknown, askedAt: number): PollEnd {
+  const receivedAt = Date.now();
+  if (!isPollJobResult(result)) return { tally: null, answer: { answer: FOREIGN_READ, askedAt, receivedAt } };
+  const { answer, before } = result;
+  return { tally: before, answer: answer === null ? null : { answer, askedAt, receivedAt } };
 }
 
 function endByFailure(error: unknown, askedAt: number): PollEnd {
@@ -221,7 +225,8 @@ function endByFailure(error: unknown, askedAt: number): PollEnd {
   const { cause } = error;
   if (cause instanceof CancelledFailure) return { tally: null, answer: null };
   if (cause instanceof ApplicationFailure && cause.type === NO_CHANGE) {
-    return { tally: (cause.details?.[0] ?? null) as Tally | null, answer: null };
+    const tally: unknown = cause.details?.[0];
+    return { tally: isTally(tally) ? tally : null, answer: null };
   }
   // The time was over with an attempt in its queue or under way. Only where none was ever answered is that an answer.
   if (cause instanceof TimeoutFailure && cause.lastHeartbeatDetails) {

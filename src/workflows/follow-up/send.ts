@@ -7,8 +7,8 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import type { SendCheckpoint, SendResult } from '../../core/activities';
+import { isSendResult } from '../../core/activity-results';
 import { pollInterval } from '../../core/cadence';
-import { isRecord } from '../../core/json';
 import type { JobState } from '../../core/job';
 import { singleLine } from '../../core/text';
 import { pendingDetailsProxy, sendProxy } from '../activity-proxies';
@@ -151,25 +151,6 @@ function unknownResult(why: string, { checkpoint }: SeenCheckpoint): SendResult 
   const outcome = { verdict: 'unknown', label: 'no report', message: singleLine(why, 300) } as const;
   return { kind: 'posted', ...(checkpoint ?? { baseline: null, sentAt: Date.now() }), outcome };
 }
-
-/** An operator may complete a pending activity with any result (`temporal activity complete`). */
-function isSendResult(result: unknown): result is SendResult {
-  if (!isRecord(result)) return false;
-  const { kind, outcome } = result;
-  switch (kind) {
-    case 'posted':
-      if (!isRecord(outcome) || !VERDICTS.includes(outcome.verdict)) return false;
-      return outcome.verdict !== 'accepted' || isRecord(outcome.job);
-    case 'unread':
-      return isRecord(result.trouble);
-    case 'held-back':
-      return isRecord(result.job);
-    default:
-      return kind === 'not-permitted' || kind === 'reset';
-  }
-}
-
-const VERDICTS: readonly unknown[] = ['accepted', 'rejected', 'not-sent', 'unknown'];
 
 /**
  * Reads until it is cancelled, which is how it ends; nothing before the server has the checkpoint of the send: a task

@@ -1,0 +1,128 @@
+import type { JobAnswer, PollJobResult, SendResult, Tally } from './activities';
+import type { EarlierPage, FoundEnd, PageTrouble } from './batch-workflows';
+import { isRecord } from './json';
+
+/*
+ * Whether a value is what an activity returns. An operator may complete a pending activity with any value at all
+ * (`temporal activity complete`), and a workflow that took it for its own would fail its tasks for ever. Half a character
+ * of UTF-16 in a text would even end the worker (sdk-core 1.24).
+ */
+
+type Check = (value: unknown) => boolean;
+
+/** Above the bounds of every text that our activities return. */
+const MAX_TEXT_CHARACTERS = 4_096;
+
+const text: Check = (value) =>
+  typeof value === 'string' && value.length <= MAX_TEXT_CHARACTERS && value.isWellFormed();
+const number: Check = (value) => Number.isFinite(value);
+const boolean: Check = (value) => typeof value === 'boolean';
+const time: Check = (value) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
+const anything: Check = () => true;
+
+function orNull(check: Check): Check {
+  return (value) => value === null || check(value);
+}
+
+function optional(check: Check): Check {
+  return (value) => value === undefined || check(value);
+}
+
+function oneOf(...texts: readonly unknown[]): Check {
+  return (value) => texts.includes(value);
+}
+
+function listOf(check: Check): Check {
+  return (value) => Array.isArray(value) && value.every(check);
+}
+
+function fields(checks: Readonly<Record<string, Check>>): Check {
+  return (value) => isRecord(value) && Object.entries(checks).every(([name, check]) => check(value[name]));
+}
+
+/** A record that names its kind in one of its fields. */
+function kinds(by: string, each: Readonly<Record<string, Readonly<Record<string, Check>>>>): Check {
+  const checks = new Map<unknown, Check>(Object.entries(each).map(([name, of]) => [name, fields(of)]));
+  return (value) => isRecord(value) && (checks.get(value[by])?.(value) ?? false);
+}
+
+const job = fields({
+  id: text,
+  status: text,
+  source: fields({ repository: orNull(text), ref: orNull(text) }),
+  model: orNull(text),
+  prLink: orNull(text),
+  createdAt: orNull(text),
+  archivedAt: orNull(text),
+});
+
+const trouble = { label: text, message: text, httpStatus: optional(number), serviceMessage: optional(text) };
+const readTrouble = { ...trouble, retryAfterMs: optional(number) };
+const answer = kinds('kind', { job: { job }, trouble: readTrouble });
+
+const tally = fields({
+  polls: number,
+  observed: (counts) =>
+    isRecord(counts) && Object.entries(counts).every((each) => text(each[0]) && number(each[1])),
+  jobAnswers: number,
+  trouble: fields({
+    last: orNull(kinds('kind', { trouble: readTrouble })),
+    count: number,
+    notFound: orNull(fields({ count: number, since: time })),
+  }),
+  lastAnswer: orNull(text),
+  nextReadAt: orNull(time),
+});
+
+const outcome = kinds('verdict', {
+  accepted: { job },
+  rejected: trouble,
+  'not-sent': { ...trouble, repeatable: boolean, answered: boolean, retryAfterMs: optional(number) },
+  unknown: trouble,
+});
+
+const sendResult = kinds('kind', {
+  unread: { trouble: kinds('kind', { trouble: readTrouble }) },
+  'held-back': { job },
+  'not-permitted': { message: text },
+  reset: { ...trouble, baseline: orNull(job) },
+  posted: { baseline: orNull(job), sentAt: time, outcome },
+});
+
+const pollResult = fields({ answer: orNull(answer), before: tally });
+
+const itemEnd = fields({
+  workflowId: text,
+  projectId: text,
+  jobId: text,
+  requestId: text,
+  outcome: text,
+  delivery: orNull(text),
+  evidence: orNull(text),
+  prLink: orNull(text),
+  message: orNull(text),
+  settledAt: text,
+});
+
+const earlierPage = orNull(fields({ ends: listOf(itemEnd), left: listOf(text) }));
+
+const pageTrouble = fields({ batchIsGone: boolean, lost: listOf(text) });
+
+const foundEnd = kinds('kind', {
+  result: { result: anything },
+  failure: { type: text, message: text, details: anything },
+  cancelled: { receipt: anything },
+  terminated: {},
+  'timed-out': {},
+  conflict: { compared: boolean },
+  'not-found': {},
+  'left-running': {},
+});
+
+export const isSendResult = (value: unknown): value is SendResult => sendResult(value);
+export const isJobAnswer = (value: unknown): value is JobAnswer => answer(value);
+export const isTally = (value: unknown): value is Tally => tally(value);
+export const isPollJobResult = (value: unknown): value is PollJobResult => pollResult(value);
+export const isEarlierPage = (value: unknown): value is EarlierPage | null => earlierPage(value);
+export const isPageTrouble = (value: unknown): value is PageTrouble => pageTrouble(value);
+export const isFoundEnd = (value: unknown): value is FoundEnd => foundEnd(value);
