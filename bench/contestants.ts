@@ -77,3 +77,8 @@ export function peer(file: string, workflow: string): Contestant {
 export const textbookLoop = peer('textbook-loop', 'textbookLoop');
 export const retryPolling = peer('retry-polling', 'retryPolling');
 export const bareActivities = peer('bare-activities', 'bareActivities');
+/** On the worker of {@link bareActivities}: what a follow-up does before its POST, one thing after the other. */
+export const askingActivities = [
+  peer('bare-activities', 'askingActivities'),
+  peer('bare-activities', 'askingActivitiesWithSettings'),
+];

@@ -5,6 +5,7 @@
  */
 import { type Entrant, type Length, runBatch } from './batch';
 import {
+  askingActivities,
   bareActivities,
   type Contestant,
   ours,
@@ -90,9 +91,10 @@ async function measure(ground: Ground, machine: MachineFacts): Promise<void> {
         : [{ entrant, length: { polls, followUps: Math.round(followUps * scale) } }];
     }),
   );
-  await measureLatency(ground, [ours, bareActivities], 3);
+  const oneByOne = [ours, bareActivities, ...askingActivities];
+  await measureLatency(ground, oneByOne, 3);
   say('measuring latency');
-  const latency = await measureLatency(ground, [ours, bareActivities], LATENCIES);
+  const latency = await measureLatency(ground, oneByOne, LATENCIES);
   say('measuring throughput');
   const throughput = await measureThroughput(ground, heats, { rounds: ROUNDS, mayGoOn, say });
 

@@ -1,3 +1,5 @@
+import { Context } from '@temporalio/activity';
+
 /** The agent service as the authors of the peers would call it: plain fetch, and an error for whatever is no job. */
 const { AGENT_API_BASE_URL = '', AGENT_API_KEY = '' } = process.env;
 
@@ -29,6 +31,18 @@ export function sendMessage({ projectId, jobId }: Address, prompt: string): Prom
 export async function readAndSend(address: Address, prompt: string): Promise<Job> {
   await getJob(address);
   return sendMessage(address, prompt);
+}
+
+/** … and that asks the server in between whether it may still send. */
+export async function readAskAndSend(address: Address, prompt: string): Promise<Job> {
+  const job = await getJob(address);
+  const { client, info } = Context.current();
+  await client.activity.heartbeat(info.taskToken, job);
+  return sendMessage(address, prompt);
+}
+
+export function settings(): Promise<string> {
+  return Promise.resolve(AGENT_API_BASE_URL);
 }
 
 export function getJob({ projectId, jobId }: Address): Promise<Job> {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
+import type { Client } from '@temporalio/client';
 import { BatchConflictError } from '../../src/client';
-import { pageWorkflowId } from '../../src/core/ids';
+import { followUpWorkflowId, pageWorkflowId } from '../../src/core/ids';
+import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
 import { BatchOfTest, endless } from '../harness/batch-of-test';
 import { sharedEnvironment } from '../harness/shared-environment';
 
@@ -35,6 +37,21 @@ describe('a batch', () => {
       delivery: 'not-sent',
       message: expect.stringContaining('Nothing was sent'),
     });
+  });
+
+  it.concurrent('ends where another program has ended an item with what nobody can decode', async () => {
+    const batch = new BatchOfTest(await open());
+    const { projectId, jobId } = batch.add({}, { requestId: 'mine' });
+    await endUndecodably(batch.environment.client, followUpWorkflowId(projectId, jobId, 'mine'), batch);
+    await batch.start();
+    const { state, summary } = await batch.handle.result();
+    expect({ state, summary }).toMatchObject({
+      state: 'done',
+      summary: { byStatus: {}, byFailure: { broken: 1 } },
+    });
+    const [end] = await batch.handle.settled();
+    expect(end).toMatchObject({ delivery: null, message: expect.stringContaining("It can't be read") });
+    expect(batch.posts()).toEqual([]);
   });
 
   it.concurrent('has no more follow-ups open than its concurrency', async () => {
@@ -289,3 +306,29 @@ describe('a batch', () => {
     },
   );
 });
+
+/** Runs the first item's follow-up as a worker of another program would, and completes it with a payload of its own. */
+async function endUndecodably(client: Client, workflowId: string, { requests }: BatchOfTest): Promise<void> {
+  const { namespace, identity } = client.options;
+  const taskQueue = `another-program-${workflowId}`;
+  await client.workflow.start(FOLLOW_UP_WORKFLOW, { workflowId, taskQueue, args: [requests[0]] });
+  const { taskToken } = await client.withDeadline(Date.now() + 10_000, () =>
+    client.workflowService.pollWorkflowTaskQueue({ namespace, identity, taskQueue: { name: taskQueue } }),
+  );
+  const payload = { metadata: { encoding: Buffer.from('binary/another') }, data: Buffer.from('?') };
+  await client.workflowService.respondWorkflowTaskCompleted({
+    namespace,
+    identity,
+    taskToken,
+    commands: [
+      {
+        // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- its package is no dependency of ours
+        commandType: COMPLETE_WORKFLOW_EXECUTION,
+        completeWorkflowExecutionCommandAttributes: { result: { payloads: [payload] } },
+      },
+    ],
+  });
+}
+
+/** The enum value COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION of Temporal's API. */
+const COMPLETE_WORKFLOW_EXECUTION = 4;
