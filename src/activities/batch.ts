@@ -136,8 +136,12 @@ function bounded(value: unknown): unknown {
 
 const LEAVE: Allotment = { places: 0, tolerated: null, mode: 'leave' };
 
-/** A page closes with the next workflow task. */
+/**
+ * A page closes with the next workflow task, unless a signal comes in meanwhile: so a page that is slow to close is told
+ * again at longer and longer intervals.
+ */
 const CLOSES_WITHIN_MS = 1_000;
+const LONGEST_CLOSING_WAIT_MS = 60_000;
 
 /**
  * The activity `earlierPage`: what an earlier run of a batch has done with the items of a page. A page that has closed by
@@ -154,7 +158,11 @@ async function pageAsItWas(client: Client, workflowId: string): Promise<EarlierP
     if (status.name === 'RUNNING') {
       // Its batch was terminated, and it has not heard of it yet.
       await handle.signal(SIGNAL_ALLOT, LEAVE).catch(ignoreClosed);
-      throw askAgainIn(CLOSES_WITHIN_MS, 'the page of the earlier run has been told to close');
+      const waitMs = Math.min(
+        LONGEST_CLOSING_WAIT_MS,
+        CLOSES_WITHIN_MS * 2 ** (Context.current().info.attempt - 1),
+      );
+      throw askAgainIn(waitMs, 'the page of the earlier run has been told to close');
     }
     if (status.name === 'COMPLETED') {
       const { ends, left } = (await handle.result()) as PageResult;

@@ -9,9 +9,11 @@ import {
   BATCH_WORKFLOW,
   type BatchInput,
   type PageInput,
+  SIGNAL_ALLOT,
 } from '../../src/core/batch-workflows';
 import { pageWorkflowId } from '../../src/core/ids';
 import { BatchOfTest, endless, forget } from '../harness/batch-of-test';
+import { eventually } from '../harness/eventually';
 import { startForgetfulServer } from '../harness/forgetful-server';
 import { Environment, QUICK } from '../harness/environment';
 
@@ -37,6 +39,9 @@ afterAll(async () => {
 
 /** A message that fills a page by itself: a batch of three has three pages. */
 const LARGE = 'x'.repeat(256 * 1_024);
+
+/** Items that the server takes some time to start. */
+const MANY = 50;
 
 /** Takes back everything that a workflow has done since its first workflow task, and does it again. */
 async function resetToStart({ client, workflowId }: WorkflowHandle): Promise<void> {
@@ -247,6 +252,36 @@ describe('a batch that is cancelled with what it runs', () => {
     expect((await foreign.handle.describe()).status.name).toBe('RUNNING');
     expect(batch.posts(ours)).toEqual([]);
     await foreign.handle.terminate();
+  });
+});
+
+describe('a page that is told to close while its items are being started', () => {
+  it.concurrent('closes once they have started: the batch, started again, sends each once', async () => {
+    const batch = new BatchOfTest(await open());
+    const keys = Array.from({ length: MANY }, () => batch.add(endless));
+    await batch.start({ concurrency: MANY });
+    const { run } = await batch.handle.describe();
+    const page = batch.environment.client.workflow.getHandle(pageWorkflowId(batch.batchId, run, 1));
+    const events = async () => (await page.fetchHistory()).events ?? [];
+    await eventually(
+      'the server has been asked for the items',
+      async () =>
+        (await events()).some(({ startChildWorkflowExecutionInitiatedEventAttributes: asked }) => asked),
+      { intervalMs: 10 },
+    );
+    await page.signal(SIGNAL_ALLOT, { places: 0, tolerated: null, mode: 'leave' });
+    await page.result();
+    // As long as its items come in, the server refuses a page that wants to close, and then loses the others.
+    const starts = (await events()).map((event) => event.childWorkflowExecutionStartedEventAttributes);
+    const refusals = (await events()).map((event) => event.workflowTaskFailedEventAttributes);
+    expect(starts.filter(Boolean)).toHaveLength(MANY);
+    expect(refusals.slice(0, starts.findLastIndex(Boolean)).filter(Boolean)).toEqual([]);
+    await batch.handle.cancel();
+    await batch.handle.result();
+    for (const key of keys) batch.environment.sandbox.changeJob(key, { status: 'completed' });
+    await batch.start({ concurrency: MANY });
+    expect((await batch.handle.result()).summary).toMatchObject({ settled: MANY });
+    expect(batch.messages()).toEqual(Array(MANY).fill(1));
   });
 });
 

@@ -1,18 +1,26 @@
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import { expect, it } from '@jest/globals';
 import { ServiceError } from '@temporalio/client';
 import { BatchForgottenError, EndsUnreadableError, type ItemEnd } from '../../src/client';
 import { seededRandom } from '../../sandbox/random';
 import { eventually } from '../harness/eventually';
-import { startForgetfulServer } from '../harness/forgetful-server';
-import { Environment } from '../harness/environment';
+import { FORGETFUL } from '../harness/forgetful-server';
+import { ProcessEnvironment } from '../harness/process-environment';
+import { RestartableServer, throughRestarts } from './restartable-server';
 import { BatchActions } from './soak/batch-actions';
 import { type SoakFile, soakFile } from './soak/batch-files';
+import { Machines } from './soak/machines';
+import { Schedules } from './soak/schedules';
 
 const BATCHES = 4;
 
-/** How long people do things at random, and from one to the next at most. */
-const CHAOS_MS = 45_000;
+/** Each does one thing after the other; some take long while no worker answers. */
+const PEOPLE = 3;
+
+/** How long people and machines do things at random, and from one deed of people to the next at most. */
+const CHAOS_MS = 75_000;
 const MAX_PAUSE_MS = 400;
 
 /** Longer than an item takes after the chaos. */
@@ -21,56 +29,66 @@ const PATIENCE_MS = 45_000;
 /** The chaos, each batch run to its end a few times, and the start of a server. */
 const LIMIT_MS = 300_000;
 
+const LOOK_EVERY_SECOND = `--import=${pathToFileURL(path.join(__dirname, 'soak/look-every-second.mjs')).href}`;
+
 /** `FOLLOW_UP_SOAK_SEED` repeats the actions of a run; their order in time is the machine's. */
 const seed = Number(process.env.FOLLOW_UP_SOAK_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 it(
-  'whatever people do with batches: no message is processed twice, no end lies, and every workflow ends',
+  'whatever people and machines do to batches and schedules: no message is processed twice, no end lies, and every workflow ends',
   async () => {
-    process.stderr.write(`[batch soak] FOLLOW_UP_SOAK_SEED=${seed}\n`);
-    const random = seededRandom(seed);
-    const server = await startForgetfulServer();
-    const environment = await Environment.open({
-      address: server.address,
-      lookEveryMs: 1_000,
-      sandbox: { seed, messagesPerHour: null },
-    });
-    try {
-      const actions = new BatchActions(environment, random);
-      const files = Array.from({ length: BATCHES }, (_, index) =>
-        soakFile(environment, `soak-${index}`, random),
-      );
-      for (const file of files) await actions.start(file);
-      const done = new Map<string, number>();
-      for (const until = Date.now() + CHAOS_MS; Date.now() < until;) {
-        const file = files[Math.floor(random() * files.length)];
-        if (file === undefined) continue;
-        const what = await actions.doOne(file);
-        done.set(what, (done.get(what) ?? 0) + 1);
-        await sleep(random() * MAX_PAUSE_MS);
-      }
-      const told = await Promise.all(files.map((file) => endsOf(actions, file)));
-      const found = files.flatMap((file, index) => lies(environment, file, told[index] ?? []));
-      const counts = new Map<string, number>();
-      for (const { outcome, delivery } of told.flat()) {
-        const end = `${outcome} (${delivery ?? 'nobody can tell'})`;
-        counts.set(end, (counts.get(end) ?? 0) + 1);
-      }
-      const inWords = (each: Map<string, number>) =>
-        [...each]
-          .map(([name, n]) => `${n} ${name}`)
-          .sort()
-          .join(', ');
-      process.stderr.write(`[batch soak] ${inWords(done)}; ends: ${inWords(counts)}\n`);
-      expect(found).toEqual([]);
-      await everyWorkflowEnds(environment);
-    } finally {
-      await environment.close();
-      await server.stop();
-    }
+    say(`FOLLOW_UP_SOAK_SEED=${seed}`);
+    const options = { sandbox: { seed, messagesPerHour: null }, env: { NODE_OPTIONS: LOOK_EVERY_SECOND } };
+    await RestartableServer.with(
+      (server) =>
+        ProcessEnvironment.with({ ...options, address: server.address }, (each) => soak(each, server)),
+      FORGETFUL,
+    );
   },
   LIMIT_MS,
 );
+
+async function soak(environment: ProcessEnvironment, server: RestartableServer): Promise<void> {
+  const random = seededRandom(seed);
+  const actions = new BatchActions(environment, random);
+  const schedules = new Schedules(environment);
+  const files = Array.from({ length: BATCHES }, (_, index) => soakFile(environment, `soak-${index}`, random));
+  const chaosOver = AbortSignal.timeout(CHAOS_MS);
+  const machines = new Machines(environment, server, seededRandom(seed + 1));
+  const running = machines.run(chaosOver);
+  await schedules.create();
+  for (const file of files) await throughRestarts(() => actions.start(file));
+  const done = new Map<string, number>();
+  const person = async () => {
+    while (!chaosOver.aborted) {
+      const file = files[Math.floor(random() * files.length)];
+      if (file === undefined) continue;
+      const what = await actions.doOne(file);
+      done.set(what, (done.get(what) ?? 0) + 1);
+      await sleep(random() * MAX_PAUSE_MS);
+    }
+  };
+  await Promise.all([running, ...Array.from({ length: PEOPLE }, person)]);
+  await schedules.delete();
+  const told = await Promise.all(files.map((file) => endsOf(actions, file)));
+  await everyWorkflowEnds(environment);
+  const scheduled = await schedules.lies();
+
+  const ends = new Map<string, number>();
+  for (const { outcome, delivery } of told.flat()) {
+    const end = `${outcome} (${delivery ?? 'nobody can tell'})`;
+    ends.set(end, (ends.get(end) ?? 0) + 1);
+  }
+  const { counts, died } = machines.log;
+  say(`${JSON.stringify(counts)}; ${inWords(done)}`);
+  say(`ends: ${inWords(ends)}; ${scheduled.followUps} follow-ups of schedules`);
+  machines.dismiss();
+  expect(files.flatMap((file, index) => lies(environment, file, told[index] ?? []))).toEqual([]);
+  expect(scheduled.found).toEqual([]);
+  expect(died).toEqual([]);
+  expect(counts.kill).toBeGreaterThan(1);
+  expect(scheduled.followUps).toBeGreaterThan(20);
+}
 
 /** Lets a batch come to its end, by starting it again as often as it takes, and reads the ends that can be read. */
 async function endsOf(actions: BatchActions, file: SoakFile): Promise<readonly ItemEnd[]> {
@@ -117,7 +135,11 @@ async function readWhenAnswered<T>(read: () => Promise<T>): Promise<T> {
 }
 
 /** What is wrong with the ends of a batch, by the journal of the service. */
-function lies({ sandbox }: Environment, { batchId, requests }: SoakFile, ends: readonly ItemEnd[]): string[] {
+function lies(
+  { sandbox }: ProcessEnvironment,
+  { batchId, requests }: SoakFile,
+  ends: readonly ItemEnd[],
+): string[] {
   const found: string[] = [];
   const endOf = new Map(ends.map((end) => [`${end.projectId}/${end.jobId}`, end]));
   if (endOf.size !== ends.length) found.push(`${batchId}: an item has two ends`);
@@ -134,7 +156,7 @@ function lies({ sandbox }: Environment, { batchId, requests }: SoakFile, ends: r
   return found;
 }
 
-async function everyWorkflowEnds({ client, taskQueue }: Environment): Promise<void> {
+async function everyWorkflowEnds({ client, taskQueue }: ProcessEnvironment): Promise<void> {
   const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running'`;
   let running: string[] = [];
   const ended = eventually(
@@ -149,4 +171,15 @@ async function everyWorkflowEnds({ client, taskQueue }: Environment): Promise<vo
   await ended.catch((error: unknown) => {
     throw new Error(`these run for ever: ${running.join(', ')}`, { cause: error });
   });
+}
+
+function inWords(counts: ReadonlyMap<string, number>): string {
+  return [...counts]
+    .map(([name, count]) => `${count} ${name}`)
+    .sort()
+    .join(', ');
+}
+
+function say(line: string): void {
+  process.stderr.write(`[batch soak] ${line}\n`);
 }

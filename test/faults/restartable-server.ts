@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { isTransient } from '../../src/temporal/grpc-status';
-import { type DevServer, startDevServer } from '../../dev/dev-server';
+import { type DevServer, type DevServerOptions, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
 import { temporal } from '../harness/temporal';
 
@@ -10,14 +10,19 @@ import { temporal } from '../harness/temporal';
 export class RestartableServer {
   private constructor(
     private server: DevServer,
-    private readonly folder: string,
+    private readonly options: DevServerOptions,
   ) {}
 
   /** Runs one for the length of a test. */
-  static async with(test: (server: RestartableServer) => Promise<void>): Promise<void> {
+  static async with(
+    test: (server: RestartableServer) => Promise<void>,
+    dynamicConfig: NonNullable<DevServerOptions['dynamicConfig']> = {},
+  ): Promise<void> {
     const folder = await mkdtemp(path.join(os.tmpdir(), 'restartable-server-'));
     try {
-      const server = new RestartableServer(await startDevServer(optionsOf(folder)), folder);
+      const databaseFile = path.join(folder, 'temporal.db');
+      const options = { cli: temporal().cli, databaseFile, searchAttributes: true, dynamicConfig };
+      const server = new RestartableServer(await startDevServer(options), options);
       await test(server).finally(() => server.server.stop());
     } finally {
       await rm(folder, { recursive: true, force: true });
@@ -34,16 +39,8 @@ export class RestartableServer {
   }
 
   async restart(): Promise<void> {
-    this.server = await startDevServer({ ...optionsOf(this.folder), port: this.server.port });
+    this.server = await startDevServer({ ...this.options, port: this.server.port });
   }
-}
-
-function optionsOf(folder: string) {
-  return {
-    cli: temporal().cli,
-    databaseFile: path.join(folder, 'temporal.db'),
-    searchAttributes: true,
-  };
 }
 
 /** Makes a call that may be repeated, again and again while the server is away. @throws what the server answers */

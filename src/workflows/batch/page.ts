@@ -3,6 +3,7 @@ import {
   allHandlersFinished,
   ApplicationFailure,
   CancellationScope,
+  CancelledFailure,
   condition,
   defineQuery,
   defineSignal,
@@ -85,6 +86,8 @@ class Page {
   });
   /** Follow-ups that were started, or may have been, and whose end is unknown. */
   private readonly unsettled = new Set<string>();
+  /** Follow-ups that the server was asked to start, and has not started yet. */
+  private starts = 0;
   /** Follow-ups that no longer exist: no event will report their end. */
   private readonly lost = new Set<string>();
   private counts: BatchCounts = NO_COUNTS;
@@ -112,6 +115,7 @@ class Page {
     }
     looking.cancel();
     return CancellationScope.nonCancellable(async () => {
+      await condition(() => this.starts === 0);
       await reporting;
       return this.result();
     });
@@ -172,7 +176,6 @@ class Page {
       if (next === undefined || this.busyLanes.has(lane)) continue;
       lane.shift();
       this.busyLanes.add(lane);
-      this.unsettled.add(next.workflowId);
       this.open.set(next.workflowId, this.follow(next, lane, settings));
     }
   }
@@ -186,7 +189,15 @@ class Page {
         return null;
       });
     const end = await this.followUps
-      .run(() => runItem(named, { batchId, settings, again, lost }))
+      .run(() =>
+        runItem(named, {
+          batchId,
+          settings,
+          again,
+          lost,
+          starting: (start) => this.starting(named.workflowId, start),
+        }),
+      )
       .catch((error: unknown) => {
         if (isCancellation(error)) return null;
         throw error;
@@ -194,6 +205,26 @@ class Page {
     this.open.delete(named.workflowId);
     this.busyLanes.delete(lane);
     if (end !== null) this.settle(end);
+  }
+
+  /**
+   * Makes the start of a follow-up. The server does not start a child whose parent has closed meanwhile, although it is to
+   * be abandoned (measured), so a page waits for its starts before it closes, and makes none once it is about to.
+   */
+  private async starting<T>(workflowId: string, start: () => Promise<T>): Promise<T> {
+    if (this.done) throw new CancelledFailure('The page starts nothing more.');
+    const wasUnsettled = this.unsettled.has(workflowId);
+    this.unsettled.add(workflowId);
+    this.starts += 1;
+    try {
+      return await start();
+    } catch (error) {
+      // Cancelled before the server was asked; later it waits for the child.
+      if (isCancellation(error) && !wasUnsettled) this.unsettled.delete(workflowId);
+      throw error;
+    } finally {
+      this.starts -= 1;
+    }
   }
 
   private settle(end: ItemEnd): void {
@@ -294,6 +325,7 @@ class Page {
   private async result(): Promise<PageResult> {
     if (await resetProxy.wasReset(workflowInfo().firstExecutionRunId)) {
       for (const { workflowId } of this.lanes.flat()) this.unsettled.add(workflowId);
+      for (const workflowId of this.open.keys()) this.unsettled.add(workflowId);
     }
     const left = [...this.unsettled];
     return {

@@ -50,6 +50,8 @@ interface PageOfItem {
   readonly again: TryAgain | null;
   /** Resolves when no event will report the follow-up's end any more. */
   readonly lost: (workflowId: string) => Promise<null>;
+  /** Makes a start, unless the page is about to close. */
+  readonly starting: <T>(start: () => Promise<T>) => Promise<T>;
 }
 
 /** @param requestId the item's own, or the one made of the batch's id and the item's key */
@@ -108,7 +110,7 @@ async function startAndAwait(
   policy: WorkflowIdReusePolicy,
 ): Promise<EndOfItem | null> {
   try {
-    const child = await startFollowUp(named, page.batchId, policy);
+    const child = await page.starting(() => startFollowUp(named, page.batchId, policy));
     const result = await Promise.race<unknown>([child.result(), page.lost(named.workflowId)]);
     return result === null ? endOfFound(await existing(named, page)) : endOfResult(result);
   } catch (error) {

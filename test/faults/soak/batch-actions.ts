@@ -12,13 +12,14 @@ import {
 } from '../../../src/client';
 import { followUpWorkflowId, pageWorkflowId } from '../../../src/core/ids';
 import { requestIdOf } from '../../../src/core/batch';
-import type { Environment } from '../../harness/environment';
+import { isTransient } from '../../../src/temporal/grpc-status';
+import type { ProcessEnvironment } from '../../harness/process-environment';
 import type { SoakFile } from './batch-files';
 
 /** The starter dies in the hand-over. */
 class StarterDied extends Error {}
 
-/** What the people of the soak may hear; anything else is a bug. */
+/** What the people of the soak may hear, beside the words of a server that is away; anything else is a bug. */
 const EXPECTED = [
   BatchConflictError,
   BatchEndedError,
@@ -36,7 +37,7 @@ export class BatchActions {
   private readonly client: FollowUpClient;
 
   constructor(
-    private readonly environment: Environment,
+    private readonly environment: ProcessEnvironment,
     private readonly random: () => number,
   ) {
     this.client = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
@@ -93,7 +94,8 @@ export class BatchActions {
       await this.all[name]?.(file);
       return name;
     } catch (error) {
-      const isExpected = EXPECTED.some((type) => error instanceof type) || isGrpcServiceError(error);
+      const isExpected =
+        EXPECTED.some((type) => error instanceof type) || isGrpcServiceError(error) || isTransient(error);
       if (!isExpected) throw new Error(`${name} of ${file.batchId}`, { cause: error });
       return `${name} (refused)`;
     }

@@ -1,5 +1,5 @@
 import type { FollowUpRequest } from '../../../src/core/request';
-import type { Environment } from '../../harness/environment';
+import type { FollowUpCaller } from '../../harness/following';
 
 /** The input of one batch of the soak: its requests, and what the service does to some of them. */
 export interface SoakFile {
@@ -12,7 +12,7 @@ const ITEMS = 14;
 /** Fills more than a third of a page, so that a batch has some pages. */
 const LARGE = 'x'.repeat(200 * 1_024);
 
-const TIMES: Partial<FollowUpRequest> = {
+export const TIMES: Partial<FollowUpRequest> = {
   deadline: '30s',
   polling: { initial: '300ms', growth: 0.2, maximum: '1s', jitter: 0.2 },
   reconcile: '2s',
@@ -21,7 +21,7 @@ const TIMES: Partial<FollowUpRequest> = {
 };
 
 /** Each item has a job and a prompt of its own; every third one has a name of its own, which others may give as well. */
-export function soakFile({ sandbox }: Environment, batchId: string, random: () => number): SoakFile {
+export function soakFile({ sandbox }: FollowUpCaller, batchId: string, random: () => number): SoakFile {
   const requests = Array.from({ length: ITEMS }, (_, index): FollowUpRequest => {
     const projectId = `project-${index % 3}`;
     const turn = { durationMs: Math.round(200 + 2_500 * random()) };
