@@ -137,10 +137,13 @@ async function untilSent({ sandbox }: Ground, key: JobKey): Promise<number> {
   return Date.now();
 }
 
-/** The default cadence, but that the many are polled more rarely in the end; and no poll has a timer of its own. */
+/**
+ * As by default the first polls are five seconds apart. Then the intervals grow faster and further than by default: the polls
+ * of the many that have started leave the server time for the starts. No poll has a timer of its own.
+ */
 function cadence(followUps: number) {
   const maximumMs = Math.max(SHORTEST_MAXIMUM_MS, Math.ceil((followUps / POLLS_PER_SECOND) * 1_000));
-  return { initial: '5s', maximum: `${maximumMs}ms`, growth: 0.1, jitter: 0.1, timerPolls: 0 } as const;
+  return { initial: '5s', maximum: `${maximumMs}ms`, growth: 0.5, jitter: 0.1, timerPolls: 0 } as const;
 }
 
 /**
