@@ -104,7 +104,8 @@ function receiptOf(receipt: unknown): Pick<EndOfItem, 'delivery' | 'evidence'> {
 }
 
 function linkOf(prLink: unknown): string | null {
-  return typeof prLink === 'string' && prLink.length <= MAX_LINK_CHARACTERS ? prLink : null;
+  const isLink = typeof prLink === 'string' && prLink.length <= MAX_LINK_CHARACTERS && prLink.isWellFormed();
+  return isLink ? prLink : null;
 }
 
 function without(outcome: ItemOutcome, message: string): EndOfItem {
