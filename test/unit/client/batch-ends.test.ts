@@ -8,8 +8,8 @@ import { BATCH_WORKFLOW, MEMO_PAGES } from '../../../src/core/batch-workflows';
 interface Page {
   status: 'RUNNING' | 'COMPLETED' | 'TERMINATED';
   readonly ends: ItemEnd[];
-  /** The next question to it fails. */
-  fails?: boolean;
+  /** So many questions to it fail. */
+  failures?: number;
 }
 
 function end(name: string, settledMs: number): ItemEnd {
@@ -32,8 +32,8 @@ const RUN = '0123abcd';
 /** A server that knows these pages of a batch, all of which have begun, from number 1 on; null for one that is gone. */
 function asking(pages: (Page | null)[]) {
   const failing = (page: Page): void => {
-    if (page.fails !== true) return;
-    page.fails = false;
+    if (!page.failures) return;
+    page.failures -= 1;
     throw new Error('the server is away');
   };
   const memo = { batchId: 'nightly', begun: [{ run: RUN, pages: [[1, pages.length]] }] };
@@ -118,8 +118,8 @@ describe('the ends of a batch', () => {
 
   it('are not lost when a question fails', async () => {
     const one: Page = { status: 'RUNNING', ends: [end('a', 1)] };
-    const two: Page = { status: 'RUNNING', ends: [end('b', 2)], fails: true };
-    const three: Page = { status: 'RUNNING', ends: [end('c', 3)], fails: true };
+    const two: Page = { status: 'RUNNING', ends: [end('b', 2)], failures: 1 };
+    const three: Page = { status: 'RUNNING', ends: [end('c', 3)], failures: 1 };
     const ends = asking([one, two, three]);
     await expect(ends.since(progress([1, 2]), 10)).rejects.toThrow('away');
     await expect(ends.since(progress([1, 2], [3]), 10)).rejects.toThrow('away');
@@ -134,8 +134,15 @@ describe('the ends of a batch', () => {
     expect([...ends.unreadable]).toEqual([]);
   });
 
+  it('of a page that runs are asked for five times, as its worker may be busy', async () => {
+    const busy: Page = { status: 'RUNNING', ends: [end('a', 1)], failures: 4 };
+    expect(names(await asking([busy]).rest())).toEqual(['a']);
+    const silent: Page = { status: 'RUNNING', ends: [end('a', 1)], failures: 5 };
+    await expect(asking([silent]).rest()).rejects.toThrow('away');
+  });
+
   it('of a page that is gone, or that nobody answers for, are unreadable and not nothing', async () => {
-    const silent: Page = { status: 'TERMINATED', ends: [end('b', 2)], fails: true };
+    const silent: Page = { status: 'TERMINATED', ends: [end('b', 2)], failures: 1 };
     const ends = asking([{ status: 'COMPLETED', ends: [end('a', 1)] }, null, silent]);
     expect(names(await ends.rest())).toEqual(['a']);
     expect([...ends.unreadable]).toEqual([2, 3]);
