@@ -28,10 +28,6 @@ function optional(check: Check): Check {
   return (value) => value === undefined || check(value);
 }
 
-function oneOf(...texts: readonly unknown[]): Check {
-  return (value) => texts.includes(value);
-}
-
 function listOf(check: Check): Check {
   return (value) => Array.isArray(value) && value.every(check);
 }
