@@ -8,7 +8,7 @@ import { eventually } from '../harness/eventually';
 import { failureOf, QUICK } from '../harness/following';
 import { Environment } from '../harness/environment';
 import { sharedEnvironment } from '../harness/shared-environment';
-import { resetWorkflow } from '../harness/reset';
+import { resetToEvent, resetWorkflow } from '../harness/reset';
 import { temporal } from '../harness/temporal';
 
 const open = sharedEnvironment();
@@ -119,6 +119,33 @@ describe('a follow-up that is reset after its message was accepted', () => {
       ...{ status: 'completed', by: 'assumed', evidence: 'job-changed' },
     });
     expect(posts(following)).toEqual([true]);
+  });
+});
+
+describe('a follow-up that is reset after a second POST was allowed', () => {
+  it.concurrent.each([
+    ['by an operator', 'ask'],
+    ['by the caller', 'resend'],
+  ] as const)('%s goes on, and sends nothing more', async (_, onUnknownDelivery) => {
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'sent-twice', ...ENDLESS });
+    environment.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
+    const asked = { onUnknownDelivery, reconcile: '500ms', deadline: '60s' } as const;
+    const following = await environment.send({ projectId, jobId, ...asked });
+    const { workflowId } = following.handle;
+    if (onUnknownDelivery === 'ask') {
+      await following.progressWhen(({ phase }) => phase === 'needs-decision');
+      await following.handle.executeUpdate('resolveDelivery', { args: ['not-delivered'] });
+    }
+    await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
+    const { events } = await following.handle.fetchHistory();
+    const tasks = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes);
+    const runId = await resetToEvent(environment.client, workflowId, tasks.at(-1)?.eventId ?? null);
+    environment.sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
+    const { status, followUp } = await resultOf(environment.client.workflow.getHandle(workflowId, runId));
+    expect(status).toBe('completed');
+    expect(followUp.delivery).toMatchObject({ verdict: 'accepted', confirmedBy: 'response' });
+    expect(posts(following)).toEqual([false, true]);
   });
 });
 

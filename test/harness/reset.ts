@@ -37,7 +37,11 @@ export async function resetWorkflow(
  * @param eventId the completion of that task
  * @returns the id of the new run
  */
-export async function resetToEvent(client: Client, workflowId: string, eventId: EventId): Promise<string> {
+export async function resetToEvent(
+  client: Client,
+  workflowId: string,
+  eventId: EventId | null,
+): Promise<string> {
   const { runId } = await client.workflow.getHandle(workflowId).describe();
   const { runId: newRunId } = await client.workflowService.resetWorkflowExecution({
     namespace: client.options.namespace,

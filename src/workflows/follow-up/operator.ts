@@ -68,7 +68,7 @@ export function receiveOperators(context: FollowUpContext): void {
     resolveDeliveryUpdate,
     async (decision, runId?) => {
       // Several updates may have passed the validator before the first one was carried out.
-      refuseDecision(context, decision, runId);
+      refuseUndecidable(context);
       context.decide({ decision, runId: runId ?? undefined });
       await condition(() => context.over || state.phase !== 'needs-decision');
       return progressOf(state);
@@ -77,14 +77,15 @@ export function receiveOperators(context: FollowUpContext): void {
       description:
         'Says whether an unknown delivery arrived: "delivered", or "not-delivered" with the id of the run that may send it again.',
       validator: (decision, runId?) => {
-        refuseDecision(context, decision, runId);
+        refuseUndecidable(context);
+        refuseDecision(decision, runId);
       },
     },
   );
 }
 
-/** @throws ApplicationFailure where there is nothing to decide, somebody has decided, or the decision is not for this run */
-function refuseDecision(context: FollowUpContext, decision: unknown, namedRunId: unknown): void {
+/** @throws ApplicationFailure where there is nothing to decide, or somebody has decided */
+function refuseUndecidable(context: FollowUpContext): void {
   const { phase } = context.state;
   if (phase !== 'needs-decision') {
     throw refused(`the follow-up is ${phase}; a decision is taken in needs-decision only`);
@@ -92,6 +93,14 @@ function refuseDecision(context: FollowUpContext, decision: unknown, namedRunId:
   if (context.decision !== null) {
     throw refused(`somebody has decided "${context.decision.decision}", which is being carried out`);
   }
+}
+
+/**
+ * For the validator alone, which a replay leaves out: a run that was made by a reset replays the decisions for the run before.
+ *
+ * @throws ApplicationFailure for what is no decision, or not for this run
+ */
+function refuseDecision(decision: unknown, namedRunId: unknown): void {
   if (!isDecision(decision)) {
     throw refused(`decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`);
   }

@@ -24,7 +24,6 @@ type Reconciled = 'delivered' | { readonly permittedRunId: string };
 export async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<Reconciled> {
   const { state } = context;
   const { watch } = state;
-  const { runId, firstExecutionRunId } = workflowInfo();
   if (watch === null) throw new TypeError('a delivery is reconciled before anything was sent');
   const { baseline } = watch.observations;
   const canBeRead = baseline !== null && isTerminal(baseline.status);
@@ -44,10 +43,11 @@ export async function reconcile(context: FollowUpContext, lost: SendTrouble): Pr
       state.delivery = confirmed(state.delivery, 'assumed');
       return 'delivered';
     case 'resend':
-      // The permission is the first run's: after a reset, the run before may have used it.
-      if (state.resent || runId !== firstExecutionRunId) throw unknown();
+      if (state.resent) throw unknown();
       state.resent = true;
-      return { permittedRunId: firstExecutionRunId };
+      // After a reset, the run before may have used it: the send activity then refuses. It can't be refused here, because a
+      // reset run replays what the first run did with its permission.
+      return { permittedRunId: workflowInfo().firstExecutionRunId };
     case 'ask':
       return askOperator(context, watch);
   }
