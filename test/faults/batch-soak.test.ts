@@ -2,7 +2,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { expect, it } from '@jest/globals';
-import { ServiceError } from '@temporalio/client';
+import { type Client, ServiceError } from '@temporalio/client';
 import { BatchForgottenError, EndsUnreadableError, type ItemEnd } from '../../src/client';
 import { seededRandom } from '../../sandbox/random';
 import { eventually } from '../harness/eventually';
@@ -175,9 +175,19 @@ async function everyWorkflowEnds({ client, taskQueue }: ProcessEnvironment): Pro
     },
     { timeoutMs: 90_000 },
   );
-  await ended.catch((error: unknown) => {
+  await ended.catch(async (error: unknown) => {
+    for (const workflowId of running) say(await stateOf(client, workflowId));
     throw new Error(`these run for ever: ${running.join(', ')}`, { cause: error });
   });
+}
+
+/** What the server knows of a workflow that does not end, for whoever looks for the cause. */
+async function stateOf(client: Client, workflowId: string): Promise<string> {
+  const handle = client.workflow.getHandle(workflowId);
+  const { pendingActivities, pendingChildren, pendingWorkflowTask } = (await handle.describe()).raw;
+  const { events } = await handle.fetchHistory();
+  const lastEvents = events?.slice(-30);
+  return JSON.stringify({ workflowId, pendingActivities, pendingChildren, pendingWorkflowTask, lastEvents });
 }
 
 function inWords(counts: ReadonlyMap<string, number>): string {
