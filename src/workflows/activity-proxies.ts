@@ -113,13 +113,14 @@ export function pollProxy(
  *
  * - No schedule-to-close: the follow-up ends by its own deadline, which the batch does not know.
  * - Start-to-close: the server answers within a second or two, or is asked again.
- * - The interval comes with each failure; without one, a worker was lost.
+ * - The interval comes with each failure; without one, a worker was lost, and another asks after five seconds. It does not
+ *   back off: each question is an attempt, so that the interval would be at its maximum after a few of them.
  */
 export function endProxy({ readTaskQueue }: WorkerSettings, projectId: string, summary: string) {
   return proxyActivities<Pick<FollowUpActivities, 'followUpEnd'>>({
     taskQueue: readTaskQueue,
     startToCloseTimeout: 30_000,
-    retry: { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 5 * 60_000 },
+    retry: { initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: 5 * 60_000 },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     priority: priorityOf(projectId),
     summary,
@@ -131,13 +132,13 @@ export function endProxy({ readTaskQueue }: WorkerSettings, projectId: string, s
  *
  * - No schedule-to-close: a page is there as long as its batch.
  * - Start-to-close: a look at two hundred open follow-ups takes some seconds.
- * - The interval comes with each failure, and is minutes where nothing is wrong.
+ * - The interval comes with each failure, and is minutes where nothing is wrong; without one it is that of the questions above.
  */
 export function pageProxy({ readTaskQueue }: WorkerSettings, summary: string) {
   return proxyActivities<Pick<FollowUpActivities, 'earlierPage' | 'pageTrouble'>>({
     taskQueue: readTaskQueue,
     startToCloseTimeout: 60_000,
-    retry: { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 5 * 60_000 },
+    retry: { initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: 5 * 60_000 },
     cancellationType: ActivityCancellationType.ABANDON,
     summary,
   });
