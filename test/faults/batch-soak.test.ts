@@ -85,8 +85,7 @@ async function soak(environment: ProcessEnvironment, server: RestartableServer) 
     const end = `${outcome} (${delivery ?? 'nobody can tell'})`;
     ends.set(end, (ends.get(end) ?? 0) + 1);
   }
-  const { counts, died } = machines.log;
-  say(`${JSON.stringify(counts)}; ${inWords(done)}`);
+  say(`${JSON.stringify(machines.log.counts)}; ${inWords(done)}`);
   say(`ends: ${inWords(ends)}; ${scheduled.followUps} follow-ups of schedules`);
   machines.dismiss();
   const found = files.flatMap((file, index) => lies(environment, file, told[index] ?? []));
