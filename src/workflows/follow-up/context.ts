@@ -157,7 +157,6 @@ export class FollowUpContext {
   }
 }
 
-/** A read that no worker has answered in time, or that failed by a bug: trouble like any other. */
 /** An operator has completed a read with something that is none. */
 export const FOREIGN_READ: JobAnswer = {
   kind: 'trouble',
@@ -165,6 +164,7 @@ export const FOREIGN_READ: JobAnswer = {
   message: 'the read was completed by somebody else, and not with an answer about the job',
 };
 
+/** A read that no worker has answered in time, or that failed by a bug: trouble like any other. */
 export function answerOfLostRead(error: unknown): JobAnswer {
   if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
   if (error.cause instanceof TimeoutFailure) {
