@@ -21,7 +21,7 @@ import {
 import { isRecord } from '../core/json';
 import { followUpWorkflowId, runOf } from '../core/ids';
 import { requestIdOf } from '../core/batch';
-import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT, NO_CHANGE } from '../core/names';
+import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT, NO_CHANGE, SIGNAL_WAKE } from '../core/names';
 import { truncate } from '../core/text';
 import { grpcError } from '../temporal/grpc-status';
 
@@ -81,6 +81,9 @@ async function endOf(client: Client, input: FollowUpEndInput): Promise<FoundEnd>
       return { kind: 'timed-out' };
     default:
   }
+  // The server schedules a child's first workflow task in a step of its own, and leaves it out if the page has been ended
+  // by an operator in between: such a follow-up would run for ever.
+  if (description.historyLength === 1) await handle.signal(SIGNAL_WAKE).catch(ignoreClosed);
   const { cancelOf } = input;
   if (cancelOf === undefined) {
     const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * Context.current().info.attempt);
@@ -88,7 +91,7 @@ async function endOf(client: Client, input: FollowUpEndInput): Promise<FoundEnd>
   }
   const startedBy = description.typedSearchAttributes.get(keywordKey('FollowUpBatch'));
   if (startedBy !== cancelOf) return { kind: 'left-running' };
-  await handle.cancel();
+  await handle.cancel().catch(ignoreClosed);
   throw askAgainIn(CANCELLED_WAIT_MS, 'the follow-up is being cancelled');
 }
 

@@ -11,7 +11,8 @@ import {
   type PageInput,
   SIGNAL_ALLOT,
 } from '../../src/core/batch-workflows';
-import { pageWorkflowId } from '../../src/core/ids';
+import { followUpWorkflowId, pageWorkflowId } from '../../src/core/ids';
+import { SIGNAL_WAKE } from '../../src/core/names';
 import { BatchOfTest, endless, forget } from '../harness/batch-of-test';
 import { eventually } from '../harness/eventually';
 import { startForgetfulServer } from '../harness/forgetful-server';
@@ -186,6 +187,28 @@ describe('an item', () => {
       expect(['gone', 'terminated']).toContain(outcome);
       expect(delivery).toBeNull();
     }
+  });
+
+  it.concurrent('that runs without ever having had a workflow task is woken', async () => {
+    const batch = new BatchOfTest(await open());
+    const key = batch.add({}, { requestId: 'delayed' });
+    const { client, taskQueue } = batch.environment;
+    // Like one whose page was ended at the wrong moment, its history has nothing but the start.
+    const delayed = await client.workflow.start('followUp', {
+      workflowId: followUpWorkflowId(key.projectId, key.jobId, 'delayed'),
+      taskQueue,
+      args: [{ ...batch.requests[0], ...key }],
+      startDelay: '1 hour',
+    });
+    await batch.start();
+    const signals = async () =>
+      ((await delayed.fetchHistory()).events ?? []).flatMap(
+        ({ workflowExecutionSignaledEventAttributes: signal }) => signal?.signalName ?? [],
+      );
+    await eventually('it is woken', async () => (await signals()).length > 0);
+    expect(await signals()).toEqual([SIGNAL_WAKE]);
+    await delayed.terminate();
+    expect((await batch.handle.result()).summary).toMatchObject({ byFailure: { terminated: 1 } });
   });
 
   it.concurrent('has one fate, whatever is typed after a cancelled batch', async () => {

@@ -2,8 +2,9 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { expect, it } from '@jest/globals';
-import { type Client, ServiceError } from '@temporalio/client';
+import { type Client, ServiceError, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import { BatchForgottenError, EndsUnreadableError, type ItemEnd } from '../../src/client';
+import { SIGNAL_WAKE } from '../../src/core/names';
 import { seededRandom } from '../../sandbox/random';
 import { eventually } from '../harness/eventually';
 import { FORGETFUL } from '../harness/forgetful-server';
@@ -165,11 +166,15 @@ function lies(
 async function everyWorkflowEnds({ client, taskQueue }: ProcessEnvironment): Promise<void> {
   const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running'`;
   let running: string[] = [];
+  const woken = new Set<string>();
   const ended = eventually(
     'every workflow ends',
     async () => {
       running = [];
-      for await (const { workflowId } of client.workflow.list({ query })) running.push(workflowId);
+      for await (const { workflowId } of client.workflow.list({ query })) {
+        running.push(workflowId);
+        if (await wake(client.workflow.getHandle(workflowId))) woken.add(workflowId);
+      }
       return running.length === 0;
     },
     { timeoutMs: 90_000 },
@@ -178,6 +183,20 @@ async function everyWorkflowEnds({ client, taskQueue }: ProcessEnvironment): Pro
     for (const workflowId of running) say(await stateOf(client, workflowId));
     throw new Error(`these run for ever: ${running.join(', ')}`, { cause: error });
   });
+  if (woken.size > 0) say(`had no workflow task, and were woken: ${[...woken].join(', ')}`);
+}
+
+/** Does for a workflow that lacks its first workflow task what docs/batches.md tells an operator to do. */
+async function wake(handle: WorkflowHandle): Promise<boolean> {
+  try {
+    if ((await handle.describe()).historyLength > 1) return false;
+    await handle.signal(SIGNAL_WAKE);
+    return true;
+  } catch (error) {
+    // It has ended meanwhile.
+    if (error instanceof WorkflowNotFoundError) return false;
+    throw error;
+  }
 }
 
 /** What the server knows of a workflow that does not end, for whoever looks for the cause. */

@@ -25,6 +25,7 @@ import {
   type PageReport,
 } from '../../core/batch-workflows';
 import { isRecord } from '../../core/json';
+import { isPageReport } from '../../core/wire-checks';
 import { runOf } from '../../core/ids';
 import { keyword } from '../keyword';
 import { type BatchPlan, checkBatch } from './check-batch';
@@ -43,7 +44,6 @@ import {
 import { receiveOperators } from './operator';
 import { reportSignal } from './page';
 import { closePages, startPage, notifyPages, dismissPages } from './pages';
-import { readReport } from './allotment';
 
 /** How often each page gets a signal even if nothing has changed: the signal fails if the page was terminated. */
 const PING_INTERVAL_MS = 10 * 60_000;
@@ -108,11 +108,11 @@ class Batch {
   private ended: BatchProgress['state'] | null = null;
 
   constructor(private readonly state: BatchState) {
-    setHandler(reportSignal, (value) => {
-      const report = readReport(value, state.pages);
-      if (report === null) return;
-      this.changes += 1;
+    setHandler(reportSignal, (report: unknown) => {
+      if (!isPageReport(report)) return;
       const { run, page } = report;
+      if (page < 1 || page > state.pages) return;
+      this.changes += 1;
       const isOurs = run === state.run && takeReport(state, report, Date.now());
       if (!isOurs) this.foreignPages.push({ run, page });
     });

@@ -14,7 +14,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { WorkerSettings } from '../../core/activities';
-import { isEarlierPage, isPageTrouble } from '../../core/activity-results';
+import { isAllotment, isEarlierPage, isPageTrouble } from '../../core/wire-checks';
 import type { FailedItem, ItemEnd } from '../../core/batch';
 import {
   type Allotment,
@@ -33,14 +33,11 @@ import { pageProxy, resetProxy, settingsProxy } from '../activity-proxies';
 import { pageProblems } from './check-batch';
 import { countEnd, failuresOf, firstFailures, isFailure, NO_COUNTS, pageDetails } from './counts';
 import { itemsOfPage, type NamedItem, runItem } from './run-item';
-import { readAllotment, reserved } from './allotment';
+import { isNews } from './allotment';
 
 export const allotSignal = defineSignal<[Allotment]>(SIGNAL_ALLOT);
 export const reportSignal = defineSignal<[PageReport]>(SIGNAL_REPORT);
 const endsQuery = defineQuery<ItemEnd[], [since: number]>(QUERY_ENDS);
-
-/** How many ends are reported together, unless one of them frees a place: each report costs the batch a workflow task. */
-const ENDS_PER_REPORT = 10;
 
 /**
  * Runs some items of a batch as follow-ups of their own, within the places that the batch grants. Items to the same job run
@@ -60,9 +57,8 @@ export async function followUpBatchPage(input: PageInput): Promise<PageResult> {
     });
   }
   const page = new Page(input);
-  setHandler(allotSignal, (value) => {
-    const allotment = readAllotment(value);
-    if (allotment !== null) page.allotment = allotment;
+  setHandler(allotSignal, (value: unknown) => {
+    if (isAllotment(value)) page.allotment = value;
   });
   setHandler(endsQuery, (since) => page.ends.slice(since));
   try {
@@ -128,25 +124,15 @@ class Page {
     if (earlier !== null) {
       // Until it is known, any of them may have been started.
       for (const { workflowId } of itemsOfPage(this.input, null).lanes.flat()) this.unsettled.add(workflowId);
-      before = await this.earlierPage(settings, earlier);
+      const { earlierPage } = pageProxy(settings, 'what the batch has done before');
+      const answer = await answerOf(earlierPage(earlier));
+      before = isEarlierPage(answer) ? answer : null;
       this.unsettled.clear();
     }
     const { kept, lanes } = itemsOfPage(this.input, before);
     for (const end of kept) this.settle(end);
     this.lanes = lanes;
     for (const { workflowId, isNew } of lanes.flat()) if (!isNew) this.unsettled.add(workflowId);
-  }
-
-  /** @returns null where nobody knows, or an operator has ended the question in another way */
-  private async earlierPage(settings: WorkerSettings, earlier: string): Promise<EarlierPage | null> {
-    try {
-      const { earlierPage } = pageProxy(settings, 'what the batch has done before');
-      const before: unknown = await earlierPage(earlier);
-      return isEarlierPage(before) ? before : null;
-    } catch (error) {
-      if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-      return null;
-    }
   }
 
   private async runItems(settings: WorkerSettings): Promise<void> {
@@ -255,15 +241,7 @@ class Page {
     const { pageTrouble } = pageProxy(settings, 'are the batch and the open follow-ups there?');
     for (;;) {
       const batch = this.batchIsGone ? null : batchWorkflowId;
-      const trouble: unknown = await pageTrouble({
-        batchWorkflowId: batch,
-        run,
-        known: [...this.lost],
-      }).catch((error: unknown) => {
-        if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-        return null;
-      });
-      // An operator has ended the question in another way: it is asked again.
+      const trouble = await answerOf(pageTrouble({ batchWorkflowId: batch, run, known: [...this.lost] }));
       if (!isPageTrouble(trouble)) continue;
       this.batchIsGone ||= trouble.batchIsGone;
       for (const workflowId of trouble.lost) this.lost.add(workflowId);
@@ -293,15 +271,7 @@ class Page {
   private mustReport(): boolean {
     const { lastReport } = this;
     if (lastReport === null || this.done) return true;
-    const now = this.report();
-    return (
-      now.open !== lastReport.open ||
-      now.counts.settled >= lastReport.counts.settled + ENDS_PER_REPORT ||
-      failuresOf(now.counts) > failuresOf(lastReport.counts) ||
-      reserved({ allotted: now.places, report: now }) <
-        reserved({ allotted: now.places, report: lastReport }) ||
-      now.places < lastReport.places
-    );
+    return isNews(this.report(), lastReport);
   }
 
   private report(): PageReport {
@@ -333,6 +303,16 @@ class Page {
       left,
       notStarted: this.input.page.items.length - this.counts.settled - left.length,
     };
+  }
+}
+
+/** What the server says to a page; null where an operator has ended the question in another way. */
+async function answerOf(question: Promise<unknown>): Promise<unknown> {
+  try {
+    return await question;
+  } catch (error) {
+    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    return null;
   }
 }
 

@@ -11,7 +11,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { WorkerSettings } from '../../core/activities';
-import { isFoundEnd } from '../../core/activity-results';
+import { isFoundEnd } from '../../core/wire-checks';
 import {
   BATCH_PRIORITY_KEY,
   type BatchItem,

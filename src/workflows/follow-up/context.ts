@@ -7,7 +7,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { JobAnswer, WorkerSettings } from '../../core/activities';
-import { isJobAnswer } from '../../core/activity-results';
+import { isJobAnswer } from '../../core/wire-checks';
 import type { DeliveryDecision, Phase } from '../../core/result';
 import { textOf } from '../../core/tally';
 import { singleLine } from '../../core/text';

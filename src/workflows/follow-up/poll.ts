@@ -7,7 +7,7 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import type { Tally, Trouble } from '../../core/activities';
-import { isPollJobResult, isTally } from '../../core/activity-results';
+import { isPollJobResult, isTally } from '../../core/wire-checks';
 import { afterAnswer, type AnswerSource } from '../../core/evidence';
 import { jobState, type JobState, sameState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';

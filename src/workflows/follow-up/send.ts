@@ -7,7 +7,7 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import type { SendCheckpoint, SendResult } from '../../core/activities';
-import { isSendResult } from '../../core/activity-results';
+import { isSendResult } from '../../core/wire-checks';
 import { pollInterval } from '../../core/cadence';
 import type { JobState } from '../../core/job';
 import { singleLine } from '../../core/text';

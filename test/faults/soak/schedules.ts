@@ -17,7 +17,6 @@ const EVERY = '3s';
 export class Schedules {
   private readonly client: FollowUpClient;
   private readonly requests: FollowUpRequest[] = [];
-  private readonly ids = OVERLAPS.map((overlap) => `soak-${overlap}`);
 
   constructor(private readonly environment: ProcessEnvironment) {
     this.client = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
@@ -33,7 +32,7 @@ export class Schedules {
         return { projectId, jobId, prompt: `Item ${index}.`, ...TIMES };
       });
       this.requests.push(...items);
-      await this.client.schedules.create(`soak-${overlap}`, items, {
+      await this.client.schedules.create(idOf(overlap), items, {
         intervals: [{ every: EVERY }],
         overlap,
       });
@@ -41,8 +40,8 @@ export class Schedules {
   }
 
   async delete(): Promise<void> {
-    for (const id of this.ids) {
-      await throughRestarts(() => this.environment.client.schedule.getHandle(id).delete());
+    for (const overlap of OVERLAPS) {
+      await throughRestarts(() => this.environment.client.schedule.getHandle(idOf(overlap)).delete());
     }
   }
 
@@ -80,4 +79,8 @@ export class Schedules {
     for await (const { workflowId } of this.client.list({ jobId })) ids.push(workflowId);
     return ids;
   }
+}
+
+function idOf(overlap: (typeof OVERLAPS)[number]): string {
+  return `soak-${overlap}`;
 }

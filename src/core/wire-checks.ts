@@ -1,11 +1,11 @@
 import type { JobAnswer, PollJobResult, SendResult, Tally } from './activities';
-import type { EarlierPage, FoundEnd, PageTrouble } from './batch-workflows';
+import type { Allotment, EarlierPage, FoundEnd, PageReport, PageTrouble } from './batch-workflows';
 import { isRecord } from './json';
 
 /*
- * Whether a value is what an activity returns. An operator may complete a pending activity with any value at all
- * (`temporal activity complete`), and a workflow that took it for its own would fail its tasks for ever. Half a character
- * of UTF-16 in a text would even end the worker (sdk-core 1.24).
+ * Whether a value is what an activity returns, or what a batch and its pages signal. An operator may complete a pending
+ * activity with any value at all (`temporal activity complete`), and anybody may send a signal; a workflow that took it for
+ * its own would fail its tasks for ever. Half a character of UTF-16 in a text would even end the worker (sdk-core 1.24).
  */
 
 type Check = (value: unknown) => boolean;
@@ -16,6 +16,7 @@ const MAX_TEXT_CHARACTERS = 4_096;
 const text: Check = (value) =>
   typeof value === 'string' && value.length <= MAX_TEXT_CHARACTERS && value.isWellFormed();
 const number: Check = (value) => Number.isFinite(value);
+const count: Check = (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 const boolean: Check = (value) => typeof value === 'boolean';
 const time: Check = (value) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
 const anything: Check = () => true;
@@ -30,6 +31,15 @@ function optional(check: Check): Check {
 
 function listOf(check: Check): Check {
   return (value) => Array.isArray(value) && value.every(check);
+}
+
+function mapOf(check: Check): Check {
+  return (value) =>
+    isRecord(value) && Object.entries(value).every(([name, each]) => text(name) && check(each));
+}
+
+function oneOf(...texts: readonly string[]): Check {
+  return (value) => texts.some((each) => each === value);
 }
 
 function fields(checks: Readonly<Record<string, Check>>): Check {
@@ -58,8 +68,7 @@ const answer = kinds('kind', { job: { job }, trouble: readTrouble });
 
 const tally = fields({
   polls: number,
-  observed: (counts) =>
-    isRecord(counts) && Object.entries(counts).every((each) => text(each[0]) && number(each[1])),
+  observed: mapOf(number),
   jobAnswers: number,
   trouble: fields({
     last: orNull(kinds('kind', { trouble: readTrouble })),
@@ -115,6 +124,32 @@ const foundEnd = kinds('kind', {
   'left-running': {},
 });
 
+const pageReport = fields({
+  run: text,
+  pageRun: text,
+  page: count,
+  after: orNull(count),
+  followedBy: boolean,
+  wants: count,
+  places: count,
+  open: count,
+  counts: fields({
+    settled: count,
+    unknownDeliveries: count,
+    byStatus: mapOf(count),
+    byFailure: mapOf(count),
+    byEvidence: mapOf(count),
+  }),
+  failures: listOf(fields({ workflowId: text, outcome: text, message: orNull(text) })),
+  done: boolean,
+});
+
+const allotment = fields({
+  places: count,
+  tolerated: orNull(count),
+  mode: oneOf('run', 'drain', 'leave', 'cancel'),
+});
+
 export const isSendResult = (value: unknown): value is SendResult => sendResult(value);
 export const isJobAnswer = (value: unknown): value is JobAnswer => answer(value);
 export const isTally = (value: unknown): value is Tally => tally(value);
@@ -122,3 +157,5 @@ export const isPollJobResult = (value: unknown): value is PollJobResult => pollR
 export const isEarlierPage = (value: unknown): value is EarlierPage | null => earlierPage(value);
 export const isPageTrouble = (value: unknown): value is PageTrouble => pageTrouble(value);
 export const isFoundEnd = (value: unknown): value is FoundEnd => foundEnd(value);
+export const isPageReport = (value: unknown): value is PageReport => pageReport(value);
+export const isAllotment = (value: unknown): value is Allotment => allotment(value);

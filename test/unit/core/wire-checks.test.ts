@@ -7,7 +7,7 @@ import {
   isPageTrouble,
   isPollJobResult,
   isSendResult,
-} from '../../../src/core/activity-results';
+} from '../../../src/core/wire-checks';
 import type { EarlierPage } from '../../../src/core/batch-workflows';
 import type { AgentJob } from '../../../src/core/job';
 import { isRecord } from '../../../src/core/json';
