@@ -29,6 +29,7 @@ const SHORTEST_MAXIMUM_MS = 60_000;
 const IDLE_MS = 10_000;
 const HOLD_MS = 60_000;
 
+/** Messages from one line about the progress to the next. */
 const SAY_EVERY = 1_000;
 
 /** From a start to its message, on a busy machine. */

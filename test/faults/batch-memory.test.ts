@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client';
+import { MockActivityEnvironment } from '@temporalio/testing';
 import type { DevServer } from '../../dev/dev-server';
+import { earlierPage } from '../../src/activities/batch';
 import { cutPages } from '../../src/core/batch-pages';
 import { BatchEndedError, BatchForgottenError, EndsUnreadableError } from '../../src/client';
 import {
@@ -331,6 +333,28 @@ describe('a page', () => {
     await expect(begun.result()).resolves.toMatchObject({ ends: [{ outcome: 'completed' }] });
     expect(batch.messages()).toEqual(messages);
   });
+
+  it.concurrent.each([
+    { attempt: 1, nextRetryDelay: 1_000 },
+    { attempt: 4, nextRetryDelay: 8_000 },
+    { attempt: 30, nextRetryDelay: 60_000 },
+  ])(
+    'that is slow to close is told again later and later: attempt $attempt',
+    async ({ attempt, nextRetryDelay }) => {
+      const { client } = await open();
+      const page = await client.workflow.start(BATCH_PAGE_WORKFLOW, {
+        workflowId: `slow-page-${attempt}`,
+        taskQueue: 'nobody-works-here',
+      });
+      const activity = new MockActivityEnvironment({ attempt }, { client });
+      await expect(activity.run(earlierPage, page.workflowId)).rejects.toMatchObject({ nextRetryDelay });
+      const { events } = await page.fetchHistory();
+      expect(events?.map((event) => event.workflowExecutionSignaledEventAttributes?.signalName)).toContain(
+        SIGNAL_ALLOT,
+      );
+      await page.terminate();
+    },
+  );
 
   it.concurrent('that is reset starts nothing that it may have started before', async () => {
     const batch = new BatchOfTest(await open());

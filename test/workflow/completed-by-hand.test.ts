@@ -46,39 +46,23 @@ describe('an activity that an operator completes with what is no result of it', 
     expect(details.followUp.delivery).toEqual({ verdict: 'unknown', confirmedBy: null, sends: 1 });
   });
 
-  it.concurrent.each(['{}', '{"kind":"job","job":{"id":"1","status":7}}'])(
-    'is a failed read: %s',
-    async (json) => {
-      const environment = await open();
-      const following = await environment.follow(
-        { turn: { durationMs: null } },
-        { polling: { timerPolls: 'all' } },
-      );
-      const { key } = following;
-      await following.progressWhen(({ phase }) => phase === 'watching');
-      environment.sandbox.setFault({ name: 'hold', ...key, operation: 'get', times: 1 });
-      await complete(environment, following.handle.workflowId, 'getJob', json);
-      environment.sandbox.release(key);
-      environment.sandbox.changeJob(key, { status: 'completed' });
-      const { followUp } = await following.result();
-      expect(followUp.observed['read failed']).toBe(1);
-    },
-  );
-
-  it.concurrent.each(['{}', '{"answer":null,"before":{"polls":"many"}}'])(
-    'is a failed poll: %s',
-    async (json) => {
-      const environment = await open();
-      const following = await environment.follow(
-        { turn: { durationMs: null } },
-        { polling: { timerPolls: 1 } },
-      );
-      await complete(environment, following.handle.workflowId, 'pollJob', json);
-      await following.progressWhen(({ observed }) => observed['read failed'] === 1);
-      environment.sandbox.changeJob(following.key, { status: 'completed' });
-      expect((await following.result()).status).toBe('completed');
-    },
-  );
+  it.concurrent.each([
+    { type: 'getJob', timerPolls: 'all', json: '{}' },
+    { type: 'getJob', timerPolls: 'all', json: '{"kind":"job","job":{"id":"1","status":7}}' },
+    { type: 'pollJob', timerPolls: 1, json: '{}' },
+    { type: 'pollJob', timerPolls: 1, json: '{"answer":null,"before":{"polls":"many"}}' },
+  ] as const)('is a failed read: $type, $json', async ({ type, timerPolls, json }) => {
+    const environment = await open();
+    const following = await environment.follow({ turn: { durationMs: null } }, { polling: { timerPolls } });
+    const { key } = following;
+    await following.progressWhen(({ polls }) => polls > 0);
+    environment.sandbox.setFault({ name: 'hold', ...key, operation: 'get', times: 1 });
+    await complete(environment, following.handle.workflowId, type, json);
+    environment.sandbox.release(key);
+    environment.sandbox.changeJob(key, { status: 'completed' });
+    const { status, followUp } = await following.result();
+    expect([status, followUp.observed['read failed']]).toEqual(['completed', 1]);
+  });
 
   it.concurrent.each(['{}', '{"batchIsGone":false,"lost":7}'])(
     'is a look of a page that is made again: %s',
