@@ -3,7 +3,7 @@ import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities, WorkerSettings } from '../core/activities';
 import { earlierPage, followUpEnd, LOOK_EVERY_MS, pageTroubleEvery } from './batch';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
-import { pendingDetailsBy, wasReset } from './own-run';
+import { ownRunId, pendingDetailsBy } from './own-run';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
 
@@ -30,7 +30,7 @@ export function createActivities(
     followUpEnd,
     earlierPage,
     pageTrouble: pageTroubleEvery(lookEveryMs),
-    wasReset,
+    ownRunId,
     sendMessage: sendMessageBy(agentApi),
   };
 }

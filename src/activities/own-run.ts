@@ -26,9 +26,9 @@ export function pendingDetailsBy(inProcess: InProcessPolls): FollowUpActivities[
 }
 
 /**
- * The local activity `wasReset`. A workflow can't decide this by its own run id: a reset replays the history that the first
- * run recorded, in which the answer was no. A local activity's answer is recorded.
+ * The local activity `ownRunId`. A workflow can't decide by its own run id whether it was reset: the new run replays what
+ * the run before it did, and has to come to the same decisions. A local activity's answer is recorded.
  */
-export function wasReset(firstExecutionRunId: string): Promise<boolean> {
-  return Promise.resolve(Context.current().info.workflowExecution?.runId !== firstExecutionRunId);
+export function ownRunId(): Promise<string> {
+  return Promise.resolve(Context.current().info.workflowExecution?.runId ?? '');
 }

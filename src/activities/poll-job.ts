@@ -7,6 +7,7 @@ import { nextWait } from '../core/cadence';
 import { NO_CHANGE } from '../core/names';
 import { needsDecision, startTally, tallied, textOf } from '../core/tally';
 import { formatDuration } from '../core/units';
+import { isTally } from '../core/wire-checks';
 import { InProcessPoll, type InProcessPolls } from './in-process-polls';
 
 /**
@@ -34,7 +35,7 @@ const AT_ONCE_MS = 1;
 export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): FollowUpActivities['pollJob'] {
   return async (input) => {
     const { info, cancellationSignal } = Context.current();
-    const recorded = info.heartbeatDetails as Tally | undefined;
+    const recorded = isTally(info.heartbeatDetails) ? info.heartbeatDetails : undefined;
     const poll = new InProcessPoll(
       info.workflowExecution?.runId ?? '',
       recorded ?? { ...startTally(input.trouble), nextReadAt: Date.now() + input.firstWaitMs },

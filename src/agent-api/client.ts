@@ -131,7 +131,13 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
 
   return {
     timeoutMs,
-    getJob: (address, limits = {}) => track(read(address, limits)),
+    getJob: (address, limits = {}) =>
+      track(
+        read(address, limits).catch((error: unknown) => ({
+          kind: 'trouble',
+          ...errorTrouble(error, redactor.redact),
+        })),
+      ),
     sendMessage: (message, limits = {}) => track(send(message, limits)),
     async close() {
       closed = true;

@@ -11,7 +11,8 @@ export type Exchange = Answer | NoAnswer;
 export interface Answer {
   readonly kind: 'answer';
   readonly status: number;
-  readonly headers: IncomingHttpHeaders;
+  /** The first of each name. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
   /** As much of the body as was read, at most 1 MiB. */
   readonly body: string;
   /** How the body ended. */
@@ -58,7 +59,7 @@ export function exchange(
  */
 class ExchangeHandler implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | undefined;
-  private answer: { status: number; headers: IncomingHttpHeaders } | undefined;
+  private answer: Pick<Answer, 'status' | 'headers'> | undefined;
   private readonly chunks: Buffer[] = [];
   private bytes = 0;
   private settled = false;
@@ -100,7 +101,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     headers: IncomingHttpHeaders,
   ): void {
     // 100 to 199 announce the answer, they are none.
-    if (status >= 200) this.answer = { status, headers };
+    if (status >= 200) this.answer = { status, headers: firstOfEach(headers) };
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -142,4 +143,9 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     // Destroys the connection of an exchange that is not complete; does nothing to one that is.
     this.controller?.abort(new Error('the exchange is over'));
   }
+}
+
+/** A service may send any header twice; undici hands on a list then, whatever the type of its `location` says. */
+function firstOfEach(headers: IncomingHttpHeaders): Answer['headers'] {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat()[0]]));
 }

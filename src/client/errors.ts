@@ -127,7 +127,8 @@ export class EndsUnreadableError extends FollowUpError {
   ) {
     super(
       `The ends of the items in ${pagesInWords(pages)} of the batch ${JSON.stringify(batchId)} can't be read: these pages ` +
-        'were deleted, are older than the retention of the namespace, or were terminated and no worker answers for them.',
+        'were deleted, reset after they had ended, are older than the retention of the namespace, or were terminated and ' +
+        'no worker answers for them.',
     );
   }
 }

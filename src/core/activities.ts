@@ -200,8 +200,8 @@ export interface FollowUpActivities {
    * @throws ApplicationFailure `NO_CHANGE`, retryable, while there is none
    */
   pageTrouble(input: PageTroubleInput): Promise<PageTrouble>;
-  /** Local: whether somebody has reset the calling workflow. */
-  wasReset(firstExecutionRunId: string): Promise<boolean>;
+  /** Local: the run that really calls it. A run made by a reset gets the recorded answer of the run before, up to there. */
+  ownRunId(): Promise<string>;
   /** Looks at the job, and sends the message by one POST if the job, the server and the deadline allow it. */
   sendMessage(input: SendInput): Promise<SendResult>;
 }

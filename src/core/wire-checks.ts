@@ -1,9 +1,9 @@
-import type { JobAnswer, PollJobResult, SendResult, Tally } from './activities';
+import type { JobAnswer, PollJobResult, SendCheckpoint, SendResult, Tally } from './activities';
 import type { Allotment, EarlierPage, FoundEnd, PageReport, PageTrouble } from './batch-workflows';
 import { isRecord } from './json';
 
 /*
- * Whether a value is what an activity returns, or what a batch and its pages signal. An operator may complete a pending
+ * Whether a value is what an activity returns or records, or what a batch and its pages signal. An operator may complete a pending
  * activity with any value at all (`temporal activity complete`), and anybody may send a signal; a workflow that took it for
  * its own would fail its tasks for ever. Half a character of UTF-16 in a text would even end the worker (sdk-core 1.24).
  */
@@ -94,6 +94,8 @@ const sendResult = kinds('kind', {
   posted: { baseline: orNull(job), sentAt: time, outcome },
 });
 
+const sendCheckpoint = fields({ baseline: orNull(job), sentAt: time });
+
 const pollResult = fields({ answer: orNull(answer), before: tally });
 
 const itemEnd = fields({
@@ -151,6 +153,7 @@ const allotment = fields({
 });
 
 export const isSendResult = (value: unknown): value is SendResult => sendResult(value);
+export const isSendCheckpoint = (value: unknown): value is SendCheckpoint => sendCheckpoint(value);
 export const isJobAnswer = (value: unknown): value is JobAnswer => answer(value);
 export const isTally = (value: unknown): value is Tally => tally(value);
 export const isPollJobResult = (value: unknown): value is PollJobResult => pollResult(value);

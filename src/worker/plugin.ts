@@ -45,7 +45,7 @@ const QUEUE_OF = {
   followUpEnd: 'read',
   earlierPage: 'read',
   pageTrouble: 'read',
-  wasReset: 'followUp',
+  ownRunId: 'followUp',
   sendMessage: 'send',
 } as const satisfies Record<keyof FollowUpActivities, keyof TaskQueues>;
 

@@ -17,8 +17,11 @@ const CONCURRENT_READS = 200;
  */
 const CONCURRENT_SENDS = 50;
 
-/** Workflow tasks at once: the SDK's default. They share one thread, so more would only wait there. */
-const CONCURRENT_WORKFLOW_TASKS = 40;
+/**
+ * Workflow tasks at once. They share one thread, so more would only wait there, and could run out of time together: so
+ * many pages of batches are replayed within their `PAGE_TASK_TIMEOUT_MS`.
+ */
+const CONCURRENT_WORKFLOW_TASKS = 16;
 
 /**
  * What the process grows by for each workflow in its cache: measured with 20,000 follow-ups in flight (`npm run

@@ -24,8 +24,8 @@ export const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities,
   scheduleToCloseTimeout: 5_000,
 });
 
-/** Whether the calling workflow was reset: no I/O, as above. */
-export const resetProxy = proxyLocalActivities<Pick<FollowUpActivities, 'wasReset'>>({
+/** Which run calls: no I/O, as above. */
+export const { ownRunId } = proxyLocalActivities<Pick<FollowUpActivities, 'ownRunId'>>({
   startToCloseTimeout: 5_000,
 });
 

@@ -46,16 +46,27 @@ const LARGE = 'x'.repeat(256 * 1_024);
 /** Items that the server takes some time to start. */
 const MANY = 50;
 
+/** An event's id. */
+type Long = NonNullable<
+  NonNullable<Awaited<ReturnType<WorkflowHandle['fetchHistory']>>['events']>[number]['eventId']
+>;
+
 /** Takes back everything that a workflow has done since its first workflow task, and does it again. */
-async function resetToStart({ client, workflowId }: WorkflowHandle): Promise<void> {
-  const handle = client.getHandle(workflowId);
-  const { runId } = await handle.describe();
+async function resetToStart(handle: WorkflowHandle): Promise<void> {
   const { events } = await handle.fetchHistory();
   const firstTask = events?.find((event) => event.workflowTaskCompletedEventAttributes);
+  await resetTo(handle, firstTask?.eventId ?? null);
+}
+
+async function resetTo(
+  { client, workflowId }: WorkflowHandle,
+  workflowTaskFinishEventId: Long | null,
+): Promise<void> {
+  const { runId } = await client.getHandle(workflowId).describe();
   await client.workflowService.resetWorkflowExecution({
     namespace: client.options.namespace,
     workflowExecution: { workflowId, runId },
-    workflowTaskFinishEventId: firstTask?.eventId ?? null,
+    workflowTaskFinishEventId,
     requestId: randomUUID(),
     reason: 'a test',
   });
@@ -356,6 +367,62 @@ describe('a page', () => {
     },
   );
 
+  it.concurrent('of a retry that is reset does not act upon an old answer again', async () => {
+    const batch = new BatchOfTest(await open());
+    const { sandbox, client } = batch.environment;
+    const key = batch.add(endless);
+    sandbox.setFault({
+      name: 'status',
+      ...key,
+      operation: 'message',
+      times: 1,
+      parameters: { code: 422 },
+    });
+    batch.add(endless);
+    await batch.start();
+    await batch.progressWhen(({ settled }) => settled === 1);
+    await batch.handle.cancel();
+    await batch.handle.result();
+    // The item gets a second run, whose message is processed, and which then fails.
+    await batch.handle.retry();
+    await batch.environment.sandbox.journal.waitFor({ ...key, operation: 'message', processed: true });
+    await (await batch.itemHandle(0)).terminate();
+    await batch.progressWhen(({ settled }) => settled === 1);
+    // Back to the workflow task that was told that the first run was rejected.
+    const { run } = await batch.handle.describe();
+    const page = client.workflow.getHandle(pageWorkflowId(batch.batchId, run, 1));
+    const events = (await page.fetchHistory()).events ?? [];
+    const asked = events.find(
+      ({ activityTaskScheduledEventAttributes: scheduled }) =>
+        scheduled?.activityType?.name === 'followUpEnd',
+    );
+    const told = events.findIndex(({ activityTaskCompletedEventAttributes: completed }) =>
+      asked?.eventId?.eq(completed?.scheduledEventId ?? 0),
+    );
+    const task = events.slice(told).find((event) => event.workflowTaskCompletedEventAttributes);
+    await resetTo(page, task?.eventId ?? null);
+    batch.endTurns();
+    expect((await batch.handle.result()).summary).toMatchObject({ byFailure: { terminated: 1 } });
+    // The rejected one, and that of the second run.
+    expect(batch.messages()).toEqual([2, 1]);
+  });
+
+  it.concurrent(
+    'that is reset after its batch has ended can’t tell its ends, and the results say so',
+    async () => {
+      const batch = new BatchOfTest(await open());
+      batch.add();
+      batch.add();
+      await batch.start();
+      await batch.handle.result();
+      const page = await batch.pageHandle(1);
+      await page.result();
+      await resetToStart(page);
+      await page.client.getHandle(page.workflowId).result();
+      await expect(batch.handle.settled()).rejects.toBeInstanceOf(EndsUnreadableError);
+    },
+  );
+
   it.concurrent('that is reset starts nothing that it may have started before', async () => {
     const batch = new BatchOfTest(await open());
     batch.add();
@@ -376,6 +443,20 @@ describe('a page', () => {
 });
 
 describe('a batch that came with its items', () => {
+  it.concurrent('and is cancelled with its open items tells how they ended', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add(endless);
+    batch.add(endless);
+    await startWithItems(batch);
+    await batch.sent(2);
+    await batch.handle.cancel({ followUps: true });
+    expect(await batch.handle.result()).toMatchObject({
+      state: 'cancelled',
+      summary: { settled: 2, byFailure: { cancelled: 2 } },
+    });
+    expect(await batch.handle.settled()).toHaveLength(2);
+  });
+
   it.concurrent('and is reset goes on with the pages that are there', async () => {
     const batch = new BatchOfTest(await open());
     batch.add({}, { prompt: LARGE });

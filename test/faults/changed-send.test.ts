@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
+import { MEMO_RECEIPT } from '../../src/core/names';
 import { eventually } from '../harness/eventually';
 import { Operator } from '../harness/operator';
 import { behindGate, type Ending, failure, onWorker, result, type Scenario, showsPhase } from './scenario';
@@ -80,6 +81,32 @@ describe('a pending send whose attempts are raised, and whose worker is killed',
         expect(await failure(scenario.following)).toEqual({
           ...{ type: 'DeliveryUnknown', delivery: UNKNOWN, evidence: null, posts: 1, processed: 0 },
         });
+      }),
+    LIMIT_MS,
+  );
+
+  it.concurrent(
+    'with the POST processed, and cancelled before the next attempt: what was read beside the POST counts',
+    () =>
+      onWorker({ job: ENDLESS, fault: processed, env: { AGENT_API_TIMEOUT: '9s' } }, async (scenario) => {
+        await untilHeld(scenario);
+        await raise(scenario);
+        const { environment, following } = scenario;
+        // The POST is long enough to be read beside. Nobody takes the next attempt up.
+        await new Operator(environment.client).limit(environment.taskQueues.sendTaskQueue, 0);
+        await eventually('it reads beside the POST', () => following.gets() > 1, { timeoutMs: 30_000 });
+        await killAndReplace(scenario);
+        await eventually(
+          'the second attempt waits',
+          async () => ((await pendingSend(scenario))?.attempt ?? 0) > 1,
+          {
+            timeoutMs: 60_000,
+          },
+        );
+        await following.handle.cancel();
+        await expect(following.handle.result()).rejects.toThrow();
+        const { memo } = await following.handle.describe();
+        expect(memo?.[MEMO_RECEIPT]).toMatchObject({ delivery: BY_READ });
       }),
     LIMIT_MS,
   );

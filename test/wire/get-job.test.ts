@@ -93,6 +93,13 @@ describe('a GET of the job', () => {
     expect(other.connections).toBe(0);
   });
 
+  it('takes the first of a header that comes twice', async () => {
+    const location = '/elsewhere\r\nlocation: /nowhere';
+    expect(await read(answer(301, '', { location }))).toMatchObject({
+      message: 'http 301: a redirect to /elsewhere, which is not followed; check AGENT_API_BASE_URL',
+    });
+  });
+
   it('that is never answered ends by the time limit', async () => {
     expect(await read(() => undefined, SHORT_MS)).toMatchObject({ kind: 'trouble', label: 'timeout' });
     await wire.server.allClosed();

@@ -53,7 +53,7 @@ describe('the three workers', () => {
     expect(offers).toEqual([
       {
         taskQueue: taskQueues.followUp,
-        activities: ['workerSettings', 'pendingDetails', 'wasReset'],
+        activities: ['workerSettings', 'pendingDetails', 'ownRunId'],
         workflows: true,
         activityTasks: false,
       },

@@ -153,6 +153,60 @@ describe('a batch', () => {
     expect(batch.posts()).toHaveLength(5);
   });
 
+  it.concurrent(
+    'counts earlier failures when it is started again with a tolerance, and goes on within it',
+    async () => {
+      const batch = new BatchOfTest(await open());
+      for (let item = 0; item < 3; item += 1) batch.add({ turn: { outcome: 'failed' } });
+      const jobs = [batch.add(endless), batch.add(endless)];
+      await batch.start({ concurrency: 1 });
+      await batch.sent(4);
+      await batch.handle.cancel();
+      await batch.handle.result();
+      // One more than is tolerated: nothing further is sent.
+      await batch.start({ concurrency: 2, tolerate: { items: 2 } });
+      expect(await batch.handle.result()).toMatchObject({
+        state: 'tolerance-exceeded',
+        summary: { settled: 3 },
+      });
+      expect(batch.posts()).toHaveLength(4);
+      // Fewer places than failures: the batch has to know of these before the page may start anything.
+      await batch.start({ concurrency: 2, tolerate: { items: 3 } });
+      await batch.sent(5);
+      for (const key of jobs) batch.environment.sandbox.changeJob(key, { status: 'completed' });
+      expect(await batch.handle.result()).toMatchObject({
+        state: 'done',
+        summary: { byStatus: { failed: 3, completed: 2 } },
+      });
+      expect(batch.posts()).toHaveLength(5);
+    },
+  );
+
+  it.concurrent('that is cancelled while it ends by its tolerance tells what it knows', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add(endless);
+    for (let item = 0; item < 3; item += 1) batch.add({ turn: { outcome: 'failed' } });
+    await batch.start({ concurrency: 2, tolerate: { items: 1 } });
+    await batch.progressWhen(({ state }) => state === 'ending');
+    await batch.handle.cancel();
+    expect(await batch.handle.result()).toMatchObject({
+      state: 'cancelled',
+      summary: { settled: 2, byStatus: { failed: 2 } },
+    });
+  });
+
+  it.concurrent('whose page somebody cancelled starts nothing more, and is incomplete', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add(endless);
+    batch.add();
+    await batch.start({ concurrency: 1 });
+    await batch.sent(1);
+    const { run } = await batch.handle.describe();
+    await batch.environment.client.workflow.getHandle(pageWorkflowId(batch.batchId, run, 1)).cancel();
+    expect(await batch.handle.result()).toMatchObject({ state: 'incomplete', summary: { settled: 0 } });
+    expect(batch.posts()).toHaveLength(1);
+  });
+
   it.concurrent('of the same id and other items is refused', async () => {
     const batch = new BatchOfTest(await open());
     batch.add();

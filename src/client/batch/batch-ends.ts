@@ -71,8 +71,9 @@ export class BatchEnds {
 
   /** The rest of what there is at present, in the order of settling. */
   async rest(): Promise<ItemEnd[]> {
-    await mapConcurrently(await this.begun(), AT_ONCE, async ({ page, workflowId }) => {
-      if (!(await this.readPage(workflowId))) this.unreadable.add(page);
+    const { isDone, pages } = await this.begun();
+    await mapConcurrently(pages, AT_ONCE, async ({ page, workflowId }) => {
+      if (!(await this.readPage(workflowId, isDone))) this.unreadable.add(page);
     });
     const told = [...this.postponed, ...this.fetched];
     this.postponed = [];
@@ -81,25 +82,27 @@ export class BatchEnds {
   }
 
   /** The pages that have begun, in the run that knows them last, and that may have something to tell. */
-  private async begun(): Promise<{ page: number; run: string; workflowId: string }[]> {
+  private async begun() {
     const description = await describeBatch(this.client, this.workflowId);
     const { batchId = '', pages } = description ?? {};
-    return [...begunPages(pages?.begun ?? [])]
-      .map(([page, run]) => ({ page, run, workflowId: pageWorkflowId(batchId, run, page) }))
+    const begun = [...begunPages(pages?.begun ?? [])]
+      .map(([page, run]) => ({ page, workflowId: pageWorkflowId(batchId, run, page) }))
       .filter(({ workflowId }) => !this.complete.has(workflowId));
+    return { isDone: description?.state === 'completed', pages: begun };
   }
 
   /** @returns false where nobody can tell the page's ends */
-  private async readPage(page: string): Promise<boolean> {
+  private async readPage(page: string, batchIsDone: boolean): Promise<boolean> {
     for (let attempt = 1; ; attempt += 1) {
       const state = await this.stateOf(page);
       if (state === null) return false;
       if (state === 'completed') {
-        const { ends } = (await this.handle(page).result()) as PageResult;
+        const { ends, left } = (await this.handle(page).result()) as PageResult;
         const since = this.read.get(page) ?? 0;
         this.take(page, since, ends.slice(since));
         this.complete.add(page);
-        return true;
+        // A batch is done when all items have ended. A page that was reset afterwards has closed without their ends.
+        return !batchIsDone || left.length === 0;
       }
       try {
         await this.ask(page);

@@ -10,6 +10,7 @@ import {
   type BatchPage,
   type BegunPages,
   MEMO_PAGES,
+  PAGE_TASK_TIMEOUT_MS,
   type PageInput,
 } from '../../core/batch-workflows';
 import { batchWorkflowId, pageWorkflowId } from '../../core/ids';
@@ -214,6 +215,7 @@ async function startPage(client: Client, taskQueue: string, input: PageInput): P
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       typedSearchAttributes: [{ key: keywordKey('FollowUpBatch'), value: attribute(batchId) }],
       priority: { priorityKey: BATCH_PRIORITY_KEY },
+      workflowTaskTimeout: PAGE_TASK_TIMEOUT_MS,
       staticSummary: pageSummary(page.number, page.items.length),
     });
   } catch (error) {

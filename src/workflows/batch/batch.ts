@@ -36,6 +36,7 @@ import {
   failureOf,
   failuresSoFar,
   initialState,
+  mayBegin,
   memoOf,
   progressOf,
   summaryOf,
@@ -134,7 +135,8 @@ class Batch {
       await this.grantUntilDone();
     } catch (error) {
       if (!isCancellation(error)) throw error;
-      state.ending ??= 'cancel';
+      // Also one that was ending: it does not wait for its open follow-ups any more.
+      if (state.ending !== 'cancel-running') state.ending = 'cancel';
     } finally {
       looking.cancel();
     }
@@ -149,12 +151,15 @@ class Batch {
       upsertMemo({ [MEMO_SUMMARY]: summaryOf(state, Date.now()) });
       throw new CancelledFailure('The batch was cancelled.');
     }
-    await closePages(state);
     const summary = summaryOf(state, Date.now());
     const failure = failureOf(state, summary);
     this.ended = failure === null ? 'done' : 'failed';
-    this.show();
-    await condition(allHandlersFinished);
+    // A cancellation comes too late.
+    await CancellationScope.nonCancellable(async () => {
+      await closePages(state);
+      this.show();
+      await condition(allHandlersFinished);
+    });
     if (failure !== null) throw failure;
     return summary;
   }
@@ -196,8 +201,11 @@ class Batch {
     if (state.ending !== null) return;
     if (failuresSoFar(state) > toleratedFailures(state.tolerate, state.items)) state.ending = 'tolerance';
     const { handedOver, total } = progressOf(state, null).pages;
-    const allDone = Object.keys(state.begun).length + Object.keys(state.waiting).length === 0;
-    if (handedOver < total && allDone && Date.now() - state.lastHandOverAt > HAND_OVER_MS) {
+    // A page may also wait for one that never came.
+    const goesOn =
+      Object.values(state.begun).length > 0 ||
+      Object.values(state.waiting).some((page) => mayBegin(state, page));
+    if (handedOver < total && !goesOn && Date.now() - state.lastHandOverAt > HAND_OVER_MS) {
       state.ending = 'not-handed-over';
     }
   }

@@ -29,7 +29,7 @@ import {
   SIGNAL_REPORT,
 } from '../../core/batch-workflows';
 import { runOf } from '../../core/ids';
-import { pageProxy, resetProxy, settingsProxy } from '../activity-proxies';
+import { ownRunId, pageProxy, settingsProxy } from '../activity-proxies';
 import { pageProblems } from './check-batch';
 import { countEnd, failuresOf, firstFailures, isFailure, NO_COUNTS, pageDetails } from './counts';
 import { itemsOfPage, type NamedItem, runItem } from './run-item';
@@ -72,7 +72,7 @@ class Page {
   readonly ends: ItemEnd[] = [];
   allotment: Allotment = { places: 0, tolerated: null, mode: 'run' };
 
-  private lanes: NamedItem[][] = [];
+  private lanes: NamedItem[][];
   private readonly open = new Map<string, Promise<void>>();
   private readonly busyLanes = new Set<NamedItem[]>();
   private readonly failures: FailedItem[] = [];
@@ -88,16 +88,20 @@ class Page {
   private readonly lost = new Set<string>();
   private counts: BatchCounts = NO_COUNTS;
   private lastReport: PageReport | null = null;
+  /** The allotment that was in force at the last report. */
+  private answered: Allotment | null = null;
   private batchIsGone = false;
   private done = false;
 
-  constructor(private readonly input: PageInput) {}
+  constructor(private readonly input: PageInput) {
+    this.lanes = itemsOfPage(input, null).lanes;
+  }
 
   async run(): Promise<PageResult> {
-    const settings = await settingsProxy.workerSettings();
     const looking = new CancellationScope();
-    let reporting = Promise.resolve();
+    let reporting: Promise<void> | null = null;
     try {
+      const settings = await settingsProxy.workerSettings();
       await this.restore(settings);
       reporting = this.reportToBatch();
       looking.run(() => this.watchForTrouble(settings)).catch(ignoreCancellation);
@@ -112,7 +116,7 @@ class Page {
     looking.cancel();
     return CancellationScope.nonCancellable(async () => {
       await condition(() => this.starts === 0);
-      await reporting;
+      await (reporting ?? this.reportToBatch());
       return this.result();
     });
   }
@@ -123,7 +127,7 @@ class Page {
     let before: EarlierPage | null = { ends: [], left: [] };
     if (earlier !== null) {
       // Until it is known, any of them may have been started.
-      for (const { workflowId } of itemsOfPage(this.input, null).lanes.flat()) this.unsettled.add(workflowId);
+      for (const { workflowId } of this.lanes.flat()) this.unsettled.add(workflowId);
       const { earlierPage } = pageProxy(settings, 'what the batch has done before');
       const answer = await answerOf(earlierPage(earlier));
       before = isEarlierPage(answer) ? answer : null;
@@ -153,17 +157,21 @@ class Page {
   /** Starts items as long as there are places, round the jobs. */
   private startItems(settings: WorkerSettings): void {
     if (this.allotment.mode !== 'run' || this.batchIsGone) return;
-    const { tolerated, places } = this.allotment;
-    // The place of a failed item stays reserved until the batch has said that the failure is within the tolerance.
-    const unconfirmed = tolerated === null ? 0 : Math.max(0, failuresOf(this.counts) - tolerated);
     for (const lane of this.lanes) {
-      if (this.open.size >= places - unconfirmed) return;
+      // The place of a failed item stays reserved until the batch has said that the failure is within the tolerance.
+      if (this.open.size >= this.allotment.places - this.unconfirmed()) return;
       const [next] = lane;
       if (next === undefined || this.busyLanes.has(lane)) continue;
       lane.shift();
       this.busyLanes.add(lane);
       this.open.set(next.workflowId, this.follow(next, lane, settings));
     }
+  }
+
+  /** Failures of which the batch has not yet said that they are within the tolerance. */
+  private unconfirmed(): number {
+    const { tolerated } = this.allotment;
+    return tolerated === null ? 0 : Math.max(0, failuresOf(this.counts) - tolerated);
   }
 
   private async follow(named: NamedItem, lane: NamedItem[], settings: WorkerSettings): Promise<void> {
@@ -257,6 +265,7 @@ class Page {
         if (this.batchIsGone) return;
         const report = this.report();
         this.lastReport = report;
+        this.answered = this.allotment;
         try {
           await batch.signal(reportSignal, report);
         } catch {
@@ -271,6 +280,9 @@ class Page {
   private mustReport(): boolean {
     const { lastReport } = this;
     if (lastReport === null || this.done) return true;
+    const { allotment } = this;
+    // The batch does not know of all failures: those that an earlier run left, or a report that it lost in a reset.
+    if (this.unconfirmed() > 0 && this.answered !== allotment) return true;
     return isNews(this.report(), lastReport);
   }
 
@@ -293,7 +305,7 @@ class Page {
 
   /** After a reset, what the replaced run has started is unknown. */
   private async result(): Promise<PageResult> {
-    if (await resetProxy.wasReset(workflowInfo().firstExecutionRunId)) {
+    if ((await ownRunId()) !== workflowInfo().firstExecutionRunId) {
       for (const { workflowId } of this.lanes.flat()) this.unsettled.add(workflowId);
       for (const workflowId of this.open.keys()) this.unsettled.add(workflowId);
     }

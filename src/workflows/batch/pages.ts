@@ -1,5 +1,6 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
+  CancellationScope,
   getExternalWorkflowHandle,
   isCancellation,
   ParentClosePolicy,
@@ -15,15 +16,16 @@ import {
   BATCH_PAGE_WORKFLOW,
   type BatchPage,
   MEMO_PAGES,
+  PAGE_TASK_TIMEOUT_MS,
   type PageInput,
   type PageReport,
 } from '../../core/batch-workflows';
 import { pageSummary } from '../../core/names';
 import { pageWorkflowId } from '../../core/ids';
-import { resetProxy } from '../activity-proxies';
+import { ownRunId } from '../activity-proxies';
 import { keyword } from '../keyword';
-import { failuresOf, NO_COUNTS } from './counts';
-import { type BatchState, type BegunPage, losePage, memoOf, modeOf } from './state';
+import { NO_COUNTS } from './counts';
+import { type BatchState, type BegunPage, losePage, mayBegin, memoOf, modeOf } from './state';
 import { allotSignal } from './page';
 import { allot, type OpenPage } from './allotment';
 
@@ -36,19 +38,23 @@ const GROUP_SIZE = 50;
  */
 export async function startPage({ batchId, run }: BatchState, page: BatchPage): Promise<void> {
   const { workflowId: batchWorkflowId, firstExecutionRunId } = workflowInfo();
-  const inDoubt = await resetProxy.wasReset(firstExecutionRunId);
+  const inDoubt = (await ownRunId()) !== firstExecutionRunId;
   const input: PageInput = { batchWorkflowId, batchId, run, page, inDoubt };
   try {
-    await startChild(BATCH_PAGE_WORKFLOW, {
-      workflowId: pageWorkflowId(batchId, run, page.number),
-      args: [input],
-      workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
-      parentClosePolicy: ParentClosePolicy.ABANDON,
-      priority: { priorityKey: BATCH_PRIORITY_KEY },
-      // As a page that was handed over has it from its start.
-      typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
-      staticSummary: pageSummary(page.number, page.items.length),
-    });
+    // The cancellation of the batch reaches its pages by an allotment, which says what becomes of their follow-ups.
+    await CancellationScope.nonCancellable(() =>
+      startChild(BATCH_PAGE_WORKFLOW, {
+        workflowId: pageWorkflowId(batchId, run, page.number),
+        args: [input],
+        workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+        parentClosePolicy: ParentClosePolicy.ABANDON,
+        priority: { priorityKey: BATCH_PRIORITY_KEY },
+        workflowTaskTimeout: PAGE_TASK_TIMEOUT_MS,
+        // As a page that was handed over has it from its start.
+        typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
+        staticSummary: pageSummary(page.number, page.items.length),
+      }),
+    );
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
@@ -119,8 +125,8 @@ function allotPlaces(state: BatchState): void {
   const open = new Map<number, OpenPage>(
     Object.entries(state.begun).map(([number, page]) => [Number(number), page]),
   );
-  const mayBegin = ({ after }: { after: number | null }) => after === null || state.awaited.includes(after);
-  for (const [number, places] of allot(state.paused ? 0 : state.concurrency, open, waiting, mayBegin)) {
+  const concurrency = state.paused ? 0 : state.concurrency;
+  for (const [number, places] of allot(concurrency, open, waiting, (page) => mayBegin(state, page))) {
     const begun = state.begun[number];
     if (begun === undefined) begin(state, number, places);
     else begun.allotted = places;
@@ -145,7 +151,7 @@ function allotmentOf(state: BatchState, { allotted, report }: BegunPage): Allotm
   return {
     places: allotted,
     // All reported failures are within the tolerance, or the batch would be ending.
-    tolerated: state.tolerate === null ? null : failuresOf(report.counts),
+    tolerated: state.tolerate === null ? null : report.failures,
     mode: modeOf(state.ending),
   };
 }

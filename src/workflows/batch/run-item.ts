@@ -28,7 +28,7 @@ import {
   followUpSummary,
   MEMO_PROMPT_DIGEST,
 } from '../../core/names';
-import { endProxy, resetProxy } from '../activity-proxies';
+import { endProxy, ownRunId } from '../activity-proxies';
 import { keyword } from '../keyword';
 import { brokenEnd, endOfFailedChild, endOfFound, type EndOfItem, endOfResult } from './item-end';
 
@@ -74,13 +74,20 @@ export async function runItem(named: NamedItem, page: PageOfItem): Promise<ItemE
 
 async function endOf(named: NamedItem, page: PageOfItem): Promise<EndOfItem> {
   try {
-    const isFirst = !(await resetProxy.wasReset(workflowInfo().firstExecutionRunId));
-    if (named.isNew && isFirst) {
+    const { firstExecutionRunId } = workflowInfo();
+    let run = await ownRunId();
+    if (named.isNew && run === firstExecutionRunId) {
       const end = await startAndAwait(named, page, WorkflowIdReusePolicy.REJECT_DUPLICATE);
       if (end !== null) return end;
     }
-    const found = await existing(named, page);
-    if (!startsAgain(named, page, found, isFirst)) return endOfFound(found);
+    for (;;) {
+      const found = await existing(named, page);
+      if (!startsAgain(named, page, found, run === firstExecutionRunId)) return endOfFound(found);
+      const asked = run;
+      run = await ownRunId();
+      if (run === asked) break;
+      // A reset has made this run after the answer: the run before may have acted upon it. It is asked for again.
+    }
     // A completed run has an accepted message: it is never run again.
     const end = await startAndAwait(named, page, WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY);
     return end ?? endOfFound(await existing(named, page));

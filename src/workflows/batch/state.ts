@@ -16,8 +16,8 @@ import { addUp, failuresOf, firstFailures, NO_COUNTS } from './counts';
 /** Why a batch starts no further item. */
 type Ending = 'tolerance' | 'cancel' | 'cancel-running' | 'lost-page' | 'not-handed-over';
 
-/** What a batch keeps of a page that has begun. */
-type KnownReport = Omit<PageReport, 'run' | 'page' | 'failures' | 'done'>;
+/** What a batch keeps of a page that has begun; `failures` are their number. */
+type KnownReport = Omit<PageReport, 'run' | 'page' | 'failures' | 'done'> & { readonly failures: number };
 
 /** A page that has been allotted places. */
 export interface BegunPage {
@@ -27,8 +27,11 @@ export interface BegunPage {
   report: KnownReport;
 }
 
-/** A page that waits for its turn: there may be ten thousand, and all must fit into one payload. */
-type WaitingPage = Pick<PageReport, 'after' | 'followedBy' | 'wants' | 'pageRun'>;
+/**
+ * A page that waits for its turn: there may be ten thousand, and all must fit into one payload. Its failures are those that
+ * it has taken over from an earlier run of the batch.
+ */
+type WaitingPage = Pick<KnownReport, 'after' | 'followedBy' | 'wants' | 'pageRun' | 'failures'>;
 
 /**
  * Everything that a batch knows. It is plain JSON, because a run that continues as new hands it to the next one. Times are
@@ -80,8 +83,11 @@ export function takeReport(state: BatchState, report: PageReport, now: number): 
   }
   state.failures = firstFailures([state.failures, report.failures]);
   if (begun === undefined && state.waiting[page] === undefined) state.lastHandOverAt = now;
-  if (report.done) finishPage(state, page, report);
-  else if (begun !== undefined) begun.report = known(report);
+  if (report.done) {
+    finishPage(state, page, report);
+    // Somebody has cancelled it before its items had ended.
+    if (report.wants > 0) state.ending ??= 'lost-page';
+  } else if (begun !== undefined) begun.report = known(report);
   else state.waiting[page] = waitingPage(report);
   return true;
 }
@@ -109,11 +115,11 @@ function finishPage(
 }
 
 function known({ pageRun, after, followedBy, wants, places, open, counts }: PageReport): KnownReport {
-  return { pageRun, after, followedBy, wants, places, open, counts };
+  return { pageRun, after, followedBy, wants, places, open, counts, failures: failuresOf(counts) };
 }
 
-function waitingPage({ pageRun, after, followedBy, wants }: PageReport): WaitingPage {
-  return { pageRun, after, followedBy, wants };
+function waitingPage({ pageRun, after, followedBy, wants, counts }: PageReport): WaitingPage {
+  return { pageRun, after, followedBy, wants, failures: failuresOf(counts) };
 }
 
 /** What the batch leaves in its memo. */
@@ -204,8 +210,17 @@ export function initialState(
   };
 }
 
-export function failuresSoFar(state: BatchState): number {
-  return failuresOf(countsOf(state));
+/** Also those of an earlier run of the batch, in pages that have not begun. */
+export function failuresSoFar({ finished, begun, waiting }: BatchState): number {
+  let failures = failuresOf(finished);
+  for (const { report } of Object.values(begun)) failures += report.failures;
+  for (const page of Object.values(waiting)) failures += page.failures;
+  return failures;
+}
+
+/** Whether a page's turn may come: the one that holds earlier items of its job is done. */
+export function mayBegin({ awaited }: BatchState, { after }: Pick<PageReport, 'after'>): boolean {
+  return after === null || awaited.includes(after);
 }
 
 /** Whether the pages of a batch go on. */

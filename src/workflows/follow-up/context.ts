@@ -4,6 +4,7 @@ import {
   isCancellation,
   log,
   TimeoutFailure,
+  type WorkflowInfo,
   workflowInfo,
 } from '@temporalio/workflow';
 import type { JobAnswer, WorkerSettings } from '../../core/activities';
@@ -106,7 +107,7 @@ export class FollowUpContext {
 
   /** `ms`, or longer if the history has grown long. */
   withinHistoryBudget(ms: number): number {
-    return Math.max(ms, historyBudgetWait(workflowInfo().historyLength, this.state.deadlineAt - Date.now()));
+    return Math.max(ms, historyBudgetWait(workflowInfo(), this.state.deadlineAt - Date.now()));
   }
 
   /** Reads the job once. Every failure is an answer, except the cancellation of the workflow. */
@@ -185,18 +186,27 @@ export function answerOfLostRead(error: unknown): JobAnswer {
  */
 const BUDGET_FROM_EVENTS = 10_000;
 
-/** The server ends a workflow at 51,200 events (Temporal's documentation, "Workflow Execution limits"). */
+const BUDGET_FROM_BYTES = 10 * 1_024 * 1_024;
+
+/** The server ends a workflow at 51,200 events or 50 MiB (Temporal's documentation, "Workflow Execution limits"). */
 const MAX_EVENTS = 40_000;
+const MAX_BYTES = 40 * 1_024 * 1_024;
 
 /** A wait, a read and the workflow tasks between (measured: 11). */
 const EVENTS_PER_READ = 12;
 
 /**
  * The shortest wait, in milliseconds, with which a history that has grown long still reaches the deadline: a follow-up
- * that waits for weeks before its send must not be ended by the size of its history.
+ * that waits for weeks before its send must not be ended by the size of its history. Each try to send records the message
+ * again; the events to come are taken to be as large as those that are there.
  */
-export function historyBudgetWait(historyLength: number, untilDeadlineMs: number): number {
-  if (historyLength < BUDGET_FROM_EVENTS) return 0;
-  const readsLeft = Math.max(1, (MAX_EVENTS - historyLength) / EVENTS_PER_READ);
+export function historyBudgetWait(
+  { historyLength, historySize }: Pick<WorkflowInfo, 'historyLength' | 'historySize'>,
+  untilDeadlineMs: number,
+): number {
+  if (historyLength < BUDGET_FROM_EVENTS && historySize < BUDGET_FROM_BYTES) return 0;
+  const eventsByBytes = (MAX_BYTES - historySize) / (historySize / historyLength);
+  const eventsLeft = Math.min(MAX_EVENTS - historyLength, eventsByBytes);
+  const readsLeft = Math.max(1, eventsLeft / EVENTS_PER_READ);
   return Math.ceil(untilDeadlineMs / readsLeft);
 }

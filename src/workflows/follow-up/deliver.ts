@@ -11,7 +11,7 @@ import { followUpFailure, lostJob, refuseAfterDeadline, sentence, sentSoFar } fr
 import { record } from './poll';
 import { reconcile } from './reconcile';
 import { earlierBaseline, send } from './send';
-import { afterPost, confirmed, mayHaveBeenSentBefore, type Watch } from './state';
+import { afterPost, confirmed, mayHaveBeenSentBefore, type Watch, withoutPresumed } from './state';
 import { waitUntilAtRest } from './watch';
 
 /**
@@ -27,7 +27,10 @@ import { waitUntilAtRest } from './watch';
 export async function deliver(context: FollowUpContext, prompt: string): Promise<void> {
   const { state } = context;
   let trouble = NO_TROUBLE;
-  let permittedRunId = workflowInfo().firstExecutionRunId;
+  const { runId, firstExecutionRunId } = workflowInfo();
+  let permittedRunId = firstExecutionRunId;
+  // A run made by a reset begins with a POST that the run before it may have made.
+  let presumed = runId !== firstExecutionRunId;
   for (;;) {
     refuseAfterDeadline(context);
     const askedAt = Date.now();
@@ -54,9 +57,13 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
     let lost: SendTrouble;
     if (result.kind === 'reset') {
       keepReset(context, result.baseline, askedAt, earlier);
+      presumed = false;
       lost = result;
     } else {
       const { outcome } = result;
+      // The run before has recorded the answer of its last POST: nothing is left to be presumed.
+      if (presumed && (outcome.verdict === 'accepted' || outcome.verdict === 'rejected'))
+        state.delivery = withoutPresumed(state.delivery);
       state.delivery = afterPost(state.delivery, outcome);
       if (outcome.verdict === 'not-sent') {
         if (!outcome.repeatable) throw refused(context, outcome);

@@ -72,10 +72,18 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
   }
 }
 
-/** The state from the run before; null for the input of a caller, even if it looks like a state. */
+/**
+ * The state from the run before; null for the input of a caller, even if it looks like a state. A run that a cron schedule
+ * or a retry policy made has a run before it, and the input of its caller: half a character in an id would end the worker
+ * (sdk-core 1.24).
+ */
 function continuedState(input: unknown): FollowUpState | null {
-  if (workflowInfo().continuedFromExecutionRunId === undefined) return null;
-  return isRecord(input) && 'continued' in input ? (input as unknown as ContinuedFollowUp).continued : null;
+  const { continuedFromExecutionRunId, workflowId } = workflowInfo();
+  if (continuedFromExecutionRunId === undefined) return null;
+  if (!isRecord(input) || !isRecord(input.continued) || !isRecord(input.continued.plan)) return null;
+  const { projectId, jobId, requestId } = input.continued.plan;
+  const isOurs = checkRequest({ projectId, jobId, requestId, prompt: 'a message' }, workflowId).ok;
+  return isOurs ? (input as unknown as ContinuedFollowUp).continued : null;
 }
 
 function checkedPlan(input: unknown): FollowUpPlan {

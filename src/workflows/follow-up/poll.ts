@@ -206,7 +206,8 @@ async function pollOn(context: FollowUpContext, poll: Poll): Promise<boolean> {
 
 async function countedSoFar(): Promise<Tally | null> {
   try {
-    return await pendingDetailsProxy.pendingDetails('pollJob');
+    const tally: unknown = await pendingDetailsProxy.pendingDetails('pollJob');
+    return isTally(tally) ? tally : null;
   } catch (error) {
     if (error instanceof ActivityFailure) return null;
     throw error;
@@ -229,8 +230,8 @@ function endByFailure(error: unknown, askedAt: number): PollEnd {
     return { tally: isTally(tally) ? tally : null, answer: null };
   }
   // The time was over with an attempt in its queue or under way. Only where none was ever answered is that an answer.
-  if (cause instanceof TimeoutFailure && cause.lastHeartbeatDetails) {
-    return { tally: cause.lastHeartbeatDetails as Tally, answer: null };
+  if (cause instanceof TimeoutFailure && isTally(cause.lastHeartbeatDetails)) {
+    return { tally: cause.lastHeartbeatDetails, answer: null };
   }
   return { tally: null, answer: { answer: answerOfLostRead(error), askedAt, receivedAt: Date.now() } };
 }

@@ -7,7 +7,7 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import type { SendCheckpoint, SendResult } from '../../core/activities';
-import { isSendResult } from '../../core/wire-checks';
+import { isSendCheckpoint, isSendResult } from '../../core/wire-checks';
 import { pollInterval } from '../../core/cadence';
 import type { JobState } from '../../core/job';
 import { singleLine } from '../../core/text';
@@ -128,12 +128,15 @@ async function lookAndPost(
 function resultOfLostSend(error: unknown, seen: SeenCheckpoint): SendResult {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
-  // The server cancels an activity only as long as no worker has taken it up; a POST under way is waited for.
-  if (cause instanceof CancelledFailure) throw error;
+  // The server cancels an activity only while no worker has taken it up; a POST under way is waited for. If an operator has
+  // raised the attempts, an earlier attempt may have sent the message.
+  if (cause instanceof CancelledFailure) {
+    if (seen.checkpoint === null) throw error;
+    return unknownResult('the send was cancelled before its next attempt', seen);
+  }
   if (cause instanceof TimeoutFailure) {
-    const recorded = cause.lastHeartbeatDetails as SendCheckpoint | null | undefined;
     // An operator can erase what the server has recorded, and not what this run has seen of it.
-    const checkpoint = recorded ?? seen.checkpoint;
+    const checkpoint = checkpointOf(cause.lastHeartbeatDetails) ?? seen.checkpoint;
     if (checkpoint)
       return unknownResult('the worker that was to send the message did not report', { checkpoint });
     // A POST begins only after the server has recorded the checkpoint, which it refuses once it has given the activity up.
@@ -145,6 +148,12 @@ function resultOfLostSend(error: unknown, seen: SeenCheckpoint): SendResult {
   }
   // The activity itself returns in every case: what fails is around it, before or after a POST.
   return unknownResult(`the send ended without an answer (${cause?.message ?? error.message})`, seen);
+}
+
+/** What a send has recorded. A foreign client can record anything, and a POST may have been made all the same. */
+function checkpointOf(details: unknown): SendCheckpoint | null {
+  if (details === null || details === undefined) return null;
+  return isSendCheckpoint(details) ? details : { baseline: null, sentAt: Date.now() };
 }
 
 function unknownResult(why: string, { checkpoint }: SeenCheckpoint): SendResult {
@@ -191,7 +200,7 @@ async function readBeside(
 
 async function pendingCheckpoint(): Promise<SendCheckpoint | null> {
   try {
-    return await pendingDetailsProxy.pendingDetails('sendMessage');
+    return checkpointOf(await pendingDetailsProxy.pendingDetails('sendMessage'));
   } catch (error) {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
     return null;

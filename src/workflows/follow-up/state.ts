@@ -135,6 +135,11 @@ export function mayHaveBeenSentBefore(before: Delivery): Delivery {
   return { verdict: 'unknown', confirmedBy: null, sends: Math.max(1, before.sends) };
 }
 
+/** The delivery without the one POST that {@link mayHaveBeenSentBefore} has counted. */
+export function withoutPresumed(before: Delivery): Delivery {
+  return before.sends > 1 ? { ...before, sends: before.sends - 1 } : NOT_SENT;
+}
+
 /** The delivery once somebody other than the POST's answer says that the message arrived. */
 export function confirmed(before: Delivery, confirmedBy: Exclude<ConfirmedBy, 'response'>): Delivery {
   return { ...before, verdict: 'accepted', confirmedBy };

@@ -32,11 +32,11 @@ describe('a worker with the plugin', () => {
       'followUpEnd',
       'getJob',
       'own',
+      'ownRunId',
       'pageTrouble',
       'pendingDetails',
       'pollJob',
       'sendMessage',
-      'wasReset',
       'workerSettings',
     ]);
   });
