@@ -55,7 +55,7 @@ export const encryptedProject = {
   ...project('server', ['workflow']),
   displayName: 'encrypted',
   globals: { ENCRYPT_PAYLOADS: true },
-  testPathIgnorePatterns: ['foreign-caller', 'completed-by-hand'],
+  testPathIgnorePatterns: ['foreign-caller'],
 };
 
 /** The jest project of all other tests, so that none is left out for want of an entry. They need no set-up. */
