@@ -6,10 +6,11 @@ export const BATCH_PAGE_WORKFLOW = 'followUpBatchPage';
 
 /**
  * How long a worker may take for a workflow task of a page, in milliseconds. Replaying one of 200 items takes one to two
- * seconds (measured with 1,800 events), and a worker that has lost its cache replays several at once, on one thread: with
- * the server's 10 s all of them ran out of time together, and again each time they were repeated.
+ * seconds (measured with 1,800 events), and a worker that has lost its cache replays up to 40 at once, on one thread: with
+ * the server's 10 s all of them ran out of time together, and again each time they were repeated (measured with 17). If a
+ * worker dies in such a task, its page stands still for as long.
  */
-export const PAGE_TASK_TIMEOUT_MS = 40_000;
+export const PAGE_TASK_TIMEOUT_MS = 100_000;
 
 /** From a page to its batch: the state of the page. */
 export const SIGNAL_REPORT = 'report';
