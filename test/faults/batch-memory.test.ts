@@ -317,6 +317,8 @@ describe('a page that is told to close while its items are being started', () =>
       if (!(error instanceof BatchEndedError)) throw error;
     });
     await batch.handle.result();
+    // A turn that begins later would not end.
+    await batch.sent(MANY);
     for (const key of keys) batch.environment.sandbox.changeJob(key, { status: 'completed' });
     await batch.start({ concurrency: MANY });
     expect((await batch.handle.result()).summary).toMatchObject({ settled: MANY });

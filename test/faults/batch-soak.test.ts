@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { expect, it } from '@jest/globals';
 import { type Client, ServiceError, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import { BatchForgottenError, EndsUnreadableError, type ItemEnd } from '../../src/client';
+import { PAGE_TASK_TIMEOUT_MS } from '../../src/core/batch-workflows';
 import { SIGNAL_WAKE } from '../../src/core/names';
 import { seededRandom } from '../../sandbox/random';
 import { eventually } from '../harness/eventually';
@@ -27,8 +28,11 @@ const MAX_PAUSE_MS = 400;
 /** Longer than an item takes after the chaos. */
 const PATIENCE_MS = 45_000;
 
+/** Longer than a page stands still whose worker was killed in a workflow task. */
+const EVERYTHING_ENDS_MS = PAGE_TASK_TIMEOUT_MS + 50_000;
+
 /** The chaos, each batch run to its end a few times, and the start of a server. */
-const LIMIT_MS = 300_000;
+const LIMIT_MS = 480_000;
 
 const LOOK_EVERY_SECOND = `--import=${pathToFileURL(path.join(__dirname, 'soak/look-every-second.mjs')).href}`;
 
@@ -177,7 +181,7 @@ async function everyWorkflowEnds({ client, taskQueue }: ProcessEnvironment): Pro
       }
       return running.length === 0;
     },
-    { timeoutMs: 90_000 },
+    { timeoutMs: EVERYTHING_ENDS_MS },
   );
   await ended.catch(async (error: unknown) => {
     for (const workflowId of running) say(await stateOf(client, workflowId));

@@ -46,10 +46,12 @@ export class BatchOfTest {
     return this.environment.sandbox.journal.entries({ ...key, operation: 'message' });
   }
 
-  /** Waits until so many messages of the batch were processed. */
+  /** Waits until so many messages of the batch were processed, for each as long as the journal waits. */
   async sent(messages: number): Promise<void> {
     const processed = { projectId: this.projectId, operation: 'message', processed: true } as const;
-    await this.environment.sandbox.journal.waitFor(processed, { atLeast: messages });
+    for (let atLeast = 1; atLeast <= messages; atLeast += 1) {
+      await this.environment.sandbox.journal.waitFor(processed, { atLeast });
+    }
   }
 
   get handle(): BatchHandle {
