@@ -9,6 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { freePorts } from '../dev/free-ports';
 import type { JobKey } from '../sandbox';
+import { pollInterval } from '../src/core/cadence';
+import type { Polling } from '../src/core/request';
 import { ours } from './contestants';
 import { mapConcurrently } from '../src/client/map-concurrently';
 import type { Ground } from './ground';
@@ -73,10 +75,12 @@ async function measure(
     sandbox.addJob({ projectId: 'in-flight', turn: { durationMs: null } }),
   );
   const polling = cadence(followUps);
+  const { initialMs, maximumMs, ...others } = polling;
+  const requested = { ...others, initial: `${initialMs}ms`, maximum: `${maximumMs}ms` } as const;
   // No more than the callers are on their way at a time, so that the starts don't outrun the messages.
   let sent = 0;
   const started = await mapConcurrently(keys, CALLERS, async (key) => {
-    const workflowId = await ours.start(client, { projectId: key.projectId, jobId: key.jobId }, polling);
+    const workflowId = await ours.start(client, { projectId: key.projectId, jobId: key.jobId }, requested);
     const sentAt = await untilSent(ground, key);
     if ((sent += 1) % SAY_EVERY === 0) say(`${watch.seconds().toFixed(0)} s: ${sent} messages sent`);
     return { workflowId, sentAt };
@@ -109,7 +113,7 @@ async function measure(
     posts: keys.reduce((sum, key) => sum + sandbox.job(key).messages, 0),
     heapLimitMib: heap,
     inProcessPolls: inProcess ?? 'default',
-    longestInterval: polling.maximum,
+    longestIntervalSeconds: maximumMs / 1_000,
     ...latenessOf(
       ground,
       keys,
@@ -148,9 +152,9 @@ async function untilSent({ sandbox }: Ground, key: JobKey): Promise<number> {
  * the polls of those that have started leave the server time for the starts (measured on two cores: with a growth of 0.5 the
  * starts fell from 12 to 5 a second within 12,000). No poll has a timer of its own.
  */
-function cadence(followUps: number) {
+function cadence(followUps: number): Polling {
   const maximumMs = Math.max(SHORTEST_MAXIMUM_MS, Math.ceil((followUps / POLLS_PER_SECOND) * 1_000));
-  return { initial: '5s', maximum: `${maximumMs}ms`, growth: 2, jitter: 0.1, timerPolls: 0 } as const;
+  return { initialMs: 5_000, maximumMs, growth: 2, jitter: 0.1, timerPolls: 0 };
 }
 
 /**
@@ -164,7 +168,7 @@ function latenessOf(
   keys: readonly JobKey[],
   sentAt: readonly number[],
   finishedAt: number,
-  { maximum }: { readonly maximum: string },
+  polling: Polling,
 ) {
   const readAt = new Map<string | null, number>();
   for (const { jobId, time } of sandbox.journal.entries({ operation: 'get' })) {
@@ -174,8 +178,7 @@ function latenessOf(
   const lateness = keys.map(({ jobId }) => (readAt.get(jobId) ?? NaN) - finishedAt);
   const shares = lateness.map((late, index) => {
     const ageMs = finishedAt - (sentAt[index] ?? NaN);
-    const waitMs = Math.min(Number.parseInt(maximum), Math.max(5_000, 0.1 * ageMs));
-    return late / (1.1 * waitMs + 1_000);
+    return late / (pollInterval(polling, ageMs, () => 1) + 1_000);
   });
   return {
     p95LatenessSeconds: quantile(lateness, 0.95) / 1_000,
