@@ -3,9 +3,10 @@ import type { Allotment, EarlierPage, FoundEnd, PageReport, PageTrouble } from '
 import { isRecord } from './json';
 
 /*
- * Whether a value is what an activity returns or records, or what a batch and its pages signal. An operator may complete a pending
- * activity with any value at all (`temporal activity complete`), and anybody may send a signal; a workflow that took it for
- * its own would fail its tasks for ever. Half a character of UTF-16 in a text would even end the worker (sdk-core 1.24).
+ * Whether a value is what an activity returns or records, or what a batch and its pages signal. An operator may complete a
+ * pending activity with any value at all (`temporal activity complete`), and anybody may send a signal; a workflow that took
+ * it for its own would fail its tasks for ever. Half a character of UTF-16 in a text would even end the worker (sdk-core
+ * 1.24).
  */
 
 type Check = (value: unknown) => boolean;
