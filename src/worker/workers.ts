@@ -25,7 +25,7 @@ const CONCURRENT_WORKFLOW_TASKS = 40;
 
 /**
  * What the process grows by for each workflow in its cache: measured with 20,000 follow-ups in flight (`npm run
- * bench:in-flight`: 0.45 to 0.48 MiB; a fresh one by itself takes half of it, without zod in the bundle).
+ * bench:in-flight`: 0.43 to 0.48 MiB; a fresh one by itself takes half of it, without zod in the bundle).
  */
 const CACHED_WORKFLOW_MB = 0.48;
 /**
