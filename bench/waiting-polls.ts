@@ -149,11 +149,17 @@ async function measure(
   machine: MachineFacts,
   size: { readonly polls: number; readonly intervalMs: number },
 ): Promise<void> {
-  const figures = [
-    { way: 'in process', ...(await hold(await openGround(), ours, DEFAULT_TASK_QUEUES.agentApi, size)) },
-    { way: 'by retries', ...(await hold(await openGround(), oursByRetries, 'by-retries-reads', size)) },
+  const ways = [
+    { way: 'in process', worker: ours, taskQueue: DEFAULT_TASK_QUEUES.agentApi },
+    { way: 'by retries', worker: oursByRetries, taskQueue: 'by-retries-reads' },
   ];
-  const file = writeReport('bench-waiting-polls.json', { machine, figures });
+  const figures: (Figures & { readonly way: string })[] = [];
+  let file = '';
+  for (const { way, worker, taskQueue } of ways) {
+    figures.push({ way, ...(await hold(await openGround(), worker, taskQueue, size)) });
+    // After each of them: the second may take long.
+    file = writeReport('bench-waiting-polls.json', { machine, figures });
+  }
   const rows = figures.map(({ way, ...each }) => [
     way,
     `${each.rssMib.idle.toFixed(0)} → ${each.rssMib.waiting.toFixed(0)}`,
