@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { temporal } from '../../harness/temporal';
+import { temporal } from '../harness/temporal';
 
-const root = path.resolve(__dirname, '../../..');
+const root = path.resolve(__dirname, '../..');
 
 interface Ended {
   readonly code: number | null;
