@@ -19,7 +19,7 @@ const FOLLOW_UPS = 200;
 /** Machines and people are left alone from here on, whatever still runs; then the deadline ends every follow-up. */
 const CHAOS_MS = 75_000;
 
-/** Three minutes, and the start of the server and the first workers. */
+/** A reset at the end of the chaos, a deadline that was extended, and the start of the server and the first workers. */
 const LIMIT_MS = 240_000;
 
 /**
@@ -62,9 +62,18 @@ it(
           setMaxListeners(0, chaosOver);
           const running = machines.run(chaosOver);
           const deciding = decideAll(environment, everybody, over.signal);
+          const open = new Set(parts.map(({ job }) => job.id));
+          const telling = setTimeout(() => {
+            say(`not ended yet: ${[...open].join(', ')}`);
+          }, LIMIT_MS - 20_000);
           const played = await Promise.all(
-            parts.map((part) => play(environment, part, everybody, chaosOver)),
+            parts.map(async (part) => {
+              const one = await play(environment, part, everybody, chaosOver);
+              open.delete(part.job.id);
+              return one;
+            }),
           );
+          clearTimeout(telling);
           over.abort();
           await Promise.all([running, deciding]);
 

@@ -76,7 +76,7 @@ export class People {
     for (const { kind, afterMs } of this.part.deeds) {
       await sleep(afterMs, undefined, { signal: stop }).catch(() => undefined);
       if (stop.aborted) return;
-      await this.do(kind);
+      await this.do(kind, stop);
     }
   }
 
@@ -98,7 +98,7 @@ export class People {
     this.diary.decisions.push(made);
   }
 
-  private async do(kind: DeedKind): Promise<void> {
+  private async do(kind: DeedKind, stop: AbortSignal): Promise<void> {
     const { sandbox } = this.environment;
     const { workflowId } = this;
     switch (kind) {
@@ -106,7 +106,7 @@ export class People {
         await this.update(UPDATE_POLL_NOW, []);
         return;
       case 'extend-deadline':
-        await this.update(UPDATE_EXTEND_DEADLINE, [this.part.random() < 0.8 ? '60s' : '\ud800']);
+        await this.update(UPDATE_EXTEND_DEADLINE, [this.part.random() < 0.8 ? '20s' : '\ud800']);
         return;
       case 'other-turn':
         sandbox.changeJob(this.following.key, { status: 'active' });
@@ -125,7 +125,8 @@ export class People {
         break;
       case 'reset-after-end':
         await endOfRun(this.client, workflowId);
-        await this.resetSomewhere();
+        // A late one would take its whole deadline again, and the soak would not end in time.
+        if (!stop.aborted) await this.resetSomewhere();
         return;
       case 'reset':
         await this.resetSomewhere();
