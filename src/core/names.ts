@@ -9,7 +9,7 @@ export const UPDATE_POLL_NOW = 'pollNow';
 export const UPDATE_EXTEND_DEADLINE = 'extendDeadline';
 export const UPDATE_RESOLVE_DELIVERY = 'resolveDelivery';
 
-/** Nothing handles it: any signal makes the server schedule a workflow task for a follow-up that lacks its first one. */
+/** Has no handler. Any signal makes the server schedule a workflow task for a follow-up that lacks its first one. */
 export const SIGNAL_WAKE = 'wake';
 
 /** Where a cancelled follow-up leaves its receipt: the TypeScript SDK carries no details on a cancelled workflow. */
