@@ -19,7 +19,7 @@ const CONCURRENT_SENDS = 50;
 
 /**
  * Workflow tasks at once: the SDK's default. They share one thread, so more would only wait there, and run out of time
- * together (`PAGE_TASK_TIMEOUT_MS`). With 16, tasks that wait for a local activity kept the others from starting.
+ * together (`BATCH_TASK_TIMEOUT_MS`). With 16, tasks that wait for a local activity kept the others from starting.
  */
 const CONCURRENT_WORKFLOW_TASKS = 40;
 

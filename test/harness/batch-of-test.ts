@@ -11,6 +11,12 @@ import { type Environment, QUICK } from './environment';
 /** A turn that ends only when the test says so. */
 export const endless = { turn: { durationMs: null } };
 
+/** How long the server gives workers for a workflow task of this one, in seconds. */
+export async function taskSeconds(handle: WorkflowHandle): Promise<number> {
+  const { raw } = await handle.describe();
+  return Number(raw.executionConfig?.defaultWorkflowTaskTimeout?.seconds);
+}
+
 type Job = Parameters<Environment['sandbox']['addJob']>[0];
 
 /** A batch to jobs of its own, on the workers of a environment. */

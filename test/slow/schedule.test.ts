@@ -14,6 +14,7 @@ import {
 import type { BatchInput } from '../../src/core/batch-workflows';
 import type { FollowUpRequest } from '../../src/core/request';
 import { pageWorkflowId, runOf } from '../../src/core/ids';
+import { taskSeconds } from '../harness/batch-of-test';
 import { eventually } from '../harness/eventually';
 import { type Environment, QUICK } from '../harness/environment';
 import { sharedEnvironment } from '../harness/shared-environment';
@@ -178,6 +179,8 @@ describe('a schedule', () => {
     const page = await client.workflow.getHandle(pageId).describe();
     const ofBatch = defineSearchAttributeKey('FollowUpBatch', 'KEYWORD');
     expect([batch, page].map((each) => each.typedSearchAttributes.get(ofBatch))).toEqual([batchId, batchId]);
+    const both = [batch.workflowId, pageId].map((id) => taskSeconds(client.workflow.getHandle(id)));
+    expect(await Promise.all(both)).toEqual([60, 60]);
   });
 
   it.concurrent('is paused by the server when a batch fails beyond its tolerance', async () => {
@@ -282,6 +285,7 @@ describe('a schedule', () => {
       action: {
         ...previous.action,
         workflowExecutionTimeout: '48h',
+        workflowTaskTimeout: '90s',
         memo: { ...previous.action.memo, team: 'docs' },
         staticSummary: 'Nightly, by the docs team',
         staticDetails: 'Ask the docs team.',
@@ -300,6 +304,7 @@ describe('a schedule', () => {
     ]);
     expect(action).toMatchObject({
       workflowExecutionTimeout: 172_800_000,
+      workflowTaskTimeout: 90_000,
       memo: { team: 'docs' },
       staticSummary: 'Nightly, by the docs team',
       staticDetails: 'Ask the docs team.',

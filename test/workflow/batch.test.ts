@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import { BatchConflictError } from '../../src/client';
 import { followUpWorkflowId, pageWorkflowId } from '../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
-import { BatchOfTest, endless } from '../harness/batch-of-test';
+import { BatchOfTest, endless, taskSeconds } from '../harness/batch-of-test';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 const open = sharedEnvironment({ sandbox: { turnMs: 500 } });
@@ -206,6 +206,20 @@ describe('a batch', () => {
     expect(await batch.handle.result()).toMatchObject({ state: 'incomplete', summary: { settled: 0 } });
     expect(batch.posts()).toHaveLength(1);
   });
+
+  it.concurrent(
+    'has a minute for a task, and its pages too: a worker may have to replay many at once',
+    async () => {
+      const batch = new BatchOfTest(await open());
+      batch.add();
+      const { workflowId } = await batch.start();
+      const { run } = await batch.handle.describe();
+      const { workflow } = batch.environment.client;
+      const pageId = pageWorkflowId(batch.batchId, run, 1);
+      const both = [workflowId, pageId].map((id) => taskSeconds(workflow.getHandle(id)));
+      expect(await Promise.all(both)).toEqual([60, 60]);
+    },
+  );
 
   it.concurrent('of the same id and other items is refused', async () => {
     const batch = new BatchOfTest(await open());

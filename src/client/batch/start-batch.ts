@@ -10,7 +10,7 @@ import {
   type BatchPage,
   type BegunPages,
   MEMO_PAGES,
-  PAGE_TASK_TIMEOUT_MS,
+  BATCH_TASK_TIMEOUT_MS,
   type PageInput,
 } from '../../core/batch-workflows';
 import { batchWorkflowId, pageWorkflowId } from '../../core/ids';
@@ -121,6 +121,7 @@ export async function runBatch(
       typedSearchAttributes: [{ key: keywordKey('FollowUpBatch'), value: attribute(batchId) }],
       memo: { [MEMO_PAGES]: memo, ...(digest === null ? {} : { [MEMO_ITEMS_DIGEST]: digest }) },
       priority: { priorityKey: BATCH_PRIORITY_KEY },
+      workflowTaskTimeout: BATCH_TASK_TIMEOUT_MS,
       staticSummary: batchSummary(items),
     });
   } catch (error) {
@@ -215,7 +216,7 @@ async function startPage(client: Client, taskQueue: string, input: PageInput): P
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       typedSearchAttributes: [{ key: keywordKey('FollowUpBatch'), value: attribute(batchId) }],
       priority: { priorityKey: BATCH_PRIORITY_KEY },
-      workflowTaskTimeout: PAGE_TASK_TIMEOUT_MS,
+      workflowTaskTimeout: BATCH_TASK_TIMEOUT_MS,
       staticSummary: pageSummary(page.number, page.items.length),
     });
   } catch (error) {

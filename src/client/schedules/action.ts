@@ -10,7 +10,7 @@ import {
 import { markdownCode, MAX_WORKFLOW_ID_BYTES, quote } from '../../core/text';
 import { jsonBytes, isRecord } from '../../core/json';
 import { batchWorkflowId, followUpWorkflowId } from '../../core/ids';
-import { BATCH_WORKFLOW, type BatchInput } from '../../core/batch-workflows';
+import { BATCH_TASK_TIMEOUT_MS, BATCH_WORKFLOW, type BatchInput } from '../../core/batch-workflows';
 import { batchSummary } from '../../core/names';
 import type { FollowUpRequest } from '../../core/request';
 import { batchOfRequests, type CheckedBatch, ProblemList } from '../batch/items';
@@ -100,6 +100,7 @@ export function newAction(scheduleId: string, settings: ScheduleSettings, items:
     workflowId: batchWorkflowId(scheduleId),
     args: [input] as [BatchInput],
     memo: { [MEMO_ITEMS_DIGEST]: itemsDigest(items) },
+    workflowTaskTimeout: BATCH_TASK_TIMEOUT_MS,
     staticSummary: `${batchSummary(items.length)} by the schedule ${markdownCode(scheduleId)}`,
     // The SDK's type lacks it; it is sent nevertheless.
     priority: { priorityKey: BATCH_PRIORITY_KEY },
@@ -118,6 +119,8 @@ export function changedAction(
   items: readonly BatchItem[] | undefined,
 ) {
   const before = inputOf(action);
+  // As the SDK reads it from the server.
+  const { workflowTaskTimeout } = action as { readonly workflowTaskTimeout?: number };
   const made = newAction(scheduleId, settings, items ?? itemsOf(action));
   const [input] = made.args;
   const hasSameItems = JSON.stringify(before.items) === JSON.stringify(input.items);
@@ -130,6 +133,7 @@ export function changedAction(
     workflowId: action.workflowId,
     args: [{ ...before, ...input }, ...((action.args ?? []).slice(1) as unknown[])],
     memo: { ...action.memo, ...made.memo },
+    workflowTaskTimeout: workflowTaskTimeout ?? made.workflowTaskTimeout,
     priority: action.priority ?? made.priority,
     staticSummary: summary ?? made.staticSummary,
   };

@@ -12,7 +12,7 @@ import { type Evidence, FAILURE_TYPES, type Verdict } from '../../core/result';
 import { isRecord } from '../../core/json';
 import { isTerminal } from '../../core/job';
 
-/** Characters of a failure's message in a page: 200 of them lie in one payload. */
+/** Characters of a failure's message in a page: those of all its items lie in one payload, its result. */
 const MAX_MESSAGE_CHARACTERS = 300;
 
 /** An end without its item. */

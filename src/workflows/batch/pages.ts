@@ -16,7 +16,7 @@ import {
   BATCH_PAGE_WORKFLOW,
   type BatchPage,
   MEMO_PAGES,
-  PAGE_TASK_TIMEOUT_MS,
+  BATCH_TASK_TIMEOUT_MS,
   type PageInput,
   type PageReport,
 } from '../../core/batch-workflows';
@@ -49,7 +49,7 @@ export async function startPage({ batchId, run }: BatchState, page: BatchPage): 
         workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
         parentClosePolicy: ParentClosePolicy.ABANDON,
         priority: { priorityKey: BATCH_PRIORITY_KEY },
-        workflowTaskTimeout: PAGE_TASK_TIMEOUT_MS,
+        workflowTaskTimeout: BATCH_TASK_TIMEOUT_MS,
         // As a page that was handed over has it from its start.
         typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
         staticSummary: pageSummary(page.number, page.items.length),

@@ -110,14 +110,14 @@ describe('the pages of a batch', () => {
   });
 
   it('are a chain of their own where a job has more items than a page', () => {
-    const long = Array.from({ length: 450 }, (_, number) => item('p', 'long', 'x', number));
+    const long = Array.from({ length: 110 }, (_, number) => item('p', 'long', 'x', number));
     const pages = [...cutPages([item('p', 'first'), ...long, item('p', 'last')])];
     expect(
       pages.map(({ number, after, followedBy, items }) => [number, after, followedBy, items.length]),
     ).toEqual([
-      [1, null, true, 200],
-      [2, 1, true, 200],
-      [3, 2, false, 50],
+      [1, null, true, 50],
+      [2, 1, true, 50],
+      [3, 2, false, 10],
       [4, null, false, 2],
     ]);
   });
