@@ -208,6 +208,9 @@ async function pageByHistory(client: Client, workflowId: string): Promise<Earlie
 /** A page has to hear within minutes that its batch is gone; a look costs some milliseconds for each open follow-up. */
 export const LOOK_EVERY_MS = 3 * 60_000;
 
+/** A page with nothing open looks so many times less often: there may be thousands that wait for their turn, or are done. */
+const IDLE_FACTOR = 4;
+
 /** If a follow-up ended this long ago and its page still waits, the page has missed its end. */
 const UNTOLD_MS = 60_000;
 
@@ -220,19 +223,22 @@ type Pending = NonNullable<WorkflowExecutionDescription['raw']['pendingChildren'
 export function pageTroubleEvery(lookEveryMs: number): FollowUpActivities['pageTrouble'] {
   return async ({ batchWorkflowId, run, known }) => {
     const { info, client } = Context.current();
+    let nextMs = lookEveryMs;
     // When it has just been asked, nothing can have happened.
     if (info.attempt > 1) {
       const batchIsGone = batchWorkflowId !== null && (await isGone(client, batchWorkflowId, run));
       const { workflowId, runId } = info.workflowExecution ?? { workflowId: '', runId: '' };
       const { raw } = await client.workflow.getHandle(workflowId, runId).describe();
+      const children = raw.pendingChildren ?? [];
+      if (children.length === 0) nextMs *= IDLE_FACTOR;
       const lost: string[] = [];
-      for (const child of raw.pendingChildren ?? []) {
+      for (const child of children) {
         const id = child.workflowId ?? '';
         if (!known.includes(id) && (await isLost(client, id, child))) lost.push(id);
       }
       if (batchIsGone || lost.length > 0) return { batchIsGone, lost };
     }
-    throw askAgainIn(lookEveryMs, 'the batch and the open follow-ups are there');
+    throw askAgainIn(nextMs, 'the batch and the open follow-ups are there');
   };
 }
 

@@ -131,7 +131,7 @@ export function endProxy({ readTaskQueue }: WorkerSettings, projectId: string, s
  * Questions of a page of a batch to the Temporal server, repeated until there is an answer.
  *
  * - No schedule-to-close: a page is there as long as its batch.
- * - Start-to-close: a look at two hundred open follow-ups takes some seconds.
+ * - Start-to-close: a look at fifty open follow-ups takes a second or two.
  * - The interval comes with each failure, and is minutes where nothing is wrong; without one it is that of the questions above.
  */
 export function pageProxy({ readTaskQueue }: WorkerSettings, summary: string) {
