@@ -71,6 +71,7 @@ describe('the results of a batch', () => {
     const slow = batch.add(endless);
     batch.add();
     await batch.start({ concurrency: 2 });
+    await batch.sent(2);
     const seen: { jobId: string; state: string }[] = [];
     for await (const { jobId } of batch.handle.results()) {
       seen.push({ jobId, state: (await batch.handle.describe()).state });

@@ -75,7 +75,8 @@ describe('the dev server', () => {
     });
     const [line] = (await once(createInterface(parent.stdout), 'line')) as [string];
     parent.kill('SIGKILL');
-    await expectGone(Number(line), 5_000);
+    // Its guard gives it ten seconds to end by itself.
+    await expectGone(Number(line), 15_000);
   });
 
   it('that dies at its start is an error with its own words', async () => {

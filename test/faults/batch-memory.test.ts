@@ -4,6 +4,7 @@ import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import type { DevServer } from '../../dev/dev-server';
 import { earlierPage } from '../../src/activities/batch';
+import { MAX_PAGE_ITEMS } from '../../src/core/batch';
 import { cutPages } from '../../src/core/batch-pages';
 import { BatchEndedError, BatchForgottenError, EndsUnreadableError } from '../../src/client';
 import {
@@ -43,8 +44,8 @@ afterAll(async () => {
 /** A message that fills a page by itself: a batch of three has three pages. */
 const LARGE = 'x'.repeat(256 * 1_024);
 
-/** Items that the server takes some time to start. */
-const MANY = 50;
+/** As many items as a page holds: the server takes some time to start them. */
+const MANY = MAX_PAGE_ITEMS;
 
 /** An event's id. */
 type Long = NonNullable<
@@ -268,6 +269,7 @@ describe('a batch that is cancelled with what it runs', () => {
       ...theirs,
       requestId: 'theirs',
       prompt: 'Rebase on main.',
+      deadline: '2m',
     });
     await batch.sent(1);
     // The first run has started the second item, which waits; the second run attaches to it.
@@ -292,38 +294,42 @@ describe('a batch that is cancelled with what it runs', () => {
 });
 
 describe('a page that is told to close while its items are being started', () => {
-  it.concurrent('closes once they have started: the batch, started again, sends each once', async () => {
-    const batch = new BatchOfTest(await open());
-    const keys = Array.from({ length: MANY }, () => batch.add(endless));
-    await batch.start({ concurrency: MANY });
-    const { run } = await batch.handle.describe();
-    const page = batch.environment.client.workflow.getHandle(pageWorkflowId(batch.batchId, run, 1));
-    const events = async () => (await page.fetchHistory()).events ?? [];
-    await eventually(
-      'the server has been asked for the items',
-      async () =>
-        (await events()).some(({ startChildWorkflowExecutionInitiatedEventAttributes: asked }) => asked),
-      { intervalMs: 10 },
-    );
-    await page.signal(SIGNAL_ALLOT, { places: 0, tolerated: null, mode: 'leave' });
-    await page.result();
-    // As long as its items come in, the server refuses a page that wants to close, and then loses the others.
-    const starts = (await events()).map((event) => event.childWorkflowExecutionStartedEventAttributes);
-    const refusals = (await events()).map((event) => event.workflowTaskFailedEventAttributes);
-    expect(starts.filter(Boolean)).toHaveLength(MANY);
-    expect(refusals.slice(0, starts.findLastIndex(Boolean)).filter(Boolean)).toEqual([]);
-    // It may have ended by itself, without its page.
-    await batch.handle.cancel().catch((error: unknown) => {
-      if (!(error instanceof BatchEndedError)) throw error;
-    });
-    await batch.handle.result();
-    // A turn that begins later would not end.
-    await batch.sent(MANY);
-    for (const key of keys) batch.environment.sandbox.changeJob(key, { status: 'completed' });
-    await batch.start({ concurrency: MANY });
-    expect((await batch.handle.result()).summary).toMatchObject({ settled: MANY });
-    expect(batch.messages()).toEqual(Array(MANY).fill(1));
-  });
+  it.concurrent(
+    'closes once they have started: the batch, started again, sends each once',
+    async () => {
+      const batch = new BatchOfTest(await open());
+      const keys = Array.from({ length: MANY }, () => batch.add(endless, { deadline: '3m' }));
+      await batch.start({ concurrency: MANY });
+      const { run } = await batch.handle.describe();
+      const page = batch.environment.client.workflow.getHandle(pageWorkflowId(batch.batchId, run, 1));
+      const events = async () => (await page.fetchHistory()).events ?? [];
+      await eventually(
+        'the server has been asked for the items',
+        async () =>
+          (await events()).some(({ startChildWorkflowExecutionInitiatedEventAttributes: asked }) => asked),
+        { intervalMs: 10 },
+      );
+      await page.signal(SIGNAL_ALLOT, { places: 0, tolerated: null, mode: 'leave' });
+      await page.result();
+      // As long as its items come in, the server refuses a page that wants to close, and then loses the others.
+      const starts = (await events()).map((event) => event.childWorkflowExecutionStartedEventAttributes);
+      const refusals = (await events()).map((event) => event.workflowTaskFailedEventAttributes);
+      expect(starts.filter(Boolean)).toHaveLength(MANY);
+      expect(refusals.slice(0, starts.findLastIndex(Boolean)).filter(Boolean)).toEqual([]);
+      // It may have ended by itself, without its page.
+      await batch.handle.cancel().catch((error: unknown) => {
+        if (!(error instanceof BatchEndedError)) throw error;
+      });
+      await batch.handle.result();
+      // A turn that begins later would not end.
+      await batch.sent(MANY);
+      for (const key of keys) batch.environment.sandbox.changeJob(key, { status: 'completed' });
+      await batch.start({ concurrency: MANY });
+      expect((await batch.handle.result()).summary).toMatchObject({ settled: MANY });
+      expect(batch.messages()).toEqual(Array(MANY).fill(1));
+    },
+    150_000,
+  );
 });
 
 describe('a page', () => {

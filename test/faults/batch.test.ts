@@ -1,16 +1,17 @@
 import { describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../src/client';
+import { BATCH_TASK_TIMEOUT_MS } from '../../src/core/batch-workflows';
 import type { FollowUpRequest } from '../../src/core/request';
 import { ProcessEnvironment } from '../harness/process-environment';
 
 const ITEMS = 300;
 const PROJECTS = 6;
 
-/** Worker deaths cost each follow-up that is hit up to 17 s; the whole takes about a minute. */
-const LIMIT_MS = 240_000;
+/** Twice a worker dies, maybe in a task of the batch or of a page; a follow-up that is hit loses 19 s. */
+const LIMIT_MS = 180_000 + 2 * BATCH_TASK_TIMEOUT_MS;
 
 const TIMES: Partial<FollowUpRequest> = {
-  deadline: '3m',
+  deadline: '5m',
   polling: { initial: '2s', growth: 0.2, maximum: '5s', jitter: 0.2 },
   reconcile: '4s',
   settle: '2s',
@@ -34,7 +35,10 @@ describe('a batch of three hundred items over six projects', () => {
         await environment.sandbox.journal.waitFor(sent, { atLeast: ITEMS / 3, timeoutMs: 60_000 });
         workers[0]?.signal('SIGKILL');
         await environment.startWorker();
-        await environment.sandbox.journal.waitFor(sent, { atLeast: (2 * ITEMS) / 3, timeoutMs: 60_000 });
+        await environment.sandbox.journal.waitFor(sent, {
+          atLeast: (2 * ITEMS) / 3,
+          timeoutMs: 60_000 + BATCH_TASK_TIMEOUT_MS,
+        });
         workers[1]?.signal('SIGKILL');
 
         const { state, summary } = await batches.getHandle('killed').result();

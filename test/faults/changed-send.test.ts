@@ -88,7 +88,7 @@ describe('a pending send whose attempts are raised, and whose worker is killed',
   it.concurrent(
     'with the POST processed, and cancelled before the next attempt: what was read beside the POST counts',
     () =>
-      onWorker({ job: ENDLESS, fault: processed, env: { AGENT_API_TIMEOUT: '9s' } }, async (scenario) => {
+      onWorker({ job: ENDLESS, fault: processed, env: { AGENT_API_TIMEOUT: '20s' } }, async (scenario) => {
         await untilHeld(scenario);
         await raise(scenario);
         const { environment, following } = scenario;
@@ -100,7 +100,7 @@ describe('a pending send whose attempts are raised, and whose worker is killed',
           'the second attempt waits',
           async () => ((await pendingSend(scenario))?.attempt ?? 0) > 1,
           {
-            timeoutMs: 60_000,
+            timeoutMs: 90_000,
           },
         );
         await following.handle.cancel();

@@ -83,15 +83,16 @@ describe('a send that waits in its queue behind a limit', () => {
   );
 
   it.concurrent('has the age of its turn, and sentAt, count from the POST', () => {
-    // The second interval is as long as the turn is old, and the third one twice as long.
+    // The first interval after a POST is 300 ms; it would be as long as the send was held if the turn's age counted from there.
     const polling = { initial: '300ms', growth: 1, maximum: '1m', jitter: 0 } as const;
     return heldInItsQueue(ENDLESS, { polling }, async ({ environment, following, release }) => {
       await release();
       const [post] = await environment.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
       const postedAt = Date.parse(post?.time ?? '');
       const reads = { ...following.key, operation: 'get' } as const;
-      await environment.sandbox.journal.waitFor(reads, { atLeast: 3 });
-      expect(Date.now() - postedAt).toBeLessThan(HELD_MS);
+      // The look before the POST is the first.
+      const [, poll] = await environment.sandbox.journal.waitFor(reads, { atLeast: 2 });
+      expect(Date.parse(poll?.time ?? '') - postedAt).toBeLessThan(HELD_MS);
       environment.sandbox.changeJob(following.key, { status: 'completed' });
       const { followUp } = await following.result();
       expect(Math.abs(Date.parse(followUp.sentAt ?? '') - postedAt)).toBeLessThan(1_000);

@@ -3,7 +3,7 @@ import { PATIENT, ProcessEnvironment } from '../harness/process-environment';
 import { RestartableServer, throughRestarts } from './restartable-server';
 
 /** Two starts of a server on a file, one of a worker, and the back-off of everybody's gRPC; some 20 s on two cores. */
-const LIMIT_MS = 120_000;
+const LIMIT_MS = 180_000;
 
 const ENDLESS = { turn: { durationMs: null } } as const;
 const BY_RESPONSE = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };

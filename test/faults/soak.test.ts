@@ -77,8 +77,8 @@ it(
           over.abort();
           await Promise.all([running, deciding]);
 
-          const { counts, standstills, died } = machines.log;
-          const stories = played.map((each) => factsOf(environment, each, standstills));
+          const { counts, died } = machines.log;
+          const stories = played.map((each) => factsOf(environment, each));
           const found = stories.flatMap((facts) =>
             lies(facts).map((lie) => ({ job: facts.part.job.id, lie })),
           );
@@ -89,7 +89,6 @@ it(
           expect(found).toEqual([]);
           expect(died).toEqual([]);
           expect(counts.kill).toBeGreaterThan(0);
-          expect(Object.values(counts).reduce((sum, count) => sum + count, 0)).toBeGreaterThan(3);
           expect(
             stories.filter(({ posts }) => posts.some(({ processed }) => processed)).length,
           ).toBeGreaterThan(FOLLOW_UPS / 2);
@@ -128,7 +127,7 @@ async function play(
   return { part, workflowId, firstRunId: following.firstRunId, people, end };
 }
 
-function factsOf(environment: ProcessEnvironment, played: Played, standstills: Facts['standstills']): Facts {
+function factsOf(environment: ProcessEnvironment, played: Played): Facts {
   const { part, firstRunId, end, people } = played;
   const key = { projectId: part.job.projectId, jobId: part.job.id };
   const { journal } = environment.sandbox;
@@ -140,7 +139,6 @@ function factsOf(environment: ProcessEnvironment, played: Played, standstills: F
     gets: journal.entries({ ...key, operation: 'get' }),
     report: environment.sandbox.job(key),
     diary: people.diary,
-    standstills,
   };
 }
 

@@ -7,8 +7,8 @@ export const ROOT = path.resolve(__dirname, '../..');
 /** One line of the log. */
 export type LogLine = { readonly level: string; readonly msg: string } & Readonly<Record<string, unknown>>;
 
-/** How long a test waits for a line or a state before it gives up: far above what either takes. */
-const PATIENCE_MS = 30_000;
+/** How long a test waits for a line or a state before it gives up: ten workers that start at once take some 40 s. */
+const PATIENCE_MS = 90_000;
 
 /** The compiled worker as a process of its own, as `npm start` runs it. */
 export class WorkerProcess {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -7,6 +7,9 @@ import { join } from 'node:path';
 import { listFaults, parseFault } from '../../sandbox/fault-board';
 import { FAULTS } from '../../sandbox/faults';
 import { eventually } from '../harness/eventually';
+
+/** Each test starts a process that compiles its TypeScript, which takes seconds on a busy machine. */
+jest.setTimeout(30_000);
 
 const ROOT = join(__dirname, '../..');
 const started: ChildProcess[] = [];

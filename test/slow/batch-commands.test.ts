@@ -216,7 +216,7 @@ describe('a running batch', () => {
     expect((await command('status')).code).toBe(24);
     expect((await command('watch')).code).toBe(24);
     // Eventually consistent: it is asked again.
-    const giveUpAt = Date.now() + 10_000;
+    const giveUpAt = Date.now() + 20_000;
     let listed: { state: string }[] = [];
     while (listed.length < 2 && Date.now() < giveUpAt) {
       const { stdout } = await starter(environment, ['list', '--batch', file.batchId, '--json']);

@@ -51,7 +51,7 @@ describe('a follow-up whose history grows', () => {
     const polling = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 2 } as const;
     const asked = { polling, deadline: '60s' } as const;
     const following = await environment.follow({ turn: { durationMs: null } }, asked);
-    await following.progressWhen(({ polls }) => polls >= 12);
+    await following.progressWhen(({ polls }) => polls >= 8);
     expect((await following.handle.describe()).runId).not.toBe(following.firstRunId);
     environment.sandbox.changeJob(following.key, { status: 'failed' });
     const { followUp } = await following.result();

@@ -2,8 +2,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import path from 'node:path';
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { temporal } from '../harness/temporal';
+
+/** The demo takes half a minute; it waits for its worker alone for up to 90 s. */
+jest.setTimeout(180_000);
 
 const root = path.resolve(__dirname, '../..');
 

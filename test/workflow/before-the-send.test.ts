@@ -94,7 +94,7 @@ describe('the baseline', () => {
     const environment = await open();
     const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'hopeless' });
     environment.sandbox.setFault({ name: 'http-500', projectId, jobId, operation: 'get' });
-    const following = await environment.send({ projectId, jobId, deadline: '2s', confirm: '1s' });
+    const following = await environment.send({ projectId, jobId, deadline: '5s', confirm: '1s' });
     const { type, message } = await following.failure();
     expect(type).toBe('DeadlineExceeded');
     expect(message).toMatch(/http 500.*Nothing was sent\./s);

@@ -54,7 +54,7 @@ describe('while an activity polls by its own retries', () => {
       await untilAttempt(following, 2);
       const watching = run('watch', workflowId);
       environment.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get' });
-      await environment.sandbox.journal.waitFor({ ...following.key, fault: 'http-503' }, { atLeast: 4 });
+      await environment.sandbox.journal.waitFor({ ...following.key, fault: 'http-503' }, { atLeast: 2 });
       expect(await pendingRead(following)).toBeDefined();
       environment.sandbox.clearFaults(following.key);
       environment.sandbox.changeJob(following.key, { status: 'failed' });

@@ -140,7 +140,7 @@ describe('the progress', () => {
     const environment = await open();
     const { words, projectId, jobId } = jobToSendTo(environment);
     environment.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'get' });
-    const { code, stderr } = await starter(environment, [...words, '--deadline', '3s', '--prompt', 'x']);
+    const { code, stderr } = await starter(environment, [...words, '--deadline', '6s', '--prompt', 'x']);
     expect(code).toBe(22);
     expect(stderr).toMatch(/^\d\d:\d\d:\d\dZ (baseline|sending) · .*ECONNRESET.*; nothing sent yet/m);
   });

@@ -14,29 +14,21 @@ const MAX_RESTARTS = 2;
 /** While the limit holds. As many start, so that some of them wait for as long as it holds. */
 const SENDS_PER_SECOND = 2;
 
-/** A time in which a worker or the server stood still, in milliseconds since the epoch. */
-export interface Standstill {
-  readonly from: number;
-  readonly until: number;
-}
-
 /** What happened to the machines. */
 export interface MachineLog {
   readonly counts: Record<'kill' | 'freeze' | 'absence' | 'limit' | 'restart', number>;
-  readonly standstills: Standstill[];
   /** The last words of workers that ended and that nobody had killed. */
   readonly died: string[];
 }
 
 /**
  * Two workers and the server of a soak, to which something happens every few seconds, by chance, until `stop`: a worker
- * is killed with SIGKILL or frozen, both are gone for a while, the queue of the sends gets a limit for a while, or the
+ * is killed with SIGKILL (the first of all) or frozen, both are gone for a while, the queue of the sends gets a limit for a while, or the
  * server is killed and started again. In the end all of them work.
  */
 export class Machines {
   readonly log: MachineLog = {
     counts: { kill: 0, freeze: 0, absence: 0, limit: 0, restart: 0 },
-    standstills: [],
     died: [],
   };
   private readonly workers: WorkerProcess[] = [];
@@ -53,6 +45,8 @@ export class Machines {
 
   async run(stop: AbortSignal): Promise<void> {
     await Promise.all([this.hire(0), this.hire(1)]);
+    // Whatever chance brings.
+    await this.replace(0);
     for (;;) {
       const pauseMs = MIN_PAUSE_MS + this.random() * (MAX_PAUSE_MS - MIN_PAUSE_MS);
       const [event, place, longMs] = [
@@ -106,12 +100,10 @@ export class Machines {
   }
 
   private async freeze(place: number, forMs: number): Promise<void> {
-    const from = Date.now();
     const worker = this.workers[place];
     worker?.signal('SIGSTOP');
     await sleep(forMs);
     worker?.signal('SIGCONT');
-    this.log.standstills.push({ from, until: Date.now() });
     this.log.counts.freeze += 1;
   }
 
@@ -134,10 +126,8 @@ export class Machines {
 
   private async restart(): Promise<void> {
     if (this.log.counts.restart >= MAX_RESTARTS) return;
-    const from = Date.now();
     await this.server.kill();
     await this.server.restart();
-    this.log.standstills.push({ from, until: Date.now() });
     this.log.counts.restart += 1;
   }
 }

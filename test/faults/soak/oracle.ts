@@ -5,7 +5,6 @@ import type { FailureDetails, FollowUpResult, Receipt } from '../../../src/core/
 import type { JobReport, JournalEntry } from '../../../sandbox';
 import { throughRestarts } from '../restartable-server';
 import type { Part } from './draw-parts';
-import type { Standstill } from './machines';
 import type { Diary } from './people';
 
 /** How the latest run of a follow-up ended. */
@@ -43,13 +42,12 @@ export interface Facts {
   readonly gets: readonly JournalEntry[];
   readonly report: JobReport;
   readonly diary: Diary;
-  readonly standstills: readonly Standstill[];
 }
 
-/** From the look at the job to the POST, and from there to the journal, on a busy machine. */
+/** From the POST to the journal, on a busy machine. */
 const SLACK_MS = 3_000;
 
-/** For so long the server's permission to send is good: a worker that stands still may make its POST so much later. */
+/** For so long the server's permission to send is good: a worker may make its POST so much later than its look. */
 const PERMISSION_MS = 10_000;
 
 /** What is wrong with the end of a follow-up, by everything that is known of it; empty when all is true. */
@@ -65,7 +63,7 @@ export function lies(facts: Facts): string[] {
 }
 
 /** Whether each POST was allowed: by the start, by `resend` in the first run, by a decision for its run. */
-function liesOfPosts({ part, firstRunId, posts, report, diary, standstills }: Facts): string[] {
+function liesOfPosts({ part, firstRunId, posts, report, diary }: Facts): string[] {
   const found: string[] = [];
   const decisions = diary.decisions
     .flat()
@@ -77,8 +75,7 @@ function liesOfPosts({ part, firstRunId, posts, report, diary, standstills }: Fa
   }
   for (const [index, post] of perhapsProcessed.entries()) {
     const at = Date.parse(post.time);
-    const stoodStill = standstills.some(({ from, until }) => from < at && until > at - PERMISSION_MS);
-    const slackMs = SLACK_MS + (stoodStill ? PERMISSION_MS : 0);
+    const slackMs = SLACK_MS + PERMISSION_MS;
     const reset = diary.resets.findLast((each) => each.at < at - slackMs);
     const named = decisions.some(
       ({ runId, askedAt }) => (runId ?? firstRunId) === reset?.runId && askedAt < at,

@@ -50,13 +50,15 @@ async function startWorker(
   return { worker, followUps: new FollowUpClient(client, { taskQueue: `follow-up-${name}` }) };
 }
 
-/** Starts a follow-up whose POST the service holds open, processed. */
+/** Starts a follow-up whose POST the service holds open, processed, once the worker is ready. */
 async function holdAPost(
+  worker: WorkerProcess,
   followUps: FollowUpClient,
 ): Promise<{ projectId: string; jobId: string; workflowId: string }> {
   const job = { projectId: `held-${randomUUID().slice(0, 8)}`, jobId: 'job' };
   sandbox.addJob({ projectId: job.projectId, id: job.jobId });
   sandbox.setFault({ name: 'hold', ...job, operation: 'message', times: 1 });
+  await worker.says(/^ready$/);
   const { workflowId } = await followUps.start({
     ...job,
     prompt: 'Fix the broken links.',
@@ -65,7 +67,7 @@ async function holdAPost(
     settle: '1s',
     confirm: '1s',
   });
-  await sandbox.journal.waitFor({ ...job, operation: 'message', fault: 'hold' }, { timeoutMs: 20_000 });
+  await sandbox.journal.waitFor({ ...job, operation: 'message', fault: 'hold' });
   return { ...job, workflowId };
 }
 
@@ -116,7 +118,7 @@ describe('a worker', () => {
 describe('SIGTERM', () => {
   it('lets a POST in flight finish, so that its outcome is recorded, and the message is sent once', async () => {
     const { worker, followUps } = await startWorker();
-    const held = await holdAPost(followUps);
+    const held = await holdAPost(worker, followUps);
     worker.signal('SIGTERM');
     await worker.says(/^draining; requests in flight: [12];/);
     expect(await worker.answersReadyz(503)).toEqual(['the worker is shutting down']);
@@ -149,7 +151,7 @@ describe('SIGTERM', () => {
 
   it('again within a second is the same one: npm hands a Ctrl-C on that the terminal has sent already', async () => {
     const { worker, followUps } = await startWorker();
-    await holdAPost(followUps);
+    await holdAPost(worker, followUps);
     worker.signal('SIGINT');
     worker.signal('SIGINT');
     await worker.says(/^draining/);
@@ -160,7 +162,7 @@ describe('SIGTERM', () => {
 
   it('after a second ends the process at once', async () => {
     const { worker, followUps } = await startWorker();
-    await holdAPost(followUps);
+    await holdAPost(worker, followUps);
     const again = setInterval(() => {
       worker.signal('SIGTERM');
     }, 300);
@@ -186,9 +188,8 @@ it('a key that is rotated in its file is used without a restart, and neither key
   });
   const second = sandbox.createKey();
   await writeFile(file, `${second}\n`);
-  const held = await holdAPost(followUps);
+  const held = await holdAPost(worker, followUps);
   sandbox.release();
   await followUps.getHandle(held.workflowId).result();
-  await worker.says(/^ready$/);
   for (const key of [first, second]) expect(worker.stdout + worker.stderr).not.toContain(key);
 });
