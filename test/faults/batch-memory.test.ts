@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import type { DevServer } from '../../dev/dev-server';
-import { earlierPage } from '../../src/activities/batch';
+import { earlierPage, pageTroubleEvery } from '../../src/activities/batch';
 import { MAX_PAGE_ITEMS } from '../../src/core/batch';
 import { cutPages } from '../../src/core/batch-pages';
 import { BatchEndedError, BatchForgottenError, EndsUnreadableError } from '../../src/client';
@@ -351,6 +351,32 @@ describe('a page', () => {
     batch.endTurns();
     await expect(begun.result()).resolves.toMatchObject({ ends: [{ outcome: 'completed' }] });
     expect(batch.messages()).toEqual(messages);
+  });
+
+  it.concurrent('looks less often for what has become of its batch while nothing of it is open', async () => {
+    const batch = new BatchOfTest(await open());
+    batch.add(endless, { prompt: LARGE });
+    batch.add(endless, { prompt: LARGE });
+    await batch.start({ concurrency: 1 });
+    await batch.sent(1);
+    await batch.progressWhen(({ pages }) => pages.handedOver === 2);
+    const { client } = batch.environment;
+    const { run, workflowId: batchWorkflowId } = await batch.handle.describe();
+    const nextLookOf = async (page: number): Promise<unknown> => {
+      const { workflowId, runId } = await (await batch.pageHandle(page)).describe();
+      const activity = new MockActivityEnvironment(
+        { attempt: 2, workflowExecution: { workflowId, runId } },
+        { client },
+      );
+      const looked = activity.run(pageTroubleEvery(1_000), { batchWorkflowId, run, known: [] });
+      return looked.catch(
+        (error: unknown) => (error as { readonly nextRetryDelay?: unknown }).nextRetryDelay,
+      );
+    };
+    const messages = batch.messages();
+    expect(await nextLookOf(messages.indexOf(1) + 1)).toBe(1_000);
+    expect(await nextLookOf(messages.indexOf(0) + 1)).toBe(4_000);
+    await batch.handle.cancel({ followUps: true });
   });
 
   it.concurrent.each([
