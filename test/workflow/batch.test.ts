@@ -11,8 +11,8 @@ const open = sharedEnvironment({ sandbox: { turnMs: 500 } });
 describe('a batch', () => {
   it.concurrent('sends each item once, and its summary tells how they ended', async () => {
     const batch = new BatchOfTest(await open());
-    for (let item = 0; item < 12; item += 1) batch.add();
-    batch.add({ turn: { outcome: 'failed' } });
+    for (let item = 0; item < 12; item += 1) batch.add({ turn: { reads: 2 } });
+    batch.add({ turn: { outcome: 'failed', reads: 2 } });
     batch.again({ projectId: batch.projectId, jobId: 'nobody' });
     const started = await batch.start({ concurrency: 5 });
     expect(started).toMatchObject({ attached: false, items: 14, pages: 1 });

@@ -106,7 +106,7 @@ describe('a job that is active before the send', () => {
   it.concurrent('is waited for with whenActive: wait, and the message begins a turn of its own', async () => {
     const environment = await open();
     const following = await environment.follow(
-      { status: 'active', turns: [{ durationMs: 4_000 }, {}] },
+      { status: 'active', turns: [{ durationMs: 4_000 }, { reads: 2 }] },
       { whenActive: 'wait' },
     );
     const result = await following.result();

@@ -6,7 +6,7 @@ const open = sharedEnvironment();
 describe('a follow-up', () => {
   it.concurrent('sends the message once and returns the final job with its pull request', async () => {
     const environment = await open();
-    const following = await environment.follow();
+    const following = await environment.follow({ turn: { reads: 2 } });
     const result = await following.result();
     expect(result).toEqual({
       ...environment.sandbox.job(following.key).job,

@@ -71,7 +71,7 @@ describe('a terminal status', () => {
 
   it.concurrent('failed is a result and no error', async () => {
     const environment = await open();
-    const following = await environment.follow({ turn: { outcome: 'failed' } });
+    const following = await environment.follow({ turn: { outcome: 'failed', reads: 2 } });
     expect(await following.result()).toMatchObject({
       status: 'failed',
       prLink: null,
