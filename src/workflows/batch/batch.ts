@@ -43,7 +43,7 @@ import {
   takeReport,
 } from './state';
 import { receiveOperators } from './operator';
-import { reportSignal } from './page';
+import { ignoreCancellation, reportSignal } from './page';
 import { closePages, startPage, notifyPages, dismissPages } from './pages';
 
 /** How often each page gets a signal even if nothing has changed: the signal fails if the page was terminated. */
@@ -240,10 +240,6 @@ class Batch {
 async function continueWith(next: ContinuedBatch): Promise<never> {
   const memo = { ...workflowInfo().memo, [MEMO_PAGES]: memoOf(next.continued) };
   return makeContinueAsNewFunc<(next: ContinuedBatch) => Promise<BatchSummary>>({ memo })(next);
-}
-
-function ignoreCancellation(error: unknown): void {
-  if (!isCancellation(error)) throw error;
 }
 
 /** Lists and filters find the batch by this attribute. A schedule's action can't set it: it does not know the batch id. */

@@ -328,6 +328,7 @@ async function answerOf(question: Promise<unknown>): Promise<unknown> {
   }
 }
 
-function ignoreCancellation(error: unknown): void {
+/** The end of what goes on beside a workflow, in a scope that is cancelled when it is no longer needed. */
+export function ignoreCancellation(error: unknown): void {
   if (!isCancellation(error)) throw error;
 }
