@@ -15,8 +15,8 @@ export const CONCURRENCY = { minimum: 1, maximum: 1_000, default: 50 } as const;
 
 /**
  * Items of one page. A worker that takes a page over replays it, which takes some 6 ms for each item (measured), and the
- * server gives it `BATCH_TASK_TIMEOUT_MS`. From the first release on, this number stays: a batch that runs again cuts the
- * same pages, and takes over what each of them has done.
+ * server gives it `BATCH_TASK_TIMEOUT_MS`. From the first release on, this number and the next one stay: a batch that runs
+ * again cuts the same pages, and takes over what each of them has done.
  */
 export const MAX_PAGE_ITEMS = 50;
 

@@ -4,13 +4,13 @@ import { BATCH_PRIORITY_KEY, MAX_PAGES, type Tolerance, type TryAgain } from '..
 import { cutPages, hasPage } from '../../core/batch-pages';
 import {
   BATCH_PAGE_WORKFLOW,
+  BATCH_TASK_TIMEOUT_MS,
   BATCH_WORKFLOW,
   type BatchInput,
   type BatchMemo,
   type BatchPage,
   type BegunPages,
   MEMO_PAGES,
-  BATCH_TASK_TIMEOUT_MS,
   type PageInput,
 } from '../../core/batch-workflows';
 import { batchWorkflowId, pageWorkflowId } from '../../core/ids';

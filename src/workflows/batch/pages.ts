@@ -14,9 +14,9 @@ import { BATCH_PRIORITY_KEY } from '../../core/batch';
 import {
   type Allotment,
   BATCH_PAGE_WORKFLOW,
+  BATCH_TASK_TIMEOUT_MS,
   type BatchPage,
   MEMO_PAGES,
-  BATCH_TASK_TIMEOUT_MS,
   type PageInput,
   type PageReport,
 } from '../../core/batch-workflows';

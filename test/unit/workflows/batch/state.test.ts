@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { MAX_PAGES } from '../../../../src/core/batch';
+import { MAX_PAGE_ITEMS, MAX_PAGES } from '../../../../src/core/batch';
 import { jsonBytes } from '../../../../src/core/json';
 import { NO_COUNTS } from '../../../../src/workflows/batch/counts';
 import { initialState, takeReport } from '../../../../src/workflows/batch/state';
@@ -28,7 +28,7 @@ describe('the state of a batch', () => {
         page,
         after: page - 1,
         followedBy: true,
-        wants: 200,
+        wants: MAX_PAGE_ITEMS,
       };
       const rest = { places: 0, open: 0, counts: NO_COUNTS, failures: [], done: false };
       expect(takeReport(state, { ...report, ...rest }, 1)).toBe(true);
