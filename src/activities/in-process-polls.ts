@@ -40,8 +40,11 @@ export class InProcessPolls {
    */
   async mayWait(poll: InProcessPoll, waitMs: number): Promise<boolean> {
     if (waitMs > LONGEST_WAIT_MS || this.options.shutdown.aborted) return false;
-    if (!this.polls.has(poll.runId)) {
-      if (this.polls.size >= this.options.maximum) return false;
+    const other = this.polls.get(poll.runId);
+    if (other !== poll) {
+      if (other === undefined && this.polls.size >= this.options.maximum) return false;
+      // A later attempt has taken over, or a later poll of the same run.
+      other?.stop();
       this.polls.set(poll.runId, poll);
     }
     await this.learnLimit();
@@ -61,6 +64,8 @@ export class InProcessPolls {
   stop(runId: string): Tally | undefined {
     const poll = this.polls.get(runId);
     poll?.stop();
+    // Its place is free for the next poll of the run, although its last read may still be under way.
+    this.polls.delete(runId);
     return poll?.tally;
   }
 

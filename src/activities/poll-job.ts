@@ -9,6 +9,7 @@ import { needsDecision, startTally, tallied, textOf } from '../core/tally';
 import { formatDuration } from '../core/units';
 import { isTally } from '../core/wire-checks';
 import { InProcessPoll, type InProcessPolls } from './in-process-polls';
+import { serverClock } from './server-clock';
 
 /**
  * How long one activity polls, in milliseconds. After it the workflow decides anew, so that history gets the counts now
@@ -35,10 +36,11 @@ const AT_ONCE_MS = 1;
 export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): FollowUpActivities['pollJob'] {
   return async (input) => {
     const { info, cancellationSignal } = Context.current();
+    const serverTime = serverClock();
     const recorded = isTally(info.heartbeatDetails) ? info.heartbeatDetails : undefined;
     const poll = new InProcessPoll(
       info.workflowExecution?.runId ?? '',
-      recorded ?? { ...startTally(input.trouble), nextReadAt: Date.now() + input.firstWaitMs },
+      recorded ?? { ...startTally(input.trouble), nextReadAt: serverTime() + input.firstWaitMs },
     );
     const beat = setInterval(() => {
       heartbeat(poll.tally);
@@ -52,17 +54,20 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
       let waitMs = recorded === undefined ? input.firstWaitMs : 0;
       for (;;) {
         if (waitMs > 0) {
-          if (Date.now() + waitMs >= input.endsAt) return { answer: null, before: poll.tally };
+          if (serverTime() + waitMs >= input.endsAt)
+            return { answer: null, askedAt: serverTime(), before: poll.tally };
           if (!(await inProcess.mayWait(poll, waitMs))) return await retryAfter(waitMs, poll.tally);
+          if (poll.stopped) return ended(poll);
           if (poll.tally.polls > 0) heartbeat(poll.tally);
           const leftMs = await poll.wait(waitMs);
           if (poll.stopped) return ended(poll);
           if (!inProcess.mayRead()) return await retryAfter(leftMs, poll.tally);
         }
+        const askedAt = serverTime();
         const answer = await agentApi.getJob(input);
         if (poll.stopped) return ended(poll);
-        if (needsDecision(answer, input.known)) return { answer, before: poll.tally };
-        const now = Date.now();
+        if (needsDecision(answer, input.known)) return { answer, askedAt, before: poll.tally };
+        const now = serverTime();
         const words = textOf(answer);
         if (answer.kind === 'trouble' && words !== poll.tally.lastAnswer) log.warn(`read failed: ${words}`);
         const counted = tallied(poll.tally, answer, now);
@@ -83,7 +88,7 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
 /** The end of a poll that nobody waits for: the workflow has its count, or the server has cancelled it. */
 function ended({ tally }: InProcessPoll): PollJobResult {
   if (Context.current().cancellationSignal.aborted) throw new CancelledFailure('the poll was cancelled');
-  return { answer: null, before: tally };
+  return { answer: null, askedAt: 0, before: tally };
 }
 
 /** Hands the rest of a wait over to the server, with what was counted. */

@@ -3,6 +3,7 @@ import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../core/text';
 import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/activities';
 import { decideSend } from '../core/evidence';
+import { serverClock } from './server-clock';
 
 /**
  * The server's answer that this activity is still wanted is valid for so long. Connecting takes at most 10 s, and the
@@ -30,6 +31,7 @@ const EARLIER_ATTEMPT = 'an earlier attempt of the send may have sent the messag
 export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessage'] {
   return async (input) => {
     const { info } = Context.current();
+    const serverTime = serverClock();
     const exchangeMs = Math.max(1_000, (info.startToCloseTimeoutMs - REPORT_MS) / 2);
     const earlier = info.heartbeatDetails as SendCheckpoint | undefined;
     if (earlier) return { kind: 'posted', ...earlier, outcome: unknown('no report', EARLIER_ATTEMPT) };
@@ -45,8 +47,11 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
       return { kind: 'held-back', job };
 
     const checkpoint = { baseline: job, sentAt: Date.now() };
-    const permission = await askPermission(checkpoint, input.deadlineAt);
+    const permission = await askPermission(checkpoint);
     if (typeof permission === 'string') return { kind: 'not-permitted', message: permission };
+    // The server starts no send after the deadline; this is for the time since.
+    if (serverTime() >= input.deadlineAt)
+      return { kind: 'not-permitted', message: 'the deadline passed before the message was sent' };
     let sentAt = checkpoint.sentAt;
     const outcome = await agentApi
       .sendMessage(input, {
@@ -72,9 +77,9 @@ interface Permission {
  * nothing, since the task may have lain in a socket's buffer. The question is a heartbeat whose details the server keeps:
  * without them, no POST was begun.
  *
- * @returns the permission, or why nothing may be sent: cancelled, paused, reset, given up, no answer, or too late
+ * @returns the permission, or why nothing may be sent: cancelled, paused, reset, given up, or no answer
  */
-async function askPermission(checkpoint: SendCheckpoint, deadlineAt: number): Promise<Permission | string> {
+async function askPermission(checkpoint: SendCheckpoint): Promise<Permission | string> {
   const { info, client } = Context.current();
   const askedAt = Date.now();
   const askedTick = performance.now();
@@ -84,7 +89,6 @@ async function askPermission(checkpoint: SendCheckpoint, deadlineAt: number): Pr
     const reason = error instanceof Error ? error.message : String(error);
     return singleLine(`the server did not confirm that the send is still wanted (${reason})`, 300);
   }
-  if (Date.now() >= deadlineAt) return 'the deadline passed before the message was sent';
   return {
     // The wall clock shows a suspended machine, the monotonic one a wall clock that was set back.
     lapsed: () => {

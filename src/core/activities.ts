@@ -57,16 +57,14 @@ export interface PollJobInput extends JobAddress {
   readonly endsAt: number;
 }
 
-/** The answers that changed nothing. They are kept from attempt to attempt, and reported at the end. */
+/** The answers that changed nothing: trouble, and the job as it was known. They are kept from attempt to attempt, and reported at the end. */
 export interface Tally {
   readonly polls: number;
   readonly observed: Readonly<Record<string, number>>;
-  /** How many of the answers showed the job as it was known. */
-  readonly jobAnswers: number;
   readonly trouble: Trouble;
   /** The latest answer in words. */
   readonly lastAnswer: string | null;
-  /** When the next read is due, by the worker's clock, in milliseconds since the epoch. */
+  /** When the next read is due, in milliseconds since the epoch. */
   readonly nextReadAt: number | null;
 }
 
@@ -74,6 +72,8 @@ export interface Tally {
 export interface PollJobResult {
   /** The answer that needs a decision; null if the time was over. */
   readonly answer: JobAnswer | null;
+  /** It was asked for at this moment or later: by the server's clock, in milliseconds since the epoch; 0 without one. */
+  readonly askedAt: number;
   readonly before: Tally;
 }
 

@@ -1,37 +1,35 @@
-import { isTerminal, jobState, type JobState, sameState, type TerminalStatus } from './job';
+import { isTerminal, jobState, type JobState } from './job';
 import type { WhenActive } from './request';
 import type { Evidence } from './result';
 
 /**
- * What the answers since the send have shown. The service gives a turn no id, and the `completed` answers before and after
- * a follow-up can be identical. So a terminal status is believed by what was seen around it.
+ * What the reads since a POST have shown. The service gives a turn no id, and the `completed` answers before and after a
+ * message can be identical. A read may come from a replica that lags, and a message may be taken up later than it was
+ * accepted; `confirm` is assumed to be longer than both together. So one rule decides: only a fresh answer counts, one that
+ * was asked for at least `confirm` after the POST ended. It shows the job after the message was taken up.
  */
 export interface Observations {
-  /** The job as it was before the send; null if the worker that read it could not report it. */
+  /** The job right before the POST; null if the worker that read it could not report it. */
   readonly baseline: JobState | null;
-  /** The source of a status since the send that was not terminal. A read counts for more than the POST's own answer. */
-  readonly seenActive: AnswerSource | null;
-  /** The terminal status that every recent answer gave; null after an answer that was not terminal. */
-  readonly streak: Streak | null;
+  /** An answer that was asked for at this moment or later is fresh; milliseconds since the epoch, by the workflow's clock. */
+  readonly freshFrom: number;
+  /** A read since the POST was not terminal, fresh or not. */
+  readonly seenActive: boolean;
+  /** The latest fresh answer; null before the first. */
+  readonly fresh: Held | null;
 }
 
-/**
- * `response`: the POST's own answer, which is the writer's view, while reads may come from replicas behind it.
- * `read`: a GET that began after the POST.
- */
-export type AnswerSource = 'response' | 'read';
-
-interface Streak {
-  readonly status: TerminalStatus;
-  /** When the first answer of the streak was received, in milliseconds since the epoch. */
+/** A job, and for how long each fresh answer has shown its status. Times as in {@link Observations}. */
+interface Held {
+  readonly job: JobState;
+  /** When the first of these answers was received. */
   readonly since: number;
+  /** When the latest of these answers was asked for. */
+  readonly askedAt: number;
   readonly answers: number;
-  readonly last: JobState;
-  /** Reads in a row, the last one included, that equal the last answer in all three fields. */
-  readonly equalReads: number;
 }
 
-/** An answer about the job with the times of its request and its receipt, in milliseconds since the epoch. */
+/** An answer about the job: it was made after it was asked for, and before it was received. */
 interface TimedJob {
   readonly job: JobState;
   readonly askedAt: number;
@@ -41,85 +39,60 @@ interface TimedJob {
 export type Belief =
   /** The terminal status belongs to the turn that the message began. */
   | { readonly kind: 'believed'; readonly evidence: Evidence }
-  /** A terminal status that must hold for another `holdMs`; 0 means that one more equal read is enough. */
-  | { readonly kind: 'doubted'; readonly holdMs: number }
-  | { readonly kind: 'not-terminal' };
+  /** A fresh terminal status that is believed if an answer that is asked for at `until` or later shows it too. */
+  | { readonly kind: 'doubted'; readonly until: number }
+  /** No fresh answer, or one that is not terminal. */
+  | { readonly kind: 'open' };
 
-export function noObservations(baseline: JobState | null): Observations {
-  return { baseline: baseline === null ? null : jobState(baseline), seenActive: null, streak: null };
+/** @param freshFrom when the POST ended, and `confirm` after it */
+export function noObservations(baseline: JobState | null, freshFrom: number): Observations {
+  return { baseline: baseline && jobState(baseline), freshFrom, seenActive: false, fresh: null };
 }
 
-/** @param times how many equal answers in a row it stands for; the times are those of the last one */
-export function afterAnswer(
-  observations: Observations,
-  answer: TimedJob,
-  source: AnswerSource = 'read',
-  times = 1,
-): Observations {
-  const { job } = answer;
-  if (!isTerminal(job.status)) {
-    const seenActive = observations.seenActive === 'read' ? 'read' : source;
-    return { ...observations, seenActive, streak: null };
-  }
-  const last = jobState(job);
-  const reads = source === 'read' ? times : 0;
-  const streak = observations.streak?.status === job.status ? observations.streak : null;
-  if (streak === null) {
-    const first = { status: job.status, since: answer.receivedAt, answers: times, last, equalReads: reads };
-    return { ...observations, streak: first };
-  }
-  const equalReads = (sameState(streak.last, last) ? streak.equalReads : 0) + reads;
-  return { ...observations, streak: { ...streak, answers: streak.answers + times, last, equalReads } };
+export function afterRead(observations: Observations, { job, askedAt, receivedAt }: TimedJob): Observations {
+  const seenActive = observations.seenActive || !isTerminal(job.status);
+  if (askedAt < observations.freshFrom) return { ...observations, seenActive };
+  const before = observations.fresh?.job.status === job.status ? observations.fresh : null;
+  const since = before?.since ?? receivedAt;
+  const fresh = { job: jobState(job), since, askedAt, answers: (before?.answers ?? 0) + 1 };
+  return { ...observations, seenActive, fresh };
 }
 
 /**
- * Whether the terminal status at hand is believed.
+ * Whether the status of the latest fresh answer is believed to be the end of the message's turn.
  *
- * How long a status has held is measured from when its first answer was received to when the latest one was asked for:
- * the true span is never shorter, whatever delays lie between service, worker and workflow.
- *
- * @param askedAt when the latest answer was asked for
+ * How long a status has held is measured from when its first answer was received to when the latest one was asked for: the
+ * true span is never shorter, whatever delays lie between service, worker and workflow.
  */
-export function belief(observations: Observations, askedAt: number, confirmMs: number): Belief {
-  const { baseline, seenActive, streak } = observations;
-  if (streak === null) return { kind: 'not-terminal' };
-  let oneMoreRead = false;
+export function belief({ baseline, seenActive, fresh }: Observations, confirmMs: number): Belief {
+  if (fresh === null || !isTerminal(fresh.job.status)) return { kind: 'open' };
+  const { job, since, askedAt, answers } = fresh;
   if (baseline !== null && isTerminal(baseline.status)) {
-    const differs = !sameState(streak.last, baseline);
-    if (seenActive !== null && differs) return { kind: 'believed', evidence: 'seen-active' };
-    if (seenActive === 'read') {
-      // An equal answer after an active one may come from a stale replica: it takes one more.
-      if (streak.equalReads > 1) return { kind: 'believed', evidence: 'seen-active' };
-      oneMoreRead = true;
-    } else if (streak.status !== baseline.status && streak.status !== 'archived') {
-      // Only a turn ends as `completed` or `failed`; somebody may have set `archived` by hand.
-      if (streak.equalReads > 1) return { kind: 'believed', evidence: 'status-changed' };
-      oneMoreRead = true;
-    }
+    if (seenActive) return { kind: 'believed', evidence: 'seen-active' };
+    // Only a turn ends as `completed` or `failed`; anybody may archive a job.
+    if (job.status !== baseline.status && job.status !== 'archived')
+      return { kind: 'believed', evidence: 'status-changed' };
   }
-  const heldMs = Math.max(0, askedAt - streak.since);
-  if (streak.answers > 1 && heldMs >= confirmMs) {
-    const changed =
-      baseline !== null &&
-      (streak.last.prLink !== baseline.prLink || streak.last.archivedAt !== baseline.archivedAt);
-    return { kind: 'believed', evidence: changed ? 'job-changed' : 'confirmed' };
-  }
-  return { kind: 'doubted', holdMs: oneMoreRead ? 0 : Math.max(0, confirmMs - heldMs) };
+  const until = since + confirmMs;
+  if (answers < 2 || askedAt < until) return { kind: 'doubted', until };
+  const changed =
+    baseline !== null && (job.prLink !== baseline.prLink || job.archivedAt !== baseline.archivedAt);
+  return { kind: 'believed', evidence: changed ? 'job-changed' : 'confirmed' };
 }
 
-/** Whether a message of unknown delivery has arrived, by the answers since its POST. */
-export function provesDelivery({ baseline, seenActive, streak }: Observations): boolean {
-  if (baseline === null || !isTerminal(baseline.status)) return false;
-  return seenActive !== null || (streak !== null && showsTurn(baseline, streak.last));
+/** Whether a fresh answer shows that a message of unknown delivery has arrived. */
+export function provesDelivery({ baseline, fresh }: Observations): boolean {
+  return fresh !== null && showsTurn(baseline, fresh.job);
 }
 
 /**
- * Whether an answer proves that a turn has begun since the baseline: a job that was terminal has changed. If the job was
- * active before, reading can't tell (docs/guarantees.md). A change to `archived` may have been made by hand.
+ * Whether a fresh answer shows a turn since the baseline. If the job was active before, reading can't tell
+ * (docs/guarantees.md). Anybody may archive a job, or take it out of the archive.
  */
-export function showsTurn(baseline: JobState | null, job: JobState): boolean {
+function showsTurn(baseline: JobState | null, job: JobState): boolean {
   if (baseline === null || !isTerminal(baseline.status)) return false;
-  return !isTerminal(job.status) || (job.status !== baseline.status && job.status !== 'archived');
+  if (!isTerminal(job.status)) return true;
+  return job.status !== baseline.status && job.status !== 'archived' && baseline.status !== 'archived';
 }
 
 /**
@@ -131,7 +104,7 @@ export function showsTurn(baseline: JobState | null, job: JobState): boolean {
  */
 type SendDecision = 'send' | 'arrived' | 'wait' | 'reject';
 
-/** @param earlierBaseline the job before an earlier POST of unknown delivery; null if there was none */
+/** @param earlierBaseline the job before an earlier POST of unknown delivery for which this look is fresh; else null */
 export function decideSend(
   job: JobState,
   whenActive: WhenActive,

@@ -112,7 +112,7 @@ export const REQUEST_OPTIONS = {
     kind: 'duration',
     default: '24h',
     of: (plan) => plan.deadlineMs,
-    help: 'from the start of the workflow to the end of the watch; more than `confirm`',
+    help: 'from the first task of the workflow to the end of the watch; more than `confirm`',
   },
   reconcile: {
     kind: 'duration',
@@ -128,9 +128,11 @@ export const REQUEST_OPTIONS = {
   },
   confirm: {
     kind: 'duration',
-    default: '60s',
+    default: '30s',
     of: (plan) => plan.confirmMs,
-    help: 'how long a terminal status that nothing proves to be new must hold before it is believed',
+    help:
+      'for so long after the POST an answer may still be from before it: nothing terminal is believed earlier; ' +
+      'a status that nothing shows to be new must hold for as long again',
   },
   'polling.initial': {
     kind: 'duration',

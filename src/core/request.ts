@@ -31,14 +31,20 @@ export interface FollowUpRequest {
   readonly whenActive?: WhenActive;
   /** @default 'fail' */
   readonly onUnknownDelivery?: OnUnknownDelivery;
-  /** From the start of the workflow to the end of the watch; more than `confirm`. @default '24h' */
+  /** From the first task of the workflow to the end of the watch; more than `confirm`. @default '24h' */
   readonly deadline?: DurationText;
   readonly polling?: PollingRequest;
   /** How long an unknown delivery is looked for by reading the job, before `onUnknownDelivery` decides. @default '2m' */
   readonly reconcile?: DurationText;
   /** How long a `completed` job without `prLink` is re-read before null is believed. @default '30s' */
   readonly settle?: DurationText;
-  /** How long a terminal status that nothing proves to be new must hold before it is believed. @default '60s' */
+  /**
+   * The bound that is assumed for the lag of a read and for the time in which a message is taken up, both together. No
+   * terminal status that was asked for earlier after the POST is believed. One that nothing shows to be new must hold for as
+   * long again. `0s` for a service that has neither.
+   *
+   * @default '30s'
+   */
   readonly confirm?: DurationText;
 }
 

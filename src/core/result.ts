@@ -16,7 +16,7 @@ export interface Receipt {
   readonly baseline: JobState | null;
   /** Reads since the send whose answer was reported. Reads before the send are not counted. */
   readonly polls: number;
-  /** When the POST began, by the worker's clock; null while nothing was sent. */
+  /** When the POST began, by the worker's clock within the bounds of the workflow's; null while nothing was sent. */
   readonly sentAt: string | null;
   /** When the follow-up ended; null while it runs. */
   readonly settledAt: string | null;
@@ -62,10 +62,12 @@ export interface Delivery {
 /**
  * Why a terminal status was believed.
  *
- * - `seen-active`: the job was terminal before the send, and was seen not terminal after it.
+ * Only fresh answers count: those that were asked for at least `confirm` after the POST ended.
+ *
+ * - `seen-active`: the job was terminal before the send, and a read since the POST was not.
  * - `status-changed`: it went from one terminal status to another, `completed` or `failed`.
- * - `job-changed`: the status held for `confirm`, and the link or `archivedAt` differ from those before the send.
- * - `confirmed`: the status held for `confirm`, and the job looks as it did before the send.
+ * - `job-changed`: the status held for another `confirm`, and the link or `archivedAt` differ from those before the send.
+ * - `confirmed`: the status held for another `confirm`, and nothing shows a turn.
  */
 export type Evidence = 'seen-active' | 'status-changed' | 'job-changed' | 'confirmed';
 

@@ -3,7 +3,7 @@ import { sameState } from './job';
 
 /** A poll before its first answer. */
 export function startTally(trouble: Trouble): Tally {
-  return { polls: 0, observed: {}, jobAnswers: 0, trouble, lastAnswer: null, nextReadAt: null };
+  return { polls: 0, observed: {}, trouble, lastAnswer: null, nextReadAt: null };
 }
 
 /** The tally after one more answer that changed nothing. */
@@ -11,7 +11,6 @@ export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally
   return {
     polls: tally.polls + 1,
     observed: countAnswer(tally.observed, labelOf(answer)),
-    jobAnswers: tally.jobAnswers + (answer.kind === 'job' ? 1 : 0),
     trouble: afterReading(tally.trouble, answer, heardAt),
     lastAnswer: textOf(answer),
     nextReadAt: null,

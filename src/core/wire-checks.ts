@@ -1,9 +1,11 @@
 import type { JobAnswer, PollJobResult, SendCheckpoint, SendResult, Tally } from './activities';
 import type { Allotment, EarlierPage, FoundEnd, PageReport, PageTrouble } from './batch-workflows';
 import { isRecord } from './json';
+import { PHASES } from './result';
 
 /*
- * Whether a value is what an activity returns or records, or what a batch and its pages signal. An operator may complete a
+ * Whether a value is what an activity returns or records, what a batch and its pages signal, or what a run hands to the next
+ * one. An operator may complete a
  * pending activity with any value at all (`temporal activity complete`), and anybody may send a signal; a workflow that took
  * it for its own would fail its tasks for ever. Half a character of UTF-16 in a text would even end the worker (sdk-core
  * 1.24).
@@ -67,15 +69,16 @@ const trouble = { label: text, message: text, httpStatus: optional(number), serv
 const readTrouble = { ...trouble, retryAfterMs: optional(number) };
 const answer = kinds('kind', { job: { job }, trouble: readTrouble });
 
+const troubles = fields({
+  last: orNull(kinds('kind', { trouble: readTrouble })),
+  count: number,
+  notFound: orNull(fields({ count: number, since: time })),
+});
+
 const tally = fields({
   polls: number,
   observed: mapOf(number),
-  jobAnswers: number,
-  trouble: fields({
-    last: orNull(kinds('kind', { trouble: readTrouble })),
-    count: number,
-    notFound: orNull(fields({ count: number, since: time })),
-  }),
+  trouble: troubles,
   lastAnswer: orNull(text),
   nextReadAt: orNull(time),
 });
@@ -97,7 +100,49 @@ const sendResult = kinds('kind', {
 
 const sendCheckpoint = fields({ baseline: orNull(job), sentAt: time });
 
-const pollResult = fields({ answer: orNull(answer), before: tally });
+const pollResult = fields({ answer: orNull(answer), askedAt: time, before: tally });
+
+const jobState = fields({ status: text, prLink: orNull(text), archivedAt: orNull(text) });
+
+/** What a run of a follow-up hands to the next one. */
+const continued = fields({
+  plan: fields({
+    ...{ projectId: text, jobId: text, requestId: text, whenActive: text, onUnknownDelivery: text },
+    ...{ deadlineMs: number, reconcileMs: number, settleMs: number, confirmMs: number },
+    polling: fields({
+      ...{ initialMs: number, growth: number, maximumMs: number, jitter: number },
+      timerPolls: (value) => value === 'all' || count(value),
+    }),
+  }),
+  settings: orNull(
+    fields({ readTaskQueue: text, sendTaskQueue: text, httpTimeoutMs: number, pollLimitMs: number }),
+  ),
+  deadlineAt: time,
+  phase: oneOf(...PHASES),
+  job: orNull(job),
+  baseline: orNull(jobState),
+  delivery: fields({ verdict: text, confirmedBy: orNull(text), sends: count }),
+  resent: boolean,
+  sentAt: orNull(time),
+  evidence: orNull(text),
+  lastAnswer: orNull(text),
+  nextPollAt: orNull(time),
+  // A run continues as new in its watch only.
+  watch: fields({
+    observations: fields({
+      baseline: orNull(jobState),
+      freshFrom: time,
+      seenActive: boolean,
+      fresh: orNull(fields({ job: jobState, since: time, askedAt: time, answers: count })),
+    }),
+    since: time,
+    trouble: troubles,
+    last: orNull(jobState),
+    steady: boolean,
+    polls: count,
+    observed: mapOf(count),
+  }),
+});
 
 const itemEnd = fields({
   workflowId: text,
@@ -153,6 +198,7 @@ const allotment = fields({
   mode: oneOf('run', 'drain', 'leave', 'cancel'),
 });
 
+export const isContinuedState = (value: unknown): boolean => continued(value);
 export const isSendResult = (value: unknown): value is SendResult => sendResult(value);
 export const isSendCheckpoint = (value: unknown): value is SendCheckpoint => sendCheckpoint(value);
 export const isJobAnswer = (value: unknown): value is JobAnswer => answer(value);

@@ -144,6 +144,11 @@ export function pageProxy({ readTaskQueue }: WorkerSettings, summary: string) {
   });
 }
 
+/** The look, the POST, and a margin; the send activity ends both exchanges within their limits by itself. */
+export function sendTimeLimitMs({ httpTimeoutMs }: WorkerSettings): number {
+  return 2 * httpTimeoutMs + REPORT_MARGIN_MS;
+}
+
 /**
  * The send must not happen twice.
  *
@@ -151,21 +156,20 @@ export function pageProxy({ readTaskQueue }: WorkerSettings, summary: string) {
  *   attempt limit alone is no guarantee: a worker that dies in it shows as start-to-close, and an operator may raise it.
  * - No schedule-to-close and no heartbeat timeout: either could give up a POST that is under way and still answered. The
  *   one heartbeat of the activity is its permission, and no sign of life.
- * - Start-to-close is the HTTP time limit of the look, that of the POST, and a margin; the activity ends both exchanges
- *   within their limits by itself.
+ * - Start-to-close is {@link sendTimeLimitMs}.
  * - Schedule-to-start is what is left of the deadline: the server lets a task that no worker has taken up by then lapse.
  * - A cancellation waits for a POST under way, whose outcome belongs into the receipt; one that no worker has taken up
  *   ends at once.
  */
 export function sendProxy(
-  { sendTaskQueue, httpTimeoutMs }: WorkerSettings,
+  settings: WorkerSettings,
   projectId: string,
   startWithinMs: number,
   summary: string,
 ) {
   return proxyActivities<Pick<FollowUpActivities, 'sendMessage'>>({
-    taskQueue: sendTaskQueue,
-    startToCloseTimeout: 2 * httpTimeoutMs + REPORT_MARGIN_MS,
+    taskQueue: settings.sendTaskQueue,
+    startToCloseTimeout: sendTimeLimitMs(settings),
     scheduleToStartTimeout: startWithinMs,
     retry: { maximumAttempts: 1 },
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

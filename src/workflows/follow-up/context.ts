@@ -31,8 +31,8 @@ export interface Decision {
 
 /** One run of a follow-up: its state, and the few things that it does in time: read, wait, show. */
 export class FollowUpContext {
-  /** When the two latest reads were asked for, the latest one first. */
-  lastAsked: readonly [last: number, before: number] = [0, 0];
+  /** When the latest read was asked for, in milliseconds since the epoch. */
+  lastAskedAt = 0;
   /** Looks at the job by this run, those of the send included; one that is under way is begun and not yet ended. */
   readsBegun = 0;
   readsEnded = 0;
@@ -44,6 +44,9 @@ export class FollowUpContext {
   over = false;
   /** The operator's decision, until it is carried out. */
   decision: Decision | null = null;
+
+  /** How many updates this run has taken. */
+  updates = 0;
 
   private pollWanted = false;
   private readonly display = new Display();
@@ -110,10 +113,25 @@ export class FollowUpContext {
     return Math.max(ms, historyBudgetWait(workflowInfo(), this.state.deadlineAt - Date.now()));
   }
 
+  /** Why the history has no room for another step that a person asks for; undefined while it has. */
+  noRoomFor(step: 'read' | 'send' | 'update'): string | undefined {
+    const { historyLength, historySize } = workflowInfo();
+    const size = `the history has ${historyLength} events and ${Math.round(historySize / MIB)} MiB`;
+    if (step === 'send')
+      return historyLength < MAX_EVENTS && historySize < MAX_BYTES
+        ? undefined
+        : `${size}, and no room for another POST`;
+    if (this.updates >= MAX_UPDATES)
+      return `this run has taken ${this.updates} updates; the rest of the server's 2,000 is kept for resolveDelivery`;
+    return step === 'read' && this.withinHistoryBudget(0) > 0
+      ? `${size}, which must last until the deadline; the next read comes by itself`
+      : undefined;
+  }
+
   /** Reads the job once. Every failure is an answer, except the cancellation of the workflow. */
   async read(summary: string): Promise<TimedAnswer> {
     const askedAt = Date.now();
-    this.lastAsked = [askedAt, this.lastAsked[0]];
+    this.lastAskedAt = askedAt;
     const { projectId, jobId } = this.state.plan;
     const answer = await this.look(() =>
       readProxy(this.settings, projectId, this.state.deadlineAt - askedAt, summary)
@@ -186,11 +204,15 @@ export function answerOfLostRead(error: unknown): JobAnswer {
  */
 const BUDGET_FROM_EVENTS = 10_000;
 
-const BUDGET_FROM_BYTES = 10 * 1_024 * 1_024;
+const MIB = 1_024 * 1_024;
+const BUDGET_FROM_BYTES = 10 * MIB;
 
 /** The server ends a workflow at 51,200 events or 50 MiB (Temporal's documentation, "Workflow Execution limits"). */
 const MAX_EVENTS = 40_000;
-const MAX_BYTES = 40 * 1_024 * 1_024;
+const MAX_BYTES = 40 * MIB;
+
+/** The server takes 2,000 updates in a run (`history.maxTotalUpdates`), and suggests to continue as new before (at 1,800). */
+const MAX_UPDATES = 1_900;
 
 /** A wait, a read and the workflow tasks between (measured: 11). */
 const EVENTS_PER_READ = 12;

@@ -4,14 +4,14 @@ import { nextWait } from '../../core/cadence';
 import { decideSend } from '../../core/evidence';
 import { type AgentJob, jobState } from '../../core/job';
 import type { Phase } from '../../core/result';
-import { afterReading, isLost, NO_TROUBLE } from '../../core/tally';
+import { afterReading, isLost, isUnauthorized, NO_TROUBLE } from '../../core/tally';
 import { formatDuration } from '../../core/units';
 import type { FollowUpContext } from './context';
 import { followUpFailure, lostJob, refuseAfterDeadline, sentence, sentSoFar } from './failures';
 import { record } from './poll';
 import { reconcile } from './reconcile';
 import { earlierBaseline, send } from './send';
-import { afterPost, confirmed, mayHaveBeenSentBefore, type Watch, withoutPresumed } from './state';
+import { afterPost, confirmed, type Watch, withoutPresumed, withPresumed } from './state';
 import { waitUntilAtRest } from './watch';
 
 /**
@@ -39,7 +39,7 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
     if (result.kind === 'unread') {
       trouble = afterReading(trouble, result.trouble, Date.now());
       refuseUnread(context, result.trouble, trouble, askedAt);
-      await tryAgainLater(context, 'baseline', trouble);
+      await tryAgainLater(context, isUnauthorized(trouble) ? 'unauthorized' : 'baseline', trouble);
       continue;
     }
     if (result.kind === 'not-permitted') {
@@ -56,14 +56,18 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
 
     let lost: SendTrouble;
     if (result.kind === 'reset') {
-      keepReset(context, result.baseline, askedAt, earlier);
+      // One POST more than history has: the one that is presumed already, or a further one.
+      if (!presumed) state.delivery = withPresumed(state.delivery);
       presumed = false;
+      keepLook(context, result.baseline, askedAt, earlier);
       lost = result;
     } else {
       const { outcome } = result;
-      // The run before has recorded the answer of its last POST: nothing is left to be presumed.
-      if (presumed && (outcome.verdict === 'accepted' || outcome.verdict === 'rejected'))
+      // History has the POST of the run before: it is no longer presumed.
+      if (presumed && outcome.verdict !== 'not-sent') {
         state.delivery = withoutPresumed(state.delivery);
+        presumed = false;
+      }
       state.delivery = afterPost(state.delivery, outcome);
       if (outcome.verdict === 'not-sent') {
         if (!outcome.repeatable) throw refused(context, outcome);
@@ -92,7 +96,7 @@ async function tryAgainLater(context: FollowUpContext, phase: Phase, trouble: Tr
   await context.pause(wait, words);
 }
 
-/** Ends the follow-up where the job can't be read and never will be. */
+/** Ends the follow-up where the job can't be read and never will be: once it was read, trouble is a delay, as in the watch. */
 function refuseUnread(
   context: FollowUpContext,
   { httpStatus, message }: ReadTrouble,
@@ -100,8 +104,8 @@ function refuseUnread(
   askedAt: number,
 ): void {
   const { state } = context;
-  // Once the message may have arrived, a single bad answer ends nothing: the caller needs to know what became of it.
-  if (state.delivery.verdict === 'unknown') {
+  // Once the message may have arrived, the caller needs to know what became of it.
+  if (state.job !== null || state.delivery.verdict === 'unknown') {
     if (isLost(trouble, askedAt, state.plan.confirmMs)) throw lostJob(context);
     return;
   }
@@ -123,7 +127,7 @@ function refuseUnread(
 async function heldBack(context: FollowUpContext, job: AgentJob, askedAt: number): Promise<boolean> {
   const { state } = context;
   const { whenActive } = state.plan;
-  const decision = decideSend(job, whenActive, earlierBaseline(state));
+  const decision = decideSend(job, whenActive, earlierBaseline(state, askedAt));
   if (decision === 'arrived' && state.watch !== null) {
     record(state.watch, job, askedAt, Date.now());
     state.delivery = confirmed(state.delivery, 'read');
@@ -138,27 +142,25 @@ async function heldBack(context: FollowUpContext, job: AgentJob, askedAt: number
   return false;
 }
 
-/** This run may not send. What it knows of an earlier POST counts on, else the look is all that is known of the job. */
-function keepReset(
+/** This run may not send. The look is the baseline where it knows of no POST, else one more answer since that. */
+function keepLook(
   { state }: FollowUpContext,
   job: AgentJob | null,
   askedAt: number,
   earlier: Watch | null,
 ): void {
-  state.delivery = mayHaveBeenSentBefore(state.delivery);
   if (earlier === null) state.baseline = job === null ? null : jobState(job);
   else if (job !== null) record(earlier, job, askedAt, Date.now());
 }
 
-/** The POST may have arrived: everything counts from it. Its own answer is the first observation of the job. */
+/** The POST may have arrived. Its own answer is shown, and proves nothing of the turn: that is left to the reads. */
 function keepPosted({ state }: FollowUpContext, { baseline, sentAt, outcome }: Posted): void {
   state.baseline = baseline === null ? null : jobState(baseline);
-  // By the worker's clock, which may be ahead of the workflow's.
-  state.sentAt = Math.min(sentAt, Date.now());
+  state.sentAt = sentAt;
   if (outcome.verdict !== 'accepted' || state.watch === null) return;
   state.job = outcome.job;
   state.lastAnswer = outcome.job.status;
-  record(state.watch, outcome.job, state.sentAt, Date.now(), 'response');
+  state.watch.last = jobState(outcome.job);
 }
 
 /** If an earlier POST may have arrived, the delivery stays unknown, even if the service refuses a later one. */

@@ -3,7 +3,7 @@ import type { SearchAttributeName } from '../../core/names';
 import type { Phase } from '../../core/result';
 import { markdownCode as code, markdownTable } from '../../core/text';
 import { type Keyword, keyword } from '../keyword';
-import { type FollowUpState, receiptOf } from './state';
+import { type FollowUpState, isoSecond, lastAnswerOf, receiptOf } from './state';
 
 /**
  * What an operator sees of a follow-up in Temporal's Web UI: current details, which cost no event and follow every
@@ -53,10 +53,11 @@ export function showInvalid(): void {
 export function currentDetails(state: FollowUpState, polling = false): string {
   const { plan, job, delivery } = state;
   const { polls, observed } = receiptOf(state, null);
+  const lastAnswer = lastAnswerOf(state);
   const prLink = job?.prLink ?? null;
   const rows: [string, string][] = [
     ['phase', state.phase],
-    ['last answer', state.lastAnswer === null ? 'none yet' : code(state.lastAnswer)],
+    ['last answer', lastAnswer === null ? 'none yet' : code(lastAnswer)],
     ['delivery', delivery.verdict + (delivery.confirmedBy === null ? '' : ` (by ${delivery.confirmedBy})`)],
     ['evidence', state.evidence ?? 'none yet'],
     ['polls', polling ? `${polls}, and those of the pending activity` : String(polls)],
@@ -84,8 +85,4 @@ function observedCounts(observed: Readonly<Record<string, number>>): string {
 function link(url: string): string {
   const safe = url.replace(/[<>|\\`\s]/g, (character) => encodeURIComponent(character));
   return `<${safe}>`;
-}
-
-function isoSecond(at: number): string {
-  return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 }

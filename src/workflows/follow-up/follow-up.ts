@@ -8,7 +8,6 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { checkRequest } from '../../core/check-request';
-import { isRecord } from '../../core/json';
 import { MEMO_RECEIPT } from '../../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
 import type { FollowUpResult } from '../../core/result';
@@ -21,8 +20,9 @@ import {
   type ContinuedFollowUp,
   type FollowUpState,
   initialState,
-  mayHaveBeenSentBefore,
+  isContinued,
   receiptOf,
+  withPresumed,
 } from './state';
 import { watchJob } from './watch';
 
@@ -39,10 +39,11 @@ export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Prom
   const continued = continuedState(input);
   if (continued !== null) return follow(new FollowUpContext(continued));
   const { prompt, ...plan } = checkedPlan(input);
-  const { runId, firstExecutionRunId, startTime } = workflowInfo();
-  const state = initialState(plan, startTime.getTime());
+  // The deadline does not count from the workflow's start: a start delay or a cron schedule may lie between.
+  const state = initialState(plan, Date.now());
   // A reset made this run, and the run before it may have sent. However it ends, it must not say that nothing was sent.
-  if (runId !== firstExecutionRunId) state.delivery = mayHaveBeenSentBefore(state.delivery);
+  const { runId, firstExecutionRunId } = workflowInfo();
+  if (runId !== firstExecutionRunId) state.delivery = withPresumed(state.delivery);
   return follow(new FollowUpContext(state), prompt);
 }
 
@@ -73,17 +74,16 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
 }
 
 /**
- * The state from the run before; null for the input of a caller, even if it looks like a state. A run that a cron schedule
- * or a retry policy made has a run before it, and the input of its caller: half a character in an id would end the worker
- * (sdk-core 1.24).
+ * The state from the run before; null for the input of a caller. A run that a cron schedule or a retry policy made has a run
+ * before it too, and the input of its caller, which may look like anything.
  */
 function continuedState(input: unknown): FollowUpState | null {
   const { continuedFromExecutionRunId, workflowId } = workflowInfo();
-  if (continuedFromExecutionRunId === undefined) return null;
-  if (!isRecord(input) || !isRecord(input.continued) || !isRecord(input.continued.plan)) return null;
+  if (continuedFromExecutionRunId === undefined || !isContinued(input)) return null;
   const { projectId, jobId, requestId } = input.continued.plan;
-  const isOurs = checkRequest({ projectId, jobId, requestId, prompt: 'a message' }, workflowId).ok;
-  return isOurs ? (input as unknown as ContinuedFollowUp).continued : null;
+  const named = requestId === workflowId ? {} : { requestId };
+  const isOurs = checkRequest({ projectId, jobId, ...named, prompt: 'a message' }, workflowId).ok;
+  return isOurs ? input.continued : null;
 }
 
 function checkedPlan(input: unknown): FollowUpPlan {

@@ -37,6 +37,7 @@ export function receiveOperators(context: FollowUpContext): void {
     async () => {
       // A read that is under way was asked for before this call, so that the next one is waited for.
       const before = context.readsBegun;
+      context.updates += 1;
       context.pollNow();
       await condition(() => context.over || (context.readsEnded > before && context.reads !== 'counting'));
       return progressOf(state);
@@ -45,12 +46,14 @@ export function receiveOperators(context: FollowUpContext): void {
       description: 'Reads the job now instead of at the next interval, and answers when it has been read.',
       validator: () => {
         if (context.sending) throw refused('the message is being sent; there is nothing to poll yet');
+        refuseWithoutRoom(context.noRoomFor('read'));
       },
     },
   );
   setHandler(
     extendDeadlineUpdate,
     (duration) => {
+      context.updates += 1;
       const parsed = parseDuration(duration);
       if ('ms' in parsed) state.deadlineAt = Math.max(state.deadlineAt, Date.now() + parsed.ms);
       context.show();
@@ -61,6 +64,7 @@ export function receiveOperators(context: FollowUpContext): void {
       validator: (duration) => {
         const parsed = parseDuration(duration);
         if ('problem' in parsed) throw refused(`duration: ${parsed.problem}`);
+        refuseWithoutRoom(context.noRoomFor('update'));
       },
     },
   );
@@ -79,6 +83,7 @@ export function receiveOperators(context: FollowUpContext): void {
       validator: (decision, runId?) => {
         refuseUndecidable(context);
         refuseDecision(decision, runId);
+        if (decision === 'not-delivered') refuseWithoutRoom(context.noRoomFor('send'));
       },
     },
   );
@@ -115,6 +120,11 @@ function refuseDecision(decision: unknown, namedRunId: unknown): void {
       `runId: this is run ${runId}, made by a reset; a decision not-delivered must name it, and this one is for run ${singleLine(named, 64)}`,
     );
   }
+}
+
+/** What a person repeats must not fill the history, at whose limits the server ends a workflow. */
+function refuseWithoutRoom(reason: string | undefined): void {
+  if (reason !== undefined) throw refused(reason);
 }
 
 /** Any client may call an update with anything. */

@@ -8,13 +8,13 @@ import {
 } from '@temporalio/workflow';
 import type { Tally, Trouble } from '../../core/activities';
 import { isPollJobResult, isTally } from '../../core/wire-checks';
-import { afterAnswer, type AnswerSource } from '../../core/evidence';
+import { afterRead } from '../../core/evidence';
 import { jobState, type JobState, sameState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
 import { addCounts, afterReading, countAnswer, labelOf, needsDecision } from '../../core/tally';
 import { pendingDetailsProxy, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
 import { answerOfLostRead, type FollowUpContext, FOREIGN_READ, type TimedAnswer } from './context';
-import type { Watch } from './state';
+import { lastAnswerOf, type Watch } from './state';
 import { mayPollOn } from './watch-step';
 
 /** One read: it is counted, and what it shows is kept as evidence. */
@@ -63,8 +63,8 @@ export async function readNext(
     since: watch.since,
     trouble: watch.trouble,
     firstWaitMs,
-    count: (tally, askedAt) => {
-      count(watch, known, tally, askedAt);
+    count: (tally) => {
+      count(watch, tally);
       state.lastAnswer = tally.lastAnswer ?? state.lastAnswer;
     },
     take: (answer) => {
@@ -82,36 +82,24 @@ function take(watch: Watch, { answer, askedAt, receivedAt }: TimedAnswer): void 
   if (answer.kind === 'job') record(watch, answer.job, askedAt, receivedAt);
 }
 
-/**
- * The answers of an activity by which nothing has changed. What they show of the job counts as asked for when the
- * activity began and as received now: how long a status has held is never taken for longer than it was.
- */
-function count(watch: Watch, known: JobState, tally: Tally, askedAt: number): void {
+/** The answers of an activity by which nothing has changed: they show what was known before, and count as polls. */
+function count(watch: Watch, tally: Tally): void {
   watch.polls += tally.polls;
   watch.observed = addCounts(watch.observed, tally.observed);
   if (tally.polls > 0) watch.trouble = tally.trouble;
-  if (tally.jobAnswers > 0) record(watch, known, askedAt, Date.now(), 'read', tally.jobAnswers);
 }
 
-/** Keeps an answer about the job as evidence, or `times` equal ones. */
-export function record(
-  watch: Watch,
-  job: JobState,
-  askedAt: number,
-  receivedAt: number,
-  source: AnswerSource = 'read',
-  times = 1,
-): void {
-  watch.steady = times > 1 || (watch.last !== null && sameState(watch.last, job));
+/** Keeps an answer about the job as evidence. */
+export function record(watch: Watch, job: JobState, askedAt: number, receivedAt: number): void {
+  watch.steady = watch.last !== null && sameState(watch.last, job);
   watch.last = jobState(job);
-  watch.observations = afterAnswer(watch.observations, { job, askedAt, receivedAt }, source, times);
-  watch.askedAt = askedAt;
+  watch.observations = afterRead(watch.observations, { job, askedAt, receivedAt });
 }
 
 /** The last answer, for the summary of the timer that follows it. */
 export function lastAnswerInWords({ state }: FollowUpContext): string {
   const polls = state.watch?.polls ?? 0;
-  return `${polls === 0 ? 'sent' : `poll ${polls}`}: ${state.lastAnswer ?? 'no answer yet'}`;
+  return `${polls === 0 ? 'sent' : `poll ${polls}`}: ${lastAnswerOf(state) ?? 'no answer yet'}`;
 }
 
 /** Reads by one activity that goes on polling until something needs a decision. */
@@ -125,7 +113,7 @@ interface Poll {
   /** The wait before the first read, in milliseconds. */
   readonly firstWaitMs: number;
   /** Takes the answers by which nothing has changed: at most once, at the end, before the answer that ended it. */
-  count(tally: Tally, askedAt: number): void;
+  count(tally: Tally): void;
   /** Takes a single answer: the one that ended the poll, or one of a read beside it. */
   take(answer: TimedAnswer): void;
 }
@@ -195,7 +183,7 @@ async function pollOn(context: FollowUpContext, poll: Poll): Promise<boolean> {
       // A worker may have answered in the meantime, and then its own count is the right one.
       const tally = end?.tally ?? soFar;
       read ||= (tally?.polls ?? 0) > 0 || Boolean(end?.answer) || context.decision !== null;
-      if (tally !== null) poll.count(tally, askedAt);
+      if (tally !== null) poll.count(tally);
       if (end?.answer) poll.take(end.answer);
       if (beside !== null) poll.take(beside);
     });
@@ -214,11 +202,14 @@ async function countedSoFar(): Promise<Tally | null> {
   }
 }
 
-function endByResult(result: unknown, askedAt: number): PollEnd {
+/** @param begunAt when the activity began: it asked for no answer before that */
+function endByResult(result: unknown, begunAt: number): PollEnd {
   const receivedAt = Date.now();
-  if (!isPollJobResult(result)) return { tally: null, answer: { answer: FOREIGN_READ, askedAt, receivedAt } };
+  if (!isPollJobResult(result))
+    return { tally: null, answer: { answer: FOREIGN_READ, askedAt: begunAt, receivedAt } };
   const { answer, before } = result;
-  return { tally: before, answer: answer === null ? null : { answer, askedAt, receivedAt } };
+  const askedAt = Math.max(begunAt, Math.min(result.askedAt, receivedAt));
+  return { tally: before, answer: answer && { answer, askedAt, receivedAt } };
 }
 
 function endByFailure(error: unknown, askedAt: number): PollEnd {

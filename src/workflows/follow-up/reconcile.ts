@@ -8,6 +8,7 @@ import type { Decision, FollowUpContext } from './context';
 import { followUpFailure, refuseAfterDeadline, sentence } from './failures';
 import { lastAnswerInWords, readAndRecord, readNext } from './poll';
 import { confirmed, type Watch } from './state';
+import { waitUntil } from './watch-step';
 
 /** The message counts as delivered, or the run that is named may send it once more. */
 type Reconciled = 'delivered' | { readonly permittedRunId: string };
@@ -32,7 +33,7 @@ export async function reconcile(context: FollowUpContext, lost: SendTrouble): Pr
   const unknown = () =>
     followUpFailure(
       'DeliveryUnknown',
-      `${sentence(lost.message)} ${canBeRead ? `Then reading the job for ${formatDuration(state.plan.reconcileMs)} showed nothing that the message explains.` : whyNotRead(baseline === null)}`,
+      `${sentence(lost.message)} ${canBeRead ? `Then reading the job for ${formatDuration(state.plan.reconcileMs)} showed no change caused by the message.` : whyNotRead(baseline === null)}`,
       state,
       lost,
     );
@@ -59,16 +60,21 @@ function whyNotRead(baselineUnknown: boolean): string {
     : 'Then the job was active before, so that reading it can tell nothing.';
 }
 
-/** Reads at the initial interval for `reconcile`, or until the job has moved. */
+/**
+ * Reads at the initial interval until a fresh answer shows that the message arrived, or until `reconcile` is over, counted
+ * from the end of the POST. It lasts until there was a fresh answer.
+ */
 async function readForProof(context: FollowUpContext, watch: Watch): Promise<boolean> {
-  const { plan } = context.state;
-  const until = Date.now() + plan.reconcileMs;
+  const { polling, reconcileMs, confirmMs } = context.state.plan;
+  const { freshFrom } = watch.observations;
+  const until = freshFrom - confirmMs + reconcileMs;
   context.enter('reconciling');
   while (!foundByReading(context, watch)) {
     refuseAfterDeadline(context);
-    const leftMs = until - Date.now();
-    if (leftMs <= 0) return false;
-    const waitMs = Math.min(leftMs, nextWait(plan.polling, 0, watch.trouble, Math.random));
+    const now = Date.now();
+    const { fresh } = watch.observations;
+    if (fresh !== null && now >= until) return false;
+    const waitMs = waitUntil(fresh === null ? freshFrom : until, polling, watch.trouble, now, Math.random);
     await context.pause(
       waitMs,
       `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`,

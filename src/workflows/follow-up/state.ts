@@ -1,9 +1,11 @@
 import type { PostOutcome, Trouble, WorkerSettings } from '../../core/activities';
-import { noObservations, type Observations } from '../../core/evidence';
-import { type AgentJob, jobState, type JobState } from '../../core/job';
+import { belief, noObservations, type Observations } from '../../core/evidence';
+import { type AgentJob, isTerminal, jobState, type JobState } from '../../core/job';
+import { isRecord } from '../../core/json';
 import type { FollowUpPlan } from '../../core/request';
 import type { ConfirmedBy, Delivery, Evidence, FollowUpProgress, Phase, Receipt } from '../../core/result';
 import { NO_TROUBLE } from '../../core/tally';
+import { isContinuedState } from '../../core/wire-checks';
 
 /** The plan without the message: what a watch needs, and by which nothing can be sent. */
 type WatchPlan = Omit<FollowUpPlan, 'prompt'>;
@@ -36,13 +38,15 @@ export interface ContinuedFollowUp {
   readonly continued: FollowUpState;
 }
 
-/** What was read since a moment: since the send, or while a job is waited for before it. */
+export function isContinued(input: unknown): input is ContinuedFollowUp {
+  return isRecord(input) && isContinuedState(input.continued);
+}
+
+/** What was read since a moment: since the POST, or while a job is waited for before it. */
 export interface Watch {
   observations: Observations;
   /** When the turn, or the wait for its beginning, began: the interval grows with its age. */
   readonly since: number;
-  /** When the last readable answer was asked for. */
-  askedAt: number;
   trouble: Trouble;
   /** The job as the latest readable answer showed it. */
   last: JobState | null;
@@ -52,13 +56,20 @@ export interface Watch {
   observed: Readonly<Record<string, number>>;
 }
 
-/** @param counted an earlier watch, whose counts go on */
-export function newWatch(baseline: JobState | null, since: number, counted?: Watch | null): Watch {
+/**
+ * @param freshFrom from when on an answer is fresh
+ * @param counted an earlier watch, whose counts go on
+ */
+export function newWatch(
+  baseline: JobState | null,
+  since: number,
+  freshFrom: number,
+  counted?: Watch | null,
+): Watch {
   const { polls, observed } = counted ?? { polls: 0, observed: {} };
   return {
-    observations: noObservations(baseline),
+    observations: noObservations(baseline, freshFrom),
     since,
-    askedAt: since,
     trouble: NO_TROUBLE,
     last: null,
     steady: false,
@@ -100,13 +111,30 @@ export function receiptOf(state: FollowUpState, settledAt: number | null): Recei
 }
 
 export function progressOf(state: FollowUpState): FollowUpProgress {
-  const { phase, job, delivery, evidence, lastAnswer } = state;
+  const { phase, job, delivery, evidence } = state;
+  const lastAnswer = lastAnswerOf(state);
   const { polls, observed } = receiptOf(state, null);
   const times = {
     nextPollAt: isoTime(state.nextPollAt),
     deadlineAt: new Date(state.deadlineAt).toISOString(),
   };
   return { phase, job, delivery, evidence, observed, polls, ...times, lastAnswer };
+}
+
+/** The last answer in words; where a terminal status is not believed yet, with the reason. */
+export function lastAnswerOf({ lastAnswer, evidence, watch, plan }: FollowUpState): string | null {
+  if (lastAnswer === null || evidence !== null || watch === null || watch.trouble.last !== null)
+    return lastAnswer;
+  if (watch.last === null || !isTerminal(watch.last.status)) return lastAnswer;
+  const { fresh, freshFrom } = watch.observations;
+  const held = belief(watch.observations, plan.confirmMs);
+  if (fresh === null) return `${lastAnswer}; an answer counts from ${isoSecond(freshFrom)} on`;
+  return held.kind === 'doubted' ? `${lastAnswer}; must hold until ${isoSecond(held.until)}` : lastAnswer;
+}
+
+/** A moment in milliseconds since the epoch, as `2026-01-31T12:00:00Z`; the second that is over then. */
+export function isoSecond(at: number): string {
+  return new Date(Math.ceil(at / 1_000) * 1_000).toISOString().replace('.000Z', 'Z');
 }
 
 function isoTime(at: number | null): string | null {
@@ -129,13 +157,12 @@ export function afterPost(before: Delivery, outcome: PostOutcome): Delivery {
   return { verdict, confirmedBy: null, sends };
 }
 
-/** The delivery where this run may not send, because the run before it may have done so. */
-export function mayHaveBeenSentBefore(before: Delivery): Delivery {
-  if (before.verdict === 'unknown') return before;
-  return { verdict: 'unknown', confirmedBy: null, sends: Math.max(1, before.sends) };
+/** The delivery with one more POST, which the run before a reset may have made. */
+export function withPresumed({ sends }: Delivery): Delivery {
+  return { verdict: 'unknown', confirmedBy: null, sends: sends + 1 };
 }
 
-/** The delivery without the one POST that {@link mayHaveBeenSentBefore} has counted. */
+/** The delivery without that POST, because history has what the run before did. */
 export function withoutPresumed(before: Delivery): Delivery {
   return before.sends > 1 ? { ...before, sends: before.sends - 1 } : NOT_SENT;
 }

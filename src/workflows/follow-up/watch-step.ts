@@ -1,6 +1,7 @@
+import type { Trouble } from '../../core/activities';
 import { nextWait, type Random } from '../../core/cadence';
-import { belief } from '../../core/evidence';
-import type { JobState } from '../../core/job';
+import { belief, type Observations } from '../../core/evidence';
+import { isTerminal } from '../../core/job';
 import type { Polling } from '../../core/request';
 import type { Evidence, Phase } from '../../core/result';
 import { isLost, isUnauthorized } from '../../core/tally';
@@ -24,51 +25,50 @@ type WatchStep =
 /**
  * Decides by what was seen so far. Nothing here reads a clock or a service.
  *
- * @param watch what was read since the send
- * @param lastAsked when the two latest reads, answered or not, were asked for, the latest one first: one asked for at the
- *   deadline is the last, unless one more equal read is all that is missing
+ * @param watch what was read since the POST
+ * @param lastAskedAt when the latest read, answered or not, was asked for: one asked for at the deadline is the last
  */
 export function nextStep(
-  state: Readonly<FollowUpState>,
+  { plan, deadlineAt }: Pick<FollowUpState, 'plan' | 'deadlineAt'>,
   watch: Watch,
   now: number,
-  lastAsked: readonly [number, number],
+  lastAskedAt: number,
   random: Random,
 ): WatchStep {
-  const { plan, deadlineAt, job } = state;
-  const { observations, trouble } = watch;
-  const held = belief(observations, watch.askedAt, plan.confirmMs);
-  const phase: Phase | null = isUnauthorized(trouble) ? 'unauthorized' : null;
+  const { observations, trouble, last } = watch;
+  const held = belief(observations, plan.confirmMs);
+  const evidence = held.kind === 'believed' ? held.evidence : null;
+  const read = (phase: Phase, waitMs: number, single = true): WatchStep => ({
+    ...{ kind: 'wait', phase: isUnauthorized(trouble) ? 'unauthorized' : phase, waitMs, single, evidence },
+  });
 
-  if (held.kind === 'believed') {
-    const { evidence } = held;
-    const firstSeenAt = observations.streak?.since ?? now;
-    const remaining = job === null ? 0 : settleRemaining(job, firstSeenAt, now, plan.settleMs);
-    if (remaining === 0 || now >= deadlineAt) return { kind: 'settled', evidence };
-    const waitMs = Math.min(remaining, nextWait(plan.polling, 0, trouble, random));
-    return { kind: 'wait', phase: phase ?? 'settling', waitMs, single: true, evidence };
+  if (evidence !== null) {
+    const settledAt = settleEnd(observations, plan.settleMs);
+    if (settledAt === null || now >= deadlineAt) return { kind: 'settled', evidence };
+    return read('settling', waitUntil(settledAt, plan.polling, trouble, now, random));
   }
-  if (isLost(trouble, lastAsked[0], plan.confirmMs)) return { kind: 'lost' };
-  if (now >= deadlineAt) {
-    const lastReads = held.kind === 'doubted' && held.holdMs === 0 ? 2 : 1;
-    if (lastAsked.filter((at) => at >= deadlineAt).length >= lastReads) return { kind: 'overdue' };
-    return { kind: 'wait', phase: phase ?? 'watching', waitMs: 0, single: true, evidence: null };
+  if (isLost(trouble, lastAskedAt, plan.confirmMs)) return { kind: 'lost' };
+  if (now >= deadlineAt) return lastAskedAt >= deadlineAt ? { kind: 'overdue' } : read('watching', 0);
+  if (last !== null && isTerminal(last.status)) {
+    const until = held.kind === 'doubted' ? held.until : observations.freshFrom;
+    return read('confirming', waitUntil(until, plan.polling, trouble, now, random));
   }
-  if (held.kind === 'doubted') {
-    const readAgainMs = nextWait(plan.polling, 0, trouble, random);
-    // The read that ends the hold comes at its end, not an interval later.
-    const waitMs =
-      held.holdMs > 0 && trouble.last === null ? Math.min(held.holdMs, readAgainMs) : readAgainMs;
-    return { kind: 'wait', phase: phase ?? 'confirming', waitMs, single: true, evidence: null };
-  }
-  const ageMs = now - watch.since;
-  return {
-    kind: 'wait',
-    phase: phase ?? 'watching',
-    waitMs: nextWait(plan.polling, ageMs, trouble, random),
-    single: false,
-    evidence: null,
-  };
+  return read('watching', nextWait(plan.polling, now - watch.since, trouble, random), false);
+}
+
+/**
+ * The wait before the next read while something becomes true with time alone: the initial interval, and no longer than to
+ * that moment, when an answer decides. In trouble the service's wishes come first.
+ */
+export function waitUntil(
+  at: number,
+  polling: Polling,
+  trouble: Trouble,
+  now: number,
+  random: Random,
+): number {
+  const waitMs = nextWait(polling, 0, trouble, random);
+  return trouble.last === null && at > now ? Math.min(waitMs, at - now) : waitMs;
 }
 
 /**
@@ -81,14 +81,14 @@ export function mayPollOn({ timerPolls }: Polling, { polls, steady, trouble }: W
 }
 
 /**
- * For how many more milliseconds a believed job is re-read for a late `prLink`; 0 when there is nothing to wait for.
+ * Until when a believed job is re-read for a late `prLink`; null when there is nothing to wait for: an answer that was asked
+ * for at the end of `settle` or later has shown none.
  *
  * The service may fill the link after `completed` (specification: "populated once the agent has created a pull
  * request"), and a turn that changed no file leaves it null for ever: only time tells the two apart.
- *
- * @param since when the believed status was first heard, in milliseconds since the epoch
  */
-export function settleRemaining(job: JobState, since: number, now: number, settleMs: number): number {
-  if (job.status !== 'completed' || job.prLink !== null) return 0;
-  return Math.max(0, since + settleMs - now);
+function settleEnd({ fresh }: Observations, settleMs: number): number | null {
+  if (fresh === null || fresh.job.status !== 'completed' || fresh.job.prLink !== null) return null;
+  const endsAt = fresh.since + settleMs;
+  return fresh.askedAt >= endsAt ? null : endsAt;
 }

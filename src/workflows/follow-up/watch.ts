@@ -19,7 +19,7 @@ import { nextStep } from './watch-step';
 export async function watchJob(context: FollowUpContext, watch: Watch): Promise<AgentJob> {
   const { state } = context;
   for (;;) {
-    const step = nextStep(state, watch, Date.now(), context.lastAsked, Math.random);
+    const step = nextStep(state, watch, Date.now(), context.lastAskedAt, Math.random);
     if (step.kind === 'lost') throw lostJob(context);
     if (step.kind === 'overdue') throw overdue(context);
     state.evidence = step.evidence;
@@ -51,10 +51,10 @@ export async function waitUntilAtRest(context: FollowUpContext, active: AgentJob
   const { state } = context;
   const { plan } = state;
   const since = Date.now();
-  const waiting = newWatch(active, since);
+  const waiting = newWatch(active, since, since);
   record(waiting, active, since, since);
   while (waiting.last === null || !isTerminal(waiting.last.status)) {
-    if (isLost(waiting.trouble, context.lastAsked[0], plan.confirmMs)) throw lostJob(context);
+    if (isLost(waiting.trouble, context.lastAskedAt, plan.confirmMs)) throw lostJob(context);
     context.enter(isUnauthorized(waiting.trouble) ? 'unauthorized' : 'waiting');
     refuseAfterDeadline(context);
     const waitMs = nextWait(plan.polling, Date.now() - since, waiting.trouble, Math.random);

@@ -27,7 +27,7 @@ describe('checkRequest', () => {
         polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 3 },
         reconcileMs: 120_000,
         settleMs: 30_000,
-        confirmMs: 60_000,
+        confirmMs: 30_000,
       },
     });
   });

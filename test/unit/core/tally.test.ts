@@ -36,7 +36,6 @@ describe('a tally', () => {
     expect(tally).toMatchObject({
       polls: 5,
       observed: { active: 2, 'http 503': 1, timeout: 2 },
-      jobAnswers: 2,
       trouble: { count: 1 },
       lastAnswer: 'timeout',
     });

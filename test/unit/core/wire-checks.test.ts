@@ -26,10 +26,10 @@ const TROUBLE = { label: 'http 503', message: 'The service answered 503.', httpS
 
 const POLL: PollJobResult = {
   answer: { kind: 'job', job: JOB },
+  askedAt: 1_000,
   before: {
     polls: 3,
     observed: { active: 2, 'http 503': 1 },
-    jobAnswers: 2,
     trouble: { last: { kind: 'trouble', ...TROUBLE }, count: 1, notFound: { count: 1, since: 1_000 } },
     lastAnswer: 'active',
     nextReadAt: 2_000,

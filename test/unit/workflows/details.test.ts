@@ -36,7 +36,7 @@ describe('the current details', () => {
       lastAnswer: 'completed',
       delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
       evidence: null,
-      watch: { ...newWatch(job, 0), polls: 3, observed: { active: 2, completed: 1 } },
+      watch: { ...newWatch(job, 0, 0), polls: 3, observed: { active: 2, completed: 1 } },
       nextPollAt: 65_000,
       job: { ...job, prLink: 'https://example.test/pull/1' },
     });
@@ -61,7 +61,7 @@ describe('the current details', () => {
     const text = details(
       {
         lastAnswer: 'http 500: `x` | <b>y</b>\n| z |',
-        watch: { ...newWatch(null, 0), observed: { '`|`': 1 } },
+        watch: { ...newWatch(null, 0, 0), observed: { '`|`': 1 } },
         job: { ...job, prLink: 'https://example.test/a|b>`<script>' },
       },
       { jobId: '`| evil\n' },

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ReadTrouble } from '../../../src/core/activities';
 import type { AgentJob } from '../../../src/core/job';
-import { afterAnswer } from '../../../src/core/evidence';
-import { type FollowUpState, initialState, newWatch } from '../../../src/workflows/follow-up/state';
+import { record } from '../../../src/workflows/follow-up/poll';
+import { newWatch } from '../../../src/workflows/follow-up/state';
 import { afterReading } from '../../../src/core/tally';
 import { mayPollOn, nextStep } from '../../../src/workflows/follow-up/watch-step';
 
@@ -18,7 +18,10 @@ const completed: AgentJob = {
 const failed: AgentJob = { ...completed, status: 'failed' };
 const active: AgentJob = { ...completed, status: 'active' };
 const linked: AgentJob = { ...completed, prLink: 'https://example.test/pull/1' };
-const http = (httpStatus: number): ReadTrouble => ({ kind: 'trouble', label: '', message: '', httpStatus });
+const http = (httpStatus: number, retryAfterMs?: number): ReadTrouble => ({
+  ...{ kind: 'trouble', label: '', message: '', httpStatus },
+  ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+});
 
 const plan = {
   projectId: 'p',
@@ -29,113 +32,130 @@ const plan = {
   deadlineMs: 600_000,
   polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0, timerPolls: 6 },
   reconcileMs: 120_000,
-  settleMs: 30_000,
-  confirmMs: 60_000,
+  settleMs: 20_000,
+  confirmMs: 30_000,
 } as const;
 
-/** The step after these answers, each with the second at which it was read; the send was at 0, the deadline at 600. */
+/**
+ * The step after these answers, each with the second at which it was read. The POST ended at 0, answers are fresh from 30 on,
+ * and the deadline is at 600.
+ */
 function stepAfter(answers: [AgentJob | ReadTrouble, second: number][], nowSecond?: number) {
-  const state: FollowUpState = { ...initialState(plan, 0), sentAt: 0 };
-  const watch = newWatch(completed, 0);
-  let lastAskedAt = 0;
-  let askedBefore = 0;
+  const watch = newWatch(completed, 0, 30_000);
+  let askedAt = 0;
   for (const [answer, second] of answers) {
-    askedBefore = lastAskedAt;
-    lastAskedAt = second * 1_000;
-    if ('kind' in answer) {
-      watch.trouble = afterReading(watch.trouble, answer, lastAskedAt);
-      continue;
-    }
-    state.job = answer;
-    watch.trouble = afterReading(watch.trouble, { kind: 'job', job: answer }, lastAskedAt);
-    watch.observations = afterAnswer(watch.observations, {
-      job: answer,
-      askedAt: lastAskedAt,
-      receivedAt: lastAskedAt,
-    });
-    watch.askedAt = lastAskedAt;
+    askedAt = second * 1_000;
+    const read = 'kind' in answer ? answer : ({ kind: 'job', job: answer } as const);
+    watch.trouble = afterReading(watch.trouble, read, askedAt);
+    if (read.kind === 'job') record(watch, read.job, askedAt, askedAt);
   }
-  return nextStep(
-    state,
-    watch,
-    nowSecond === undefined ? lastAskedAt : nowSecond * 1_000,
-    [lastAskedAt, askedBefore],
-    () => 0.5,
-  );
+  const now = nowSecond === undefined ? askedAt : nowSecond * 1_000;
+  return nextStep({ plan, deadlineAt: 600_000 }, watch, now, askedAt, () => 0.5);
 }
+
+const settled = (evidence: string) => ({ kind: 'settled', evidence });
+const waits = (phase: string, waitMs: number) => ({ kind: 'wait', phase, waitMs });
 
 describe('the watch', () => {
   it('polls an active job at the cadence of the turn’s age', () => {
-    expect(stepAfter([[active, 10]])).toEqual({
-      kind: 'wait',
-      phase: 'watching',
-      waitMs: 5_000,
-      single: false,
-      evidence: null,
-    });
-    expect(stepAfter([[active, 200]])).toMatchObject({ phase: 'watching', waitMs: 20_000 });
+    expect(stepAfter([[active, 10]])).toEqual({ ...waits('watching', 5_000), single: false, evidence: null });
+    expect(stepAfter([[active, 200]])).toMatchObject(waits('watching', 20_000));
   });
 
-  it('reads again at the initial interval while a status must hold, and once more at the end of the hold', () => {
-    expect(stepAfter([[completed, 0]])).toMatchObject({ phase: 'confirming', waitMs: 5_000 });
+  it('reads a terminal job at the initial interval, and when an answer becomes fresh', () => {
+    expect(stepAfter([[completed, 0]])).toMatchObject({ ...waits('confirming', 5_000), single: true });
+    expect(stepAfter([[failed, 28]])).toMatchObject(waits('confirming', 2_000));
+    expect(stepAfter([[failed, 30]])).toEqual(settled('status-changed'));
+  });
+
+  it('reads a status that must hold at the initial interval, and when the hold is over', () => {
+    expect(stepAfter([[completed, 30]])).toMatchObject(waits('confirming', 5_000));
+    const held: [AgentJob, number][] = [
+      [linked, 30],
+      [linked, 58],
+    ];
+    expect(stepAfter(held)).toMatchObject(waits('confirming', 2_000));
+    expect(stepAfter([...held, [linked, 60]])).toEqual(settled('job-changed'));
+  });
+
+  it('waits as long as the service asks for, also where an answer would be fresh before', () => {
     expect(
       stepAfter([
-        [completed, 0],
-        [completed, 58],
+        [failed, 20],
+        [http(429, 60_000), 25],
       ]),
-    ).toMatchObject({ phase: 'confirming', waitMs: 2_000 });
+    ).toMatchObject(waits('confirming', 60_000));
   });
 
   it('is settled by a believed job with its link', () => {
     expect(
       stepAfter([
         [active, 10],
-        [linked, 20],
+        [linked, 30],
       ]),
-    ).toEqual({ kind: 'settled', evidence: 'seen-active' });
-  });
-
-  it('waits for a late link at the initial interval, not beyond settle, and is settled then', () => {
-    const twice: [AgentJob, number][] = [
-      [active, 10],
-      [{ ...completed, archivedAt: 'x' }, 20],
-    ];
-    expect(stepAfter(twice)).toEqual({
-      kind: 'wait',
-      phase: 'settling',
-      waitMs: 5_000,
-      single: true,
-      evidence: 'seen-active',
-    });
-    expect(stepAfter(twice, 48)).toMatchObject({ phase: 'settling', waitMs: 2_000 });
-    expect(stepAfter(twice, 50)).toEqual({ kind: 'settled', evidence: 'seen-active' });
+    ).toEqual(settled('seen-active'));
   });
 
   it('shows a refused key as its phase, whatever the watch is doing', () => {
-    expect(
-      stepAfter([
-        [active, 10],
-        [http(401), 20],
-      ]),
-    ).toMatchObject({ kind: 'wait', phase: 'unauthorized' });
+    expect(stepAfter([[http(401), 20]])).toMatchObject({ phase: 'unauthorized' });
     expect(
       stepAfter([
         [completed, 10],
         [http(403), 20],
       ]),
-    ).toMatchObject({ kind: 'wait', phase: 'unauthorized' });
-    expect(
-      stepAfter([
-        [active, 10],
-        [http(503), 20],
-      ]),
-    ).toMatchObject({ kind: 'wait', phase: 'watching' });
+    ).toMatchObject({ phase: 'unauthorized' });
+    expect(stepAfter([[http(503), 20]])).toMatchObject({ phase: 'watching' });
   });
 
   it('gives a job up after five 404s in a row that span confirm', () => {
-    const gone = [10, 25, 40, 55, 70].map((second): [ReadTrouble, number] => [http(404), second]);
+    const gone = [10, 20, 25, 35, 40].map((second): [ReadTrouble, number] => [http(404), second]);
     expect(stepAfter([[active, 5], ...gone])).toEqual({ kind: 'lost' });
     expect(stepAfter([[active, 5], ...gone.slice(1)])).toMatchObject({ kind: 'wait', waitMs: 5_000 });
+  });
+});
+
+describe('a believed job without a link', () => {
+  const believed: [AgentJob | ReadTrouble, number][] = [
+    [active, 10],
+    [completed, 30],
+  ];
+
+  it('is read for it until an answer that was asked for at the end of settle shows none', () => {
+    const step = { ...waits('settling', 5_000), single: true, evidence: 'seen-active' };
+    expect(stepAfter(believed)).toEqual(step);
+    expect(stepAfter([...believed, [completed, 48]])).toMatchObject(waits('settling', 2_000));
+    expect(stepAfter([...believed, [completed, 50]])).toEqual(settled('seen-active'));
+  });
+
+  it('is read on while reads fail: only a readable answer says that there is none', () => {
+    const troubled: typeof believed = [...believed, [http(503), 50]];
+    expect(stepAfter(troubled, 70)).toMatchObject({ kind: 'wait', phase: 'settling' });
+    expect(stepAfter([...troubled, [linked, 71]])).toEqual(settled('seen-active'));
+  });
+
+  it('is watched again when it becomes active again', () => {
+    expect(stepAfter([...believed, [active, 40]])).toMatchObject({ phase: 'watching', evidence: null });
+  });
+
+  it.each([failed, { ...completed, status: 'archived' }])('is final at once as %j', (job) => {
+    expect(
+      stepAfter([
+        [active, 10],
+        [job, 30],
+      ]),
+    ).toEqual(settled('seen-active'));
+  });
+
+  it('is the result at the deadline', () => {
+    expect(
+      stepAfter(
+        [
+          [active, 580],
+          [completed, 590],
+        ],
+        600,
+      ),
+    ).toEqual(settled('seen-active'));
   });
 });
 
@@ -154,45 +174,16 @@ describe('at the deadline', () => {
   it('the last read ends the watch where it shows a job that is believed', () => {
     expect(
       stepAfter([
-        [active, 590],
-        [linked, 600],
-      ]),
-    ).toEqual({ kind: 'settled', evidence: 'seen-active' });
-    expect(
-      stepAfter([
-        [completed, 530],
+        [completed, 560],
         [completed, 600],
       ]),
-    ).toEqual({ kind: 'settled', evidence: 'confirmed' });
-  });
-
-  it('a changed status that one more equal read would prove is read once more, and not again', () => {
-    expect(stepAfter([[failed, 600]])).toMatchObject({ kind: 'wait', waitMs: 0 });
-    expect(
-      stepAfter([
-        [failed, 600],
-        [failed, 601],
-      ]),
-    ).toEqual({ kind: 'settled', evidence: 'status-changed' });
-    expect(
-      stepAfter([
-        [failed, 600],
-        [{ ...failed, prLink: 'https://example.test/pull/2' }, 601],
-      ]),
-    ).toEqual({ kind: 'overdue' });
-  });
-
-  it('a job whose link is waited for is the result, now', () => {
-    const believed: [AgentJob, number][] = [
-      [active, 580],
-      [{ ...completed, status: 'completed', archivedAt: 'x' }, 590],
-    ];
-    expect(stepAfter(believed, 600)).toEqual({ kind: 'settled', evidence: 'seen-active' });
+    ).toEqual(settled('confirmed'));
+    expect(stepAfter([[completed, 600]])).toEqual({ kind: 'overdue' });
   });
 });
 
 describe('the second gear', () => {
-  const steady = { ...newWatch(completed, 0), steady: true, polls: 6 };
+  const steady = { ...newWatch(completed, 0, 30_000), steady: true, polls: 6 };
   const after = (httpStatus: number) => ({
     ...steady,
     trouble: afterReading(steady.trouble, http(httpStatus), 0),
