@@ -118,27 +118,6 @@ describe('a worker that is killed while its POST is unanswered', () => {
   );
 
   it.concurrent(
-    'having been processed, and the turn ends before the send is given up: it was seen beside the POST',
-    () => {
-      // The send is given up after 35 s, and read beside after 15 at the latest: 5 s, and 10 for the dead worker's task.
-      const env = { AGENT_API_TIMEOUT: '10s' };
-      return onWorker({ job: ENDLESS, fault: processed, env }, async (scenario) => {
-        await untilHeld(scenario);
-        await killAndReplace(scenario);
-        const { journal } = scenario.environment.sandbox;
-        await journal.waitFor({ operation: 'get', ending: 'answered' }, { atLeast: 2, timeoutMs: 60_000 });
-        scenario.environment.sandbox.changeJob(scenario.following.key, { status: 'completed' });
-        const { raw } = await scenario.following.handle.describe();
-        expect(raw.pendingActivities?.map(({ activityType }) => activityType?.name)).toContain('sendMessage');
-        expect(await result(scenario.following)).toEqual({
-          ...{ status: 'completed', delivery: BY_READ, evidence: 'seen-active', ...ONCE },
-        });
-      });
-    },
-    LIMIT_MS,
-  );
-
-  it.concurrent(
     'having been processed, with a turn too short to be seen: nobody can tell, and it is not sent twice',
     () =>
       onWorker({ job: { turn: { durationMs: 300 } }, fault: processed }, async (scenario) => {

@@ -57,7 +57,8 @@ describe('the update pollNow', () => {
     expect(await update(following, 'pollNow')).toMatchObject({ polls: 1, job: { status: 'completed' } });
     expect(await following.result()).toMatchObject({
       prLink: 'https://example.test/pull/7',
-      followUp: { polls: 1 },
+      // One more when an answer is fresh, and one when that has held.
+      followUp: { polls: 3, evidence: 'job-changed' },
     });
   });
 
