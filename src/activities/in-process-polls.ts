@@ -115,6 +115,7 @@ export class InProcessPoll {
 
   /** Sleeps until the end, or until somebody wakes it. @returns what is left of the wait, in milliseconds */
   async wait(waitMs: number): Promise<number> {
+    if (this.stopped) return waitMs;
     const until = Date.now() + waitMs;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, waitMs);

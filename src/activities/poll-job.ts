@@ -57,7 +57,6 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
           if (serverTime() + waitMs >= input.endsAt)
             return { answer: null, askedAt: serverTime(), before: poll.tally };
           if (!(await inProcess.mayWait(poll, waitMs))) return await retryAfter(waitMs, poll.tally);
-          if (poll.stopped) return ended(poll);
           if (poll.tally.polls > 0) heartbeat(poll.tally);
           const leftMs = await poll.wait(waitMs);
           if (poll.stopped) return ended(poll);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { type Client, WorkflowExecutionAlreadyStartedError, type WorkflowHandle } from '@temporalio/client';
-import type { FollowUpResult } from '../../src/core/result';
+import type { FollowUpProgress, FollowUpResult } from '../../src/core/result';
 import { followUpWorkflowId } from '../../src/core/ids';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { eventually } from '../harness/eventually';
@@ -146,6 +146,30 @@ describe('a follow-up that is reset after a second POST was allowed', () => {
     expect(status).toBe('completed');
     expect(followUp.delivery).toEqual({ verdict: 'accepted', confirmedBy: 'response', sends: 2 });
     expect(posts(following)).toEqual([false, true]);
+  });
+});
+
+describe('a follow-up that is reset to behind a POST that was not answered', () => {
+  it.concurrent('counts that POST once', async () => {
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'counted-once' });
+    environment.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message' });
+    const asked = { onUnknownDelivery: 'ask', reconcile: '500ms', deadline: '60s' } as const;
+    const following = await environment.send({ projectId, jobId, ...asked });
+    await following.progressWhen(({ phase }) => phase === 'needs-decision');
+    const { events } = await following.handle.fetchHistory();
+    const tasks = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes);
+    const { workflowId } = following.handle;
+    const runId = await resetToEvent(environment.client, workflowId, tasks.at(-1)?.eventId ?? null);
+    const again = environment.client.workflow.getHandle(workflowId, runId);
+    await eventually('it asks again', async () => {
+      const { phase } = await again.query<FollowUpProgress>('progress');
+      return phase === 'needs-decision';
+    });
+    await again.executeUpdate('resolveDelivery', { args: ['delivered'] });
+    const { followUp } = await resultOf(again);
+    expect(followUp.delivery).toEqual({ verdict: 'accepted', confirmedBy: 'operator', sends: 1 });
+    expect(posts(following)).toEqual([false]);
   });
 });
 

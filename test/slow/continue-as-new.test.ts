@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../src/client';
 import type { DevServer } from '../../dev/dev-server';
 import { payloadText } from '../harness/encryption';
+import { eventually } from '../harness/eventually';
 import { forget } from '../harness/batch-of-test';
 import { startForgetfulServer } from '../harness/forgetful-server';
 import { Environment, QUICK } from '../harness/environment';
@@ -57,6 +58,25 @@ describe('a follow-up whose history grows', () => {
     const { followUp } = await following.result();
     expect(followUp.observed).toEqual({ active: followUp.polls - 1, failed: 1 });
     expect(followUp.polls).toBe(following.gets() - 1);
+  });
+
+  it('continues as new without a request id: its workflow id is its name', async () => {
+    const { projectId, jobId } = environment.sandbox.addJob({ turn: { durationMs: null } });
+    const handle = await environment.start('nightly/7', {
+      projectId,
+      jobId,
+      prompt: 'x',
+      ...QUICK,
+      polling: byTimers,
+    });
+    await eventually(
+      'it has continued as new',
+      async () => (await handle.describe()).runId !== handle.firstExecutionRunId,
+    );
+    environment.sandbox.changeJob({ projectId, jobId }, { status: 'failed' });
+    expect(await environment.client.workflow.getHandle('nightly/7').result()).toMatchObject({
+      ...{ status: 'failed', followUp: { requestId: 'nightly/7', delivery: { verdict: 'accepted' } } },
+    });
   });
 
   it('hands over no message', async () => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import type { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
@@ -260,6 +261,35 @@ describe.each(GEARS)('a follow-up that is cancelled during a poll, $gear', ({ in
     expect(Date.now() - cancelledAt).toBeLessThan(10_000);
     expect(receipt).toMatchObject({ polls: 2, observed: { active: 2 } });
     expect(following.gets()).toBe(3);
+  });
+});
+
+describe('two polls of one run in one process', () => {
+  const open = sharedEnvironment({ inProcessPolls: 1_000, httpTimeoutMs: 20_000 });
+
+  it('are counted once each: the first frees its place, though its read is still under way', async () => {
+    const environment = await open();
+    const polling = { initial: '500ms', growth: 0, maximum: '500ms', jitter: 0, timerPolls: 1 } as const;
+    const following = await environment.follow(endless, { polling, deadline: '90s' });
+    const { key } = following;
+    await untilPolled(environment, following, 5);
+    environment.sandbox.setFault({ ...key, name: 'hold', operation: 'get', times: 1 });
+    const { journal } = environment.sandbox;
+    await journal.waitFor({ ...key, fault: 'hold' });
+    // Beside the read that is held, the job has another status: the first poll is ended, and a second one follows.
+    const parameters = { word: 'pondering', 'instead-of': 'active' } as const;
+    environment.sandbox.setFault({ ...key, name: 'unknown-status', operation: 'get', parameters });
+    await following.handle.executeUpdate('pollNow');
+    await journal.waitFor({ ...key, operation: 'get' }, { atLeast: following.gets() + 6 });
+    await following.handle.cancel();
+    const receipt = await receiptOfCancelled(following);
+    // The look and the read that was held are no polls; one more may be under way at the end.
+    const read = following.gets() - 2;
+    expect([read, read - 1]).toContain(receipt.polls);
+    const sent = following.gets();
+    await sleep(1_500);
+    expect(following.gets()).toBe(sent);
+    environment.sandbox.release(key);
   });
 });
 

@@ -78,6 +78,21 @@ describe('the baseline', () => {
     expect(following.posts()).toEqual([]);
   });
 
+  it.concurrent.each([
+    ['404', { name: 'not-found' }],
+    ['401', { name: 'unauthorized' }],
+    ['403', { name: 'status', parameters: { code: 403 } }],
+  ])('that is answered with %s once the job was read is a delay, and no end', async (status, fault) => {
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: `read-before-${status}` });
+    environment.sandbox.setFault({ ...fault, projectId, jobId, operation: 'get', skip: 1, times: 1 });
+    // The first POST is put off, so that the job is looked at once more.
+    environment.sandbox.setFault({ name: 'http-429', projectId, jobId, operation: 'message', times: 1 });
+    const following = await environment.send({ projectId, jobId });
+    expect(await following.result()).toMatchObject({ status: 'completed' });
+    expect(following.posts().map(({ processed }) => processed)).toEqual([false, true]);
+  });
+
   it.concurrent('is retried while the service is in trouble, and the trouble is told at once', async () => {
     const environment = await open();
     const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'troubled' });
@@ -99,6 +114,44 @@ describe('the baseline', () => {
     expect(type).toBe('DeadlineExceeded');
     expect(message).toMatch(/http 500.*Nothing was sent\./s);
     expect(following.posts()).toEqual([]);
+  });
+});
+
+describe('the deadline', () => {
+  it.concurrent('counts from the first task of the workflow, not from a start that was delayed', async () => {
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'delayed' });
+    const handle = await environment.client.workflow.start('followUp', {
+      taskQueue: environment.taskQueue,
+      workflowId: 'delayed-start',
+      startDelay: '6s',
+      args: [{ projectId, jobId, prompt: 'x', ...QUICK, deadline: '5s', confirm: '500ms' }],
+    });
+    expect(await handle.result()).toMatchObject({ status: 'completed' });
+  });
+});
+
+describe('pollNow, again and again while the service is down', () => {
+  it.concurrent('is refused before the history is full, and the follow-up goes on', async () => {
+    const environment = await open();
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'large-and-down' });
+    environment.sandbox.setFault({ name: 'http-503', projectId, jobId, operation: 'get' });
+    // Each try to send records the message once more; 10 MiB of them are enough.
+    const prompt = 'x'.repeat(250 * 1_024);
+    const polling = { initial: '5m', maximum: '5m' } as const;
+    const following = await environment.send({ projectId, jobId, prompt, polling, deadline: '24h' });
+    await following.progressWhen(({ nextPollAt }) => nextPollAt !== null);
+    let refusal: unknown;
+    for (let count = 0; refusal === undefined && count < 60; count += 1)
+      refusal = await following.handle.executeUpdate('pollNow').then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+    expect(refusal).toMatchObject({ cause: { message: expect.stringContaining('10 MiB, and must last') } });
+    const { status, historySize } = await following.handle.describe();
+    expect(status.name).toBe('RUNNING');
+    expect(historySize).toBeLessThan(12 * 1_024 * 1_024);
+    await following.handle.terminate();
   });
 });
 

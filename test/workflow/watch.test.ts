@@ -34,6 +34,20 @@ describe('a terminal status', () => {
     expect(following.processed()).toBe(1);
   });
 
+  it.concurrent('that is not believed yet says in its progress from when on an answer counts', async () => {
+    const environment = await open();
+    const following = await environment.follow({}, { confirm: '4s' });
+    environment.sandbox.setFault({ name: 'invisible-turn', ...following.key });
+    const waiting = /^completed; an answer counts from \S+Z on$/;
+    await following.progressWhen(({ lastAnswer }) => waiting.test(lastAnswer ?? ''));
+    await following.progressWhen(({ lastAnswer }) =>
+      /^completed; must hold until \S+Z$/.test(lastAnswer ?? ''),
+    );
+    const { followUp } = await following.result();
+    const settledMs = Date.parse(followUp.settledAt ?? '') - Date.parse(followUp.sentAt ?? '');
+    expect(settledMs).toBeGreaterThanOrEqual(8_000);
+  });
+
   it.concurrent('of a turn too short to be seen is believed as changed when its link is new', async () => {
     const environment = await open();
     const following = await environment.follow({ pullRequest: true, turn: { outcome: 'new-pull-request' } });

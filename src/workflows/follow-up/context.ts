@@ -4,7 +4,6 @@ import {
   isCancellation,
   log,
   TimeoutFailure,
-  type WorkflowInfo,
   workflowInfo,
 } from '@temporalio/workflow';
 import type { JobAnswer, WorkerSettings } from '../../core/activities';
@@ -14,6 +13,7 @@ import { textOf } from '../../core/tally';
 import { singleLine } from '../../core/text';
 import { readProxy, settingsProxy } from '../activity-proxies';
 import { Display } from './display';
+import { historyBudgetWait, noRoomFor, type OperatorStep } from './history-budget';
 import type { FollowUpState } from './state';
 
 /** An answer with the moments between which it was made, in milliseconds since the epoch. */
@@ -113,19 +113,9 @@ export class FollowUpContext {
     return Math.max(ms, historyBudgetWait(workflowInfo(), this.state.deadlineAt - Date.now()));
   }
 
-  /** Why the history has no room for another step that a person asks for; undefined while it has. */
-  noRoomFor(step: 'read' | 'send' | 'update'): string | undefined {
-    const { historyLength, historySize } = workflowInfo();
-    const size = `the history has ${historyLength} events and ${Math.round(historySize / MIB)} MiB`;
-    if (step === 'send')
-      return historyLength < MAX_EVENTS && historySize < MAX_BYTES
-        ? undefined
-        : `${size}, and no room for another POST`;
-    if (this.updates >= MAX_UPDATES)
-      return `this run has taken ${this.updates} updates; the rest of the server's 2,000 is kept for resolveDelivery`;
-    return step === 'read' && this.withinHistoryBudget(0) > 0
-      ? `${size}, which must last until the deadline; the next read comes by itself`
-      : undefined;
+  /** Why the history has no room for what an operator asks for; undefined while it has. */
+  noRoomFor(step: OperatorStep): string | undefined {
+    return noRoomFor(step, workflowInfo(), this.updates, this.state.deadlineAt - Date.now());
   }
 
   /** Reads the job once. Every failure is an answer, except the cancellation of the workflow. */
@@ -196,39 +186,4 @@ export function answerOfLostRead(error: unknown): JobAnswer {
     label: 'read failed',
     message: singleLine(error.cause?.message ?? error.message, 300),
   };
-}
-
-/**
- * Waits are stretched from this many events on. Continue-as-new is suggested at 4,096, so only a follow-up that must not
- * continue as new, because its message is not delivered yet, gets this far.
- */
-const BUDGET_FROM_EVENTS = 10_000;
-
-const MIB = 1_024 * 1_024;
-const BUDGET_FROM_BYTES = 10 * MIB;
-
-/** The server ends a workflow at 51,200 events or 50 MiB (Temporal's documentation, "Workflow Execution limits"). */
-const MAX_EVENTS = 40_000;
-const MAX_BYTES = 40 * MIB;
-
-/** The server takes 2,000 updates in a run (`history.maxTotalUpdates`), and suggests to continue as new before (at 1,800). */
-const MAX_UPDATES = 1_900;
-
-/** A wait, a read and the workflow tasks between (measured: 11). */
-const EVENTS_PER_READ = 12;
-
-/**
- * The shortest wait, in milliseconds, with which a history that has grown long still reaches the deadline: a follow-up
- * that waits for weeks before its send must not be ended by the size of its history. Each try to send records the message
- * again; the events to come are taken to be as large as those that are there.
- */
-export function historyBudgetWait(
-  { historyLength, historySize }: Pick<WorkflowInfo, 'historyLength' | 'historySize'>,
-  untilDeadlineMs: number,
-): number {
-  if (historyLength < BUDGET_FROM_EVENTS && historySize < BUDGET_FROM_BYTES) return 0;
-  const eventsByBytes = (MAX_BYTES - historySize) / (historySize / historyLength);
-  const eventsLeft = Math.min(MAX_EVENTS - historyLength, eventsByBytes);
-  const readsLeft = Math.max(1, eventsLeft / EVENTS_PER_READ);
-  return Math.ceil(untilDeadlineMs / readsLeft);
 }

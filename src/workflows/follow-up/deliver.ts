@@ -29,8 +29,9 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
   let trouble = NO_TROUBLE;
   const { runId, firstExecutionRunId } = workflowInfo();
   let permittedRunId = firstExecutionRunId;
-  // A run made by a reset begins with a POST that the run before it may have made.
-  let presumed = runId !== firstExecutionRunId;
+  // A run made by a reset counts one POST that is not in its history, and that the run before it may have made: until history
+  // shows that POST, or for good once this run was refused to make it.
+  let presumed: 'no' | 'for now' | 'for good' = runId === firstExecutionRunId ? 'no' : 'for now';
   for (;;) {
     refuseAfterDeadline(context);
     const askedAt = Date.now();
@@ -56,17 +57,15 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
 
     let lost: SendTrouble;
     if (result.kind === 'reset') {
-      // One POST more than history has: the one that is presumed already, or a further one.
-      if (!presumed) state.delivery = withPresumed(state.delivery);
-      presumed = false;
+      if (presumed === 'no') state.delivery = withPresumed(state.delivery);
+      presumed = 'for good';
       keepLook(context, result.baseline, askedAt, earlier);
       lost = result;
     } else {
       const { outcome } = result;
-      // History has the POST of the run before: it is no longer presumed.
-      if (presumed && outcome.verdict !== 'not-sent') {
+      if (presumed === 'for now' && outcome.verdict !== 'not-sent') {
         state.delivery = withoutPresumed(state.delivery);
-        presumed = false;
+        presumed = 'no';
       }
       state.delivery = afterPost(state.delivery, outcome);
       if (outcome.verdict === 'not-sent') {

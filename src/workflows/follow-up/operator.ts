@@ -64,7 +64,7 @@ export function receiveOperators(context: FollowUpContext): void {
       validator: (duration) => {
         const parsed = parseDuration(duration);
         if ('problem' in parsed) throw refused(`duration: ${parsed.problem}`);
-        refuseWithoutRoom(context.noRoomFor('update'));
+        refuseWithoutRoom(context.noRoomFor('change'));
       },
     },
   );

@@ -125,7 +125,7 @@ export function progressOf(state: FollowUpState): FollowUpProgress {
 export function lastAnswerOf({ lastAnswer, evidence, watch, plan }: FollowUpState): string | null {
   if (lastAnswer === null || evidence !== null || watch === null || watch.trouble.last !== null)
     return lastAnswer;
-  if (watch.last === null || !isTerminal(watch.last.status)) return lastAnswer;
+  if (!isTerminal(watch.last?.status ?? '')) return lastAnswer;
   const { fresh, freshFrom } = watch.observations;
   const held = belief(watch.observations, plan.confirmMs);
   if (fresh === null) return `${lastAnswer}; an answer counts from ${isoSecond(freshFrom)} on`;

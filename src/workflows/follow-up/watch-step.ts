@@ -88,7 +88,7 @@ export function mayPollOn({ timerPolls }: Polling, { polls, steady, trouble }: W
  * request"), and a turn that changed no file leaves it null for ever: only time tells the two apart.
  */
 function settleEnd({ fresh }: Observations, settleMs: number): number | null {
-  if (fresh === null || fresh.job.status !== 'completed' || fresh.job.prLink !== null) return null;
+  if (fresh?.job.status !== 'completed' || fresh.job.prLink !== null) return null;
   const endsAt = fresh.since + settleMs;
   return fresh.askedAt >= endsAt ? null : endsAt;
 }

@@ -124,7 +124,7 @@ const answers = fc.infiniteStream(
     fails: fc.nat(9).map((of) => of === 0),
   }),
 );
-type Answers = typeof answers extends fc.Arbitrary<infer S> ? S : never;
+type Answers = fc.Stream<{ lag: number; tookMs: number; fails: boolean }>;
 
 function shown({ changes, lagMs }: Timeline, now: number, lag: number): JobState {
   const at = now - Math.floor(lag * lagMs);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { PollJobResult, SendResult } from '../../../src/core/activities';
 import {
+  isContinuedState,
   isEarlierPage,
   isFoundEnd,
   isJobAnswer,
@@ -21,6 +22,8 @@ const JOB: AgentJob = {
   createdAt: '2026-11-21T00:00:00.000Z',
   archivedAt: null,
 };
+
+const STATE = { status: 'active', prLink: null, archivedAt: null };
 
 const TROUBLE = { label: 'http 503', message: 'The service answered 503.', httpStatus: 503 } as const;
 
@@ -79,6 +82,57 @@ function* withEachLeaf(value: unknown, leaf: unknown): Generator {
       for (const changed of withEachLeaf(each, leaf)) yield { ...value, [name]: changed };
   } else yield leaf;
 }
+
+const CONTINUED = {
+  plan: {
+    ...{ projectId: 'docs', jobId: 'job-1', requestId: 'a', whenActive: 'send', onUnknownDelivery: 'fail' },
+    ...{ deadlineMs: 1_000, reconcileMs: 0, settleMs: 0, confirmMs: 0 },
+    polling: { initialMs: 100, growth: 0.1, maximumMs: 1_000, jitter: 0, timerPolls: 3 },
+  },
+  settings: { readTaskQueue: 'r', sendTaskQueue: 's', httpTimeoutMs: 1_000, pollLimitMs: 1_000 },
+  ...{
+    deadlineAt: 1_000,
+    phase: 'watching',
+    job: JOB,
+    baseline: STATE,
+    resent: false,
+    sentAt: 0,
+    evidence: null,
+  },
+  delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
+  ...{ lastAnswer: 'active', nextPollAt: null },
+  watch: {
+    observations: {
+      ...{ baseline: STATE, freshFrom: 0, seenActive: true },
+      fresh: { job: STATE, since: 0, askedAt: 0, answers: 1 },
+    },
+    ...{ since: 0, trouble: { last: null, count: 0, notFound: null }, last: STATE, steady: true, polls: 1 },
+    observed: { active: 1 },
+  },
+};
+
+/** A value without one of its fields, for each field of each object in it. */
+function* withoutEachField(value: unknown): Generator<[string, unknown]> {
+  if (!isRecord(value)) return;
+  for (const [name, each] of Object.entries(value)) {
+    const rest = Object.fromEntries(Object.entries(value).filter(([other]) => other !== name));
+    yield [name, rest];
+    for (const [inner, changed] of withoutEachField(each))
+      yield [`${name}.${inner}`, { ...value, [name]: changed }];
+  }
+}
+
+describe('the state that a run hands to the next one', () => {
+  it('is known', () => {
+    expect(isContinuedState(CONTINUED)).toBe(true);
+  });
+
+  it('is refused without any of its fields', () => {
+    const counts = 'watch.observed.active';
+    for (const [field, changed] of withoutEachField(CONTINUED))
+      expect([field, isContinuedState(changed)]).toEqual([field, field === counts]);
+  });
+});
 
 describe.each([
   ['a send', isSendResult, SENDS],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { historyBudgetWait } from '../../../src/workflows/follow-up/context';
+import { historyBudgetWait, noRoomFor } from '../../../src/workflows/follow-up/history-budget';
 
 describe('a history that has grown long', () => {
   const days = 86_400_000;
@@ -26,5 +26,35 @@ describe('a history that has grown long', () => {
       left -= Math.max(everyMs, historyBudgetWait({ historyLength, historySize }, left));
     }
     expect(historySize).toBeLessThan(50 * 1_024 * 1_024);
+  });
+});
+
+describe('what an operator asks for', () => {
+  const day = 86_400_000;
+  const small = { historyLength: 100, historySize: 100_000 };
+  const large = { historyLength: 500, historySize: 11 * 1_024 * 1_024 };
+  const full = { historyLength: 2_000, historySize: 41 * 1_024 * 1_024 };
+
+  it('has room in a small history', () => {
+    for (const step of ['read', 'send', 'change'] as const)
+      expect(noRoomFor(step, small, 0, day)).toBeUndefined();
+  });
+
+  it('is refused as an earlier read where the history must last until the deadline', () => {
+    expect(noRoomFor('read', large, 0, day)).toBe(
+      'the history has 500 events and 11 MiB, and must last until the deadline; the next read comes by itself',
+    );
+    expect(noRoomFor('send', large, 0, day)).toBeUndefined();
+  });
+
+  it('is refused as another POST where the server would soon end the workflow', () => {
+    expect(noRoomFor('send', full, 0, day)).toMatch(/41 MiB; there is no room for another POST/);
+  });
+
+  it('is refused once only a decision still fits into what the server takes', () => {
+    expect(noRoomFor('change', small, 1_899, day)).toBeUndefined();
+    for (const step of ['read', 'change'] as const)
+      expect(noRoomFor(step, small, 1_900, day)).toMatch(/the rest is kept for resolveDelivery/);
+    expect(noRoomFor('send', small, 1_900, day)).toBeUndefined();
   });
 });

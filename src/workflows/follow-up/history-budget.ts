@@ -1,0 +1,67 @@
+import type { WorkflowInfo } from '@temporalio/workflow';
+
+/** The size of a run's history: its events, and their bytes. */
+type HistorySize = Pick<WorkflowInfo, 'historyLength' | 'historySize'>;
+
+const MIB = 1_024 * 1_024;
+
+/**
+ * Waits are stretched from here on. Continue-as-new is suggested at 4,096 events, so only a follow-up that must not
+ * continue as new, because its message is not delivered yet, gets this far.
+ */
+const BUDGET_FROM_EVENTS = 10_000;
+const BUDGET_FROM_BYTES = 10 * MIB;
+
+/** The server ends a workflow at 51,200 events or 50 MiB (Temporal's documentation, "Workflow Execution limits"). */
+const MAX_EVENTS = 40_000;
+const MAX_BYTES = 40 * MIB;
+
+/** The server takes 2,000 updates in a run (`history.maxTotalUpdates`), and suggests to continue as new at 1,800. */
+const MAX_UPDATES = 1_900;
+
+/** A wait, a read and the workflow tasks between (measured: 11). */
+const EVENTS_PER_READ = 12;
+
+/**
+ * The shortest wait, in milliseconds, with which a history that has grown long still reaches the deadline: a follow-up
+ * that waits for weeks before its send must not be ended by the size of its history. Each try to send records the message
+ * again; the events to come are taken to be as large as those that are there.
+ */
+export function historyBudgetWait(
+  { historyLength, historySize }: HistorySize,
+  untilDeadlineMs: number,
+): number {
+  if (historyLength < BUDGET_FROM_EVENTS && historySize < BUDGET_FROM_BYTES) return 0;
+  const eventsByBytes = (MAX_BYTES - historySize) / (historySize / historyLength);
+  const eventsLeft = Math.min(MAX_EVENTS - historyLength, eventsByBytes);
+  const readsLeft = Math.max(1, eventsLeft / EVENTS_PER_READ);
+  return Math.ceil(untilDeadlineMs / readsLeft);
+}
+
+/** What an operator asks for by an update: a read that comes earlier, another POST, or nothing that takes much room. */
+export type OperatorStep = 'read' | 'send' | 'change';
+
+/**
+ * Why the history has no room for what an operator asks for; undefined while it has. What a person can repeat must not bring
+ * a history to the limits at which the server ends the workflow, or takes no more updates.
+ *
+ * @param updates how many updates the run has taken
+ */
+export function noRoomFor(
+  step: OperatorStep,
+  size: HistorySize,
+  updates: number,
+  untilDeadlineMs: number,
+): string | undefined {
+  const { historyLength, historySize } = size;
+  const words = `the history has ${historyLength} events and ${Math.round(historySize / MIB)} MiB`;
+  if (step === 'send') {
+    const isFull = historyLength >= MAX_EVENTS || historySize >= MAX_BYTES;
+    return isFull ? `${words}; there is no room for another POST` : undefined;
+  }
+  if (updates >= MAX_UPDATES)
+    return `this run has taken ${updates} updates; the server takes 2,000, and the rest is kept for resolveDelivery`;
+  return step === 'read' && historyBudgetWait(size, untilDeadlineMs) > 0
+    ? `${words}, and must last until the deadline; the next read comes by itself`
+    : undefined;
+}
