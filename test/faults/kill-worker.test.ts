@@ -206,7 +206,7 @@ describe('a worker that is killed after the send', () => {
     'while the link settles: another one waits for it, and the message is not sent again',
     () => {
       const options = {
-        job: { turn: { outcome: 'no-change', durationMs: 1_000 } },
+        job: { turn: { outcome: 'no-change', reads: 2 } },
         asked: { settle: '60s' },
       } as const;
       return onWorker(options, async (scenario) => {

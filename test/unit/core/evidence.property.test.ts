@@ -124,7 +124,7 @@ const answers = fc.infiniteStream(
     fails: fc.nat(9).map((of) => of === 0),
   }),
 );
-type Answers = fc.Stream<{ lag: number; tookMs: number; fails: boolean }>;
+type Answers = Iterator<{ lag: number; tookMs: number; fails: boolean }, undefined>;
 
 function shown({ changes, lagMs }: Timeline, now: number, lag: number): JobState {
   const at = now - Math.floor(lag * lagMs);
@@ -136,7 +136,11 @@ function shown({ changes, lagMs }: Timeline, now: number, lag: number): JobState
 /** Follows the timeline by the steps of the watch. @returns when it was told, and the job; null if it never was */
 function follow(timeline: Timeline, stream: Answers, deadlineAt: number) {
   const { postEndedAt } = timeline;
-  const next = () => stream.next().value;
+  const next = () => {
+    const { value } = stream.next();
+    if (value === undefined) throw new Error('the stream of answers has an end');
+    return value;
+  };
   const watch = newWatch(shown(timeline, 0, next().lag), 0, postEndedAt + CONFIRM_MS);
   const polling = {
     initialMs: 5_000,
