@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DevServerOptions } from '../dev/dev-server';
 import { findTemporalCli } from '../dev/temporal-cli';
-import { Interruption } from '../dev/tether';
+import { interruption } from '../dev/tether';
 import { Ground } from './ground';
 import { machineFacts, type MachineFacts } from './machine';
 
@@ -28,7 +28,7 @@ export type OpenGround = (settings?: DevServerOptions['dynamicConfig']) => Promi
 export function runOnGrounds(
   measure: (openGround: OpenGround, machine: MachineFacts) => Promise<void>,
 ): void {
-  const interruption = new Interruption(() => process.exit(INTERRUPTED));
+  const interrupted = interruption();
   const work = async (): Promise<void> => {
     const cli = await findTemporalCli({ env: process.env, say });
     const machine = machineFacts(cli);
@@ -39,7 +39,7 @@ export function runOnGrounds(
     };
     try {
       const measuring = measure(openGround, machine);
-      await Promise.race([measuring, interruption.happened]);
+      await Promise.race([measuring, interrupted.happened]);
       // What is cut off in the middle fails on what has been closed; it is no news.
       measuring.catch(() => undefined);
     } finally {
@@ -47,7 +47,7 @@ export function runOnGrounds(
     }
   };
   work().then(
-    () => process.exit(interruption.pending() ? INTERRUPTED : 0),
+    () => process.exit(interrupted.pending() ? INTERRUPTED : 0),
     (error: unknown) => {
       say(error instanceof Error ? (error.stack ?? error.message) : String(error));
       process.exit(1);

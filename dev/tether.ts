@@ -175,25 +175,15 @@ function lastLines(text: string, count: number): string {
 }
 
 /**
- * The wish to end: Ctrl-C, SIGTERM, or the terminal that goes away. The first is heard in `happened`, so that what was
- * started can be ended in order; the second one ends at once.
+ * Waits for Ctrl-C, SIGTERM, or the terminal to go away, so that what was started can be ended in order. A second one ends
+ * the process at once, as it does without a listener; what is tethered ends with it.
  */
-export class Interruption {
-  readonly happened: Promise<void>;
-  private heardOnce = false;
-
-  constructor(again: () => void) {
-    this.happened = new Promise((resolve) => {
-      const heard = () => {
-        if (this.heardOnce) again();
-        this.heardOnce = true;
-        resolve();
-      };
-      for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, heard);
+export function interruption(): { readonly happened: Promise<unknown>; pending(): boolean } {
+  const controller = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(signal, () => {
+      controller.abort();
     });
   }
-
-  pending(): boolean {
-    return this.heardOnce;
-  }
+  return { happened: once(controller.signal, 'abort'), pending: () => controller.signal.aborted };
 }
