@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
-import { workersPolling } from '../src/temporal/grpc-status';
+import { workersPolling } from '../src/temporal/sdk-internals';
 import { type DevServer, type DevServerOptions, startDevServer, stripTemporalEnv } from '../dev/dev-server';
 import { freePorts } from '../dev/free-ports';
 import { lastLinesOf, spawnTethered, type TetheredProcess } from '../dev/tether';

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError } from 'commander';
 import { FollowUpClient, type ItemEnd, type StartedBatch } from '../src/client';
-import { workersPolling } from '../src/temporal/grpc-status';
+import { workersPolling } from '../src/temporal/sdk-internals';
 import { BATCH_WORKFLOW } from '../src/core/batch-workflows';
 import { CONCURRENCY, MAX_BATCH_ITEMS } from '../src/core/batch';
 import { DEFAULT_TASK_QUEUES } from '../src/core/names';

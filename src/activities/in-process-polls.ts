@@ -1,5 +1,6 @@
 import { Context, log } from '@temporalio/activity';
 import type { Tally } from '../core/activities';
+import { ACTIVITY_TASKS } from '../temporal/sdk-internals';
 
 /**
  * The longest wait that is slept through in this process; a longer one is kept by the server. A wait here holds a slot and
@@ -9,9 +10,6 @@ export const LONGEST_WAIT_MS = 30_000;
 
 /** How often the server is asked at most whether reads are limited: a limit is respected within a minute. */
 const ASK_EVERY_MS = 25_000;
-
-/** The enum value TASK_QUEUE_TYPE_ACTIVITY of Temporal's API, whose package is not a dependency of this project. */
-const ACTIVITY_TASKS = 2;
 
 export interface InProcessOptions {
   /** How many polls may wait in this process at a time; 0 for none. */
@@ -80,7 +78,6 @@ export class InProcessPolls {
         client.workflowService.describeTaskQueue({
           namespace: info.namespace,
           taskQueue: { name: info.taskQueue },
-          // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- its enum can't be imported, see above
           taskQueueType: ACTIVITY_TASKS,
           reportConfig: true,
         }),

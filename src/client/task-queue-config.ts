@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { optionalTsToMs } from '../temporal/sdk-internals';
+import { ACTIVITY_TASKS, optionalTsToMs } from '../temporal/sdk-internals';
 import { formatRate, type RateText } from '../core/units';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { LimitsError } from './errors';
@@ -30,9 +30,6 @@ type Service = Client['workflowService'];
 export type QueueConfig = NonNullable<Awaited<ReturnType<Service['describeTaskQueue']>>['config']>;
 type RateConfig = QueueConfig['queueRateLimit'];
 
-/** The enum value TASK_QUEUE_TYPE_ACTIVITY of Temporal's API, whose package is no dependency of ours. */
-const ACTIVITY_TASKS = 2;
-
 /** One exchange with the server. */
 const CALL_TIMEOUT_MS = 10_000;
 
@@ -42,7 +39,6 @@ export async function readQueue(client: Client, taskQueue: string): Promise<Queu
     service.describeTaskQueue({
       namespace: client.options.namespace,
       taskQueue: { name: taskQueue },
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- its enum can't be imported, see above
       taskQueueType: ACTIVITY_TASKS,
       reportConfig: true,
       reportStats: true,
@@ -87,7 +83,6 @@ export async function updateQueue(
       namespace: client.options.namespace,
       identity: client.options.identity,
       taskQueue,
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- its enum can't be imported, see above
       taskQueueType: ACTIVITY_TASKS,
       ...(total === undefined ? {} : { updateQueueRateLimit: rateUpdate(total) }),
       ...(perProject === undefined ? {} : { updateFairnessKeyRateLimitDefault: rateUpdate(perProject) }),
