@@ -70,7 +70,7 @@ export class Ground {
     const logFile = path.join(LOG_FOLDER, `${name}.log`);
     const log = openSync(logFile, 'w');
     const worker = await spawnTethered(process.execPath, program, {
-      env: { ...this.workerEnv(), ...contestant.env, ...env },
+      env: { ...this.workerEnv(), ...env },
       stdout: log,
       stderr: log,
     }).finally(() => {

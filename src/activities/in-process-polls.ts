@@ -4,7 +4,7 @@ import { ACTIVITY_TASKS } from '../temporal/sdk-internals';
 
 /**
  * The longest wait that is slept through in this process; a longer one is kept by the server. A wait here holds a slot and
- * some memory, and saves the server an attempt (5 to 6 ms of CPU: docs/performance.md), which is worth less the rarer it is.
+ * some memory, and saves the server an attempt (5 to 6 ms of CPU: docs/architecture.md), which is worth less the rarer it is.
  */
 export const LONGEST_WAIT_MS = 30_000;
 
