@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { cpus } from 'node:os';
 import type { Client } from '@temporalio/client';
-import { costOf, totalOf } from '../src/client/cost';
+import { costOf } from './history-cost';
 import { type Contestant, FIXED } from './contestants';
 import type { Ground } from './ground';
 import { cpuSeconds } from './process-usage';
@@ -125,7 +125,7 @@ async function traceOf(client: Client, workflowId: string): Promise<Trace> {
   const handle = client.workflow.getHandle(workflowId);
   const [{ events }, { historySize }] = await Promise.all([handle.fetchHistory(), handle.describe()]);
   const cost = costOf(events ?? []);
-  return { ...cost, bytes: historySize ?? cost.bytes, actions: totalOf(cost.actions) };
+  return { ...cost, bytes: historySize ?? cost.bytes };
 }
 
 /** By the sandbox's journal, which knows: one message to each job, and so many reads since. */

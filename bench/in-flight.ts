@@ -17,8 +17,7 @@ import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';
 import { quantile } from './statistics';
-import { runBench, say, writeReport } from './run';
-import { wholeNumber } from './whole-number';
+import { runBench, say, wholeNumber, writeReport } from './run';
 
 /** Callers at once, for the starts and for the results; the server limits the long polls of a namespace to 1,200. */
 const CALLERS = 50;

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError } from 'commander';
 import { FollowUpClient, type ItemEnd, type StartedBatch } from '../src/client';
-import { workersPolling } from '../src/temporal/grpc-status';
+import { workersPolling } from '../src/temporal/sdk-internals';
 import { BATCH_WORKFLOW } from '../src/core/batch-workflows';
 import { CONCURRENCY, MAX_BATCH_ITEMS } from '../src/core/batch';
 import { DEFAULT_TASK_QUEUES } from '../src/core/names';
@@ -19,7 +19,7 @@ import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';
 import { freePorts } from '../dev/free-ports';
-import { runOnGrounds, say, writeReport } from './run';
+import { runBench, say, writeReport } from './run';
 
 const BATCH_ID = 'bench';
 
@@ -217,8 +217,8 @@ const program = new Command('bench:batch')
   .parse();
 const [items = 5_000] = program.processedArgs as [number?];
 const options = program.opts<Omit<Options, 'items'> & { readonly continueAt?: number }>();
-runOnGrounds(async (openGround, machine) => {
-  const { continueAt } = options;
-  const settings = continueAt === undefined ? {} : { 'limit.historyCount.suggestContinueAsNew': continueAt };
-  await measure(await openGround(settings), machine, { ...options, items });
-});
+const { continueAt } = options;
+runBench(
+  (ground, machine) => measure(ground, machine, { ...options, items }),
+  continueAt === undefined ? {} : { 'limit.historyCount.suggestContinueAsNew': continueAt },
+);

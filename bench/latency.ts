@@ -19,20 +19,18 @@ export interface LatencyFigures {
 /** Between two follow-ups: what the one before has left to do on the server is then done. */
 const REST_MS = 200;
 
-/** Follows jobs up one at a time, the contestants by turns, each job done at its first read after the message. */
+/** Follows jobs up one at a time, each done at its first read after the message. */
 export async function measureLatency(
   ground: Ground,
-  contestants: readonly Contestant[],
+  contestant: Contestant,
   times: number,
-): Promise<Map<Contestant, LatencyFigures>> {
-  const measured = new Map(contestants.map((contestant) => [contestant, [] as Latency[]]));
+): Promise<LatencyFigures> {
+  const latencies: Latency[] = [];
   for (let count = 0; count < times; count += 1) {
-    for (const [contestant, latencies] of measured) {
-      latencies.push(await followOne(ground, contestant));
-      await sleep(REST_MS);
-    }
+    latencies.push(await followOne(ground, contestant));
+    await sleep(REST_MS);
   }
-  return new Map([...measured].map(([contestant, latencies]) => [contestant, figuresOf(latencies)]));
+  return figuresOf(latencies);
 }
 
 async function followOne({ sandbox, client }: Ground, contestant: Contestant): Promise<Latency> {

@@ -1,23 +1,15 @@
 /**
- * Measures what a follow-up costs, beside two other ways to poll, on a Temporal server of its own: `npm run bench`. It
- * prints tables and leaves `reports/bench.json`. It takes less than ten minutes; what else runs on the machine is in
+ * Measures what a follow-up costs, beside a plain loop, on a Temporal server of its own: `npm run bench`. It prints
+ * tables and leaves `reports/bench.json`. It takes less than ten minutes; what else runs on the machine is in
  * its figures.
  */
 import { type Entrant, type Length, runBatch } from './batch';
-import {
-  askingActivities,
-  bareActivities,
-  type Contestant,
-  ours,
-  oursByRetries,
-  retryPolling,
-  textbookLoop,
-} from './contestants';
+import { type Contestant, ours, textbookLoop } from './contestants';
 import type { Ground } from './ground';
 import { measureLatency } from './latency';
 import { describeMachine, type MachineFacts } from './machine';
 import { runBench, say, writeReport } from './run';
-import { latencyTable, throughputTable } from './tables';
+import { latencyLine, throughputTable } from './tables';
 import { measureThroughput } from './throughput';
 
 /**
@@ -30,25 +22,20 @@ const HEATS: readonly { readonly polls: number; readonly atOnce: ReadonlyMap<Con
     atOnce: new Map([
       [ours, 120],
       [textbookLoop, 120],
-      [retryPolling, 120],
     ]),
   },
   {
     polls: 20,
     atOnce: new Map([
       [ours, 240],
-      [oursByRetries, 90],
       [textbookLoop, 60],
-      [retryPolling, 90],
     ]),
   },
   {
     polls: 60,
     atOnce: new Map([
       [ours, 300],
-      [oursByRetries, 60],
       [textbookLoop, 30],
-      [retryPolling, 60],
     ]),
   },
 ];
@@ -72,44 +59,39 @@ async function measure(ground: Ground, machine: MachineFacts): Promise<void> {
   const mayGoOn = () => process.uptime() < LAST_BATCH_AT_SECONDS;
   say('starting the workers');
   const entrants: Entrant[] = [];
-  for (const contestant of [ours, oursByRetries, textbookLoop, retryPolling, bareActivities]) {
+  for (const contestant of [ours, textbookLoop]) {
     entrants.push({ contestant, workerPid: await ground.startWorker(contestant) });
   }
-  const polling = entrants.filter(({ contestant }) => contestant !== bareActivities);
   say('warming up');
   let scale = 1;
-  for (const entrant of polling) {
+  for (const entrant of entrants) {
     const { followUpsPerSecond } = await runBatch(ground, entrant, WARM_UP);
     if (entrant.contestant === textbookLoop)
       scale = Math.max(SMALLEST_SCALE, Math.min(1, followUpsPerSecond / REFERENCE_RATE));
   }
   const heats = HEATS.flatMap(({ polls, atOnce }) =>
-    polling.flatMap((entrant) => {
+    entrants.flatMap((entrant) => {
       const followUps = atOnce.get(entrant.contestant);
       return followUps === undefined
         ? []
         : [{ entrant, length: { polls, followUps: Math.round(followUps * scale) } }];
     }),
   );
-  const oneByOne = [ours, bareActivities, ...askingActivities];
-  await measureLatency(ground, oneByOne, 3);
+  await measureLatency(ground, ours, 3);
   say('measuring latency');
-  const latency = await measureLatency(ground, oneByOne, LATENCIES);
+  const latency = await measureLatency(ground, ours, LATENCIES);
   say('measuring throughput');
   const throughput = await measureThroughput(ground, heats, { rounds: ROUNDS, mayGoOn, say });
 
-  const byName = Object.fromEntries(
-    [...latency].map(([{ name }, figures]: [Contestant, unknown]) => [name, figures]),
-  );
-  const file = writeReport('bench.json', { machine, throughput, latencyMs: byName });
+  const file = writeReport('bench.json', { machine, throughput, latencyMs: latency });
   console.log(`
 ${describeMachine(machine)}
 
 ${throughputTable(throughput, textbookLoop.name)}
 
-${latencyTable(latency, bareActivities)}
+${latencyLine(latency)}
 
-Per follow-up, medians of the batches ± half their spread; × is the ratio to ${textbookLoop.name}, in the second table to ${bareActivities.name}.
+Per follow-up, medians of the batches ± half their spread; × is the ratio to ${textbookLoop.name}.
 Took ${Math.round(process.uptime())} s; all figures: ${file}`);
 }
 

@@ -1,8 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { InvalidArgumentError } from 'commander';
 import type { DevServerOptions } from '../dev/dev-server';
 import { findTemporalCli } from '../dev/temporal-cli';
-import { Interruption } from '../dev/tether';
+import { interruption } from '../dev/tether';
 import { Ground } from './ground';
 import { machineFacts, type MachineFacts } from './machine';
 
@@ -14,40 +15,29 @@ const INTERRUPTED = 130;
 /**
  * Opens the ground, measures on it, closes it in any case, and ends the process: also after a failure, and after Ctrl-C,
  * which gives up what is under way.
+ *
+ * @param settings of the server by name, on top of those that the project needs
  */
-export function runBench(measure: (ground: Ground, machine: MachineFacts) => Promise<void>): void {
-  runOnGrounds(async (openGround, machine) => {
-    await measure(await openGround(), machine);
-  });
-}
-
-/** Opens a ground with these settings of its server; the one that was opened before is closed first. */
-export type OpenGround = (settings?: DevServerOptions['dynamicConfig']) => Promise<Ground>;
-
-/** As {@link runBench}, for what is measured on several grounds, one after the other. */
-export function runOnGrounds(
-  measure: (openGround: OpenGround, machine: MachineFacts) => Promise<void>,
+export function runBench(
+  measure: (ground: Ground, machine: MachineFacts) => Promise<void>,
+  settings: DevServerOptions['dynamicConfig'] = {},
 ): void {
-  const interruption = new Interruption(() => process.exit(INTERRUPTED));
+  const interrupted = interruption();
   const work = async (): Promise<void> => {
     const cli = await findTemporalCli({ env: process.env, say });
     const machine = machineFacts(cli);
-    let ground: Ground | undefined;
-    const openGround: OpenGround = async (settings) => {
-      await ground?.close();
-      return (ground = await Ground.open(cli.path, settings));
-    };
+    const ground = await Ground.open(cli.path, settings);
     try {
-      const measuring = measure(openGround, machine);
-      await Promise.race([measuring, interruption.happened]);
+      const measuring = measure(ground, machine);
+      await Promise.race([measuring, interrupted.happened]);
       // What is cut off in the middle fails on what has been closed; it is no news.
       measuring.catch(() => undefined);
     } finally {
-      await ground?.close();
+      await ground.close();
     }
   };
   work().then(
-    () => process.exit(interruption.pending() ? INTERRUPTED : 0),
+    () => process.exit(interrupted.pending() ? INTERRUPTED : 0),
     (error: unknown) => {
       say(error instanceof Error ? (error.stack ?? error.message) : String(error));
       process.exit(1);
@@ -67,4 +57,10 @@ export function writeReport(file: string, report: unknown): string {
     typeof value === 'number' ? Number(value.toPrecision(6)) : value;
   writeFileSync(path.join(REPORTS, file), `${JSON.stringify(report, rounded, 2)}\n`);
   return `reports/${file}`;
+}
+
+/** An argument of a bench. @throws InvalidArgumentError */
+export function wholeNumber(text: string): number {
+  if (/^[1-9]\d*$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a whole number above 0.');
 }

@@ -1,6 +1,5 @@
 import { table } from '../src/cli/render/text';
-import type { Contestant } from './contestants';
-import type { LatencyFigures } from './latency';
+import type { Latency, LatencyFigures } from './latency';
 import { type Column, medianOf, ratioOf, type Series, spreadOf } from './throughput';
 
 /** A column of the table: its heading, and how a figure is written. */
@@ -38,20 +37,10 @@ export function throughputTable(all: readonly Series[], reference: string): stri
   return table(['polls', 'workflow', 'at once', ...COLUMNS.map(([, heading]) => heading)], rows);
 }
 
-/** Milliseconds, median and 95th percentile, and the ratio of the medians to `reference`. */
-export function latencyTable(all: ReadonlyMap<Contestant, LatencyFigures>, reference: Contestant): string {
-  const base = all.get(reference);
-  const rows = [...all].map(([contestant, { median, p95 }]) => {
-    const cells = (['startToPost', 'doneToResult'] as const).map((span) => {
-      const ratio =
-        base === undefined || contestant === reference
-          ? ''
-          : ` ×${(median[span] / base.median[span]).toFixed(2)}`;
-      return `${median[span]} (p95 ${p95[span]})${ratio}`;
-    });
-    return [contestant.name, ...cells];
-  });
-  return table(['workflow', 'start → POST, ms', 'done → result, ms'], rows);
+/** Milliseconds, median and 95th percentile. */
+export function latencyLine({ median, p95 }: LatencyFigures): string {
+  const span = (name: keyof Latency): string => `${median[name]} ms (p95 ${p95[name]} ms)`;
+  return `one at a time: start → POST ${span('startToPost')}; job done → result ${span('doneToResult')}`;
 }
 
 function milliseconds(seconds: number): string {

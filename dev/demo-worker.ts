@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sandbox } from '../sandbox';
 import { freePorts } from './free-ports';
-import { lastLinesOf, spawnTethered, type TetheredProcess } from './tether';
+import { spawnTethered, type TetheredProcess } from './tether';
 
 /** From source: node and tsx start in about two seconds, webpack takes three more, and a busy machine several times that. */
 const READY_LIMIT_MS = 90_000;
@@ -16,7 +16,7 @@ const LOG_FILE = path.resolve(__dirname, '../.cache/demo/worker.log');
 
 export interface DemoWorker extends TetheredProcess {
   readonly logFile: string;
-  /** Waits until the worker works. @throws Error with the worker's last words when it ends instead, or takes too long */
+  /** Waits until the worker works. @throws Error when it ends instead, or takes too long */
   ready(): Promise<void>;
 }
 
@@ -44,18 +44,13 @@ export async function startDemoWorker(env: NodeJS.ProcessEnv, sandbox: Sandbox):
   ).finally(() => {
     closeSync(log);
   });
-  let ended = false;
-  void worker.exited.then(() => (ended = true));
+  const ended = worker.exited.then(() => true);
   const ready = async (): Promise<void> => {
     const giveUpAt = Date.now() + READY_LIMIT_MS;
-    for (;;) {
-      const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null);
-      if (answer?.ok) return;
-      if (ended || Date.now() > giveUpAt) {
-        const words = await lastLinesOf(LOG_FILE, 10);
-        throw new Error(`the worker ${ended ? 'ended' : 'is not ready'}; its last words:\n${words}`);
+    while (!(await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null))?.ok) {
+      if ((await Promise.race([ended, sleep(100, false)])) || Date.now() > giveUpAt) {
+        throw new Error(`the worker is not ready; ${LOG_FILE} says why`);
       }
-      await sleep(100);
     }
   };
   return { ...worker, logFile: LOG_FILE, ready };

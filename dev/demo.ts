@@ -9,7 +9,7 @@ import { startDemoWorker } from './demo-worker';
 import { startDevServer, stripTemporalEnv } from './dev-server';
 import { freePorts } from './free-ports';
 import { findTemporalCli } from './temporal-cli';
-import { Interruption } from './tether';
+import { interruption } from './tether';
 
 const PROMPT = 'Please fix the broken links on the start page.';
 
@@ -28,7 +28,8 @@ type Settings = Readonly<Record<string, string>>;
 type Closing = (() => Promise<unknown>)[];
 
 /** The whole house on one machine: a Temporal server, the sandbox agent service, a worker, and one follow-up. */
-async function demo({ once: ends, useServer }: DemoFlags, interruption: Interruption): Promise<number> {
+async function demo({ once: ends, useServer }: DemoFlags): Promise<number> {
+  const interrupted = interruption();
   const closing: Closing = [];
   try {
     const settings = useServer ? ownQueues() : await ownServer(closing);
@@ -38,15 +39,15 @@ async function demo({ once: ends, useServer }: DemoFlags, interruption: Interrup
     say(`the sandbox agent service listens at ${sandbox.baseUrl}`);
     const worker = await startDemoWorker(env, sandbox);
     closing.unshift(() => worker.stop());
-    await Promise.race([worker.ready(), interruption.happened]);
-    if (interruption.pending()) return INTERRUPTED;
+    await Promise.race([worker.ready(), interrupted.happened]);
+    if (interrupted.pending()) return INTERRUPTED;
     say(`the worker is ready; it logs to ${worker.logFile}`);
 
     const code = await sendFollowUp(env, sandbox);
-    if (ends || interruption.pending()) return code;
+    if (ends || interrupted.pending()) return code;
     process.stderr.write(waysToLookAround(settings, sandbox));
-    await Promise.race([interruption.happened, worker.exited]);
-    return interruption.pending() ? code : 1;
+    await Promise.race([interrupted.happened, worker.exited]);
+    return interrupted.pending() ? code : 1;
   } finally {
     say('ending what the demo has started');
     for (const close of closing) await close();
@@ -127,11 +128,7 @@ const flags = new Command('npm run demo --')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
   .parse()
   .opts<DemoFlags>();
-const interruption = new Interruption(() => {
-  say('a second Ctrl-C: ending at once');
-  process.exit(INTERRUPTED);
-});
-demo(flags, interruption).then(
+demo(flags).then(
   (code) => process.exit(code),
   (error: unknown) => {
     say(error instanceof Error ? error.message : String(error));

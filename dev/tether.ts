@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 
 /** How a command ended: its exit code, or the signal that killed it. */
@@ -26,7 +26,6 @@ export interface TetherOptions {
 }
 
 export interface TetheredProcess {
-  /** Of the command itself, not of the process between. */
   readonly pid: number;
   /** Null unless the output is `pipe`; a pipe that nobody reads blocks the command when it is full. */
   readonly stdout: Readable | null;
@@ -40,39 +39,22 @@ export interface TetheredProcess {
 }
 
 /**
- * The program of the process between. It is text and not a module, because it must run from source under tsx, compiled,
+ * The program that watches over a command. It is text and not a module, because it must run from source under tsx, compiled,
  * and under jest, whose children understand no TypeScript.
  *
- * Its channel to the parent is the tether: the kernel closes it when the parent ends in whatever way, SIGKILL included.
- * Its last act is SIGKILL to its own process group, so that nothing that the command has started outlives it.
+ * Its standard input is the tether: the kernel closes it when the parent ends in whatever way, SIGKILL included. Then it ends
+ * the command and everything that it has started.
  */
-const TETHER_PROGRAM = `
-const { spawn } = require('node:child_process');
-const endGroup = () => process.kill(-process.pid, 'SIGKILL');
-const report = (message, then) => (process.connected ? process.send(message, then) : then?.());
-const begin = ({ command, args, env, cwd, graceMs }) => {
-  const child = spawn(command, args, { env, cwd, stdio: ['ignore', 'inherit', 'inherit'] });
-  let ending = false;
-  const end = () => {
-    if (ending) return;
-    ending = true;
-    child.kill('SIGTERM');
-    setTimeout(() => child.kill('SIGKILL'), graceMs);
-  };
-  child.once('spawn', () => report({ kind: 'started', pid: child.pid }));
-  child.once('error', (error) => report({ kind: 'failed', message: error.message }, endGroup));
-  child.once('exit', (code, signal) => report({ kind: 'exited', code, signal }, endGroup));
-  process.once('message', end);
-  process.once('disconnect', end);
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, end);
+const WATCH_PROGRAM = `
+const [, pid, graceMs] = process.argv;
+const end = (signal) => {
+  try { process.kill(-pid, signal); } catch { process.exit(); }
 };
-process.once('message', begin);
+process.stdin.resume().on('end', () => {
+  end('SIGTERM');
+  setTimeout(() => end('SIGKILL'), Number(graceMs));
+});
 `;
-
-type Report =
-  | { readonly kind: 'started'; readonly pid: number }
-  | { readonly kind: 'failed'; readonly message: string }
-  | ({ readonly kind: 'exited' } & Exit);
 
 /**
  * Starts a command that ends when this process ends, also by SIGKILL, and that a Ctrl-C in the terminal does not reach:
@@ -86,51 +68,50 @@ export async function spawnTethered(
   options: TetherOptions,
 ): Promise<TetheredProcess> {
   const { env, cwd = process.cwd(), graceMs = 5_000 } = options;
-  const tether = spawn(process.execPath, ['-e', TETHER_PROGRAM], {
-    // The command's environment travels over the channel; options such as --inspect are not for the process between.
-    env: { ...process.env, NODE_OPTIONS: '' },
-    stdio: ['ignore', options.stdout ?? 'inherit', options.stderr ?? 'inherit', 'ipc'],
-    detached: true,
-  });
-  let exit: Exit | undefined;
-  tether.on('message', (report: Report) => {
-    if (report.kind === 'exited') exit = { code: report.code, signal: report.signal };
-  });
-  const started = once(tether, 'message') as Promise<[Report]>;
-  // Both: Node may report the end of a process before it has read the last message from it.
-  const gone = Promise.all([once(tether, 'exit'), once(tether, 'disconnect')]).then(() => {
-    if (exit === undefined) sweepGroup(tether);
-    return exit ?? ({ code: null, signal: 'SIGKILL' } as const);
-  });
-  tether.send({ command, args, env, cwd, graceMs });
-
-  const first = await Promise.race([started.then(([report]) => report), gone.then(() => null)]);
-  if (first?.kind !== 'started') {
-    await gone;
-    throw new Error(`can't start ${command}: ${first?.kind === 'failed' ? first.message : 'it was killed'}`);
+  const outputs = [options.stdout ?? 'inherit', options.stderr ?? 'inherit'] as const;
+  const child = spawn(command, args, { env, cwd, detached: true, stdio: ['ignore', ...outputs] });
+  const { pid } = child;
+  if (pid === undefined) {
+    const [error] = (await once(child, 'error')) as [Error];
+    throw new Error(`can't start ${command}: ${error.message}`);
   }
-  const { pid } = first;
+  const watch = spawn(process.execPath, ['-e', WATCH_PROGRAM, String(pid), String(graceMs)], {
+    env: {},
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  watch.unref();
+  if (watch.stdin instanceof Socket) watch.stdin.unref();
   let ended = false;
-  const exited = gone.finally(() => (ended = true));
+  const exited = once(child, 'exit').then(([code, signal]: unknown[]) => {
+    ended = true;
+    // What it has started, and the watch, go with it.
+    signalProcess(-pid, 'SIGKILL');
+    watch.kill('SIGKILL');
+    return { code, signal } as Exit;
+  });
+  const kill = (signal: NodeJS.Signals = 'SIGKILL'): void => {
+    if (!ended) signalProcess(pid, signal);
+  };
+  let stopping = false;
   return {
     pid,
-    stdout: tether.stdout,
-    stderr: tether.stderr,
+    stdout: child.stdout,
+    stderr: child.stderr,
     exited,
-    async stop() {
-      // A failure to send means that the channel is closed already: the end is under way.
-      if (tether.connected) tether.send('stop', () => undefined);
+    stop() {
+      if (!stopping) {
+        stopping = true;
+        kill('SIGTERM');
+        const timer = setTimeout(kill, graceMs);
+        void exited.then(() => {
+          clearTimeout(timer);
+        });
+      }
       return exited;
     },
-    kill(signal = 'SIGKILL') {
-      if (!ended) signalProcess(pid, signal);
-    },
+    kill,
   };
-}
-
-/** Kills the command where the process between was killed itself, before it could end its group. */
-function sweepGroup(tether: ChildProcess): void {
-  if (tether.pid !== undefined) signalProcess(-tether.pid, 'SIGKILL');
 }
 
 function signalProcess(pid: number, signal: NodeJS.Signals): void {
@@ -157,43 +138,25 @@ export function keepLastLines(...outputs: readonly (Readable | null)[]): (count:
       text = (text + chunk).slice(-TAIL_CHARACTERS);
     });
   }
-  return (count) => lastLines(text, count);
-}
-
-/** The last lines of a file that are not empty; none where it can't be read. */
-export async function lastLinesOf(file: string, count: number): Promise<string> {
-  return lastLines(await readFile(file, 'utf8').catch(() => ''), count);
-}
-
-function lastLines(text: string, count: number): string {
-  const lines = text.slice(-TAIL_CHARACTERS).split('\n');
-  return lines
-    .map((line) => line.trimEnd())
-    .filter((line) => line !== '')
-    .slice(-count)
-    .join('\n');
+  return (count) =>
+    text
+      .split('\n')
+      .map((line) => line.trimEnd())
+      .filter((line) => line !== '')
+      .slice(-count)
+      .join('\n');
 }
 
 /**
- * The wish to end: Ctrl-C, SIGTERM, or the terminal that goes away. The first is heard in `happened`, so that what was
- * started can be ended in order; the second one ends at once.
+ * Waits for Ctrl-C, SIGTERM, or the terminal to go away, so that what was started can be ended in order. A second one ends
+ * the process at once, as it does without a listener; what is tethered ends with it.
  */
-export class Interruption {
-  readonly happened: Promise<void>;
-  private heardOnce = false;
-
-  constructor(again: () => void) {
-    this.happened = new Promise((resolve) => {
-      const heard = () => {
-        if (this.heardOnce) again();
-        this.heardOnce = true;
-        resolve();
-      };
-      for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, heard);
+export function interruption(): { readonly happened: Promise<unknown>; pending(): boolean } {
+  const controller = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(signal, () => {
+      controller.abort();
     });
   }
-
-  pending(): boolean {
-    return this.heardOnce;
-  }
+  return { happened: once(controller.signal, 'abort'), pending: () => controller.signal.aborted };
 }

@@ -9,10 +9,8 @@ export interface Schedule {
   begin(random: Random): (ageMs: number) => number;
 }
 
-/** The polling of a request that leaves every field to its default. */
-export const DEFAULT_POLLING: Polling = defaultPolling();
-
-export const OURS: Schedule = ageing('this project', DEFAULT_POLLING);
+/** The schedule of a request that leaves every field to its default, by the worker's own function. */
+export const OURS: Schedule = ageing('this project', defaultPolling());
 
 /**
  * The schedules that clients of other long-running operations ship as their defaults.
@@ -29,26 +27,8 @@ export const OTHERS: readonly Schedule[] = [
   fixed('a minute', 60_000),
 ];
 
-/** The defaults, and what one field alone would change: how the defaults were chosen. */
-export const ALTERNATIVES: readonly { readonly changed: string; readonly polling: Polling }[] = [
-  alternative('none', {}),
-  alternative('initial 2s', { initialMs: 2_000 }),
-  alternative('initial 10s', { initialMs: 10_000 }),
-  alternative('growth 0.08', { growth: 0.08 }),
-  alternative('growth 0.12', { growth: 0.12 }),
-  alternative('maximum 2m', { maximumMs: 120_000 }),
-  alternative('maximum 10m', { maximumMs: 600_000 }),
-  alternative('jitter 0', { jitter: 0 }),
-  alternative('jitter 0.2', { jitter: 0.2 }),
-];
-
-/** The schedule of this project, by its own function. */
-export function ageing(name: string, polling: Polling): Schedule {
+function ageing(name: string, polling: Polling): Schedule {
   return { name, begin: (random) => (ageMs) => pollInterval(polling, ageMs, random) };
-}
-
-function alternative(changed: string, polling: Partial<Polling>): { changed: string; polling: Polling } {
-  return { changed, polling: { ...DEFAULT_POLLING, ...polling } };
 }
 
 function fixed(name: string, everyMs: number): Schedule {

@@ -1,13 +1,11 @@
-import type { Polling } from '../../src/core/request';
 import { type Random, seededRandom } from '../../sandbox/random';
-import { type Cost, followUpCost, WAYS } from './cost';
-import { ageing, ALTERNATIVES, OTHERS, OURS, type Schedule } from './schedules';
+import { OTHERS, OURS, type Schedule } from './schedules';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 /** The nominal lengths of the turns, in milliseconds. */
-export const TURNS_MS = [
+const TURNS_MS = [
   ...[2, 5, 10, 20, 40].map((minutes) => minutes * MINUTE),
   ...[1, 2, 4, 8, 12].map((hours) => hours * HOUR),
 ];
@@ -17,9 +15,6 @@ const SAMPLES = 500;
 
 /** Any seed does; one that is fixed lets a test compare the page with what the script makes. */
 const SEED = 5;
-
-/** The turns whose cost is told of each way to poll. */
-const COSTED_TURNS_MS = [5 * MINUTE, 2 * HOUR];
 
 /** One turn as a schedule has seen it. */
 export interface Watched {
@@ -34,7 +29,7 @@ export interface Outcome {
   readonly meanPolls: number;
   readonly meanLatenessMs: number;
   readonly p95LatenessMs: number;
-  /** The 95th percentile of each turn's lateness as a share of what {@link allowedLatenessMs} allows it. */
+  /** The 95th percentile of each turn's lateness as a share of a tenth of its age and a second. */
   readonly p95OfAllowed: number;
 }
 
@@ -42,149 +37,33 @@ export interface Row {
   readonly turnMs: number;
   readonly ours: Outcome;
   readonly others: readonly Outcome[];
-  /** The most history events, were each poll made by a timer of its own, and as it is. */
-  readonly maxEvents: { readonly timersOnly: number; readonly twoGears: number };
-}
-
-/** What a turn of about one length costs by the ways to poll, on average, at the cadence of this project. */
-export interface CostRow {
-  readonly turnMs: number;
-  readonly meanPolls: number;
-  readonly ways: readonly { readonly name: string; readonly cost: Cost }[];
-}
-
-/** What the targets are about. */
-export interface AgainstTargets {
-  /** Of turns of exactly two hours. */
-  readonly maxPolls: number;
-  readonly maxEvents: number;
-  /** The worst {@link Outcome.p95OfAllowed} of all lengths. */
-  readonly p95OfAllowed: number;
-}
-
-export interface Alternative extends AgainstTargets {
-  /** The one field that differs from the defaults. */
-  readonly changed: string;
-  /** Of turns of half a minute, where only the shortest interval counts. */
-  readonly shortP95LatenessMs: number;
-  /** Of the longest turns, where only the longest interval counts. */
-  readonly longMeanPolls: number;
-  readonly longP95LatenessMs: number;
-}
-
-export interface Simulation {
-  readonly rows: readonly Row[];
-  readonly costs: readonly CostRow[];
-  readonly targets: AgainstTargets;
-  /** The defaults first. */
-  readonly alternatives: readonly Alternative[];
-}
-
-/** The target for the 95th percentile of lateness: a tenth of the turn's age, and a second for short turns. */
-export function allowedLatenessMs(turnMs: number): number {
-  return turnMs / 10 + 1_000;
 }
 
 /** Simulates every schedule. The result is the same on each run. */
-export function simulate(): Simulation {
-  const rows = TURNS_MS.map(rowOf);
-  const [defaults, ...others] = ALTERNATIVES.map(alternativeOf);
-  if (defaults === undefined) throw new TypeError('the alternatives begin with the defaults');
-  return {
-    rows,
-    costs: COSTED_TURNS_MS.map(costRowOf),
-    targets: defaults,
-    alternatives: [defaults, ...others],
-  };
-}
-
-function alternativeOf({ changed, polling }: { changed: string; polling: Polling }): Alternative {
-  const schedule = ageing(changed, polling);
-  const twoHours = watchMany(
-    schedule,
-    () => 2 * HOUR,
-    ({ pollsAtMs }) => ({
-      polls: pollsAtMs.length,
-      events: followUpCost(pollsAtMs).events,
-    }),
-  );
-  const outcomes = TURNS_MS.map((turnMs) => outcomeOf(schedule, turnMs));
-  const short = outcomeOf(schedule, MINUTE / 2);
-  const long = outcomes.at(-1);
-  return {
-    changed,
-    maxPolls: Math.max(...twoHours.map(({ polls }) => polls)),
-    maxEvents: Math.max(...twoHours.map(({ events }) => events)),
-    p95OfAllowed: Math.max(...outcomes.map(({ p95OfAllowed }) => p95OfAllowed)),
-    shortP95LatenessMs: short.p95LatenessMs,
-    longMeanPolls: long?.meanPolls ?? NaN,
-    longP95LatenessMs: long?.p95LatenessMs ?? NaN,
-  };
-}
-
-function rowOf(turnMs: number): Row {
-  const maxEvents = (timerPolls?: number): number =>
-    Math.max(
-      ...watchMany(OURS, around(turnMs), ({ pollsAtMs }) => followUpCost(pollsAtMs, { timerPolls }).events),
-    );
-  return {
+export function simulate(): Row[] {
+  return TURNS_MS.map((turnMs) => ({
     turnMs,
     ours: outcomeOf(OURS, turnMs),
     others: OTHERS.map((schedule) => outcomeOf(schedule, turnMs)),
-    maxEvents: { timersOnly: maxEvents(Infinity), twoGears: maxEvents() },
-  };
+  }));
 }
 
-function costRowOf(turnMs: number): CostRow {
-  return {
-    turnMs,
-    meanPolls: outcomeOf(OURS, turnMs).meanPolls,
-    ways: WAYS.map((way) => {
-      const costs = watchMany(OURS, around(turnMs), ({ pollsAtMs }) => way.costOf(pollsAtMs));
-      const meanOf = (figure: keyof Cost): number => mean(costs.map((cost) => cost[figure]));
-      return {
-        name: way.name,
-        cost: {
-          events: meanOf('events'),
-          actions: meanOf('actions'),
-          serverCpuMs: meanOf('serverCpuMs'),
-        },
-      };
-    }),
-  };
-}
-
-/** From four fifths to six fifths of a length, evenly: the end of a turn stands at no fixed place between two polls. */
-function around(turnMs: number): (share: number) => number {
-  return (share) => turnMs * (0.8 + 0.4 * share);
-}
-
-/** What is kept of one of many turns: the times of all its polls would fill the memory. */
-interface Seen {
-  readonly turnMs: number;
-  readonly latenessMs: number;
-  readonly polls: number;
-}
-
-/**
- * The same turns for the same schedule.
- *
- * @param turnLength by a share from 0 to 1 that is spread evenly, and at random within each of its steps
- * @param keep what is kept of each turn
- */
-function watchMany<T>(
-  schedule: Schedule,
-  turnLength: (share: number) => number,
-  keep: (watched: Watched) => T,
-): T[] {
+/** The same turns for each schedule: from four fifths to six fifths of a length, evenly. */
+function outcomeOf(schedule: Schedule, turnMs: number): Outcome {
   const random = seededRandom(SEED);
-  return Array.from({ length: SAMPLES }, (_, index) =>
-    keep(watch(schedule, turnLength((index + random()) / SAMPLES), random)),
-  );
-}
-
-function seen({ turnMs, latenessMs, pollsAtMs }: Watched): Seen {
-  return { turnMs, latenessMs, polls: pollsAtMs.length };
+  // The times of all polls would fill the memory.
+  const turns = Array.from({ length: SAMPLES }, (_, index) => {
+    const share = (index + random()) / SAMPLES;
+    const { pollsAtMs, ...rest } = watch(schedule, turnMs * (0.8 + 0.4 * share), random);
+    return { ...rest, polls: pollsAtMs.length };
+  });
+  const lateness = turns.map(({ latenessMs }) => latenessMs);
+  return {
+    meanPolls: mean(turns.map(({ polls }) => polls)),
+    meanLatenessMs: mean(lateness),
+    p95LatenessMs: p95(lateness),
+    p95OfAllowed: p95(turns.map((turn) => turn.latenessMs / (turn.turnMs / 10 + 1_000))),
+  };
 }
 
 /** Polls one turn until its end is seen. Reads take no time, and none fails. */
@@ -197,17 +76,6 @@ export function watch(schedule: Schedule, turnMs: number, random: Random): Watch
     pollsAtMs.push(ageMs);
   }
   return { turnMs, pollsAtMs, latenessMs: ageMs - turnMs };
-}
-
-function outcomeOf(schedule: Schedule, turnMs: number): Outcome {
-  const turns = watchMany(schedule, around(turnMs), seen);
-  const lateness = turns.map(({ latenessMs }) => latenessMs);
-  return {
-    meanPolls: mean(turns.map(({ polls }) => polls)),
-    meanLatenessMs: mean(lateness),
-    p95LatenessMs: p95(lateness),
-    p95OfAllowed: p95(turns.map(({ latenessMs, turnMs: ended }) => latenessMs / allowedLatenessMs(ended))),
-  };
 }
 
 function mean(values: readonly number[]): number {

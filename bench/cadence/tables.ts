@@ -1,32 +1,37 @@
+import path from 'node:path';
 import { formatDuration } from '../../src/core/units';
 import { OTHERS, OURS } from './schedules';
-import type { AgainstTargets, Outcome, Simulation } from './simulate';
+import type { Outcome, Row } from './simulate';
 
-/** The limits that the defaults of polling have to keep. */
-export const LIMITS: AgainstTargets = { maxPolls: 70, maxEvents: 100, p95OfAllowed: 1 };
+export const PAGE_PATH = path.resolve(__dirname, '../../docs/performance.md');
+
+/** Between these two lines of the page stands what the script has made. */
+const BEGIN = '<!-- begin of what npm run bench:cadence makes -->';
+const END = '<!-- end of what npm run bench:cadence makes -->';
+
+/** The page with new tables. @throws TypeError when the page has lost its marks */
+export function withTables(page: string, tables: string): string {
+  const begin = page.indexOf(BEGIN);
+  const end = page.indexOf(END);
+  if (begin < 0 || end < begin)
+    throw new TypeError(`docs/performance.md needs the lines ${BEGIN} and ${END}`);
+  return `${page.slice(0, begin)}${BEGIN}\n\n${tables}\n\n${page.slice(end)}`;
+}
 
 /** The tables of docs/performance.md, in Markdown as prettier formats it. */
-export function cadenceTables(simulation: Simulation): string {
+export function cadenceTables(rows: readonly Row[]): string {
   return [
     'Polls of one turn, on average:',
-    byTurn(simulation, ({ meanPolls }) => thousands(Math.round(meanPolls))),
+    byTurn(rows, ({ meanPolls }) => Math.round(meanPolls).toLocaleString('en-US')),
     'From the end of the turn to the poll that sees it, on average and in 95 of 100 turns at most:',
     byTurn(
-      simulation,
+      rows,
       ({ meanLatenessMs, p95LatenessMs }) => `${lateness(meanLatenessMs)}, ${lateness(p95LatenessMs)}`,
     ),
-    'What the schedule of this project costs in history, at most, and how late it is by its own target:',
-    historyTable(simulation),
-    'What watching a turn costs at this cadence, on average, beside other ways to poll as often (× is the ratio to `textbookLoop`):',
-    costTable(simulation),
-    'The targets:',
-    targetTable(simulation),
-    'What another default would do, one field at a time:',
-    alternativeTable(simulation),
   ].join('\n\n');
 }
 
-function byTurn({ rows }: Simulation, cell: (outcome: Outcome) => string): string {
+function byTurn(rows: readonly Row[], cell: (outcome: Outcome) => string): string {
   const headings = ['turn', OURS.name, ...OTHERS.map(({ name }) => name)];
   return markdownTable(
     headings,
@@ -34,85 +39,8 @@ function byTurn({ rows }: Simulation, cell: (outcome: Outcome) => string): strin
   );
 }
 
-function historyTable({ rows }: Simulation): string {
-  return markdownTable(
-    ['turn', 'events, a timer for each poll', 'events, in two gears', 'p95 lateness ÷ (age ÷ 10 + 1s)'],
-    rows.map(({ turnMs, ours, maxEvents }) => [
-      formatDuration(turnMs),
-      thousands(maxEvents.timersOnly),
-      thousands(maxEvents.twoGears),
-      ours.p95OfAllowed.toFixed(2),
-    ]),
-  );
-}
-
-function costTable({ costs }: Simulation): string {
-  return markdownTable(
-    ['turn, way to poll', 'polls', 'events', 'billable actions', 'server CPU, ms'],
-    costs.flatMap(({ turnMs, meanPolls, ways }) => {
-      const textbook = ways.find(({ name }) => name === '`textbookLoop`')?.cost;
-      const cell = (figure: number, base: number): string =>
-        `${thousands(Math.round(figure))}${figure === base ? '' : ` (×${(figure / base).toFixed(2)})`}`;
-      return ways.map(({ name, cost }) => [
-        `${formatDuration(turnMs)}, ${name}`,
-        String(Math.round(meanPolls)),
-        ...(['events', 'actions', 'serverCpuMs'] as const).map((figure) =>
-          cell(cost[figure], textbook?.[figure] ?? NaN),
-        ),
-      ]);
-    }),
-  );
-}
-
-function targetTable({ targets }: Simulation): string {
-  return markdownTable(
-    ['target', 'limit', 'simulated, at most'],
-    [
-      ['polls of a turn of two hours', `${LIMITS.maxPolls}`, `${targets.maxPolls}`],
-      ['its history events', `${LIMITS.maxEvents}`, `${targets.maxEvents}`],
-      [
-        'p95 lateness ÷ (age ÷ 10 + 1s), any turn',
-        LIMITS.p95OfAllowed.toFixed(2),
-        targets.p95OfAllowed.toFixed(2),
-      ],
-    ],
-  );
-}
-
-function alternativeTable({ alternatives }: Simulation): string {
-  return markdownTable(
-    [
-      'changed',
-      'polls, 2h',
-      'events, 2h',
-      'worst p95 ÷ target',
-      'p95 lateness, 30s',
-      'polls, 12h',
-      'p95 lateness, 12h',
-    ],
-    alternatives.map((each) => [
-      each.changed,
-      missed(`${each.maxPolls}`, each.maxPolls > LIMITS.maxPolls),
-      missed(`${each.maxEvents}`, each.maxEvents > LIMITS.maxEvents),
-      missed(each.p95OfAllowed.toFixed(2), each.p95OfAllowed > LIMITS.p95OfAllowed),
-      lateness(each.shortP95LatenessMs),
-      `${Math.round(each.longMeanPolls)}`,
-      lateness(each.longP95LatenessMs),
-    ]),
-  );
-}
-
-/** Emphasized where a target is missed. */
-function missed(figure: string, isMissed: boolean): string {
-  return isMissed ? `**${figure}**` : figure;
-}
-
 function lateness(ms: number): string {
   return ms < 10_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(ms);
-}
-
-function thousands(count: number): string {
-  return count.toLocaleString('en-US');
 }
 
 /** A table whose columns but the first are numbers, hence aligned to the right. */

@@ -1,17 +1,15 @@
 import { Context, log } from '@temporalio/activity';
 import type { Tally } from '../core/activities';
+import { ACTIVITY_TASKS } from '../temporal/sdk-internals';
 
 /**
  * The longest wait that is slept through in this process; a longer one is kept by the server. A wait here holds a slot and
- * some memory, and saves the server an attempt (5 to 6 ms of CPU: docs/performance.md), which is worth less the rarer it is.
+ * some memory, and saves the server an attempt (5 to 6 ms of CPU: docs/architecture.md), which is worth less the rarer it is.
  */
 export const LONGEST_WAIT_MS = 30_000;
 
 /** How often the server is asked at most whether reads are limited: a limit is respected within a minute. */
 const ASK_EVERY_MS = 25_000;
-
-/** The enum value TASK_QUEUE_TYPE_ACTIVITY of Temporal's API, whose package is not a dependency of this project. */
-const ACTIVITY_TASKS = 2;
 
 export interface InProcessOptions {
   /** How many polls may wait in this process at a time; 0 for none. */
@@ -85,7 +83,6 @@ export class InProcessPolls {
         client.workflowService.describeTaskQueue({
           namespace: info.namespace,
           taskQueue: { name: info.taskQueue },
-          // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- its enum can't be imported, see above
           taskQueueType: ACTIVITY_TASKS,
           reportConfig: true,
         }),

@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { decodeFromPayloadsAtIndex } from '../temporal/sdk-internals';
+import { activityContext, decodeFromPayloadsAtIndex } from '../temporal/sdk-internals';
 import type { FollowUpActivities, PendingDetails } from '../core/activities';
 import type { InProcessPolls } from './in-process-polls';
 
@@ -19,8 +19,7 @@ export function pendingDetailsBy(inProcess: InProcessPolls): FollowUpActivities[
     const payloads = pending?.heartbeatDetails?.payloads;
     if (!payloads || payloads.length === 0) return null;
     const { namespace, loadedDataConverter } = client.options;
-    const activityId = pending.activityId ?? '';
-    const context = { type: 'activity', namespace, workflowId, activityId, isLocal: false } as const;
+    const context = activityContext(namespace, workflowId, pending.activityId ?? '');
     return decodeFromPayloadsAtIndex(loadedDataConverter, 0, payloads, context);
   };
 }

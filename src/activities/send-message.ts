@@ -1,9 +1,10 @@
-import { type Info, Context } from '@temporalio/activity';
+import { Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../core/text';
 import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/activities';
 import { decideSend } from '../core/evidence';
 import { serverClock } from './server-clock';
+import { contextOf } from '../temporal/sdk-internals';
 
 /**
  * The server's answer that this activity is still wanted is valid for so long. Connecting takes at most 10 s, and the
@@ -96,11 +97,6 @@ async function askPermission(checkpoint: SendCheckpoint): Promise<Permission | s
       return age > PERMISSION_MS ? 'the worker stood still while it was connecting' : undefined;
     },
   };
-}
-
-function contextOf({ namespace, workflowExecution, activityId, isLocal }: Info) {
-  const { workflowId } = workflowExecution ?? { workflowId: '' };
-  return { type: 'activity', namespace, workflowId, activityId, isLocal } as const;
 }
 
 function unknown(label: string, message: string): PostOutcome {

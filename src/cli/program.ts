@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { batchCommand } from './commands/batch';
-import { costCommand, listCommand, statusCommand, watchCommand } from './commands/follow-up';
+import { listCommand, statusCommand, watchCommand } from './commands/follow-up';
 import { limitsCommand } from './commands/limits';
 import { cancelCommand, extendCommand, pollNowCommand, resolveCommand } from './commands/operate';
 import { scheduleCommand } from './commands/schedule';
@@ -17,7 +17,6 @@ const COMMANDS = [
   sendCommand,
   statusCommand,
   watchCommand,
-  costCommand,
   listCommand,
   pollNowCommand,
   extendCommand,

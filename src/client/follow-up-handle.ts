@@ -2,7 +2,6 @@ import type { Client } from '@temporalio/client';
 import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../core/names';
 import type { DeliveryDecision, FollowUpProgress, FollowUpResult } from '../core/result';
 import type { DurationText } from '../core/units';
-import { type FollowUpCost, readCost } from './cost';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { FollowUpEndedError } from './errors';
 import { type ProgressOptions, type ProgressReport, readProgress } from './progress';
@@ -49,16 +48,6 @@ export class FollowUpHandle {
   /** What the server knows of it, without a worker. @throws FollowUpNotFoundError */
   describe(): Promise<FollowUpDescription> {
     return describeFollowUp(this.#client, this.workflowId);
-  }
-
-  /**
-   * What it has cost so far: history, workflow tasks, polls and billable actions. The polls of a running one are asked of
-   * its worker by a query.
-   *
-   * @throws FollowUpNotFoundError
-   */
-  cost(): Promise<FollowUpCost> {
-    return readCost(this.#client, this.workflowId);
   }
 
   /** Has the job read now, and answers when it has been read. @throws see {@link updateFollowUp} */

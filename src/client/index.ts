@@ -5,7 +5,6 @@ export { BatchHandle, type BatchLook, type BatchOutcome, StartedBatch } from './
 export type { CheckedBatch } from './batch/items';
 export type { RetryOptions } from './batch/retry-batch';
 export type { BatchOptions } from './batch/start-batch';
-export type { BillableActions, FollowUpCost } from './cost';
 export type { FollowUpDescription } from './description';
 export {
   BatchConflictError,

@@ -3,7 +3,7 @@ import { FieldReader } from '../core/field-reader';
 import { fairnessKey } from '../core/ids';
 import { quote } from '../core/text';
 import { parseRate, type RateText } from '../core/units';
-import { InvalidLimitsError, LimitsError } from './errors';
+import { InvalidLimitsError } from './errors';
 import {
   type QueueChange,
   type QueueConfig,
@@ -50,40 +50,26 @@ export class LimitsClient {
    *
    * @returns the limits that hold now
    * @throws InvalidLimitsError with every problem, before anything is changed; LimitsError when the server does not take
-   *   them, which says what has been changed by then
+   *   the change for the queue that it names (sends are changed before reads)
    */
   async set(change: LimitsChange): Promise<Limits> {
-    const { sends, reads, reason } = checkChange(change);
-    return this.update({ sends, reads }, reason);
+    return this.update(checkChange(change));
   }
 
   /** Removes every limit and every weight of both queues, whoever has set them. @throws LimitsError */
   async clear(): Promise<Limits> {
     const { sends, reads } = await this.get();
-    return this.update({ sends: removalOf(sends), reads: removalOf(reads) }, 'cleared by agent-follow-up');
+    return this.update({ sends: removalOf(sends), reads: removalOf(reads) });
   }
 
   /** One call for each queue that changes: the server has no operation for both. */
-  private async update(
-    changes: Readonly<Record<keyof LimitedQueues, QueueChange>>,
-    reason: string,
-  ): Promise<Limits> {
-    const done: string[] = [];
-    const configs: Partial<Record<keyof LimitedQueues, QueueConfig>> = {};
-    for (const kind of ['sends', 'reads'] as const) {
-      if (isEmpty(changes[kind])) continue;
-      try {
-        configs[kind] = await updateQueue(this.#client, this.#queues[kind], changes[kind], reason);
-      } catch (error) {
-        if (!(error instanceof LimitsError) || done.length === 0) throw error;
-        const message = `${error.message} The limits of the ${done.join()} were changed before.`;
-        throw new LimitsError(message, { cause: error });
-      }
-      done.push(kind);
-    }
+  private async update(changes: Readonly<Record<keyof LimitedQueues, QueueChange>>): Promise<Limits> {
+    const change = async (kind: keyof LimitedQueues): Promise<QueueConfig | undefined> =>
+      isEmpty(changes[kind]) ? undefined : updateQueue(this.#client, this.#queues[kind], changes[kind]);
+    const changed = { sends: await change('sends'), reads: await change('reads') };
     const { sends, reads } = await this.get();
     // What describes a queue hears of a change a moment later than the one who made it.
-    return { sends: withConfig(sends, configs.sends), reads: withConfig(reads, configs.reads) };
+    return { sends: withConfig(sends, changed.sends), reads: withConfig(reads, changed.reads) };
   }
 }
 
@@ -110,25 +96,17 @@ export interface LimitsChange {
    * factor to its own limit. Without one a project's weight is 1.
    */
   readonly projectWeights?: Readonly<Record<string, number | 'off'>>;
-  /** Kept by the server beside the limits, for whoever looks at them later; at most 1,000 bytes. */
-  readonly reason?: string;
 }
 
 interface CheckedChange {
   readonly sends: QueueChange;
   readonly reads: QueueChange;
-  readonly reason: string;
 }
 
 /** The server takes a weight below this one for this one (source: server 1.31, matching/fairness_util.go). */
 const MIN_WEIGHT = 0.001;
 /** Beyond it a project would leave the others a thousandth, for which there are limits. */
 const MAX_WEIGHT = 1_000;
-
-/** The server refuses a longer one, in bytes (source: server 1.31, frontend/workflow_handler.go). */
-const MAX_REASON_BYTES = 1_000;
-
-const DEFAULT_REASON = 'set by agent-follow-up';
 
 /** @throws InvalidLimitsError with every problem, before anything is changed */
 export function checkChange(change: LimitsChange): CheckedChange {
@@ -145,12 +123,11 @@ export function checkChange(change: LimitsChange): CheckedChange {
   const weights = checkWeights(change.projectWeights ?? {}, problems);
   const sends = queueChange(rate('sendsTotal'), rate('sendsPerProject'), weights);
   const reads = queueChange(rate('readsTotal'), rate('readsPerProject'), weights);
-  const reason = checkReason(change.reason, problems);
   if (problems.length === 0 && isEmpty(sends) && isEmpty(reads)) {
-    problems.push('nothing is to be set; give at least one limit or project weight');
+    problems.push('no change given; give at least one limit or project weight');
   }
   if (problems.length > 0) throw new InvalidLimitsError(problems);
-  return { sends, reads, reason };
+  return { sends, reads };
 }
 
 function isEmpty({ total, perProject, weights }: QueueChange): boolean {
@@ -192,12 +169,4 @@ function checkWeights(
 /** Callers in JavaScript and the command line give anything. */
 function isWeight(value: unknown): value is number {
   return typeof value === 'number' && value >= MIN_WEIGHT && value <= MAX_WEIGHT;
-}
-
-function checkReason(given: string | undefined, problems: string[]): string {
-  const reason = given ?? DEFAULT_REASON;
-  const bytes = new TextEncoder().encode(reason).length;
-  if (bytes > MAX_REASON_BYTES)
-    problems.push(`reason: must be at most ${MAX_REASON_BYTES} bytes of UTF-8; it is ${bytes}`);
-  return reason;
 }

@@ -1,12 +1,17 @@
 import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
-import { decodeFromPayloadsAtIndex, optionalTsToDate } from '../temporal/sdk-internals';
+import {
+  activityContext,
+  decodeFromPayloadsAtIndex,
+  optionalTsToDate,
+  PENDING_ACTIVITY_STARTED,
+  workersPolling,
+} from '../temporal/sdk-internals';
 import type { FollowUpActivities, Tally } from '../core/activities';
 import { isRecord } from '../core/json';
 import { QUERY_PROGRESS } from '../core/names';
 import type { FollowUpProgress, Phase } from '../core/result';
 import { addCounts } from '../core/tally';
 import { MAX_SERVICE_MESSAGE_CHARACTERS, MAX_STATUS_CHARACTERS, truncate } from '../core/text';
-import { workersPolling } from '../temporal/grpc-status';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { FollowUpNotFoundError } from './errors';
 
@@ -80,9 +85,6 @@ const POLL_ACTIVITY: keyof FollowUpActivities = 'pollJob';
 /** The phases in which an activity may poll by itself. */
 const POLLING_PHASES: readonly Phase[] = ['waiting', 'watching', 'needs-decision'];
 
-/** `PENDING_ACTIVITY_STATE_STARTED` of Temporal's API: a worker has taken the attempt up. */
-const STARTED = 2;
-
 /** By so much at most the clocks of worker and server are taken to differ. */
 const CLOCKS_DIFFER_MS = 1_000;
 
@@ -137,7 +139,7 @@ function nextReadAt(
   counted: Counted | null,
 ): string | null {
   if (paused === true) return null;
-  if (Number(state) !== STARTED) {
+  if (Number(state) !== PENDING_ACTIVITY_STARTED) {
     return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
   }
   const { nextReadAt: at = null } = counted ?? {};
@@ -156,7 +158,7 @@ async function countedBy(
   if (!payloads || payloads.length === 0) return null;
   const { namespace, loadedDataConverter } = client.options;
   // As the worker has encoded it, so that payload codecs of the caller apply.
-  const context = { type: 'activity', namespace, workflowId, isLocal: false } as const;
+  const context = activityContext(namespace, workflowId);
   return countedIn(await decodeFromPayloadsAtIndex(loadedDataConverter, 0, payloads, context));
 }
 

@@ -1,18 +1,13 @@
 import type { Client } from '@temporalio/client';
-import { optionalTsToDate, optionalTsToMs } from '../temporal/sdk-internals';
+import { ACTIVITY_TASKS, optionalTsToMs } from '../temporal/sdk-internals';
 import { formatRate, type RateText } from '../core/units';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { LimitsError } from './errors';
 
-/** A limit that is set, and what the server knows of its origin. */
+/** A limit that is set. */
 export interface Limit {
   readonly rate: RateText;
   readonly perSecond: number;
-  /** The identity of the client that set it, such as `4711@host`. */
-  readonly setBy: string | null;
-  /** ISO 8601 in UTC. */
-  readonly setAt: string | null;
-  readonly reason: string | null;
 }
 
 /** The limits of one task queue, and what waits in it. */
@@ -35,9 +30,6 @@ type Service = Client['workflowService'];
 export type QueueConfig = NonNullable<Awaited<ReturnType<Service['describeTaskQueue']>>['config']>;
 type RateConfig = QueueConfig['queueRateLimit'];
 
-/** The enum value TASK_QUEUE_TYPE_ACTIVITY of Temporal's API, whose package is no dependency of ours. */
-const ACTIVITY_TASKS = 2;
-
 /** One exchange with the server. */
 const CALL_TIMEOUT_MS = 10_000;
 
@@ -47,7 +39,6 @@ export async function readQueue(client: Client, taskQueue: string): Promise<Queu
     service.describeTaskQueue({
       namespace: client.options.namespace,
       taskQueue: { name: taskQueue },
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- its enum can't be imported, see above
       taskQueueType: ACTIVITY_TASKS,
       reportConfig: true,
       reportStats: true,
@@ -85,7 +76,6 @@ export async function updateQueue(
   client: Client,
   taskQueue: string,
   { total, perProject, weights }: QueueChange,
-  reason: string,
 ): Promise<QueueConfig> {
   const overrides = [...weights];
   const { config } = await call(client, taskQueue, 'set', (service) =>
@@ -93,12 +83,9 @@ export async function updateQueue(
       namespace: client.options.namespace,
       identity: client.options.identity,
       taskQueue,
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- its enum can't be imported, see above
       taskQueueType: ACTIVITY_TASKS,
-      ...(total === undefined ? {} : { updateQueueRateLimit: rateUpdate(total, reason) }),
-      ...(perProject === undefined
-        ? {}
-        : { updateFairnessKeyRateLimitDefault: rateUpdate(perProject, reason) }),
+      ...(total === undefined ? {} : { updateQueueRateLimit: rateUpdate(total) }),
+      ...(perProject === undefined ? {} : { updateFairnessKeyRateLimitDefault: rateUpdate(perProject) }),
       setFairnessWeightOverrides: Object.fromEntries(
         overrides.filter((each): each is [string, number] => each[1] !== null),
       ),
@@ -109,27 +96,15 @@ export async function updateQueue(
 }
 
 /** Without a rate, the server removes the limit. */
-function rateUpdate(perSecond: number | null, reason: string) {
-  return perSecond === null ? { reason } : { rateLimit: { requestsPerSecond: perSecond }, reason };
+function rateUpdate(perSecond: number | null) {
+  return perSecond === null ? {} : { rateLimit: { requestsPerSecond: perSecond } };
 }
 
-/** Of a limit that was removed, the server keeps who removed it. */
+/** Of a limit that was removed, the server keeps some facts, and no rate. */
 function limitOf(config: RateConfig): Limit | null {
   const perSecond = config?.rateLimit?.requestsPerSecond;
   if (perSecond === undefined || perSecond === null) return null;
-  const { updateIdentity, updateTime, reason } = config?.metadata ?? {};
-  return {
-    rate: formatRate(perSecond),
-    perSecond: short(perSecond),
-    setBy: orNull(updateIdentity),
-    setAt: optionalTsToDate(updateTime)?.toISOString() ?? null,
-    reason: orNull(reason),
-  };
-}
-
-/** What nobody has given is an empty text in the server's answers. */
-function orNull(text: string | null | undefined): string | null {
-  return text === undefined || text === '' ? null : text;
+  return { rate: formatRate(perSecond), perSecond: short(perSecond) };
 }
 
 /** A float of 32 bits without the digits that it only seems to have. */

@@ -6,7 +6,7 @@ import {
 } from '@temporalio/client';
 import { UPDATE_POLL_NOW } from '../core/names';
 import type { FollowUpProgress } from '../core/result';
-import { workersPolling } from '../temporal/grpc-status';
+import { workersPolling } from '../temporal/sdk-internals';
 import { describeFollowUp } from './description';
 import { FollowUpEndedError, NoAnswerError, UpdateRefusedError } from './errors';
 import { mayBePolling, withPendingPoll } from './progress';

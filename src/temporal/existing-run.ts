@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
-import { decodeFromPayloadsAtIndex } from './sdk-internals';
+import { decodeFromPayloadsAtIndex, workflowContext } from './sdk-internals';
 import { checkRequest } from '../core/check-request';
 import { MEMO_PROMPT_DIGEST } from '../core/names';
 import type { FollowUpPlan } from '../core/request';
@@ -36,7 +36,7 @@ export async function readFirstEvent(
     const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
     if (!started) return undefined;
     // As the SDK's own client decodes, so that payload codecs (encryption, compression) of the caller apply.
-    const context = { type: 'workflow', namespace, workflowId } as const;
+    const context = workflowContext(namespace, workflowId);
     const input = await decodeFromPayloadsAtIndex(loadedDataConverter, 0, started.input?.payloads, context);
     return {
       workflowType: started.workflowType?.name ?? '',

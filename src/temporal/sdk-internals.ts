@@ -1,10 +1,112 @@
 /**
- * The functions of the SDK that this project uses and that are not public; the linter allows their paths in this file alone. A
- * version of the SDK may move them, so that the client's peers begin at the version that the tests run with.
- *
- * - Payloads of raw answers (a pending activity's heartbeat, a first event) have no public decoder: a data converter's codecs and
- *   external storage must be applied as the SDK's own client applies them.
- * - Times of raw requests and answers are protobuf timestamps, whose conversion the SDK keeps to itself.
+ * What this project needs of Temporal and the SDK keeps to itself, each with its reason. The linter allows the paths inside
+ * the SDK in this file alone. A version of the SDK may change any of it, so that the client's peers begin at the version that
+ * the tests run with.
+ */
+import type { Client } from '@temporalio/client';
+import type { ApplicationFailure } from '@temporalio/common';
+import { optionalTsToDate } from '@temporalio/common/lib/time';
+
+/**
+ * Payloads of raw answers (a pending activity's heartbeat, a first event) have no public decoder: a data converter's codecs
+ * and external storage must be applied as the SDK's own client applies them.
  */
 export { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
+
+/** Times of raw requests and answers are protobuf timestamps, whose conversion is not public. */
 export { msNumberToTs, optionalTsToDate, optionalTsToMs, tsToDate } from '@temporalio/common/lib/time';
+
+type Service = Client['workflowService'];
+type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['taskQueueType']>;
+
+/** Enum values of Temporal's API, whose package `@temporalio/proto` is no dependency of this project. */
+export const ACTIVITY_TASKS = 2 as unknown as TaskQueueType;
+const WORKFLOW_TASKS = 1 as unknown as TaskQueueType;
+/** `PENDING_ACTIVITY_STATE_STARTED`: a worker has taken the attempt up. */
+export const PENDING_ACTIVITY_STARTED = 2;
+
+/**
+ * The contexts with which the SDK encodes and decodes payloads of a workflow and of an activity. It makes them itself where
+ * it knows the workflow; for raw calls the caller has to, or a codec that depends on them (a key for each workflow) fails.
+ */
+export function workflowContext(namespace: string, workflowId: string) {
+  return { type: 'workflow', namespace, workflowId } as const;
+}
+
+/** @param activityId undefined where the caller doesn't know it */
+export function activityContext(namespace: string, workflowId: string, activityId?: string) {
+  const named = activityId === undefined ? {} : { activityId };
+  return { type: 'activity', namespace, workflowId, ...named, isLocal: false } as const;
+}
+
+/** The activity that is being done. */
+interface RunningActivity {
+  readonly taskToken: Uint8Array;
+  readonly namespace: string;
+  readonly activityId: string;
+  readonly workflowExecution?: { readonly workflowId: string } | undefined;
+}
+
+/** As {@link activityContext}. */
+export function contextOf({ namespace, workflowExecution, activityId }: RunningActivity) {
+  return activityContext(namespace, workflowExecution?.workflowId ?? '', activityId);
+}
+
+/**
+ * Fails an attempt with `failure`, whose details the server also keeps as heartbeat details for the next attempt.
+ *
+ * `RespondActivityTaskFailed` has a field for them that the SDK (1.24) does not set. A heartbeat before the failure does
+ * the same with one more call, one more update of the workflow's state and one more billable action for each poll (a fifth
+ * of what a retry costs the server). So the failure is reported through the client's own encoding, with that field set. The
+ * attempt then has to tell the SDK that it is completed asynchronously.
+ *
+ * @throws ActivityNotFoundError when the server no longer waits for the attempt; other errors of the call
+ */
+export async function failWithHeartbeatDetails(
+  { activity, workflowService }: Client,
+  info: RunningActivity,
+  failure: ApplicationFailure,
+): Promise<void> {
+  const service = Object.create(workflowService, {
+    respondActivityTaskFailed: {
+      value: (request: Parameters<Service['respondActivityTaskFailed']>[0]) =>
+        workflowService.respondActivityTaskFailed({
+          ...request,
+          lastHeartbeatDetails: request.failure?.applicationFailureInfo?.details ?? null,
+        }),
+    },
+  }) as Service;
+  const client = Object.create(activity, { workflowService: { value: service } }) as typeof activity;
+  await client.fail(info.taskToken, failure, { serializationContext: contextOf(info) });
+}
+
+/**
+ * A waiting poller comes back at least once a minute (Temporal's long poll); the server keeps listing one that is gone
+ * for five. Hence one that was not heard of for 90 s counts as gone.
+ */
+const POLLER_IS_GONE_AFTER_MS = 90_000;
+
+/**
+ * The workers that poll a workflow task queue, by identity; the SDK has no call for it. One that was killed stays for up to
+ * 90 seconds.
+ *
+ * @param timeoutMs limit of the call
+ */
+export async function workersPolling(
+  client: Client,
+  taskQueue: string,
+  timeoutMs: number,
+): Promise<string[]> {
+  const { pollers } = await client.withDeadline(Date.now() + timeoutMs, () =>
+    client.workflowService.describeTaskQueue({
+      namespace: client.options.namespace,
+      taskQueue: { name: taskQueue },
+      taskQueueType: WORKFLOW_TASKS,
+    }),
+  );
+  const alive = pollers.filter(({ lastAccessTime }) => {
+    const seenAt = optionalTsToDate(lastAccessTime)?.getTime() ?? 0;
+    return seenAt > Date.now() - POLLER_IS_GONE_AFTER_MS;
+  });
+  return [...new Set(alive.map(({ identity }) => identity ?? 'unnamed'))];
+}

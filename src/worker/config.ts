@@ -9,7 +9,6 @@ import {
   formatListenAddress,
   type Listener,
   type LogLevelName,
-  misspeltVariables,
   setVariables,
   type VariableName,
   variables,
@@ -65,8 +64,7 @@ export async function loadConfig(env: Environment): Promise<LoadedConfig> {
     throw new ConfigurationError(problems.map(redactor.text));
   }
   for (const secret of [key.first, ...temporal.secrets]) redactor.add(secret);
-  const warnings = misspeltVariables(env);
-  if (parsed.data.AGENT_API_BASE_URL.inClear) warnings.push(IN_CLEAR);
+  const warnings = parsed.data.AGENT_API_BASE_URL.inClear ? [IN_CLEAR] : [];
   return { config: workerConfig(parsed.data, temporal.config, key, redactor), redactor, warnings };
 }
 

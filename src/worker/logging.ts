@@ -4,6 +4,7 @@ import { type Logger, type LogLevel, type LogMetadata, LogTimestamp } from '@tem
 import pino from 'pino';
 import { isColorSupported, prettyFactory } from 'pino-pretty';
 import { redact } from '../agent-api/api-key';
+import { isRecord } from '../core/json';
 import { truncate, visible } from '../core/text';
 import type { LogLevelName } from './variables';
 
@@ -23,7 +24,7 @@ const UNREADABLE_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanCon
 /**
  * The only logger of the process, for its own lines and, through `Runtime.install`, for those of the SDK, its Rust core,
  * the workflows and the activities. One JSON object per line; on a terminal a readable line with colours (`NO_COLOR`
- * turns these off). Every record passes the redactor.
+ * turns these off). Every line passes the redactor.
  *
  * Lines are written synchronously, so that the last lines of a process that ends are never lost.
  */
@@ -38,22 +39,24 @@ export function createLogger(
     timestamp: false,
     formatters: { level: (label) => ({ level: label }) },
   };
-  return new PinoLogger(pino(options, lineStream(destination)), redactor);
+  return new PinoLogger(pino(options, lineStream(destination, redactor)));
 }
 
-function lineStream(destination: LogDestination): pino.DestinationStream {
+function lineStream(destination: LogDestination, redactor: Redactor): pino.DestinationStream {
   const target = destination.fd === undefined ? destination : synchronous(destination.fd);
-  if (destination.isTTY !== true) return target;
   // Not pino-pretty's stream: it writes later, and a process that ends would swallow its last lines.
-  const readable = prettyFactory({
-    colorize: isColorSupported,
-    singleLine: true,
-    translateTime: 'SYS:HH:MM:ss.l',
-    ignore: UNREADABLE_FIELDS,
-  });
+  const show =
+    destination.isTTY === true
+      ? prettyFactory({
+          colorize: isColorSupported,
+          singleLine: true,
+          translateTime: 'SYS:HH:MM:ss.l',
+          ignore: UNREADABLE_FIELDS,
+        })
+      : (line: string) => line;
   return {
     write: (line) => {
-      target.write(readable(line));
+      target.write(show(safeLine(line, redactor)));
     },
   };
 }
@@ -67,20 +70,18 @@ function synchronous(fd: number): pino.DestinationStream {
 
 /** The SDK's logger interface on pino. */
 class PinoLogger implements Logger {
-  constructor(
-    private readonly pino: pino.Logger,
-    private readonly redactor: Redactor,
-  ) {}
+  constructor(private readonly pino: pino.Logger) {}
 
   log(level: LogLevel, message: string, meta: LogMetadata = {}): void {
     const name = ownLevel(level, message, meta);
     if (!this.pino.isLevelEnabled(name)) return;
-    const fields = Object.entries(logFields(meta, this.redactor)).map(([key, value]) => [
-      OWN_FIELDS.has(key) ? `${key}_` : key,
-      value,
-    ]);
-    const record = { time: recordTime(meta), ...(Object.fromEntries(fields) as object) };
-    this.pino[name](record, '%s', logText(message, this.redactor));
+    const time = recordTime(meta);
+    try {
+      this.pino[name]({ time, ...recordFields(meta) }, '%s', message);
+    } catch (error) {
+      // A getter that throws: a log record must not.
+      this.pino[name]({ time, unreadable: String(error) }, '%s', message);
+    }
   }
 
   trace(message: string, meta?: LogMetadata): void {
@@ -117,6 +118,15 @@ function ownLevel(level: LogLevel, message: string, meta: LogMetadata): LogLevel
   return fromTheSdk && unimportant ? 'debug' : (level.toLowerCase() as LogLevelName);
 }
 
+/** The fields of a record. Errors, those of the workflow sandbox too, hide message, stack and cause from JSON. */
+function recordFields(meta: LogMetadata): Record<string, unknown> {
+  const fields = Object.entries(meta).map(([key, value]: [string, unknown]) => [
+    OWN_FIELDS.has(key) ? `${key}_` : key,
+    isNativeError(value) ? pino.stdSerializers.errWithCause(value) : value,
+  ]);
+  return Object.fromEntries(fields) as Record<string, unknown>;
+}
+
 /** When it happened, ISO 8601 in UTC. The SDK holds its records back for 100 ms to sort them, and gives their time. */
 function recordTime(meta: LogMetadata): string {
   const nanoseconds = (meta as { readonly [LogTimestamp]?: unknown })[LogTimestamp];
@@ -124,94 +134,36 @@ function recordTime(meta: LogMetadata): string {
   return at.toISOString();
 }
 
-/** A record deeper than this is a dumped object, not a message; the SDK's own records have three levels. */
-const MAX_DEPTH = 6;
-/** Entries of one array or object. */
-const MAX_ENTRIES = 50;
 /** Characters of one text: a stack trace fits, a dumped bundle doesn't. */
 const MAX_CHARACTERS = 8_192;
+
+/** Characters of a line: a longer record is a dumped object, not a message. */
+const MAX_LINE_CHARACTERS = 65_536;
 
 /** Fields whose value is a secret whatever it is. */
 const SECRET_FIELDS = /^(authorization|api[-_]?key|password|secret)$/i;
 
 /**
- * The fields of a log record as plain JSON data: secrets redacted everywhere, errors with their causes, big integers as
- * texts, everything bounded. It never throws, whatever the SDK or an error object carries.
+ * The finished line once more: without secrets, whatever object brought them, and bounded. The texts are decoded for it, so
+ * that JSON's escapes hide no secret, and what is left is JSON in any case. Bytes could spell a secret, so they go.
  */
-function logFields(meta: Readonly<Record<string, unknown>>, redactor: Redactor): LogFields {
-  return fieldsOf(meta, { redactor, above: [] });
+function safeLine(line: string, redactor: Redactor): string {
+  const record = JSON.parse(line, (key, value: unknown) => {
+    if (SECRET_FIELDS.test(key)) return '[redacted]';
+    if (isRecord(value) && (value.type === 'Buffer' || '0' in value)) return '[bytes]';
+    return typeof value === 'string' ? logText(value, redactor) : value;
+  }) as Readonly<Record<string, unknown>>;
+  const safe = JSON.stringify(record);
+  if (safe.length <= MAX_LINE_CHARACTERS) return `${safe}\n`;
+  const own = Object.entries(record).filter(([key]) => OWN_FIELDS.has(key));
+  return `${JSON.stringify({ ...Object.fromEntries(own), cut: truncate(safe, MAX_CHARACTERS) })}\n`;
 }
-
-type LogFields = Record<string, unknown>;
 
 /** `text` redacted, bounded, and without control characters, with which a service could control the terminal. */
 function logText(text: string, redactor: Redactor): string {
   // A stack trace keeps its lines.
   const shown = redactor.text(text).split('\n').map(visible).join('\n');
   return truncate(shown, MAX_CHARACTERS);
-}
-
-interface Walk {
-  readonly redactor: Redactor;
-  /** The objects that hold the current one, to notice a cycle. */
-  readonly above: readonly object[];
-}
-
-function plain(value: unknown, walk: Walk): unknown {
-  switch (typeof value) {
-    case 'string':
-      return logText(value, walk.redactor);
-    case 'bigint':
-      return value.toString();
-    case 'symbol':
-    case 'function':
-    case 'undefined':
-      return undefined;
-    case 'object':
-      return value === null ? null : plainObject(value, walk);
-    default:
-      return value;
-  }
-}
-
-function plainObject(value: object, walk: Walk): unknown {
-  if (walk.above.includes(value)) return '[circular]';
-  if (walk.above.length >= MAX_DEPTH) return '[…]';
-  const inner: Walk = { redactor: walk.redactor, above: [...walk.above, value] };
-  // Errors of another realm, such as the workflow sandbox, are not instances of this realm's Error.
-  if (value instanceof Error || isNativeError(value)) return errorFields(value, inner);
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
-  if (value instanceof URL) return plain(value.href, inner);
-  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
-  if (Array.isArray(value) || value instanceof Set) {
-    return [...value].slice(0, MAX_ENTRIES).map((item: unknown) => plain(item, inner));
-  }
-  if (value instanceof Map) return fieldsOf(Object.fromEntries(value) as object, inner);
-  return fieldsOf(value, inner);
-}
-
-/** An error's message and stack are not enumerable, and its cause says what really happened. */
-function errorFields(error: Error, walk: Walk): LogFields {
-  const { name, message, stack, cause } = error;
-  return { ...fieldsOf(error, walk), ...fieldsOf({ name, message, stack, cause }, walk) };
-}
-
-function fieldsOf(value: object, walk: Walk): LogFields {
-  const fields: LogFields = {};
-  for (const key of Object.keys(value).slice(0, MAX_ENTRIES)) {
-    const field = SECRET_FIELDS.test(key) ? '[redacted]' : plain(read(value, key), walk);
-    if (field !== undefined) fields[key] = field;
-  }
-  return fields;
-}
-
-/** A getter may throw; a log record must not. */
-function read(value: object, key: string): unknown {
-  try {
-    return (value as Readonly<Record<string, unknown>>)[key];
-  } catch {
-    return '[unreadable]';
-  }
 }
 
 /**

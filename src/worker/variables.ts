@@ -1,7 +1,6 @@
 import { isIPv4 } from 'node:net';
 import { z } from 'zod';
 import { DEFAULT_TASK_QUEUES } from '../core/names';
-import { nearest } from '../core/text';
 import { formatDuration, parseDuration } from '../core/units';
 
 /** Where a server of the process listens. A taken port is an error only if the address was set. */
@@ -207,28 +206,6 @@ export function setVariables(env: Environment): Partial<Record<VariableName, str
     if (value !== undefined && value !== '') set[name] = value;
   }
   return set;
-}
-
-/** Kubernetes sets these in every pod beside a service that happens to be named `agent-api` or `follow-up-…`. */
-const KUBERNETES_SERVICE = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$/;
-
-/** Two different letters are a typing error; more make another word. */
-const MAX_SLIPS = 2;
-
-/**
- * One warning for each variable that seems to be meant for the worker and that nobody reads: a default would silently
- * apply. Values are not shown.
- */
-export function misspeltVariables(env: Environment): string[] {
-  const known: readonly string[] = VARIABLES;
-  return Object.keys(env).flatMap((name) => {
-    if (known.includes(name) || env[name] === undefined || KUBERNETES_SERVICE.test(name)) return [];
-    const isOurs = /^(AGENT_API|FOLLOW_UP)_/.test(name);
-    const meant = nearest(name, VARIABLES, isOurs ? Infinity : MAX_SLIPS);
-    return meant === undefined
-      ? []
-      : [`${name} is not a variable of the worker and has no effect; did you mean ${meant}?`];
-  });
 }
 
 /** The values of LOG_LEVEL, from the most to the fewest lines. */

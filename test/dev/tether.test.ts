@@ -114,14 +114,6 @@ describe('a tethered command', () => {
     expect([await nextOf(parent.lines), await nextOf(parent.lines)]).toEqual(['SIGTERM', undefined]);
     await expectGone(parent.commandPid);
   });
-
-  it('ends when the process between is killed', async () => {
-    const { child } = await start(process.execPath, ['-e', COMMAND]);
-    const tether = await parentOf(child.pid);
-    process.kill(tether, 'SIGKILL');
-    expect(await child.exited).toEqual({ code: null, signal: 'SIGKILL' });
-    await expectGone(child.pid);
-  });
 });
 
 interface Parent {
@@ -135,9 +127,4 @@ interface Parent {
 async function nextOf(lines: AsyncIterator<string, unknown>): Promise<string | undefined> {
   const { done, value } = await lines.next();
   return done === true ? undefined : value;
-}
-
-async function parentOf(pid: number): Promise<number> {
-  const ps = spawn('ps', ['-o', 'ppid=', '-p', String(pid)], { stdio: ['ignore', 'pipe', 'inherit'] });
-  return Number(await text(ps.stdout));
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils';
-import type { HistoryEvent } from '../../src/client/cost';
+import type { HistoryEvent } from '../../bench/history-cost';
 
 /** The events of a recorded history, as a client gets them from the server. */
 export function recordedEvents(release: string, name: string): readonly HistoryEvent[] {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type BatchFigures, runBatch } from '../../bench/batch';
-import { type Contestant, ours, retryPolling, textbookLoop } from '../../bench/contestants';
+import { type Contestant, ours, textbookLoop } from '../../bench/contestants';
 import { Ground } from '../../bench/ground';
 import { temporal } from '../harness/temporal';
 
@@ -20,12 +20,10 @@ async function measured(contestant: Contestant): Promise<BatchFigures> {
 }
 
 describe('the bench', () => {
-  it('counts exactly what the peers cost', async () => {
-    const [loop, retries] = await Promise.all([textbookLoop, retryPolling].map(measured));
+  it('counts exactly what the textbook loop costs', async () => {
+    const loop = await measured(textbookLoop);
     // Start, send, and for each poll a timer and a read; each of them is followed by a workflow task.
     expect(loop).toMatchObject({ events: 33, workflowTasks: 6, actions: 6 });
-    // Start, send, and each poll an attempt of the one activity.
-    expect(retries).toMatchObject({ events: 17, workflowTasks: 3, actions: 4 });
   });
 
   it('measures the compiled worker, and the time of each process', async () => {

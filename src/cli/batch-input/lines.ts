@@ -3,7 +3,7 @@ import { CsvError, parse } from 'csv-parse';
 import type { ProblemList } from '../../client/batch/items';
 import { isRecord, type JsonObject, typeName } from '../../core/json';
 import type { RequestField } from '../../core/request-options';
-import { nearest, quote } from '../../core/text';
+import { quote } from '../../core/text';
 import { FIELDS, valueOf, wordsOf } from '../flags/request-flags';
 import { type LineBlock, MAX_LINE_BYTES } from './line-blocks';
 
@@ -172,11 +172,8 @@ function fieldOfName(name: string): RequestField | undefined {
   return FIELD_OF_NAME.get(name);
 }
 
-/** The problem of a name that is not a field, with the one that was probably meant. */
 function unknownName(name: string, kind: 'column' | 'field'): string {
-  const meant = nearest(name, [...FIELD_OF_NAME.keys()]);
-  const hint = meant === undefined ? `the ${kind}s are ${COLUMNS.join(', ')}` : `did you mean ${meant}?`;
-  return `${quote(name)} is not a ${kind} here; ${hint}`;
+  return `${quote(name)} is not a ${kind} here; the ${kind}s are ${COLUMNS.join(', ')}`;
 }
 
 /**

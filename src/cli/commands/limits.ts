@@ -25,10 +25,8 @@ export function limitsCommand(session: Session): Command {
     );
   limits.addCommand(
     new Command('show')
-      .summary('the current limits, who set them, and what waits')
-      .description(
-        'Prints the current limits, when and by whom they were set, and about how many tasks wait.',
-      )
+      .summary('the current limits, and what waits')
+      .description('Prints the current limits and weights, and about how many tasks wait.')
       .option('--json', 'print one JSON document')
       .action((flags: JsonFlag) => show(session, flags)),
   );
@@ -92,7 +90,7 @@ function needsFairness({ sendsPerProject, readsPerProject, projectWeights = {} }
 /** How many weights the table names; `--json` has all of them. */
 const SHOWN_WEIGHTS = 5;
 
-const HEADINGS = ['REQUESTS', 'TASK QUEUE', 'TOTAL', 'PER PROJECT', 'WEIGHTS', 'WAITING', 'LAST SET'];
+const HEADINGS = ['REQUESTS', 'TASK QUEUE', 'TOTAL', 'PER PROJECT', 'WEIGHTS', 'WAITING'];
 
 /** The current limits, one line for each kind of request. */
 export function limitsTable({ sends, reads }: Limits): string {
@@ -108,7 +106,6 @@ function row(kind: string, limits: QueueLimits): string[] {
     perProject?.rate ?? 'none',
     weightsInWords(Object.entries(weights)),
     waitingInWords(limits),
-    lastSet(limits),
   ];
 }
 
@@ -121,17 +118,4 @@ function weightsInWords(weights: readonly (readonly [string, number])[]): string
 
 function waitingInWords({ waiting, oldestMs }: QueueLimits): string {
   return waiting === 0 ? '0' : `${waiting}, oldest ${formatDuration(oldestMs)}`;
-}
-
-/** The server does not keep this for weights. */
-function lastSet({ total, perProject }: QueueLimits): string {
-  const [latest] = [total, perProject]
-    .filter((limit) => limit !== null)
-    .sort((one, other) => (other.setAt ?? '').localeCompare(one.setAt ?? ''));
-  if (latest === undefined) return '-';
-  const { setAt, setBy } = latest;
-  return (
-    [setAt === null ? '' : `${setAt.slice(0, 19)}Z`, setBy === null ? '' : `by ${setBy}`].join(' ').trim() ||
-    '-'
-  );
 }

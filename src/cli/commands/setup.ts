@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { ensureSearchAttributes } from '../../client';
-import { workersPolling } from '../../temporal/grpc-status';
+import { workersPolling } from '../../temporal/sdk-internals';
 import { columns } from '../render/text';
 import type { Session } from '../session';
 

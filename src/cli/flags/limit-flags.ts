@@ -10,7 +10,6 @@ export interface LimitFlags {
   readonly sendsTotal?: string;
   readonly readsTotal?: string;
   readonly projectWeight?: readonly string[];
-  readonly reason?: string;
 }
 
 /** Fields of the change, and the flag that sets each. */
@@ -19,7 +18,6 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   readsPerProject: '--reads-per-project',
   sendsTotal: '--sends-total',
   readsTotal: '--reads-total',
-  reason: '--reason',
 };
 
 /** Adds the flags to a command. Their values are checked by the client's own checker, which finds all problems at once. */
@@ -34,8 +32,7 @@ export function addLimitFlags(command: Command): Command {
         '--project-weight <project=number>',
         'the share of a project compared with others, 0.001 to 1000; may be given several times',
       ).argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]),
-    )
-    .option('--reason <text>', 'kept by the server beside the limits');
+    );
 }
 
 /**

@@ -10,7 +10,7 @@ import {
 } from '../../core/batch-workflows';
 import { isRecord } from '../../core/json';
 import { batchWorkflowId, runOf } from '../../core/ids';
-import { workersPolling } from '../../temporal/grpc-status';
+import { workersPolling } from '../../temporal/sdk-internals';
 import { type RunState, stateOf } from '../../temporal/existing-run';
 import { BatchNotFoundError } from '../errors';
 import { visibilityQuery } from '../list';

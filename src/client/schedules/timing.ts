@@ -1,7 +1,7 @@
 import type { CalendarSpecDescription, IntervalSpec, ScheduleSpecDescription } from '@temporalio/client';
 import { type DurationText, formatDuration, parseDuration } from '../../core/units';
 import { isRecord } from '../../core/json';
-import { nearest, quote } from '../../core/text';
+import { quote } from '../../core/text';
 
 /** When a schedule fires: at the times of all that is given together. */
 export interface TimingOptions {
@@ -96,10 +96,7 @@ function cronOf(calendar: unknown, problems: string[]): string {
   }
   for (const name of Object.keys(calendar)) {
     if (name === 'comment' || CALENDAR_FIELDS.some((field) => field === name)) continue;
-    const meant = nearest(name, CALENDAR_FIELDS);
-    const hint =
-      meant === undefined ? `the fields are ${CALENDAR_FIELDS.join(', ')}` : `did you mean ${meant}?`;
-    report(`${quote(name)} is not a field of a calendar; ${hint}`);
+    report(`${quote(name)} is not a field of a calendar; the fields are ${CALENDAR_FIELDS.join(', ')}`);
   }
   const fields = CALENDAR_FIELDS.map((name) => {
     const value = calendar[name] ?? CALENDAR_DEFAULTS[name];

@@ -108,7 +108,7 @@ describe('setup', () => {
 
 it('a workflow id of nothing is an error of usage, for every command that takes one', async () => {
   const { run } = await watched();
-  for (const words of [['status'], ['watch'], ['cost'], ['cancel'], ['poll-now']]) {
+  for (const words of [['status'], ['watch'], ['cancel'], ['poll-now']]) {
     const { code, stderr } = await run(...words, 'follow-up:p:j:nothing');
     expect({ words, code }).toEqual({ words, code: 2 });
     expect(stderr).toContain('There is no follow-up with the workflow id "follow-up:p:j:nothing"');

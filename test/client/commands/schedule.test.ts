@@ -81,7 +81,7 @@ describe('schedule create', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     for (const words of [
       '--cron: "@every 5m" is an interval',
-      '--calendar: "hours" is not a field of a calendar; did you mean hour?',
+      '--calendar: "hours" is not a field of a calendar; the fields are ',
       '--calendar: must be an object such as {"dayOfWeek":"Fri","hour":"3"}; it is "hour=3"',
       '--every: must be whole seconds',
       '--overlap: must be one of skip, buffer-one, buffer-all, allow-all, cancel-other, terminate-other',

@@ -221,32 +221,4 @@ describe('warnings', () => {
       expect(await warn(url)).toEqual([]);
     }
   });
-
-  it('name the variable that a misspelt one was probably meant to be', async () => {
-    const { warnings } = await loadConfig({
-      ...GOOD,
-      AGENT_API_TIME_OUT: '10s',
-      FOLLOWUP_TASK_QUEUE: 'mine',
-      FOLLOW_UP_HEALTH: 'off',
-      LOGLEVEL: 'debug',
-    });
-    expect(warnings).toEqual([
-      'AGENT_API_TIME_OUT is not a variable of the worker and has no effect; did you mean AGENT_API_TIMEOUT?',
-      'FOLLOWUP_TASK_QUEUE is not a variable of the worker and has no effect; did you mean FOLLOW_UP_TASK_QUEUE?',
-      expect.stringMatching(/^FOLLOW_UP_HEALTH is .* FOLLOW_UP_/),
-      'LOGLEVEL is not a variable of the worker and has no effect; did you mean LOG_LEVEL?',
-    ]);
-  });
-
-  it('spare the variables that Kubernetes sets for a service of that name', async () => {
-    const { warnings } = await loadConfig({
-      ...GOOD,
-      AGENT_API_SERVICE_HOST: '10.0.0.1',
-      AGENT_API_SERVICE_PORT: '80',
-      AGENT_API_PORT: 'tcp://10.0.0.1:80',
-      AGENT_API_PORT_80_TCP_ADDR: '10.0.0.1',
-      PATH: '/bin',
-    });
-    expect(warnings).toEqual([]);
-  });
 });

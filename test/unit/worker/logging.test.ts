@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { LogTimestamp } from '@temporalio/worker';
 import type { LogLevelName } from '../../../src/worker/variables';
@@ -59,8 +60,9 @@ describe('the log', () => {
 
   it('survives big integers, cycles, throwing getters, bytes and depth', () => {
     const { logger, records } = recorder();
-    const cycle: Record<string, unknown> = { big: 2n ** 64n, bytes: new Uint8Array(3), at: new Date(NaN) };
+    const cycle: Record<string, unknown> = { big: 2n ** 64n, at: new Date(NaN) };
     cycle.self = cycle;
+    const bytes = { array: new Uint8Array(3), buffer: Buffer.from(KEY) };
     const deep = Array.from({ length: 50 }).reduce((inner: object) => ({ inner }), {});
     const trap = Object.defineProperty({}, 'x', {
       enumerable: true,
@@ -68,14 +70,60 @@ describe('the log', () => {
         throw new Error('no');
       },
     });
-    logger.info('odd', { cycle, deep, trap, skipped: undefined, f: () => 1, long: 'x'.repeat(100_000) });
+    logger.info('odd', {
+      cycle,
+      bytes,
+      deep,
+      trap,
+      skipped: undefined,
+      f: () => 1,
+      long: 'x'.repeat(100_000),
+    });
     const [record] = records();
     expect(record).toMatchObject({
-      cycle: { big: '18446744073709551616', self: '[circular]', bytes: '[3 bytes]', at: 'Invalid Date' },
-      trap: { x: '[unreadable]' },
+      cycle: { big: 2 ** 64, self: '[Circular]', at: null },
+      bytes: { array: '[bytes]', buffer: '[bytes]' },
+      trap: expect.stringContaining('unable to serialize'),
     });
     expect(record).not.toHaveProperty('skipped');
     expect(JSON.stringify(record).length).toBeLessThan(10_000);
+  });
+
+  it('still tells the message of a record whose own getter throws', () => {
+    const { logger, records } = recorder();
+    const error = Object.defineProperty(new Error('outer'), 'x', {
+      enumerable: true,
+      get: () => {
+        throw new Error(`no ${KEY}`);
+      },
+    });
+    logger.error('odd', { error });
+    expect(records()).toMatchObject([{ level: 'error', msg: 'odd', unreadable: 'Error: no [key]' }]);
+  });
+
+  it('tells errors of another realm, such as the workflow sandbox, with stack and causes', () => {
+    const { logger, records } = recorder();
+    const error: unknown = runInNewContext('new Error("outer", { cause: new TypeError("inner") })');
+    logger.error('failed', { error });
+    expect(records()).toMatchObject([
+      {
+        error: {
+          message: 'outer',
+          stack: expect.stringContaining('evalmachine'),
+          cause: { type: 'TypeError' },
+        },
+      },
+    ]);
+  });
+
+  it('cuts a record that is a dumped object, and never a key in two', () => {
+    const { logger, written, records } = recorder();
+    logger.info('dumped', { list: Array.from({ length: 10_000 }, () => `a text with ${KEY} in it`) });
+    expect(records()).toMatchObject([
+      { level: 'info', msg: 'dumped', cut: expect.stringContaining('a text with [key] in it') },
+    ]);
+    expect(written.join('').length).toBeLessThan(12_000);
+    expect(written.join('')).not.toContain('5e0d');
   });
 
   it('keeps its own fields apart from those of a record that have the same names', () => {

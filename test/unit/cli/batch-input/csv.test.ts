@@ -85,9 +85,9 @@ describe('a batch as CSV', () => {
     expect(await problemsOf(text, {}, 3)).toEqual([`line 3: ${problem}`, `line 6: ${problem}`]);
   });
 
-  it('suggests what an unknown column may mean, and says so once', async () => {
+  it('names an unknown column and the columns that there are, once', async () => {
     expect(await problemsOf('project,job,prompt,dedline,zzzzzzzzzzzz\np,j,m,,\np,k,m,2h,\n')).toEqual([
-      'line 1: "dedline" is not a column here; did you mean deadline?',
+      `line 1: "dedline" is not a column here; the columns are ${COLUMNS.join(', ')}`,
       `line 1: "zzzzzzzzzzzz" is not a column here; the columns are ${COLUMNS.join(', ')}`,
     ]);
     expect(await problemsOf('project,job,prompt,prompt_file\np,j,,x.txt')).toContain(

@@ -61,7 +61,10 @@ describe('a calendar', () => {
   it.each([
     ['hour=3', 'calendar: must be an object such as {"dayOfWeek":"Fri","hour":"3"}; it is "hour=3"'],
     [[], 'it is []'],
-    [{ hours: '3' }, 'calendar: "hours" is not a field of a calendar; did you mean hour?'],
+    [
+      { hours: '3' },
+      'calendar: "hours" is not a field of a calendar; the fields are second, minute, hour, dayOfMonth, month, dayOfWeek, year',
+    ],
     [{ day: 'Fri' }, 'the fields are second, minute, hour, dayOfMonth, month, dayOfWeek, year'],
     [{ hour: 3 }, 'calendar: hour must be a text without spaces, such as "1-5" or "1,15"; it is 3'],
     [{ hour: '3, 4' }, 'it is "3, 4"'],
