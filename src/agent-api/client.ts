@@ -1,9 +1,11 @@
 import { Client, type Dispatcher, Pool } from 'undici';
 import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
 import { percentEncode } from '../core/ids';
-import { type ApiKeySource, KeyRedactor } from './api-key';
+import { type ApiKeySource, checkedKey } from './api-key';
+import { redactedFacts } from './error-facts';
 import { exchange, type ExchangeLimits } from './exchange';
 import { jobAnswer, sendOutcome } from './outcome';
+import { KeyRedactor } from './redaction';
 import { errorTrouble, type MessageContext, trouble } from './trouble';
 
 /** The agent service's two operations. What the wire does is never thrown: it is a value. */
@@ -69,12 +71,12 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
   }
 
   function messageContext(operation: MessageContext['operation'], limits: ExchangeLimits): MessageContext {
-    const { redact, redactBody } = redactor;
-    return { operation, host: endpoint.host, limits, redact, redactBody };
+    return { operation, host: endpoint.host, limits };
   }
 
   async function headers(): Promise<Record<string, string>> {
-    const key = await apiKey.current();
+    // A source of the caller's own may give anything.
+    const key = checkedKey(await apiKey.current(), 'the key of the agent service');
     redactor.remember(key);
     return { ...HEADERS, authorization: `Bearer ${key}` };
   }
@@ -87,7 +89,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
     if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
     const limits = limitsOf(ownTimeoutMs);
     const request = { method: 'GET', path: endpoint.jobPath(address), headers: prepared.headers } as const;
-    const result = await exchange(reads, request, limits);
+    const result = await exchange(reads, request, limits, redactor.redact);
     return jobAnswer(result, address.jobId, messageContext('read', limits), Date.now());
   }
 
@@ -110,7 +112,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
     // A pooled connection that the server is closing turns a POST into a message that may have arrived. Without
     // pipelining undici asks the server to close this one after the answer.
     const connection = new Client(endpoint.origin, { ...connectionOptions(ownTimeoutMs), pipelining: 0 });
-    const result = await exchange(connection, request, limits);
+    const result = await exchange(connection, request, limits, redactor.redact);
     await connection.destroy();
     return sendOutcome(result, message.jobId, messageContext('send', limits), Date.now());
   }
@@ -125,7 +127,10 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
     try {
       return { headers: await headers() };
     } catch (error) {
-      return { repeatable: true, problem: { ...errorTrouble(error, redactor.redact), label: 'no key' } };
+      return {
+        repeatable: true,
+        problem: { ...errorTrouble(redactedFacts(error, redactor.redact)), label: 'no key' },
+      };
     }
   }
 
@@ -135,7 +140,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
       track(
         read(address, limits).catch((error: unknown) => ({
           kind: 'trouble',
-          ...errorTrouble(error, redactor.redact),
+          ...errorTrouble(redactedFacts(error, redactor.redact)),
         })),
       ),
     sendMessage: (message, limits = {}) => track(send(message, limits)),

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
-import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText, redact } from '../agent-api/api-key';
+import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
+import { redact } from '../agent-api/redaction';
 import { formatDuration } from '../core/units';
 import { loadTemporalConfig, type TemporalConfig } from '../temporal/config';
 import { Redactor } from './logging';
@@ -150,7 +151,7 @@ async function loadApiKey(
   }
   try {
     if (text !== undefined) return await loaded(keyFromText(text), 'AGENT_API_KEY');
-    if (path !== undefined) return await loaded(keyFromFile(path), `AGENT_API_KEY_FILE ${path}`);
+    if (path !== undefined) return await loaded(await keyFromFile(path), `AGENT_API_KEY_FILE ${path}`);
   } catch (error) {
     if (!(error instanceof ApiKeyError)) throw error;
     return { problem: path === undefined ? `AGENT_API_KEY: ${error.message}` : fileProblem(error, path) };

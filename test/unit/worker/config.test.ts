@@ -167,8 +167,14 @@ describe('the key', () => {
       /AGENT_API_KEY_FILE: .*is empty/,
     );
     expect(await problemsOf({ ...without, AGENT_API_KEY_FILE: folder })).toMatch(
-      /AGENT_API_KEY_FILE: .*no regular file/,
+      /AGENT_API_KEY_FILE: .*not a regular file/,
     );
+  });
+
+  it('is refused where it is too short to be removed from messages, which stay readable', async () => {
+    const message = await problemsOf({ ...GOOD, AGENT_API_KEY: 'k', AGENT_API_TIMEOUT: 'k' });
+    expect(message).toContain('AGENT_API_KEY: AGENT_API_KEY holds 1 characters; a key has at least 8');
+    expect(message).not.toContain('[key]');
   });
 
   it('appears in no message, wherever it was put by mistake', async () => {
