@@ -45,6 +45,17 @@ type ErrorFields = Partial<
   >
 >;
 
+/** What OpenSSL calls a certificate whose authority it doesn't know (source: Node's "X509 certificate error codes"). */
+const UNKNOWN_AUTHORITY =
+  /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|UNABLE_TO_VERIFY_LEAF_SIGNATURE|CERT_UNTRUSTED)$/;
+
+function hintFor(code: string): string | undefined {
+  if (UNKNOWN_AUTHORITY.test(code)) {
+    return 'for a private authority, start the worker with NODE_EXTRA_CA_CERTS, the path of its certificate';
+  }
+  return code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? 'check the host of the URL' : undefined;
+}
+
 /** undici (7 and 8) gives up at a `100 Continue`, which nobody asked for, and hides the answer that follows it. */
 const UNASKED_100 =
   "UND_ERR_SOCKET: the service, or a proxy before it, answered 100 Continue without being asked, and the HTTP client can't read past it";
@@ -65,5 +76,9 @@ function factOf({ code, name, message, reason, address, port, hostname }: ErrorF
   if (typeof hostname === 'string') return { label: code, text: `${code} ${hostname}` };
   if (code === 'UND_ERR_SOCKET' && words === 'bad response') return { label: code, text: UNASKED_100 };
   const rest = words.replace(code, '').trim();
-  return { label: code, text: rest === '' ? code : `${code}: ${rest}` };
+  const hint = hintFor(code);
+  return {
+    label: code,
+    text: (rest === '' ? code : `${code}: ${rest}`) + (hint === undefined ? '' : `; ${hint}`),
+  };
 }

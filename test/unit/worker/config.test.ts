@@ -214,6 +214,46 @@ describe('the key', () => {
   });
 });
 
+describe('the proxy of the agent service', () => {
+  const proxyOf = async (env: Record<string, string>) =>
+    (await loadConfig({ ...GOOD, ...env })).config.agentApi.proxy;
+
+  it.each([
+    [{ HTTPS_PROXY: 'http://proxy.corp:3128' }, { url: 'http://proxy.corp:3128/', noProxy: '' }],
+    [
+      { HTTPS_PROXY: 'proxy.corp:3128', NO_PROXY: '.corp' },
+      { url: 'http://proxy.corp:3128/', noProxy: '.corp' },
+    ],
+    [
+      { https_proxy: 'https://lower', HTTPS_PROXY: 'http://upper' },
+      { url: 'https://lower/', noProxy: '' },
+    ],
+    [{ HTTPS_PROXY: '', NO_PROXY: '*' }, undefined],
+    [{ HTTP_PROXY: 'http://proxy.corp:3128' }, undefined],
+  ])('is taken from %j', async (env, proxy) => {
+    expect(await proxyOf(env)).toEqual(proxy);
+  });
+
+  it.each(['socks5://me:hunter-two@proxy', 'http://me:hunter-two%@proxy', 'http://me:hunter-two@:99999'])(
+    'is refused without being shown: %s',
+    async (HTTPS_PROXY) => {
+      const message = await problemsOf({ ...GOOD, HTTPS_PROXY });
+      expect(message).toMatch(/HTTPS_PROXY: .*; give http:\/\/host:port/);
+      expect(message).not.toContain('hunter-two');
+    },
+  );
+
+  it('is named in the description of the configuration, and its password is shown nowhere', async () => {
+    const { config, redactor } = await loadConfig({
+      ...GOOD,
+      HTTPS_PROXY: 'http://me:hunter%2Ftwo@proxy:3128',
+    });
+    expect(describeConfig(config).agentApiProxy).toBe('proxy:3128');
+    expect(JSON.stringify(describeConfig(config))).not.toContain('hunter');
+    expect(redactor.text('hunter%2Ftwo hunter/two')).not.toContain('hunter');
+  });
+});
+
 describe('warnings', () => {
   it('are given for a key that would travel in clear to another machine', async () => {
     const warn = async (url: string) => (await loadConfig({ ...GOOD, AGENT_API_BASE_URL: url })).warnings;
