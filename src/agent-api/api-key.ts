@@ -1,7 +1,8 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { percentEncode } from '../core/ids';
+import { formatDuration } from '../core/units';
 import { errorFacts } from './error-facts';
+import { MIN_SECRET_CHARACTERS } from './redaction';
 
 /** Where the admin key comes from. It is asked before every request, so that a key can be rotated without a restart. */
 export interface ApiKeySource {
@@ -32,20 +33,34 @@ export function keyFromText(text: string, name = 'AGENT_API_KEY'): ApiKeySource 
   return { current: () => Promise.resolve(key) };
 }
 
+/** A file answers within milliseconds; a mount that takes longer hangs. */
+const FILE_LIMIT_MS = 2_000;
+
 /**
  * A key in a file. The first read happens here and must succeed. Every use reads the file again: it is tiny, and
  * unlike a comparison of time stamps that sees every rotation, a swapped Kubernetes symlink and a rewrite within the
  * clock's tick too. While the file can't be read or holds no key, as in the middle of a rotation, the last good key
  * stays in use.
  *
+ * At most one read is under way, because one that hangs occupies one of the four threads with which Node reads files and
+ * looks up names. For longer than two seconds nobody waits for it.
+ *
  * @throws ApiKeyError when the file can't be read now, or holds no key
  */
-export function keyFromFile(path: string): ApiKeySource {
-  let lastGood = readKeySync(path);
+export async function keyFromFile(path: string): Promise<ApiKeySource> {
+  const readInTime = oneAtATime(
+    () => readKey(path),
+    FILE_LIMIT_MS,
+    () => {
+      const limit = formatDuration(FILE_LIMIT_MS);
+      return new ApiKeyError(`${fileName(path)} can't be read within ${limit}; its mount may hang`);
+    },
+  );
+  let lastGood = await readInTime();
   return {
     async current() {
       try {
-        lastGood = await readKey(path);
+        lastGood = await readInTime();
       } catch (error) {
         if (!(error instanceof ApiKeyError)) throw error;
       }
@@ -54,25 +69,33 @@ export function keyFromFile(path: string): ApiKeySource {
   };
 }
 
-function readKeySync(path: string): string {
-  let file: number | undefined;
-  try {
-    file = openSync(path, 'r');
-    const stat = fstatSync(file);
-    checkFile(stat, path);
-    const buffer = Buffer.alloc(stat.size);
-    return checkedKey(buffer.toString('latin1', 0, readSync(file, buffer)), fileName(path));
-  } catch (error) {
-    throw asKeyError(error, path);
-  } finally {
-    if (file !== undefined) closeSync(file);
-  }
+/** Everybody who asks while `work` is under way gets its result, or the error once `limitMs` have passed since it began. */
+function oneAtATime<T>(work: () => Promise<T>, limitMs: number, tooLate: () => Error): () => Promise<T> {
+  let inTime: Promise<T> | undefined;
+  return () => {
+    if (inTime !== undefined) return inTime;
+    const result = work();
+    let timer: NodeJS.Timeout;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(tooLate());
+      }, limitMs);
+    });
+    inTime = Promise.race([result, late]);
+    const end = () => {
+      clearTimeout(timer);
+      inTime = undefined;
+    };
+    result.then(end, end);
+    return inTime;
+  };
 }
 
 async function readKey(path: string): Promise<string> {
   let file: FileHandle | undefined;
   try {
-    file = await open(path, 'r');
+    // Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
+    file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const stat = await file.stat();
     checkFile(stat, path);
     const { bytesRead, buffer } = await file.read(Buffer.alloc(stat.size));
@@ -84,21 +107,36 @@ async function readKey(path: string): Promise<string> {
   }
 }
 
-function checkFile(stat: { isFile(): boolean; size: number }, path: string): void {
-  // A pipe or a terminal could only be read once, and might never end.
-  if (!stat.isFile()) throw new ApiKeyError(`${fileName(path)} is no regular file`);
+function checkFile(stat: Stats, path: string): void {
+  if (stat.isFIFO()) {
+    throw new ApiKeyError(
+      `${fileName(path)} is a pipe, as <(…) makes one: it can't be read again when the key is rotated; give a regular file`,
+    );
+  }
+  if (!stat.isFile()) throw new ApiKeyError(`${fileName(path)} is not a regular file`);
   if (stat.size > MAX_KEY_BYTES) {
-    throw new ApiKeyError(`${fileName(path)} has ${stat.size} bytes: that is no key`);
+    throw new ApiKeyError(`${fileName(path)} has ${stat.size} bytes, more than a key can have`);
   }
 }
 
-/** Anything but visible ASCII would let the key break out of its header, or not fit into one. */
-function checkedKey(text: string, name: string): string {
+/**
+ * The key in `text`. Anything but visible ASCII would let it break out of its header, or not fit into one.
+ *
+ * @param name what the error calls the text
+ * @throws ApiKeyError, which shows nothing of the text
+ */
+export function checkedKey(text: string, name: string): string {
   const key = text.trim();
   if (key === '') throw new ApiKeyError(`${name} is empty; it must hold the admin key`);
   if (key.length > MAX_KEY_BYTES || !/^[\x21-\x7e]+$/.test(key)) {
     throw new ApiKeyError(
       `${name} must hold the admin key alone: printable ASCII characters without white space`,
+    );
+  }
+  if (key.length < MIN_SECRET_CHARACTERS) {
+    throw new ApiKeyError(
+      `${name} holds ${key.length} characters; a key has at least ${MIN_SECRET_CHARACTERS}, so that it can be told from ` +
+        'other text and removed from every message',
     );
   }
   return key;
@@ -112,59 +150,4 @@ function asKeyError(error: unknown, path: string): ApiKeyError {
 
 function fileName(path: string): string {
   return `the key file ${JSON.stringify(path)}`;
-}
-
-const REDACTED = '[key]';
-
-/** How many rotated keys are remembered. Only an answer to a request in flight can still hold an earlier one. */
-const REMEMBERED_KEYS = 16;
-
-/**
- * `text` without any of the keys: verbatim, and in the forms in which a service, a proxy or an error might repeat them
- * (escaped in JSON, percent-encoded, in base64). Redact before cutting: half a key would not be found.
- */
-export function redact(text: string, keys: Iterable<string>): string {
-  const forms = [...keys].flatMap(formsOf).sort((a, b) => b.length - a.length);
-  return forms.reduce((redacted, form) => redacted.replaceAll(form, REDACTED), text);
-}
-
-/** A shorter key belongs to a test setup, and would be found by chance in any link; a real one is random and longer. */
-const MIN_SECRET_CHARACTERS = 16;
-
-/** Every key that the client has used, so that what it says after a rotation shows the earlier key no more than this one. */
-export class KeyRedactor {
-  private readonly keys = new Set<string>();
-
-  remember(key: string): void {
-    this.keys.delete(key);
-    this.keys.add(key);
-    for (const oldest of this.keys) {
-      if (this.keys.size <= REMEMBERED_KEYS) break;
-      this.keys.delete(oldest);
-    }
-  }
-
-  readonly redact = (text: string): string => redact(text, this.keys);
-
-  /** A body before a job is read from it: a service that mirrors its request must not bring the key into a job. */
-  readonly redactBody = (body: string): string => {
-    const secrets = [...this.keys].filter((key) => key.length >= MIN_SECRET_CHARACTERS);
-    return redact(body, secrets);
-  };
-}
-
-function formsOf(key: string): string[] {
-  if (key === '') return [];
-  const bytes = Buffer.from(key);
-  return [
-    key,
-    JSON.stringify(key).slice(1, -1),
-    percentEncode(key),
-    encodeURIComponent(key),
-    ...[bytes, Buffer.from(`Bearer ${key}`)].flatMap((each) => [
-      each.toString('base64'),
-      each.toString('base64').replace(/=+$/, ''),
-      each.toString('base64url'),
-    ]),
-  ];
 }

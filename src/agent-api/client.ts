@@ -1,9 +1,12 @@
-import { Client, type Dispatcher, Pool } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
 import { percentEncode } from '../core/ids';
-import { type ApiKeySource, KeyRedactor } from './api-key';
+import { type ApiKeySource, checkedKey } from './api-key';
+import { freshConnection, keptConnections, type Proxy } from './connections';
+import { redactedFacts } from './error-facts';
 import { exchange, type ExchangeLimits } from './exchange';
 import { jobAnswer, sendOutcome } from './outcome';
+import { KeyRedactor } from './redaction';
 import { errorTrouble, type MessageContext, trouble } from './trouble';
 
 /** The agent service's two operations. What the wire does is never thrown: it is a value. */
@@ -24,6 +27,8 @@ export interface AgentApiOptions {
   readonly apiKey: ApiKeySource;
   /** The limit of one exchange in milliseconds, from connecting to the last byte of the body. */
   readonly timeoutMs: number;
+  /** How an https base URL is reached. Nothing is taken from the environment here. @default directly */
+  readonly proxy?: Proxy | undefined;
 }
 
 interface ReadLimits {
@@ -55,11 +60,12 @@ const HEADERS = {
   'user-agent': 'agent-follow-up',
 };
 
-/** The client of the agent service. It follows no redirect, repeats nothing and takes no proxy from the environment. */
-export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions): AgentApi {
+/** The client of the agent service. It follows no redirect and repeats nothing. */
+export function createAgentApi({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOptions): AgentApi {
   const endpoint = new Endpoint(baseUrl);
   const redactor = new KeyRedactor();
-  const reads = new Pool(endpoint.origin, connectionOptions(timeoutMs));
+  const { origin } = endpoint;
+  const reads = keptConnections({ origin, proxy, ...limitsOf(timeoutMs) });
   const underWay = new Set<Promise<unknown>>();
   let closed = false;
 
@@ -69,12 +75,12 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
   }
 
   function messageContext(operation: MessageContext['operation'], limits: ExchangeLimits): MessageContext {
-    const { redact, redactBody } = redactor;
-    return { operation, host: endpoint.host, limits, redact, redactBody };
+    return { operation, host: endpoint.host, limits };
   }
 
   async function headers(): Promise<Record<string, string>> {
-    const key = await apiKey.current();
+    // A source of the caller's own may give anything.
+    const key = checkedKey(await apiKey.current(), 'the key of the agent service');
     redactor.remember(key);
     return { ...HEADERS, authorization: `Bearer ${key}` };
   }
@@ -86,8 +92,13 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
     const prepared = await prepare(address);
     if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
     const limits = limitsOf(ownTimeoutMs);
-    const request = { method: 'GET', path: endpoint.jobPath(address), headers: prepared.headers } as const;
-    const result = await exchange(reads, request, limits);
+    const request = {
+      origin,
+      method: 'GET',
+      path: endpoint.jobPath(address),
+      headers: prepared.headers,
+    } as const;
+    const result = await exchange(reads, request, limits, redactor.redact);
     return jobAnswer(result, address.jobId, messageContext('read', limits), Date.now());
   }
 
@@ -102,15 +113,14 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
     }
     const limits = { ...limitsOf(ownTimeoutMs), beforeFirstByte };
     const request: Dispatcher.DispatchOptions = {
+      origin,
       method: 'POST',
       path: endpoint.messagePath(message),
       headers: { ...prepared.headers, 'content-type': 'application/json' },
       body: JSON.stringify({ prompt: message.prompt }),
     };
-    // A pooled connection that the server is closing turns a POST into a message that may have arrived. Without
-    // pipelining undici asks the server to close this one after the answer.
-    const connection = new Client(endpoint.origin, { ...connectionOptions(ownTimeoutMs), pipelining: 0 });
-    const result = await exchange(connection, request, limits);
+    const connection = freshConnection({ origin, proxy, ...limitsOf(ownTimeoutMs) });
+    const result = await exchange(connection, request, limits, redactor.redact);
     await connection.destroy();
     return sendOutcome(result, message.jobId, messageContext('send', limits), Date.now());
   }
@@ -125,7 +135,10 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
     try {
       return { headers: await headers() };
     } catch (error) {
-      return { repeatable: true, problem: { ...errorTrouble(error, redactor.redact), label: 'no key' } };
+      return {
+        repeatable: true,
+        problem: { ...errorTrouble(redactedFacts(error, redactor.redact)), label: 'no key' },
+      };
     }
   }
 
@@ -135,7 +148,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
       track(
         read(address, limits).catch((error: unknown) => ({
           kind: 'trouble',
-          ...errorTrouble(error, redactor.redact),
+          ...errorTrouble(redactedFacts(error, redactor.redact)),
         })),
       ),
     sendMessage: (message, limits = {}) => track(send(message, limits)),
@@ -148,16 +161,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs }: AgentApiOptions):
 }
 
 function limitsOf(timeoutMs: number): ExchangeLimits {
-  return { timeoutMs, connectTimeoutMs: Math.min(timeoutMs / 3, MAX_CONNECT_TIMEOUT_MS) };
-}
-
-/**
- * The exchange has time limits of its own. undici's for connecting stays, because it closes the socket of an attempt
- * that the exchange has given up; the others are off.
- */
-function connectionOptions(timeoutMs: number) {
-  const { connectTimeoutMs } = limitsOf(timeoutMs);
-  return { headersTimeout: 0, bodyTimeout: 0, connectTimeout: connectTimeoutMs };
+  return { timeoutMs, connectTimeoutMs: Math.min(Math.ceil(timeoutMs / 3), MAX_CONNECT_TIMEOUT_MS) };
 }
 
 /** The agent service as one base URL names it: the origin to connect to, and the paths of its two operations. */

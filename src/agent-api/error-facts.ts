@@ -28,6 +28,11 @@ export function errorFacts(error: unknown, depth = MAX_DEPTH): ErrorFact[] {
   return [factOf(fields)];
 }
 
+/** As {@link errorFacts}, with the key hidden by `redact`: an error may repeat what was sent. */
+export function redactedFacts(error: unknown, redact: (text: string) => string): ErrorFact[] {
+  return errorFacts(error).map(({ label, text }) => ({ label, text: redact(text) }));
+}
+
 /** The facts in one phrase. */
 export function describeFacts(facts: readonly ErrorFact[]): string {
   return [...new Set(facts.map(({ text }) => text))].join(', ');
@@ -39,6 +44,21 @@ type ErrorFields = Partial<
     unknown
   >
 >;
+
+/** What OpenSSL calls a certificate whose authority it doesn't know (source: Node's "X509 certificate error codes"). */
+const UNKNOWN_AUTHORITY =
+  /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|UNABLE_TO_VERIFY_LEAF_SIGNATURE|CERT_UNTRUSTED)$/;
+
+function hintFor(code: string): string | undefined {
+  if (UNKNOWN_AUTHORITY.test(code)) {
+    return 'for a private authority, start the worker with NODE_EXTRA_CA_CERTS, the path of its certificate';
+  }
+  return code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? 'check the host of the URL' : undefined;
+}
+
+/** undici (7 and 8) gives up at a `100 Continue`, which nobody asked for, and hides the answer that follows it. */
+const UNASKED_100 =
+  "UND_ERR_SOCKET: the service, or a proxy before it, answered 100 Continue without being asked, and the HTTP client can't read past it";
 
 function factOf({ code, name, message, reason, address, port, hostname }: ErrorFields): ErrorFact {
   // OpenSSL's message is a line of its source code; its `reason` is for people ("wrong version number").
@@ -54,6 +74,11 @@ function factOf({ code, name, message, reason, address, port, hostname }: ErrorF
     return { label: code, text: `${code} ${host}${typeof port === 'number' ? `:${port}` : ''}` };
   }
   if (typeof hostname === 'string') return { label: code, text: `${code} ${hostname}` };
+  if (code === 'UND_ERR_SOCKET' && words === 'bad response') return { label: code, text: UNASKED_100 };
   const rest = words.replace(code, '').trim();
-  return { label: code, text: rest === '' ? code : `${code}: ${rest}` };
+  const hint = hintFor(code);
+  return {
+    label: code,
+    text: (rest === '' ? code : `${code}: ${rest}`) + (hint === undefined ? '' : `; ${hint}`),
+  };
 }

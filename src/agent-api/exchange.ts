@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import { type ErrorFact, redactedFacts } from './error-facts';
 
 /** What the wire is let in with at most; a job is a few hundred bytes. */
 const MAX_BODY_BYTES = 1_048_576;
 
-/** How one HTTP exchange ended. */
+/** How one HTTP exchange ended. No text of it holds the key: this is where they all come in. */
 export type Exchange = Answer | NoAnswer;
 
 /** A status line arrived. */
@@ -13,11 +14,19 @@ export interface Answer {
   readonly status: number;
   /** The first of each name. */
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** As much of the body as was read, at most 1 MiB. */
-  readonly body: string;
+  readonly body: Body;
   /** How the body ended. */
-  readonly end: 'complete' | 'too large' | 'timeout' | { readonly error: unknown };
+  readonly end: 'complete' | 'too large' | 'timeout' | readonly ErrorFact[];
 }
+
+/** More of an unstructured text than this is a dump, not a message. */
+const MAX_PLAIN_TEXT_CHARACTERS = 1_024;
+
+/** What was read of a body: any JSON value, markup (a portal's page, a proxy's), a short text, or something else. */
+export type Body =
+  | { readonly kind: 'json'; readonly value: unknown }
+  | { readonly kind: 'html' | 'other' }
+  | { readonly kind: 'text'; readonly text: string };
 
 export interface NoAnswer {
   readonly kind: 'no answer';
@@ -30,7 +39,7 @@ export interface NoAnswer {
     | { readonly by: 'timeout' | 'connect timeout' }
     /** `beforeFirstByte` refused. */
     | { readonly by: 'caller'; readonly why: string }
-    | { readonly by: 'error'; readonly error: unknown };
+    | { readonly by: 'error'; readonly facts: readonly ErrorFact[] };
 }
 
 export interface ExchangeLimits {
@@ -42,14 +51,19 @@ export interface ExchangeLimits {
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
 
-/** One request and its whole answer, within limits. Nothing is followed, and nothing is tried twice. Never rejects. */
+/**
+ * One request and its whole answer, within limits. Nothing is followed, and nothing is tried twice. Never rejects.
+ *
+ * @param redact hides the key in a text
+ */
 export function exchange(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
   limits: ExchangeLimits,
+  redact: (text: string) => string,
 ): Promise<Exchange> {
   return new Promise((resolve) => {
-    dispatcher.dispatch(request, new ExchangeHandler(limits, resolve));
+    dispatcher.dispatch(request, new ExchangeHandler(limits, redact, resolve));
   });
 }
 
@@ -67,6 +81,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
 
   constructor(
     private readonly limits: ExchangeLimits,
+    private readonly redact: (text: string) => string,
     private readonly resolve: (exchange: Exchange) => void,
   ) {
     this.timers = [
@@ -88,7 +103,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     }
     const why = this.limits.beforeFirstByte?.();
     if (why !== undefined) {
-      this.fail({ by: 'caller', why });
+      this.fail({ by: 'caller', why: this.redact(why) });
       controller.abort(new Error(why));
       return;
     }
@@ -101,7 +116,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     headers: IncomingHttpHeaders,
   ): void {
     // 100 to 199 announce the answer, they are none.
-    if (status >= 200) this.answer = { status, headers: firstOfEach(headers) };
+    if (status >= 200) this.answer = { status, headers: firstOfEach(headers, this.redact) };
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -116,8 +131,9 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: unknown): void {
-    if (this.answer === undefined) this.fail({ by: 'error', error });
-    else this.end({ error });
+    const facts = redactedFacts(error, this.redact);
+    if (this.answer === undefined) this.fail({ by: 'error', facts });
+    else this.end(facts);
   }
 
   private timeOut(): void {
@@ -127,7 +143,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
 
   private end(end: Answer['end']): void {
     if (this.answer === undefined) return;
-    const body = new TextDecoder().decode(Buffer.concat(this.chunks));
+    const body = bodyOf(new TextDecoder().decode(Buffer.concat(this.chunks)), this.redact);
     this.settle({ kind: 'answer', ...this.answer, body, end });
   }
 
@@ -146,6 +162,27 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
 }
 
 /** A service may send any header twice; undici hands on a list then, whatever the type of its `location` says. */
-function firstOfEach(headers: IncomingHttpHeaders): Answer['headers'] {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat()[0]]));
+function firstOfEach(headers: IncomingHttpHeaders, redact: (text: string) => string): Answer['headers'] {
+  const entries = Object.entries(headers).map(([name, value]) => [name, [value].flat()[0]] as const);
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name, value === undefined ? undefined : redact(value)]),
+  );
+}
+
+/**
+ * JSON is redacted after it was parsed, text by text: escapes of JSON have no part in a key then, and what stands for the
+ * key can't break the document. A truncated body that parses as an object is whole, for its last brace is there.
+ */
+export function bodyOf(body: string, redact: (text: string) => string): Body {
+  if (/^\s*<[!?a-z]/i.test(body)) return { kind: 'html' };
+  try {
+    const value: unknown = JSON.parse(body, (_name, each: unknown) =>
+      typeof each === 'string' ? redact(each) : each,
+    );
+    return { kind: 'json', value };
+  } catch {
+    // What looks like JSON was cut off.
+    const isText = body.length <= MAX_PLAIN_TEXT_CHARACTERS && !/^\s*[[{"]/.test(body);
+    return isText ? { kind: 'text', text: redact(body) } : { kind: 'other' };
+  }
 }

@@ -2,8 +2,7 @@ import { z } from 'zod';
 import type { JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
 import type { AgentJob } from '../core/job';
 import { MAX_FIELD_CHARACTERS, MAX_LINK_CHARACTERS, MAX_STATUS_CHARACTERS, plainText } from '../core/text';
-import { errorFacts } from './error-facts';
-import type { Answer, Exchange } from './exchange';
+import type { Answer, Body, Exchange } from './exchange';
 import { bodyTrouble, failureTrouble, statusTrouble, type MessageContext } from './trouble';
 import { proofOfFailure, proofOfStatus } from './verdict';
 
@@ -30,7 +29,7 @@ export function sendOutcome(
 ): PostOutcome {
   if (exchange.kind === 'no answer') {
     const { reason, started } = exchange;
-    const facts = reason.by === 'error' ? errorFacts(reason.error) : [];
+    const facts = reason.by === 'error' ? reason.facts : [];
     const proof = proofOfFailure(started, facts);
     const trouble = failureTrouble(exchange, context);
     return proof.verdict === 'unknown' ? { ...proof, ...trouble } : { ...proof, answered: false, ...trouble };
@@ -50,7 +49,7 @@ function readAnswer(
   context: MessageContext,
 ): { job: AgentJob } | { trouble: SendTrouble } {
   if (answer.status < 200 || answer.status >= 300) return { trouble: statusTrouble(answer, context) };
-  const job = readJob(context.redactBody(answer.body));
+  const job = readJob(answer.body);
   return job?.id === jobId ? { job } : { trouble: bodyTrouble(answer, job?.id, context) };
 }
 
@@ -66,9 +65,13 @@ const text = z
   .catch(null)
   .transform((value) => (value === null ? null : plainText(value, MAX_FIELD_CHARACTERS)));
 
-/** Anything but an http(s) URL is left out: the link is shown in the Web UI, where a `javascript:` one would run. */
+/**
+ * Anything but an http(s) URL is left out: the link is shown in the Web UI, where a `javascript:` one would run. White space
+ * around it is removed: a link that a shell command printed ends with a newline.
+ */
 const link = z
   .string()
+  .trim()
   .nullable()
   .catch(null)
   .transform((value) => (value === null || !isWebLink(value) ? null : value));
@@ -92,17 +95,11 @@ const jobSchema = z.object({
 /**
  * The job in a body, read as leniently as the service's specification is vague.
  *
- * @param body the text of an answer, also a truncated one: a JSON object that parses is whole, for its last brace is there
  * @returns undefined if the body is not a JSON object with an `id` and a `status`
  */
-export function readJob(body: string): AgentJob | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch {
-    return undefined;
-  }
-  const { success, data } = jobSchema.safeParse(value);
+export function readJob(body: Body): AgentJob | undefined {
+  if (body.kind !== 'json') return undefined;
+  const { success, data } = jobSchema.safeParse(body.value);
   return success ? { ...data, source: data.source ?? NO_SOURCE } : undefined;
 }
 

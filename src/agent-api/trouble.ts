@@ -3,8 +3,8 @@ import type { SendTrouble } from '../core/activities';
 import { isRecord } from '../core/json';
 import { MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../core/text';
 import { formatDuration } from '../core/units';
-import { describeFacts, errorFacts } from './error-facts';
-import type { Answer, ExchangeLimits, NoAnswer } from './exchange';
+import { describeFacts, type ErrorFact } from './error-facts';
+import type { Answer, Body, ExchangeLimits, NoAnswer } from './exchange';
 
 /** Characters of a message for people: it stands in a summary, beside other things. */
 const MAX_MESSAGE_CHARACTERS = 400;
@@ -14,20 +14,16 @@ const MAX_QUOTE_CHARACTERS = 200;
 
 const CHECK_BASE_URL = 'check AGENT_API_BASE_URL';
 
-/** What a message is made of: the operation, the host, the limits, and how the key is hidden. */
+/** What a message is made of. */
 export interface MessageContext {
   readonly operation: 'read' | 'send';
   /** Host and port of the agent service. */
   readonly host: string;
   readonly limits: ExchangeLimits;
-  /** For texts that people read. */
-  readonly redact: (text: string) => string;
-  /** For a body in which a job is looked for. */
-  readonly redactBody: (body: string) => string;
 }
 
 /** The trouble of an exchange without an answer. */
-export function failureTrouble({ reason }: NoAnswer, { host, limits, redact }: MessageContext): SendTrouble {
+export function failureTrouble({ reason }: NoAnswer, { host, limits }: MessageContext): SendTrouble {
   switch (reason.by) {
     case 'timeout':
       return trouble('timeout', `timeout: no answer from ${host} within ${formatDuration(limits.timeoutMs)}`);
@@ -36,22 +32,21 @@ export function failureTrouble({ reason }: NoAnswer, { host, limits, redact }: M
       return trouble('connect timeout', `connect timeout: no connection to ${host} within ${limit}`);
     }
     case 'caller':
-      return trouble('held back', redact(reason.why));
+      return trouble('held back', reason.why);
     case 'error':
-      return errorTrouble(reason.error, redact);
+      return errorTrouble(reason.facts);
   }
 }
 
 /** The trouble of an error that was thrown or emitted. */
-export function errorTrouble(error: unknown, redact: (text: string) => string): SendTrouble {
-  const facts = errorFacts(error);
-  return trouble(facts[0]?.label ?? 'network error', redact(describeFacts(facts)));
+export function errorTrouble(facts: readonly ErrorFact[]): SendTrouble {
+  return trouble(facts[0]?.label ?? 'network error', describeFacts(facts));
 }
 
 /** The trouble of an answer whose status is not a success. */
 export function statusTrouble(answer: Answer, context: MessageContext): SendTrouble {
   const label = `http ${answer.status}`;
-  const words = wordsOf(answer, context);
+  const words = wordsOf(answer);
   const said = words === undefined ? undefined : truncate(words, MAX_QUOTE_CHARACTERS);
   const hint = hintFor(answer, context);
   const phrases = [hint, said].filter((phrase) => phrase !== undefined);
@@ -66,38 +61,30 @@ export function bodyTrouble(
   context: MessageContext,
 ): SendTrouble {
   const message = (label: string, what: string) =>
-    answerTrouble(
-      label,
-      context.redact(`http ${answer.status} ${what}`),
-      answer.status,
-      wordsOf(answer, context),
-    );
+    answerTrouble(label, `http ${answer.status} ${what}`, answer.status, wordsOf(answer));
   if (otherId !== undefined) {
-    return message(
-      'another job',
-      `with the job ${JSON.stringify(quote(context.redact(otherId)))}, which was not asked for`,
-    );
+    return message('another job', `with the job ${JSON.stringify(quote(otherId))}, which was not asked for`);
   }
   if (answer.end === 'too large') return message('too large', 'with a body of more than 1 MiB');
   if (answer.end === 'timeout') {
     return message('timeout', `but no complete body within ${formatDuration(context.limits.timeoutMs)}`);
   }
   if (answer.end !== 'complete') {
-    const facts = errorFacts(answer.end.error);
-    return message(facts[0]?.label ?? 'network error', `but the body broke off (${describeFacts(facts)})`);
+    const [fact] = answer.end;
+    return message(fact?.label ?? 'network error', `but the body broke off (${describeFacts(answer.end)})`);
   }
-  if (isHtml(answer.body))
+  if (answer.body.kind === 'html')
     return message('not a job', `with an HTML page instead of a job: ${CHECK_BASE_URL}`);
   return message('not a job', 'with a body that is no job');
 }
 
-function hintFor(answer: Answer, { operation, redact }: MessageContext): string | undefined {
+function hintFor(answer: Answer, { operation }: MessageContext): string | undefined {
   const { status, headers } = answer;
   if (status >= 300 && status < 400) {
-    const location = headers.location === undefined ? '' : ` to ${quote(redact(headers.location))}`;
+    const location = headers.location === undefined ? '' : ` to ${quote(headers.location)}`;
     return `a redirect${location}, which is not followed; ${CHECK_BASE_URL}`;
   }
-  if (isHtml(answer.body)) {
+  if (answer.body.kind === 'html') {
     return `${STATUS_CODES[status] ?? 'an answer'}, with an HTML page; ${CHECK_BASE_URL}`;
   }
   if (status === 401) return 'the key is expired or wrong';
@@ -110,8 +97,8 @@ function hintFor(answer: Answer, { operation, redact }: MessageContext): string 
 }
 
 /** A body that broke off is not quoted: the break may have cut the key in two. */
-function wordsOf(answer: Answer, { redact }: MessageContext): string | undefined {
-  return answer.end !== 'complete' ? undefined : serviceMessage(answer.body, redact);
+function wordsOf({ body, end }: Answer): string | undefined {
+  return end === 'complete' ? serviceMessage(body) : undefined;
 }
 
 function quote(text: string): string {
@@ -136,37 +123,23 @@ export function trouble(label: string, message: string): SendTrouble {
   return { label, message: singleLine(message, MAX_MESSAGE_CHARACTERS) };
 }
 
-/** More of an unstructured text than this is a page or a dump, no message. */
-const MAX_PLAIN_TEXT_CHARACTERS = 1_024;
-
 /**
  * The service's own words in the body of an error, on one line and at most 1 KiB: those of `{"error": "…"}`, which the
  * service uses, of the common shapes of gateways before it, or a short plain text. HTML is never quoted.
  *
- * @param redact hides the key; it runs before the words are cut
  * @returns undefined where the body has no words for people
  */
-export function serviceMessage(body: string, redact: (text: string) => string): string | undefined {
-  if (isHtml(body)) return undefined;
+export function serviceMessage(body: Body): string | undefined {
   const words = messageOf(body);
   if (words === undefined) return undefined;
-  const line = singleLine(redact(words), MAX_SERVICE_MESSAGE_CHARACTERS);
+  const line = singleLine(words, MAX_SERVICE_MESSAGE_CHARACTERS);
   return line === '' ? undefined : line;
 }
 
-/** Whether a body is markup: what a portal, a proxy or a wrong address answers with. */
-export function isHtml(body: string): boolean {
-  return /^\s*<[!?a-z]/i.test(body);
-}
-
-function messageOf(body: string): string | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch {
-    // No JSON: the text is the message, unless it looks like JSON that was cut off.
-    return body.length <= MAX_PLAIN_TEXT_CHARACTERS && !/^\s*[[{"]/.test(body) ? body : undefined;
-  }
+function messageOf(body: Body): string | undefined {
+  if (body.kind === 'text') return body.text;
+  if (body.kind !== 'json') return undefined;
+  const { value } = body;
   if (typeof value === 'string') return value;
   if (!isRecord(value)) return undefined;
   const nested = isRecord(value.error) ? value.error.message : undefined;

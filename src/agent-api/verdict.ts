@@ -35,7 +35,7 @@ type FailureProof =
 const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_NOT_SUPPORTED',
-  'UND_ERR_PRX_TLS',
+  'PROXY_REFUSED',
   'ERR_INVALID_URL',
   'ERR_INVALID_ARG_TYPE',
   'ERR_INVALID_ARG_VALUE',

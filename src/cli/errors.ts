@@ -61,7 +61,7 @@ export function problemOf(error: unknown): Problem {
     return { exitCode: EXIT.usage, type: 'NotFound', message: error.message };
   }
   if (error instanceof TemporalUnreachableError) {
-    const message = `${error.message}.\nStart one with \`npm run demo\`, or set TEMPORAL_ADDRESS (host:port) to yours.`;
+    const message = `${error.message}\nTEMPORAL_ADDRESS (host:port), or a profile in temporal.toml, names the server.`;
     return { exitCode: EXIT.other, type: 'Unreachable', message };
   }
   if (error instanceof NamespaceNotFoundError) {

@@ -56,7 +56,7 @@ export class FollowUpClient {
   /**
    * Connects by the variables `TEMPORAL_*` and the profile of `temporal.toml`. Close the client when done.
    *
-   * @throws TemporalConfigError, TemporalUnreachableError
+   * @throws TemporalConfigError, TemporalUnauthorizedError, TemporalUnreachableError
    */
   static async connect(options: FollowUpClientOptions & ConnectOptions = {}): Promise<FollowUpClient> {
     const { client } = await connectClient(options);

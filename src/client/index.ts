@@ -74,15 +74,11 @@ export type {
   FollowUpResult,
   Receipt,
 } from '../core/result';
-export {
-  type ConnectOptions,
-  connectClient,
-  TemporalConfigError,
-  TemporalUnreachableError,
-} from '../temporal/connect';
+export { type ConnectOptions, connectClient, TemporalConfigError } from '../temporal/connect';
 export type { RunState } from '../temporal/existing-run';
 export {
   ensureSearchAttributes,
   SearchAttributesError,
   type SearchAttributesReport,
 } from '../temporal/search-attributes';
+export { TemporalUnauthorizedError, TemporalUnreachableError } from '../temporal/transport-errors';

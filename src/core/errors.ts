@@ -30,6 +30,7 @@ export type FollowUpErrorCode =
   | 'LIMITS_UNAVAILABLE'
   | 'MISCONFIGURED'
   | 'UNREACHABLE'
+  | 'UNAUTHORIZED'
   | 'NOT_SET_UP';
 
 /**

@@ -1,4 +1,5 @@
 import { type ClientConnectConfig, loadClientConfigProfile, toClientOptions } from '@temporalio/envconfig';
+import { certificateProblems } from './tls';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -42,6 +43,7 @@ export function loadTemporalConfig(env: Environment): LoadedTemporalConfig {
       );
     }
     const { connectionOptions } = toClientOptions(profile);
+    problems.push(...certificateProblems(connectionOptions.tls));
     if (problems.length > 0) return { ok: false, problems };
     return {
       ok: true,

@@ -1,8 +1,9 @@
 import { FollowUpError } from '../core/errors';
 import { connect as openSocket } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
-import { loadTemporalConfig } from './config';
-import { grpcError } from './grpc-status';
+import { loadTemporalConfig, type TemporalConfig } from './config';
+import { endpointOf, tlsTrouble } from './tls';
+import { TemporalUnauthorizedError, TemporalUnreachableError, transportError } from './transport-errors';
 
 /** gRPC's own second attempt comes after a second; five leave room for a TLS handshake across an ocean. */
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -17,27 +18,13 @@ export interface ConnectOptions {
   readonly timeoutMs?: number;
 }
 
-/** Thrown when the configuration of the connection can't be used; the message names its place and shows no value. */
+/** Thrown when the configuration of the connection can't be used: variables, profile, TLS. The message names the place. */
 export class TemporalConfigError extends FollowUpError {
   override readonly name = 'TemporalConfigError';
   override readonly code = 'MISCONFIGURED';
 
-  constructor(reason: string) {
-    super(`The connection to Temporal is misconfigured: ${reason}`);
-  }
-}
-
-/** Thrown when the Temporal server can't be reached, or does not let us in. */
-export class TemporalUnreachableError extends FollowUpError {
-  override readonly name = 'TemporalUnreachableError';
-  override readonly code = 'UNREACHABLE';
-
-  constructor(
-    readonly address: string,
-    reason: string,
-    options?: ErrorOptions,
-  ) {
-    super(`Can't reach Temporal at ${address}: ${reason}`, options);
+  constructor(reason: string, options?: ErrorOptions) {
+    super(`The connection to Temporal is misconfigured: ${reason}`, options);
   }
 }
 
@@ -45,7 +32,9 @@ export class TemporalUnreachableError extends FollowUpError {
  * Connects as the Temporal CLI and every SDK do: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, TLS and API key variables,
  * else the profile of `temporal.toml`, else localhost:7233.
  *
- * @throws TemporalConfigError, TemporalUnreachableError
+ * @throws TemporalConfigError when variables, profile or TLS settings are wrong
+ * @throws TemporalUnauthorizedError when the server refuses the credentials
+ * @throws TemporalUnreachableError when it doesn't answer
  */
 export async function connectClient(
   options: ConnectOptions = {},
@@ -59,8 +48,7 @@ export async function connectClient(
     await connection.ensureConnected();
   } catch (error) {
     await connection.close();
-    const reason = grpcError(error)?.words ?? refusal ?? secureMismatch(connectionOptions.tls);
-    throw new TemporalUnreachableError(address, reason, { cause: error });
+    throw await whyNot(error, address, connectionOptions, refusal);
   }
   return { client: new Client({ connection, namespace }), address };
 }
@@ -78,11 +66,34 @@ function loadConnection(env: NonNullable<ConnectOptions['env']>) {
   return { connectionOptions, address, namespace };
 }
 
+async function whyNot(
+  cause: unknown,
+  address: string,
+  { tls, apiKey }: Pick<TemporalConfig['connection'], 'tls' | 'apiKey'>,
+  refusal: string | undefined,
+): Promise<FollowUpError> {
+  const answered = transportError(cause, address);
+  if (answered instanceof TemporalUnauthorizedError) return answered;
+  if (refusal !== undefined) return unreachable(address, refusal, cause);
+  // An API key turns TLS on where nothing else is said, as the SDK does.
+  const trouble = await tlsTrouble(address, tls ?? apiKey !== undefined);
+  if (trouble?.isCertain) return new TemporalConfigError(`${address}: ${trouble.words}`, { cause });
+  if (trouble !== undefined) return unreachable(address, trouble.words, cause);
+  return (
+    answered ??
+    unreachable(address, 'something listens there, but does not answer as a Temporal server', cause)
+  );
+}
+
+function unreachable(address: string, reason: string, cause: unknown): TemporalUnreachableError {
+  return new TemporalUnreachableError(`Can't reach Temporal at ${address}: ${reason}.`, { cause });
+}
+
 /** Why no TCP connection comes about, which gRPC keeps to itself; undefined where one does. */
 async function refusalOf(address: string): Promise<string | undefined> {
-  const { hostname, port } = new URL(`tcp://${address}`);
+  const { hostname, port } = endpointOf(address);
   return new Promise((resolve) => {
-    const socket = openSocket({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || '7233') });
+    const socket = openSocket({ host: hostname, port });
     const end = (reason: string | undefined): void => {
       socket.destroy();
       resolve(reason);
@@ -106,9 +117,3 @@ const SOCKET_ERRORS: Readonly<Record<string, string>> = {
   EHOSTUNREACH: 'no route to the host (EHOSTUNREACH)',
   ENETUNREACH: 'no route to the network (ENETUNREACH)',
 };
-
-function secureMismatch(tls: unknown): string {
-  return tls === undefined || tls === false
-    ? 'something listens there, but speaks no gRPC without TLS (does it need TEMPORAL_TLS or TEMPORAL_API_KEY?)'
-    : 'something listens there, but no TLS connection comes about (does it speak TLS, and are the certificates right?)';
-}

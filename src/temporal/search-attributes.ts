@@ -3,6 +3,7 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 import { type SearchAttributeName, SEARCH_ATTRIBUTES } from '../core/names';
 import type { ConnectionLike } from '@temporalio/client';
 import { grpcError, hasGrpcStatus } from './grpc-status';
+import { transportError } from './transport-errors';
 
 /** The names of Temporal's `IndexedValueType`, by value. */
 const TYPE_NAMES = ['Unspecified', 'Text', 'Keyword', 'Int', 'Double', 'Bool', 'Datetime', 'KeywordList'];
@@ -60,10 +61,12 @@ export function registrationHelp(namespace: string, missing: readonly string[]):
   ].join('\n');
 }
 
-/** A start that the server refused for want of search attributes, in words that help; any other error as it is. */
+/** A start that failed for want of search attributes or for the transport, in words that help; any other error as it is. */
 export function inSetUpWords(error: unknown, namespace: string): unknown {
   const refused = grpcError(error);
-  if (refused?.status !== 'INVALID_ARGUMENT' || !/search attribute/i.test(refused.words)) return error;
+  if (refused?.status !== 'INVALID_ARGUMENT' || !/search attribute/i.test(refused.words)) {
+    return transportError(error) ?? error;
+  }
   const hint = registrationHelp(namespace, SEARCH_ATTRIBUTES);
   return new SearchAttributesError(
     `The namespace ${namespace} lacks search attributes that follow-ups need (${refused.words}). Nothing was started. ` +

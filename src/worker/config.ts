@@ -1,8 +1,11 @@
 import type { z } from 'zod';
-import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText, redact } from '../agent-api/api-key';
+import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
+import type { Proxy } from '../agent-api/connections';
+import { redact } from '../agent-api/redaction';
 import { formatDuration } from '../core/units';
 import { loadTemporalConfig, type TemporalConfig } from '../temporal/config';
 import { Redactor } from './logging';
+import { loadProxy, proxySecrets } from './proxy';
 import {
   collisions,
   type Environment,
@@ -23,6 +26,7 @@ export interface WorkerConfig {
     readonly keyOrigin: string;
     /** The limit of one HTTP exchange, from connecting to the last byte read. */
     readonly timeoutMs: number;
+    readonly proxy: Proxy | undefined;
   };
   /** How many polls may wait in the process at a time; null if memory decides. */
   readonly inProcessPolls: number | null;
@@ -50,22 +54,26 @@ export async function loadConfig(env: Environment): Promise<LoadedConfig> {
   const parsed = variables.safeParse(set);
   const temporal = loadTemporalConfig(env);
   const key = await loadApiKey(set);
+  const proxy = loadProxy(env);
   const problems = [
     ...(parsed.success
       ? []
       : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)),
     ...('problem' in key ? [key.problem] : []),
+    ...(proxy !== undefined && 'problem' in proxy ? [proxy.problem] : []),
     ...collisions(set),
     ...(temporal.ok ? [] : temporal.problems),
   ];
   const redactor = new Redactor();
   for (const secret of [set.AGENT_API_KEY, env.TEMPORAL_API_KEY]) redactor.add(secret);
-  if (!parsed.success || 'problem' in key || !temporal.ok || problems.length > 0) {
+  const isWrong = !parsed.success || 'problem' in key || !temporal.ok || problems.length > 0;
+  if (isWrong || (proxy !== undefined && 'problem' in proxy)) {
     throw new ConfigurationError(problems.map(redactor.text));
   }
-  for (const secret of [key.first, ...temporal.secrets]) redactor.add(secret);
+  const secrets = [key.first, ...temporal.secrets, ...(proxy === undefined ? [] : proxySecrets(proxy))];
+  for (const secret of secrets) redactor.add(secret);
   const warnings = parsed.data.AGENT_API_BASE_URL.inClear ? [IN_CLEAR] : [];
-  return { config: workerConfig(parsed.data, temporal.config, key, redactor), redactor, warnings };
+  return { config: workerConfig(parsed.data, temporal.config, key, proxy, redactor), redactor, warnings };
 }
 
 const IN_CLEAR =
@@ -75,6 +83,7 @@ function workerConfig(
   values: z.output<typeof variables>,
   temporal: TemporalConfig,
   key: LoadedKey,
+  proxy: Proxy | undefined,
   redactor: Redactor,
 ): WorkerConfig {
   const apiKey: ApiKeySource = {
@@ -91,6 +100,7 @@ function workerConfig(
       apiKey,
       keyOrigin: key.origin,
       timeoutMs: values.AGENT_API_TIMEOUT,
+      proxy,
     },
     inProcessPolls: values.AGENT_API_IN_PROCESS_POLLS ?? null,
     taskQueues: {
@@ -114,6 +124,7 @@ export function describeConfig(config: WorkerConfig): Record<string, string> {
     agentApi: agentApi.baseUrl,
     agentApiKey: `from ${agentApi.keyOrigin}`,
     agentApiTimeout: formatDuration(agentApi.timeoutMs),
+    ...(agentApi.proxy === undefined ? {} : { agentApiProxy: new URL(agentApi.proxy.url).host }),
     workflowTaskQueue: taskQueues.followUp,
     readTaskQueue: taskQueues.read,
     sendTaskQueue: taskQueues.send,
@@ -148,7 +159,7 @@ async function loadApiKey(
   }
   try {
     if (text !== undefined) return await loaded(keyFromText(text), 'AGENT_API_KEY');
-    if (path !== undefined) return await loaded(keyFromFile(path), `AGENT_API_KEY_FILE ${path}`);
+    if (path !== undefined) return await loaded(await keyFromFile(path), `AGENT_API_KEY_FILE ${path}`);
   } catch (error) {
     if (!(error instanceof ApiKeyError)) throw error;
     return { problem: path === undefined ? `AGENT_API_KEY: ${error.message}` : fileProblem(error, path) };

@@ -3,7 +3,7 @@ import { isNativeError } from 'node:util/types';
 import { type Logger, type LogLevel, type LogMetadata, LogTimestamp } from '@temporalio/worker';
 import pino from 'pino';
 import { isColorSupported, prettyFactory } from 'pino-pretty';
-import { redact } from '../agent-api/api-key';
+import { redact } from '../agent-api/redaction';
 import { isRecord } from '../core/json';
 import { truncate, visible } from '../core/text';
 import type { LogLevelName } from './variables';

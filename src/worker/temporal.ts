@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger, NativeConnection } from '@temporalio/worker';
 import { formatDuration } from '../core/units';
 import type { TemporalConfig } from '../temporal/config';
+import { tlsTrouble } from '../temporal/tls';
 import { GRPC_STATUS } from '../temporal/grpc-status';
 import { ensureSearchAttributes, SearchAttributesError } from '../temporal/search-attributes';
 import { ConfigurationError } from './config';
@@ -30,7 +31,10 @@ export async function connectToTemporal(
   { stop, readiness, logger }: Waiters,
 ): Promise<NativeConnection> {
   const { address, namespace } = config;
-  const until = <T>(attempt: () => Promise<T>, explain: (error: unknown) => Trouble): Promise<T> =>
+  const until = <T>(
+    attempt: () => Promise<T>,
+    explain: (error: unknown) => Trouble | Promise<Trouble>,
+  ): Promise<T> =>
     untilItWorks(attempt, {
       signal: stop,
       explain,
@@ -40,10 +44,10 @@ export async function connectToTemporal(
         logger.warn(`waiting for Temporal: ${message}; ${next}`);
       },
     });
-  const explain = (error: unknown): Trouble => {
+  const explain = (error: unknown): Promise<Trouble> => {
     // Another process has taken the metrics port since the last attempt.
     if (error instanceof ConfigurationError) throw error;
-    return explainTrouble(error, config);
+    return troubleOf(error, config);
   };
 
   readiness.notReady(`connecting to Temporal at ${address}`);
@@ -59,14 +63,25 @@ export async function connectToTemporal(
   return connection;
 }
 
+/** As {@link explainTrouble}; where the core says only that the connection broke, a look at the server's TLS may tell why. */
+export async function troubleOf(error: unknown, temporal: TemporalConfig): Promise<Trouble> {
+  const { address, connection } = temporal;
+  if (!CORE_SAYS.brokenOff.test(String(error))) return explainTrouble(error, temporal);
+  const found = await tlsTrouble(address, connection.tls ?? connection.apiKey !== undefined);
+  if (found === undefined) return explainTrouble(error, temporal);
+  return { message: `Temporal at ${address} can't be reached: ${found.words}`, heals: !found.isCertain };
+}
+
 /** Temporal's Rust core reports a failed connection only as text, such as these (SDK 1.24, measured). */
 const CORE_SAYS = {
   unauthenticated: 'does not have valid authentication credentials',
   permissionDenied: 'does not have permission',
   noTlsThere: 'InvalidContentType',
   certificate: 'InvalidCertificate',
-  handshake: /AlertReceived|HandshakeFailure|PrivateKeyParseError|CertificateParseError|PeerIncompatible/,
+  handshake:
+    /AlertReceived|fatal alert|HandshakeFailure|InconsistentKeys|PrivateKeyParseError|CertificateParseError|PeerIncompatible/,
   refused: 'ConnectionRefused',
+  brokenOff: /BrokenPipe|ConnectionReset/,
   name: 'dns error',
   notGrpc: 'h2 protocol error',
 };
@@ -135,7 +150,7 @@ function hopeless(message: string): Trouble {
 /** `InvalidCertificate(UnknownIssuer)` out of the core's nested text. */
 function tlsReason(text: string): string {
   return (
-    /(?:InvalidCertificate|AlertReceived|PeerIncompatible)\([^)]*\)+|HandshakeFailure|\w+ParseError/.exec(
+    /(?:InvalidCertificate|AlertReceived|PeerIncompatible|InconsistentKeys)\([^)]*\)+|fatal alert: \w+|HandshakeFailure|\w+ParseError/.exec(
       text,
     )?.[0] ?? 'unknown reason'
   );
@@ -164,7 +179,7 @@ export interface Waiting {
   /** Ends the wait. */
   readonly signal: AbortSignal;
   /** Says why an attempt failed. */
-  readonly explain: (error: unknown) => Trouble;
+  readonly explain: (error: unknown) => Trouble | Promise<Trouble>;
   /** Called after each failed attempt and, with null for the next try, while an attempt has no answer. */
   readonly onTrouble: (message: string, nextTryMs: number | null) => void;
 }
@@ -181,7 +196,7 @@ export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waitin
       return await watched(attempt(), waiting);
     } catch (error) {
       waiting.signal.throwIfAborted();
-      const trouble = waiting.explain(error);
+      const trouble = await waiting.explain(error);
       if (!trouble.heals) throw new HopelessError(trouble.message, { cause: error });
       waiting.onTrouble(trouble.message, waitAfterMs(failed));
     }

@@ -92,7 +92,9 @@ describe('a POST that got no connection was not sent', () => {
     expect(await sendAndRead(server.url)).toEqual({
       label: 'DEPTH_ZERO_SELF_SIGNED_CERT',
       // Node 24 adds a hint to the words.
-      message: expect.stringMatching(/^DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate/),
+      message: expect.stringMatching(
+        /^DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate.*; for a private authority, start the worker with NODE_EXTRA_CA_CERTS/,
+      ),
     });
     expect(server.connections).toBe(2);
     expect(server.requests).toHaveLength(0);

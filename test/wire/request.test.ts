@@ -113,7 +113,7 @@ describe('a key from a file', () => {
   const keysSent = () => wire.server.requests.map(({ headers }) => headers.authorization?.slice(-2));
 
   it('is used anew once the file has changed, by the same client', async () => {
-    const client = wire.client({ apiKey: keyFromFile(path) });
+    const client = wire.client({ apiKey: await keyFromFile(path) });
     await client.getJob(ADDRESS);
     await writeFile(path, `${KEY}-2`);
     await client.getJob(ADDRESS);
@@ -125,7 +125,7 @@ describe('a key from a file', () => {
     await writeFile(join(folder, 'next'), `${KEY}-2`);
     const link = join(folder, 'link');
     await symlink('key', link);
-    const client = wire.client({ apiKey: keyFromFile(link) });
+    const client = wire.client({ apiKey: await keyFromFile(link) });
     await client.getJob(ADDRESS);
     await symlink('next', join(folder, 'new-link'));
     await rename(join(folder, 'new-link'), link);
@@ -138,7 +138,7 @@ describe('a key from a file', () => {
     ['is gone', () => rm(path)],
     ['holds no key', () => writeFile(path, 'two words')],
   ])('stays in use while the file %s', async (_what, disturb) => {
-    const client = wire.client({ apiKey: keyFromFile(path) });
+    const client = wire.client({ apiKey: await keyFromFile(path) });
     await client.getJob(ADDRESS);
     await disturb();
     await client.getJob(ADDRESS);
@@ -148,7 +148,7 @@ describe('a key from a file', () => {
   });
 
   it('is hidden after its rotation too', async () => {
-    const client = wire.client({ apiKey: keyFromFile(path) });
+    const client = wire.client({ apiKey: await keyFromFile(path) });
     await client.getJob(ADDRESS);
     await writeFile(path, 'another-key-altogether');
     wire.server.onRequest = answer(401, { error: `${KEY}-1 is not another-key-altogether` });

@@ -12,20 +12,37 @@ const DAY_MS = 86_400_000;
  * (RFC 5280, 4.1), so that neither openssl nor a committed private key is needed.
  */
 export function selfSignedCertificate(address = [127, 0, 0, 1]): SelfSignedCertificate {
+  return certificate({ name: 'misbehaving server of the tests', address });
+}
+
+/** A certificate that another one has signed, as those of servers and clients are. */
+export function certificateSignedBy(issuer: SelfSignedCertificate): SelfSignedCertificate {
+  return certificate({ name: 'member of the tests', address: [127, 0, 0, 1], issuer });
+}
+
+interface Certified {
+  readonly name: string;
+  readonly address: readonly number[];
+  /** By default it signs itself and is an authority. */
+  readonly issuer?: SelfSignedCertificate;
+}
+
+function certificate({ name, address, issuer }: Certified): SelfSignedCertificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   const ecdsaWithSha256 = sequence(oid('2a8648ce3d040302'));
-  const name = sequence(
-    der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from('misbehaving server of the tests')))),
+  const subject = named(name);
+  const alternativeNames = sequence(
+    der(0x82, Buffer.from('localhost')),
+    der(0x87, Buffer.from(Uint8Array.from(address))),
   );
-  const alternativeNames = sequence(der(0x82, Buffer.from('localhost')), der(0x87, Buffer.from(address)));
-  const isAuthority = sequence(der(0x01, Buffer.from([0xff])));
+  const isAuthority = sequence(...(issuer === undefined ? [der(0x01, Buffer.from([0xff]))] : []));
   const body = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
     ecdsaWithSha256,
-    name,
+    issuer === undefined ? subject : named('misbehaving server of the tests'),
     sequence(utcTime(Date.now() - DAY_MS), utcTime(Date.now() + DAY_MS)),
-    name,
+    subject,
     publicKey.export({ type: 'spki', format: 'der' }),
     der(
       0xa3,
@@ -35,12 +52,16 @@ export function selfSignedCertificate(address = [127, 0, 0, 1]): SelfSignedCerti
       ),
     ),
   );
-  const signature = Buffer.concat([Buffer.from([0]), sign('sha256', body, privateKey)]);
-  const certificate = sequence(body, ecdsaWithSha256, der(0x03, signature));
+  const signature = Buffer.concat([Buffer.from([0]), sign('sha256', body, issuer?.key ?? privateKey)]);
+  const signed = sequence(body, ecdsaWithSha256, der(0x03, signature));
   return {
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    cert: `-----BEGIN CERTIFICATE-----\n${certificate.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
+    cert: `-----BEGIN CERTIFICATE-----\n${signed.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
   };
+}
+
+function named(commonName: string): Buffer {
+  return sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from(commonName)))));
 }
 
 /** One DER value: tag, length, content. */

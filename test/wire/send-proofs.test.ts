@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
+import { keyFromText } from '../../src/agent-api/api-key';
 import {
   ADDRESS,
   expectNoKey,
@@ -235,6 +236,69 @@ describe('a POST that was answered', () => {
     expect(outcome).toMatchObject({ serviceMessage: 'bad key [key], [key] X: "[key]"' });
   });
 
+  it.each([
+    ['JSON with \\/', (key: string) => `{"error":"bad ${key.replaceAll('/', '\\/')}"}`],
+    ['JSON with \\u002B', (key: string) => `{"error":"bad ${key.replace(/\W/g, unicodeEscape)}"}`],
+    [
+      'JSON in JSON',
+      (key: string) => JSON.stringify({ error: JSON.stringify({ bad: key }).replaceAll('/', '\\/') }),
+    ],
+    [
+      'a URL in lower case',
+      (key: string) => JSON.stringify({ error: encodeURIComponent(key).toLowerCase() }),
+    ],
+    [
+      'HTML in JSON',
+      (key: string) => JSON.stringify({ error: key.replace(/\W/g, (c) => `&#${c.charCodeAt(0)};`) }),
+    ],
+    [
+      'HTML in plain text',
+      (key: string) => `bad ${key.replace(/\W/g, (c) => `&#x${c.charCodeAt(0).toString(16)};`)}`,
+    ],
+  ])('in words that spell the key in %s shows them without it', async (_how, body) => {
+    const key = 'agnt_9f/8e+7d&6c=5b4a3928';
+    wire.server.onRequest = answer(401, body(key));
+    const outcome = await wire.client({ apiKey: keyFromText(key) }).sendMessage(MESSAGE);
+    expect(outcome).toMatchObject({ serviceMessage: expect.stringContaining('[key]') });
+    expect(JSON.stringify(outcome)).not.toMatch(/9f|8e|7d|6c|5b4a/i);
+  });
+
+  it.each([
+    ['a redirect', answer(307, '', { location: '/next?key=agnt_9f%2f8e%2b7d%266c%3d5b4a3928' })],
+    ['the id of another job', answer(200, '{"id":"agnt_9f\\/8e\\u002B7d&6c=5b4a3928","status":"x"}')],
+    [
+      'a status that nobody knows',
+      answer(200, '{"id":"job-1","status":"agnt_9f\\/8e\\u002B7d&6c=5b4a3928"}'),
+    ],
+    [
+      'the fields of a job',
+      answer(200, {
+        ...JOB,
+        prLink: 'https://code.example/?key=agnt_9f%2f8e%2b7d%266c%3d5b4a3928',
+        source: { repository: 'agnt_9f/8e+7d&amp;6c=5b4a3928', ref: '\\u0061gnt_9f/8e+7d&6c=5b4a3928' },
+        createdAt: 'agnt_9f/8e 7d&6c=5b4a3928',
+      }),
+    ],
+  ])('with the key in %s shows none of it', async (_where, onRequest) => {
+    wire.server.onRequest = onRequest;
+    const apiKey = keyFromText('agnt_9f/8e+7d&6c=5b4a3928');
+    const outcomes = [
+      await wire.client({ apiKey }).sendMessage(MESSAGE),
+      await wire.client({ apiKey }).getJob(ADDRESS),
+    ];
+    for (const outcome of outcomes) expect(JSON.stringify(outcome)).toContain('[key]');
+    expect(JSON.stringify(outcomes)).not.toMatch(/9f|8e|7d|6c|5b4a/i);
+  });
+
+  it('with a job whose fields hold quotes and the key stays a job', async () => {
+    const key = 'agnt_9f"8e\\7d/6c5b4a3928';
+    wire.server.onRequest = answer(200, { ...JOB, model: `"${key}"` });
+    expect(await wire.client({ apiKey: keyFromText(key) }).sendMessage(MESSAGE)).toEqual({
+      verdict: 'accepted',
+      job: { ...JOB, model: '"[key]"' },
+    });
+  });
+
   it('in words that break off within the key shows none of it', async () => {
     const outcome = await sendTo((socket) => {
       socket.end(httpHead(401, { 'content-length': 100 }) + `bad key ${KEY.slice(0, 20)}`);
@@ -248,6 +312,44 @@ describe('a POST that was answered', () => {
       verdict: 'accepted',
       job: { ...JOB, model: 'key [key]', prLink: 'https://code.example/pr?key=[key]' },
     });
+  });
+});
+
+function unicodeEscape(character: string): string {
+  return `\\u00${character.charCodeAt(0).toString(16).toUpperCase()}`;
+}
+
+describe('a POST whose answer comes after another one', () => {
+  const wire = new WireTest();
+
+  it.each(['102 Processing', '103 Early Hints'])('%s is accepted', async (early) => {
+    wire.server.onRequest = (socket, request) => {
+      socket.write(`HTTP/1.1 ${early}\r\nlink: </x>; rel=preload\r\n\r\n`);
+      answer(200, JOB)(socket, request);
+    };
+    expect(await wire.client().sendMessage(MESSAGE)).toEqual({ verdict: 'accepted', job: JOB });
+    expect(await wire.client().getJob(ADDRESS)).toEqual({ kind: 'job', job: JOB });
+  });
+
+  it('100 Continue is unknown, because the HTTP client reads no further, and says so', async () => {
+    wire.server.onRequest = (socket, request) => {
+      socket.write('HTTP/1.1 100 Continue\r\n\r\n');
+      answer(200, JOB)(socket, request);
+    };
+    const message = expect.stringMatching(
+      /^UND_ERR_SOCKET: the service, .* answered 100 Continue without being asked/,
+    );
+    expect(await wire.client().sendMessage(MESSAGE)).toEqual({
+      verdict: 'unknown',
+      label: 'UND_ERR_SOCKET',
+      message,
+    });
+    expect(await wire.client().getJob(ADDRESS)).toEqual({
+      kind: 'trouble',
+      label: 'UND_ERR_SOCKET',
+      message,
+    });
+    expect(wire.server.requests).toHaveLength(2);
   });
 });
 

@@ -123,9 +123,8 @@ export function progressOf(state: FollowUpState): FollowUpProgress {
 
 /** The last answer in words; where a terminal status is not believed yet, with the reason. */
 export function lastAnswerOf({ lastAnswer, evidence, watch, plan }: FollowUpState): string | null {
-  if (lastAnswer === null || evidence !== null || watch === null || watch.trouble.last !== null)
-    return lastAnswer;
-  if (!isTerminal(watch.last?.status ?? '')) return lastAnswer;
+  const isDoubted = watch?.last && watch.trouble.last === null && isTerminal(watch.last.status);
+  if (lastAnswer === null || evidence !== null || !isDoubted) return lastAnswer;
   const { fresh, freshFrom } = watch.observations;
   const held = belief(watch.observations, plan.confirmMs);
   if (fresh === null) return `${lastAnswer}; an answer counts from ${isoSecond(freshFrom)} on`;

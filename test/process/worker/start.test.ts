@@ -1,7 +1,9 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { createServer as createGrpcServer } from 'node:http2';
 import { type AddressInfo, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../dev/free-ports';
@@ -55,6 +57,18 @@ describe('a worker that is misconfigured', () => {
     }
     expect(worker.stderr + worker.stdout).not.toContain(KEY);
     expect(worker.stdout).toBe('');
+  });
+
+  it('says at once that its key file is a pipe, also while nobody writes into it', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'worker-pipe-'));
+    cleanUps.push(() => rm(folder, { recursive: true }));
+    const pipe = path.join(folder, 'key');
+    execFileSync('mkfifo', [pipe]);
+    const worker = await startWorker({ ...AGENT, AGENT_API_KEY: '', AGENT_API_KEY_FILE: pipe });
+    expect(await worker.exited).toEqual({ code: 2, signal: null });
+    expect(worker.stderr).toContain(
+      `AGENT_API_KEY_FILE: the key file ${JSON.stringify(pipe)} is a pipe, as <(…)`,
+    );
   });
 
   it('names every address that was chosen and is taken, and ends with exit code 2', async () => {

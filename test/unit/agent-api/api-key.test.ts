@@ -1,8 +1,22 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import filePromises, { type FileHandle, open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { ApiKeyError, keyFromFile, keyFromText, KeyRedactor, redact } from '../../../src/agent-api/api-key';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { ApiKeyError, keyFromFile, keyFromText } from '../../../src/agent-api/api-key';
+import { eventually } from '../../harness/eventually';
 
 describe('keyFromText', () => {
   it('takes the key without the white space around it', async () => {
@@ -25,6 +39,17 @@ describe('keyFromText', () => {
       );
     },
   );
+
+  it.each(['k', 'seven77'])(
+    'refuses a key that is too short to be hidden, without showing it: %j',
+    (text) => {
+      const error = new ApiKeyError(
+        `AGENT_API_KEY holds ${text.length} characters; a key has at least 8, so that it can be told from other text and ` +
+          'removed from every message',
+      );
+      expect(() => keyFromText(text)).toThrow(error);
+    },
+  );
 });
 
 describe('keyFromFile', () => {
@@ -38,13 +63,21 @@ describe('keyFromFile', () => {
     rmSync(folder, { recursive: true });
   });
 
+  it('follows the links with which Kubernetes mounts a secret', async () => {
+    mkdirSync(join(folder, '..data-1'));
+    writeFileSync(join(folder, '..data-1', 'key'), 'the-key-1');
+    symlinkSync('..data-1', join(folder, '..data'));
+    symlinkSync(join('..data', 'key'), path);
+    expect(await (await keyFromFile(path)).current()).toBe('the-key-1');
+  });
+
   it('reads the file again at every use', async () => {
-    writeFileSync(path, 'key-1\n');
-    const source = keyFromFile(path);
-    expect(await source.current()).toBe('key-1');
+    writeFileSync(path, 'the-key-1\n');
+    const source = await keyFromFile(path);
+    expect(await source.current()).toBe('the-key-1');
     // Of the same length and within the same tick of the file system's clock.
-    writeFileSync(path, 'key-2\n');
-    expect(await source.current()).toBe('key-2');
+    writeFileSync(path, 'the-key-2\n');
+    expect(await source.current()).toBe('the-key-2');
   });
 
   it.each<[string, () => void, RegExp]>([
@@ -68,70 +101,106 @@ describe('keyFromFile', () => {
       () => {
         writeFileSync(path, 'secret'.repeat(10_000));
       },
-      /has 60000 bytes: that is no key$/,
+      /has 60000 bytes, more than a key can have$/,
     ],
-  ])('refuses a file %s, by its name and without its content', (_what, prepare, expected) => {
+  ])('refuses a file %s, by its name and without its content', async (_what, prepare, expected) => {
     prepare();
-    const error = thrownBy(() => keyFromFile(path));
+    const error = await rejectionOf(keyFromFile(path));
     expect(error).toBeInstanceOf(ApiKeyError);
     expect(error.message).toMatch(expected);
     expect(error.message).toContain(`the key file ${JSON.stringify(path)}`);
     expect(error.message).not.toContain('secret');
   });
 
-  it('refuses a folder', () => {
-    expect(() => keyFromFile(folder)).toThrow(/is no regular file$/);
+  it('refuses a folder', async () => {
+    await expect(keyFromFile(folder)).rejects.toThrow(/is not a regular file$/);
+  });
+
+  it('refuses a pipe at once, whether or not somebody writes into it', async () => {
+    execFileSync('mkfifo', [path]);
+    const refusal = /is a pipe, as <\(…\) makes one: .*; give a regular file$/;
+    await expect(keyFromFile(path)).rejects.toThrow(refusal);
+    const writer = openSync(path, 'r+');
+    writeSync(writer, 'the-key-1');
+    await expect(keyFromFile(path)).rejects.toThrow(refusal);
+    closeSync(writer);
+  });
+
+  it('keeps the last good key when a pipe takes the place of the file', async () => {
+    writeFileSync(path, 'the-key-1');
+    const source = await keyFromFile(path);
+    rmSync(path);
+    execFileSync('mkfifo', [path]);
+    expect(await source.current()).toBe('the-key-1');
+  });
+
+  it('keeps the last good key when the new one is too short to be hidden', async () => {
+    writeFileSync(path, 'the-key-1');
+    const source = await keyFromFile(path);
+    writeFileSync(path, 'k');
+    expect(await source.current()).toBe('the-key-1');
+  });
+
+  describe('that does not answer', () => {
+    // Opening a pipe that nobody writes into blocks a thread of libuv's pool, which has four: a fifth read waits for ever.
+    let pipe: string;
+    let blocked: Promise<FileHandle>[];
+    beforeEach(() => {
+      pipe = join(folder, 'pipe');
+      execFileSync('mkfifo', [pipe]);
+      writeFileSync(path, 'the-key-1');
+    });
+    const blockFiles = () => {
+      blocked = Array.from({ length: 4 }, () => open(pipe, 'r'));
+    };
+    const unblockFiles = async () => {
+      const writer = openSync(pipe, constants.O_RDWR);
+      for (const file of await Promise.all(blocked)) await file.close();
+      closeSync(writer);
+    };
+
+    it('is refused at the start, within seconds', async () => {
+      blockFiles();
+      const error = await rejectionOf(keyFromFile(path));
+      expect(error).toBeInstanceOf(ApiKeyError);
+      expect(error.message).toMatch(/can't be read within 2s; its mount may hang$/);
+      await unblockFiles();
+    });
+
+    it('is not waited for by more than one read, and the last good key stays in use until it answers', async () => {
+      const source = await keyFromFile(path);
+      blockFiles();
+      writeFileSync(path, 'the-key-2');
+      const opened = jest.spyOn(filePromises, 'open');
+      const startedAt = performance.now();
+      const keys = await Promise.all(Array.from({ length: 20 }, () => source.current()));
+      expect(new Set(keys)).toEqual(new Set(['the-key-1']));
+      for (let n = 0; n < 20; n += 1) expect(await source.current()).toBe('the-key-1');
+      // Two seconds once, and not for each.
+      expect(performance.now() - startedAt).toBeLessThan(6_000);
+      expect(opened).toHaveBeenCalledTimes(1);
+      opened.mockRestore();
+      await unblockFiles();
+      await eventually('the new key is used', async () => (await source.current()) === 'the-key-2');
+    });
   });
 
   it('keeps the last good key while the file may not be read', async () => {
-    writeFileSync(path, 'key-1');
-    const source = keyFromFile(path);
+    writeFileSync(path, 'the-key-1');
+    const source = await keyFromFile(path);
     chmodSync(path, 0o000);
-    expect(await source.current()).toBe('key-1');
+    expect(await source.current()).toBe('the-key-1');
     rmSync(path);
-    expect(await source.current()).toBe('key-1');
+    expect(await source.current()).toBe('the-key-1');
   });
 });
 
-describe('redact', () => {
-  const key = 'agnt_a/b+c=d"e\\f%';
-
-  it.each([
-    ['verbatim', key],
-    ['escaped in JSON', JSON.stringify(key).slice(1, -1)],
-    ['percent-encoded', encodeURIComponent(key)],
-    ['in base64', Buffer.from(key).toString('base64')],
-    ['in base64url', Buffer.from(key).toString('base64url')],
-    ['in the base64 of its header', Buffer.from(`Bearer ${key}`).toString('base64')],
-    [
-      'in the base64 of its header, without padding',
-      Buffer.from(`Bearer ${key}`).toString('base64').replace(/=+$/, ''),
-    ],
-    ['in the base64url of its header', Buffer.from(`Bearer ${key}`).toString('base64url')],
-  ])('hides a key %s', (_how, form) => {
-    expect(redact(`a ${form}, ${form}`, [key])).toBe('a [key], [key]');
-  });
-
-  it('hides the longer of two keys whole', () => {
-    expect(redact('abc-def-ghi abc-def', ['abc-def', 'abc-def-ghi'])).toBe('[key] [key]');
-  });
-
-  it('leaves a text alone where there is no key', () => {
-    expect(redact('nothing here', ['', 'agnt_x'])).toBe('nothing here');
-  });
-
-  it('still hides the keys of earlier rotations', () => {
-    const redactor = new KeyRedactor();
-    for (let n = 10; n < 20; n += 1) redactor.remember(`rotated-${n}`);
-    expect(redactor.redact('rotated-10 rotated-19')).toBe('[key] [key]');
-  });
-});
-
-function thrownBy(work: () => unknown): Error {
-  try {
-    work();
-  } catch (error) {
-    return error as Error;
-  }
-  throw new Error('nothing was thrown');
+/** What a promise is rejected with. */
+async function rejectionOf(work: Promise<unknown>): Promise<Error> {
+  return work.then(
+    () => {
+      throw new Error('nothing was thrown');
+    },
+    (error: unknown) => error as Error,
+  );
 }

@@ -24,7 +24,7 @@ class ScriptedDispatcher extends Dispatcher {
 
 function begin(limits: { timeoutMs: number; connectTimeoutMs: number; beforeFirstByte?: () => undefined }) {
   const dispatcher = new ScriptedDispatcher();
-  return { dispatcher, result: exchange(dispatcher, REQUEST, limits) };
+  return { dispatcher, result: exchange(dispatcher, REQUEST, limits, String) };
 }
 
 describe('an exchange', () => {
@@ -47,6 +47,7 @@ describe('an exchange', () => {
     // The second connection was refused: that says nothing of what became of the first.
     const error = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     dispatcher.handler?.onResponseError?.({} as Dispatcher.DispatchController, error);
-    expect(await result).toEqual({ kind: 'no answer', started: true, reason: { by: 'error', error } });
+    const facts = [{ label: 'ECONNREFUSED', text: 'ECONNREFUSED: connect' }];
+    expect(await result).toEqual({ kind: 'no answer', started: true, reason: { by: 'error', facts } });
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { bodyOf } from '../../../src/agent-api/exchange';
 import { readJob } from '../../../src/agent-api/outcome';
 
 const BARE = {
@@ -12,7 +13,7 @@ const BARE = {
 };
 
 function read(job: unknown) {
-  return readJob(JSON.stringify(job));
+  return readJob(bodyOf(JSON.stringify(job), String));
 }
 
 describe('readJob', () => {
@@ -60,7 +61,7 @@ describe('readJob', () => {
   it.each(['', '<html>', '{"id":"j","status":"active"', '['.repeat(500_000)])(
     'finds no job in other text',
     (body) => {
-      expect(readJob(body)).toBeUndefined();
+      expect(readJob(bodyOf(body, String))).toBeUndefined();
     },
   );
 
@@ -73,7 +74,7 @@ describe('readJob', () => {
     'code.example/pull/1',
     'https://',
     'https://code.example/a\nb',
-    ' https://code.example/x',
+    'https://code.example/x y',
     `https://code.example/${'x'.repeat(2_048)}`,
   ])('leaves out a link that is not one, or too long: %j', (prLink) => {
     expect(read({ id: 'j', status: 'active', prLink })).toEqual(BARE);
@@ -82,6 +83,13 @@ describe('readJob', () => {
   it.each(['http://127.0.0.1:4010/pull/1', 'HTTPS://code.example/ä?b=c#d'])('keeps the link %j', (prLink) => {
     expect(read({ id: 'j', status: 'active', prLink })?.prLink).toBe(prLink);
   });
+
+  it.each(['https://code.example/pull/7\n', ' \thttps://code.example/pull/7\r\n'])(
+    'removes white space around the link %j',
+    (prLink) => {
+      expect(read({ id: 'j', status: 'active', prLink })?.prLink).toBe('https://code.example/pull/7');
+    },
+  );
 
   it('bounds a status to 64 characters, any other text to 1,024, and keeps the id, which is compared', () => {
     const long = 'x'.repeat(5_000);

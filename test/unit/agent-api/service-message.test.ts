@@ -1,7 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { isHtml, serviceMessage } from '../../../src/agent-api/trouble';
+import { bodyOf } from '../../../src/agent-api/exchange';
+import { serviceMessage } from '../../../src/agent-api/trouble';
 
-const asIs = (text: string) => text;
+function wordsIn(body: string, redact = (text: string) => text) {
+  return serviceMessage(bodyOf(body, redact));
+}
 
 describe('the service’s own words', () => {
   it.each([
@@ -14,7 +17,7 @@ describe('the service’s own words', () => {
     ['{"error":"one\\r\\ntwo\\u0000\\u001b[31m\\u2028three\\u202e"}', 'one two [31m three'],
     ['{"error":"lone \\ud800 half"}', 'lone \ufffd half'],
   ])('of %s', (body, words) => {
-    expect(serviceMessage(body, asIs)).toBe(words);
+    expect(wordsIn(body)).toBe(words);
   });
 
   it.each([
@@ -32,25 +35,25 @@ describe('the service’s own words', () => {
     '<?xml version="1.0"?>',
     'x'.repeat(1_025),
   ])('are none in %j', (body) => {
-    expect(serviceMessage(body, asIs)).toBeUndefined();
+    expect(wordsIn(body)).toBeUndefined();
   });
 
   it('are at most 1 KiB', () => {
-    expect(serviceMessage(JSON.stringify({ error: 'x'.repeat(90_000) }), asIs)).toHaveLength(1_024);
+    expect(wordsIn(JSON.stringify({ error: 'x'.repeat(90_000) }))).toHaveLength(1_024);
   });
 
   it('hold no key, also where the bound would have cut it in two', () => {
     const body = JSON.stringify({ error: 'x'.repeat(1_020) + 'SECRET' });
-    expect(serviceMessage(body, (text) => text.replaceAll('SECRET', '*'))).toBe('x'.repeat(1_020) + '*');
+    expect(wordsIn(body, (text) => text.replaceAll('SECRET', '*'))).toBe('x'.repeat(1_020) + '*');
   });
 });
 
-describe('isHtml', () => {
-  it.each(['<html>', '  <!doctype html>', '<P>x'])('%j', (body) => {
-    expect(isHtml(body)).toBe(true);
+describe('a body', () => {
+  it.each(['<html>', '  <!doctype html>', '<P>x'])('is HTML: %j', (body) => {
+    expect(bodyOf(body, String)).toEqual({ kind: 'html' });
   });
 
-  it.each(['', '{"a":"<b>"}', '< 5', 'x <html>'])('not %j', (body) => {
-    expect(isHtml(body)).toBe(false);
+  it.each(['', '< 5', 'x <html>'])('is a text: %j', (body) => {
+    expect(bodyOf(body, String)).toEqual({ kind: 'text', text: body });
   });
 });

@@ -46,7 +46,7 @@ describe('what an error proves about a POST', () => {
     expect(proofOfFailure(true, errorFacts({ code }))).toEqual({ verdict: 'unknown' });
   });
 
-  it.each(['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR', 'UND_ERR_PRX_TLS'])(
+  it.each(['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR', 'PROXY_REFUSED'])(
     '%s before the first byte: not sent, and no repetition heals it',
     (code) => {
       expect(proofOfFailure(false, errorFacts({ code }))).toEqual({ verdict: 'not-sent', repeatable: false });

@@ -167,8 +167,14 @@ describe('the key', () => {
       /AGENT_API_KEY_FILE: .*is empty/,
     );
     expect(await problemsOf({ ...without, AGENT_API_KEY_FILE: folder })).toMatch(
-      /AGENT_API_KEY_FILE: .*no regular file/,
+      /AGENT_API_KEY_FILE: .*not a regular file/,
     );
+  });
+
+  it('is refused where it is too short to be removed from messages, which stay readable', async () => {
+    const message = await problemsOf({ ...GOOD, AGENT_API_KEY: 'k', AGENT_API_TIMEOUT: 'k' });
+    expect(message).toContain('AGENT_API_KEY: AGENT_API_KEY holds 1 characters; a key has at least 8');
+    expect(message).not.toContain('[key]');
   });
 
   it('appears in no message, wherever it was put by mistake', async () => {
@@ -205,6 +211,46 @@ describe('the key', () => {
     writeFileSync(file, 'svc_secondkey');
     expect(await config.agentApi.apiKey.current()).toBe('svc_secondkey');
     expect(redactor.text(`${KEY} then svc_secondkey`)).not.toMatch(/3f9c1e77|secondkey/);
+  });
+});
+
+describe('the proxy of the agent service', () => {
+  const proxyOf = async (env: Record<string, string>) =>
+    (await loadConfig({ ...GOOD, ...env })).config.agentApi.proxy;
+
+  it.each([
+    [{ HTTPS_PROXY: 'http://proxy.corp:3128' }, { url: 'http://proxy.corp:3128/', noProxy: '' }],
+    [
+      { HTTPS_PROXY: 'proxy.corp:3128', NO_PROXY: '.corp' },
+      { url: 'http://proxy.corp:3128/', noProxy: '.corp' },
+    ],
+    [
+      { https_proxy: 'https://lower', HTTPS_PROXY: 'http://upper' },
+      { url: 'https://lower/', noProxy: '' },
+    ],
+    [{ HTTPS_PROXY: '', NO_PROXY: '*' }, undefined],
+    [{ HTTP_PROXY: 'http://proxy.corp:3128' }, undefined],
+  ])('is taken from %j', async (env, proxy) => {
+    expect(await proxyOf(env)).toEqual(proxy);
+  });
+
+  it.each(['socks5://me:hunter-two@proxy', 'http://me:hunter-two%@proxy', 'http://me:hunter-two@:99999'])(
+    'is refused without being shown: %s',
+    async (HTTPS_PROXY) => {
+      const message = await problemsOf({ ...GOOD, HTTPS_PROXY });
+      expect(message).toMatch(/HTTPS_PROXY: .*; give http:\/\/host:port/);
+      expect(message).not.toContain('hunter-two');
+    },
+  );
+
+  it('is named in the description of the configuration, and its password is shown nowhere', async () => {
+    const { config, redactor } = await loadConfig({
+      ...GOOD,
+      HTTPS_PROXY: 'http://me:hunter%2Ftwo@proxy:3128',
+    });
+    expect(describeConfig(config).agentApiProxy).toBe('proxy:3128');
+    expect(JSON.stringify(describeConfig(config))).not.toContain('hunter');
+    expect(redactor.text('hunter%2Ftwo hunter/two')).not.toContain('hunter');
   });
 });
 

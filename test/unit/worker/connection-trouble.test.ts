@@ -5,8 +5,8 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
 import { freePorts } from '../../../dev/free-ports';
-import { selfSignedCertificate } from '../../wire/self-signed-certificate';
-import { explainTrouble } from '../../../src/worker/temporal';
+import { certificateSignedBy, selfSignedCertificate } from '../../wire/self-signed-certificate';
+import { explainTrouble, troubleOf } from '../../../src/worker/temporal';
 
 const servers: Server[] = [];
 afterAll(() => {
@@ -34,7 +34,7 @@ async function troubleAt(address: string, options: NativeConnectionOptions = {})
   const error: unknown = await NativeConnection.connect({ address, ...options }).catch(
     (reason: unknown) => reason,
   );
-  return explainTrouble(error, { address, namespace: 'agents', connection: { address } });
+  return troubleOf(error, { address, namespace: 'agents', connection: { address, ...options } });
 }
 
 describe('trouble that waiting heals', () => {
@@ -110,6 +110,34 @@ describe('trouble that waiting does not heal', () => {
     const secure = await listening(createSecureServer(selfSignedCertificate()));
     expect(await troubleAt(secure, { tls: true })).toMatchObject({
       message: expect.stringMatching(/certificate .* is not trusted \(InvalidCertificate/),
+      heals: false,
+    });
+  });
+
+  it('is a connection without TLS to a server that wants it', async () => {
+    const secure = await listening(createSecureServer(selfSignedCertificate()));
+    expect(await troubleAt(secure)).toMatchObject({
+      message: expect.stringMatching(/the server wants TLS; set TEMPORAL_TLS=true/),
+      heals: false,
+    });
+  });
+
+  it('is a client certificate that the server misses, and a key of another certificate', async () => {
+    const authority = selfSignedCertificate();
+    const [server, client] = [certificateSignedBy(authority), certificateSignedBy(authority)];
+    const options = { ...server, requestCert: true, rejectUnauthorized: true, ca: [authority.cert] };
+    const secure = await listening(createSecureServer(options));
+    const serverRootCACertificate = Buffer.from(authority.cert);
+    // The core tells of the alert, or only that the connection broke: it is a race.
+    expect(await troubleAt(secure, { tls: { serverRootCACertificate } })).toMatchObject({
+      message: expect.stringMatching(/TLS handshake.*TEMPORAL_TLS_CLIENT_CERT_\*/),
+      heals: false,
+    });
+    const clientCertPair = { crt: Buffer.from(client.cert), key: Buffer.from(server.key) };
+    expect(await troubleAt(secure, { tls: { serverRootCACertificate, clientCertPair } })).toMatchObject({
+      message: expect.stringMatching(
+        /failed \(InconsistentKeys\(KeyMismatch\)+: check TEMPORAL_TLS_CLIENT_CERT/,
+      ),
       heals: false,
     });
   });
