@@ -13,11 +13,20 @@ import {
   TemporalConfigError,
   TemporalUnreachableError,
 } from '../client';
+import { problemText } from '../core/problem';
 import { EXIT, UsageError } from './exit-codes';
 import type { Output } from './render/output';
 import { problemOfLimitFlag } from './flags/limit-flags';
 import { problemOfFlag } from './flags/request-flags';
-import { problemOfSchedule } from './flags/schedule-flags';
+
+/** What callers of the client know by other names. */
+const FLAG_OF_FIELD = {
+  scheduleId: 'ID',
+  items: 'FILE',
+  spec: 'timing',
+  concurrency: '--concurrency',
+  tolerate: '--tolerate',
+} as const;
 
 /** Why a command failed: one message for people, one document for `--json`, and the exit code. */
 interface Problem {
@@ -37,7 +46,10 @@ export function problemOf(error: unknown): Problem {
     return usage('InvalidLimits', error.problems.map(problemOfLimitFlag));
   }
   if (error instanceof InvalidScheduleError) {
-    return usage('InvalidSchedule', error.problems.map(problemOfSchedule));
+    return usage(
+      'InvalidSchedule',
+      error.problems.map((problem) => problemText(problem, FLAG_OF_FIELD)),
+    );
   }
   if (error instanceof UsageError) return usage('Usage', error.problems);
   if (error instanceof TemporalConfigError) return usage('Configuration', [error.message]);
@@ -50,8 +62,7 @@ export function problemOf(error: unknown): Problem {
     return { exitCode: EXIT.usage, type: 'BatchConflict', message };
   }
   if (error instanceof ScheduleExistsError) {
-    const message = error.message.replace('Update it,', 'Change it with "schedule update",');
-    return { exitCode: EXIT.usage, type: 'ScheduleExists', message };
+    return { exitCode: EXIT.usage, type: 'ScheduleExists', message: error.message };
   }
   if (
     error instanceof FollowUpNotFoundError ||

@@ -1,5 +1,6 @@
 import { FollowUpError } from '../core/errors';
 import type { ItemEnd } from '../core/batch';
+import { type Problem, problemText } from '../core/problem';
 
 /** Thrown before anything is started, when a request is not one; `problems` are all that were found. */
 export class InvalidRequestError extends FollowUpError {
@@ -232,40 +233,37 @@ function named(workflowId: string): string {
     : `The follow-up ${workflowId}`;
 }
 
-/** Thrown before anything is changed, when a schedule is not one; `problems` are all that were found. */
+/** Thrown before anything is changed, when a schedule is invalid. */
 export class InvalidScheduleError extends FollowUpError {
   override readonly name = 'InvalidScheduleError';
   override readonly code = 'INVALID_SCHEDULE';
 
-  /** @param problems each begins with the name of its field, says what is wrong, and what is right */
-  constructor(readonly problems: readonly string[]) {
-    super(`Invalid schedule: ${problems.join('; ')}. Nothing was changed.`);
-  }
-}
-
-/** Thrown when a schedule of the same id exists and is another one. Nothing was changed. */
-export class ScheduleExistsError extends FollowUpError {
-  override readonly name = 'ScheduleExistsError';
-  override readonly code = 'CONFLICT';
-
-  /** @param differences each names what differs, how it is, and how it was asked for */
-  constructor(
-    readonly scheduleId: string,
-    readonly differences: readonly string[],
-  ) {
+  /** @param problems all that were found */
+  constructor(readonly problems: readonly Problem[]) {
     super(
-      `The schedule ${JSON.stringify(scheduleId)} exists and differs: ${differences.join('; ')}. ` +
-        'Nothing was changed. Update it, or give another id.',
+      `Invalid schedule: ${problems.map((problem) => problemText(problem)).join('; ')}. Nothing was changed.`,
     );
   }
 }
 
-/** Thrown when an id names no schedule of the namespace, or one that starts no batches of follow-ups. */
+/** Thrown when a schedule of the same id exists. Nothing was changed. */
+export class ScheduleExistsError extends FollowUpError {
+  override readonly name = 'ScheduleExistsError';
+  override readonly code = 'CONFLICT';
+
+  constructor(readonly scheduleId: string) {
+    super(
+      `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another id.`,
+    );
+  }
+}
+
+/** Thrown when an id names no schedule of the namespace, or one that does not start follow-up batches. */
 export class ScheduleNotFoundError extends FollowUpError {
   override readonly name = 'ScheduleNotFoundError';
   override readonly code = 'NOT_FOUND';
 
-  /** @param foundType the type of the workflow that it starts, where there is a schedule of this id */
+  /** @param foundType the type of the workflow that it starts, if there is a schedule of this id */
   constructor(
     readonly scheduleId: string,
     namespace: string,
@@ -275,7 +273,7 @@ export class ScheduleNotFoundError extends FollowUpError {
       foundType === undefined
         ? `There is no schedule ${JSON.stringify(scheduleId)} in the namespace ${namespace}. It may be misspelt, ` +
             'deleted, or in another namespace.'
-        : `The schedule ${JSON.stringify(scheduleId)} is none of follow-ups: it starts ${JSON.stringify(foundType)}.`,
+        : `The schedule ${JSON.stringify(scheduleId)} does not start follow-up batches; it starts ${JSON.stringify(foundType)}.`,
     );
   }
 }

@@ -46,7 +46,7 @@ export class FollowUpClient {
   ) {
     this.taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUES.followUp;
     this.batches = new BatchClient(client, this.taskQueue);
-    this.schedules = new ScheduleClient(client, this.taskQueue, this.batches);
+    this.schedules = new ScheduleClient(client, this.taskQueue);
     this.limits = new LimitsClient(client, {
       sends: options.sendTaskQueue ?? DEFAULT_TASK_QUEUES.agentApiSend,
       reads: options.readTaskQueue ?? DEFAULT_TASK_QUEUES.agentApi,

@@ -45,20 +45,9 @@ export {
   UnexpectedFailureError,
   type WaitOptions,
 } from './result';
-export type { ScheduleItems } from './schedules/action';
-export type { Firing, ListedSchedule, ScheduleDescription } from './schedules/description';
-export { type NewScheduleSpec, ScheduleClient } from './schedules/schedule-client';
-export type {
-  BackfillOptions,
-  Backfilled,
-  Difference,
-  ScheduleChange,
-  ScheduleHandle,
-  Triggered,
-  TriggerOptions,
-} from './schedules/schedule-handle';
-export type { Overlap, ScheduleSettings, ScheduleSpec } from './schedules/settings';
-export type { Calendar, Interval, Timing } from './schedules/timing';
+export type { FiringOptions } from './schedules/action';
+export { type NewScheduleOptions, ScheduleClient } from './schedules/schedule-client';
+export type { ScheduleChange, ScheduleHandle, Triggered } from './schedules/schedule-handle';
 export type { NamedRequest } from './start';
 export type { Limit, QueueLimits } from './task-queue-config';
 export type { BatchItem, BatchSummary, ItemEnd, ItemOutcome, Tolerance } from '../core/batch';
@@ -66,6 +55,7 @@ export type { BatchProgress } from '../core/batch-workflows';
 export { FollowUpError, type FollowUpErrorCode } from '../core/errors';
 export { followUpWorkflowId } from '../core/ids';
 export type { AgentJob } from '../core/job';
+export type { Problem } from '../core/problem';
 export type { FollowUpRequest } from '../core/request';
 export type {
   DeliveryDecision,
