@@ -8,7 +8,8 @@ import {
 } from '../client';
 import { EXIT } from './exit-codes';
 import { type Outcome, outcomeOfEnd, outcomeOfResult } from './render/outcome';
-import { progressKey, type ProgressLine, progressLine, progressText, serverText } from './render/progress';
+import { progressKey, progressText, serverText } from './render/progress';
+import { type ProgressLine, progressLine } from './render/progress-line';
 import type { Session } from './session';
 
 /** Often enough for a person; a query costs the server and the worker some milliseconds. */
