@@ -3,30 +3,37 @@ import {
   BatchConflictError,
   BatchNotFoundError,
   FollowUpNotFoundError,
-  InvalidBatchError,
-  InvalidLimitsError,
   InvalidRequestError,
-  InvalidScheduleError,
   RequestConflictError,
   ScheduleExistsError,
   ScheduleNotFoundError,
   TemporalConfigError,
   TemporalUnreachableError,
 } from '../client';
-import { problemText } from '../core/problem';
+import type { Problem as InputProblem } from '../core/problem';
 import { EXIT, UsageError } from './exit-codes';
 import type { Output } from './render/output';
-import { problemOfLimitFlag } from './flags/limit-flags';
-import { problemOfFlag } from './flags/request-flags';
+import { FLAG_OF_FIELD } from './flags/request-flags';
 
-/** What callers of the client know by other names. */
-const FLAG_OF_FIELD = {
+/** The words of the command line for the fields of every input. */
+const NAME_OF_FIELD: Readonly<Record<string, string>> = {
+  ...FLAG_OF_FIELD,
+  batchId: '--batch-id',
+  concurrency: '--concurrency',
+  tolerate: '--tolerate',
   scheduleId: 'ID',
   items: 'FILE',
   spec: 'timing',
-  concurrency: '--concurrency',
-  tolerate: '--tolerate',
-} as const;
+  sendsPerProject: '--sends-per-project',
+  readsPerProject: '--reads-per-project',
+  sendsTotal: '--sends-total',
+  readsTotal: '--reads-total',
+  reason: '--reason',
+};
+
+function inFlags({ field, text }: InputProblem): string {
+  return `${NAME_OF_FIELD[field] ?? field.replace(/^projectWeights\./, '--project-weight ')}: ${text}`;
+}
 
 /** Why a command failed: one message for people, one document for `--json`, and the exit code. */
 interface Problem {
@@ -37,20 +44,7 @@ interface Problem {
 }
 
 export function problemOf(error: unknown): Problem {
-  if (error instanceof InvalidRequestError) return usage('InvalidRequest', error.problems.map(problemOfFlag));
-  if (error instanceof InvalidBatchError) {
-    const message = ['the input is not a valid batch; nothing was started:', ...error.problems].join('\n  ');
-    return { exitCode: EXIT.usage, type: 'InvalidBatch', message, problems: error.problems };
-  }
-  if (error instanceof InvalidLimitsError) {
-    return usage('InvalidLimits', error.problems.map(problemOfLimitFlag));
-  }
-  if (error instanceof InvalidScheduleError) {
-    return usage(
-      'InvalidSchedule',
-      error.problems.map((problem) => problemText(problem, FLAG_OF_FIELD)),
-    );
-  }
+  if (error instanceof InvalidRequestError) return usage('InvalidRequest', error.problems.map(inFlags));
   if (error instanceof UsageError) return usage('Usage', error.problems);
   if (error instanceof TemporalConfigError) return usage('Configuration', [error.message]);
   if (error instanceof RequestConflictError) {

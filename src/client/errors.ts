@@ -2,46 +2,25 @@ import { FollowUpError } from '../core/errors';
 import type { ItemEnd } from '../core/batch';
 import { type Problem, problemText } from '../core/problem';
 
-/** Thrown before anything is started, when a request is not one; `problems` are all that were found. */
+/** Thrown before anything is started or changed, when an input is invalid: of a request, a batch, a schedule or a limit. */
 export class InvalidRequestError extends FollowUpError {
   override readonly name = 'InvalidRequestError';
   override readonly code = 'INVALID_REQUEST';
 
-  /** @param problems each begins with the name of its field, says what is wrong, and what is right */
-  constructor(readonly problems: readonly string[]) {
-    super(`Invalid request: ${problems.join('; ')}. Nothing was started.`);
+  /** @param problems all that were found */
+  constructor(readonly problems: readonly Problem[]) {
+    super(`Invalid request: ${wordsOf(problems)}. Nothing was started or changed.`);
   }
 }
 
-/** A message is read in one go, and a batch may have 100,000 problems. */
+/** The first problems: a message is read in one go, and a batch may have 100,000. */
+function wordsOf(problems: readonly Problem[]): string {
+  const first = problems.slice(0, PROBLEMS_IN_MESSAGE).map((problem) => problemText(problem));
+  const more = problems.length - PROBLEMS_IN_MESSAGE;
+  return `${first.join('; ')}${more > 0 ? `; … and ${more} more` : ''}`;
+}
+
 const PROBLEMS_IN_MESSAGE = 20;
-
-/** Thrown before anything is started, when the items of a batch are not what they must be. */
-export class InvalidBatchError extends FollowUpError {
-  override readonly name = 'InvalidBatchError';
-  override readonly code = 'INVALID_BATCH';
-
-  /**
-   * @param problems each begins with its line or item, says what is wrong, and what is right; the message has the first
-   *   ones
-   */
-  constructor(readonly problems: readonly string[]) {
-    const more = problems.length - PROBLEMS_IN_MESSAGE;
-    const told = problems.slice(0, PROBLEMS_IN_MESSAGE).join('; ');
-    super(`Invalid batch: ${told}${more > 0 ? `; … and ${more} more` : ''}. Nothing was started.`);
-  }
-}
-
-/** Thrown before anything is changed, when limits are not what they must be. */
-export class InvalidLimitsError extends FollowUpError {
-  override readonly name = 'InvalidLimitsError';
-  override readonly code = 'INVALID_LIMITS';
-
-  /** @param problems each begins with the name of its field, says what is wrong, and what is right */
-  constructor(readonly problems: readonly string[]) {
-    super(`Invalid limits: ${problems.join('; ')}. Nothing was changed.`);
-  }
-}
 
 /** Thrown when the server can't tell or take limits, with its reason. */
 export class LimitsError extends FollowUpError {
@@ -231,19 +210,6 @@ function named(workflowId: string): string {
   return workflowId.startsWith('follow-up-batch:')
     ? `The batch ${workflowId}`
     : `The follow-up ${workflowId}`;
-}
-
-/** Thrown before anything is changed, when a schedule is invalid. */
-export class InvalidScheduleError extends FollowUpError {
-  override readonly name = 'InvalidScheduleError';
-  override readonly code = 'INVALID_SCHEDULE';
-
-  /** @param problems all that were found */
-  constructor(readonly problems: readonly Problem[]) {
-    super(
-      `Invalid schedule: ${problems.map((problem) => problemText(problem)).join('; ')}. Nothing was changed.`,
-    );
-  }
 }
 
 /** Thrown when a schedule of the same id exists. Nothing was changed. */

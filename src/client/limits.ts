@@ -1,9 +1,10 @@
 import type { Client } from '@temporalio/client';
 import { FieldReader } from '../core/field-reader';
 import { fairnessKey } from '../core/ids';
+import type { Problem } from '../core/problem';
 import { quote } from '../core/text';
 import { parseRate, type RateText } from '../core/units';
-import { InvalidLimitsError, LimitsError } from './errors';
+import { InvalidRequestError, LimitsError } from './errors';
 import {
   type QueueChange,
   type QueueConfig,
@@ -49,7 +50,7 @@ export class LimitsClient {
    * weights need fairness on the server, which does not tell whether it is on (docs/operations.md).
    *
    * @returns the limits that hold now
-   * @throws InvalidLimitsError with every problem, before anything is changed; LimitsError when the server does not take
+   * @throws InvalidRequestError with every problem, before anything is changed; LimitsError when the server does not take
    *   them, which says what has been changed by then
    */
   async set(change: LimitsChange): Promise<Limits> {
@@ -130,16 +131,16 @@ const MAX_REASON_BYTES = 1_000;
 
 const DEFAULT_REASON = 'set by agent-follow-up';
 
-/** @throws InvalidLimitsError with every problem, before anything is changed */
+/** @throws InvalidRequestError with every problem, before anything is changed */
 export function checkChange(change: LimitsChange): CheckedChange {
-  const problems: string[] = [];
+  const problems: Problem[] = [];
   const rate = (name: RateField): number | null | undefined => {
     const given = change[name];
     if (given === undefined) return undefined;
     if (given === 'off') return null;
     const parsed = parseRate(given);
     if ('perSecond' in parsed) return parsed.perSecond;
-    problems.push(`${name}: ${parsed.problem}`);
+    problems.push({ field: name, text: parsed.problem });
     return undefined;
   };
   const weights = checkWeights(change.projectWeights ?? {}, problems);
@@ -147,9 +148,9 @@ export function checkChange(change: LimitsChange): CheckedChange {
   const reads = queueChange(rate('readsTotal'), rate('readsPerProject'), weights);
   const reason = checkReason(change.reason, problems);
   if (problems.length === 0 && isEmpty(sends) && isEmpty(reads)) {
-    problems.push('nothing is to be set; give at least one limit or project weight');
+    problems.push({ field: 'limits', text: 'no change given; give at least one limit or project weight' });
   }
-  if (problems.length > 0) throw new InvalidLimitsError(problems);
+  if (problems.length > 0) throw new InvalidRequestError(problems);
   return { sends, reads, reason };
 }
 
@@ -173,16 +174,15 @@ function queueChange(
 
 function checkWeights(
   given: Readonly<Record<string, number | 'off'>>,
-  problems: string[],
+  problems: Problem[],
 ): ReadonlyMap<string, number | null> {
   const weights = new Map<string, number | null>();
   for (const [projectId, weight] of Object.entries(given)) {
     const found = problems.length;
     new FieldReader({ [projectId]: projectId }, 'projectWeights.', problems).id(projectId);
     if (weight !== 'off' && !isWeight(weight)) {
-      problems.push(
-        `projectWeights.${projectId}: must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${quote(weight)}`,
-      );
+      const text = `must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${quote(weight)}`;
+      problems.push({ field: `projectWeights.${projectId}`, text });
     }
     if (problems.length === found) weights.set(fairnessKey(projectId), weight === 'off' ? null : weight);
   }
@@ -194,10 +194,13 @@ function isWeight(value: unknown): value is number {
   return typeof value === 'number' && value >= MIN_WEIGHT && value <= MAX_WEIGHT;
 }
 
-function checkReason(given: string | undefined, problems: string[]): string {
+function checkReason(given: string | undefined, problems: Problem[]): string {
   const reason = given ?? DEFAULT_REASON;
   const bytes = new TextEncoder().encode(reason).length;
   if (bytes > MAX_REASON_BYTES)
-    problems.push(`reason: must be at most ${MAX_REASON_BYTES} bytes of UTF-8; it is ${bytes}`);
+    problems.push({
+      field: 'reason',
+      text: `must be at most ${MAX_REASON_BYTES} bytes of UTF-8; it is ${bytes}`,
+    });
   return reason;
 }

@@ -4,9 +4,6 @@ import type { Receipt } from './result';
 /** What tells errors of the client apart. They stay the same when names and messages change. */
 export type FollowUpErrorCode =
   | 'INVALID_REQUEST'
-  | 'INVALID_BATCH'
-  | 'INVALID_SCHEDULE'
-  | 'INVALID_LIMITS'
   /** The name is taken: by another message, another batch or another schedule. */
   | 'CONFLICT'
   | 'REJECTED'

@@ -4,7 +4,7 @@ import { createServer, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
-import { FollowUpClient, InvalidLimitsError, type Limits, LimitsError } from '../../src/client';
+import { FollowUpClient, InvalidRequestError, type Limits, LimitsError } from '../../src/client';
 import { fairnessKey } from '../../src/core/ids';
 import { eventually } from '../harness/eventually';
 import { temporal } from '../harness/temporal';
@@ -99,7 +99,7 @@ describe('limits', () => {
 
     const change = client.limits.set({ sendsTotal: '5/s', readsTotal: '0/s' });
 
-    await expect(change).rejects.toThrow(InvalidLimitsError);
+    await expect(change).rejects.toThrow(InvalidRequestError);
     expect((await client.limits.get()).sends.total).toBeNull();
   });
 

@@ -97,7 +97,7 @@ describe('batch run', () => {
     expect(stderr).toMatch(/^ {2}line 10: project: /m);
     expect(stderr).toMatch(/^ {2}line 10: prompt: /m);
     expect(stderr).toMatch(/^ {2}line 11: is not JSON/m);
-    expect(JSON.parse(stdout)).toMatchObject({ type: 'InvalidBatch' });
+    expect(JSON.parse(stdout)).toMatchObject({ type: 'InvalidRequest' });
     expect(file.posts()).toEqual([]);
     expect((await command('status')).code).toBe(2);
   });

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { Client, type ScheduleDescription, type ScheduleSummary } from '@temporalio/client';
 import { defineSearchAttributeKey, type Payload } from '@temporalio/common';
 import {
-  InvalidScheduleError,
+  InvalidRequestError,
   type NewScheduleOptions,
   ScheduleExistsError,
   type ScheduleHandle,
@@ -405,7 +405,7 @@ describe('what no schedule can be', () => {
     await expect(schedules.create(id, large, UNTIL_TRIGGERED)).rejects.toThrow(
       /items: 1\.2 MiB as JSON, and a schedule holds 1 MiB at most; let cron run the starter's command "batch run"/,
     );
-    await expect(schedules.create('a/b', large, UNTIL_TRIGGERED)).rejects.toThrow(InvalidScheduleError);
+    await expect(schedules.create('a/b', large, UNTIL_TRIGGERED)).rejects.toThrow(InvalidRequestError);
     await expect(schedule.create({ ...DAILY, concurrency: 0 })).rejects.toThrow(
       'concurrency: must be a whole',
     );

@@ -201,7 +201,7 @@ export function timeOf(flag: string, text: string | undefined, problems: string[
 /**
  * Reads what a schedule is to send, from a file or stdin.
  *
- * @throws UsageError, InvalidScheduleError, InvalidBatchError with every line that is wrong
+ * @throws UsageError, InvalidRequestError with every line that is wrong
  */
 export async function readItems(
   { stdin }: Session,

@@ -17,7 +17,7 @@ import { batchWorkflowId, pageWorkflowId } from '../../core/ids';
 import { batchSummary, pageSummary } from '../../core/names';
 import { inSetUpWords, keywordKey } from '../../temporal/search-attributes';
 import type { RunState } from '../../temporal/existing-run';
-import { BatchConflictError, InvalidBatchError } from '../errors';
+import { BatchConflictError, InvalidRequestError } from '../errors';
 import { mapConcurrently } from '../map-concurrently';
 import { attribute } from '../start';
 import type { WaitOptions } from '../result';
@@ -161,14 +161,13 @@ function startedOf({ batchId, items, pages }: PagedBatch, before: BatchDescripti
   return { batchId, workflowId, items, pages, resumedAfter: null };
 }
 
-/** @throws InvalidBatchError */
+/** @throws InvalidRequestError */
 function numberOfPages(items: CheckedBatch['items']): number {
   let pages = 0;
   for (const page of cutPages(items)) pages = page.number;
   if (pages <= MAX_PAGES) return pages;
-  throw new InvalidBatchError([
-    `the messages are so large that the batch has ${pages} pages; at most ${MAX_PAGES} are possible, so divide it`,
-  ]);
+  const text = `the messages are so large that the batch has ${pages} pages; at most ${MAX_PAGES} are possible, so divide it`;
+  throw new InvalidRequestError([{ field: 'items', text }]);
 }
 
 function refuseAnother({ batchId, digest }: PagedBatch, there: string | null): void {

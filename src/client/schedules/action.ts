@@ -19,7 +19,7 @@ import type { BatchItems } from '../batch/batch-client';
 import { MEMO_ITEMS_DIGEST } from '../batch/describe-batch';
 import { itemsDigest } from '../batch/identity';
 import { batchOfRequests, ProblemList } from '../batch/items';
-import { InvalidScheduleError } from '../errors';
+import { InvalidRequestError } from '../errors';
 
 /** What Temporal appends to the workflow id of a firing: the time that it was due, to the second, in UTC. */
 const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
@@ -50,15 +50,15 @@ export function exampleBatchId(scheduleId: string): string {
  * Checks a schedule's id: 1 to 79 letters, digits, `-`, `.`, `_`, `~`. It is part of the ids of workflows, which Temporal's
  * HTTP API can't carry with a slash in them.
  *
- * @throws InvalidScheduleError
+ * @throws InvalidRequestError
  */
 export function checkScheduleId(scheduleId: string): void {
   if (/^[A-Za-z0-9._~-]+$/.test(scheduleId) && scheduleId.length <= MAX_SCHEDULE_ID_CHARACTERS) return;
   const text = `must be 1 to ${MAX_SCHEDULE_ID_CHARACTERS} letters, digits, "-", ".", "_" and "~"; it is ${quote(scheduleId)}`;
-  throw new InvalidScheduleError([{ field: 'scheduleId', text }]);
+  throw new InvalidRequestError([{ field: 'scheduleId', text }]);
 }
 
-/** @throws InvalidScheduleError with every problem */
+/** @throws InvalidRequestError with every problem */
 export function checkFiringOptions({ concurrency, tolerate }: FiringOptions): void {
   const problems: Problem[] = [];
   const { minimum, maximum, default: usual } = CONCURRENCY;
@@ -73,13 +73,13 @@ export function checkFiringOptions({ concurrency, tolerate }: FiringOptions): vo
       field: 'tolerate',
       text: 'must be { items: N }, or { percent: P } with P from 0 to 100, or null',
     });
-  if (problems.length > 0) throw new InvalidScheduleError(problems);
+  if (problems.length > 0) throw new InvalidRequestError(problems);
 }
 
 /**
  * Checks what a schedule is to send.
  *
- * @throws InvalidBatchError with every item that is wrong; InvalidScheduleError if they can't be those of a schedule
+ * @throws InvalidRequestError with every item that is wrong; InvalidRequestError if they can't be those of a schedule
  */
 export async function checkItems(scheduleId: string, given: BatchItems): Promise<readonly BatchItem[]> {
   const batchId = exampleBatchId(scheduleId);
@@ -101,8 +101,7 @@ export async function checkItems(scheduleId: string, given: BatchItems): Promise
       `${(bytes / 2 ** 20).toFixed(1)} MiB as JSON, and a schedule holds ${MAX_SCHEDULE_BYTES / 2 ** 20} MiB at most; ` +
         'let cron run the starter\'s command "batch run" instead, which reads its file each time',
     );
-  if (!problems.isEmpty)
-    throw new InvalidScheduleError(problems.inWords().map((text) => ({ field: 'items', text })));
+  if (!problems.isEmpty) throw new InvalidRequestError(problems.all());
   return items;
 }
 

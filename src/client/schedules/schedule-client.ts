@@ -38,7 +38,7 @@ export class ScheduleClient {
    * @param scheduleId 1 to 79 letters, digits, `-`, `.`, `_` and `~`
    * @param items at most 1 MiB as JSON, kept in the schedule. They have no `requestId`, because each firing sends anew.
    * @param options `policies.catchupWindow` is `10m` unless given
-   * @throws InvalidScheduleError or InvalidBatchError with every problem, also for what the server refuses
+   * @throws InvalidRequestError with every problem, also for what the server refuses
    * @throws ScheduleExistsError when a schedule has this id; use {@link ScheduleHandle.update} to change it
    */
   async create(

@@ -14,7 +14,7 @@ import { BATCH_WORKFLOW } from '../../core/batch-workflows';
 import { grpcError } from '../../temporal/grpc-status';
 import { msNumberToTs } from '../../temporal/sdk-internals';
 import type { BatchItems } from '../batch/batch-client';
-import { InvalidScheduleError, ScheduleNotFoundError } from '../errors';
+import { InvalidRequestError, ScheduleNotFoundError } from '../errors';
 import { changedAction, checkFiringOptions, checkItems, type FiringOptions } from './action';
 
 /** What has become of a trigger. */
@@ -125,7 +125,7 @@ export class ScheduleHandle {
   /**
    * Changes what is given. A batch that runs continues as it was.
    *
-   * @throws InvalidScheduleError or InvalidBatchError with every problem, also for what the server refuses
+   * @throws InvalidRequestError with every problem, also for what the server refuses
    */
   async update({ items, spec, policies, state, ...options }: ScheduleChange): Promise<void> {
     checkFiringOptions(options);
@@ -222,8 +222,8 @@ function withChange<Fields extends object>(now: Fields, change: Change<Fields> =
 export function inFieldWords(error: unknown): unknown {
   // The SDK makes a TypeError of "Invalid schedule spec: …".
   if (error instanceof TypeError)
-    return new InvalidScheduleError([{ field: 'spec', text: `is refused: ${error.message}` }]);
+    return new InvalidRequestError([{ field: 'spec', text: `is refused: ${error.message}` }]);
   const refused = grpcError(error);
   if (refused?.status !== 'INVALID_ARGUMENT') return error;
-  return new InvalidScheduleError([{ field: 'schedule', text: `the server refuses it: ${refused.words}` }]);
+  return new InvalidRequestError([{ field: 'schedule', text: `the server refuses it: ${refused.words}` }]);
 }

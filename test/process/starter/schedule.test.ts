@@ -28,7 +28,7 @@ it('a schedule is made from a file, shown and deleted; stdout has one document, 
     expect(refused.stderr).toMatch(
       /line 1: request_id: must not be given in a schedule.*\n.*line 2: is not JSON/,
     );
-    expect(JSON.parse(refused.stdout)).toMatchObject({ type: 'InvalidBatch' });
+    expect(JSON.parse(refused.stdout)).toMatchObject({ type: 'InvalidRequest' });
 
     expect(JSON.parse((await run('describe', id)).stdout)).toMatchObject({
       batch: { items: 2 },

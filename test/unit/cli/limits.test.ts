@@ -57,13 +57,13 @@ describe('the command line of limits', () => {
     expect(code).toBe(2);
     expect(stderr).toContain('--sends-per-project: "90" needs a unit');
     const document = JSON.parse(stdout) as { type: string; details: { problems: string[] } };
-    expect(document.type).toBe('InvalidLimits');
+    expect(document.type).toBe('InvalidRequest');
     expect(document.details.problems.sort()).toEqual(expect.arrayContaining(problems));
     expect(document.details.problems).toHaveLength(3);
   });
 
   it.each([
-    [['set'], 'nothing is to be set'],
+    [['set'], 'no change given'],
     [['set', '--project-weight', 'docs'], '--project-weight: "docs" is not PROJECT=NUMBER, e.g. docs=3'],
     [['set', '--project-weight', '=3'], '--project-weight: "=3" is not PROJECT=NUMBER'],
     [['set', '--project-weight', 'a=3', '--project-weight', 'a=4'], '--project-weight: "a" is given twice'],

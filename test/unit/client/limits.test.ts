@@ -1,13 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
-import { InvalidLimitsError } from '../../../src/client';
+import { InvalidRequestError } from '../../../src/client';
 import { checkChange } from '../../../src/client/limits';
+import { problemText } from '../../../src/core/problem';
 import { fairnessKey } from '../../../src/core/ids';
 
 function problemsOf(change: object): readonly string[] {
   try {
     checkChange(change);
   } catch (error) {
-    if (error instanceof InvalidLimitsError) return error.problems;
+    if (error instanceof InvalidRequestError) return error.problems.map((problem) => problemText(problem));
     throw error;
   }
   return [];
@@ -65,7 +66,7 @@ describe('a change of limits', () => {
   it.each([[{}], [{ projectWeights: {} }], [{ reason: 'nothing' }]])(
     '%j changes nothing, and says so',
     (change) => {
-      expect(problemsOf(change)).toEqual([expect.stringContaining('nothing is to be set')]);
+      expect(problemsOf(change)).toEqual([expect.stringContaining('no change given')]);
     },
   );
 });
