@@ -1,19 +1,16 @@
 import { NamespaceNotFoundError } from '@temporalio/common';
-import {
-  BatchConflictError,
-  BatchNotFoundError,
-  FollowUpNotFoundError,
-  InvalidRequestError,
-  RequestConflictError,
-  ScheduleExistsError,
-  ScheduleNotFoundError,
-  TemporalConfigError,
-  TemporalUnreachableError,
-} from '../client';
 import type { Problem as InputProblem } from '../core/problem';
 import { EXIT, UsageError } from './exit-codes';
 import type { Output } from './render/output';
 import { FLAG_OF_FIELD } from './flags/request-flags';
+import {
+  ConflictError,
+  FollowUpError,
+  hasCode,
+  InvalidRequestError,
+  NotFoundError,
+  TemporalUnreachableError,
+} from '../client';
 
 /** The words of the command line for the fields of every input. */
 const NAME_OF_FIELD: Readonly<Record<string, string>> = {
@@ -46,25 +43,15 @@ interface Problem {
 export function problemOf(error: unknown): Problem {
   if (error instanceof InvalidRequestError) return usage('InvalidRequest', error.problems.map(inFlags));
   if (error instanceof UsageError) return usage('Usage', error.problems);
-  if (error instanceof TemporalConfigError) return usage('Configuration', [error.message]);
-  if (error instanceof RequestConflictError) {
-    const message = error.message.replaceAll('requestId', '--request-id');
-    return { exitCode: EXIT.usage, type: 'RequestConflict', message };
+  if (hasCode(error, 'MISCONFIGURED')) return usage('Configuration', [error.message]);
+  if (error instanceof ConflictError) {
+    const message = error.message
+      .replaceAll('requestId', '--request-id')
+      .replace('another batch id for', 'another --batch-id for');
+    return { exitCode: EXIT.usage, type: 'Conflict', message };
   }
-  if (error instanceof BatchConflictError) {
-    const message = error.message.replace('another batch id for', 'another --batch-id for');
-    return { exitCode: EXIT.usage, type: 'BatchConflict', message };
-  }
-  if (error instanceof ScheduleExistsError) {
-    return { exitCode: EXIT.usage, type: 'ScheduleExists', message: error.message };
-  }
-  if (
-    error instanceof FollowUpNotFoundError ||
-    error instanceof BatchNotFoundError ||
-    error instanceof ScheduleNotFoundError
-  ) {
+  if (error instanceof NotFoundError)
     return { exitCode: EXIT.usage, type: 'NotFound', message: error.message };
-  }
   if (error instanceof TemporalUnreachableError) {
     const message = `${error.message}.\nStart one with \`npm run demo\`, or set TEMPORAL_ADDRESS (host:port) to yours.`;
     return { exitCode: EXIT.other, type: 'Unreachable', message };
@@ -73,7 +60,7 @@ export function problemOf(error: unknown): Problem {
     const message = `There is no namespace ${JSON.stringify(error.namespace)} on this Temporal server (TEMPORAL_NAMESPACE).`;
     return { exitCode: EXIT.other, type: 'NamespaceNotFound', message };
   }
-  const type = error instanceof Error ? error.name.replace(/Error$/, '') || 'Error' : 'Error';
+  const type = typeOf(error);
   return { exitCode: EXIT.other, type, message: wordsOf(error) };
 }
 
@@ -101,4 +88,11 @@ function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { name, message, cause } = error;
   return name === 'ServiceError' && cause instanceof Error ? `${message}: ${cause.message}` : message;
+}
+
+/** `BATCH_FORGOTTEN` is `BatchForgotten`, as all types of `--json` are written. */
+function typeOf(error: unknown): string {
+  if (error instanceof FollowUpError)
+    return error.code.toLowerCase().replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
+  return error instanceof Error ? error.name.replace(/Error$/, '') || 'Error' : 'Error';
 }

@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  FollowUpEndError,
-  type FollowUpHandle,
-  FollowUpNotFoundError,
-  type FollowUpProgress,
-  type ProgressReport,
-} from '../client';
 import { EXIT } from './exit-codes';
 import { type Outcome, outcomeOfEnd, outcomeOfResult } from './render/outcome';
 import { progressKey, progressText, serverText } from './render/progress';
 import { type ProgressLine, progressLine } from './render/progress-line';
 import type { Session } from './session';
+import {
+  FollowUpEndError,
+  type FollowUpHandle,
+  type FollowUpProgress,
+  NotFoundError,
+  type ProgressReport,
+} from '../client';
 
 /** Often enough for a person; a query costs the server and the worker some milliseconds. */
 const REFRESH_MS = 1_000;
@@ -87,7 +87,7 @@ async function showProgress(
         showReport(session, followUp.workflowId, line, report);
     } catch (error) {
       // The wait for the result reports final errors; this is only the progress.
-      if (!(error instanceof FollowUpNotFoundError)) {
+      if (!(error instanceof NotFoundError)) {
         line.show('Temporal does not answer; the follow-up goes on, still waiting', 'unreachable');
       }
     }

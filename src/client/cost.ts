@@ -34,7 +34,7 @@ const NOT_BEGUN = 1;
 /**
  * Adds up what a follow-up has cost, from the first of its runs on.
  *
- * @throws FollowUpNotFoundError
+ * @throws NotFoundError
  */
 export async function readCost(client: Client, workflowId: string): Promise<FollowUpCost> {
   const { state, runId } = await describeFollowUp(client, workflowId);

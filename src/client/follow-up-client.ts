@@ -56,7 +56,7 @@ export class FollowUpClient {
   /**
    * Connects by the variables `TEMPORAL_*` and the profile of `temporal.toml`. Close the client when done.
    *
-   * @throws TemporalConfigError, TemporalUnreachableError
+   * @throws FollowUpError `MISCONFIGURED`; TemporalUnreachableError
    */
   static async connect(options: FollowUpClientOptions & ConnectOptions = {}): Promise<FollowUpClient> {
     const { client } = await connectClient(options);
@@ -73,7 +73,7 @@ export class FollowUpClient {
    * Safe to repeat: after a crash, call it again with the same request, and the message is still sent once.
    *
    * @throws InvalidRequestError with every problem, before anything is started
-   * @throws RequestConflictError when the follow-up of this `requestId` carries another prompt
+   * @throws ConflictError when the follow-up of this `requestId` carries another prompt
    * @throws SearchAttributesError when the namespace is not set up
    */
   async start(request: NamedRequest): Promise<StartedFollowUp> {

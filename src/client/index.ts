@@ -7,22 +7,7 @@ export type { RetryOptions } from './batch/retry-batch';
 export type { BatchOptions } from './batch/start-batch';
 export type { BillableActions, FollowUpCost } from './cost';
 export type { FollowUpDescription } from './description';
-export {
-  BatchConflictError,
-  BatchEndedError,
-  BatchForgottenError,
-  BatchNotFoundError,
-  EndsUnreadableError,
-  FollowUpEndedError,
-  FollowUpNotFoundError,
-  InvalidRequestError,
-  LimitsError,
-  NoAnswerError,
-  RequestConflictError,
-  ScheduleExistsError,
-  ScheduleNotFoundError,
-  UpdateRefusedError,
-} from './errors';
+export { ConflictError, InvalidRequestError, NoAnswerError, NotFoundError } from './errors';
 export { FollowUpClient, type FollowUpClientOptions } from './follow-up-client';
 export { FollowUpHandle, StartedFollowUp } from './follow-up-handle';
 export { type Limits, LimitsClient, type LimitsChange } from './limits';
@@ -36,10 +21,8 @@ export {
   FollowUpFailedError,
   FollowUpRejectedError,
   FollowUpTerminatedError,
-  FollowUpTimedOutError,
   JobNotFoundError,
   type ResultOptions,
-  UnexpectedFailureError,
   type WaitOptions,
 } from './result';
 export type { FiringOptions } from './schedules/action';
@@ -49,7 +32,7 @@ export type { NamedRequest } from './start';
 export type { Limit, QueueLimits } from './task-queue-config';
 export type { BatchItem, BatchSummary, ItemEnd, ItemOutcome, Tolerance } from '../core/batch';
 export type { BatchProgress } from '../core/batch-workflows';
-export { FollowUpError, type FollowUpErrorCode } from '../core/errors';
+export { FollowUpError, type FollowUpErrorCode, hasCode } from '../core/errors';
 export { followUpWorkflowId } from '../core/ids';
 export type { AgentJob } from '../core/job';
 export type { Problem } from '../core/problem';
@@ -62,12 +45,7 @@ export type {
   FollowUpResult,
   Receipt,
 } from '../core/result';
-export {
-  type ConnectOptions,
-  connectClient,
-  TemporalConfigError,
-  TemporalUnreachableError,
-} from '../temporal/connect';
+export { type ConnectOptions, connectClient, TemporalUnreachableError } from '../temporal/connect';
 export type { RunState } from '../temporal/existing-run';
 export {
   ensureSearchAttributes,

@@ -4,7 +4,6 @@ import { fairnessKey } from '../core/ids';
 import type { Problem } from '../core/problem';
 import { quote } from '../core/text';
 import { parseRate, type RateText } from '../core/units';
-import { InvalidRequestError, LimitsError } from './errors';
 import {
   type QueueChange,
   type QueueConfig,
@@ -13,6 +12,8 @@ import {
   updateQueue,
   withConfig,
 } from './task-queue-config';
+import { InvalidRequestError } from './errors';
+import { FollowUpError, hasCode } from '../core/errors';
 
 /** The limits of the two kinds of requests to the agent service; each kind has a task queue of its own. */
 export interface Limits {
@@ -36,7 +37,7 @@ export class LimitsClient {
     this.#queues = queues;
   }
 
-  /** The limits that hold, and about how many tasks wait. @throws LimitsError when the server tells no limits */
+  /** The limits that hold, and about how many tasks wait. @throws FollowUpError `LIMITS_UNAVAILABLE` when the server tells no limits */
   async get(): Promise<Limits> {
     const [sends, reads] = await Promise.all([
       readQueue(this.#client, this.#queues.sends),
@@ -50,7 +51,7 @@ export class LimitsClient {
    * weights need fairness on the server, which does not tell whether it is on (docs/operations.md).
    *
    * @returns the limits that hold now
-   * @throws InvalidRequestError with every problem, before anything is changed; LimitsError when the server does not take
+   * @throws InvalidRequestError with every problem, before anything is changed; `LIMITS_UNAVAILABLE` when the server does not take
    *   them, which says what has been changed by then
    */
   async set(change: LimitsChange): Promise<Limits> {
@@ -58,7 +59,7 @@ export class LimitsClient {
     return this.update({ sends, reads }, reason);
   }
 
-  /** Removes every limit and every weight of both queues, whoever has set them. @throws LimitsError */
+  /** Removes every limit and every weight of both queues, whoever has set them. @throws FollowUpError `LIMITS_UNAVAILABLE` */
   async clear(): Promise<Limits> {
     const { sends, reads } = await this.get();
     return this.update({ sends: removalOf(sends), reads: removalOf(reads) }, 'cleared by agent-follow-up');
@@ -76,9 +77,9 @@ export class LimitsClient {
       try {
         configs[kind] = await updateQueue(this.#client, this.#queues[kind], changes[kind], reason);
       } catch (error) {
-        if (!(error instanceof LimitsError) || done.length === 0) throw error;
+        if (!hasCode(error, 'LIMITS_UNAVAILABLE') || done.length === 0) throw error;
         const message = `${error.message} The limits of the ${done.join()} were changed before.`;
-        throw new LimitsError(message, { cause: error });
+        throw new FollowUpError('LIMITS_UNAVAILABLE', message, { cause: error });
       }
       done.push(kind);
     }

@@ -15,8 +15,8 @@ import {
   readFirstEvent,
 } from '../temporal/existing-run';
 import { inSetUpWords, keywordKey } from '../temporal/search-attributes';
-import { FollowUpNotFoundError, InvalidRequestError, RequestConflictError } from './errors';
 import type { StartOfFollowUp } from './follow-up-handle';
+import { InvalidRequestError, followUpNotFound, requestConflict } from './errors';
 
 /** A request with a name of its own: without one, a caller that repeats a start would send twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
@@ -32,7 +32,7 @@ export function planOf(request: unknown): FollowUpPlan {
  * Starts a follow-up, or attaches to the one of the same `requestId`, running or ended: the message is never sent again
  * by a repeated start.
  *
- * @throws InvalidRequestError, RequestConflictError, SearchAttributesError
+ * @throws InvalidRequestError, ConflictError, SearchAttributesError
  */
 export async function startFollowUp(
   client: Client,
@@ -84,7 +84,7 @@ async function compare(
   event: FirstEvent | undefined,
 ): Promise<Pick<StartOfFollowUp, 'differences' | 'promptCompared'>> {
   if (event !== undefined && event.workflowType !== FOLLOW_UP_WORKFLOW) {
-    throw new FollowUpNotFoundError(workflowId, client.options.namespace, event.workflowType);
+    throw followUpNotFound(workflowId, client.options.namespace, event.workflowType);
   }
   let comparison = compareRequests(plan, event?.input);
   if (comparison.samePrompt === 'unknown' && event !== undefined) {
@@ -96,7 +96,7 @@ async function compare(
     const { memo } = await client.workflow.getHandle(workflowId).describe();
     comparison = compareDigest(plan, memo);
   }
-  if (comparison.samePrompt === false) throw new RequestConflictError(plan.requestId, workflowId);
+  if (comparison.samePrompt === false) throw requestConflict(plan.requestId, workflowId);
   return comparison.samePrompt === true
     ? { differences: comparison.differences, promptCompared: true }
     : { differences: [], promptCompared: false };

@@ -1,8 +1,8 @@
-import { FollowUpError } from '../core/errors';
 import { connect as openSocket } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
 import { loadTemporalConfig } from './config';
 import { grpcError } from './grpc-status';
+import { FollowUpError } from '../core/errors';
 
 /** gRPC's own second attempt comes after a second; five leave room for a TLS handshake across an ocean. */
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -17,27 +17,16 @@ export interface ConnectOptions {
   readonly timeoutMs?: number;
 }
 
-/** Thrown when the configuration of the connection can't be used; the message names its place and shows no value. */
-export class TemporalConfigError extends FollowUpError {
-  override readonly name = 'TemporalConfigError';
-  override readonly code = 'MISCONFIGURED';
-
-  constructor(reason: string) {
-    super(`The connection to Temporal is misconfigured: ${reason}`);
-  }
-}
-
 /** Thrown when the Temporal server can't be reached, or does not let us in. */
 export class TemporalUnreachableError extends FollowUpError {
   override readonly name = 'TemporalUnreachableError';
-  override readonly code = 'UNREACHABLE';
 
   constructor(
     readonly address: string,
     reason: string,
     options?: ErrorOptions,
   ) {
-    super(`Can't reach Temporal at ${address}: ${reason}`, options);
+    super('UNREACHABLE', `Can't reach Temporal at ${address}: ${reason}`, options);
   }
 }
 
@@ -45,7 +34,7 @@ export class TemporalUnreachableError extends FollowUpError {
  * Connects as the Temporal CLI and every SDK do: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, TLS and API key variables,
  * else the profile of `temporal.toml`, else localhost:7233.
  *
- * @throws TemporalConfigError, TemporalUnreachableError
+ * @throws FollowUpError `MISCONFIGURED`; TemporalUnreachableError
  */
 export async function connectClient(
   options: ConnectOptions = {},
@@ -67,7 +56,7 @@ export async function connectClient(
 
 function loadConnection(env: NonNullable<ConnectOptions['env']>) {
   const loaded = loadTemporalConfig(env);
-  if (!loaded.ok) throw new TemporalConfigError(loaded.problems.join('; '));
+  if (!loaded.ok) throw new FollowUpError('MISCONFIGURED', loaded.problems.join('; '));
   const { connection, address, namespace } = loaded.config;
   const { apiKey, tls, metadata } = connection;
   const connectionOptions = {

@@ -1,12 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, type WorkflowHandle } from '@temporalio/client';
-import {
-  type BillableActions,
-  FollowUpClient,
-  type FollowUpCost,
-  FollowUpNotFoundError,
-} from '../../src/client';
+import { type BillableActions, FollowUpClient, type FollowUpCost, NotFoundError } from '../../src/client';
 import { sumActions, totalOf } from '../../src/client/cost';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { freePorts } from '../../dev/free-ports';
@@ -166,7 +161,7 @@ describe('what a follow-up has cost', () => {
 
   it('is nothing that can be told of a workflow that is none', async () => {
     await expect(clientOf(environment).getHandle('follow-up:p:j:nothing').cost()).rejects.toThrow(
-      FollowUpNotFoundError,
+      NotFoundError,
     );
   });
 });

@@ -3,9 +3,9 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { Client, type ScheduleDescription, type ScheduleSummary } from '@temporalio/client';
 import { defineSearchAttributeKey, type Payload } from '@temporalio/common';
 import {
+  ConflictError,
   InvalidRequestError,
   type NewScheduleOptions,
-  ScheduleExistsError,
   type ScheduleHandle,
 } from '../../src/client';
 import { pageWorkflowId, runOf } from '../../src/core/ids';
@@ -269,7 +269,7 @@ describe('a schedule', () => {
     const schedule = await ScheduleOfTest.open();
     await schedule.create(DAILY);
     const again = schedule.create({ spec: {} });
-    await expect(again).rejects.toThrow(ScheduleExistsError);
+    await expect(again).rejects.toThrow(ConflictError);
     await expect(again).rejects.toThrow('Use update to change it');
     expect((await schedule.handle.describe()).spec.calendars).toHaveLength(1);
   });
@@ -374,7 +374,7 @@ describe('a schedule', () => {
         return schedules.some(({ scheduleId }) => scheduleId === schedule.id);
       });
       expect(await schedule.listed()).toBeUndefined();
-      await expect(schedule.create(UNTIL_TRIGGERED)).rejects.toThrow(ScheduleExistsError);
+      await expect(schedule.create(UNTIL_TRIGGERED)).rejects.toThrow(ConflictError);
       const refused = 'does not start follow-up batches; it starts "other"';
       const { handle } = schedule;
       const now = new Date();

@@ -1,4 +1,4 @@
-import { type BatchOutcome, EndsUnreadableError } from '../../client';
+import { type BatchOutcome, hasCode } from '../../client';
 import { isFailure } from '../../core/batch';
 import type { Session } from '../session';
 import { batchLine, failureLine, serverWords } from './batch-text';
@@ -50,7 +50,7 @@ export async function followBatch<Left extends object>(
         }
       }
     } catch (error) {
-      if (!(error instanceof EndsUnreadableError)) throw error;
+      if (!hasCode(error, 'RESULTS_UNREADABLE')) throw error;
       line.clear();
       session.output.note(error.message);
     }

@@ -5,9 +5,9 @@ import {
   type ScheduleOptions,
   type ScheduleSummary,
 } from '@temporalio/client';
+import { scheduleConflict } from '../errors';
 import { BATCH_WORKFLOW } from '../../core/batch-workflows';
 import type { BatchItems } from '../batch/batch-client';
-import { ScheduleExistsError } from '../errors';
 import { UNDECODED } from '../list';
 import { checkFiringOptions, checkItems, checkScheduleId, type FiringOptions, newAction } from './action';
 import { inFieldWords, ScheduleHandle } from './schedule-handle';
@@ -39,7 +39,7 @@ export class ScheduleClient {
    * @param items at most 1 MiB as JSON, kept in the schedule. They have no `requestId`, because each firing sends anew.
    * @param options `policies.catchupWindow` is `10m` unless given
    * @throws InvalidRequestError with every problem, also for what the server refuses
-   * @throws ScheduleExistsError when a schedule has this id; use {@link ScheduleHandle.update} to change it
+   * @throws ConflictError when a schedule has this id; use {@link ScheduleHandle.update} to change it
    */
   async create(
     scheduleId: string,
@@ -57,9 +57,7 @@ export class ScheduleClient {
         action: newAction(scheduleId, checked, { concurrency, tolerate, taskQueue }),
       });
     } catch (error) {
-      throw error instanceof ScheduleAlreadyRunning
-        ? new ScheduleExistsError(scheduleId)
-        : inFieldWords(error);
+      throw error instanceof ScheduleAlreadyRunning ? scheduleConflict(scheduleId) : inFieldWords(error);
     }
     return this.getHandle(scheduleId);
   }

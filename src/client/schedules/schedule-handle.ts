@@ -14,8 +14,8 @@ import { BATCH_WORKFLOW } from '../../core/batch-workflows';
 import { grpcError } from '../../temporal/grpc-status';
 import { msNumberToTs } from '../../temporal/sdk-internals';
 import type { BatchItems } from '../batch/batch-client';
-import { InvalidRequestError, ScheduleNotFoundError } from '../errors';
 import { changedAction, checkFiringOptions, checkItems, type FiringOptions } from './action';
+import { InvalidRequestError, scheduleNotFound } from '../errors';
 
 /** What has become of a trigger. */
 export interface Triggered {
@@ -52,7 +52,7 @@ type Due = ReturnType<typeof msNumberToTs>;
 
 /**
  * A schedule of follow-ups: Temporal's `ScheduleHandle`, with `trigger` and `update` of its own. Every method throws
- * ScheduleNotFoundError if there is no schedule of this id, or if it starts something else.
+ * NotFoundError if there is no schedule of this id, or if it starts something else.
  */
 export class ScheduleHandle {
   constructor(
@@ -64,16 +64,14 @@ export class ScheduleHandle {
   async describe(): Promise<ScheduleDescription> {
     const { namespace } = this.client.options;
     const refuseOther = (workflowType: string | undefined): void => {
-      if (workflowType !== BATCH_WORKFLOW)
-        throw new ScheduleNotFoundError(this.scheduleId, namespace, workflowType);
+      if (workflowType !== BATCH_WORKFLOW) throw scheduleNotFound(this.scheduleId, namespace, workflowType);
     };
     try {
       const schedule = await this.temporal.describe();
       refuseOther(schedule.action.workflowType);
       return schedule;
     } catch (error) {
-      if (error instanceof TemporalScheduleNotFound)
-        throw new ScheduleNotFoundError(this.scheduleId, namespace);
+      if (error instanceof TemporalScheduleNotFound) throw scheduleNotFound(this.scheduleId, namespace);
       // What can't be decoded is most likely another service's.
       if (error instanceof ValueError) {
         const { scheduleId } = this;
