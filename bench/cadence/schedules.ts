@@ -51,6 +51,6 @@ function exponential(name: string, initialMs: number, factor: number, maximumMs:
 
 function defaultPolling(): Polling {
   const checked = checkRequest({ projectId: 'project', jobId: 'job', prompt: 'prompt', requestId: 'name' });
-  if (!checked.ok) throw new TypeError(checked.problems.join('; '));
+  if (!checked.ok) throw new TypeError(checked.problems.map(({ text }) => text).join('; '));
   return checked.plan.polling;
 }

@@ -1,23 +1,36 @@
 import { NamespaceNotFoundError } from '@temporalio/common';
-import {
-  BatchConflictError,
-  BatchNotFoundError,
-  FollowUpNotFoundError,
-  InvalidBatchError,
-  InvalidLimitsError,
-  InvalidRequestError,
-  InvalidScheduleError,
-  RequestConflictError,
-  ScheduleExistsError,
-  ScheduleNotFoundError,
-  TemporalConfigError,
-  TemporalUnreachableError,
-} from '../client';
+import type { Problem as InputProblem } from '../core/problem';
 import { EXIT, UsageError } from './exit-codes';
 import type { Output } from './render/output';
-import { problemOfLimitFlag } from './flags/limit-flags';
-import { problemOfFlag } from './flags/request-flags';
-import { problemOfSchedule } from './flags/schedule-flags';
+import { FLAG_OF_FIELD } from './flags/request-flags';
+import {
+  ConflictError,
+  FollowUpError,
+  hasCode,
+  InvalidRequestError,
+  NotFoundError,
+  TemporalUnreachableError,
+} from '../client';
+
+/** The words of the command line for the fields of every input. */
+const NAME_OF_FIELD: Readonly<Record<string, string>> = {
+  ...FLAG_OF_FIELD,
+  batchId: '--batch-id',
+  concurrency: '--concurrency',
+  tolerate: '--tolerate',
+  scheduleId: 'ID',
+  items: 'FILE',
+  spec: 'timing',
+  sendsPerProject: '--sends-per-project',
+  readsPerProject: '--reads-per-project',
+  sendsTotal: '--sends-total',
+  readsTotal: '--reads-total',
+  reason: '--reason',
+};
+
+function inFlags({ field, text }: InputProblem): string {
+  return `${NAME_OF_FIELD[field] ?? field.replace(/^projectWeights\./, '--project-weight ')}: ${text}`;
+}
 
 /** Why a command failed: one message for people, one document for `--json`, and the exit code. */
 interface Problem {
@@ -28,38 +41,17 @@ interface Problem {
 }
 
 export function problemOf(error: unknown): Problem {
-  if (error instanceof InvalidRequestError) return usage('InvalidRequest', error.problems.map(problemOfFlag));
-  if (error instanceof InvalidBatchError) {
-    const message = ['the input is not a valid batch; nothing was started:', ...error.problems].join('\n  ');
-    return { exitCode: EXIT.usage, type: 'InvalidBatch', message, problems: error.problems };
-  }
-  if (error instanceof InvalidLimitsError) {
-    return usage('InvalidLimits', error.problems.map(problemOfLimitFlag));
-  }
-  if (error instanceof InvalidScheduleError) {
-    return usage('InvalidSchedule', error.problems.map(problemOfSchedule));
-  }
+  if (error instanceof InvalidRequestError) return usage('InvalidRequest', error.problems.map(inFlags));
   if (error instanceof UsageError) return usage('Usage', error.problems);
-  if (error instanceof TemporalConfigError) return usage('Configuration', [error.message]);
-  if (error instanceof RequestConflictError) {
-    const message = error.message.replaceAll('requestId', '--request-id');
-    return { exitCode: EXIT.usage, type: 'RequestConflict', message };
+  if (hasCode(error, 'MISCONFIGURED')) return usage('Configuration', [error.message]);
+  if (error instanceof ConflictError) {
+    const message = error.message
+      .replaceAll('requestId', '--request-id')
+      .replace('another batch id for', 'another --batch-id for');
+    return { exitCode: EXIT.usage, type: 'Conflict', message };
   }
-  if (error instanceof BatchConflictError) {
-    const message = error.message.replace('another batch id for', 'another --batch-id for');
-    return { exitCode: EXIT.usage, type: 'BatchConflict', message };
-  }
-  if (error instanceof ScheduleExistsError) {
-    const message = error.message.replace('Update it,', 'Change it with "schedule update",');
-    return { exitCode: EXIT.usage, type: 'ScheduleExists', message };
-  }
-  if (
-    error instanceof FollowUpNotFoundError ||
-    error instanceof BatchNotFoundError ||
-    error instanceof ScheduleNotFoundError
-  ) {
+  if (error instanceof NotFoundError)
     return { exitCode: EXIT.usage, type: 'NotFound', message: error.message };
-  }
   if (error instanceof TemporalUnreachableError) {
     const message = `${error.message}\nTEMPORAL_ADDRESS (host:port), or a profile in temporal.toml, names the server.`;
     return { exitCode: EXIT.other, type: 'Unreachable', message };
@@ -68,7 +60,7 @@ export function problemOf(error: unknown): Problem {
     const message = `There is no namespace ${JSON.stringify(error.namespace)} on this Temporal server (TEMPORAL_NAMESPACE).`;
     return { exitCode: EXIT.other, type: 'NamespaceNotFound', message };
   }
-  const type = error instanceof Error ? error.name.replace(/Error$/, '') || 'Error' : 'Error';
+  const type = typeOf(error);
   return { exitCode: EXIT.other, type, message: wordsOf(error) };
 }
 
@@ -96,4 +88,11 @@ function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { name, message, cause } = error;
   return name === 'ServiceError' && cause instanceof Error ? `${message}: ${cause.message}` : message;
+}
+
+/** `BATCH_FORGOTTEN` is `BatchForgotten`, as all types of `--json` are written. */
+function typeOf(error: unknown): string {
+  if (error instanceof FollowUpError)
+    return error.code.toLowerCase().replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
+  return error instanceof Error ? error.name.replace(/Error$/, '') || 'Error' : 'Error';
 }

@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { EXIT } from './exit-codes';
+import { type Outcome, outcomeOfEnd, outcomeOfResult } from './render/outcome';
+import { progressKey, progressText, serverText } from './render/progress';
+import { type ProgressLine, progressLine } from './render/progress-line';
+import type { Session } from './session';
 import {
   FollowUpEndError,
   type FollowUpHandle,
-  FollowUpNotFoundError,
   type FollowUpProgress,
+  NotFoundError,
   type ProgressReport,
 } from '../client';
-import { EXIT } from './exit-codes';
-import { type Outcome, outcomeOfEnd, outcomeOfResult } from './render/outcome';
-import { progressKey, type ProgressLine, progressLine, progressText, serverText } from './render/progress';
-import type { Session } from './session';
 
 /** Often enough for a person; a query costs the server and the worker some milliseconds. */
 const REFRESH_MS = 1_000;
@@ -86,7 +87,7 @@ async function showProgress(
         showReport(session, followUp.workflowId, line, report);
     } catch (error) {
       // The wait for the result reports final errors; this is only the progress.
-      if (!(error instanceof FollowUpNotFoundError)) {
+      if (!(error instanceof NotFoundError)) {
         line.show('Temporal does not answer; the follow-up goes on, still waiting', 'unreachable');
       }
     }

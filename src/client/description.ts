@@ -1,9 +1,9 @@
-import { keywordKey } from '../temporal/search-attributes';
 import { type Client, type WorkflowExecutionInfo, WorkflowNotFoundError } from '@temporalio/client';
+import { keywordKey } from '../temporal/search-attributes';
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, type SearchAttributeName } from '../core/names';
 import { type Receipt, isReceipt } from '../core/result';
 import { type RunState, stateOf } from '../temporal/existing-run';
-import { FollowUpNotFoundError } from './errors';
+import { followUpNotFound } from './errors';
 
 /** What the Temporal server knows of a follow-up without asking a worker. */
 export interface FollowUpDescription {
@@ -23,15 +23,15 @@ export interface FollowUpDescription {
   readonly receipt: Receipt | null;
 }
 
-/** @throws FollowUpNotFoundError when there is no such workflow, or it is none of ours */
+/** @throws NotFoundError when there is no such workflow, or it is none of ours */
 export async function describeFollowUp(client: Client, workflowId: string): Promise<FollowUpDescription> {
   const { namespace } = client.options;
   try {
     const info = await client.workflow.getHandle(workflowId).describe();
-    if (info.type !== FOLLOW_UP_WORKFLOW) throw new FollowUpNotFoundError(workflowId, namespace, info.type);
+    if (info.type !== FOLLOW_UP_WORKFLOW) throw followUpNotFound(workflowId, namespace, info.type);
     return descriptionOf(info);
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) throw new FollowUpNotFoundError(workflowId, namespace);
+    if (error instanceof WorkflowNotFoundError) throw followUpNotFound(workflowId, namespace);
     throw error;
   }
 }

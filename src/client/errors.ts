@@ -1,229 +1,169 @@
-import { FollowUpError } from '../core/errors';
+import { type ErrorFacts, FollowUpError } from '../core/errors';
 import type { ItemEnd } from '../core/batch';
+import { type Problem, problemText } from '../core/problem';
 
-/** Thrown before anything is started, when a request is not one; `problems` are all that were found. */
+/** Thrown before anything is started or changed, when an input is invalid: of a request, a batch, a schedule or a limit. */
 export class InvalidRequestError extends FollowUpError {
   override readonly name = 'InvalidRequestError';
-  override readonly code = 'INVALID_REQUEST';
 
-  /** @param problems each begins with the name of its field, says what is wrong, and what is right */
-  constructor(readonly problems: readonly string[]) {
-    super(`Invalid request: ${problems.join('; ')}. Nothing was started.`);
+  /** @param problems all that were found */
+  constructor(readonly problems: readonly Problem[]) {
+    super('INVALID_REQUEST', `Invalid request: ${wordsOf(problems)}. Nothing was started or changed.`);
   }
 }
 
-/** A message is read in one go, and a batch may have 100,000 problems. */
+/** The first problems: a message is read in one go, and a batch may have 100,000. */
+function wordsOf(problems: readonly Problem[]): string {
+  const first = problems.slice(0, PROBLEMS_IN_MESSAGE).map((problem) => problemText(problem));
+  const more = problems.length - PROBLEMS_IN_MESSAGE;
+  return `${first.join('; ')}${more > 0 ? `; … and ${more} more` : ''}`;
+}
+
 const PROBLEMS_IN_MESSAGE = 20;
 
-/** Thrown before anything is started, when the items of a batch are not what they must be. */
-export class InvalidBatchError extends FollowUpError {
-  override readonly name = 'InvalidBatchError';
-  override readonly code = 'INVALID_BATCH';
+/** Thrown when a name is taken: by another message, another batch, or a schedule. Nothing was started or changed. */
+export class ConflictError extends FollowUpError {
+  override readonly name = 'ConflictError';
 
-  /**
-   * @param problems each begins with its line or item, says what is wrong, and what is right; the message has the first
-   *   ones
-   */
-  constructor(readonly problems: readonly string[]) {
-    const more = problems.length - PROBLEMS_IN_MESSAGE;
-    const told = problems.slice(0, PROBLEMS_IN_MESSAGE).join('; ');
-    super(`Invalid batch: ${told}${more > 0 ? `; … and ${more} more` : ''}. Nothing was started.`);
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super('CONFLICT', message, facts);
   }
 }
 
-/** Thrown before anything is changed, when limits are not what they must be. */
-export class InvalidLimitsError extends FollowUpError {
-  override readonly name = 'InvalidLimitsError';
-  override readonly code = 'INVALID_LIMITS';
+/** A follow-up of the same `requestId` exists and carries another message. */
+export function requestConflict(requestId: string, workflowId: string): ConflictError {
+  return new ConflictError(
+    `The follow-up ${workflowId} exists with another prompt: requestId ${quoted(requestId)} is taken. ` +
+      'Nothing was sent. Give a new message a new requestId; to see the existing one, use its workflow id.',
+    { workflowId },
+  );
+}
 
-  /** @param problems each begins with the name of its field, says what is wrong, and what is right */
-  constructor(readonly problems: readonly string[]) {
-    super(`Invalid limits: ${problems.join('; ')}. Nothing was changed.`);
+export function batchConflict(batchId: string): ConflictError {
+  return new ConflictError(
+    `The batch ${quoted(batchId)} exists with different items, options or order. Nothing was started. ` +
+      'Give the same input to continue it, or another batch id for another batch.',
+  );
+}
+
+export function scheduleConflict(scheduleId: string): ConflictError {
+  return new ConflictError(
+    `The schedule ${quoted(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another id.`,
+  );
+}
+
+/** Thrown when an id names no follow-up, batch or schedule of the namespace. */
+export class NotFoundError extends FollowUpError {
+  override readonly name = 'NotFoundError';
+
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super('NOT_FOUND', message, facts);
   }
 }
 
-/** Thrown when the server can't tell or take limits, with its reason. */
-export class LimitsError extends FollowUpError {
-  override readonly name = 'LimitsError';
-  override readonly code = 'LIMITS_UNAVAILABLE';
+const PERHAPS = 'It may be misspelt, in another namespace, or older than the retention of the namespace.';
+
+/** @param foundType the type of the workflow that has this id, if there is one */
+export function followUpNotFound(workflowId: string, namespace: string, foundType?: string): NotFoundError {
+  return new NotFoundError(
+    foundType === undefined
+      ? `There is no follow-up with the workflow id ${quoted(workflowId)} in the namespace ${namespace}. ${PERHAPS}`
+      : `The workflow ${quoted(workflowId)} is not a follow-up; its type is ${quoted(foundType)}.`,
+    { workflowId },
+  );
 }
 
-/** Thrown when a follow-up of the same `requestId` exists and carries another message. Nothing was started or sent. */
-export class RequestConflictError extends FollowUpError {
-  override readonly name = 'RequestConflictError';
-  override readonly code = 'CONFLICT';
-
-  constructor(
-    readonly requestId: string,
-    override readonly workflowId: string,
-  ) {
-    super(
-      `The follow-up ${workflowId} exists with another prompt: requestId ${JSON.stringify(requestId)} is taken. ` +
-        'Nothing was sent. Give a new message a new requestId; to see the existing one, use its workflow id.',
-    );
-  }
+export function batchNotFound(batchId: string, namespace: string): NotFoundError {
+  return new NotFoundError(`There is no batch ${quoted(batchId)} in the namespace ${namespace}. ${PERHAPS}`);
 }
 
-/** Thrown when a batch of the same id exists and has other items, options or another order. Nothing was started. */
-export class BatchConflictError extends FollowUpError {
-  override readonly name = 'BatchConflictError';
-  override readonly code = 'CONFLICT';
-
-  constructor(readonly batchId: string) {
-    super(
-      `The batch ${JSON.stringify(batchId)} exists, and its items, their options or their order are not these. ` +
-        'Nothing was started. Give the very same input to go on with it, or another batch id for another batch.',
-    );
-  }
-}
-
-/** Thrown when a batch id names no batch of the namespace. */
-export class BatchNotFoundError extends FollowUpError {
-  override readonly name = 'BatchNotFoundError';
-  override readonly code = 'NOT_FOUND';
-
-  constructor(
-    readonly batchId: string,
-    namespace: string,
-  ) {
-    super(
-      `There is no batch ${JSON.stringify(batchId)} in the namespace ${namespace}. It may be misspelt, in another ` +
-        'namespace, or older than the retention of the namespace.',
-    );
-  }
-}
-
-/**
- * Thrown when pages of a batch are not there, so that nobody can tell what became of their items. Nothing was started.
- */
-export class BatchForgottenError extends FollowUpError {
-  override readonly name = 'BatchForgottenError';
-  override readonly code = 'BATCH_FORGOTTEN';
-
-  /** @param pages the numbers of those pages */
-  constructor(
-    readonly batchId: string,
-    readonly pages: readonly number[],
-  ) {
-    super(
-      `The server does not have ${pagesInWords(pages)} of the batch ${JSON.stringify(batchId)}: deleted, older than the ` +
-        "retention of the namespace, or never handed over. What became of these items can't be told, so nothing was " +
-        'started. If the batch was not handed over as a whole, run it again from its file; else send what is left as a ' +
-        'batch of its own.',
-    );
-  }
-}
-
-/** Thrown when the ends of some items of a batch can't be read; the others are in `ends`. */
-export class EndsUnreadableError extends FollowUpError {
-  override readonly name = 'EndsUnreadableError';
-  override readonly code = 'RESULTS_UNREADABLE';
-
-  constructor(
-    readonly batchId: string,
-    readonly pages: readonly number[],
-    /** Those that could be read, in the order of settling. */
-    readonly ends: readonly ItemEnd[],
-  ) {
-    super(
-      `The ends of the items in ${pagesInWords(pages)} of the batch ${JSON.stringify(batchId)} can't be read: these pages ` +
-        'were deleted, reset after they had ended, are older than the retention of the namespace, or were terminated and ' +
-        'no worker answers for them.',
-    );
-  }
-}
-
-/** Pages that a message names. */
-const PAGES_IN_MESSAGE = 5;
-
-function pagesInWords(pages: readonly number[]): string {
-  const named = pages.slice(0, PAGES_IN_MESSAGE).join(', ');
-  const more = pages.length - PAGES_IN_MESSAGE;
-  return `${pages.length === 1 ? 'page' : 'pages'} ${named}${more > 0 ? ` and ${more} more` : ''}`;
-}
-
-/** Thrown when something is asked of a batch that only a running one can do, or only one that has ended. */
-export class BatchEndedError extends FollowUpError {
-  override readonly name = 'BatchEndedError';
-  override readonly code: 'ALREADY_ENDED' | 'STILL_RUNNING';
-
-  constructor(
-    readonly batchId: string,
-    readonly state: string,
-  ) {
-    super(
-      state === 'running'
-        ? `The batch ${JSON.stringify(batchId)} is still running.`
-        : `The batch ${JSON.stringify(batchId)} has already ended: ${state}.`,
-    );
-    this.code = state === 'running' ? 'STILL_RUNNING' : 'ALREADY_ENDED';
-  }
-}
-
-/** Thrown when a workflow id names no follow-up of the namespace. */
-export class FollowUpNotFoundError extends FollowUpError {
-  override readonly name = 'FollowUpNotFoundError';
-  override readonly code = 'NOT_FOUND';
-
-  /** @param foundType the type of the workflow that has this id, where there is one */
-  constructor(
-    override readonly workflowId: string,
-    namespace: string,
-    foundType?: string,
-  ) {
-    super(
-      foundType === undefined
-        ? `There is no follow-up with the workflow id ${JSON.stringify(workflowId)} in the namespace ${namespace}. ` +
-            'It may be misspelt, in another namespace, or older than the retention of the namespace.'
-        : `The workflow ${JSON.stringify(workflowId)} is no follow-up: its type is ${JSON.stringify(foundType)}.`,
-    );
-  }
-}
-
-/** Thrown when something is asked of a follow-up that only a running one can do. */
-export class FollowUpEndedError extends FollowUpError {
-  override readonly name = 'FollowUpEndedError';
-  override readonly code = 'ALREADY_ENDED';
-
-  constructor(
-    override readonly workflowId: string,
-    readonly state: string,
-  ) {
-    super(`The follow-up ${workflowId} has already ended: ${state}.`);
-  }
-}
-
-/** Thrown when a running follow-up refuses an update, with its reason. It leaves no trace in the follow-up. */
-export class UpdateRefusedError extends FollowUpError {
-  override readonly name = 'UpdateRefusedError';
-  override readonly code = 'UPDATE_REFUSED';
-
-  constructor(
-    override readonly workflowId: string,
-    readonly reason: string,
-  ) {
-    super(`${named(workflowId)} refuses: ${reason}`);
-  }
+/** @param foundType the type of the workflow that it starts, if there is a schedule of this id */
+export function scheduleNotFound(scheduleId: string, namespace: string, foundType?: string): NotFoundError {
+  return new NotFoundError(
+    foundType === undefined
+      ? `There is no schedule ${quoted(scheduleId)} in the namespace ${namespace}. It may be misspelt, deleted, or in another namespace.`
+      : `The schedule ${quoted(scheduleId)} does not start follow-up batches; it starts ${quoted(foundType)}.`,
+  );
 }
 
 /** Thrown when no worker answered in time. A follow-up waits for its worker and loses nothing by it. */
 export class NoAnswerError extends FollowUpError {
   override readonly name = 'NoAnswerError';
-  override readonly code = 'NO_ANSWER';
 
   /** @param workers how many workers poll the task queue */
   constructor(
-    override readonly workflowId: string,
+    workflowId: string,
     readonly taskQueue: string,
     readonly workers: number,
     waitedMs: number,
   ) {
     const cause =
       workers === 0
-        ? `no worker polls the task queue ${JSON.stringify(taskQueue)}; start one and try again`
+        ? `no worker polls the task queue ${quoted(taskQueue)}; start one and try again`
         : 'it is busy, or waits for the agent service; try again, or look at its status';
-    super(`${named(workflowId)} did not answer within ${waitedMs / 1_000} s: ${cause}.`);
+    super('NO_ANSWER', `${named(workflowId)} did not answer within ${waitedMs / 1_000} s: ${cause}.`, {
+      workflowId,
+    });
   }
+}
+
+/**
+ * Pages of a batch are missing, so nobody can tell what became of their items. Nothing was started.
+ *
+ * @param pages the numbers of those pages
+ */
+export function batchForgotten(batchId: string, pages: readonly number[]): FollowUpError {
+  return new FollowUpError(
+    'BATCH_FORGOTTEN',
+    `The server does not have ${pagesInWords(pages)} of the batch ${quoted(batchId)}: deleted, older than the ` +
+      'retention of the namespace, or never handed over. Nobody can tell what became of these items, so nothing was ' +
+      'started. If the batch was not handed over as a whole, run it again from its file; else send what is left as a ' +
+      'batch of its own.',
+  );
+}
+
+/** @param ends those that could be read, in the order of settling */
+export function endsUnreadable(
+  batchId: string,
+  pages: readonly number[],
+  ends: readonly ItemEnd[],
+): FollowUpError {
+  return new FollowUpError(
+    'RESULTS_UNREADABLE',
+    `The ends of the items in ${pagesInWords(pages)} of the batch ${quoted(batchId)} can't be read: these pages ` +
+      'were deleted, were reset after they had ended, are older than the retention of the namespace, or were terminated ' +
+      'and no worker answers for them.',
+    { ends },
+  );
+}
+
+/** Pages that a message names. */
+const PAGES_IN_MESSAGE = 5;
+
+function pagesInWords(pages: readonly number[]): string {
+  const first = pages.slice(0, PAGES_IN_MESSAGE).join(', ');
+  const more = pages.length - PAGES_IN_MESSAGE;
+  return `${pages.length === 1 ? 'page' : 'pages'} ${first}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/** Something was asked of a batch that only a running one can do, or only one that has ended. */
+export function batchEnded(batchId: string, state: string): FollowUpError {
+  return state === 'running'
+    ? new FollowUpError('STILL_RUNNING', `The batch ${quoted(batchId)} is still running.`, { state })
+    : new FollowUpError('ALREADY_ENDED', `The batch ${quoted(batchId)} has already ended: ${state}.`, {
+        state,
+      });
+}
+
+/** Something was asked of a follow-up that only a running one can do. */
+export function followUpEnded(workflowId: string, state: string): FollowUpError {
+  const message = `The follow-up ${workflowId} has already ended: ${state}.`;
+  return new FollowUpError('ALREADY_ENDED', message, { workflowId, state });
+}
+
+/** A running follow-up or batch refused an update. It leaves no trace in its history. */
+export function updateRefused(workflowId: string, reason: string): FollowUpError {
+  return new FollowUpError('UPDATE_REFUSED', `${named(workflowId)} refuses: ${reason}`, { workflowId });
 }
 
 function named(workflowId: string): string {
@@ -232,50 +172,6 @@ function named(workflowId: string): string {
     : `The follow-up ${workflowId}`;
 }
 
-/** Thrown before anything is changed, when a schedule is not one; `problems` are all that were found. */
-export class InvalidScheduleError extends FollowUpError {
-  override readonly name = 'InvalidScheduleError';
-  override readonly code = 'INVALID_SCHEDULE';
-
-  /** @param problems each begins with the name of its field, says what is wrong, and what is right */
-  constructor(readonly problems: readonly string[]) {
-    super(`Invalid schedule: ${problems.join('; ')}. Nothing was changed.`);
-  }
-}
-
-/** Thrown when a schedule of the same id exists and is another one. Nothing was changed. */
-export class ScheduleExistsError extends FollowUpError {
-  override readonly name = 'ScheduleExistsError';
-  override readonly code = 'CONFLICT';
-
-  /** @param differences each names what differs, how it is, and how it was asked for */
-  constructor(
-    readonly scheduleId: string,
-    readonly differences: readonly string[],
-  ) {
-    super(
-      `The schedule ${JSON.stringify(scheduleId)} exists and differs: ${differences.join('; ')}. ` +
-        'Nothing was changed. Update it, or give another id.',
-    );
-  }
-}
-
-/** Thrown when an id names no schedule of the namespace, or one that starts no batches of follow-ups. */
-export class ScheduleNotFoundError extends FollowUpError {
-  override readonly name = 'ScheduleNotFoundError';
-  override readonly code = 'NOT_FOUND';
-
-  /** @param foundType the type of the workflow that it starts, where there is a schedule of this id */
-  constructor(
-    readonly scheduleId: string,
-    namespace: string,
-    foundType?: string,
-  ) {
-    super(
-      foundType === undefined
-        ? `There is no schedule ${JSON.stringify(scheduleId)} in the namespace ${namespace}. It may be misspelt, ` +
-            'deleted, or in another namespace.'
-        : `The schedule ${JSON.stringify(scheduleId)} is none of follow-ups: it starts ${JSON.stringify(foundType)}.`,
-    );
-  }
+function quoted(text: string): string {
+  return JSON.stringify(text);
 }

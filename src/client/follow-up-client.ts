@@ -46,7 +46,7 @@ export class FollowUpClient {
   ) {
     this.taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUES.followUp;
     this.batches = new BatchClient(client, this.taskQueue);
-    this.schedules = new ScheduleClient(client, this.taskQueue, this.batches);
+    this.schedules = new ScheduleClient(client, this.taskQueue);
     this.limits = new LimitsClient(client, {
       sends: options.sendTaskQueue ?? DEFAULT_TASK_QUEUES.agentApiSend,
       reads: options.readTaskQueue ?? DEFAULT_TASK_QUEUES.agentApi,
@@ -56,7 +56,7 @@ export class FollowUpClient {
   /**
    * Connects by the variables `TEMPORAL_*` and the profile of `temporal.toml`. Close the client when done.
    *
-   * @throws TemporalConfigError, TemporalUnauthorizedError, TemporalUnreachableError
+   * @throws TemporalConfigError, TemporalUnreachableError; FollowUpError `UNAUTHORIZED`
    */
   static async connect(options: FollowUpClientOptions & ConnectOptions = {}): Promise<FollowUpClient> {
     const { client } = await connectClient(options);
@@ -73,7 +73,7 @@ export class FollowUpClient {
    * Safe to repeat: after a crash, call it again with the same request, and the message is still sent once.
    *
    * @throws InvalidRequestError with every problem, before anything is started
-   * @throws RequestConflictError when the follow-up of this `requestId` carries another prompt
+   * @throws ConflictError when the follow-up of this `requestId` carries another prompt
    * @throws SearchAttributesError when the namespace is not set up
    */
   async start(request: NamedRequest): Promise<StartedFollowUp> {

@@ -3,10 +3,10 @@ import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from
 import type { DeliveryDecision, FollowUpProgress, FollowUpResult } from '../core/result';
 import type { DurationText } from '../core/units';
 import { describeFollowUp, type FollowUpDescription } from './description';
-import { FollowUpEndedError } from './errors';
 import { type ProgressOptions, type ProgressReport, readProgress } from './progress';
 import { awaitResult, type ResultOptions } from './result';
 import { updateFollowUp } from './updates';
+import { followUpEnded } from './errors';
 
 /** An update that only changes the follow-up is answered by its worker within milliseconds. */
 const UPDATE_TIMEOUT_MS = 10_000;
@@ -30,7 +30,7 @@ export class FollowUpHandle {
    *
    * @returns the final job and the receipt; `archived` and `failed` are results too
    * @throws FollowUpFailedError with `type` and `details`; FollowUpCancelledError with the receipt;
-   *   FollowUpTerminatedError; FollowUpTimedOutError; FollowUpNotFoundError; the reason of `signal`
+   *   FollowUpTerminatedError; NotFoundError; the reason of `signal`
    */
   result(options: ResultOptions = {}): Promise<FollowUpResult> {
     return awaitResult(this.#client, this.workflowId, options);
@@ -39,13 +39,13 @@ export class FollowUpHandle {
   /**
    * Where it stands, by its worker; by the server alone when no worker answers in time.
    *
-   * @throws FollowUpNotFoundError
+   * @throws NotFoundError
    */
   progress(options: ProgressOptions = {}): Promise<ProgressReport> {
     return readProgress(this.#client, this.workflowId, options);
   }
 
-  /** What the server knows of it, without a worker. @throws FollowUpNotFoundError */
+  /** What the server knows of it, without a worker. @throws NotFoundError */
   describe(): Promise<FollowUpDescription> {
     return describeFollowUp(this.#client, this.workflowId);
   }
@@ -80,12 +80,12 @@ export class FollowUpHandle {
    * Asks for the end of the watch; a message under way is awaited first. The agent itself goes on: the service has no
    * operation to stop it.
    *
-   * @throws FollowUpNotFoundError, FollowUpEndedError
+   * @throws NotFoundError, FollowUpError
    */
   async cancel(): Promise<void> {
     // The server accepts the cancellation of a closed workflow without a word (measured, server 1.31).
     const { state } = await this.describe();
-    if (state !== 'running') throw new FollowUpEndedError(this.workflowId, state);
+    if (state !== 'running') throw followUpEnded(this.workflowId, state);
     await this.#client.workflow.getHandle(this.workflowId).cancel();
   }
 }

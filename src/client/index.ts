@@ -6,25 +6,7 @@ export type { CheckedBatch } from './batch/items';
 export type { RetryOptions } from './batch/retry-batch';
 export type { BatchOptions } from './batch/start-batch';
 export type { FollowUpDescription } from './description';
-export {
-  BatchConflictError,
-  BatchEndedError,
-  BatchForgottenError,
-  BatchNotFoundError,
-  EndsUnreadableError,
-  FollowUpEndedError,
-  FollowUpNotFoundError,
-  InvalidBatchError,
-  InvalidLimitsError,
-  InvalidRequestError,
-  InvalidScheduleError,
-  LimitsError,
-  NoAnswerError,
-  RequestConflictError,
-  ScheduleExistsError,
-  ScheduleNotFoundError,
-  UpdateRefusedError,
-} from './errors';
+export { ConflictError, InvalidRequestError, NoAnswerError, NotFoundError } from './errors';
 export { FollowUpClient, type FollowUpClientOptions } from './follow-up-client';
 export { FollowUpHandle, StartedFollowUp } from './follow-up-handle';
 export { type Limits, LimitsClient, type LimitsChange } from './limits';
@@ -38,33 +20,21 @@ export {
   FollowUpFailedError,
   FollowUpRejectedError,
   FollowUpTerminatedError,
-  FollowUpTimedOutError,
   JobNotFoundError,
   type ResultOptions,
-  UnexpectedFailureError,
   type WaitOptions,
 } from './result';
-export type { ScheduleItems } from './schedules/action';
-export type { Firing, ListedSchedule, ScheduleDescription } from './schedules/description';
-export { type NewScheduleSpec, ScheduleClient } from './schedules/schedule-client';
-export type {
-  BackfillOptions,
-  Backfilled,
-  Difference,
-  ScheduleChange,
-  ScheduleHandle,
-  Triggered,
-  TriggerOptions,
-} from './schedules/schedule-handle';
-export type { Overlap, ScheduleSettings, ScheduleSpec } from './schedules/settings';
-export type { Calendar, Interval, Timing } from './schedules/timing';
+export type { FiringOptions } from './schedules/action';
+export { type NewScheduleOptions, ScheduleClient } from './schedules/schedule-client';
+export type { ScheduleChange, ScheduleHandle, Triggered } from './schedules/schedule-handle';
 export type { NamedRequest } from './start';
 export type { Limit, QueueLimits } from './task-queue-config';
 export type { BatchItem, BatchSummary, ItemEnd, ItemOutcome, Tolerance } from '../core/batch';
 export type { BatchProgress } from '../core/batch-workflows';
-export { FollowUpError, type FollowUpErrorCode } from '../core/errors';
+export { FollowUpError, type FollowUpErrorCode, hasCode } from '../core/errors';
 export { followUpWorkflowId } from '../core/ids';
 export type { AgentJob } from '../core/job';
+export type { Problem } from '../core/problem';
 export type { FollowUpRequest } from '../core/request';
 export type {
   DeliveryDecision,
@@ -81,4 +51,4 @@ export {
   SearchAttributesError,
   type SearchAttributesReport,
 } from '../temporal/search-attributes';
-export { TemporalUnauthorizedError, TemporalUnreachableError } from '../temporal/transport-errors';
+export { TemporalUnreachableError } from '../temporal/transport-errors';

@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
 import { FieldReader } from '../core/field-reader';
 import { fairnessKey } from '../core/ids';
+import type { Problem } from '../core/problem';
 import { quote } from '../core/text';
 import { parseRate, type RateText } from '../core/units';
-import { InvalidLimitsError } from './errors';
 import {
   type QueueChange,
   type QueueConfig,
@@ -12,6 +12,7 @@ import {
   updateQueue,
   withConfig,
 } from './task-queue-config';
+import { InvalidRequestError } from './errors';
 
 /** The limits of the two kinds of requests to the agent service; each kind has a task queue of its own. */
 export interface Limits {
@@ -35,7 +36,7 @@ export class LimitsClient {
     this.#queues = queues;
   }
 
-  /** The limits that hold, and about how many tasks wait. @throws LimitsError when the server tells no limits */
+  /** The limits that hold, and about how many tasks wait. @throws FollowUpError `LIMITS_UNAVAILABLE` when the server tells no limits */
   async get(): Promise<Limits> {
     const [sends, reads] = await Promise.all([
       readQueue(this.#client, this.#queues.sends),
@@ -49,14 +50,14 @@ export class LimitsClient {
    * weights need fairness on the server, which does not tell whether it is on (docs/operations.md).
    *
    * @returns the limits that hold now
-   * @throws InvalidLimitsError with every problem, before anything is changed; LimitsError when the server does not take
-   *   the change for the queue that it names (sends are changed before reads)
+   * @throws InvalidRequestError with every problem, before anything is changed; `LIMITS_UNAVAILABLE` when the server does
+   *   not take the change for the queue that it names (sends are changed before reads)
    */
   async set(change: LimitsChange): Promise<Limits> {
     return this.update(checkChange(change));
   }
 
-  /** Removes every limit and every weight of both queues, whoever has set them. @throws LimitsError */
+  /** Removes every limit and every weight of both queues, whoever has set them. @throws FollowUpError `LIMITS_UNAVAILABLE` */
   async clear(): Promise<Limits> {
     const { sends, reads } = await this.get();
     return this.update({ sends: removalOf(sends), reads: removalOf(reads) });
@@ -108,25 +109,25 @@ const MIN_WEIGHT = 0.001;
 /** Beyond it a project would leave the others a thousandth, for which there are limits. */
 const MAX_WEIGHT = 1_000;
 
-/** @throws InvalidLimitsError with every problem, before anything is changed */
+/** @throws InvalidRequestError with every problem, before anything is changed */
 export function checkChange(change: LimitsChange): CheckedChange {
-  const problems: string[] = [];
+  const problems: Problem[] = [];
   const rate = (name: RateField): number | null | undefined => {
     const given = change[name];
     if (given === undefined) return undefined;
     if (given === 'off') return null;
     const parsed = parseRate(given);
     if ('perSecond' in parsed) return parsed.perSecond;
-    problems.push(`${name}: ${parsed.problem}`);
+    problems.push({ field: name, text: parsed.problem });
     return undefined;
   };
   const weights = checkWeights(change.projectWeights ?? {}, problems);
   const sends = queueChange(rate('sendsTotal'), rate('sendsPerProject'), weights);
   const reads = queueChange(rate('readsTotal'), rate('readsPerProject'), weights);
   if (problems.length === 0 && isEmpty(sends) && isEmpty(reads)) {
-    problems.push('no change given; give at least one limit or project weight');
+    problems.push({ field: 'limits', text: 'no change given; give at least one limit or project weight' });
   }
-  if (problems.length > 0) throw new InvalidLimitsError(problems);
+  if (problems.length > 0) throw new InvalidRequestError(problems);
   return { sends, reads };
 }
 
@@ -150,16 +151,15 @@ function queueChange(
 
 function checkWeights(
   given: Readonly<Record<string, number | 'off'>>,
-  problems: string[],
+  problems: Problem[],
 ): ReadonlyMap<string, number | null> {
   const weights = new Map<string, number | null>();
   for (const [projectId, weight] of Object.entries(given)) {
     const found = problems.length;
     new FieldReader({ [projectId]: projectId }, 'projectWeights.', problems).id(projectId);
     if (weight !== 'off' && !isWeight(weight)) {
-      problems.push(
-        `projectWeights.${projectId}: must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${quote(weight)}`,
-      );
+      const text = `must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${quote(weight)}`;
+      problems.push({ field: `projectWeights.${projectId}`, text });
     }
     if (problems.length === found) weights.set(fairnessKey(projectId), weight === 'off' ? null : weight);
   }

@@ -13,7 +13,7 @@ import type { FollowUpProgress, Phase } from '../core/result';
 import { addCounts } from '../core/tally';
 import { MAX_SERVICE_MESSAGE_CHARACTERS, MAX_STATUS_CHARACTERS, truncate } from '../core/text';
 import { describeFollowUp, type FollowUpDescription } from './description';
-import { FollowUpNotFoundError } from './errors';
+import { followUpNotFound } from './errors';
 
 /** Who tells where a follow-up stands. */
 export type ProgressReport =
@@ -41,7 +41,7 @@ const CALL_TIMEOUT_MS = 5_000;
  * Where a follow-up stands: by its worker and, while an activity polls on, by what the server knows of
  * that; by the server alone when no worker answers in time.
  *
- * @throws FollowUpNotFoundError; ServiceError when the server does not answer either
+ * @throws NotFoundError; ServiceError when the server does not answer either
  */
 export async function readProgress(
   client: Client,
@@ -52,7 +52,7 @@ export async function readProgress(
     return { from: 'worker', progress: await askWorker(client, workflowId, timeoutMs) };
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) {
-      throw new FollowUpNotFoundError(workflowId, client.options.namespace);
+      throw followUpNotFound(workflowId, client.options.namespace);
     }
     // Whatever else it is (no worker, a busy one, one without this query), the server may still know something; when
     // it does not answer either, its error is thrown from here.

@@ -8,9 +8,8 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { FollowUpError, type FollowUpErrorCode } from '../core/errors';
+import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../core/errors';
 import { isRecord } from '../core/json';
-import type { AgentJob } from '../core/job';
 import {
   FAILURE_TYPES,
   type FailureDetails,
@@ -21,7 +20,7 @@ import {
 } from '../core/result';
 import { isTransient } from '../temporal/grpc-status';
 import { describeFollowUp } from './description';
-import { FollowUpNotFoundError } from './errors';
+import { followUpNotFound } from './errors';
 
 /** Ends the waiting, and nothing else: a follow-up, batch or schedule goes on. */
 export interface WaitOptions {
@@ -65,7 +64,7 @@ export async function waitThrough<T>(
  * Waits for the end of a follow-up: through restarts of the server, continued-as-new runs and resets, for as long as it
  * takes. Its deadline bounds it.
  *
- * @throws FollowUpEndError when it ended without a job; FollowUpNotFoundError
+ * @throws FollowUpEndError when it ended without a job; NotFoundError
  */
 export function awaitResult(
   client: Client,
@@ -85,7 +84,7 @@ async function onceEnded(client: Client, workflowId: string): Promise<FollowUpRe
     if (isResult(result)) return result;
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) {
-      throw new FollowUpNotFoundError(workflowId, client.options.namespace);
+      throw followUpNotFound(workflowId, client.options.namespace);
     }
     if (!(error instanceof WorkflowFailedError)) throw error;
     const { state, receipt } = await describeFollowUp(client, workflowId);
@@ -93,7 +92,7 @@ async function onceEnded(client: Client, workflowId: string): Promise<FollowUpRe
     if (error.cause instanceof TerminatedFailure && state !== 'terminated') throw new RunReplaced();
     throw endOf(workflowId, error.cause, receipt);
   }
-  throw new UnexpectedFailureError(workflowId, 'its result is no job with a receipt');
+  throw unexpected(workflowId, 'its result is not a job with a receipt');
 }
 
 function isResult(value: unknown): value is FollowUpResult {
@@ -109,13 +108,11 @@ function isResult(value: unknown): value is FollowUpResult {
 }
 
 /** A follow-up that ended without a job. The message says whether anything was sent, where that is known. */
-export abstract class FollowUpEndError extends FollowUpError {
-  constructor(
-    override readonly workflowId: string,
-    message: string,
-    options?: ErrorOptions,
-  ) {
-    super(message, options);
+export class FollowUpEndError extends FollowUpError {
+  declare readonly workflowId: string;
+
+  constructor(code: FollowUpErrorCode, workflowId: string, message: string, facts: ErrorFacts = {}) {
+    super(code, message, { workflowId, ...facts });
   }
 }
 
@@ -130,9 +127,7 @@ const CODE_OF_FAILURE = {
 /** Thrown when a follow-up ended in one of its typed failures. The classes below are its kinds. */
 export class FollowUpFailedError extends FollowUpEndError {
   override readonly name: string = 'FollowUpFailedError';
-  override readonly code: FollowUpErrorCode;
-  override readonly job: AgentJob | null;
-  override readonly receipt: Receipt;
+  declare readonly receipt: Receipt;
 
   constructor(
     workflowId: string,
@@ -141,10 +136,7 @@ export class FollowUpFailedError extends FollowUpEndError {
     /** The last job that was seen, the receipt, and the service's own words. */
     readonly details: FailureDetails,
   ) {
-    super(workflowId, message);
-    this.code = CODE_OF_FAILURE[type];
-    this.job = details.job;
-    this.receipt = details.followUp;
+    super(CODE_OF_FAILURE[type], workflowId, message, { job: details.job, receipt: details.followUp });
   }
 }
 
@@ -179,16 +171,17 @@ const CLASS_OF_FAILURE: Readonly<Record<FailureType, typeof FollowUpFailedError>
 /** Thrown when a follow-up was cancelled. The agent itself goes on: the service has no operation to stop it. */
 export class FollowUpCancelledError extends FollowUpEndError {
   override readonly name = 'FollowUpCancelledError';
-  override readonly code = 'CANCELLED';
 
   constructor(
     workflowId: string,
     /** Null where the follow-up could leave none. */
-    override readonly receipt: Receipt | null,
+    receipt: Receipt | null,
   ) {
     super(
+      'CANCELLED',
       workflowId,
       `The follow-up was cancelled. ${receipt === null ? 'It left no receipt: whether the message was sent is in its history.' : sentInWords(receipt)}`,
+      { receipt },
     );
   }
 }
@@ -196,47 +189,35 @@ export class FollowUpCancelledError extends FollowUpEndError {
 /** Thrown when somebody terminated the workflow: it could not say whether the message was sent. */
 export class FollowUpTerminatedError extends FollowUpEndError {
   override readonly name = 'FollowUpTerminatedError';
-  override readonly code = 'TERMINATED';
 
   constructor(
     workflowId: string,
     readonly reason: string,
   ) {
     super(
+      'TERMINATED',
       workflowId,
       `The workflow was terminated (${reason}); whether the message was sent is in its history.`,
     );
   }
 }
 
-/** Thrown when the workflow exceeded a timeout that its caller had set on it; follow-ups have none by themselves. */
-export class FollowUpTimedOutError extends FollowUpEndError {
-  override readonly name = 'FollowUpTimedOutError';
-  override readonly code = 'TIMED_OUT';
-
-  constructor(workflowId: string) {
-    super(
-      workflowId,
-      'The workflow exceeded a timeout set by its caller; whether the message was sent is in its history.',
-    );
-  }
-}
-
-/** Thrown when a workflow ended in a failure or with a result that no follow-up has: a bug, or another program's. */
-export class UnexpectedFailureError extends FollowUpEndError {
-  override readonly name = 'UnexpectedFailureError';
-  override readonly code = 'UNEXPECTED_FAILURE';
-
-  constructor(workflowId: string, message: string, options?: ErrorOptions) {
-    super(workflowId, `The workflow ended in a way that no follow-up does: ${message}`, options);
-  }
+/** The workflow ended in a failure, or with a result, that no follow-up has: a bug, or another program's. */
+function unexpected(workflowId: string, message: string, cause?: Error): FollowUpEndError {
+  const text = `The workflow ended in a way that no follow-up does: ${message}`;
+  return new FollowUpEndError('UNEXPECTED_FAILURE', workflowId, text, { cause });
 }
 
 /** The end that the cause of a `WorkflowFailedError` tells of. */
 function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | null): FollowUpEndError {
   if (cause instanceof CancelledFailure) return new FollowUpCancelledError(workflowId, receipt);
   if (cause instanceof TerminatedFailure) return new FollowUpTerminatedError(workflowId, cause.message);
-  if (cause instanceof TimeoutFailure) return new FollowUpTimedOutError(workflowId);
+  if (cause instanceof TimeoutFailure)
+    return new FollowUpEndError(
+      'TIMED_OUT',
+      workflowId,
+      'The workflow exceeded a timeout set by its caller; whether the message was sent is in its history.',
+    );
   if (cause instanceof ApplicationFailure) {
     const type = FAILURE_TYPES.find((known) => known === cause.type);
     const details: unknown = cause.details?.[0];
@@ -244,7 +225,7 @@ function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | 
       return new CLASS_OF_FAILURE[type](workflowId, type, cause.message, details);
     }
   }
-  return new UnexpectedFailureError(workflowId, cause?.message ?? 'a failure without a cause', { cause });
+  return unexpected(workflowId, cause?.message ?? 'a failure without a cause', cause);
 }
 
 function isFailureDetails(details: unknown): details is FailureDetails {

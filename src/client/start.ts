@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { type Client, WorkflowClient, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { SearchAttributePair } from '@temporalio/common';
 import { checkRequest } from '../core/check-request';
 import { followUpWorkflowId } from '../core/ids';
@@ -15,8 +14,8 @@ import {
   readFirstEvent,
 } from '../temporal/existing-run';
 import { inSetUpWords, keywordKey } from '../temporal/search-attributes';
-import { FollowUpNotFoundError, InvalidRequestError, RequestConflictError } from './errors';
 import type { StartOfFollowUp } from './follow-up-handle';
+import { InvalidRequestError, followUpNotFound, requestConflict } from './errors';
 
 /** A request with a name of its own: without one, a caller that repeats a start would send twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
@@ -32,7 +31,7 @@ export function planOf(request: unknown): FollowUpPlan {
  * Starts a follow-up, or attaches to the one of the same `requestId`, running or ended: the message is never sent again
  * by a repeated start.
  *
- * @throws InvalidRequestError, RequestConflictError, SearchAttributesError
+ * @throws InvalidRequestError, ConflictError, SearchAttributesError
  */
 export async function startFollowUp(
   client: Client,
@@ -41,40 +40,30 @@ export async function startFollowUp(
 ): Promise<StartOfFollowUp> {
   const plan = planOf(request);
   const workflowId = followUpWorkflowId(plan.projectId, plan.jobId, plan.requestId);
-  const { options } = client.workflow;
-  // "Use existing" hides whether a run was started. The identity of this one call, which the first event keeps, tells.
-  const identity = `${options.identity}/${randomUUID().slice(0, 8)}`;
-  const starter = new WorkflowClient({
-    ...options,
-    dataConverter: options.loadedDataConverter,
-    identity,
-    connection: client.connection,
-  });
   const found = { workflowId, requestId: plan.requestId };
   try {
-    const { firstExecutionRunId: runId } = await starter.start(FOLLOW_UP_WORKFLOW, {
+    const { firstExecutionRunId: runId } = await client.workflow.start(FOLLOW_UP_WORKFLOW, {
       workflowId,
       taskQueue,
       args: [request],
-      workflowIdConflictPolicy: 'USE_EXISTING',
+      // Tells a new follow-up from one that is running. A repeated call of the SDK's is still the same start.
+      workflowIdConflictPolicy: 'FAIL',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       typedSearchAttributes: startAttributes(plan),
       memo: { [MEMO_PROMPT_DIGEST]: promptDigest(plan.prompt) },
       staticSummary: followUpSummary(plan),
       staticDetails: staticDetails(plan),
     });
-    const event = await readFirstEvent(client, workflowId, runId);
-    if (event?.identity === identity) {
-      return { ...found, runId, attached: false, differences: [], promptCompared: true };
-    }
-    return { ...found, runId, attached: 'running', ...(await compare(client, plan, workflowId, event)) };
+    return { ...found, runId, attached: false, differences: [], promptCompared: true };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError))
       throw inSetUpWords(error, client.options.namespace);
-    const { runId } = await client.workflow.getHandle(workflowId).describe();
-    const event = await readFirstEvent(client, workflowId, runId);
-    return { ...found, runId, attached: 'ended', ...(await compare(client, plan, workflowId, event)) };
   }
+  const { runId, closeTime } = await client.workflow.getHandle(workflowId).describe();
+  // A paused follow-up has not ended either.
+  const attached = closeTime === undefined ? 'running' : 'ended';
+  const event = await readFirstEvent(client, workflowId, runId);
+  return { ...found, runId, attached, ...(await compare(client, plan, workflowId, event)) };
 }
 
 async function compare(
@@ -84,7 +73,7 @@ async function compare(
   event: FirstEvent | undefined,
 ): Promise<Pick<StartOfFollowUp, 'differences' | 'promptCompared'>> {
   if (event !== undefined && event.workflowType !== FOLLOW_UP_WORKFLOW) {
-    throw new FollowUpNotFoundError(workflowId, client.options.namespace, event.workflowType);
+    throw followUpNotFound(workflowId, client.options.namespace, event.workflowType);
   }
   let comparison = compareRequests(plan, event?.input);
   if (comparison.samePrompt === 'unknown' && event !== undefined) {
@@ -96,7 +85,7 @@ async function compare(
     const { memo } = await client.workflow.getHandle(workflowId).describe();
     comparison = compareDigest(plan, memo);
   }
-  if (comparison.samePrompt === false) throw new RequestConflictError(plan.requestId, workflowId);
+  if (comparison.samePrompt === false) throw requestConflict(plan.requestId, workflowId);
   return comparison.samePrompt === true
     ? { differences: comparison.differences, promptCompared: true }
     : { differences: [], promptCompared: false };

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { ACTIVITY_TASKS, optionalTsToMs } from '../temporal/sdk-internals';
 import { formatRate, type RateText } from '../core/units';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
-import { LimitsError } from './errors';
+import { FollowUpError } from '../core/errors';
 
 /** A limit that is set. */
 export interface Limit {
@@ -33,7 +33,7 @@ type RateConfig = QueueConfig['queueRateLimit'];
 /** One exchange with the server. */
 const CALL_TIMEOUT_MS = 10_000;
 
-/** @throws LimitsError when the server tells no limits of task queues */
+/** @throws FollowUpError `LIMITS_UNAVAILABLE` when the server tells no limits of task queues */
 export async function readQueue(client: Client, taskQueue: string): Promise<QueueLimits> {
   const described = await call(client, taskQueue, 'read', (service) =>
     service.describeTaskQueue({
@@ -45,7 +45,8 @@ export async function readQueue(client: Client, taskQueue: string): Promise<Queu
     }),
   );
   // An older server leaves out what it does not know of, without a word.
-  if (!described.effectiveRateLimit && !described.config) throw new LimitsError(tooOld(taskQueue));
+  if (!described.effectiveRateLimit && !described.config)
+    throw new FollowUpError('LIMITS_UNAVAILABLE', tooOld(taskQueue));
   const { config, stats } = described;
   const empty = {
     taskQueue,
@@ -71,7 +72,7 @@ export function withConfig(limits: QueueLimits, config: QueueConfig | undefined)
   };
 }
 
-/** @returns the whole configuration as it is now @throws LimitsError when the server does not take the change */
+/** @returns the whole configuration as it is now @throws FollowUpError `LIMITS_UNAVAILABLE` when the server does not take the change */
 export async function updateQueue(
   client: Client,
   taskQueue: string,
@@ -122,10 +123,11 @@ async function call<T>(
     return await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => ask(client.workflowService));
   } catch (error) {
     const refusal = grpcError(error);
-    if (hasGrpcStatus(error, 'UNIMPLEMENTED')) throw new LimitsError(tooOld(taskQueue), { cause: error });
+    if (hasGrpcStatus(error, 'UNIMPLEMENTED'))
+      throw new FollowUpError('LIMITS_UNAVAILABLE', tooOld(taskQueue), { cause: error });
     if (!hasGrpcStatus(error, 'PERMISSION_DENIED', 'INVALID_ARGUMENT', 'FAILED_PRECONDITION')) throw error;
     const message = `The limits of the task queue ${JSON.stringify(taskQueue)} can't be ${what}: ${refusal?.words ?? ''}.`;
-    throw new LimitsError(message, { cause: error });
+    throw new FollowUpError('LIMITS_UNAVAILABLE', message, { cause: error });
   }
 }
 

@@ -8,13 +8,13 @@ import { UPDATE_POLL_NOW } from '../core/names';
 import type { FollowUpProgress } from '../core/result';
 import { workersPolling } from '../temporal/sdk-internals';
 import { describeFollowUp } from './description';
-import { FollowUpEndedError, NoAnswerError, UpdateRefusedError } from './errors';
 import { mayBePolling, withPendingPoll } from './progress';
+import { followUpEnded, NoAnswerError, updateRefused } from './errors';
 
 /**
  * Asks a running follow-up to do something, and answers with its progress after it.
  *
- * @throws FollowUpNotFoundError, FollowUpEndedError, UpdateRefusedError, NoAnswerError
+ * @throws NotFoundError, FollowUpError, FollowUpError, NoAnswerError
  */
 export async function updateFollowUp(
   client: Client,
@@ -28,14 +28,14 @@ export async function updateFollowUp(
 ): Promise<FollowUpProgress> {
   // An update to a workflow that is none of ours could mean something else to it.
   const { state, taskQueue, runId } = await describeFollowUp(client, workflowId);
-  if (state !== 'running') throw new FollowUpEndedError(workflowId, state);
+  if (state !== 'running') throw followUpEnded(workflowId, state);
   const progress = await executeUpdate<FollowUpProgress>(client, {
     workflowId,
     taskQueue,
     name: update.name,
     args: update.args?.(runId) ?? [],
     timeoutMs: update.timeoutMs,
-    ended: async () => new FollowUpEndedError(workflowId, (await describeFollowUp(client, workflowId)).state),
+    ended: async () => followUpEnded(workflowId, (await describeFollowUp(client, workflowId)).state),
   });
   return wholeProgress(client, workflowId, update.name, progress);
 }
@@ -77,7 +77,7 @@ interface UpdateOfRunning {
 /**
  * Executes an update and answers with what the workflow says.
  *
- * @throws UpdateRefusedError, NoAnswerError, and the error of `ended`
+ * @throws FollowUpError, NoAnswerError, and the error of `ended`
  */
 export async function executeUpdate<T>(client: Client, update: UpdateOfRunning): Promise<T> {
   const { workflowId, taskQueue, name, args } = update;
@@ -91,7 +91,7 @@ export async function executeUpdate<T>(client: Client, update: UpdateOfRunning):
     );
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError) {
-      throw new UpdateRefusedError(workflowId, error.cause?.message ?? error.message);
+      throw updateRefused(workflowId, error.cause?.message ?? error.message);
     }
     if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) {
       throw new NoAnswerError(workflowId, taskQueue, workers.length, timeoutMs);

@@ -4,6 +4,7 @@ import { checkRequest } from './check-request';
 import { isRecord, typeName } from './json';
 import { followUpWorkflowId, pageWorkflowId, RUN_CHARACTERS } from './ids';
 import type { TerminalStatus } from './job';
+import { problemText } from './problem';
 import type { FollowUpRequest } from './request';
 import type { Evidence, FailureType, Verdict } from './result';
 
@@ -144,7 +145,7 @@ function problemsOf(item: unknown, place: number, batchId: string, names: Map<st
     return ['key: must be a text, because the request has no requestId of its own'];
   const requestId: unknown = isNamed ? request.requestId : `${batchId}-${String(key)}`;
   const checked = checkRequest({ ...request, requestId });
-  if (!checked.ok) return [...checked.problems];
+  if (!checked.ok) return checked.problems.map((problem) => problemText(problem));
   const { projectId, jobId } = checked.plan;
   const name = followUpWorkflowId(projectId, jobId, requestIdOf(batchId, item as unknown as BatchItem));
   const other = names.get(name);

@@ -1,13 +1,14 @@
 import { FieldReader } from './field-reader';
 import { isRecord, typeName } from './json';
 import { followUpWorkflowId } from './ids';
+import type { Problem } from './problem';
 import type { FollowUpPlan, Polling } from './request';
 import { REQUEST_OPTIONS } from './request-options';
 import { MAX_WORKFLOW_ID_BYTES, quote } from './text';
 
 type CheckedRequest =
   | { readonly ok: true; readonly plan: FollowUpPlan }
-  | { readonly ok: false; readonly problems: readonly string[] };
+  | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /**
  * Checks the input of `followUp` and fills in its defaults. It is pure and shared: the starter runs it before anything
@@ -16,16 +17,14 @@ type CheckedRequest =
  * @param input what the caller gave, of any type
  * @param workflowId the workflow's id, or undefined if none exists yet. It names the follow-up if `requestId` is left out,
  *   and must be the derived one if `requestId` is given.
- * @returns the plan, or every problem at once, each of which names its field, what is wrong and what is right.
+ * @returns the plan, or every problem at once
  */
 export function checkRequest(input: unknown, workflowId?: string): CheckedRequest {
   if (!isRecord(input)) {
-    return {
-      ok: false,
-      problems: [`input: must be one JSON object, a FollowUpRequest, not ${typeName(input)}`],
-    };
+    const text = `must be one JSON object, a FollowUpRequest, not ${typeName(input)}`;
+    return { ok: false, problems: [{ field: 'input', text }] };
   }
-  const problems: string[] = [];
+  const problems: Problem[] = [];
   const field = new FieldReader(input, '', problems);
   const projectId = field.id('projectId');
   const jobId = field.id('jobId');
@@ -50,20 +49,22 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
   field.refuseOthers();
 
   if (problems.length === 0 && deadlineMs <= confirmMs) {
-    problems.push(
-      `deadline: must be more than confirm, or no status could hold long enough; deadline is ${deadlineMs} ms, confirm ${confirmMs} ms`,
-    );
+    const text = `must be more than the confirm time, or no status could hold long enough; it is ${deadlineMs} ms, the confirm time ${confirmMs} ms`;
+    problems.push({ field: 'deadline', text });
   }
   if (problems.length === 0 && polling.maximumMs < polling.initialMs) {
-    problems.push(
-      `polling.maximum: must not be below polling.initial; maximum is ${polling.maximumMs} ms, initial ${polling.initialMs} ms`,
-    );
+    const text = `must not be below the initial interval; it is ${polling.maximumMs} ms, the initial interval ${polling.initialMs} ms`;
+    problems.push({ field: 'polling.maximum', text });
   }
   const name = requestId ?? workflowId;
   if (name === undefined)
-    problems.push('requestId: is missing; give the follow-up a name of 1 to 128 characters');
+    problems.push({
+      field: 'requestId',
+      text: 'is missing; give the follow-up a name of 1 to 128 characters',
+    });
   if (problems.length === 0 && requestId !== undefined) {
-    problems.push(...workflowIdProblems(followUpWorkflowId(projectId, jobId, requestId), workflowId));
+    const text = workflowIdProblem(followUpWorkflowId(projectId, jobId, requestId), workflowId);
+    if (text !== undefined) problems.push({ field: 'requestId', text });
   }
   if (problems.length > 0 || name === undefined) return { ok: false, problems };
 
@@ -84,15 +85,10 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
 /** Characters of an id in a message: a derived id fits. */
 const MAX_SHOWN_ID = MAX_WORKFLOW_ID_BYTES;
 
-function workflowIdProblems(derived: string, given: string | undefined): string[] {
+function workflowIdProblem(derived: string, given: string | undefined): string | undefined {
   // Percent-encoded, hence one byte a character.
-  if (derived.length > MAX_WORKFLOW_ID_BYTES) {
-    return [
-      `requestId: the workflow id made of projectId, jobId and requestId would be ${derived.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so shorten one of them`,
-    ];
-  }
-  if (given === undefined || given === derived) return [];
-  return [
-    `requestId: the follow-up of this requestId must have the workflow id ${quote(derived, MAX_SHOWN_ID)}; this workflow's id is ${quote(given, MAX_SHOWN_ID)}`,
-  ];
+  if (derived.length > MAX_WORKFLOW_ID_BYTES)
+    return `the workflow id made of project, job and request id would be ${derived.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so shorten one of them`;
+  if (given === undefined || given === derived) return undefined;
+  return `its follow-up must have the workflow id ${quote(derived, MAX_SHOWN_ID)}; this workflow's id is ${quote(given, MAX_SHOWN_ID)}`;
 }

@@ -1,5 +1,6 @@
 import { isRecord, type JsonObject, typeName } from './json';
 import type { ChoiceOption, CountOption, DurationOption, NumberOption } from './request-options';
+import type { Problem } from './problem';
 import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES, quote, visible } from './text';
 import { parseDuration } from './units';
 
@@ -13,7 +14,7 @@ export class FieldReader {
   constructor(
     private readonly input: JsonObject,
     private readonly prefix: string,
-    private readonly problems: string[],
+    private readonly problems: Problem[],
   ) {}
 
   /** Whether a field is given. Null counts as absent, because many clients write it so. */
@@ -24,6 +25,7 @@ export class FieldReader {
   /** 1 to 128 characters that a URL can carry as one path segment. */
   id(name: string): string {
     const value = this.value(name);
+    if (value === undefined) return this.report(name, 'is missing', '');
     if (typeof value !== 'string')
       return this.report(
         name,
@@ -49,6 +51,7 @@ export class FieldReader {
   /** 1 character to 256 KiB of UTF-8. */
   prompt(name: string): string {
     const value = this.value(name);
+    if (value === undefined) return this.report(name, 'is missing', '');
     if (typeof value !== 'string') return this.report(name, `must be a text, not ${typeName(value)}`, '');
     if (value === '')
       return this.report(name, 'must not be empty; the service takes 1 character or more', '');
@@ -133,8 +136,8 @@ export class FieldReader {
     return this.input[name] ?? undefined;
   }
 
-  private report<T>(name: string, problem: string, instead: T): T {
-    this.problems.push(visible(`${this.prefix}${name}: ${problem}`));
+  private report<T>(name: string, text: string, instead: T): T {
+    this.problems.push({ field: visible(`${this.prefix}${name}`), text: visible(text) });
     return instead;
   }
 }

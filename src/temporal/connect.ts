@@ -1,9 +1,9 @@
-import { FollowUpError } from '../core/errors';
 import { connect as openSocket } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
+import { FollowUpError } from '../core/errors';
 import { loadTemporalConfig, type TemporalConfig } from './config';
 import { endpointOf, tlsTrouble } from './tls';
-import { TemporalUnauthorizedError, TemporalUnreachableError, transportError } from './transport-errors';
+import { TemporalUnreachableError, transportError } from './transport-errors';
 
 /** gRPC's own second attempt comes after a second; five leave room for a TLS handshake across an ocean. */
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -21,10 +21,9 @@ export interface ConnectOptions {
 /** Thrown when the configuration of the connection can't be used: variables, profile, TLS. The message names the place. */
 export class TemporalConfigError extends FollowUpError {
   override readonly name = 'TemporalConfigError';
-  override readonly code = 'MISCONFIGURED';
 
   constructor(reason: string, options?: ErrorOptions) {
-    super(`The connection to Temporal is misconfigured: ${reason}`, options);
+    super('MISCONFIGURED', `The connection to Temporal is misconfigured: ${reason}`, options);
   }
 }
 
@@ -33,8 +32,7 @@ export class TemporalConfigError extends FollowUpError {
  * else the profile of `temporal.toml`, else localhost:7233.
  *
  * @throws TemporalConfigError when variables, profile or TLS settings are wrong
- * @throws TemporalUnauthorizedError when the server refuses the credentials
- * @throws TemporalUnreachableError when it doesn't answer
+ * @throws TemporalUnreachableError when the server doesn't answer; FollowUpError `UNAUTHORIZED` when it refuses the credentials
  */
 export async function connectClient(
   options: ConnectOptions = {},
@@ -73,7 +71,7 @@ async function whyNot(
   refusal: string | undefined,
 ): Promise<FollowUpError> {
   const answered = transportError(cause, address);
-  if (answered instanceof TemporalUnauthorizedError) return answered;
+  if (answered?.code === 'UNAUTHORIZED') return answered;
   if (refusal !== undefined) return unreachable(address, refusal, cause);
   // An API key turns TLS on where nothing else is said, as the SDK does.
   const trouble = await tlsTrouble(address, tls ?? apiKey !== undefined);

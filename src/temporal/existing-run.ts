@@ -9,8 +9,6 @@ import { hasGrpcStatus } from './grpc-status';
 
 export interface FirstEvent {
   readonly workflowType: string;
-  /** The identity of the client that started the run. */
-  readonly identity: string;
   /** The argument of the workflow, as its caller gave it. */
   readonly input: unknown;
   /** The run with which the chain of continued-as-new runs began. */
@@ -40,7 +38,6 @@ export async function readFirstEvent(
     const input = await decodeFromPayloadsAtIndex(loadedDataConverter, 0, started.input?.payloads, context);
     return {
       workflowType: started.workflowType?.name ?? '',
-      identity: started.identity ?? '',
       input,
       firstRunId: started.firstExecutionRunId ?? runId,
     };

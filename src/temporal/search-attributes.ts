@@ -1,9 +1,9 @@
-import { FollowUpError } from '../core/errors';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { type SearchAttributeName, SEARCH_ATTRIBUTES } from '../core/names';
 import type { ConnectionLike } from '@temporalio/client';
 import { grpcError, hasGrpcStatus } from './grpc-status';
 import { transportError } from './transport-errors';
+import { FollowUpError } from '../core/errors';
 
 /** The names of Temporal's `IndexedValueType`, by value. */
 const TYPE_NAMES = ['Unspecified', 'Text', 'Keyword', 'Int', 'Double', 'Bool', 'Datetime', 'KeywordList'];
@@ -25,7 +25,10 @@ export interface SearchAttributesReport {
 /** Thrown when the search attributes of follow-ups are not there, and says what to do. */
 export class SearchAttributesError extends FollowUpError {
   override readonly name = 'SearchAttributesError';
-  override readonly code = 'NOT_SET_UP';
+
+  constructor(message: string, options: ErrorOptions = {}) {
+    super('NOT_SET_UP', message, options);
+  }
 }
 
 /**

@@ -4,13 +4,10 @@ import { grpcError, hasGrpcStatus, isTransient } from './grpc-status';
 /** Thrown when the Temporal server can't be reached, or did not answer in time. */
 export class TemporalUnreachableError extends FollowUpError {
   override readonly name = 'TemporalUnreachableError';
-  override readonly code = 'UNREACHABLE';
-}
 
-/** Thrown when the Temporal server refuses the credentials, or what they are used for. */
-export class TemporalUnauthorizedError extends FollowUpError {
-  override readonly name = 'TemporalUnauthorizedError';
-  override readonly code = 'UNAUTHORIZED';
+  constructor(message: string, options?: ErrorOptions) {
+    super('UNREACHABLE', message, options);
+  }
 }
 
 /**
@@ -23,11 +20,11 @@ export function transportError(error: unknown, address?: string): FollowUpError 
   const server = address === undefined ? 'The Temporal server' : `Temporal at ${address}`;
   if (hasGrpcStatus(error, 'UNAUTHENTICATED')) {
     const reason = `${server} does not accept the credentials (${words}); check TEMPORAL_API_KEY or the TLS client certificate.`;
-    return new TemporalUnauthorizedError(reason, { cause: error });
+    return new FollowUpError('UNAUTHORIZED', reason, { cause: error });
   }
   if (hasGrpcStatus(error, 'PERMISSION_DENIED')) {
     const reason = `${server} denies access (${words}); check TEMPORAL_NAMESPACE and the permissions of the credentials.`;
-    return new TemporalUnauthorizedError(reason, { cause: error });
+    return new FollowUpError('UNAUTHORIZED', reason, { cause: error });
   }
   if (!isTransient(error)) return undefined;
   return new TemporalUnreachableError(

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { RequestConflictError } from '../../src/client';
+import { ConflictError } from '../../src/client';
 import { planOf } from '../../src/client/start';
 import { compareDigest } from '../../src/temporal/existing-run';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
@@ -36,7 +36,7 @@ it('a follow-up that continued as new is attached to, compared and waited for', 
     differences: ['whenActive is send there, not wait'],
     promptCompared: true,
   });
-  await expect(followUps.start(other)).rejects.toThrow(RequestConflictError);
+  await expect(followUps.start(other)).rejects.toThrow(ConflictError);
 
   // What remains to compare by when retention has taken the first run. (A deletion takes the dev server half a minute.)
   const { memo } = await environment.client.workflow.getHandle(workflowId).describe();

@@ -1,11 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import {
-  FollowUpCancelledError,
-  FollowUpEndedError,
-  FollowUpFailedError,
-  FollowUpTerminatedError,
-} from '../../src/client';
+import { FollowUpCancelledError, FollowUpFailedError, FollowUpTerminatedError } from '../../src/client';
 import { sharedEnvironment } from '../harness/shared-environment';
 import { clientOf, posts, request, untilPolled } from './client-under-test';
 
@@ -42,7 +37,9 @@ describe('an end without a job', () => {
       expect(error).toMatchObject({
         receipt: { requestId: 'order-1', delivery: { verdict: 'accepted', sends: 1 } },
       });
-      await expect(followUps.getHandle(workflowId).cancel()).rejects.toThrow(FollowUpEndedError);
+      await expect(followUps.getHandle(workflowId).cancel()).rejects.toMatchObject({
+        code: 'ALREADY_ENDED',
+      });
     },
   );
 

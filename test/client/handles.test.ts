@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import {
+  ConflictError,
   DeliveryUnknownError,
   FollowUpError,
   InvalidRequestError,
   JobNotFoundError,
-  RequestConflictError,
 } from '../../src/client';
 import { BatchOfTest, endless } from '../harness/batch-of-test';
 import { sharedEnvironment } from '../harness/shared-environment';
@@ -61,7 +61,7 @@ describe('an error of the client', () => {
     await expect(invalid).rejects.toBeInstanceOf(InvalidRequestError);
     const taken = followUps.start({ ...missing, prompt: 'Something else.' });
     await expect(taken).rejects.toMatchObject({ code: 'CONFLICT' });
-    await expect(taken).rejects.toBeInstanceOf(RequestConflictError);
+    await expect(taken).rejects.toBeInstanceOf(ConflictError);
   });
 });
 

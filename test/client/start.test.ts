@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
-import { FollowUpClient, InvalidRequestError, RequestConflictError } from '../../src/client';
+import { ConflictError, FollowUpClient, InvalidRequestError } from '../../src/client';
 import type { DurationText } from '../../src/core/units';
 import { sharedEnvironment } from '../harness/shared-environment';
 import { clientOf, posts, request } from './client-under-test';
@@ -59,7 +59,7 @@ describe('a start', () => {
     const followUps = clientOf(environment);
     const { workflowId } = await followUps.start(asked);
     const other = { ...asked, prompt: 'Something else.' };
-    await expect(followUps.start(other)).rejects.toThrow(RequestConflictError);
+    await expect(followUps.start(other)).rejects.toThrow(ConflictError);
     await followUps.getHandle(workflowId).result();
     await expect(followUps.start(other)).rejects.toThrow(/exists with another prompt.*Nothing was sent/);
     expect(posts(environment, asked)).toHaveLength(1);
@@ -85,9 +85,7 @@ describe('a start', () => {
       attached: 'running',
       promptCompared: true,
     });
-    await expect(clientOf(environment).start({ ...asked, prompt: 'Other.' })).rejects.toThrow(
-      RequestConflictError,
-    );
+    await expect(clientOf(environment).start({ ...asked, prompt: 'Other.' })).rejects.toThrow(ConflictError);
   });
 
   it.concurrent('is refused with every problem before anything is started', async () => {
@@ -129,7 +127,7 @@ describe('a payload codec', () => {
     const asked = { projectId: 'codec', jobId: randomUUID(), prompt: 'Hidden.', requestId: 'r' };
     await idle.start(asked);
     expect(await idle.start(asked)).toMatchObject({ attached: 'running', promptCompared: true });
-    await expect(idle.start({ ...asked, prompt: 'Other.' })).rejects.toThrow(RequestConflictError);
+    await expect(idle.start({ ...asked, prompt: 'Other.' })).rejects.toThrow(ConflictError);
   });
 });
 

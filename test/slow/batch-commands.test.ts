@@ -42,7 +42,7 @@ describe('batch run', () => {
     expect(stderr).toContain(
       `http://ui.example/namespaces/default/workflows/follow-up-batch%3A${file.batchId}`,
     );
-    expect(stderr).toMatch(/^\d\d:\d\d:\d\dZ running · \d of 5 settled/m);
+    expect(stderr).toMatch(/^\d\d:\d\d:\d\dZ [█░]{20} \d of 5 · \d+ %/m);
     expect(stderr).toMatch(new RegExp(`^\\d\\d:\\d\\d:\\d\\dZ failed {2}${file.batchId}/`, 'm'));
     const sent = file.posts().map(({ jobId, prompt }) => [jobId, prompt?.text]);
     expect(sent.sort()).toEqual(file.lines.map(({ job, prompt }) => [job, prompt]).sort());
@@ -97,7 +97,7 @@ describe('batch run', () => {
     expect(stderr).toMatch(/^ {2}line 10: project: /m);
     expect(stderr).toMatch(/^ {2}line 10: prompt: /m);
     expect(stderr).toMatch(/^ {2}line 11: is not JSON/m);
-    expect(JSON.parse(stdout)).toMatchObject({ type: 'InvalidBatch' });
+    expect(JSON.parse(stdout)).toMatchObject({ type: 'InvalidRequest' });
     expect(file.posts()).toEqual([]);
     expect((await command('status')).code).toBe(2);
   });

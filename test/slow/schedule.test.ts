@@ -1,24 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { Client } from '@temporalio/client';
+import { Client, type ScheduleDescription, type ScheduleSummary } from '@temporalio/client';
 import { defineSearchAttributeKey, type Payload } from '@temporalio/common';
 import {
-  type Firing,
-  InvalidScheduleError,
-  type ListedSchedule,
-  type NewScheduleSpec,
-  type ScheduleDescription,
-  ScheduleExistsError,
+  ConflictError,
+  InvalidRequestError,
+  type NewScheduleOptions,
   type ScheduleHandle,
 } from '../../src/client';
-import type { BatchInput } from '../../src/core/batch-workflows';
-import type { FollowUpRequest } from '../../src/core/request';
 import { pageWorkflowId, runOf } from '../../src/core/ids';
-import { taskSeconds } from '../harness/batch-of-test';
-import { eventually } from '../harness/eventually';
-import { type Environment, QUICK } from '../harness/environment';
-import { sharedEnvironment } from '../harness/shared-environment';
+import type { FollowUpRequest } from '../../src/core/request';
 import { clientOf } from '../client/client-under-test';
+import { taskSeconds } from '../harness/batch-of-test';
+import { type Environment, QUICK } from '../harness/environment';
+import { eventually } from '../harness/eventually';
+import { sharedEnvironment } from '../harness/shared-environment';
 
 const open = sharedEnvironment({ sandbox: { turnMs: 300 } });
 
@@ -62,11 +58,11 @@ class ScheduleOfTest {
     return this.environment.client.schedule.getHandle(this.id);
   }
 
-  async create(spec: NewScheduleSpec, request = this.request) {
-    return (await this.schedules.create(this.id, [request], spec)).made;
+  create(options: NewScheduleOptions, request = this.request) {
+    return this.schedules.create(this.id, [request], options);
   }
 
-  async listed(): Promise<ListedSchedule | undefined> {
+  async listed(): Promise<ScheduleSummary | undefined> {
     for await (const schedule of this.schedules.list()) if (schedule.scheduleId === this.id) return schedule;
     return undefined;
   }
@@ -97,50 +93,57 @@ class ScheduleOfTest {
     });
   }
 
-  /** The names of the follow-ups of a firing. */
-  async requestIds({ batchId }: Pick<Firing, 'batchId'>): Promise<string[]> {
-    const ends = await clientOf(this.environment).batches.getHandle(batchId).settled();
-    return ends.map(({ requestId }) => requestId);
+  /** The batches of its last firings, the newest last. */
+  async batchIds(): Promise<string[]> {
+    const { info } = await this.handle.describe();
+    return info.recentActions.map(({ action }) => batchIdOf(action.workflow.workflowId));
+  }
+
+  async ended(batchId: string | null): Promise<unknown> {
+    return clientOf(this.environment)
+      .batches.getHandle(batchId ?? 'none')
+      .result();
   }
 }
 
-const isDone = ({ state }: Firing) => state === 'done';
-const UNTIL_TRIGGERED = { cron: ['0 0 1 1 *'], paused: true } as const;
+function batchIdOf(workflowId: string): string {
+  return workflowId.replace('follow-up-batch:', '');
+}
+
+const UNTIL_TRIGGERED: NewScheduleOptions = {
+  spec: { cronExpressions: ['0 0 1 1 *'] },
+  state: { paused: true },
+};
+const DAILY: NewScheduleOptions = { spec: { cronExpressions: ['0 3 * * *'] } };
 
 describe('a schedule', () => {
   it.concurrent(
     'sends again at each firing, as a batch of its own; skips while one runs; and rests when paused',
     async () => {
       const schedule = await ScheduleOfTest.open({ durationMs: null });
-      expect(await schedule.create({ intervals: [{ every: '2s' }] })).toBe('created');
+      await schedule.create({ spec: { intervals: [{ every: '2s' }] } });
       await schedule.sent(1);
-      const held = await schedule.describedWhen(({ counts }) => counts.skipped > 0);
-      expect(held.counts.started).toBe(1);
-      expect(held.running).toEqual([held.recent[0]?.batchId]);
+      const held = await schedule.describedWhen(({ info }) => info.numActionsSkippedOverlap > 0);
+      expect(held.info.numActionsTaken).toBe(1);
+      expect(held.policies.catchupWindow).toBe(600_000);
       expect(schedule.posts()).toHaveLength(1);
 
       schedule.completeJob();
       await schedule.sent(2);
       await schedule.handle.pause('enough of it');
       schedule.completeJob();
-      const { recent, ...paused } = await schedule.describedWhen(
-        ({ recent: all, running }) => all.length === 2 && all.every(isDone) && running.length === 0,
+      const { state, info } = await schedule.describedWhen(
+        (now) => now.info.recentActions.length === 2 && now.info.runningActions.length === 0,
       );
-      expect(paused).toMatchObject({ paused: true, note: 'enough of it', next: [] });
-      const [second, first] = recent;
-      expect(recent).toEqual([
-        expect.objectContaining({ state: 'done', items: 1, settled: 1, failures: 0, message: null }),
-        expect.objectContaining({ state: 'done', items: 1, settled: 1, failures: 0, message: null }),
-      ]);
-      expect(first?.batchId).toBe(`${schedule.id}-${(first?.scheduledAt ?? '').slice(0, 19)}Z`);
-      expect(second?.batchId).not.toBe(first?.batchId);
-      for (const firing of recent) {
-        expect(await schedule.requestIds(firing)).toEqual([expect.stringMatching(`^${firing.batchId}-`)]);
-      }
-      expect(schedule.posts().map(({ prompt }) => prompt?.text)).toEqual([
-        'Rebase on main.',
-        'Rebase on main.',
-      ]);
+      expect(state).toMatchObject({ paused: true, note: 'enough of it' });
+      const seconds = info.recentActions.map(({ scheduledAt }) => scheduledAt.toISOString().slice(0, 19));
+      expect(await schedule.batchIds()).toEqual(seconds.map((second) => `${schedule.id}-${second}Z`));
+      for (const batchId of await schedule.batchIds())
+        expect(await schedule.ended(batchId)).toMatchObject({
+          state: 'done',
+          summary: { items: 1, settled: 1 },
+        });
+      expect(schedule.posts()).toHaveLength(2);
     },
   );
 
@@ -151,20 +154,31 @@ describe('a schedule', () => {
     expect(first).toEqual({ outcome: 'started', batchId: expect.stringContaining(`${schedule.id}-`) });
     await schedule.sent(1);
     expect(await schedule.handle.trigger()).toEqual({ outcome: 'skipped', batchId: null });
-    // One after the other within a second, whose batch ids must differ nevertheless.
-    const second = await schedule.handle.trigger({ overlap: 'allow-all' });
-    const third = await schedule.handle.trigger({ overlap: 'allow-all' });
-    expect([second.outcome, third.outcome]).toEqual(['started', 'started']);
-    await schedule.sent(3);
+    const second = await schedule.handle.trigger('ALLOW_ALL');
+    expect(second.outcome).toBe('started');
+    await schedule.sent(2);
+    expect(await schedule.batchIds()).toEqual([first.batchId, second.batchId]);
+    expect((await schedule.handle.describe()).state.paused).toBe(true);
     schedule.completeJob();
-    const { recent, paused } = await schedule.describedWhen(({ recent: all }) => all.every(isDone));
-    const ids = recent.map(({ batchId }) => batchId);
-    expect(ids).toEqual([third.batchId, second.batchId, first.batchId]);
-    expect(new Set(ids).size).toBe(3);
-    expect(paused).toBe(true);
   });
 
-  it.concurrent('is told from its batches: by their summary, and its id as a search attribute', async () => {
+  it.concurrent(
+    'that several trigger at once starts a batch for each, and each is told its own',
+    async () => {
+      const schedule = await ScheduleOfTest.open({ durationMs: null });
+      await schedule.create(UNTIL_TRIGGERED);
+      const triggers = Array.from({ length: 3 }, () => schedule.handle.trigger('ALLOW_ALL'));
+      const triggered = await Promise.all(triggers);
+      expect(triggered.map(({ outcome }) => outcome)).toEqual(['started', 'started', 'started']);
+      const ids = triggered.map(({ batchId }) => batchId);
+      expect(new Set(ids).size).toBe(3);
+      expect((await schedule.batchIds()).sort()).toEqual(ids.sort());
+      await schedule.sent(3);
+      schedule.completeJob();
+    },
+  );
+
+  it.concurrent('is found from its batches: by their summary, and its id as a search attribute', async () => {
     const schedule = await ScheduleOfTest.open();
     const { client } = await open();
     await schedule.create(UNTIL_TRIGGERED);
@@ -185,30 +199,41 @@ describe('a schedule', () => {
 
   it.concurrent('is paused by the server when a batch fails beyond its tolerance', async () => {
     const schedule = await ScheduleOfTest.open({ durationMs: 300, outcome: 'failed' });
-    await schedule.create({ intervals: [{ every: '1s' }], tolerate: { items: 0 }, pauseOnFailure: true });
-    const { recent, note } = await schedule.describedWhen(({ paused }) => paused);
-    expect(recent).toEqual([
-      expect.objectContaining({ state: 'tolerance-exceeded', items: 1, settled: 1, failures: 1 }),
-    ]);
-    expect(note).toContain('paused due to workflow failure');
+    await schedule.create({
+      spec: { intervals: [{ every: '1s' }] },
+      policies: { pauseOnFailure: true },
+      tolerate: { items: 0 },
+    });
+    const { state } = await schedule.describedWhen((now) => now.state.paused);
+    expect(state.note).toContain('paused due to workflow failure');
+    const [batchId = null] = await schedule.batchIds();
+    expect(await schedule.ended(batchId)).toMatchObject({ state: 'tolerance-exceeded' });
     expect(schedule.posts()).toHaveLength(1);
   });
 
-  it.concurrent('sends what an update has given it, at the times of the update', async () => {
+  it.concurrent('sends what an update has given it, and keeps what is not given', async () => {
     const schedule = await ScheduleOfTest.open();
-    await schedule.create({ ...UNTIL_TRIGGERED, note: 'new', jitter: '3s', overlap: 'buffer-all' });
+    await schedule.create({
+      spec: { cronExpressions: ['0 0 1 1 *'], jitter: '3s', endAt: new Date('2099-01-01') },
+      policies: { overlap: 'BUFFER_ALL' },
+      state: { paused: true, note: 'new' },
+    });
     const item = { ...schedule.request, prompt: 'Fix the links.' };
-    const items = [item, item];
-    const changed = await schedule.handle.update({ items, intervals: [{ every: '24h' }], concurrency: 7 });
-    expect(changed.map(({ what }) => what)).toEqual(['timing', 'concurrency', 'items']);
-    expect(await schedule.handle.update({ items, intervals: [{ every: '24h' }] })).toEqual([]);
-    const { settings, ...rest } = await schedule.handle.describe();
-    expect(rest).toMatchObject({ paused: true, note: 'new', items: { count: 2, jobs: 1 } });
-    expect(settings).toMatchObject({
-      timing: [{ kind: 'every', everyMs: 86_400_000, offsetMs: 0 }],
-      jitterMs: 3_000,
-      overlap: 'buffer-all',
+    await schedule.handle.update({
+      items: [item, item],
+      spec: { intervals: [{ every: '24h' }], endAt: null },
       concurrency: 7,
+    });
+    const { spec, policies, state, action } = await schedule.handle.describe();
+    expect(spec).toMatchObject({ calendars: [], intervals: [{ every: 86_400_000 }], jitter: 3_000 });
+    expect(spec.endAt).toBeUndefined();
+    expect({ policies, state }).toMatchObject({
+      policies: { overlap: 'BUFFER_ALL' },
+      state: { paused: true, note: 'new' },
+    });
+    expect(action).toMatchObject({
+      args: [{ concurrency: 7 }],
+      staticSummary: `Batch of 2 follow-ups by the schedule \`${schedule.id}\``,
     });
     await schedule.handle.trigger();
     await schedule.sent(2);
@@ -217,70 +242,47 @@ describe('a schedule', () => {
 
   it.concurrent('fires for times that have passed, and for none of them twice', async () => {
     const schedule = await ScheduleOfTest.open();
-    await schedule.create({ cron: ['0 3 * * *'], paused: true });
-    const nights = ['2026-01-10T03:00:00.000Z', '2026-01-11T03:00:00.000Z'];
-    const range = { start: '2026-01-10T03:00:00Z', end: new Date('2026-01-12T02:59:59Z') };
-    const filled = await schedule.handle.backfill(range);
-    expect(filled).toEqual({ times: nights, overlap: 'buffer-all' });
-    const bothDone = ({ recent }: ScheduleDescription) => recent.length === 2 && recent.every(isDone);
-    const { recent } = await schedule.describedWhen(bothDone);
-    expect(recent.map(({ batchId }) => batchId).sort()).toEqual([
+    await schedule.create({ ...DAILY, state: { paused: true } });
+    const range = {
+      start: new Date('2026-01-10T03:00:00Z'),
+      end: new Date('2026-01-12T02:59:59Z'),
+      overlap: 'BUFFER_ALL',
+    } as const;
+    await schedule.handle.backfill(range);
+    await schedule.describedWhen(
+      ({ info }) => info.numActionsTaken === 2 && info.runningActions.length === 0,
+    );
+    expect((await schedule.batchIds()).sort()).toEqual([
       `${schedule.id}-2026-01-10T03:00:00Z`,
       `${schedule.id}-2026-01-11T03:00:00Z`,
     ]);
     await schedule.handle.backfill(range);
-    // The server takes them in turn: when this firing has ended, the repeated ones have been looked at.
-    await schedule.handle.backfill({ start: '2026-01-12T03:00:00Z', end: '2026-01-12T03:00:00Z' });
-    await schedule.describedWhen((all) => all.recent.some(isBatch(`${schedule.id}-2026-01-12T03:00:00Z`)));
+    // The server takes them in turn: when this firing has started, the repeated ones have been looked at.
+    const last = new Date('2026-01-12T03:00:00Z');
+    await schedule.handle.backfill({ start: last, end: last, overlap: 'BUFFER_ALL' });
+    await schedule.describedWhen(({ info }) => info.numActionsTaken === 3);
+    await schedule.sent(3);
     expect(schedule.posts()).toHaveLength(3);
-    await expect(
-      schedule.handle.backfill({ start: '2026-01-10T04:00:00Z', end: '2026-01-10T05:00:00Z' }),
-    ).rejects.toThrow('the schedule has no time between them');
   });
 
-  it.concurrent('stays as it is when it is made again, and is not replaced by another one', async () => {
+  it.concurrent('is not replaced by another one of its id', async () => {
     const schedule = await ScheduleOfTest.open();
-    const options = {
-      cron: ['0 3 * * MON-FRI', '@monthly'],
-      calendars: [{ hour: '12', dayOfWeek: 'Sat' }],
-      intervals: [{ every: '90m', offset: '15m' }, { every: '36h' }],
-      timezone: 'Europe/Berlin',
-      startAt: '2030-01-01T00:00:00Z',
-      endAt: '2031-01-01T01:00+01:00',
-      jitter: '30s',
-      overlap: 'cancel-other',
-      catchupWindow: '1h',
-      pauseOnFailure: true,
-      concurrency: 3,
-      tolerate: { percent: 12.5 },
-    } as const;
-    expect(await schedule.create(options)).toBe('created');
-    expect(await schedule.create(options)).toBe('unchanged');
-    const other = schedule.create(
-      { ...options, overlap: 'skip', timezone: 'UTC' },
-      { ...schedule.request, prompt: 'another' },
-    );
-    await expect(other).rejects.toThrow(ScheduleExistsError);
-    await expect(other).rejects.toMatchObject({
-      differences: [
-        'timezone: Europe/Berlin, and not UTC',
-        'overlap: cancel-other, and not skip',
-        expect.stringMatching(/^items: 1 \(\w+\), and not 1 \(\w+\)$/),
-      ],
-    });
-    const { settings, next } = await schedule.handle.describe();
-    expect(settings).toMatchObject({ overlap: 'cancel-other', timezone: 'Europe/Berlin' });
-    expect(Date.parse(next[0] ?? '')).toBeGreaterThanOrEqual(Date.parse('2030-01-01T00:00:00Z'));
+    await schedule.create(DAILY);
+    const again = schedule.create({ spec: {} });
+    await expect(again).rejects.toThrow(ConflictError);
+    await expect(again).rejects.toThrow('Use update to change it');
+    expect((await schedule.handle.describe()).spec.calendars).toHaveLength(1);
   });
 
-  it.concurrent('keeps what somebody else has set of it and this client does not know', async () => {
+  it.concurrent('keeps what somebody else has set of it', async () => {
     const schedule = await ScheduleOfTest.open();
-    await schedule.create({ cron: ['0 3 * * *'] });
+    await schedule.create(DAILY);
     await schedule.temporal.update((previous) => ({
       ...previous,
       spec: {
         ...previous.spec,
         calendars: [{ hour: { start: 8, end: 18 }, dayOfWeek: 'MONDAY', comment: 'in office hours' }],
+        skip: [{ month: 'DECEMBER', hour: 3 }],
       },
       action: {
         ...previous.action,
@@ -292,16 +294,13 @@ describe('a schedule', () => {
         priority: { priorityKey: 2 },
       },
     }));
-    const { settings } = await schedule.handle.describe();
-    expect(settings.timing).toEqual([
-      { kind: 'calendar', text: '{"hour":"8-18","dayOfWeek":"MONDAY","comment":"in office hours"}' },
-    ]);
-    const changed = await schedule.handle.update({ concurrency: 2 });
-    expect(changed).toEqual([{ what: 'concurrency', before: '50', after: '2' }]);
+    await schedule.handle.update({ concurrency: 2, spec: { jitter: '1m' } });
     const { spec, action } = await schedule.temporal.describe();
-    expect(spec.calendars).toMatchObject([
-      { hour: [{ start: 8, end: 18 }], dayOfWeek: [{ start: 'MONDAY' }], comment: 'in office hours' },
-    ]);
+    expect(spec).toMatchObject({
+      calendars: [{ hour: [{ start: 8, end: 18 }], comment: 'in office hours' }],
+      skip: [{ month: [{ start: 'DECEMBER' }] }],
+      jitter: 60_000,
+    });
     expect(action).toMatchObject({
       workflowExecutionTimeout: 172_800_000,
       workflowTaskTimeout: 90_000,
@@ -314,118 +313,46 @@ describe('a schedule', () => {
   });
 
   it.concurrent.each([
-    [{ cron: ['60 3 * * *'] }, 'cron: the server refuses it: Minute is not in range [0-59]'],
-    [{ calendars: [{ hour: '25' }] }, 'calendar: the server refuses it: Hour is not in range [0-23]'],
-    [
-      { intervals: [{ every: '6h', offset: '7h' }] },
-      'offset: the server refuses it: phase cannot be greater',
-    ],
-    [
-      { cron: ['@daily'], timezone: 'Europe/Berlim' },
-      'timezone: the server refuses it: unknown time zone Europe/Berlim',
-    ],
-  ] as const)('is not made of %j: %s', async (spec, problem) => {
+    [{ cronExpressions: ['60 3 * * *'] }, 'spec: is refused: Minute is not in range [0-59]'],
+    [{ intervals: [{ every: '6h', offset: '7h' }] }, 'spec: is refused: phase cannot be greater'],
+    [{ calendars: [{ hour: 25 }] }, 'spec: is refused: Invalid CalendarSpec component for field hour'],
+    [{ timezone: 'Europe/Berlim' }, 'spec: is refused: unknown time zone Europe/Berlim'],
+  ])('is not made of %j: %s', async (spec, problem) => {
     const schedule = await ScheduleOfTest.open();
-    await expect(schedule.create(spec)).rejects.toThrow(problem);
+    await expect(schedule.create({ spec })).rejects.toThrow(problem);
     await schedule.create(UNTIL_TRIGGERED);
-    await expect(schedule.handle.update(spec)).rejects.toThrow(problem);
+    await expect(schedule.handle.update({ spec })).rejects.toThrow(problem);
   });
 
-  it.concurrent('leaves times that somebody else has excluded as they are', async () => {
+  it.concurrent('whose items somebody has broken by hand fails when it fires, and is healed', async () => {
     const schedule = await ScheduleOfTest.open();
-    await schedule.create({ cron: ['0 3 * * *'] });
+    await schedule.create(DAILY);
     await schedule.temporal.update((previous) => ({
       ...previous,
-      spec: { ...previous.spec, skip: [{ month: 'DECEMBER', hour: 3 }] },
+      action: { ...previous.action, args: [{ items: [{}] }] },
     }));
-    await schedule.handle.update({ jitter: '1m' });
-    const { spec } = await schedule.temporal.describe();
-    expect(spec).toMatchObject({ skip: [{ month: [{ start: 'DECEMBER' }] }], jitter: 60_000 });
+    const { batchId } = await schedule.handle.trigger();
+    expect(await schedule.ended(batchId)).toMatchObject({
+      message: expect.stringContaining('Invalid batch: item 1: request'),
+    });
+    await schedule.handle.update({ items: [schedule.request] });
+    await schedule.handle.trigger();
+    await schedule.sent(1);
   });
 
-  it.concurrent(
-    'whose items somebody has broken by hand says so, fails when it fires, and is healed',
-    async () => {
-      const schedule = await ScheduleOfTest.open();
-      await schedule.create({ cron: ['0 3 * * *'] });
-      await schedule.temporal.update((previous) => ({
-        ...previous,
-        action: { ...previous.action, args: [{ items: [{}] }] },
-      }));
-      const { batchId } = await schedule.handle.trigger();
-      const { recent } = await schedule.describedWhen((each) =>
-        each.recent.some(({ state }) => state !== 'running'),
-      );
-      expect(recent).toMatchObject([
-        { batchId, message: expect.stringContaining('Invalid batch: item 1: request') },
-      ]);
-      await expect(schedule.handle.update({ jitter: '1m' })).rejects.toThrow(
-        'items: as they are in the schedule, item 1: request',
-      );
-      await schedule.handle.update({ items: [schedule.request] });
-      await schedule.handle.trigger();
-      await schedule.sent(1);
-    },
-  );
-
-  it.concurrent(
-    'to which somebody has added an item or a tolerance by hand that is none says so, and an update heals it',
-    async () => {
-      const schedule = await ScheduleOfTest.open();
-      await schedule.create({ cron: ['0 3 * * *'] });
-      const edit = (change: object) =>
-        schedule.temporal.update((previous) => {
-          const [input] = previous.action.args as [BatchInput];
-          return { ...previous, action: { ...previous.action, args: [{ ...input, ...change }] } };
-        });
-      const [input] = (await schedule.temporal.describe()).action.args as [BatchInput];
-      await edit({ items: [...(input.items ?? []), {}] });
-      expect(await schedule.handle.update({ items: [schedule.request] })).toMatchObject([{ what: 'items' }]);
-      await edit({ tolerate: 'all' });
-      expect((await schedule.handle.describe()).settings.tolerate).toBe('all');
-      await expect(schedule.handle.update({ jitter: '1m' })).rejects.toThrow(
-        'tolerate: as it is in the schedule, "all" is not a tolerance; give it again',
-      );
-      expect(await schedule.handle.update({ tolerate: { items: 2 } })).toMatchObject([
-        { what: 'tolerance', before: 'not a tolerance: "all"', after: '2 failures' },
-      ]);
-      expect(await schedule.handle.update({ tolerate: { items: 2 } })).toEqual([]);
-    },
-  );
-
-  it.concurrent('keeps a summary that was set by hand while its items stay as they are', async () => {
+  it.concurrent('is listed with its next time and its last firing, and gone when deleted', async () => {
     const schedule = await ScheduleOfTest.open();
-    await schedule.create({ cron: ['0 3 * * *'] });
-    await schedule.temporal.update((previous) => ({
-      ...previous,
-      action: { ...previous.action, staticSummary: 'Set by hand' },
-    }));
-    await schedule.handle.update({ items: [schedule.request], jitter: '1m' });
-    expect((await schedule.temporal.describe()).action.staticSummary).toBe('Set by hand');
+    await schedule.create({ spec: { ...DAILY.spec, timezone: 'Asia/Tokyo' } });
+    const { batchId } = await schedule.handle.trigger();
+    const found = await eventually('it is listed', () => schedule.listed(), {
+      until: (listed) => listed.info.recentActions.length === 1,
+    });
+    expect(found.info.nextActionTimes[0]?.toISOString()).toMatch(/T18:00:00.000Z$/);
+    expect(found.info.recentActions[0]?.action.workflow.workflowId).toBe(`follow-up-batch:${batchId ?? ''}`);
+    await schedule.handle.delete();
+    await eventually('it is listed no more', async () => (await schedule.listed()) === undefined);
+    await expect(schedule.handle.describe()).rejects.toThrow('There is no schedule');
   });
-
-  it.concurrent(
-    'is listed with its next time and the end of its last firing, and gone when deleted',
-    async () => {
-      const schedule = await ScheduleOfTest.open();
-      await schedule.create({ cron: ['0 3 * * *'], timezone: 'Asia/Tokyo' });
-      const { batchId } = await schedule.handle.trigger();
-      await schedule.describedWhen(({ recent }) => recent.length === 1 && recent.every(isDone));
-      const found = await eventually('it is listed with its end', () => schedule.listed(), {
-        until: ({ last }) => last?.batchId === batchId,
-      });
-      expect(found).toMatchObject({
-        paused: false,
-        timing: [{ kind: 'cron', text: '0 3 * * *' }],
-        timezone: 'Asia/Tokyo',
-        next: expect.arrayContaining([expect.stringMatching('T18:00:00.000Z$')]),
-        last: { state: 'done', settled: 1, items: 1 },
-      });
-      await schedule.handle.delete();
-      await eventually('it is listed no more', async () => (await schedule.listed()) === undefined);
-      await expect(schedule.handle.describe()).rejects.toThrow('There is no schedule');
-    },
-  );
 
   it.concurrent(
     'that starts other workflows, with a memo that nobody here can read, is not touched',
@@ -447,8 +374,19 @@ describe('a schedule', () => {
         return schedules.some(({ scheduleId }) => scheduleId === schedule.id);
       });
       expect(await schedule.listed()).toBeUndefined();
-      await expect(schedule.create(UNTIL_TRIGGERED)).rejects.toThrow('it starts "other"');
-      await expect(schedule.handle.delete()).rejects.toThrow('it starts "other"');
+      await expect(schedule.create(UNTIL_TRIGGERED)).rejects.toThrow(ConflictError);
+      const refused = 'does not start follow-up batches; it starts "other"';
+      const { handle } = schedule;
+      const now = new Date();
+      for (const call of [
+        () => handle.trigger(),
+        () => handle.pause(),
+        () => handle.unpause(),
+        () => handle.backfill({ start: now, end: now }),
+        () => handle.update({ concurrency: 2 }),
+        () => handle.delete(),
+      ])
+        await expect(call()).rejects.toThrow(refused);
       const request = { namespace: 'default', scheduleId: schedule.id };
       const there = await client.workflowService.describeSchedule(request);
       expect(there.schedule?.action?.startWorkflow?.workflowType?.name).toBe('other');
@@ -467,7 +405,13 @@ describe('what no schedule can be', () => {
     await expect(schedules.create(id, large, UNTIL_TRIGGERED)).rejects.toThrow(
       /items: 1\.2 MiB as JSON, and a schedule holds 1 MiB at most; let cron run the starter's command "batch run"/,
     );
-    await expect(schedules.create('a/b', large, UNTIL_TRIGGERED)).rejects.toThrow(InvalidScheduleError);
+    await expect(schedules.create('a/b', large, UNTIL_TRIGGERED)).rejects.toThrow(InvalidRequestError);
+    await expect(schedule.create({ ...DAILY, concurrency: 0 })).rejects.toThrow(
+      'concurrency: must be a whole',
+    );
+    await expect(schedule.create({ ...DAILY, tolerate: { percent: 101 } })).rejects.toThrow(
+      'tolerate: must be { items: N }',
+    );
     await expect(schedule.handle.describe()).rejects.toThrow('There is no schedule');
   });
 
@@ -486,8 +430,4 @@ describe('what no schedule can be', () => {
 function encrypted(payloads: Payload[]): Promise<Payload[]> {
   const metadata = { encoding: Buffer.from('binary/encrypted') };
   return Promise.resolve(payloads.map(({ data }) => ({ metadata, ...(data ? { data } : {}) })));
-}
-
-function isBatch(id: string) {
-  return ({ batchId, state }: Firing) => batchId === id && state === 'done';
 }

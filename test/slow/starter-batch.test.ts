@@ -159,7 +159,7 @@ describe('batch run as a process', () => {
       file.add(null);
       const words = ['batch', 'run', '-', '--batch-id', file.batchId, ...FLAGS];
       const left = start(environment, words, file.jsonl);
-      await left.says('running · 0 of 2 settled');
+      await left.says('0 of 2 · 0 %');
       await file.sent(2);
       left.signal(signal);
       const ended = await left.ended();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Client } from '@temporalio/client';
-import { BatchConflictError } from '../../src/client';
+import { ConflictError } from '../../src/client';
 import { followUpWorkflowId, pageWorkflowId } from '../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
 import { BatchOfTest, endless, taskSeconds } from '../harness/batch-of-test';
@@ -226,7 +226,7 @@ describe('a batch', () => {
     batch.add();
     await batch.start();
     batch.add();
-    await expect(batch.start()).rejects.toBeInstanceOf(BatchConflictError);
+    await expect(batch.start()).rejects.toBeInstanceOf(ConflictError);
     await batch.handle.result();
     expect(batch.posts()).toHaveLength(1);
   });

@@ -10,9 +10,10 @@ import { withBatchCadence } from '../../client/batch/identity';
 import { type CheckedBatch, ItemCollector, type ProblemList } from '../../client/batch/items';
 import { checkRequest } from '../../core/check-request';
 import type { JsonObject } from '../../core/json';
+import { problemText } from '../../core/problem';
 import { fieldOf, requestWith } from '../../core/request-options';
 import { UsageError } from '../exit-codes';
-import { FIELDS, type LineFlags, problemOfFlag, renameFields, requestOfFlags } from '../flags/request-flags';
+import { FIELDS, FLAG_OF_FIELD, type LineFlags, requestOfFlags } from '../flags/request-flags';
 import { COLUMN_OF_FIELD, type LineFields, readCsv, readJsonLines } from './lines';
 
 export interface BatchInput {
@@ -35,7 +36,7 @@ export interface BatchInput {
  * Reads and checks the whole input of a batch: JSON Lines or CSV. Nothing is started.
  *
  * @throws UsageError when the file can't be read, or when the flags themselves are invalid
- * @throws InvalidBatchError with every line that is wrong, and why
+ * @throws InvalidRequestError with every line that is wrong, and why
  */
 export async function readBatch(input: BatchInput): Promise<CheckedBatch> {
   const { file, stdin, flags, prompt, batchId, noNames } = input;
@@ -43,8 +44,7 @@ export async function readBatch(input: BatchInput): Promise<CheckedBatch> {
   checkDefaults(defaults);
   const collector = new ItemCollector({ unit: 'line', batchId, noNames });
   const take = (line: number, fields: LineFields): void => {
-    const words = (problem: string): string => renameFields(problem, namesIn(fields));
-    collector.add(line, requestOfLine(defaults, fields), words);
+    collector.add(line, requestOfLine(defaults, fields), namesIn(fields));
   };
   await readLines(formatByName(file, flags.format), lineBlocks(file, stdin), collector.problems, take);
   return collector.finish();
@@ -83,7 +83,8 @@ async function firstContent(
 function checkDefaults(defaults: JsonObject): void {
   const example = { projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' };
   const checked = checkRequest(withBatchCadence(example));
-  if (!checked.ok) throw new UsageError(checked.problems.map(problemOfFlag));
+  if (!checked.ok)
+    throw new UsageError(checked.problems.map((problem) => problemText(problem, FLAG_OF_FIELD)));
 }
 
 /** The request of a line: its own fields, then the defaults of the flags. */

@@ -8,7 +8,7 @@ import { addLineFlags, type LineFlags } from '../flags/request-flags';
 import { readPrompt } from '../flags/prompt-source';
 import { followBatch } from '../render/batch-follow';
 import { printBatchOutcome } from '../render/batch-text';
-import { progressLine } from '../render/progress';
+import { progressLine } from '../render/progress-line';
 import type { Session } from '../session';
 import { untilSignal } from '../wait';
 

@@ -1,13 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import {
-  type BatchHandle,
-  type BatchDescription,
-  BatchEndedError,
-  EndsUnreadableError,
-  type ItemEnd,
-  NoAnswerError,
-} from '../../client';
+import type { FollowUpError } from '../../client';
 import { QUERY_TIMEOUT_MS } from '../../client/progress';
 import { CONCURRENCY } from '../../core/batch';
 import { concurrencyOf } from '../flags/batch-flags';
@@ -24,6 +17,7 @@ import {
 import { columns } from '../render/text';
 import type { Session } from '../session';
 import { batchRetryCommand, batchRunCommand, batchWatchCommand } from './batch-run';
+import { type BatchDescription, type BatchHandle, hasCode, type ItemEnd, NoAnswerError } from '../../client';
 
 /** The subcommands in the order of `batch --help`. */
 const COMMANDS = [
@@ -158,12 +152,12 @@ async function results(session: Session, batchId: string, json: boolean): Promis
 /** The ends that can be read, and why the others can't be. */
 async function readEnds(
   batch: BatchHandle,
-): Promise<{ readonly ends: readonly ItemEnd[]; readonly trouble: EndsUnreadableError | null }> {
+): Promise<{ readonly ends: readonly ItemEnd[]; readonly trouble: FollowUpError | null }> {
   try {
     return { ends: await batch.settled(), trouble: null };
   } catch (error) {
-    if (!(error instanceof EndsUnreadableError)) throw error;
-    return { ends: error.ends, trouble: error };
+    if (!hasCode(error, 'RESULTS_UNREADABLE')) throw error;
+    return { ends: error.ends ?? [], trouble: error };
   }
 }
 
@@ -228,7 +222,7 @@ async function cancel(session: Session, batchId: string, flags: CancelFlags): Pr
     await batch.cancel({ followUps: flags.cancelRunning === true });
   } catch (error) {
     // Cancelling a cancelled batch is not an error. Cancelling one that ended otherwise is.
-    if (!(error instanceof BatchEndedError) || error.state !== 'cancelled') throw error;
+    if (!hasCode(error, 'ALREADY_ENDED') || error.state !== 'cancelled') throw error;
     already = true;
   }
   const outcome = await Promise.race([batch.result(), sleep(END_WITHIN_MS, undefined, { ref: false })]);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Argument, Command } from 'commander';
-import { FollowUpEndedError } from '../../client';
+import { hasCode } from '../../client';
 import { DELIVERY_DECISIONS, type DeliveryDecision } from '../../core/result';
 import { type DurationText, parseDuration } from '../../core/units';
 import { UsageError } from '../exit-codes';
@@ -87,7 +87,7 @@ async function cancel(session: Session, workflowId: string, json: boolean): Prom
     await followUp.cancel();
   } catch (error) {
     // Cancelling a cancelled follow-up is not an error. Cancelling one that ended otherwise is.
-    if (!(error instanceof FollowUpEndedError) || error.state !== 'cancelled') throw error;
+    if (!hasCode(error, 'ALREADY_ENDED') || error.state !== 'cancelled') throw error;
     already = true;
   }
   const outcome = await Promise.race([endOf(followUp), sleep(END_WITHIN_MS, undefined, { ref: false })]);

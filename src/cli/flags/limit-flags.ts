@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { LimitsChange } from '../../client';
 import { UsageError } from '../exit-codes';
-import { numberOr, renameFields } from './request-flags';
+import { numberOr } from './request-flags';
 
 /** The flags of `limits set`, as commander names their values. Only what was given is there. */
 export interface LimitFlags {
@@ -11,14 +11,6 @@ export interface LimitFlags {
   readonly readsTotal?: string;
   readonly projectWeight?: readonly string[];
 }
-
-/** Fields of the change, and the flag that sets each. */
-const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
-  sendsPerProject: '--sends-per-project',
-  readsPerProject: '--reads-per-project',
-  sendsTotal: '--sends-total',
-  readsTotal: '--reads-total',
-};
 
 /** Adds the flags to a command. Their values are checked by the client's own checker, which finds all problems at once. */
 export function addLimitFlags(command: Command): Command {
@@ -67,9 +59,4 @@ function weightsOf(given: readonly string[]): NonNullable<LimitsChange['projectW
   if (problems.length > 0) throw new UsageError(problems);
   const values = [...weights].map(([projectId, text]) => [projectId, numberOr(text)] as const);
   return Object.fromEntries(values) as NonNullable<LimitsChange['projectWeights']>;
-}
-
-/** A problem of the client's checker in the words of the command line. */
-export function problemOfLimitFlag(problem: string): string {
-  return renameFields(problem, FLAG_OF_FIELD).replace(/^projectWeights\./, '--project-weight ');
 }

@@ -30,9 +30,11 @@ function flagOf(field: RequestField): string {
   return `--${wordsOf(field).join('-')}`;
 }
 
-const FLAGS: Readonly<Record<string, string>> = Object.fromEntries(
-  FIELDS.map((field) => [field, flagOf(field)]),
-);
+/** The flag of each field of a request, for its problems. */
+export const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(FIELDS.map((field) => [field, flagOf(field)])),
+  prompt: '--prompt or --prompt-file',
+};
 
 /** Adds the flags of one request. Their values are checked by the request's own checker, which finds all problems at once. */
 export function addRequestFlags(command: Command): Command {
@@ -63,7 +65,7 @@ function addOptionFlags(command: Command, defaults: Readonly<Record<string, stri
   for (const [name, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
     const help = [option.help.replaceAll('`', ''), ...boundsOf(option)].join(', ');
     const flag = new Option(
-      `${FLAGS[name] ?? ''} <${PLACEHOLDERS[option.kind]}>`,
+      `${FLAG_OF_FIELD[name] ?? ''} <${PLACEHOLDERS[option.kind]}>`,
       `${help} (default: ${defaults[name] ?? option.default})`,
     );
     command.addOption(flag.helpGroup(OPTIONS_GROUP));
@@ -108,28 +110,4 @@ export function valueOf(field: RequestField, text: string | undefined): number |
 /** The number that a text is, or the text itself, so that the checker can show what is wrong with it. */
 export function numberOr(text: string): number | string {
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : text;
-}
-
-/** A problem of the request's checker in the words of the command line. */
-export function problemOfFlag(problem: string): string {
-  const words = renameFields(problem, FLAGS);
-  return words === '--prompt: is missing' ? words + PROMPT_HELP : words;
-}
-
-const PROMPT_HELP = '; give the message with --prompt TEXT or --prompt-file FILE (- for stdin)';
-
-/** A problem of a checker with other names for the fields; quoted values stay as they are. */
-export function renameFields(problem: string, nameOf: Readonly<Record<string, string>>): string {
-  const fields = Object.keys(nameOf).sort((one, other) => other.length - one.length);
-  const leading = fields.find((field) => problem.startsWith(`${field}:`));
-  if (leading === undefined) return problem;
-  const name = nameOf[leading] ?? leading;
-  if (problem.endsWith(', not absent')) return `${name}: is missing`;
-  const rest = problem
-    .slice(leading.length)
-    .replace(
-      /"(?:[^"\\]|\\.)*"|\bpolling\.\w+|\b(?:projectId|jobId|requestId|whenActive|onUnknownDelivery)\b/g,
-      (word) => nameOf[word] ?? word,
-    );
-  return name + rest;
 }

@@ -1,17 +1,25 @@
-import type { Command } from 'commander';
-import { type Calendar, type CheckedBatch, InvalidScheduleError, type ScheduleSpec } from '../../client';
-import { exampleBatchId, idProblems as scheduleIdProblems, NO_NAMES } from '../../client/schedules/action';
-import { OVERLAPS } from '../../client/schedules/settings';
+import { type Command, Option } from 'commander';
+import { ScheduleOverlapPolicy } from '@temporalio/client';
+import {
+  type CheckedBatch,
+  type FiringOptions,
+  type NewScheduleOptions,
+  type ScheduleChange,
+} from '../../client';
+import { checkScheduleId, exampleBatchId, NO_NAMES } from '../../client/schedules/action';
+import { isRecord } from '../../core/json';
+import { quote } from '../../core/text';
+import { parseDuration } from '../../core/units';
 import { readBatch } from '../batch-input/read-batch';
 import { UsageError } from '../exit-codes';
 import type { Session } from '../session';
 import { addRunFlags, batchOptionsOf } from './batch-flags';
-import { type LineFlags, requestOfFlags } from './request-flags';
 import { readPrompt } from './prompt-source';
+import { type LineFlags, requestOfFlags } from './request-flags';
 
 /** The flags that say when a schedule fires, and how its batches run. Only what was given is there. */
 export interface ScheduleFlags {
-  readonly cron?: readonly string[];
+  readonly cron?: string[];
   readonly calendar?: readonly string[];
   readonly every?: readonly string[];
   readonly offset?: string;
@@ -20,39 +28,33 @@ export interface ScheduleFlags {
   readonly startAt?: string | false;
   readonly endAt?: string | false;
   readonly jitter?: string;
-  readonly overlap?: string;
+  readonly overlap?: ScheduleOverlapPolicy;
   readonly catchupWindow?: string;
   readonly pauseOnFailure?: boolean;
+  readonly paused?: boolean;
   readonly note?: string;
   readonly concurrency?: string;
   readonly tolerate?: string | false;
   readonly taskQueue?: string;
 }
 
-/** Adds the flags; what they hold is checked by the client and the server. */
+/** Adds the flags. Cron expressions, time zones and ranges are checked by the server. */
 export function addScheduleFlags(command: Command): Command {
+  const several = '; may be given several times';
   command
-    .option(
-      '--cron <expression>',
-      'fire at the times of a cron expression; may be given several times',
-      collect,
-    )
+    .option('--cron <expression>', `fire at the times of a cron expression${several}`, collect)
     .option(
       '--calendar <json>',
-      'the same as a calendar of Temporal, in JSON; may be given several times',
+      `fire at the times of a calendar in JSON, as the Temporal CLI takes it${several}`,
       collect,
     )
-    .option(
-      '--every <duration>',
-      'fire at each multiple of this since 1970; may be given several times',
-      collect,
-    )
+    .option('--every <duration>', `fire at each multiple of this since 1970${several}`, collect)
     .option('--offset <duration>', 'fire later than the multiple of --every by this (default: 0s)')
     .option('--timezone <name>', 'time zone of --cron and --calendar, such as Europe/Berlin (default: UTC)')
     .option('--start-at <time>', 'fire not before this time, ISO 8601 with an offset (default: at once)')
     .option('--end-at <time>', 'fire not after this time, ISO 8601 with an offset (default: no end)')
-    .option('--jitter <duration>', 'fire late by a random time up to this (default: 0s)')
-    .option('--overlap <policy>', `if the previous batch still runs: ${OVERLAPS.join(', ')} (default: skip)`)
+    .option('--jitter <duration>', 'fire late by a random time up to this (default: less than 1s)')
+    .addOption(overlapFlag('if the previous batch still runs (default: skip)'))
     .option(
       '--catchup-window <duration>',
       'make up for a firing that is late by no more than this, for example after an outage (default: 10m)',
@@ -62,44 +64,144 @@ export function addScheduleFlags(command: Command): Command {
   return addRunFlags(command);
 }
 
-/** What the flags describe, unchecked. @throws UsageError for flags whose form only the starter knows */
-export function scheduleSpecOf(flags: ScheduleFlags): ScheduleSpec {
-  const { cron, calendar, every, offset, concurrency, tolerate, startAt, endAt } = flags;
-  const { timezone, jitter, overlap, catchupWindow, pauseOnFailure, note, taskQueue } = flags;
-  if (offset !== undefined && every === undefined)
-    throw new UsageError(['--offset: belongs to an interval; give --every too']);
-  const given = {
-    cron,
-    calendars: calendar?.map(calendarOf),
-    intervals: every?.map((each) => ({ every: each, ...(offset === undefined ? {} : { offset }) })),
-    timezone,
-    startAt: startAt === false ? null : startAt,
-    endAt: endAt === false ? null : endAt,
-    jitter,
-    overlap,
-    catchupWindow,
-    pauseOnFailure,
-    note,
-    taskQueue,
-    ...batchOptionsOf({ concurrency, tolerate: tolerate === false ? undefined : tolerate }),
-    ...(tolerate === false ? { tolerate: null } : {}),
-  };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+/** Overlap policies as flags write them, and as Temporal does. */
+const OVERLAPS = Object.values(ScheduleOverlapPolicy).filter((policy) => policy !== undefined);
+
+export function overlapFlag(help: string): Option {
+  const choices = OVERLAPS.map((policy) => policy.toLowerCase().replace('_', '-'));
+  return new Option('--overlap <policy>', `${help}: ${choices.join(', ')}`).argParser((text) => {
+    const policy = OVERLAPS[choices.indexOf(text)];
+    if (policy !== undefined) return policy;
+    throw new UsageError([`--overlap: must be one of ${choices.join(', ')}; it is ${quote(text)}`]);
+  });
 }
 
-/** The value of a JSON text, or the text itself if it is not JSON: the client reports it. */
-function calendarOf(text: string): Calendar {
-  try {
-    return JSON.parse(text) as Calendar;
-  } catch {
-    return text as Calendar;
+/** What the flags describe. @throws UsageError with every problem */
+export function scheduleOf(flags: ScheduleFlags): ScheduleChange {
+  const problems: string[] = [];
+  const { cron = [], calendar = [], every = [], offset, timezone, concurrency, tolerate } = flags;
+  if (offset !== undefined && every.length === 0)
+    problems.push('--offset: belongs to an interval; give --every too');
+  const offsetMs = milliseconds('--offset', offset, problems);
+  const intervals = every.map((text) => ({
+    every: milliseconds('--every', text, problems) ?? 0,
+    ...(offsetMs === undefined ? {} : { offset: offsetMs }),
+  }));
+  const cronExpressions = [...cron, ...calendar.map((text) => cronOf(text, problems))];
+  const spec = {
+    ...(cronExpressions.length > 0 ? { cronExpressions } : {}),
+    ...(intervals.length > 0 ? { intervals } : {}),
+    timezone,
+    startAt: flags.startAt === false ? null : timeOf('--start-at', flags.startAt, problems),
+    endAt: flags.endAt === false ? null : timeOf('--end-at', flags.endAt, problems),
+    jitter: milliseconds('--jitter', flags.jitter, problems),
+  };
+  const policies = {
+    overlap: flags.overlap,
+    catchupWindow: milliseconds('--catchup-window', flags.catchupWindow, problems),
+    pauseOnFailure: flags.pauseOnFailure,
+  };
+  const state = { paused: flags.paused, note: flags.note };
+  if (problems.length > 0) throw new UsageError(problems);
+  const options: FiringOptions = {
+    ...batchOptionsOf({ concurrency, tolerate: tolerate === false ? undefined : tolerate }),
+    ...(tolerate === false ? { tolerate: null } : {}),
+    taskQueue: flags.taskQueue,
+  };
+  return { spec, policies, state, ...options };
+}
+
+/** The flags as those of a new schedule, from which nothing is removed. @throws UsageError when it would never fire */
+export function newScheduleOf(flags: ScheduleFlags): NewScheduleOptions {
+  const { spec, policies, state, ...options } = scheduleOf(flags);
+  if (flags.cron === undefined && flags.calendar === undefined && flags.every === undefined)
+    throw new UsageError(['the timing is missing; give --cron, --calendar or --every']);
+  return { ...options, spec: given(spec), policies: given(policies), state: given(state) };
+}
+
+function given(fields: object | undefined): object {
+  return Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== undefined));
+}
+
+function milliseconds(flag: string, text: string | undefined, problems: string[]): number | undefined {
+  if (text === undefined) return undefined;
+  const parsed = parseDuration(text);
+  if ('ms' in parsed) return parsed.ms;
+  problems.push(`${flag}: ${parsed.problem}`);
+  return undefined;
+}
+
+/** The fields of a calendar in the order of a cron expression of seven fields, and what each is if it is left out. */
+const CALENDAR_FIELDS = {
+  second: '0',
+  minute: '0',
+  hour: '0',
+  dayOfMonth: '*',
+  month: '*',
+  dayOfWeek: '*',
+  year: '*',
+} as const;
+
+/** The cron expression of a calendar, which is how the Temporal CLI sends one too. */
+function cronOf(text: string, problems: string[]): string {
+  const calendar = jsonOf(text);
+  if (!isRecord(calendar)) {
+    problems.push(
+      `--calendar: must be an object such as {"dayOfWeek":"Fri","hour":"3"}; it is ${quote(text)}`,
+    );
+    return '';
   }
+  const { comment, ...fields } = calendar;
+  const known = Object.keys(CALENDAR_FIELDS);
+  for (const name of Object.keys(fields).filter((each) => !known.includes(each))) {
+    problems.push(
+      `--calendar: ${quote(name)} is not a field of a calendar; the fields are ${known.join(', ')}`,
+    );
+  }
+  const parts = Object.entries(CALENDAR_FIELDS).map(([name, usual]) => {
+    const value = fields[name] ?? usual;
+    if (typeof value === 'string' && /^[^\s#]+$/.test(value)) return value;
+    problems.push(
+      `--calendar: ${name} must be a text without spaces, such as "1-5" or "1,15"; it is ${quote(value)}`,
+    );
+    return usual;
+  });
+  return [...parts, ...(typeof comment === 'string' ? [`# ${comment}`] : [])].join(' ');
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Without an offset it would be another time on each machine. */
+const ISO_8601 = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
+
+export function timeOf(flag: string, text: string | undefined, problems: string[]): Date | undefined {
+  if (text === undefined) return undefined;
+  const [, day = ''] = ISO_8601.exec(text) ?? [];
+  const at = new Date(text);
+  // JavaScript takes the 30th of February for the 2nd of March.
+  const midnight = new Date(`${day}T00:00Z`);
+  if (
+    !Number.isNaN(at.getTime()) &&
+    !Number.isNaN(midnight.getTime()) &&
+    midnight.toISOString().startsWith(day)
+  )
+    return at;
+  problems.push(
+    `${flag}: ${quote(text)} is not an ISO 8601 date-time with an offset, for example "2026-11-21T03:00:00Z" or "2026-11-21T03:00+01:00"`,
+  );
+  return undefined;
 }
 
 /**
  * Reads what a schedule is to send, from a file or stdin.
  *
- * @throws UsageError, InvalidScheduleError, InvalidBatchError with every line that is wrong
+ * @throws UsageError, InvalidRequestError with every line that is wrong
  */
 export async function readItems(
   { stdin }: Session,
@@ -107,45 +209,29 @@ export async function readItems(
   file: string,
   flags: LineFlags,
 ): Promise<CheckedBatch> {
-  const problems = scheduleIdProblems(scheduleId);
-  if (problems.length > 0) throw new InvalidScheduleError(problems);
+  checkScheduleId(scheduleId);
   if (file === '-' && flags.promptFile === '-') {
     throw new UsageError(['--prompt-file: stdin can be read only once, and the items are read from it']);
   }
   const prompt = await readPrompt(flags, stdin);
-  const batchId = exampleBatchId(scheduleId);
-  return readBatch({ file, stdin, flags, prompt, batchId, noNames: NO_NAMES });
+  return readBatch({
+    file,
+    stdin,
+    flags,
+    prompt,
+    batchId: exampleBatchId(scheduleId),
+    noNames: NO_NAMES,
+  });
 }
 
 /** Refuses flags that belong to items if no items are given. @throws UsageError */
 export function refuseLineFlags(flags: LineFlags): void {
   const { format, promptFile, prompt } = flags;
-  const given = { ...requestOfFlags(flags, prompt, undefined), format, promptFile };
-  if (Object.values(given).every((value) => value === undefined)) return;
+  const all = { ...requestOfFlags(flags, prompt, undefined), format, promptFile };
+  if (Object.values(all).every((value) => value === undefined)) return;
   throw new UsageError([
     'FILE: is missing, but flags of its items are given (--project, --prompt, --when-active, …)',
   ]);
-}
-
-const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
-  scheduleId: 'ID',
-  items: 'FILE',
-  startAt: '--start-at',
-  endAt: '--end-at',
-  catchupWindow: '--catchup-window',
-  pauseOnFailure: '--pause-on-failure',
-  'cron, calendar': '--cron, --calendar',
-  'start, end': '--from, --to',
-  start: '--from',
-  end: '--to',
-};
-
-/** A problem of the client's in the words of the command line. */
-export function problemOfSchedule(problem: string): string {
-  const [, field, rest = ''] = /^([a-zA-Z]+(?:, [a-z]+)?)(: .*)$/s.exec(problem) ?? [];
-  if (field === undefined) return problem;
-  if (field === 'timing') return 'the timing is missing; give --cron, --calendar or --every';
-  return `${FLAG_OF_FIELD[field] ?? `--${field}`}${rest}`;
 }
 
 function collect(value: string, previous: readonly string[] = []): string[] {

@@ -19,25 +19,44 @@ export function itemLine(end: ItemEnd): string {
 }
 
 /** `DeadlineExceeded` and `FollowUpRejected` are the longest of their kind, `not-sent` and `accepted` of theirs. */
-export const OUTCOME_COLUMNS = 'FollowUpRejected'.length;
+const OUTCOME_COLUMNS = 'FollowUpRejected'.length;
 const DELIVERY_COLUMNS = 'accepted'.length;
 
 /** What became of an item: its link, or what went wrong. */
-export function outcomeText({ prLink, message }: Pick<ItemEnd, 'prLink' | 'message'>): string {
+function outcomeText({ prLink, message }: Pick<ItemEnd, 'prLink' | 'message'>): string {
   return message ?? prLink ?? '';
 }
 
-/** The counts of a batch in few words: `open 12`, `completed 290`, … */
-export function countWords(progress: BatchProgress): string[] {
-  const { items, settled, open, byStatus, byFailure, unknownDeliveries } = progress;
+/** One line for an item that failed, while its batch is watched. */
+export function failureLine(end: ItemEnd): string {
+  const { settledAt, projectId, jobId, outcome } = end;
+  const words = [outcome, `${projectId}/${jobId}`, outcomeText(end)].filter((word) => word !== '');
+  return `${settledAt.slice(11, 19)}Z ${words.join('  ')}`;
+}
+
+/** @param meter how far it is, and how fast */
+export function batchLine(progress: BatchProgress, meter: string): string {
+  const { state, items, settled, open, byStatus, byFailure, unknownDeliveries, pages } = progress;
   const waiting = items - settled - open;
   return [
+    ...(state === 'running' ? [] : [STATE_WORDS[state]]),
+    meter,
     `open ${open}`,
     ...Object.entries({ ...byStatus, ...byFailure }).map(([name, count]) => `${name} ${count}`),
     ...(unknownDeliveries > 0 ? [`unknown deliveries ${unknownDeliveries}`] : []),
     ...(waiting > 0 ? [`to come ${waiting}`] : []),
-  ];
+    ...(pages.handedOver < pages.total ? [`${pages.handedOver} of ${pages.total} pages handed over`] : []),
+  ].join(' · ');
 }
+
+const STATE_WORDS: Readonly<Record<BatchProgress['state'], string>> = {
+  running: 'running',
+  paused: 'paused; "batch resume" continues it',
+  ending: 'ending; no further item starts',
+  done: 'done',
+  failed: 'failed',
+  cancelled: 'cancelled',
+};
 
 /** Where a batch stands, as a table. */
 function progressTable(progress: BatchProgress): [string, string][] {

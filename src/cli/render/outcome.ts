@@ -4,7 +4,6 @@ import {
   FollowUpFailedError,
   type FollowUpResult,
   FollowUpTerminatedError,
-  FollowUpTimedOutError,
 } from '../../client';
 import { EXIT, exitCodeOfFailure, exitCodeOfResult } from '../exit-codes';
 import type { Output } from './output';
@@ -83,7 +82,7 @@ export function printOutcome(output: Output, outcome: Outcome, json: boolean): v
 
 function otherEnd(end: FollowUpEndError): string {
   if (end instanceof FollowUpTerminatedError) return 'Terminated';
-  return end instanceof FollowUpTimedOutError ? 'TimedOut' : 'UnexpectedFailure';
+  return end.code === 'TIMED_OUT' ? 'TimedOut' : 'UnexpectedFailure';
 }
 
 function resultText(workflowId: string, result: FollowUpResult): string {

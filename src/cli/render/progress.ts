@@ -1,8 +1,6 @@
 import type { ProgressReport, Receipt } from '../../client';
 import type { FollowUpProgress } from '../../core/result';
 import { formatDuration } from '../../core/units';
-import type { OutputStream } from './output';
-import { fitColumns, printable } from './text';
 
 /** Where a follow-up stands, as one line; `now` in milliseconds since the epoch. */
 export function progressText(progress: FollowUpProgress, now: number): string {
@@ -104,57 +102,4 @@ export function receiptRows(
 function moment(at: string, now: number): string {
   const ms = Date.parse(at) - now;
   return ms <= 0 ? `${at} (now)` : `${at} (in ${formatDuration(ms)})`;
-}
-
-const CLEAR_LINE = '\r\u001b[2K';
-
-/** Where progress is shown: a line that is rewritten on a terminal, a line for each change elsewhere. */
-export interface ProgressLine {
-  /** @param key what counts as a change where lines can't be rewritten */
-  show(text: string, key: string): void;
-  /** Removes the live line, so that other lines can be written. */
-  clear(): void;
-}
-
-export function progressLine(
-  stream: OutputStream,
-  env: Readonly<Record<string, string | undefined>>,
-): ProgressLine {
-  return stream.isTTY === true && env.TERM !== 'dumb' ? new LiveLine(stream) : new PlainLines(stream);
-}
-
-class LiveLine implements ProgressLine {
-  private shown = '';
-
-  constructor(private readonly stream: OutputStream) {}
-
-  show(text: string): void {
-    // A line as wide as the terminal would wrap on some, and could not be cleared as one.
-    const line = fitColumns(printable(text), Math.max(10, (this.stream.columns ?? 80) - 1));
-    if (line === this.shown) return;
-    this.stream.write(CLEAR_LINE + line);
-    this.shown = line;
-  }
-
-  clear(): void {
-    if (this.shown !== '') this.stream.write(CLEAR_LINE);
-    this.shown = '';
-  }
-}
-
-class PlainLines implements ProgressLine {
-  private lastKey: string | undefined;
-
-  constructor(private readonly stream: OutputStream) {}
-
-  show(text: string, key: string): void {
-    if (key === this.lastKey) return;
-    this.lastKey = key;
-    const time = new Date().toISOString().slice(11, 19);
-    this.stream.write(`${time}Z ${printable(text)}\n`);
-  }
-
-  clear(): void {
-    // Every line stays.
-  }
 }

@@ -1,60 +1,59 @@
-import { type Firing, type ListedSchedule, type ScheduleDescription } from '../../client';
-import { settingRows } from '../../client/schedules/settings';
-import { timingText } from '../../client/schedules/timing';
+import type { ScheduleDescription, ScheduleSummary } from '@temporalio/client';
+import { inputOf } from '../../client/schedules/action';
+import { batchIdOfFiring } from '../../client/schedules/schedule-handle';
 import { columns, table } from './text';
 
 /** A list of schedules. */
-export function scheduleTable(schedules: readonly ListedSchedule[]): string {
-  return table(
-    ['SCHEDULE', 'STATE', 'FIRES', 'NEXT', 'LAST', 'ITS END'],
-    schedules.map(({ scheduleId, paused, timing, timezone, next, last }) => [
-      scheduleId,
-      paused ? 'paused' : 'active',
-      `${timing.map(timingText).join(' + ') || 'never'}${timezone === 'UTC' ? '' : ` (${timezone})`}`,
-      next[0] === undefined ? '-' : seconds(next[0]),
-      last === null ? '-' : seconds(last.scheduledAt),
-      last === null ? '-' : endText(last),
-    ]),
-  );
+export function scheduleTable(schedules: readonly ScheduleSummary[]): string {
+  const rows = schedules.map((schedule) => [
+    schedule.scheduleId,
+    schedule.state.paused ? 'paused' : 'active',
+    nextTimes(schedule)[0] ?? '-',
+    batchIds(schedule.info.recentActions.map(({ action }) => action)).at(-1) ?? '-',
+  ]);
+  return table(['SCHEDULE', 'STATE', 'NEXT', 'LAST BATCH'], rows);
 }
 
-/** A schedule, when it fires next, and how its last firings ended. */
+/** Temporal's own description; of the items, which may be many, only how many there are. */
+export function documentOf({ scheduleId, spec, policies, state, info, action }: ScheduleDescription) {
+  const { items = [], concurrency, tolerate } = inputOf(action);
+  const batch = { items: items.length, concurrency, tolerate, taskQueue: action.taskQueue };
+  return { scheduleId, spec, policies, state, info, batch };
+}
+
+/** A schedule: when it fires next, what it sends, and its last batches. */
 export function scheduleText(schedule: ScheduleDescription): string {
-  const { scheduleId, paused, note, settings, items, next, recent, running, counts } = schedule;
-  const [timing = ['timing', ''] as const, ...others] = settingRows(settings);
-  const rows: (readonly [string, string])[] = [
-    ['schedule', scheduleId],
-    ['state', paused ? 'paused' : 'active'],
-    ...(note === null ? [] : [['note', note] as const]),
-    timing,
-    ['next', next.length === 0 ? 'none' : next.slice(0, SHOWN_NEXT).map(seconds).join(', ')],
-    ['items', itemsText(items)],
-    ...others,
-    ['created', schedule.createdAt],
-    ...(schedule.updatedAt === null ? [] : [['updated', schedule.updatedAt] as const]),
-    ['fired', `${counts.started} started, ${counts.skipped} skipped, ${counts.missed} missed`],
+  const { spec, state, policies, info } = schedule;
+  const { timezone = '' } = spec;
+  const { batch } = documentOf(schedule);
+  const { numActionsTaken, numActionsSkippedOverlap, numActionsMissedCatchupWindow } = info;
+  const running = batchIds(info.runningActions);
+  const recent = batchIds(info.recentActions.map(({ action }) => action)).reverse();
+  return columns([
+    ['schedule', schedule.scheduleId],
+    ['state', state.paused ? 'paused' : 'active'],
+    ...((state.note ?? '') === '' ? [] : [['note', state.note ?? ''] as const]),
+    ['next', nextTimes(schedule).slice(0, 3).join(', ') || 'none'],
+    ['timezone', timezone === '' ? 'UTC' : timezone],
+    ['overlap', (policies.overlap ?? 'SKIP').toLowerCase().replace('_', '-')],
+    ['items', String(batch.items)],
+    ['task queue', batch.taskQueue],
+    [
+      'fired',
+      `${numActionsTaken} started, ${numActionsSkippedOverlap} skipped, ${numActionsMissedCatchupWindow} missed`,
+    ],
     ...(running.length === 0 ? [] : [['running', running.join(', ')] as const]),
-  ];
-  if (recent.length === 0) return columns(rows);
-  const firings = recent.map((firing) => [seconds(firing.scheduledAt), firing.batchId, endText(firing)]);
-  return `${columns(rows)}\n\n${table(['DUE', 'BATCH', 'ITS END'], firings)}`;
+    ...recent.map((batchId, index) => [index === 0 ? 'batches' : '', batchId] as const),
+  ]);
 }
 
-function itemsText({ count, jobs, projects }: ScheduleDescription['items']): string {
-  const some = (number: number, word: string): string => `${number} ${word}${number === 1 ? '' : 's'}`;
-  return `${count} to ${some(jobs, 'job')} of ${some(projects, 'project')}`;
+export function batchIds(
+  actions: readonly { readonly workflow: { readonly workflowId: string } }[],
+): string[] {
+  return actions.map(({ workflow }) => batchIdOfFiring(workflow.workflowId));
 }
 
-const SHOWN_NEXT = 3;
-
-/** How a batch of a schedule ended, as one cell. */
-function endText({ state, items, settled, failures, message }: Firing): string {
-  if (items === null) return state === 'incomplete' && message !== null ? `${state}: ${message}` : state;
-  const some = failures === 0 ? 'no failure' : failures === 1 ? '1 failure' : `${failures} failures`;
-  return `${state}, ${settled} of ${items} settled, ${some}`;
-}
-
-/** A time without milliseconds: schedules fire by the second. */
-function seconds(at: string): string {
-  return at.slice(0, 19) + 'Z';
+/** Without milliseconds, because schedules fire by the second. The server names times of a paused schedule too. */
+export function nextTimes({ state, info }: Pick<ScheduleSummary, 'state' | 'info'>): string[] {
+  return state.paused ? [] : info.nextActionTimes.map((at) => `${at.toISOString().slice(0, 19)}Z`);
 }

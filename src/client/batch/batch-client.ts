@@ -22,7 +22,7 @@ export class BatchClient {
     this.#taskQueue = taskQueue;
   }
 
-  /** Checks requests and starts nothing. @throws InvalidBatchError with every problem, by number from 1 */
+  /** Checks requests and starts nothing. @throws InvalidRequestError with every problem, by number from 1 */
   check(
     requests: Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest>,
     options: Pick<NewBatchOptions, 'batchId'> = {},
@@ -34,7 +34,7 @@ export class BatchClient {
    * Checks all items, then starts a batch, or goes on with the one of the same id. Safe to repeat: after a crash in the
    * middle, the same call hands over the rest, and nothing is sent twice.
    *
-   * @throws InvalidBatchError before anything is started; see {@link startBatch}; the reason of `signal`
+   * @throws InvalidRequestError before anything is started; see {@link startBatch}; the reason of `signal`
    */
   async start(items: BatchItems, { batchId, ...options }: NewBatchOptions = {}): Promise<StartedBatch> {
     const batch = 'digest' in items ? items : await batchOfRequests(items, batchId);

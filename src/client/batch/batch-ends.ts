@@ -4,9 +4,9 @@ import { hasPage, pagesIn } from '../../core/batch-pages';
 import { type BatchProgress, type BegunPages, type PageResult, QUERY_ENDS } from '../../core/batch-workflows';
 import { pageWorkflowId } from '../../core/ids';
 import { stateOf } from '../../temporal/existing-run';
-import { BatchForgottenError } from '../errors';
 import { mapConcurrently } from '../map-concurrently';
 import { describeBatch } from './describe-batch';
+import { batchForgotten } from '../errors';
 
 /** Pages that are asked at once. */
 const AT_ONCE = 16;
@@ -164,7 +164,7 @@ function begunPages(begun: readonly BegunPages[]): Map<number, string> {
 /**
  * Makes sure that the pages are there that know what a batch has sent.
  *
- * @throws BatchForgottenError
+ * @throws FollowUpError
  */
 export async function refuseForgotten(
   client: Client,
@@ -176,7 +176,7 @@ export async function refuseForgotten(
     if (!(await isThere(client, pageWorkflowId(batchId, run, page)))) gone.push(page);
   });
   if (gone.length > 0)
-    throw new BatchForgottenError(
+    throw batchForgotten(
       batchId,
       gone.sort((one, other) => one - other),
     );

@@ -15,7 +15,6 @@ import {
   UPDATE_RESUME,
   UPDATE_SET_CONCURRENCY,
 } from '../../core/batch-workflows';
-import { BatchEndedError, BatchNotFoundError, EndsUnreadableError } from '../errors';
 import type { ProgressOptions } from '../progress';
 import { type ResultOptions, type WaitOptions, waitThrough } from '../result';
 import { executeUpdate } from '../updates';
@@ -23,6 +22,7 @@ import { BatchEnds } from './batch-ends';
 import { type BatchDescription, type BatchReport, findBatch, readBatchReport } from './describe-batch';
 import { retryBatch, type RetryOptions } from './retry-batch';
 import type { StartOfBatch } from './start-batch';
+import { batchEnded, batchNotFound, endsUnreadable } from '../errors';
 
 /** How a batch has ended. */
 export interface BatchOutcome {
@@ -68,7 +68,7 @@ export class BatchHandle {
     this.#taskQueue = taskQueue;
   }
 
-  /** What the server knows of it, without a worker. @throws BatchNotFoundError */
+  /** What the server knows of it, without a worker. @throws NotFoundError */
   describe(): Promise<BatchDescription> {
     return findBatch(this.#client, this.batchId);
   }
@@ -76,7 +76,7 @@ export class BatchHandle {
   /**
    * Where it stands, running or ended, by its worker; by the server alone when no worker answers in time.
    *
-   * @throws BatchNotFoundError
+   * @throws NotFoundError
    */
   progress(options: ProgressOptions = {}): Promise<BatchReport> {
     return readBatchReport(this.#client, this.batchId, options);
@@ -86,7 +86,7 @@ export class BatchHandle {
    * Waits for the end, through restarts of the server.
    *
    * @returns how it has ended, also where items have failed or it was cancelled
-   * @throws BatchNotFoundError; the reason of `signal`
+   * @throws NotFoundError; the reason of `signal`
    */
   async result(options: ResultOptions = {}): Promise<BatchOutcome> {
     const { workflowId } = await this.describe();
@@ -96,14 +96,14 @@ export class BatchHandle {
     } catch (error) {
       if (error instanceof WorkflowFailedError) return await this.outcomeOf(error);
       if (!(error instanceof WorkflowNotFoundError)) throw error;
-      throw new BatchNotFoundError(this.batchId, this.#client.options.namespace);
+      throw batchNotFound(this.batchId, this.#client.options.namespace);
     }
   }
 
   /**
    * The end of each item, in the order of settling: live while the batch runs, until it has ended.
    *
-   * @throws EndsUnreadableError after those that can be read, when some can't; the reason of `signal`
+   * @throws FollowUpError after those that can be read, when some can't; the reason of `signal`
    */
   async *results(options: WaitOptions = {}): AsyncGenerator<ItemEnd, void, undefined> {
     for await (const { ends } of this.watch(options)) yield* ends;
@@ -112,20 +112,20 @@ export class BatchHandle {
   /**
    * The ends of the items that have settled so far, in the order of settling.
    *
-   * @throws EndsUnreadableError with those that are there, when some are not
+   * @throws FollowUpError with those that are there, when some are not
    */
   async settled(): Promise<ItemEnd[]> {
     const { batchId, workflowId } = await this.describe();
     const ends = new BatchEnds(this.#client, workflowId);
     const read = await ends.rest();
-    if (ends.unreadable.size > 0) throw new EndsUnreadableError(batchId, [...ends.unreadable], read);
+    if (ends.unreadable.size > 0) throw endsUnreadable(batchId, [...ends.unreadable], read);
     return read;
   }
 
   /**
    * Looks at it about once a second until it has ended; the last look has the rest of the ends.
    *
-   * @throws EndsUnreadableError after the last look, when some ends can't be read; the reason of `signal`
+   * @throws FollowUpError after the last look, when some ends can't be read; the reason of `signal`
    */
   async *watch({ signal }: WaitOptions = {}): AsyncGenerator<BatchLook, void, undefined> {
     const { batchId, workflowId } = await this.describe();
@@ -155,24 +155,24 @@ export class BatchHandle {
       if (failure !== undefined) throw failure.error;
       const rest = await ends.rest();
       yield { report: null, ends: rest };
-      if (ends.unreadable.size > 0) throw new EndsUnreadableError(batchId, [...ends.unreadable], rest);
+      if (ends.unreadable.size > 0) throw endsUnreadable(batchId, [...ends.unreadable], rest);
     } finally {
       over.abort();
       await ended;
     }
   }
 
-  /** No further item is started until {@link resume}; those that run go on. @throws BatchEndedError */
+  /** No further item is started until {@link resume}; those that run go on. @throws FollowUpError */
   pause(): Promise<BatchProgress> {
     return this.update(UPDATE_PAUSE);
   }
 
-  /** @throws BatchEndedError */
+  /** @throws FollowUpError */
   resume(): Promise<BatchProgress> {
     return this.update(UPDATE_RESUME);
   }
 
-  /** @param concurrency 1 to 1,000 @throws UpdateRefusedError, BatchEndedError */
+  /** @param concurrency 1 to 1,000 @throws FollowUpError, FollowUpError */
   setConcurrency(concurrency: number): Promise<BatchProgress> {
     return this.update(UPDATE_SET_CONCURRENCY, concurrency);
   }
@@ -181,18 +181,18 @@ export class BatchHandle {
    * Ends it: nothing further is started. Its open follow-ups go on, unless `followUps` is true: then they are cancelled
    * too, and a message under way is awaited first.
    *
-   * @throws BatchEndedError
+   * @throws FollowUpError
    */
   async cancel({ followUps = false }: { readonly followUps?: boolean } = {}): Promise<void> {
     const { workflowId, state } = await this.describe();
-    if (state !== 'running') throw new BatchEndedError(this.batchId, state);
+    if (state !== 'running') throw batchEnded(this.batchId, state);
     if (followUps) await this.update(UPDATE_CANCEL_RUNNING);
     try {
       await this.#client.workflow.getHandle(workflowId).cancel();
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error;
       // It has ended in the meantime: by the update, or by itself.
-      if (!followUps) throw new BatchEndedError(this.batchId, (await this.describe()).state);
+      if (!followUps) throw batchEnded(this.batchId, (await this.describe()).state);
     }
   }
 
@@ -221,14 +221,14 @@ export class BatchHandle {
 
   private async update(name: string, argument?: number): Promise<BatchProgress> {
     const { workflowId, state, taskQueue } = await this.describe();
-    if (state !== 'running') throw new BatchEndedError(this.batchId, state);
+    if (state !== 'running') throw batchEnded(this.batchId, state);
     return executeUpdate<BatchProgress>(this.#client, {
       workflowId,
       taskQueue,
       name,
       args: argument === undefined ? [] : [argument],
       timeoutMs: CALL_TIMEOUT_MS,
-      ended: async () => new BatchEndedError(this.batchId, (await this.describe()).state),
+      ended: async () => batchEnded(this.batchId, (await this.describe()).state),
     });
   }
 

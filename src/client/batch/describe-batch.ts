@@ -12,10 +12,10 @@ import { isRecord } from '../../core/json';
 import { batchWorkflowId, runOf } from '../../core/ids';
 import { workersPolling } from '../../temporal/sdk-internals';
 import { type RunState, stateOf } from '../../temporal/existing-run';
-import { BatchNotFoundError } from '../errors';
 import { visibilityQuery } from '../list';
 import { type ProgressOptions, QUERY_TIMEOUT_MS } from '../progress';
 import { attribute } from '../start';
+import { batchNotFound } from '../errors';
 
 /** What the Temporal server knows of a batch without asking a worker. */
 export interface BatchDescription {
@@ -78,10 +78,10 @@ export async function lookForBatch(client: Client, batchId: string): Promise<Bat
   return (await describeBatch(client, batchWorkflowId(batchId))) ?? (await describeBatch(client, raw));
 }
 
-/** As {@link lookForBatch}. @throws BatchNotFoundError */
+/** As {@link lookForBatch}. @throws NotFoundError */
 export async function findBatch(client: Client, batchId: string): Promise<BatchDescription> {
   const found = await lookForBatch(client, batchId);
-  if (found === null) throw new BatchNotFoundError(batchId, client.options.namespace);
+  if (found === null) throw batchNotFound(batchId, client.options.namespace);
   return found;
 }
 
@@ -107,7 +107,7 @@ const CALL_TIMEOUT_MS = 5_000;
 /**
  * Where a batch stands: by its worker; by the server alone when no worker answers in time.
  *
- * @throws BatchNotFoundError; ServiceError when the server does not answer either
+ * @throws NotFoundError; ServiceError when the server does not answer either
  */
 export async function readBatchReport(
   client: Client,

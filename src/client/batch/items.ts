@@ -2,10 +2,11 @@ import { type BatchItem, MAX_BATCH_ITEMS, batchIdProblem, requestIdOf } from '..
 import { checkRequest } from '../../core/check-request';
 import { type JsonObject, jsonBytes } from '../../core/json';
 import { followUpWorkflowId } from '../../core/ids';
+import { type Problem, problemText } from '../../core/problem';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
 import { MAX_WORKFLOW_ID_BYTES, truncate } from '../../core/text';
 import { promptDigest } from '../../temporal/existing-run';
-import { InvalidBatchError } from '../errors';
+import { InvalidRequestError } from '../errors';
 import {
   BATCH_ID_DIGITS,
   defaultBatchId,
@@ -55,13 +56,13 @@ export class ItemCollector {
   private readonly named = new Map<string, number>();
   private readonly keys = new Set<string>();
 
-  /** @throws InvalidBatchError when the batch id is none */
+  /** @throws InvalidRequestError when the batch id is none */
   constructor(options: CollectorOptions) {
     this.problems = new ProblemList(options.unit);
     this.batchId = options.batchId;
     this.noNames = options.noNames;
     const problem = options.batchId === undefined ? undefined : batchIdProblem(options.batchId);
-    if (problem !== undefined) throw new InvalidBatchError([`batch id: ${problem}`]);
+    if (problem !== undefined) throw new InvalidRequestError([{ field: 'batchId', text: problem }]);
   }
 
   /**
@@ -69,28 +70,29 @@ export class ItemCollector {
    *
    * @param place its line or number, for the problems
    * @param input of any type
-   * @param words a problem of the request's checker in the caller's words
-   * @throws InvalidBatchError when there are too many items
+   * @param nameOf the caller's names for fields, for the problems
+   * @throws InvalidRequestError when there are too many items
    */
-  add(place: number, input: unknown, words: (problem: string) => string = (problem) => problem): void {
+  add(place: number, input: unknown, nameOf: Readonly<Record<string, string>> = {}): void {
     this.count += 1;
     if (this.count > MAX_BATCH_ITEMS) {
       this.problems.addGeneral(`a batch has at most ${MAX_BATCH_ITEMS} items, and there are more; divide it`);
-      throw new InvalidBatchError(this.problems.inWords());
+      throw new InvalidRequestError(this.problems.all());
     }
     const request = withBatchCadence(input) as JsonObject;
     const isNamed = hasRequestId(input);
-    if (isNamed && this.noNames !== undefined) this.problems.add(place, words(`requestId: ${this.noNames}`));
+    if (isNamed && this.noNames !== undefined)
+      this.problems.add(place, problemText({ field: 'requestId', text: this.noNames }, nameOf));
     const checked = checkRequest(request, isNamed ? undefined : NO_NAME_YET);
     const problems = checked.ok ? [] : checked.problems;
-    for (const problem of problems) this.problems.add(place, words(problem));
-    if (checked.ok) this.take(place, request, checked.plan, isNamed, words);
+    for (const problem of problems) this.problems.add(place, problemText(problem, nameOf));
+    if (checked.ok) this.take(place, request, checked.plan, isNamed, nameOf);
   }
 
-  /** @throws InvalidBatchError with every problem, also where there are no items at all */
+  /** @throws InvalidRequestError with every problem, also where there are no items at all */
   finish(): CheckedBatch {
     if (this.count === 0 && this.problems.isEmpty) this.problems.addGeneral('there are no items');
-    if (!this.problems.isEmpty) throw new InvalidBatchError(this.problems.inWords());
+    if (!this.problems.isEmpty) throw new InvalidRequestError(this.problems.all());
     const { items } = this;
     return { batchId: this.batchId ?? defaultBatchId(items), items, digest: itemsDigest(items) };
   }
@@ -100,7 +102,7 @@ export class ItemCollector {
     input: JsonObject,
     plan: FollowUpPlan,
     isNamed: boolean,
-    words: (problem: string) => string,
+    nameOf: Readonly<Record<string, string>>,
   ): void {
     const digest = promptDigest(plan.prompt);
     const prompt = this.prompts.get(digest) ?? plan.prompt;
@@ -109,7 +111,8 @@ export class ItemCollector {
     const key = isNamed ? null : this.nextKey(plan, digest);
     const item: BatchItem = { key, request, promptDigest: digest };
     const problem = isNamed ? this.nameProblem(place, plan) : this.keyProblem(item);
-    if (problem !== undefined) this.problems.add(place, words(problem));
+    if (problem !== undefined)
+      this.problems.add(place, problemText({ field: 'requestId', text: problem }, nameOf));
     const bytes = jsonBytes({ ...request, prompt: '' });
     if (bytes > MAX_OPTION_BYTES) {
       this.problems.add(
@@ -133,7 +136,7 @@ export class ItemCollector {
     const workflowId = followUpWorkflowId(projectId, jobId, requestId);
     const first = this.named.get(workflowId);
     if (first !== undefined)
-      return `requestId: ${JSON.stringify(requestId)} is the name of ${this.problems.unit} ${first} already, for the same job; each follow-up has a name of its own`;
+      return `${JSON.stringify(requestId)} is already used by ${this.problems.unit} ${first} for the same job; choose another`;
     this.named.set(workflowId, place);
     return undefined;
   }
@@ -142,13 +145,13 @@ export class ItemCollector {
     const { projectId, jobId } = item.request;
     const key = item.key ?? '';
     if (this.keys.has(key))
-      return 'requestId: its hash is that of another item; give it a requestId of its own';
+      return 'is missing, and the hash of this item is that of another one; give it a request id';
     this.keys.add(key);
     // A batch id that is a hash has this length.
     const name = requestIdOf(this.batchId ?? '0'.repeat(BATCH_ID_DIGITS), item);
     const bytes = followUpWorkflowId(projectId, jobId, name).length;
     return bytes > MAX_WORKFLOW_ID_BYTES
-      ? `requestId: is missing, and with the one that the batch would make (${name.length} characters) the workflow id would be ${bytes} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so give a shorter one${this.batchId === undefined ? '' : ', or a shorter batch id'}`
+      ? `is missing, and with the one that the batch would make (${name.length} characters) the workflow id would be ${bytes} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so give a shorter one${this.batchId === undefined ? '' : ', or a shorter batch id'}`
       : undefined;
   }
 }
@@ -161,7 +164,7 @@ function hasRequestId(input: unknown): boolean {
  * Checks requests that a program made, before anything is started. Their numbers in problems count from 1.
  *
  * @param batchId 1 to 100 characters; a hash of the items where it is left out
- * @throws InvalidBatchError with every problem, each of which names its item
+ * @throws InvalidRequestError with every problem, each of which names its item
  */
 export async function batchOfRequests(
   requests: Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest>,
@@ -195,7 +198,7 @@ export class ProblemList {
   }
 
   add(place: number, problem: string): void {
-    this.keep(place, `${this.unit} ${place}: ${problem}`);
+    this.keep(place, problem);
   }
 
   /** A problem of the whole. */
@@ -203,10 +206,14 @@ export class ProblemList {
     this.keep(Infinity, problem);
   }
 
-  /** Each problem in words, in the order of their places, and how many more there are. */
-  inWords(): string[] {
-    const words = this.kept.toSorted((one, other) => byPlace(one.place, other.place)).map(({ text }) => text);
-    return this.count > words.length ? [...words, `… and ${this.count - words.length} more`] : words;
+  /** Each problem, in the order of their places, and how many more there are. */
+  all(): Problem[] {
+    const { kept, count, unit } = this;
+    const problems = kept
+      .toSorted((one, other) => byPlace(one.place, other.place))
+      .map(({ place, text }) => ({ field: place === Infinity ? 'items' : `${unit} ${place}`, text }));
+    const more = count - problems.length;
+    return more > 0 ? [...problems, { field: 'items', text: `… and ${more} more problems` }] : problems;
   }
 
   private keep(place: number, text: string): void {

@@ -4,11 +4,11 @@ import { type BatchPage, type PageInput } from '../../core/batch-workflows';
 import { isRecord } from '../../core/json';
 import { pageWorkflowId } from '../../core/ids';
 import { mapConcurrently } from '../map-concurrently';
-import { BatchEndedError, BatchForgottenError } from '../errors';
 import { readFirstEvent } from '../../temporal/existing-run';
 import { BatchEnds, isThere } from './batch-ends';
 import { findBatch } from './describe-batch';
 import { type BatchOptions, type PagedBatch, runBatch, type StartOfBatch } from './start-batch';
+import { batchEnded, batchForgotten } from '../errors';
 
 export interface RetryOptions extends BatchOptions {
   /**
@@ -26,7 +26,7 @@ const AT_ONCE = 16;
  * of the same follow-up id. Every other item keeps its end, so that nothing is sent twice, whatever is run next.
  *
  * @returns null when there is nothing to try again
- * @throws BatchEndedError when it still runs; BatchForgottenError when not all of it is there any more
+ * @throws FollowUpError when it still runs; FollowUpError when not all of it is there any more
  */
 export async function retryBatch(
   client: Client,
@@ -39,8 +39,8 @@ export async function retryBatch(
   const { pages } = before;
   // The same command again hands over what a starter that died has left.
   const goesOn = before.state === 'running' && pages?.again === again;
-  if (before.state === 'running' && !goesOn) throw new BatchEndedError(before.batchId, 'running');
-  if (pages === null) throw new BatchForgottenError(before.batchId, [1]);
+  if (before.state === 'running' && !goesOn) throw batchEnded(before.batchId, 'running');
+  if (pages === null) throw batchForgotten(before.batchId, [1]);
   if (!goesOn) {
     const ends = await new BatchEnds(client, before.workflowId).rest();
     if (ends.length === pages.items && !ends.some((end) => mayTryAgain(end, again))) return null;
@@ -67,7 +67,7 @@ export async function retryBatch(
 /**
  * Where the items of each page are: in the page of whichever run has been handed it.
  *
- * @throws BatchForgottenError
+ * @throws FollowUpError
  */
 async function pagesThatAreThere(
   client: Client,
@@ -86,7 +86,7 @@ async function pagesThatAreThere(
     }
   });
   const missing = numbers.filter((page) => !found.has(page));
-  if (missing.length > 0) throw new BatchForgottenError(batchId, missing);
+  if (missing.length > 0) throw batchForgotten(batchId, missing);
   return found;
 }
 
@@ -97,6 +97,6 @@ async function readPage(
   workflowId: string,
 ): Promise<BatchPage> {
   const event = await readFirstEvent(client, workflowId, '');
-  if (!isRecord(event?.input)) throw new BatchForgottenError(batchId, [page]);
+  if (!isRecord(event?.input)) throw batchForgotten(batchId, [page]);
   return (event.input as unknown as PageInput).page;
 }

@@ -1,5 +1,5 @@
-import { MEMO_ITEMS_DIGEST, type BatchDescription, describeBatch, lookForBatch } from './describe-batch';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { MEMO_ITEMS_DIGEST, type BatchDescription, describeBatch, lookForBatch } from './describe-batch';
 import { BATCH_PRIORITY_KEY, MAX_PAGES, type Tolerance, type TryAgain } from '../../core/batch';
 import { cutPages, hasPage } from '../../core/batch-pages';
 import {
@@ -17,12 +17,12 @@ import { batchWorkflowId, pageWorkflowId } from '../../core/ids';
 import { batchSummary, pageSummary } from '../../core/names';
 import { inSetUpWords, keywordKey } from '../../temporal/search-attributes';
 import type { RunState } from '../../temporal/existing-run';
-import { BatchConflictError, InvalidBatchError } from '../errors';
 import { mapConcurrently } from '../map-concurrently';
 import { attribute } from '../start';
 import type { WaitOptions } from '../result';
 import { lastRunOf, refuseForgotten } from './batch-ends';
 import type { CheckedBatch } from './items';
+import { InvalidRequestError, batchConflict } from '../errors';
 
 export interface BatchOptions extends WaitOptions {
   /** How many follow-ups are open at a time, 1 to 1,000. @default 50 */
@@ -62,8 +62,8 @@ export interface PagedBatch {
  *
  * Safe to repeat: after a crash in the middle of the hand-over, the same call hands over the rest.
  *
- * @throws BatchConflictError when the batch of this id has other items, options or another order
- * @throws BatchForgottenError when nobody can tell any more what it has sent
+ * @throws ConflictError when the batch of this id has other items, options or another order
+ * @throws FollowUpError when nobody can tell any more what it has sent
  * @throws SearchAttributesError when the namespace is not set up
  */
 export async function startBatch(
@@ -161,18 +161,17 @@ function startedOf({ batchId, items, pages }: PagedBatch, before: BatchDescripti
   return { batchId, workflowId, items, pages, resumedAfter: null };
 }
 
-/** @throws InvalidBatchError */
+/** @throws InvalidRequestError */
 function numberOfPages(items: CheckedBatch['items']): number {
   let pages = 0;
   for (const page of cutPages(items)) pages = page.number;
   if (pages <= MAX_PAGES) return pages;
-  throw new InvalidBatchError([
-    `the messages are so large that the batch has ${pages} pages; at most ${MAX_PAGES} are possible, so divide it`,
-  ]);
+  const text = `the messages are so large that the batch has ${pages} pages; at most ${MAX_PAGES} are possible, so divide it`;
+  throw new InvalidRequestError([{ field: 'items', text }]);
 }
 
 function refuseAnother({ batchId, digest }: PagedBatch, there: string | null): void {
-  if (there !== null && there !== digest) throw new BatchConflictError(batchId);
+  if (there !== null && there !== digest) throw batchConflict(batchId);
 }
 
 /** Pages that are handed over at once: each is one call of half a megabyte at most. */

@@ -2,119 +2,78 @@ import {
   type Client,
   ScheduleAlreadyRunning,
   ScheduleClient as TemporalScheduleClient,
+  type ScheduleOptions,
+  type ScheduleSummary,
 } from '@temporalio/client';
+import { scheduleConflict } from '../errors';
 import { BATCH_WORKFLOW } from '../../core/batch-workflows';
-import type { BatchClient } from '../batch/batch-client';
+import type { BatchItems } from '../batch/batch-client';
 import { UNDECODED } from '../list';
-import {
-  checkedItems,
-  idProblems,
-  inputOf,
-  itemProblems,
-  itemsOf,
-  newAction,
-  type ScheduleItems,
-} from './action';
-import { type ListedSchedule, listedOf } from './description';
-import { ScheduleExistsError } from '../errors';
-import { differences, findSchedule, ScheduleHandle } from './schedule-handle';
-import {
-  checkSpec,
-  defaultSettings,
-  inScheduleWords,
-  refuse,
-  type ScheduleSpec,
-  settingsOf,
-  temporalPolicies,
-  temporalSpec,
-} from './settings';
+import { checkFiringOptions, checkItems, checkScheduleId, type FiringOptions, newAction } from './action';
+import { inFieldWords, ScheduleHandle } from './schedule-handle';
 
-export interface NewScheduleSpec extends ScheduleSpec {
-  /** Fires only when triggered, until it is unpaused. @default false */
-  readonly paused?: boolean;
-}
+/** When a schedule fires, in Temporal's own types, and how each of its batches runs. */
+export interface NewScheduleOptions
+  extends
+    Pick<ScheduleOptions, 'spec' | 'policies' | 'state' | 'memo' | 'typedSearchAttributes'>,
+    FiringOptions {}
 
-/** Schedules whose last firings are looked up at once. */
-const READ_AHEAD = 16;
+/**
+ * A restart of the server loses no firing, and what an outage has kept back is not sent in the middle of the day.
+ * Temporal's own default is a year.
+ */
+const CATCHUP_WINDOW = '10m';
 
-/** Batches at set times, by Temporal Schedules. Reached as `FollowUpClient.schedules`. */
+/** Batches at set times: Temporal's schedules, whose action starts a batch. Reached as `FollowUpClient.schedules`. */
 export class ScheduleClient {
   constructor(
     private readonly client: Client,
     private readonly taskQueue: string,
-    private readonly batches: BatchClient,
   ) {}
 
   /**
-   * Creates a schedule, of which each firing is a batch of its own. Safe to repeat: the same schedule stays as it is.
+   * Creates a schedule. Each firing is a batch of its own, named after the schedule and the time that it was due, such as
+   * `nightly-2026-11-21T03:00:00Z`.
    *
    * @param scheduleId 1 to 79 letters, digits, `-`, `.`, `_` and `~`
-   * @param items 1 MiB of JSON at most; they lie in the schedule
-   * @returns its handle, with `made`; whether a schedule that was there is paused is not looked at
-   * @throws InvalidScheduleError or InvalidBatchError with every problem; ScheduleExistsError where another schedule has
-   *   this id
+   * @param items at most 1 MiB as JSON, kept in the schedule. They have no `requestId`, because each firing sends anew.
+   * @param options `policies.catchupWindow` is `10m` unless given
+   * @throws InvalidRequestError with every problem, also for what the server refuses
+   * @throws ConflictError when a schedule has this id; use {@link ScheduleHandle.update} to change it
    */
   async create(
     scheduleId: string,
-    items: ScheduleItems,
-    { paused = false, ...spec }: NewScheduleSpec,
+    items: BatchItems,
+    { policies, concurrency, tolerate, taskQueue = this.taskQueue, ...options }: NewScheduleOptions,
   ): Promise<ScheduleHandle> {
-    const { settings, problems } = checkSpec(spec, defaultSettings(this.taskQueue));
-    refuse([...idProblems(scheduleId), ...problems]);
-    const asked = { settings, items: await checkedItems(scheduleId, items) };
-    refuse(itemProblems(scheduleId, asked.items));
+    checkScheduleId(scheduleId);
+    checkFiringOptions({ concurrency, tolerate });
+    const checked = await checkItems(scheduleId, items);
     try {
       await this.client.schedule.create({
+        ...options,
         scheduleId,
-        spec: temporalSpec(settings),
-        policies: temporalPolicies(settings),
-        action: newAction(scheduleId, settings, asked.items),
-        state: { paused, ...(spec.note === undefined ? {} : { note: spec.note }) },
+        policies: { catchupWindow: CATCHUP_WINDOW, ...policies },
+        action: newAction(scheduleId, checked, { concurrency, tolerate, taskQueue }),
       });
-      return this.handle(scheduleId, 'created');
     } catch (error) {
-      if (!(error instanceof ScheduleAlreadyRunning)) throw inScheduleWords(error, spec);
+      throw error instanceof ScheduleAlreadyRunning ? scheduleConflict(scheduleId) : inFieldWords(error);
     }
-    const schedule = await findSchedule(this.client, scheduleId);
-    const { action } = schedule;
-    const there = { settings: settingsOf(schedule, inputOf(action)), items: itemsOf(action) };
-    const differing = differences(there, asked);
-    if (differing.length > 0) {
-      const words = differing.map(({ what, before, after }) => `${what}: ${before}, and not ${after}`);
-      throw new ScheduleExistsError(scheduleId, words);
-    }
-    return this.handle(scheduleId, 'unchanged');
+    return this.getHandle(scheduleId);
   }
 
   /** The handle of a schedule, whether it exists or not. */
   getHandle(scheduleId: string): ScheduleHandle {
-    return this.handle(scheduleId);
+    return new ScheduleHandle(this.client, scheduleId);
   }
 
-  /** Schedules of follow-ups in the namespace, in no order; eventually consistent. */
-  async *list(): AsyncGenerator<ListedSchedule, void, undefined> {
+  /** Schedules of follow-ups in the namespace, in no order; eventually consistent. Memos are not decoded. */
+  async *list(): AsyncGenerator<ScheduleSummary, void, undefined> {
     const { connection, options } = this.client;
     const { namespace, identity } = options;
-    const blind = new TemporalScheduleClient({
-      connection,
-      namespace,
-      identity,
-      dataConverter: UNDECODED,
-    });
-    const ahead: Promise<ListedSchedule>[] = [];
-    for await (const schedule of blind.list()) {
-      if (schedule.action?.workflowType !== BATCH_WORKFLOW) continue;
-      const listed = listedOf(this.batches, schedule);
-      // A failure is thrown when it is its turn.
-      listed.catch(() => undefined);
-      ahead.push(listed);
-      const next = ahead.length > READ_AHEAD ? ahead.shift() : undefined;
-      if (next !== undefined) yield await next;
-    }
-    for (const listed of ahead) yield await listed;
-  }
-
-  private handle(scheduleId: string, made?: 'created' | 'unchanged'): ScheduleHandle {
-    return new ScheduleHandle(this.client, this.batches, scheduleId, made);
+    // Schedules of other services may be encrypted with keys that are not ours.
+    const blind = new TemporalScheduleClient({ connection, namespace, identity, dataConverter: UNDECODED });
+    for await (const schedule of blind.list())
+      if (schedule.action?.workflowType === BATCH_WORKFLOW) yield schedule;
   }
 }

@@ -8,6 +8,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { checkRequest } from '../../core/check-request';
+import { problemText } from '../../core/problem';
 import { MEMO_RECEIPT } from '../../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
 import type { FollowUpResult } from '../../core/result';
@@ -91,5 +92,8 @@ function checkedPlan(input: unknown): FollowUpPlan {
   const checked = checkRequest(input, workflowId);
   if (checked.ok) return checked.plan;
   showInvalid();
-  throw invalidRequest(checked.problems, workflowId);
+  throw invalidRequest(
+    checked.problems.map((problem) => problemText(problem)),
+    workflowId,
+  );
 }

@@ -1,15 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isGrpcServiceError, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
-import {
-  BatchConflictError,
-  BatchEndedError,
-  BatchForgottenError,
-  BatchNotFoundError,
-  EndsUnreadableError,
-  FollowUpClient,
-  NoAnswerError,
-  UpdateRefusedError,
-} from '../../../src/client';
+import { ConflictError, FollowUpClient, hasCode, NoAnswerError, NotFoundError } from '../../../src/client';
 import { followUpWorkflowId, pageWorkflowId } from '../../../src/core/ids';
 import { requestIdOf } from '../../../src/core/batch';
 import { isTransient } from '../../../src/temporal/grpc-status';
@@ -20,17 +11,14 @@ import type { SoakFile } from './batch-files';
 class StarterDied extends Error {}
 
 /** What the people of the soak may hear, beside the words of a server that is away; anything else is a bug. */
-const EXPECTED = [
-  BatchConflictError,
-  BatchEndedError,
-  BatchForgottenError,
-  BatchNotFoundError,
-  EndsUnreadableError,
-  NoAnswerError,
-  StarterDied,
-  UpdateRefusedError,
-  WorkflowNotFoundError,
-];
+const EXPECTED = [ConflictError, NotFoundError, NoAnswerError, StarterDied, WorkflowNotFoundError];
+const EXPECTED_CODES = [
+  'ALREADY_ENDED',
+  'STILL_RUNNING',
+  'BATCH_FORGOTTEN',
+  'RESULTS_UNREADABLE',
+  'UPDATE_REFUSED',
+] as const;
 
 /** What people, operators and other programs do to a batch. */
 export class BatchActions {
@@ -95,7 +83,10 @@ export class BatchActions {
       return name;
     } catch (error) {
       const isExpected =
-        EXPECTED.some((type) => error instanceof type) || isGrpcServiceError(error) || isTransient(error);
+        EXPECTED.some((type) => error instanceof type) ||
+        hasCode(error, ...EXPECTED_CODES) ||
+        isGrpcServiceError(error) ||
+        isTransient(error);
       if (!isExpected) throw new Error(`${name} of ${file.batchId}`, { cause: error });
       return `${name} (refused)`;
     }

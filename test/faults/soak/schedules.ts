@@ -5,8 +5,8 @@ import { throughRestarts } from '../restartable-server';
 import { TIMES } from './batch-files';
 import { endOf } from './oracle';
 
-/** Without `buffer-all`, whose backlog would outlast the soak. */
-const OVERLAPS = ['skip', 'buffer-one', 'allow-all', 'cancel-other', 'terminate-other'] as const;
+/** Without `BUFFER_ALL`, whose backlog would outlast the soak. */
+const OVERLAPS = ['SKIP', 'BUFFER_ONE', 'ALLOW_ALL', 'CANCEL_OTHER', 'TERMINATE_OTHER'] as const;
 
 const ITEMS = 2;
 
@@ -33,8 +33,8 @@ export class Schedules {
       });
       this.requests.push(...items);
       await this.client.schedules.create(idOf(overlap), items, {
-        intervals: [{ every: EVERY }],
-        overlap,
+        spec: { intervals: [{ every: EVERY }] },
+        policies: { overlap },
       });
     }
   }

@@ -20,11 +20,7 @@ it('a schedule is made from a file, shown and deleted; stdout has one document, 
     const options = ['--prompt', 'Rebase on main.', '--cron', '0 3 * * *', '--timezone', 'Europe/Berlin'];
     const created = await run('create', id, file, ...options);
     expect(created).toMatchObject({ code: 0, stderr: expect.stringMatching(/^created\nnext +\S+Z\n$/) });
-    expect(JSON.parse(created.stdout)).toMatchObject({
-      made: 'created',
-      scheduleId: id,
-      items: { count: 2 },
-    });
+    expect(JSON.parse(created.stdout)).toMatchObject({ scheduleId: id, batch: { items: 2 } });
 
     await writeFile(file, '{"project": "docs", "job": "job-1", "request_id": "r-1"}\nnot JSON\n');
     const refused = await run('update', id, file, '--prompt', 'x');
@@ -32,9 +28,12 @@ it('a schedule is made from a file, shown and deleted; stdout has one document, 
     expect(refused.stderr).toMatch(
       /line 1: request_id: must not be given in a schedule.*\n.*line 2: is not JSON/,
     );
-    expect(JSON.parse(refused.stdout)).toMatchObject({ type: 'InvalidBatch' });
+    expect(JSON.parse(refused.stdout)).toMatchObject({ type: 'InvalidRequest' });
 
-    expect(JSON.parse((await run('describe', id)).stdout)).toMatchObject({ items: { count: 2 }, recent: [] });
+    expect(JSON.parse((await run('describe', id)).stdout)).toMatchObject({
+      batch: { items: 2 },
+      info: { recentActions: [] },
+    });
     expect(await run('delete', id)).toMatchObject({ code: 0, stderr: 'deleted\n' });
     expect((await run('describe', id)).code).toBe(2);
   } finally {

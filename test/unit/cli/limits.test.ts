@@ -57,7 +57,7 @@ describe('the command line of limits', () => {
     expect(code).toBe(2);
     expect(stderr).toContain('--sends-per-project: "90" needs a unit');
     const document = JSON.parse(stdout) as { type: string; details: { problems: string[] } };
-    expect(document.type).toBe('InvalidLimits');
+    expect(document.type).toBe('InvalidRequest');
     expect(document.details.problems.sort()).toEqual(expect.arrayContaining(problems));
     expect(document.details.problems).toHaveLength(3);
   });

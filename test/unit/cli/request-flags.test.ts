@@ -3,15 +3,16 @@ import { Command } from 'commander';
 import {
   addLineFlags,
   addRequestFlags,
-  problemOfFlag,
+  FLAG_OF_FIELD,
   requestOfFlags,
 } from '../../../src/cli/flags/request-flags';
 import { checkRequest } from '../../../src/core/check-request';
+import { problemText } from '../../../src/core/problem';
 import { REQUEST_OPTIONS, type RequestOption } from '../../../src/core/request-options';
 
 function problemsOf(flags: Parameters<typeof requestOfFlags>[0], prompt?: string): string[] {
   const checked = checkRequest(requestOfFlags(flags, prompt, 'r'));
-  return checked.ok ? [] : checked.problems.map(problemOfFlag);
+  return checked.ok ? [] : checked.problems.map((problem) => problemText(problem, FLAG_OF_FIELD));
 }
 
 describe('the flags of a request', () => {
@@ -83,28 +84,19 @@ describe('problems', () => {
     expect(problemsOf({ project: '.', deadline: '30', pollingGrowth: 'much' }, '')).toEqual([
       expect.stringMatching(/^--project: must not be "\."/),
       '--job: is missing',
-      expect.stringMatching(/^--prompt: must not be empty/),
+      expect.stringMatching(/^--prompt or --prompt-file: must not be empty/),
       expect.stringMatching(/^--deadline: "30" needs a unit/),
       expect.stringMatching(/^--polling-growth: must be a number from 0 to 10; it is "much"/),
     ]);
   });
 
-  it('of a missing prompt say how to give one', () => {
-    expect(problemsOf({ project: 'p', job: 'j' })).toEqual([
-      '--prompt: is missing; give the message with --prompt TEXT or --prompt-file FILE (- for stdin)',
-    ]);
+  it('of a missing prompt name both ways to give one', () => {
+    expect(problemsOf({ project: 'p', job: 'j' })).toEqual(['--prompt or --prompt-file: is missing']);
   });
 
-  it('name other fields as flags too, and leave the values alone', () => {
-    expect(problemsOf({ project: 'p', job: 'j', pollingMaximum: '1s' }, 'x')).toEqual([
-      expect.stringMatching(/^--polling-maximum: must not be below --polling-initial;/),
+  it('leave the values alone', () => {
+    expect(problemsOf({ project: 'p', job: 'j', whenActive: 'projectId' }, 'x')).toEqual([
+      '--when-active: must be one of send, wait, reject; it is "projectId"',
     ]);
-    expect(problemOfFlag('whenActive: must be one of send; it is "projectId"')).toBe(
-      '--when-active: must be one of send; it is "projectId"',
-    );
-  });
-
-  it('that no flag can cause stay as they are', () => {
-    expect(problemOfFlag('input: must be one JSON object')).toBe('input: must be one JSON object');
   });
 });

@@ -103,7 +103,7 @@ describe('invalid input', () => {
       { TEMPORAL_ADDRESS: '127.0.0.1:1' },
     );
     expect(code).toBe(2);
-    for (const flag of ['--project:', '--job: is missing', '--prompt:', '--deadline:'])
+    for (const flag of ['--project:', '--job: is missing', '--prompt or --prompt-file:', '--deadline:'])
       expect(stderr).toContain(flag);
     expect(JSON.parse(stdout)).toMatchObject({
       type: 'InvalidRequest',

@@ -1,13 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
-import { InvalidLimitsError } from '../../../src/client';
+import { InvalidRequestError } from '../../../src/client';
 import { checkChange } from '../../../src/client/limits';
+import { problemText } from '../../../src/core/problem';
 import { fairnessKey } from '../../../src/core/ids';
 
 function problemsOf(change: object): readonly string[] {
   try {
     checkChange(change);
   } catch (error) {
-    if (error instanceof InvalidLimitsError) return error.problems;
+    if (error instanceof InvalidRequestError) return error.problems.map((problem) => problemText(problem));
     throw error;
   }
   return [];

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { batchOfRequests, type CheckedBatch, ProblemList } from '../../../src/client/batch/items';
-import { InvalidBatchError } from '../../../src/client/errors';
+import { InvalidRequestError } from '../../../src/client/errors';
+import { problemText } from '../../../src/core/problem';
 import { promptDigest } from '../../../src/temporal/existing-run';
 import { MAX_BATCH_ITEMS, requestIdOf } from '../../../src/core/batch';
 import type { FollowUpRequest } from '../../../src/core/request';
@@ -16,7 +17,7 @@ async function problemsOf(requests: Iterable<unknown>, batchId?: string): Promis
   const error: unknown = await batchOfRequests(requests as Iterable<FollowUpRequest>, batchId).catch(
     (thrown: unknown) => thrown,
   );
-  return error instanceof InvalidBatchError ? error.problems : [];
+  return error instanceof InvalidRequestError ? error.problems.map((problem) => problemText(problem)) : [];
 }
 
 const keys = ({ items }: CheckedBatch): (string | null)[] => items.map(({ key }) => key);
@@ -72,19 +73,21 @@ describe('a batch of requests', () => {
   it('has the first problems in its message', async () => {
     const requests = Array.from({ length: 23 }, () => one({ jobId: '.' }));
     await expect(batchOfRequests(requests)).rejects.toThrow(
-      /^Invalid batch: item 1: .*; item 20: [^;]*; … and 3 more\. Nothing was started\.$/,
+      /^Invalid request: item 1: .*; item 20: [^;]*; … and 3 more\. Nothing was started or changed\.$/,
     );
   });
 
   it('tells one problem for each item that is possible, and how many more there are', () => {
     const problems = new ProblemList('line');
     for (let line = 1; line <= MAX_BATCH_ITEMS + 2; line += 1) problems.add(line, 'is wrong');
-    const words = problems.inWords();
-    expect(words.slice(-2)).toEqual([`line ${MAX_BATCH_ITEMS}: is wrong`, '… and 2 more']);
+    expect(problems.all().slice(-2)).toEqual([
+      { field: `line ${MAX_BATCH_ITEMS}`, text: 'is wrong' },
+      { field: 'items', text: '… and 2 more problems' },
+    ]);
   });
 
   it('is refused where it is empty', async () => {
-    expect(await problemsOf([])).toEqual(['there are no items']);
+    expect(await problemsOf([])).toEqual(['items: there are no items']);
   });
 
   it('does not change when its requests do', async () => {
@@ -133,7 +136,7 @@ describe('the name of an item', () => {
     const named = (fields: object = {}) => one({ requestId: 'r', ...fields });
     expect(await problemsOf([named(), named({ jobId: 'k' }), named({ projectId: 'q' })])).toEqual([]);
     expect(await problemsOf([one(), named(), one(), named({ prompt: 'Other' })])).toEqual([
-      'item 4: requestId: "r" is the name of item 2 already, for the same job; each follow-up has a name of its own',
+      'item 4: requestId: "r" is already used by item 2 for the same job; choose another',
     ]);
   });
 
@@ -188,7 +191,7 @@ describe('the default id of a batch', () => {
   });
 
   it('is refused where a given one is none', async () => {
-    expect(await problemsOf(items, '')).toEqual([expect.stringMatching(/^batch id: must not be empty/)]);
+    expect(await problemsOf(items, '')).toEqual([expect.stringMatching(/^batchId: must not be empty/)]);
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { checkRequest } from '../../../src/core/check-request';
+import { problemText } from '../../../src/core/problem';
 import { REQUEST_OPTIONS, type RequestOption, requestWith } from '../../../src/core/request-options';
 
 const good = { projectId: 'docs', jobId: 'job-1', prompt: 'Fix the links.', requestId: 'r1' };
@@ -12,7 +13,7 @@ function withoutName() {
 
 function problemsOf(input: unknown, workflowId?: string): readonly string[] {
   const checked = checkRequest(input, workflowId);
-  return checked.ok ? [] : checked.problems;
+  return checked.ok ? [] : checked.problems.map((problem) => problemText(problem));
 }
 
 describe('checkRequest', () => {
@@ -122,14 +123,16 @@ describe('checkRequest', () => {
     ['prompt', 5, 'must be a text'],
     ['prompt', 'é'.repeat(131_073), 'at most 262144 bytes of UTF-8; it is 262146'],
     ['polling', 'fast', 'must be an object'],
-    ['confirm', '24h', 'deadline: must be more than confirm'],
+    ['confirm', '24h', 'deadline: must be more than the confirm time'],
   ])('refuses %s = %j: %s', (field, value, words) => {
     expect(problemsOf({ ...good, [field]: value })).toEqual([expect.stringContaining(words)]);
   });
 
   it('refuses a maximum below the initial interval', () => {
     const problems = problemsOf({ ...good, polling: { initial: '10s', maximum: '5s' } });
-    expect(problems).toEqual([expect.stringContaining('polling.maximum: must not be below polling.initial')]);
+    expect(problems).toEqual([
+      expect.stringContaining('polling.maximum: must not be below the initial interval'),
+    ]);
   });
 
   it('takes a prompt of exactly 256 KiB, and 128 characters that are not in the basic plane', () => {
@@ -167,7 +170,7 @@ describe('checkRequest', () => {
     expect(
       problemsOf(JSON.parse('{"__proto__": {"projectId": "p"}, "jobId": "j", "prompt": "x"}'), 'x'),
     ).toEqual([
-      expect.stringContaining('projectId: must be a text'),
+      expect.stringContaining('projectId: is missing'),
       expect.stringContaining('"__proto__": is not a field'),
     ]);
   });

@@ -8,8 +8,8 @@ describe('the table of request fields', () => {
   it('has every field that the checker knows, and no other', () => {
     const checked = checkRequest({ unknown: 1, polling: { unknown: 1 } }, 'any-id');
     const known = (checked.ok ? [] : checked.problems)
-      .filter((problem) => problem.includes('is not a field here'))
-      .map((problem) => /the fields are (.*)$/.exec(problem)?.[1]?.split(', ') ?? []);
+      .filter(({ text }) => text.includes('is not a field here'))
+      .map(({ text }) => /the fields are (.*)$/.exec(text)?.[1]?.split(', ') ?? []);
     const [polling = [], request = []] = known;
     const names = [
       ...request.filter((name) => name !== 'polling'),

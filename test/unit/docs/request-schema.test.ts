@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { requests } from '../../../docs/requests.json';
 import { requestSchema, SCHEMA_FILE } from '../../../scripts/request-docs';
 import { checkRequest } from '../../../src/core/check-request';
+import { problemText } from '../../../src/core/problem';
 import { MAX_PROMPT_BYTES } from '../../../src/core/text';
 
 const text = readFileSync(SCHEMA_FILE, 'utf8');
@@ -21,7 +22,7 @@ describe.each(requests)('$name', ({ name, problem, request }) => {
 
   it(`is ${accepted ? 'accepted' : 'refused'} by the workflow`, () => {
     const checked = checkRequest(request, 'any-id');
-    const words = checked.ok ? 'accepted' : checked.problems.join('; ');
+    const words = checked.ok ? 'accepted' : checked.problems.map((each) => problemText(each)).join('; ');
     expect(words).toContain(accepted ? 'accepted' : `${problem}: `);
   });
 

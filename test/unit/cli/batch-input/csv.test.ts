@@ -67,7 +67,7 @@ describe('a batch as CSV', () => {
         'line 7: job: is missing',
         expect.stringMatching(/^line 9: deadline: "30" needs a unit/),
         expect.stringMatching(/^line 10: has 3 cells, and the first line names 4 columns;/),
-        expect.stringMatching(/^line 11: deadline: must be more than confirm/),
+        expect.stringMatching(/^line 11: deadline: must be more than the confirm time/),
       ]);
     },
   );
@@ -149,7 +149,7 @@ describe('a batch as CSV', () => {
   it('has at most 100,000 records', async () => {
     const records = Array.from({ length: 100_001 }, (_, index) => `p${index % 20},j${index},rebase,\n`);
     expect(await problemsOf(HEADER + records.join(''))).toEqual([
-      'a batch has at most 100000 items, and there are more; divide it',
+      'items: a batch has at most 100000 items, and there are more; divide it',
     ]);
   });
 });

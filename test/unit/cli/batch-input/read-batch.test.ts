@@ -99,7 +99,7 @@ describe('an input', () => {
     ['a byte order mark', '\ufeff'],
     ['the names of columns', 'project,job,prompt\n'],
   ])('of %s is no batch', async (_, text) => {
-    expect(await problemsOf(text)).toEqual(['there are no items']);
+    expect(await problemsOf(text)).toEqual(['items: there are no items']);
   });
 
   it('that can not be read is told by its name', async () => {
@@ -132,7 +132,7 @@ describe('an input', () => {
     const error: unknown = await read('job\n.\n').catch((thrown: unknown) => thrown);
     expect(problemOf(error)).toMatchObject({
       exitCode: 2,
-      type: 'InvalidBatch',
+      type: 'InvalidRequest',
       problems: await problemsOf('job\n.\n'),
     });
   });

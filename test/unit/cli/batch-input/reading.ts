@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { type BatchInput, readBatch } from '../../../../src/cli/batch-input/read-batch';
 import type { CheckedBatch } from '../../../../src/client/batch/items';
-import { InvalidBatchError } from '../../../../src/client/errors';
+import { InvalidRequestError } from '../../../../src/client/errors';
+import { problemText } from '../../../../src/core/problem';
 import { UsageError } from '../../../../src/cli/exit-codes';
 import type { FollowUpRequest } from '../../../../src/core/request';
 
@@ -40,6 +41,7 @@ export async function problemsOf(
   pieceBytes?: number,
 ): Promise<readonly string[]> {
   const error: unknown = await read(input, options, pieceBytes).catch((thrown: unknown) => thrown);
-  if (error instanceof InvalidBatchError || error instanceof UsageError) return error.problems;
+  if (error instanceof InvalidRequestError) return error.problems.map((problem) => problemText(problem));
+  if (error instanceof UsageError) return error.problems;
   return error instanceof Error ? [`unexpected: ${error.message}`] : [];
 }
