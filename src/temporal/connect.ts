@@ -98,6 +98,6 @@ const SOCKET_ERRORS: Readonly<Record<string, string>> = {
 
 function secureMismatch(tls: unknown): string {
   return tls === undefined || tls === false
-    ? 'something listens there, but speaks no gRPC without TLS (does it need TEMPORAL_TLS or TEMPORAL_API_KEY?)'
-    : 'something listens there, but no TLS connection comes about (does it speak TLS, and are the certificates right?)';
+    ? 'the server refuses plaintext; set TEMPORAL_TLS, or TEMPORAL_API_KEY'
+    : 'the TLS connection fails; check that the server speaks TLS, and the certificates';
 }

@@ -138,7 +138,7 @@ describe('a Temporal that is not there', () => {
     const port = await silentPort();
     const { code, stderr } = await starter(['status', 'w'], { TEMPORAL_ADDRESS: `127.0.0.1:${port}` });
     expect(code).toBe(1);
-    expect(stderr).toContain('speaks no gRPC without TLS');
+    expect(stderr).toContain('refuses plaintext; set TEMPORAL_TLS');
   }, 12_000);
 
   it.each([['http://localhost:7233'], ['localhost:7233/path']])('has no address like %s', async (address) => {
