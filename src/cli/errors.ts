@@ -67,7 +67,7 @@ export function problemOf(error: unknown): Problem {
 /**
  * Prints one message. The stack is printed only if DEBUG is set, for developers of the starter.
  *
- * @param json whether stdout is to get a document too
+ * @param json whether to print a document on stdout too
  */
 export function printError(output: Output, error: unknown, json: boolean, debug: boolean): number {
   const { exitCode, type, message, problems } = problemOf(error);

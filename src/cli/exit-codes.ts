@@ -11,11 +11,11 @@ export const EXIT = {
   jobNotFound: 23,
   cancelled: 24,
   beyondTolerance: 30,
-  /** Bad flags, an invalid request, an unknown workflow id, a request id that is taken by another prompt. */
+  /** Bad flags, an invalid request, an unknown workflow id, a request id with another prompt. */
   usage: 2,
   /** Anything else, above all an unreachable Temporal. */
   other: 1,
-  /** 128 + the signal's number, as in shells: the follow-up goes on. */
+  /** 128 + the signal's number, as in shells: the follow-up continues. */
   interrupted: 130,
   terminated: 143,
 } as const;

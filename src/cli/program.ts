@@ -12,7 +12,7 @@ import { printableLines } from './render/text';
 import { callName, Session } from './session';
 import { printError } from './errors';
 
-/** The commands in the order of `--help`: each is a file of its own. */
+/** The commands in the order of `--help`. */
 const COMMANDS = [
   sendCommand,
   statusCommand,
@@ -42,7 +42,7 @@ function createProgram(session: Session, version: string): Command {
   const program = new Command('agent-follow-up')
     .description(
       'Sends follow-up messages to agent jobs, each once, and waits for the jobs durably. ' +
-        'Workers do the work: a follow-up goes on when this program ends. Sending again with the same --request-id ' +
+        'Workers do the work: a follow-up continues when this program ends. Sending again with the same --request-id ' +
         'attaches to it. Results go to stdout, progress and errors to stderr.',
     )
     .version(version)

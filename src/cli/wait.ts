@@ -42,7 +42,7 @@ export async function waitForEnd(session: Session, workflowId: string): Promise<
   }
 }
 
-/** The end of a follow-up as an outcome. @throws what is no end of a follow-up */
+/** The end of a follow-up as an outcome. @throws any other error */
 export async function endOf(followUp: FollowUpHandle, signal?: AbortSignal): Promise<Outcome> {
   try {
     const result = await followUp.result(signal === undefined ? {} : { signal });
@@ -53,11 +53,11 @@ export async function endOf(followUp: FollowUpHandle, signal?: AbortSignal): Pro
   }
 }
 
-/** Says that the follow-up goes on, and how to come back to it. @returns the exit code */
+/** Says that the follow-up continues, and how to return to it. @returns the exit code */
 export function printLeft(session: Session, workflowId: string, signal: NodeJS.Signals): number {
   session.output.note(
     [
-      'The follow-up goes on without us.',
+      'Stopped waiting; the follow-up continues.',
       `  watch it:   ${session.command('watch', workflowId)}`,
       `  cancel it:  ${session.command('cancel', workflowId)}`,
     ].join('\n'),
@@ -88,7 +88,7 @@ async function showProgress(
     } catch (error) {
       // The wait for the result reports final errors; this is only the progress.
       if (!(error instanceof NotFoundError)) {
-        line.show('Temporal does not answer; the follow-up goes on, still waiting', 'unreachable');
+        line.show('Temporal does not answer; the follow-up continues; still waiting', 'unreachable');
       }
     }
     await sleep(REFRESH_MS, undefined, { signal: over }).catch(() => undefined);

@@ -23,7 +23,7 @@ export interface FollowUpDescription {
   readonly receipt: Receipt | null;
 }
 
-/** @throws NotFoundError when there is no such workflow, or it is none of ours */
+/** @throws NotFoundError when there is no such workflow, or it is not a follow-up */
 export async function describeFollowUp(client: Client, workflowId: string): Promise<FollowUpDescription> {
   const { namespace } = client.options;
   try {

@@ -77,13 +77,13 @@ export class FollowUpHandle {
   }
 
   /**
-   * Asks for the end of the watch; a message under way is awaited first. The agent itself goes on: the service has no
+   * Asks for the end of the watch; a message under way is awaited first. The agent continues: the service has no
    * operation to stop it.
    *
    * @throws NotFoundError, FollowUpError
    */
   async cancel(): Promise<void> {
-    // The server accepts the cancellation of a closed workflow without a word (measured, server 1.31).
+    // The server silently accepts the cancellation of a closed workflow (measured, server 1.31).
     const { state } = await this.describe();
     if (state !== 'running') throw followUpEnded(this.workflowId, state);
     await this.#client.workflow.getHandle(this.workflowId).cancel();
@@ -96,7 +96,7 @@ export interface StartOfFollowUp {
   readonly requestId: string;
   /** The run that was started or found. */
   readonly runId: string;
-  /** False when this call started the follow-up; else whether the one that was there is running or has ended. */
+  /** False when this call started the follow-up; otherwise whether the existing one is running or has ended. */
   readonly attached: false | 'running' | 'ended';
   /** Options in which the existing follow-up differs from the request, in words; it keeps its own. */
   readonly differences: readonly string[];

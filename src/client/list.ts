@@ -6,7 +6,7 @@ import { registrationHelp, SearchAttributesError, keywordKey } from '../temporal
 import { descriptionOf, type FollowUpDescription } from './description';
 import { attribute } from './start';
 
-/** Which follow-ups; what is left out does not restrict. */
+/** Which follow-ups to list; a field that is left out does not restrict the list. */
 export interface FollowUpFilter {
   readonly phase?: string;
   readonly projectId?: string;

@@ -1,5 +1,5 @@
 /**
- * Does the same to all items, so many at a time. After a failure no further item is taken, and those under way are
+ * Calls a function for all items, with limited concurrency. After a failure no further item is taken, and those under way are
  * awaited: nothing happens any more once it has thrown.
  *
  * @returns what came of each, in the order of the items

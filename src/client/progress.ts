@@ -15,7 +15,7 @@ import { MAX_SERVICE_MESSAGE_CHARACTERS, MAX_STATUS_CHARACTERS, truncate } from 
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { followUpNotFound } from './errors';
 
-/** Who tells where a follow-up stands. */
+/** Where a follow-up stands, and who says so. */
 export type ProgressReport =
   | { readonly from: 'worker'; readonly progress: FollowUpProgress }
   | {
@@ -85,7 +85,7 @@ const POLL_ACTIVITY: keyof FollowUpActivities = 'pollJob';
 /** The phases in which an activity may poll by itself. */
 const POLLING_PHASES: readonly Phase[] = ['waiting', 'watching', 'needs-decision'];
 
-/** By so much at most the clocks of worker and server are taken to differ. */
+/** The largest difference between the clocks of worker and server that is allowed for. */
 const CLOCKS_DIFFER_MS = 1_000;
 
 /** A tally has 32 names of answers at most, and `other`. */
@@ -96,7 +96,7 @@ type Counted = Pick<Tally, 'polls' | 'observed' | 'lastAnswer' | 'nextReadAt'>;
 
 type PendingActivity = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number];
 
-/** Whether an activity may have been polling when the worker told this progress: then the time of its next read is past. */
+/** Whether an activity may have been polling when the worker answered: then the time of its next read has passed. */
 export function mayBePolling({ phase, nextPollAt }: FollowUpProgress): boolean {
   const planned = nextPollAt !== null && Date.parse(nextPollAt) > Date.now();
   return !planned && POLLING_PHASES.includes(phase);
@@ -109,8 +109,8 @@ export function mayBePolling({ phase, nextPollAt }: FollowUpProgress): boolean {
  *
  * Nothing is counted twice: an activity that is pending after the workflow has answered was not counted in that answer.
  *
- * @param progress as the worker has just told it
- * @returns undefined where no such activity is pending: it has ended since, or there was none
+ * @param progress the worker's latest answer
+ * @returns undefined if no such activity is pending
  */
 export async function withPendingPoll(
   client: Client,
@@ -126,7 +126,7 @@ export async function withPendingPoll(
   const nextPollAt = nextReadAt(pending, counted);
   if (counted === null || counted.polls === 0) return { ...progress, nextPollAt };
   const lastAnswer = counted.lastAnswer ?? progress.lastAnswer;
-  // What is read before the send is no poll, and no receipt counts it.
+  // A read before the send is not a poll, and no receipt counts it.
   if (progress.phase === 'waiting') return { ...progress, nextPollAt, lastAnswer };
   const polls = progress.polls + counted.polls;
   const observed = addCounts(progress.observed, counted.observed);
@@ -162,7 +162,7 @@ async function countedBy(
   return countedIn(await decodeFromPayloadsAtIndex(loadedDataConverter, 0, payloads, context));
 }
 
-/** What heartbeat details tell of the reads, bounded; null where they are no tally. */
+/** The counts in heartbeat details, bounded; null if they are not a tally. */
 export function countedIn(details: unknown): Counted | null {
   if (!isRecord(details)) return null;
   const { polls, observed, lastAnswer, nextReadAt } = details;

@@ -22,14 +22,14 @@ import { isTransient } from '../temporal/grpc-status';
 import { describeFollowUp } from './description';
 import { followUpNotFound } from './errors';
 
-/** Ends the waiting, and nothing else: a follow-up, batch or schedule goes on. */
+/** Ends the waiting only: the follow-up, batch or schedule continues. */
 export interface WaitOptions {
   /** When it is aborted, the call rejects with its reason. */
   readonly signal?: AbortSignal;
 }
 
 export interface ResultOptions extends WaitOptions {
-  /** Called at each failed attempt to reach the server; the wait goes on. */
+  /** Called at each failed attempt to reach the server; the wait continues. */
   readonly onTrouble?: (error: unknown) => void;
 }
 
@@ -88,7 +88,7 @@ async function onceEnded(client: Client, workflowId: string): Promise<FollowUpRe
     }
     if (!(error instanceof WorkflowFailedError)) throw error;
     const { state, receipt } = await describeFollowUp(client, workflowId);
-    // A reset terminates the run that we wait for, and goes on in another one.
+    // A reset terminates the run that we wait for, and continues in another one.
     if (error.cause instanceof TerminatedFailure && state !== 'terminated') throw new RunReplaced();
     throw endOf(workflowId, error.cause, receipt);
   }
@@ -168,13 +168,13 @@ const CLASS_OF_FAILURE: Readonly<Record<FailureType, typeof FollowUpFailedError>
   JobNotFound: JobNotFoundError,
 };
 
-/** Thrown when a follow-up was cancelled. The agent itself goes on: the service has no operation to stop it. */
+/** Thrown when a follow-up was cancelled. The agent continues: the service has no operation to stop it. */
 export class FollowUpCancelledError extends FollowUpEndError {
   override readonly name = 'FollowUpCancelledError';
 
   constructor(
     workflowId: string,
-    /** Null where the follow-up could leave none. */
+    /** Null if the follow-up could leave none. */
     receipt: Receipt | null,
   ) {
     super(
@@ -208,7 +208,7 @@ function unexpected(workflowId: string, message: string, cause?: Error): FollowU
   return new FollowUpEndError('UNEXPECTED_FAILURE', workflowId, text, { cause });
 }
 
-/** The end that the cause of a `WorkflowFailedError` tells of. */
+/** The end of a follow-up by the cause of its `WorkflowFailedError`. */
 function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | null): FollowUpEndError {
   if (cause instanceof CancelledFailure) return new FollowUpCancelledError(workflowId, receipt);
   if (cause instanceof TerminatedFailure) return new FollowUpTerminatedError(workflowId, cause.message);

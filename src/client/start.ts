@@ -17,7 +17,7 @@ import { inSetUpWords, keywordKey } from '../temporal/search-attributes';
 import type { StartOfFollowUp } from './follow-up-handle';
 import { InvalidRequestError, followUpNotFound, requestConflict } from './errors';
 
-/** A request with a name of its own: without one, a caller that repeats a start would send twice. */
+/** A request with a `requestId`: without one, a caller that repeats a start would send twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
 
 /** @throws InvalidRequestError with every problem of the request */

@@ -26,7 +26,7 @@ export async function updateFollowUp(
     readonly timeoutMs: number;
   },
 ): Promise<FollowUpProgress> {
-  // An update to a workflow that is none of ours could mean something else to it.
+  // An update could mean something else to a workflow that is not a follow-up.
   const { state, taskQueue, runId } = await describeFollowUp(client, workflowId);
   if (state !== 'running') throw followUpEnded(workflowId, state);
   const progress = await executeUpdate<FollowUpProgress>(client, {
@@ -53,14 +53,14 @@ async function wholeProgress(
   if (!mayBePolling(progress)) return progress;
   const whole = await withPendingPoll(client, workflowId, progress).catch(() => undefined);
   if (whole === undefined) return progress;
-  // Who has the job read now is told of that read, and not of the pending one's latest.
+  // Whoever has the job read now gets the answer of that read, not the pending activity's latest.
   return updateName === UPDATE_POLL_NOW ? { ...whole, lastAnswer: progress.lastAnswer } : whole;
 }
 
 /** How long the server may take to tell which workers poll a queue. */
 const WORKERS_TIMEOUT_MS = 5_000;
 
-/** With no worker there is nobody to wait for, unless one is just starting. */
+/** Without a worker, waiting is useful only if one is just starting. */
 const NO_WORKER_TIMEOUT_MS = 2_000;
 
 /** An update of a workflow that was running a moment ago. */

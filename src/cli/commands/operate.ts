@@ -67,9 +67,9 @@ const END_WITHIN_MS = 10_000;
 
 export function cancelCommand(session: Session): Command {
   return new Command('cancel')
-    .summary('end the watch of a follow-up; the agent itself goes on')
+    .summary('end the watch of a follow-up; the agent continues')
     .description(
-      'Ends a follow-up. A sent message stays sent, and the agent itself goes on: its service has no operation to stop a ' +
+      'Ends a follow-up. A sent message stays sent, and the agent continues: its service has no operation to stop a ' +
         'job. A message under way is awaited first, so that the receipt can say whether it arrived.',
     )
     .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
@@ -100,6 +100,6 @@ async function cancel(session: Session, workflowId: string, json: boolean): Prom
     output.note(already ? 'It was already cancelled.' : outcome.text);
   }
   output.note(
-    'This ends the watch only. If the agent is working on the message, it goes on: its service has no operation to stop a job.',
+    'This ends the watch only. If the agent is working on the message, it continues: its service has no operation to stop a job.',
   );
 }

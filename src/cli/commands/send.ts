@@ -80,8 +80,6 @@ async function printStarted(session: Session, started: StartedFollowUp): Promise
     output.note(`note        the follow-up keeps its own options: ${difference}`);
   }
   if (!promptCompared) {
-    output.note(
-      'note        the server no longer has its message, so it could not be compared with this one',
-    );
+    output.note('note        the server no longer has its message, so the two could not be compared');
   }
 }

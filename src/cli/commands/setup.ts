@@ -36,7 +36,7 @@ async function setup(session: Session, json: boolean): Promise<void> {
       ['task queue', taskQueue],
       [
         'workers',
-        workers.length === 0 ? 'none poll the task queue yet; start one with npm start' : list(workers),
+        workers.length === 0 ? 'none polls the task queue yet; start one with npm start' : list(workers),
       ],
     ]),
   );

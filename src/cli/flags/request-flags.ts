@@ -107,7 +107,7 @@ export function valueOf(field: RequestField, text: string | undefined): number |
   return text !== undefined && (kind === 'number' || kind === 'count') ? numberOr(text) : text;
 }
 
-/** The number that a text is, or the text itself, so that the checker can show what is wrong with it. */
+/** The number in a text; any other text as it is, so that the checker can quote it. */
 export function numberOr(text: string): number | string {
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : text;
 }

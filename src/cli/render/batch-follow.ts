@@ -11,10 +11,10 @@ const SILENCE_IS_REPORTED_MS = 4_000;
 const LINE_EVERY_MS = 10_000;
 
 /**
- * Waits for the end of a batch, and shows on stderr how it goes on.
+ * Waits for the end of a batch, and shows its progress on stderr.
  *
  * @param json whether each item is printed on stdout as it settles
- * @param left resolves when the waiting is to end before
+ * @param left resolves if the waiting ends earlier
  */
 export async function followBatch<Left extends object>(
   session: Session,
@@ -45,7 +45,7 @@ export async function followBatch<Left extends object>(
           line.show(batchLine(report.progress, meter.show(settled, items, now)), `${state} ${counted.words}`);
         } else if (now - answeredAt > SILENCE_IS_REPORTED_MS) {
           const words =
-            report === null ? 'no answer; the batch continues, still waiting' : serverWords(report);
+            report === null ? 'no answer; the batch continues; still waiting' : serverWords(report);
           line.show(words, words);
         }
       }

@@ -28,7 +28,7 @@ class LiveLine implements ProgressLine {
   constructor(private readonly stream: OutputStream) {}
 
   show(text: string): void {
-    // A line as wide as the terminal would wrap on some, and could not be cleared as one.
+    // Some terminals wrap a line of their full width, which could not be cleared as one line.
     const line = fitColumns(printable(text), Math.max(10, (this.stream.columns ?? 80) - 1));
     if (line === this.shown) return;
     this.stream.write(CLEAR_LINE + line);
