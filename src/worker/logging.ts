@@ -122,7 +122,7 @@ function ownLevel(level: LogLevel, message: string, meta: LogMetadata): LogLevel
 function recordFields(meta: LogMetadata): Record<string, unknown> {
   const fields = Object.entries(meta).map(([key, value]: [string, unknown]) => [
     OWN_FIELDS.has(key) ? `${key}_` : key,
-    isNativeError(value) ? pino.stdSerializers.errWithCause(value) : value,
+    value instanceof Error || isNativeError(value) ? pino.stdSerializers.errWithCause(value) : value,
   ]);
   return Object.fromEntries(fields) as Record<string, unknown>;
 }
