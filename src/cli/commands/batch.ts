@@ -214,7 +214,8 @@ function batchCancelCommand(session: Session): Command {
     .argument('<batch>', 'batch id, or workflow id')
     .option(
       '--cancel-running',
-      'cancel the open follow-ups too; messages under way are awaited first, and the agents themselves go on',
+      'cancel every open follow-up that the batch has started too, also if it has ended; messages under way are awaited ' +
+        'first, and the agents themselves go on',
     )
     .option('--json', 'print one JSON document')
     .action((batch: string, flags: CancelFlags) => cancel(session, batch, flags));
@@ -223,9 +224,11 @@ function batchCancelCommand(session: Session): Command {
 async function cancel(session: Session, batchId: string, flags: CancelFlags): Promise<void> {
   const { output } = session;
   const batch = (await session.connect()).batches.getHandle(batchId);
+  const followUps = flags.cancelRunning === true;
   let already = false;
+  let cancelled = 0;
   try {
-    await batch.cancel({ followUps: flags.cancelRunning === true });
+    cancelled = await batch.cancel({ followUps });
   } catch (error) {
     // Cancelling a cancelled batch is not an error. Cancelling one that ended otherwise is.
     if (!(error instanceof BatchEndedError) || error.state !== 'cancelled') throw error;
@@ -234,7 +237,7 @@ async function cancel(session: Session, batchId: string, flags: CancelFlags): Pr
   const outcome = await Promise.race([batch.result(), sleep(END_WITHIN_MS, undefined, { ref: false })]);
   if (flags.json === true) {
     const end = outcome === undefined ? null : documentOfBatch(batchId, outcome);
-    output.json({ batchId, ended: outcome !== undefined, end });
+    output.json({ batchId, ended: outcome !== undefined, ...(followUps ? { cancelled } : {}), end });
   } else if (outcome?.summary) {
     output.result(columns([['batch', batchId], ['state', outcome.state], ...summaryTable(outcome.summary)]));
     for (const line of failureLines(outcome.summary.firstFailures)) output.result(line);
@@ -246,7 +249,11 @@ async function cancel(session: Session, batchId: string, flags: CancelFlags): Pr
   } else if (already) {
     output.note('It was already cancelled.');
   }
-  if (flags.cancelRunning !== true) {
+  if (followUps) {
+    output.note(
+      `Cancelled ${cancelled} open follow-${cancelled === 1 ? 'up' : 'ups'} that the batch had started.`,
+    );
+  } else {
     output.note(
       `Follow-ups that were open go on; see them with ${session.command('list', '--batch', batchId)}`,
     );

@@ -133,8 +133,23 @@ describe('the name of an item', () => {
     const named = (fields: object = {}) => one({ requestId: 'r', ...fields });
     expect(await problemsOf([named(), named({ jobId: 'k' }), named({ projectId: 'q' })])).toEqual([]);
     expect(await problemsOf([one(), named(), one(), named({ prompt: 'Other' })])).toEqual([
-      'item 4: requestId: "r" is the name of item 2 already, for the same job; each follow-up has a name of its own',
+      'item 4: requestId: "r" is already used by item 2 for the same job; choose another',
     ]);
+  });
+
+  it('may not be the name that the batch makes of another item', async () => {
+    const { items } = await batchOfRequests([one()], 'night');
+    const requestId = requestIdOf('night', items[0] ?? { key: null, request: one() });
+    await expect(batchOfRequests([one(), one({ requestId })], 'night')).rejects.toThrow(
+      `item 2: requestId: "${requestId}" is already used by item 1 for the same job; choose another`,
+    );
+  });
+
+  it('is made of the batch’s own id where the batch is named by its workflow id', async () => {
+    const [byId, byWorkflowId] = await Promise.all(
+      ['a night', 'follow-up-batch:a%20night'].map((id) => batchOfRequests([one()], id)),
+    );
+    expect(byWorkflowId).toEqual(byId);
   });
 
   it('fits into a workflow id, or is asked for', async () => {
