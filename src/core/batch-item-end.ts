@@ -38,7 +38,10 @@ export function endOfCancelled(receipt: unknown): EndOfItem {
 export function endOfConflict(isCompared: boolean): EndOfItem {
   return isCompared
     ? {
-        ...without('conflict', 'A follow-up of this name carries another prompt; nothing was sent for this item.'),
+        ...without(
+          'conflict',
+          'A follow-up of this name carries another prompt; nothing was sent for this item.',
+        ),
         delivery: 'not-sent',
       }
     : without('conflict', 'A follow-up of this name exists, and its prompt can no longer be compared.');

@@ -21,7 +21,6 @@ const number: Check = (value) => Number.isFinite(value);
 const count: Check = (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 const boolean: Check = (value) => typeof value === 'boolean';
 const time: Check = (value) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
-const anything: Check = () => true;
 
 function orNull(check: Check): Check {
   return (value) => value === null || check(value);

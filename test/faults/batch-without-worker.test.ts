@@ -100,7 +100,10 @@ describe('a batch without a worker', () => {
         expect(await batch.handle.retry()).toMatchObject({ attached: false, items: 3, pages: 3 });
         await environment.startWorker();
         expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: 3 } });
-        expect((await batch.handle.describe()).pages).toMatchObject({ concurrency: 2, tolerate: { items: 1 } });
+        expect((await batch.handle.describe()).pages).toMatchObject({
+          concurrency: 2,
+          tolerate: { items: 1 },
+        });
         expect(batch.messages()).toEqual([1, 1, 1]);
       });
     },

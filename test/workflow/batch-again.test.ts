@@ -118,9 +118,7 @@ describe('a batch that runs again', () => {
     await batch.progressWhen(({ settled, open: count }) => settled === 1 && count === 1);
     await cancelled(batch);
     await batch.handle.retry();
-    await batch.progressWhen(
-      ({ open: count, pages }) => count === 1 && pages.handedOver === pages.total,
-    );
+    await batch.progressWhen(({ open: count, pages }) => count === 1 && pages.handedOver === pages.total);
     // Longer than an item takes that has a place.
     await new Promise((resolve) => setTimeout(resolve, 2_000));
     expect(await running(batch)).toHaveLength(1);
@@ -149,23 +147,26 @@ describe('a batch that runs again', () => {
     }
   });
 
-  it.concurrent('keeps its concurrency and its tolerance in a retry, unless it is told otherwise', async () => {
-    const batch = new BatchOfTest(await open());
-    const jobs = Array.from({ length: 3 }, () => batch.add(endless));
-    await batch.start({ concurrency: 2, tolerate: { items: 1 } });
-    await batch.sent(2);
-    await batch.handle.setConcurrency(1);
-    await batch.handle.cancel({ followUps: true });
-    await batch.handle.result();
-    // Two were cancelled, which is more than is tolerated; both messages had arrived.
-    await batch.handle.retry();
-    expect(await batch.handle.result()).toMatchObject({ state: 'tolerance-exceeded' });
-    expect((await batch.handle.describe()).pages).toMatchObject({ concurrency: 1, tolerate: { items: 1 } });
-    await batch.handle.retry({ tolerate: { items: 2 } });
-    await batch.sent(3);
-    for (const key of jobs) batch.environment.sandbox.changeJob(key, { status: 'completed' });
-    expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: 3 } });
-  });
+  it.concurrent(
+    'keeps its concurrency and its tolerance in a retry, unless it is told otherwise',
+    async () => {
+      const batch = new BatchOfTest(await open());
+      const jobs = Array.from({ length: 3 }, () => batch.add(endless));
+      await batch.start({ concurrency: 2, tolerate: { items: 1 } });
+      await batch.sent(2);
+      await batch.handle.setConcurrency(1);
+      await batch.handle.cancel({ followUps: true });
+      await batch.handle.result();
+      // Two were cancelled, which is more than is tolerated; both messages had arrived.
+      await batch.handle.retry();
+      expect(await batch.handle.result()).toMatchObject({ state: 'tolerance-exceeded' });
+      expect((await batch.handle.describe()).pages).toMatchObject({ concurrency: 1, tolerate: { items: 1 } });
+      await batch.handle.retry({ tolerate: { items: 2 } });
+      await batch.sent(3);
+      for (const key of jobs) batch.environment.sandbox.changeJob(key, { status: 'completed' });
+      expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: 3 } });
+    },
+  );
 });
 
 describe('a batch that is named by its workflow id', () => {

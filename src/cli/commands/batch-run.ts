@@ -186,12 +186,7 @@ function untilLeft({ output }: Session, over: AbortSignal): Left {
 }
 
 /** Waits for the end of a batch, tells it, and takes its exit code; or tells how to come back. */
-async function waitForBatch(
-  session: Session,
-  batchId: string,
-  json: boolean,
-  left: Left,
-): Promise<void> {
+async function waitForBatch(session: Session, batchId: string, json: boolean, left: Left): Promise<void> {
   const { output } = session;
   const waited = await followBatch(session, batchId, json, left);
   if ('ended' in waited) {

@@ -137,7 +137,11 @@ export class ItemCollector {
     const request = tidyRequest(input, prompt);
     const key = isNamed ? null : this.nextKey(plan, digest);
     const item: BatchItem = { key, request, promptDigest: digest };
-    this.names.push({ place, field: words('requestId: '), item: { key, request: { ...request, prompt: '' } } });
+    this.names.push({
+      place,
+      field: words('requestId: '),
+      item: { key, request: { ...request, prompt: '' } },
+    });
     const bytes = jsonBytes({ ...request, prompt: '' });
     if (bytes > MAX_OPTION_BYTES) {
       this.problems.add(

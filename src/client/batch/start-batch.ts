@@ -167,7 +167,13 @@ function present<Name extends string, Value>(name: Name, value: Value | undefine
 
 /** What is known of a batch before a worker has taken it up. */
 function firstMemo(
-  { batchId = '', concurrency = CONCURRENCY.default, tolerate = null, again = null, earlier = [] }: BatchInput,
+  {
+    batchId = '',
+    concurrency = CONCURRENCY.default,
+    tolerate = null,
+    again = null,
+    earlier = [],
+  }: BatchInput,
   items: number,
   pages: number,
 ): BatchMemo {

@@ -116,7 +116,8 @@ class Page {
       if (this.askedBy !== null) return this.result();
       // Not a result: what the page of the earlier run knows still holds.
       const type: BatchFailureType = 'BatchIncomplete';
-      const message = 'The page was ended before it knew which of its follow-ups exist. It has started nothing.';
+      const message =
+        'The page was ended before it knew which of its follow-ups exist. It has started nothing.';
       throw ApplicationFailure.create({ type, message, nonRetryable: true });
     });
   }
@@ -134,8 +135,7 @@ class Page {
       const open = this.openItems();
       // Only what has changed since: a condition that holds already would turn this into a loop that never yields.
       await condition(
-        () =>
-          this.openItems() !== open || this.allotment !== allotment || this.batchIsGone !== batchIsGone,
+        () => this.openItems() !== open || this.allotment !== allotment || this.batchIsGone !== batchIsGone,
       );
     }
   }

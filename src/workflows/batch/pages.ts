@@ -56,7 +56,11 @@ export async function startPages(state: BatchState, pages: readonly BatchPage[])
   for (let from = 0; from < pages.length; from += GROUP_SIZE) {
     const wasReset = (await ownRunId()) !== workflowInfo().firstExecutionRunId;
     const group = pages.slice(from, from + GROUP_SIZE);
-    if (wasReset) await lookForPages(state, group.map(({ number }) => number));
+    if (wasReset)
+      await lookForPages(
+        state,
+        group.map(({ number }) => number),
+      );
     else await Promise.all(group.map((page) => startPage(state, page)));
   }
 }
@@ -140,7 +144,8 @@ function allotPlaces(state: BatchState): void {
   const begun = Object.entries(state.begun);
   if (state.ending !== null) {
     // A page without places has told everything: nothing is expected of it.
-    for (const [number, page] of begun) if (reserved(page) === 0) finishPage(state, Number(number), page.report);
+    for (const [number, page] of begun)
+      if (reserved(page) === 0) finishPage(state, Number(number), page.report);
     return;
   }
   const open = new Map<number, BegunPage>(begun.map(([number, page]) => [Number(number), page]));

@@ -46,7 +46,8 @@ export async function runItem(item: PageItem, page: PageOfItem): Promise<EndOfIt
   try {
     if (item.mayExist) return await runAgain(item, page);
     return (
-      (await startAndAwait(item, page, WorkflowIdReusePolicy.REJECT_DUPLICATE)) ?? (await awaitItem(item, page))
+      (await startAndAwait(item, page, WorkflowIdReusePolicy.REJECT_DUPLICATE)) ??
+      (await awaitItem(item, page))
     );
   } catch (error) {
     if (isCancellation(error)) throw error;
@@ -56,7 +57,7 @@ export async function runItem(item: PageItem, page: PageOfItem): Promise<EndOfIt
 
 /** Gives an item another run, if its last one still allows that: its turn may come long after it was asked for. */
 async function runAgain(item: PageItem, page: PageOfItem): Promise<EndOfItem> {
-  for (let run = await ownRunId(); ; ) {
+  for (let run = await ownRunId(); ;) {
     const end = await awaitItem(item, page);
     if (!mayRunAgain(item, end, page.again)) return end;
     const asked = run;

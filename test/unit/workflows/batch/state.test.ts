@@ -53,18 +53,26 @@ describe('the state of a batch', () => {
   it.each([
     ['that wait', []],
     ['that an earlier run had begun', [{ run: 'earlier', pages: [[1, MAX_PAGES]] as const }]],
-  ])('fits into one payload with as many pages as there can be %s, so that it can continue as new', (_, earlier) => {
-    const state = stateOf(MAX_PAGES, { earlier });
-    const byStatus = { completed: 10, archived: 10, failed: 10 };
-    const counts = { ...NO_COUNTS, settled: 30, byStatus, byEvidence: { 'seen-active': 30 } };
-    for (let page = 1; page <= MAX_PAGES; page += 1)
-      takeReport(state, report(page, { after: page - 1, followedBy: true, counts }));
-    expect(Object.keys({ ...state.waiting, ...state.begun })).toHaveLength(MAX_PAGES);
-    expect(jsonBytes(state)).toBeLessThan(MAX_PAYLOAD_BYTES);
-  });
+  ])(
+    'fits into one payload with as many pages as there can be %s, so that it can continue as new',
+    (_, earlier) => {
+      const state = stateOf(MAX_PAGES, { earlier });
+      const byStatus = { completed: 10, archived: 10, failed: 10 };
+      const counts = { ...NO_COUNTS, settled: 30, byStatus, byEvidence: { 'seen-active': 30 } };
+      for (let page = 1; page <= MAX_PAGES; page += 1)
+        takeReport(state, report(page, { after: page - 1, followedBy: true, counts }));
+      expect(Object.keys({ ...state.waiting, ...state.begun })).toHaveLength(MAX_PAGES);
+      expect(jsonBytes(state)).toBeLessThan(MAX_PAYLOAD_BYTES);
+    },
+  );
 
   it('knows what is open when all pages have answered that an earlier run had begun', () => {
-    const state = stateOf(5, { earlier: [{ run: 'a', pages: [[2, 3]] }, { run: 'b', pages: [[2, 2]] }] });
+    const state = stateOf(5, {
+      earlier: [
+        { run: 'a', pages: [[2, 3]] },
+        { run: 'b', pages: [[2, 2]] },
+      ],
+    });
     takeReport(state, report(1));
     takeReport(state, report(2, { open: 3, wants: 5 }));
     expect(allHaveAnswered(state)).toBe(false);
