@@ -176,3 +176,11 @@ export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
   /** The pages whose items have all ended. */
   readonly donePages: PageRanges;
 }
+
+/** The summary of a batch, also of one that has not ended. */
+export function summaryOfProgress<EndedAt extends string | null>(progress: BatchProgress, endedAt: EndedAt) {
+  const { batchId, items, settled, byStatus, byFailure, byEvidence } = progress;
+  const { unknownDeliveries, firstFailures, startedAt } = progress;
+  const counts = { settled, byStatus, byFailure, byEvidence, unknownDeliveries, firstFailures };
+  return { batchId, items, ...counts, startedAt, endedAt };
+}

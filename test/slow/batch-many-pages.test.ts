@@ -2,6 +2,7 @@ import { expect, it } from '@jest/globals';
 import { MAX_PAGE_ITEMS } from '../../src/core/batch';
 import { BatchOfTest } from '../harness/batch-of-test';
 import { Environment } from '../harness/environment';
+import { eventually } from '../harness/eventually';
 import { startForgetfulServer } from '../harness/forgetful-server';
 
 const PAGES = 2_000;
@@ -32,8 +33,12 @@ it(
       for (let item = 1; item < ITEMS_OF_A_JOB; item += 1) batch.again(blocker, { prompt: `${item}` });
       const { workflowId, pages } = await batch.start({ concurrency: 1 });
       expect(pages).toBe(PAGES);
-      const report = await batch.handle.progress({ timeoutMs: 60_000 });
-      expect(report).toMatchObject({ from: 'worker' });
+      // The worker takes up what has come in while it was busy.
+      const handedOver = async (): Promise<boolean> => {
+        const report = await batch.handle.progress({ timeoutMs: 10_000 });
+        return report.from === 'worker' && report.progress.pages.handedOver === PAGES;
+      };
+      await eventually('all pages have reported', handedOver, { timeoutMs: 300_000, intervalMs: 2_000 });
       await batch.handle.cancel();
       expect(await batch.handle.result()).toMatchObject({ state: 'cancelled' });
       const { historyLength } = await environment.client.workflow.getHandle(workflowId).describe();

@@ -10,6 +10,7 @@ import {
 } from '../../client';
 import { QUERY_TIMEOUT_MS } from '../../client/progress';
 import { CONCURRENCY } from '../../core/batch';
+import { type BatchProgress, summaryOfProgress } from '../../core/batch-workflows';
 import { concurrencyOf } from '../flags/batch-flags';
 import {
   documentOfBatch,
@@ -181,18 +182,7 @@ async function summaryOf(batch: BatchHandle) {
   return documentOfBatch(batchId, {
     state: progress.state,
     message: null,
-    summary: {
-      batchId: progress.batchId,
-      items: progress.items,
-      settled: progress.settled,
-      byStatus: progress.byStatus,
-      byFailure: progress.byFailure,
-      byEvidence: progress.byEvidence,
-      unknownDeliveries: progress.unknownDeliveries,
-      firstFailures: progress.firstFailures,
-      startedAt: progress.startedAt,
-      endedAt: null,
-    },
+    summary: summaryOfProgress(progress, null),
   });
 }
 
@@ -260,33 +250,34 @@ async function cancel(session: Session, batchId: string, flags: CancelFlags): Pr
   }
 }
 
-function batchPauseCommand(session: Session): Command {
-  return new Command('pause')
-    .summary('start no further item of a batch until it is resumed')
-    .description(
-      'Stops a batch from starting further items; open ones go on to their ends. Prints where it stands.',
-    )
+/** A command that changes a running batch, and prints where it stands. */
+function changeCommand(
+  session: Session,
+  [name, summary, description]: readonly [name: string, summary: string, description: string],
+  change: (batch: BatchHandle) => Promise<BatchProgress>,
+): Command {
+  return new Command(name)
+    .summary(summary)
+    .description(`${description} Prints where it stands.`)
     .argument('<batch>', 'batch id, or workflow id')
     .option('--json', 'print the progress as one JSON document')
     .action(async (batch: string, flags: { json?: boolean }) => {
       const { batches } = await session.connect();
-      printProgress(session, await batches.getHandle(batch).pause(), flags.json === true);
+      printProgress(session, await change(batches.getHandle(batch)), flags.json === true);
     });
 }
 
+function batchPauseCommand(session: Session): Command {
+  const description = 'Stops a batch from starting further items; open ones go on to their ends.';
+  const words = ['pause', 'start no further item of a batch until it is resumed', description] as const;
+  return changeCommand(session, words, (batch) => batch.pause());
+}
+
 function batchResumeCommand(session: Session): Command {
-  return new Command('resume')
-    .summary('go on with a batch that is paused')
-    .description(
-      'Lets a paused batch start items again. Prints where it stands. To resume a batch that has ended, use "batch run" ' +
-        'with the same file.',
-    )
-    .argument('<batch>', 'batch id, or workflow id')
-    .option('--json', 'print the progress as one JSON document')
-    .action(async (batch: string, flags: { json?: boolean }) => {
-      const { batches } = await session.connect();
-      printProgress(session, await batches.getHandle(batch).resume(), flags.json === true);
-    });
+  const description =
+    'Lets a paused batch start items again. To resume a batch that has ended, use "batch run" with the same file.';
+  const words = ['resume', 'go on with a batch that is paused', description] as const;
+  return changeCommand(session, words, (batch) => batch.resume());
 }
 
 function batchConcurrencyCommand(session: Session): Command {

@@ -1,15 +1,16 @@
 import { ApplicationFailure } from '@temporalio/workflow';
 import type { BatchSummary, FailedItem, Tolerance, TryAgain } from '../../core/batch';
 import { countPages, hasPage, joinPages, pagesIn, rangesOf } from '../../core/batch-pages';
-import type {
-  Allotment,
-  BatchCounts,
-  BatchFailureType,
-  BatchMemo,
-  BatchProgress,
-  BegunPages,
-  PageRanges,
-  PageReport,
+import {
+  type Allotment,
+  type BatchCounts,
+  type BatchFailureType,
+  type BatchMemo,
+  type BatchProgress,
+  type BegunPages,
+  type PageRanges,
+  type PageReport,
+  summaryOfProgress,
 } from '../../core/batch-workflows';
 import { addUp, failuresOf, firstFailures, NO_COUNTS } from './counts';
 
@@ -134,18 +135,9 @@ function known({ pageRun, after, followedBy, wants, places, open, counts }: Page
 }
 
 /** What the batch leaves in its memo. */
-export function memoOf({
-  batchId,
-  items,
-  pages,
-  again,
-  concurrency,
-  tolerate,
-  earlier,
-  run,
-  begun,
-  finishedPages,
-}: BatchState): BatchMemo {
+export function memoOf(state: BatchState): BatchMemo {
+  const { batchId, items, pages, again, concurrency, tolerate, earlier, run } = state;
+  const { begun, finishedPages } = state;
   const own = joinPages(finishedPages, rangesOf(Object.keys(begun).map(Number)));
   return { batchId, items, pages, again, concurrency, tolerate, begun: [...earlier, { run, pages: own }] };
 }
@@ -179,47 +171,18 @@ export function progressOf(state: BatchState, ended: BatchProgress['state'] | nu
 }
 
 export function summaryOf(state: BatchState, now: number): BatchSummary {
-  const {
-    batchId,
-    items,
-    settled,
-    byStatus,
-    byFailure,
-    byEvidence,
-    unknownDeliveries,
-    firstFailures: failed,
-  } = progressOf(state, null);
-  return {
-    batchId,
-    items,
-    settled,
-    byStatus,
-    byFailure,
-    byEvidence,
-    unknownDeliveries,
-    firstFailures: failed,
-    startedAt: new Date(state.startedAt).toISOString(),
-    endedAt: new Date(now).toISOString(),
-  };
+  return summaryOfProgress(progressOf(state, null), new Date(now).toISOString());
 }
 
-export function initialState(
-  input: Pick<
-    BatchState,
-    | 'batchId'
-    | 'run'
-    | 'startedAt'
-    | 'items'
-    | 'pages'
-    | 'tolerate'
-    | 'concurrency'
-    | 'hasItems'
-    | 'earlier'
-    | 'again'
-  >,
-): BatchState {
+/** What a batch knows when it begins. */
+export type NewBatch = Omit<
+  BatchState,
+  'paused' | 'ending' | 'finished' | 'finishedPages' | 'failures' | 'begun' | 'waiting' | 'quietLooks'
+>;
+
+export function initialState(batch: NewBatch): BatchState {
   return {
-    ...input,
+    ...batch,
     paused: false,
     ending: null,
     finished: NO_COUNTS,
