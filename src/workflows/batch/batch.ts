@@ -43,7 +43,8 @@ import {
   takeReport,
 } from './state';
 import { receiveOperators } from './operator';
-import { ignoreCancellation, reportSignal } from './page';
+import { ignoreCancellation } from './find-items';
+import { reportSignal } from './page';
 import { closePages, lookForPages, notifyPages, startPages } from './pages';
 
 /**

@@ -44,3 +44,9 @@ export function nextItems(items: readonly PageItem[]): PageItem[] {
     return true;
   });
 }
+
+/** What the end of an item says of the item. */
+export function nameOf({ workflowId, requestId, item }: PageItem) {
+  const { projectId, jobId } = item.request;
+  return { workflowId, projectId, jobId, requestId };
+}

@@ -1,5 +1,4 @@
 import {
-  ActivityFailure,
   allHandlersFinished,
   ApplicationFailure,
   CancellationScope,
@@ -13,13 +12,12 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import { areEndsOfItems, isAllotment, isEarlierPage, isPageTrouble } from '../../core/wire-checks';
-import { type EndOfItem, type FailedItem, isFailure, type ItemEnd, mayTryAgain } from '../../core/batch';
+import { isAllotment, isPageTrouble } from '../../core/wire-checks';
+import { type EndOfItem, isFailure, type ItemEnd } from '../../core/batch';
 import {
   type Allotment,
   type BatchCounts,
   type BatchFailureType,
-  type EarlierPage,
   type PageInput,
   type PageReport,
   type PageResult,
@@ -32,8 +30,9 @@ import { ownRunId, questionProxy } from '../activity-proxies';
 import { isNews } from './allotment';
 import { pageProblems } from './check-batch';
 import { countEnd, failuresOf, firstFailures, NO_COUNTS, pageDetails } from './counts';
-import { itemsOf, nextItems, type PageItem } from './items';
-import { awaitItem, mayRunAgain, runItem } from './run-item';
+import { itemsOf, nameOf, nextItems, type PageItem } from './items';
+import { answerOf, findItems, ignoreCancellation } from './find-items';
+import { awaitItem, runItem } from './run-item';
 
 export const allotSignal = defineSignal<[Allotment]>(SIGNAL_ALLOT);
 export const reportSignal = defineSignal<[PageReport]>(SIGNAL_REPORT);
@@ -73,7 +72,6 @@ class Page {
   allotment: Allotment = { places: 0, tolerated: null, mode: 'run' };
 
   private readonly items: readonly PageItem[];
-  private readonly failures: FailedItem[] = [];
   private readonly followUps = new CancellationScope({
     cancellable: true,
     parent: new CancellationScope({ cancellable: false }),
@@ -144,47 +142,12 @@ class Page {
   private async isInformed(): Promise<boolean> {
     const run = await ownRunId();
     if (run === this.askedBy) return true;
-    await this.ask(run);
+    const isFirst = run === workflowInfo().firstExecutionRunId;
+    const { ended, running } = await findItems(this.items, this.input, !isFirst);
+    for (const { item, end, settledAt } of ended) this.settle(item, end, settledAt);
+    for (const item of running) this.open(item, awaitItem);
     this.askedBy = run;
     return false;
-  }
-
-  /**
-   * The one rule of every run after the first: asks for each item that may exist before any is started. What has ended keeps
-   * its end, unless a retry may run it again. What runs is open from now on. A run that was made by a reset does not know
-   * what the run before it has done, so that any item may exist.
-   */
-  private async ask(run: string): Promise<void> {
-    const { earlier = null, again = null } = this.input;
-    let before: EarlierPage | null = null;
-    if (earlier !== null && run === workflowInfo().firstExecutionRunId) {
-      const { earlierPage } = questionProxy('what the batch has done before');
-      const answer = await answerOf(earlierPage(earlier));
-      before = isEarlierPage(answer) ? answer : null;
-    }
-    const ends = new Map(before?.ends.map((end) => [end.workflowId, end]));
-    const left = new Set(before?.left);
-    for (const item of this.items.filter(({ state }) => state === 'to-come')) {
-      const end = ends.get(item.workflowId) ?? null;
-      item.before = end;
-      item.mayExist = before === null || left.has(item.workflowId) || end !== null;
-      if (end !== null && !mayTryAgain(end, again)) this.settle(item, end, end.settledAt);
-    }
-    const asked = this.items.filter(({ state, mayExist }) => state === 'to-come' && mayExist);
-    for (const [index, end] of (await this.endsNow(asked)).entries()) {
-      const item = asked[index];
-      if (item === undefined) continue;
-      if (end === null) this.open(item, awaitItem);
-      else if (!mayRunAgain(item, end, again)) this.settle(item, end);
-    }
-  }
-
-  private async endsNow(items: readonly PageItem[]): Promise<readonly (EndOfItem | null)[]> {
-    const { followUpEnds } = questionProxy('which of its follow-ups exist, and how they have ended');
-    const named = items.map(({ workflowId, item: { promptDigest } }) => ({ workflowId, promptDigest }));
-    let ends: unknown = [];
-    while (!areEndsOfItems(ends) || ends.length !== items.length) ends = await answerOf(followUpEnds(named));
-    return ends;
   }
 
   /** The items that may be started now. */
@@ -240,15 +203,10 @@ class Page {
   }
 
   private settle(item: PageItem, end: EndOfItem, settledAt = new Date(Date.now()).toISOString()): void {
-    const { workflowId, requestId } = item;
-    const { projectId, jobId } = item.item.request;
     const { outcome, delivery, evidence, prLink, message } = end;
-    const named = { workflowId, projectId, jobId, requestId };
-    const whole: ItemEnd = { ...named, outcome, delivery, evidence, prLink, message, settledAt };
     item.state = 'ended';
-    this.ends.push(whole);
-    if (isFailure(end)) this.failures.push({ workflowId, outcome, message });
-    this.counts = countEnd(this.counts, whole);
+    this.ends.push({ ...nameOf(item), outcome, delivery, evidence, prLink, message, settledAt });
+    this.counts = countEnd(this.counts, end);
   }
 
   private openItems(): number {
@@ -301,9 +259,8 @@ class Page {
   }
 
   private mustReport(): boolean {
-    const { lastReport } = this;
+    const { lastReport, allotment } = this;
     if (lastReport === null || this.done) return true;
-    const { allotment } = this;
     // The batch does not know of all failures: those that an earlier run left, or a report that it lost in a reset.
     if (this.unconfirmed() > 0 && this.answered !== allotment) return true;
     return isNews(this.report(), lastReport);
@@ -322,35 +279,20 @@ class Page {
       places: this.allotment.places,
       open,
       counts: this.counts,
-      failures: firstFailures([this.failures]),
+      failures: firstFailures([this.ends.filter(isFailure)]),
       done: this.done,
     };
   }
 
   /** After a reset, what the replaced run has started is unknown. */
   private async result(): Promise<PageResult> {
-    const wasReset = (await ownRunId()) !== workflowInfo().firstExecutionRunId;
+    const run = await ownRunId();
     const unsettled = this.items.filter(({ state }) => state !== 'ended');
-    const left = unsettled.filter(({ mayExist }) => mayExist || wasReset);
+    const left = unsettled.filter(({ mayExist }) => mayExist || run !== workflowInfo().firstExecutionRunId);
     return {
       ends: this.ends,
       left: left.map(({ workflowId }) => workflowId),
       notStarted: unsettled.length - left.length,
     };
   }
-}
-
-/** What the server says to a page; null where an operator has ended the question in another way. */
-async function answerOf(question: Promise<unknown>): Promise<unknown> {
-  try {
-    return await question;
-  } catch (error) {
-    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-    return null;
-  }
-}
-
-/** The end of what goes on beside a workflow, in a scope that is cancelled when it is no longer needed. */
-export function ignoreCancellation(error: unknown): void {
-  if (!isCancellation(error)) throw error;
 }
