@@ -129,8 +129,10 @@ async function conflictOf(
 /** A run that was continued as new holds no message; the first run of its chain does. */
 async function digestOfFirstEvent(client: Client, workflowId: string, runId: string): Promise<unknown> {
   const event = await readFirstEvent(client, workflowId, runId);
-  const own = promptOf(event?.input);
-  if (own !== undefined || event === undefined || event.firstRunId === runId) return own;
+  // It is being deleted: the description goes last.
+  if (event === undefined) throw new WorkflowNotFoundError('its history is gone', workflowId, runId);
+  const own = promptOf(event.input);
+  if (own !== undefined || event.firstRunId === runId) return own;
   return promptOf((await readFirstEvent(client, workflowId, event.firstRunId))?.input);
 }
 
