@@ -64,7 +64,7 @@ describe('a batch as JSON Lines', () => {
     const text =
       line({ request_id: 'r' }) + '\n' + line({ request_id: 'r', job: 'k' }) + line({ request_id: 'r' });
     expect(await problemsOf(text)).toEqual([
-      'line 4: request_id: "r" is the name of line 1 already, for the same job; each follow-up has a name of its own',
+      'line 4: request_id: "r" is already used by line 1 for the same job; choose another',
     ]);
   });
 
