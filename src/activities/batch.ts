@@ -8,21 +8,27 @@ import {
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { keywordKey } from '../temporal/search-attributes';
 import { promptDigest, readFirstEvent } from '../temporal/existing-run';
-import type { FollowUpActivities, FollowUpEndInput } from '../core/activities';
+import type { FollowUpActivities, NamedFollowUp } from '../core/activities';
 import {
   type Allotment,
   BATCH_PAGE_WORKFLOW,
   type EarlierPage,
-  type FoundEnd,
   type PageInput,
   type PageResult,
   SIGNAL_ALLOT,
 } from '../core/batch-workflows';
 import { isRecord } from '../core/json';
 import { followUpWorkflowId, runOf } from '../core/ids';
-import { requestIdOf } from '../core/batch';
+import { type EndOfItem, requestIdOf } from '../core/batch';
+import {
+  brokenEnd,
+  endOfCancelled,
+  endOfConflict,
+  endOfFailure,
+  endOfResult,
+  endWithoutReceipt,
+} from '../core/batch-item-end';
 import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT, NO_CHANGE, SIGNAL_WAKE } from '../core/names';
-import { truncate } from '../core/text';
 import { grpcError } from '../temporal/grpc-status';
 
 /** The failure by which an activity asks the server for its next attempt: between the two it takes no slot of a worker. */
@@ -43,75 +49,90 @@ const LONGEST_WAIT_MS = 5 * 60_000;
 /** A cancelled follow-up ends when its POST under way is answered. */
 const CANCELLED_WAIT_MS = 1_000;
 
-/** Characters of a failure's message and of what a result holds as JSON: another program's may be of any length. */
-const MAX_MESSAGE_CHARACTERS = 1_000;
-const MAX_RESULT_CHARACTERS = 65_536;
-
-/**
- * The activity `followUpEnd`: how a follow-up has ended that was there before the batch that wants it. A running one is
- * asked for by retries, so that a thousand of them take no slot of a worker while they wait.
- */
-export const followUpEnd: FollowUpActivities['followUpEnd'] = async (input) => {
+/** The activity `followUpEnds`: one question for each. */
+export const followUpEnds: FollowUpActivities['followUpEnds'] = (followUps) => {
   const { client } = Context.current();
-  try {
-    return await endOf(client, input);
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return { kind: 'not-found' };
-    if (error instanceof ApplicationFailure || grpcError(error) !== undefined) throw error;
-    // Another program's memo, result or failure that can't be decoded never will be.
-    const message = `It can't be read: ${error instanceof Error ? error.message : String(error)}`;
-    return { kind: 'failure', type: '', message: truncate(message, MAX_MESSAGE_CHARACTERS), details: null };
-  }
+  return Promise.all(followUps.map(async (each) => (await look(client, each)).end));
 };
 
-async function endOf(client: Client, input: FollowUpEndInput): Promise<FoundEnd> {
-  const handle = client.workflow.getHandle(input.workflowId);
+/**
+ * The activity `followUpEnd`: how a follow-up has ended that the batch has found. A running one is asked for by retries, so
+ * that a thousand of them take no slot of a worker while they wait.
+ */
+export const followUpEnd: FollowUpActivities['followUpEnd'] = async ({ cancelOf, ...followUp }) => {
+  const { client, info } = Context.current();
+  const { end, batchId } = await look(client, followUp);
+  if (end !== null) return end;
+  if (cancelOf === undefined) {
+    const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt);
+    throw askAgainIn(waitMs, 'the follow-up still runs');
+  }
+  if (batchId !== cancelOf) return endWithoutReceipt('left-running');
+  await client.workflow.getHandle(followUp.workflowId).cancel().catch(ignoreClosed);
+  throw askAgainIn(CANCELLED_WAIT_MS, 'the follow-up is being cancelled');
+};
+
+interface Look {
+  /** Null while it runs. */
+  readonly end: EndOfItem | null;
+  /** The batch that has started it. */
+  readonly batchId?: string | undefined;
+}
+
+async function look(client: Client, followUp: NamedFollowUp): Promise<Look> {
+  try {
+    return await lookAt(client, followUp);
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return { end: endWithoutReceipt('gone') };
+    if (grpcError(error) !== undefined) throw error;
+    // Another program's memo, result or failure that can't be decoded never will be.
+    const words = error instanceof Error ? error.message : String(error);
+    return { end: brokenEnd(`It can't be read: ${words}`) };
+  }
+}
+
+async function lookAt(client: Client, followUp: NamedFollowUp): Promise<Look> {
+  const handle = client.workflow.getHandle(followUp.workflowId);
   const description = await handle.describe();
-  const conflict = await conflictOf(client, input, description);
-  if (conflict !== null) return conflict;
+  const conflict = await conflictOf(client, followUp, description);
+  if (conflict !== null) return { end: conflict };
   switch (description.status.name) {
     case 'COMPLETED':
     case 'FAILED':
-      return endOfClosed(client, input.workflowId);
+      return { end: await endOfClosed(client, followUp.workflowId) };
     case 'CANCELLED':
-      return { kind: 'cancelled', receipt: bounded(description.memo?.[MEMO_RECEIPT]) };
+      return { end: endOfCancelled(description.memo?.[MEMO_RECEIPT]) };
     case 'TERMINATED':
-      return { kind: 'terminated' };
+      return { end: endWithoutReceipt('terminated') };
     case 'TIMED_OUT':
-      return { kind: 'timed-out' };
+      return { end: endWithoutReceipt('timed-out') };
     default:
   }
   // The server schedules a child's first workflow task in a step of its own, and leaves it out if the page has been ended
   // by an operator in between: such a follow-up would run for ever.
   if (description.historyLength === 1) await handle.signal(SIGNAL_WAKE).catch(ignoreClosed);
-  const { cancelOf } = input;
-  if (cancelOf === undefined) {
-    const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * Context.current().info.attempt);
-    throw askAgainIn(waitMs, 'the follow-up that was there already still runs');
-  }
-  const startedBy = description.typedSearchAttributes.get(keywordKey('FollowUpBatch'));
-  if (startedBy !== cancelOf) return { kind: 'left-running' };
-  await handle.cancel().catch(ignoreClosed);
-  throw askAgainIn(CANCELLED_WAIT_MS, 'the follow-up is being cancelled');
+  return { end: null, batchId: description.typedSearchAttributes.get(keywordKey('FollowUpBatch')) };
 }
 
 /** Compares what the follow-up was asked to send with what the item sends; null for the same. */
 async function conflictOf(
   client: Client,
-  { workflowId, promptDigest: wanted }: FollowUpEndInput,
+  { workflowId, promptDigest: wanted }: NamedFollowUp,
   { type, memo, runId }: WorkflowExecutionDescription,
-): Promise<FoundEnd | null> {
-  if (type !== FOLLOW_UP_WORKFLOW) return { kind: 'conflict', compared: true };
+): Promise<EndOfItem | null> {
+  if (type !== FOLLOW_UP_WORKFLOW) return endOfConflict(true);
   const digest = memo?.[MEMO_PROMPT_DIGEST] ?? (await digestOfFirstEvent(client, workflowId, runId));
   if (digest === wanted) return null;
-  return { kind: 'conflict', compared: typeof digest === 'string' };
+  return endOfConflict(typeof digest === 'string');
 }
 
 /** A run that was continued as new holds no message; the first run of its chain does. */
 async function digestOfFirstEvent(client: Client, workflowId: string, runId: string): Promise<unknown> {
   const event = await readFirstEvent(client, workflowId, runId);
-  const own = promptOf(event?.input);
-  if (own !== undefined || event === undefined || event.firstRunId === runId) return own;
+  // It is being deleted: the description goes last.
+  if (event === undefined) throw new WorkflowNotFoundError('its history is gone', workflowId, runId);
+  const own = promptOf(event.input);
+  if (own !== undefined || event.firstRunId === runId) return own;
   return promptOf((await readFirstEvent(client, workflowId, event.firstRunId))?.input);
 }
 
@@ -119,22 +140,16 @@ function promptOf(input: unknown): string | undefined {
   return isRecord(input) && typeof input.prompt === 'string' ? promptDigest(input.prompt) : undefined;
 }
 
-async function endOfClosed(client: Client, workflowId: string): Promise<FoundEnd> {
+async function endOfClosed(client: Client, workflowId: string): Promise<EndOfItem> {
   try {
-    return { kind: 'result', result: bounded(await client.workflow.getHandle(workflowId).result()) };
+    return endOfResult(await client.workflow.getHandle(workflowId).result());
   } catch (error) {
     if (!(error instanceof WorkflowFailedError)) throw error;
     const { cause } = error;
-    const message = truncate(cause?.message ?? error.message, MAX_MESSAGE_CHARACTERS);
-    if (!(cause instanceof ApplicationFailure)) return { kind: 'failure', type: '', message, details: null };
-    return { kind: 'failure', type: cause.type ?? '', message, details: bounded(cause.details?.[0]) };
+    const message = cause?.message ?? error.message;
+    if (!(cause instanceof ApplicationFailure)) return brokenEnd(message);
+    return endOfFailure(cause.type ?? '', message, cause.details?.[0]);
   }
-}
-
-/** Another program's value may not fit into the history of the page. */
-function bounded(value: unknown): unknown {
-  const json = JSON.stringify(value) as string | undefined;
-  return json === undefined || json.length > MAX_RESULT_CHARACTERS ? null : value;
 }
 
 const LEAVE: Allotment = { places: 0, tolerated: null, mode: 'leave' };
@@ -186,7 +201,7 @@ function ignoreClosed(error: unknown): void {
 async function pageByHistory(client: Client, workflowId: string): Promise<EarlierPage | null> {
   const event = await readFirstEvent(client, workflowId, '');
   if (!isRecord(event?.input)) return null;
-  const { batchId, page, earlier, inDoubt } = event.input as unknown as PageInput;
+  const { batchId, page, earlier } = event.input as unknown as PageInput;
   const before = earlier ? await pageAsItWas(client, earlier) : { ends: [], left: [] };
   const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
   const wasReset = (events ?? []).some((each) => each.workflowTaskFailedEventAttributes?.newRunId);
@@ -196,7 +211,7 @@ async function pageByHistory(client: Client, workflowId: string): Promise<Earlie
     if (id) started.add(id);
   }
   // What a run did that was replaced by a reset is not in this history.
-  if (wasReset || inDoubt === true || before === null) {
+  if (wasReset || before === null) {
     for (const item of page.items) {
       const { projectId, jobId } = item.request;
       started.add(followUpWorkflowId(projectId, jobId, requestIdOf(batchId, item)));

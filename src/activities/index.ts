@@ -1,7 +1,7 @@
 import { heartbeat } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities, WorkerSettings } from '../core/activities';
-import { earlierPage, followUpEnd, LOOK_EVERY_MS, pageTroubleEvery } from './batch';
+import { earlierPage, followUpEnd, followUpEnds, LOOK_EVERY_MS, pageTroubleEvery } from './batch';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
 import { ownRunId, pendingDetailsBy } from './own-run';
 import { pollJobBy } from './poll-job';
@@ -17,17 +17,18 @@ export { POLL_LIMIT_MS } from './poll-job';
  */
 export function createActivities(
   agentApi: AgentApi,
-  settings: WorkerSettings,
+  settings: Omit<WorkerSettings, 'lookEveryMs'>,
   inProcess: InProcessOptions,
   lookEveryMs = LOOK_EVERY_MS,
 ): FollowUpActivities {
   const polls = new InProcessPolls(inProcess);
   return {
-    workerSettings: () => Promise.resolve(settings),
+    workerSettings: () => Promise.resolve({ ...settings, lookEveryMs }),
     getJob: getJobBy(agentApi),
     pollJob: pollJobBy(agentApi, polls),
     pendingDetails: pendingDetailsBy(polls),
     followUpEnd,
+    followUpEnds,
     earlierPage,
     pageTrouble: pageTroubleEvery(lookEveryMs),
     ownRunId,

@@ -18,6 +18,8 @@ export const EXIT = {
   /** 128 + the signal's number, as in shells: the follow-up continues. */
   interrupted: 130,
   terminated: 143,
+  /** Whoever read the results has gone: 128 and the number of SIGPIPE. */
+  readerGone: 141,
 } as const;
 
 const OF_FAILURE: Readonly<Record<FailureType, number>> = {

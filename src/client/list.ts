@@ -72,14 +72,14 @@ function wantedAttributes({ phase, projectId, jobId, batchId }: FollowUpFilter):
  * or ends with a single quote (measured on the SQL visibility of server 1.31). Such a value is looked for by as much of
  * its beginning as can be written.
  */
-export function visibilityQuery(wanted: Wanted): string {
+export function visibilityQuery(wanted: Wanted, type: string = FOLLOW_UP_WORKFLOW): string {
   const clauses = wanted.map(([name, value]) => {
     const [plain = ''] = value.split(/["\\\p{Cc}]/u, 1);
     const prefix = plain.replace(/'+$/, '');
     if (prefix === '' || prefix.startsWith("'")) return `${name} IS NOT NULL`;
     return prefix === value ? `${name} = ${quote(value)}` : `${name} STARTS_WITH ${quote(prefix)}`;
   });
-  return [`WorkflowType = ${quote(FOLLOW_UP_WORKFLOW)}`, ...clauses].join(' AND ');
+  return [`WorkflowType = ${quote(type)}`, ...clauses].join(' AND ');
 }
 
 function quote(text: string): string {

@@ -1,4 +1,5 @@
-import type { EarlierPage, FoundEnd, PageTrouble } from './batch-workflows';
+import type { EndOfItem } from './batch';
+import type { EarlierPage, PageTrouble } from './batch-workflows';
 import type { AgentJob, JobState } from './job';
 import type { Polling, WhenActive } from './request';
 
@@ -10,6 +11,8 @@ export interface WorkerSettings {
   readonly httpTimeoutMs: number;
   /** How long one activity polls at most, in milliseconds. */
   readonly pollLimitMs: number;
+  /** How often a page of a batch checks that its batch and its follow-ups exist, in milliseconds. */
+  readonly lookEveryMs: number;
 }
 
 export interface JobAddress {
@@ -142,10 +145,14 @@ export interface SendTrouble {
   readonly serviceMessage?: string;
 }
 
-export interface FollowUpEndInput {
+/** A follow-up that may exist. */
+export interface NamedFollowUp {
   readonly workflowId: string;
   /** The SHA-256 of the prompt that the follow-up must carry. */
   readonly promptDigest: string;
+}
+
+interface FollowUpEndInput extends NamedFollowUp {
   /** Cancels a running follow-up if the batch of this id has started it. Any other one is left running. */
   readonly cancelOf?: string;
 }
@@ -182,12 +189,14 @@ export interface FollowUpActivities {
    * process of this worker has the latest details itself, and ends.
    */
   pendingDetails<A extends keyof PendingDetails>(activity: A): Promise<PendingDetails[A] | null>;
+  /** How some follow-ups have ended, in their order, `gone` for one that does not exist, null for one that runs. */
+  followUpEnds(followUps: readonly NamedFollowUp[]): Promise<readonly (EndOfItem | null)[]>;
   /**
    * The end of a follow-up that exists already. It asks again and again, as retries of itself, until the follow-up ends.
    *
    * @throws ApplicationFailure `NO_CHANGE`, retryable, while it runs
    */
-  followUpEnd(input: FollowUpEndInput): Promise<FoundEnd>;
+  followUpEnd(input: FollowUpEndInput): Promise<EndOfItem>;
   /**
    * What became of a page in an earlier run of its batch; null if nobody can tell. A page that still runs is ended first.
    *

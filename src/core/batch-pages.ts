@@ -1,5 +1,6 @@
 import { type BatchItem, MAX_PAGE_BYTES, MAX_PAGE_ITEMS } from './batch';
-import type { BatchPage, PageRanges } from './batch-workflows';
+import type { BatchPage, BegunPages, PageInput, PageRanges } from './batch-workflows';
+import { pageWorkflowId } from './ids';
 import { jsonBytes } from './json';
 
 /** Bytes of a page's JSON beside its items: `{"number":100000,"after":99999,"followedBy":false,"items":[]}` and room. */
@@ -125,6 +126,17 @@ function lanesByProject(items: readonly BatchItem[]): Lane[][] {
 function inRounds(lanes: readonly Lane[]): BatchItem[] {
   const rounds = Math.max(0, ...lanes.map((lane) => lane.length));
   return Array.from({ length: rounds }, (_, round) => lanes.flatMap((lane) => lane[round] ?? [])).flat();
+}
+
+/** What a page is started with: its items, and the page of the latest run of the batch that had begun it. */
+export function pageInput(
+  batch: Pick<PageInput, 'batchWorkflowId' | 'batchId' | 'run' | 'again'>,
+  page: BatchPage,
+  earlierRuns: readonly BegunPages[],
+): PageInput {
+  const run = earlierRuns.findLast(({ pages }) => hasPage(pages, page.number))?.run;
+  const earlier = run === undefined ? null : pageWorkflowId(batch.batchId, run, page.number);
+  return { ...batch, page, earlier };
 }
 
 export function hasPage(ranges: PageRanges, page: number): boolean {

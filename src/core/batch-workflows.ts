@@ -49,6 +49,9 @@ export interface BatchMemo {
   readonly items: number;
   readonly pages: number;
   readonly again: TryAgain | null;
+  /** What the batch runs with. A further run keeps both unless it is told otherwise. */
+  readonly concurrency: number;
+  readonly tolerate: Tolerance;
   /** The earlier runs of the batch, the oldest first, then this one. */
   readonly begun: readonly BegunPages[];
 }
@@ -98,8 +101,6 @@ export interface PageInput {
   /** The workflow id of this page in the latest run of the batch that had begun it. @default null: no run had */
   readonly earlier?: string | null;
   readonly again?: TryAgain | null;
-  /** The batch was reset and can't tell whether there was such a page before. @default false */
-  readonly inDoubt?: boolean;
 }
 
 /** The result of `followUpBatchPage`. */
@@ -176,15 +177,10 @@ export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
   readonly donePages: PageRanges;
 }
 
-/** How a follow-up ended that existed before its batch, as an activity finds it. */
-export type FoundEnd =
-  | { readonly kind: 'result'; readonly result: unknown }
-  | { readonly kind: 'failure'; readonly type: string; readonly message: string; readonly details: unknown }
-  | { readonly kind: 'cancelled'; readonly receipt: unknown }
-  | { readonly kind: 'terminated' }
-  | { readonly kind: 'timed-out' }
-  /** `compared`: its prompt is known to differ; otherwise there is nothing left to compare. */
-  | { readonly kind: 'conflict'; readonly compared: boolean }
-  | { readonly kind: 'not-found' }
-  /** Cancellation was asked for, and it was not started by this batch. */
-  | { readonly kind: 'left-running' };
+/** The summary of a batch, also of one that has not ended. */
+export function summaryOfProgress<EndedAt extends string | null>(progress: BatchProgress, endedAt: EndedAt) {
+  const { batchId, items, settled, byStatus, byFailure, byEvidence } = progress;
+  const { unknownDeliveries, firstFailures, startedAt } = progress;
+  const counts = { settled, byStatus, byFailure, byEvidence, unknownDeliveries, firstFailures };
+  return { batchId, items, ...counts, startedAt, endedAt };
+}

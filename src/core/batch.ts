@@ -25,7 +25,7 @@ export const MAX_PAGE_ITEMS = 50;
 export const MAX_PAGE_BYTES = 512 * 1_024;
 
 /** Pages of one batch. What a batch knows of each must fit into one payload when it continues as new. */
-export const MAX_PAGES = 10_000;
+export const MAX_PAGES = 5_000;
 
 /** Bytes of the items of a schedule as JSON: its action is one payload, which the server keeps with the schedule. */
 export const MAX_SCHEDULE_BYTES = 1_024 * 1_024;
@@ -88,6 +88,9 @@ export interface ItemEnd {
   /** ISO 8601, UTC: when the batch learnt of the end. */
   readonly settledAt: string;
 }
+
+/** An end without its item. */
+export type EndOfItem = Pick<ItemEnd, 'outcome' | 'delivery' | 'evidence' | 'prLink' | 'message'>;
 
 /** The result of `followUpBatch`: a summary, never the items themselves. */
 export interface BatchSummary {
@@ -154,15 +157,15 @@ function problemsOf(item: unknown, place: number, batchId: string, names: Map<st
 }
 
 /**
- * Whether an item that ended this way is started again. Its receipt alone decides: without one nobody can tell whether
+ * Whether an item that ended this way is started again; null is a run that is no retry. Its receipt alone decides: without one nobody can tell whether
  * its message arrived.
  */
 export function mayTryAgain(
   { outcome, delivery }: Pick<ItemEnd, 'outcome' | 'delivery'>,
-  again: TryAgain,
+  again: TryAgain | null,
 ): boolean {
   // The name belongs to somebody else's message.
-  if (outcome === 'conflict') return false;
+  if (again === null || outcome === 'conflict') return false;
   if (delivery === 'not-sent' || delivery === 'rejected') return true;
   return again === 'unsent-or-unknown' && (delivery === 'unknown' || delivery === null);
 }

@@ -19,6 +19,19 @@ export function batchWorkflowId(batchId: string): string {
   return `follow-up-batch:${percentEncode(batchId)}`;
 }
 
+/** The batch id in a batch's workflow id; anything else as it is. A batch may be named by either. */
+export function batchIdOf(batch: string): string {
+  const [, encoded] = /^follow-up-batch:(.*)$/s.exec(batch) ?? [];
+  if (encoded === undefined) return batch;
+  try {
+    return decodeURIComponent(encoded);
+  } catch (error) {
+    // A schedule's batch has the schedule's id as it is.
+    if (!(error instanceof URIError)) throw error;
+    return encoded;
+  }
+}
+
 /**
  * The workflow id of one page of a batch: `follow-up-batch:{batchId}:{run}:page-{page}`.
  *

@@ -1,5 +1,6 @@
 import type { JobAnswer, PollJobResult, SendCheckpoint, SendResult, Tally } from './activities';
-import type { Allotment, EarlierPage, FoundEnd, PageReport, PageTrouble } from './batch-workflows';
+import type { EndOfItem } from './batch';
+import type { Allotment, EarlierPage, PageReport, PageTrouble } from './batch-workflows';
 import { isRecord } from './json';
 import { PHASES } from './result';
 
@@ -22,7 +23,6 @@ const number: Check = (value) => Number.isFinite(value);
 const count: Check = (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 const boolean: Check = (value) => typeof value === 'boolean';
 const time: Check = (value) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
-const anything: Check = () => true;
 
 function orNull(check: Check): Check {
   return (value) => value === null || check(value);
@@ -144,33 +144,30 @@ const continued = fields({
   }),
 });
 
-const itemEnd = fields({
-  workflowId: text,
-  projectId: text,
-  jobId: text,
-  requestId: text,
+const end = {
   outcome: text,
   delivery: orNull(text),
   evidence: orNull(text),
   prLink: orNull(text),
   message: orNull(text),
+};
+
+const endOfItem = fields(end);
+
+const endsOfItems = listOf(orNull(endOfItem));
+
+const itemEnd = fields({
+  ...end,
+  workflowId: text,
+  projectId: text,
+  jobId: text,
+  requestId: text,
   settledAt: text,
 });
 
 const earlierPage = orNull(fields({ ends: listOf(itemEnd), left: listOf(text) }));
 
 const pageTrouble = fields({ batchIsGone: boolean, lost: listOf(text) });
-
-const foundEnd = kinds('kind', {
-  result: { result: anything },
-  failure: { type: text, message: text, details: anything },
-  cancelled: { receipt: anything },
-  terminated: {},
-  'timed-out': {},
-  conflict: { compared: boolean },
-  'not-found': {},
-  'left-running': {},
-});
 
 const pageReport = fields({
   run: text,
@@ -206,6 +203,7 @@ export const isTally = (value: unknown): value is Tally => tally(value);
 export const isPollJobResult = (value: unknown): value is PollJobResult => pollResult(value);
 export const isEarlierPage = (value: unknown): value is EarlierPage | null => earlierPage(value);
 export const isPageTrouble = (value: unknown): value is PageTrouble => pageTrouble(value);
-export const isFoundEnd = (value: unknown): value is FoundEnd => foundEnd(value);
+export const isEndOfItem = (value: unknown): value is EndOfItem => endOfItem(value);
+export const areEndsOfItems = (value: unknown): value is (EndOfItem | null)[] => endsOfItems(value);
 export const isPageReport = (value: unknown): value is PageReport => pageReport(value);
 export const isAllotment = (value: unknown): value is Allotment => allotment(value);

@@ -42,9 +42,10 @@ const QUEUE_OF = {
   getJob: 'read',
   pollJob: 'read',
   pendingDetails: 'followUp',
-  followUpEnd: 'read',
-  earlierPage: 'read',
-  pageTrouble: 'read',
+  followUpEnd: 'followUp',
+  followUpEnds: 'followUp',
+  earlierPage: 'followUp',
+  pageTrouble: 'followUp',
   ownRunId: 'followUp',
   sendMessage: 'send',
 } as const satisfies Record<keyof FollowUpActivities, keyof TaskQueues>;

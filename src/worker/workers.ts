@@ -17,6 +17,9 @@ const CONCURRENT_READS = 200;
  */
 const CONCURRENT_SENDS = 50;
 
+/** Questions of batches to the Temporal server at once. Each takes milliseconds, and waits as a retry, without a slot. */
+const CONCURRENT_QUESTIONS = 50;
+
 /**
  * Workflow tasks at once: the SDK's default. They share one thread, so more would only wait there, and run out of time
  * together (`BATCH_TASK_TIMEOUT_MS`). With 16, tasks that wait for a local activity kept the others from starting.
@@ -78,8 +81,8 @@ export class FollowUpWorkers {
         ...shared,
         ...code,
         taskQueue: taskQueues.followUp,
-        // Local activities only: this queue has no activity tasks, and a poll for them would be a waste.
-        enableNonLocalActivities: false,
+        // What asks the Temporal server only, for batches: no limit of the agent service may hold it back.
+        maxConcurrentActivityTaskExecutions: CONCURRENT_QUESTIONS,
         maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
         maxCachedWorkflows: cachedWorkflows(inProcessPolls),
       },

@@ -109,37 +109,22 @@ export function pollProxy(
 }
 
 /**
- * A question to the Temporal server about a follow-up that a batch found running, repeated until that has ended.
+ * Questions of a page of a batch to the Temporal server, on the queue of the workflow tasks: no limit of the agent service
+ * holds for it.
  *
- * - No schedule-to-close: the follow-up ends by its own deadline, which the batch does not know.
- * - Start-to-close: the server answers within a second or two, or is asked again.
+ * - No schedule-to-close: some of them wait for as long as a follow-up or a batch runs.
+ * - Start-to-close: a look at fifty follow-ups takes a second or two, or the server is asked again.
  * - The interval comes with each failure; without one, a worker was lost, and another asks after five seconds. It does not
  *   back off: each question is an attempt, so that the interval would be at its maximum after a few of them.
+ * - TRY_CANCEL: the end of a follow-up is asked for again with the wish to cancel it.
  */
-export function endProxy({ readTaskQueue }: WorkerSettings, projectId: string, summary: string) {
-  return proxyActivities<Pick<FollowUpActivities, 'followUpEnd'>>({
-    taskQueue: readTaskQueue,
-    startToCloseTimeout: 30_000,
-    retry: { initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: 5 * 60_000 },
-    cancellationType: ActivityCancellationType.TRY_CANCEL,
-    priority: priorityOf(projectId),
-    summary,
-  });
-}
-
-/**
- * Questions of a page of a batch to the Temporal server, repeated until there is an answer.
- *
- * - No schedule-to-close: a page is there as long as its batch.
- * - Start-to-close: a look at fifty open follow-ups takes a second or two.
- * - The interval comes with each failure, and is minutes where nothing is wrong; without one it is that of the questions above.
- */
-export function pageProxy({ readTaskQueue }: WorkerSettings, summary: string) {
-  return proxyActivities<Pick<FollowUpActivities, 'earlierPage' | 'pageTrouble'>>({
-    taskQueue: readTaskQueue,
+export function questionProxy(summary: string) {
+  return proxyActivities<
+    Pick<FollowUpActivities, 'followUpEnd' | 'followUpEnds' | 'earlierPage' | 'pageTrouble'>
+  >({
     startToCloseTimeout: 60_000,
     retry: { initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: 5 * 60_000 },
-    cancellationType: ActivityCancellationType.ABANDON,
+    cancellationType: ActivityCancellationType.TRY_CANCEL,
     summary,
   });
 }

@@ -3,7 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { expect, it } from '@jest/globals';
 import { type Client, ServiceError, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
-import { hasCode, type ItemEnd } from '../../src/client';
+import { type CheckedBatch, hasCode, type ItemEnd } from '../../src/client';
+import { requestIdOf } from '../../src/core/batch';
+import { followUpWorkflowId } from '../../src/core/ids';
 import { BATCH_TASK_TIMEOUT_MS } from '../../src/core/batch-workflows';
 import { SIGNAL_WAKE } from '../../src/core/names';
 import { seededRandom } from '../../sandbox/random';
@@ -11,7 +13,7 @@ import { eventually } from '../harness/eventually';
 import { FORGETFUL } from '../harness/forgetful-server';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { RestartableServer, throughRestarts } from './restartable-server';
-import { BatchActions } from './soak/batch-actions';
+import { BatchActions, MOST_OPEN } from './soak/batch-actions';
 import { type SoakFile, soakFile } from './soak/batch-files';
 import { Machines } from './soak/machines';
 import { Schedules } from './soak/schedules';
@@ -79,7 +81,9 @@ async function soak(environment: ProcessEnvironment, server: RestartableServer) 
       await sleep(random() * MAX_PAUSE_MS);
     }
   };
+  const watching = watch(environment, files, actions, chaosOver);
   await Promise.all([running, ...Array.from({ length: PEOPLE }, person)]);
+  const tooMany = await watching;
   await schedules.delete();
   const told = await Promise.all(files.map((file) => endsOf(actions, file)));
   await everyWorkflowEnds(environment);
@@ -93,12 +97,47 @@ async function soak(environment: ProcessEnvironment, server: RestartableServer) 
   say(`${JSON.stringify(machines.log.counts)}; ${inWords(done)}`);
   say(`ends: ${inWords(ends)}; ${scheduled.followUps} follow-ups of schedules`);
   machines.dismiss();
-  const found = files.flatMap((file, index) => lies(environment, file, told[index] ?? []));
+  const checked = await Promise.all(files.map((file) => actions.check(file)));
+  const found = checked.flatMap((batch, index) => lies(environment, batch, told[index] ?? []));
   return {
-    found: [...found, ...scheduled.found],
+    found: [...found, ...tooMany, ...scheduled.found],
     machines: machines.log,
     scheduled: scheduled.followUps,
   };
+}
+
+/** How far behind its store the server's list may be, and a restart of the server may take. */
+const LIST_IS_RIGHT_WITHIN_MS = 3_000;
+
+/** Whether more is open than any concurrency of a batch has allowed, or two of one job, by the server's own list. */
+async function watch(
+  { client }: ProcessEnvironment,
+  files: readonly SoakFile[],
+  { resetItems }: BatchActions,
+  stop: AbortSignal,
+): Promise<string[]> {
+  const found = new Set<string>();
+  let before = new Set<string>();
+  while (!stop.aborted) {
+    const now = new Set<string>();
+    for (const { batchId } of files) {
+      const query = `FollowUpBatch = '${batchId}' AND WorkflowType = 'followUp' AND ExecutionStatus = 'Running'`;
+      const jobs: string[] = [];
+      await throughRestarts(async () => {
+        jobs.length = 0;
+        for await (const { workflowId } of client.workflow.list({ query }))
+          if (!resetItems.has(workflowId)) jobs.push(workflowId.split(':').slice(0, 3).join(':'));
+      });
+      if (jobs.length > MOST_OPEN) now.add(`${batchId}: more open than allowed`);
+      for (const job of jobs)
+        if (jobs.indexOf(job) !== jobs.lastIndexOf(job)) now.add(`${batchId}: two open of ${job}`);
+    }
+    // What is listed twice in a row is no delay of the list.
+    for (const each of now) if (before.has(each)) found.add(each);
+    before = now;
+    await sleep(LIST_IS_RIGHT_WITHIN_MS, undefined, { signal: stop }).catch(() => undefined);
+  }
+  return [...found];
 }
 
 /** Lets a batch come to its end, by starting it again as often as it takes, and reads the ends that can be read. */
@@ -152,17 +191,19 @@ async function readWhenAnswered<T>(read: () => Promise<T>): Promise<T> {
 /** What is wrong with the ends of a batch, by the journal of the service. */
 function lies(
   { sandbox }: ProcessEnvironment,
-  { batchId, requests }: SoakFile,
+  { batchId, items }: CheckedBatch,
   ends: readonly ItemEnd[],
 ): string[] {
   const found: string[] = [];
-  const endOf = new Map(ends.map((end) => [`${end.projectId}/${end.jobId}`, end]));
+  const endOf = new Map(ends.map((end) => [end.workflowId, end]));
   if (endOf.size !== ends.length) found.push(`${batchId}: an item has two ends`);
-  for (const { projectId, jobId, prompt } of requests) {
+  for (const { key, request } of items) {
+    const { projectId, jobId, prompt } = request;
+    const workflowId = followUpWorkflowId(projectId, jobId, requestIdOf(batchId, { key, request }));
     const processed = sandbox.journal
       .entries({ projectId, jobId, operation: 'message', processed: true })
       .filter((entry) => entry.prompt?.text === prompt).length;
-    const end = endOf.get(`${projectId}/${jobId}`);
+    const end = endOf.get(workflowId);
     const words = `${batchId} ${jobId}: processed ${processed} times, ${end?.outcome ?? 'no end'} ${end?.delivery ?? ''}`;
     if (processed > 1) found.push(words);
     if (end?.delivery === 'accepted' && processed !== 1) found.push(words);

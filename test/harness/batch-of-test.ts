@@ -6,7 +6,7 @@ import { requestIdOf } from '../../src/core/batch';
 import type { BatchProgress } from '../../src/core/batch-workflows';
 import type { FollowUpRequest } from '../../src/core/request';
 import { eventually } from './eventually';
-import { type Environment, QUICK } from './environment';
+import { type FollowUpCaller, QUICK } from './following';
 
 /** A turn that ends only when the test says so. */
 export const endless = { turn: { durationMs: null } };
@@ -17,7 +17,7 @@ export async function taskSeconds(handle: WorkflowHandle): Promise<number> {
   return Number(raw.executionConfig?.defaultWorkflowTaskTimeout?.seconds);
 }
 
-type Job = Parameters<Environment['sandbox']['addJob']>[0];
+type Job = Parameters<FollowUpCaller['sandbox']['addJob']>[0];
 
 /** A batch to jobs of its own, on the workers of a environment. */
 export class BatchOfTest {
@@ -26,7 +26,7 @@ export class BatchOfTest {
   readonly requests: FollowUpRequest[] = [];
   readonly client: FollowUpClient;
 
-  constructor(readonly environment: Environment) {
+  constructor(readonly environment: FollowUpCaller) {
     this.client = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
   }
 

@@ -98,8 +98,6 @@ describe('batch run as a process', () => {
         });
         const items = lines.slice(0, -1);
         expect(new Set(items.map(({ workflowId }) => workflowId)).size).toBe(300);
-        const times = items.map(({ settledAt = '' }) => settledAt);
-        expect(times).toEqual(times.toSorted());
         // Nothing twice: of each message at most one was processed, and every item is one of these or was told.
         const processed = sandbox.journal
           .entries({ operation: 'message', processed: true })
@@ -147,6 +145,27 @@ describe('batch run as a process', () => {
     },
     HAND_OVER_MS,
   );
+
+  it.concurrent('ends with the reader of its results, and leaves the batch running', async () => {
+    await ProcessEnvironment.with({}, async (environment) => {
+      await environment.startWorker();
+      const file = new BatchFile(environment);
+      for (let item = 0; item < 3; item += 1) file.add(null);
+      const words = ['batch', 'run', '-', '--batch-id', file.batchId, ...FLAGS, '--json'];
+      const reading = start(environment, words, file.jsonl);
+      await file.sent(3);
+      reading.closeStdout();
+      // The line of the first end is the first one that nobody reads.
+      const [first] = file.posts();
+      environment.sandbox.changeJob(
+        { projectId: first?.projectId ?? '', jobId: first?.jobId ?? '' },
+        { status: 'completed' },
+      );
+      expect(await reading.ended()).toMatchObject({ code: 141, signal: null });
+      file.endTurns();
+      expect(await start(environment, ['batch', 'watch', file.batchId]).ended()).toMatchObject({ code: 0 });
+    });
+  });
 
   it.concurrent.each([
     ['SIGINT', 130],

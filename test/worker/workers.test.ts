@@ -53,13 +53,21 @@ describe('the three workers', () => {
     expect(offers).toEqual([
       {
         taskQueue: taskQueues.followUp,
-        activities: ['workerSettings', 'pendingDetails', 'ownRunId'],
+        activities: [
+          'workerSettings',
+          'pendingDetails',
+          'followUpEnd',
+          'followUpEnds',
+          'earlierPage',
+          'pageTrouble',
+          'ownRunId',
+        ],
         workflows: true,
-        activityTasks: false,
+        activityTasks: true,
       },
       {
         taskQueue: taskQueues.read,
-        activities: ['getJob', 'pollJob', 'followUpEnd', 'earlierPage', 'pageTrouble'],
+        activities: ['getJob', 'pollJob'],
         workflows: false,
         activityTasks: true,
       },

@@ -142,7 +142,13 @@ describe('a batch', () => {
     await batch.start({ concurrency: 1, tolerate: { items: 1 } });
     await batch.handle.result();
     expect(batch.posts()).toHaveLength(2);
-    expect(await batch.start({ concurrency: 5 })).toMatchObject({ attached: false });
+    // It keeps its tolerance unless it is told otherwise.
+    await batch.start({ concurrency: 5 });
+    const { state: again, message } = await batch.handle.result();
+    expect(again).toBe('tolerance-exceeded');
+    expect(message).toContain('starts nothing unless its tolerance is raised');
+    expect(batch.posts()).toHaveLength(2);
+    expect(await batch.start({ concurrency: 5, tolerate: null })).toMatchObject({ attached: false });
     const { state, summary } = await batch.handle.result();
     expect({ state, summary }).toMatchObject({
       state: 'done',
@@ -163,12 +169,11 @@ describe('a batch', () => {
       await batch.sent(3);
       await batch.handle.cancel();
       await batch.handle.result();
-      // One more than is tolerated: nothing further is sent.
+      // One more than is tolerated: nothing further is sent, and the open one is awaited.
       await batch.start({ concurrency: 2, tolerate: { items: 1 } });
-      expect(await batch.handle.result()).toMatchObject({
-        state: 'tolerance-exceeded',
-        summary: { settled: 2 },
-      });
+      await batch.progressWhen(({ state, open: running }) => state === 'ending' && running === 1);
+      await batch.handle.cancel();
+      expect(await batch.handle.result()).toMatchObject({ state: 'cancelled', summary: { settled: 2 } });
       expect(batch.posts()).toHaveLength(3);
       // No more places than failures: the batch has to know of these before the page may start anything.
       await batch.start({ concurrency: 2, tolerate: { items: 2 } });

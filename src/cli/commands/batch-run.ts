@@ -124,7 +124,7 @@ async function watch(session: Session, batchId: string, json: boolean): Promise<
   session.output.jsonLines = json;
   const over = new AbortController();
   try {
-    await waitForBatch(session, batchId, json, untilSignal(over.signal));
+    await waitForBatch(session, batchId, json, untilLeft(session, over.signal));
   } finally {
     over.abort();
   }
@@ -151,7 +151,7 @@ async function runBatch(
   await session.connect();
   if (flags.wait) output.jsonLines = json;
   const over = new AbortController();
-  const left = untilSignal(over.signal);
+  const left = untilLeft(session, over.signal);
   try {
     const handedOver = await handOver(session, start, options, left);
     if ('leftBy' in handedOver) {
@@ -180,13 +180,13 @@ async function runBatch(
   }
 }
 
+/** A signal ends the waiting, and so does the end of whoever reads the results. */
+function untilLeft({ output }: Session, over: AbortSignal): Left {
+  return Promise.race([untilSignal(over), output.readerGone]);
+}
+
 /** Waits for the end of a batch, tells it, and takes its exit code; or tells how to come back. */
-async function waitForBatch(
-  session: Session,
-  batchId: string,
-  json: boolean,
-  left: Promise<{ readonly leftBy: NodeJS.Signals }>,
-): Promise<void> {
+async function waitForBatch(session: Session, batchId: string, json: boolean, left: Left): Promise<void> {
   const { output } = session;
   const waited = await followBatch(session, batchId, json, left);
   if ('ended' in waited) {
@@ -195,7 +195,7 @@ async function waitForBatch(
   }
   output.note(
     [
-      'The batch goes on without us.',
+      'Stopped waiting; the batch continues.',
       `  come back:    ${session.command('batch', 'watch', batchId)}`,
       `  look at it:   ${session.command('batch', 'status', batchId)}`,
       `  cancel it:    ${session.command('batch', 'cancel', batchId)}`,
@@ -254,5 +254,6 @@ async function printStarted(
 }
 
 function exitCodeOfSignal(signal: NodeJS.Signals): number {
+  if (signal === 'SIGPIPE') return EXIT.readerGone;
   return signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated;
 }

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import type { FollowUpError } from '../../client';
 import { QUERY_TIMEOUT_MS } from '../../client/progress';
 import { CONCURRENCY } from '../../core/batch';
+import { type BatchProgress, summaryOfProgress } from '../../core/batch-workflows';
 import { concurrencyOf } from '../flags/batch-flags';
 import {
   documentOfBatch,
@@ -175,18 +176,7 @@ async function summaryOf(batch: BatchHandle) {
   return documentOfBatch(batchId, {
     state: progress.state,
     message: null,
-    summary: {
-      batchId: progress.batchId,
-      items: progress.items,
-      settled: progress.settled,
-      byStatus: progress.byStatus,
-      byFailure: progress.byFailure,
-      byEvidence: progress.byEvidence,
-      unknownDeliveries: progress.unknownDeliveries,
-      firstFailures: progress.firstFailures,
-      startedAt: progress.startedAt,
-      endedAt: null,
-    },
+    summary: summaryOfProgress(progress, null),
   });
 }
 
@@ -208,7 +198,8 @@ function batchCancelCommand(session: Session): Command {
     .argument('<batch>', 'batch id, or workflow id')
     .option(
       '--cancel-running',
-      'cancel the open follow-ups too; messages under way are awaited first, and the agents themselves go on',
+      'cancel every open follow-up that the batch has started too, also if it has ended; messages under way are awaited ' +
+        'first, and the agents themselves go on',
     )
     .option('--json', 'print one JSON document')
     .action((batch: string, flags: CancelFlags) => cancel(session, batch, flags));
@@ -217,9 +208,11 @@ function batchCancelCommand(session: Session): Command {
 async function cancel(session: Session, batchId: string, flags: CancelFlags): Promise<void> {
   const { output } = session;
   const batch = (await session.connect()).batches.getHandle(batchId);
+  const followUps = flags.cancelRunning === true;
   let already = false;
+  let cancelled = 0;
   try {
-    await batch.cancel({ followUps: flags.cancelRunning === true });
+    cancelled = await batch.cancel({ followUps });
   } catch (error) {
     // Cancelling a cancelled batch is not an error. Cancelling one that ended otherwise is.
     if (!hasCode(error, 'ALREADY_ENDED') || error.state !== 'cancelled') throw error;
@@ -228,7 +221,7 @@ async function cancel(session: Session, batchId: string, flags: CancelFlags): Pr
   const outcome = await Promise.race([batch.result(), sleep(END_WITHIN_MS, undefined, { ref: false })]);
   if (flags.json === true) {
     const end = outcome === undefined ? null : documentOfBatch(batchId, outcome);
-    output.json({ batchId, ended: outcome !== undefined, end });
+    output.json({ batchId, ended: outcome !== undefined, ...(followUps ? { cancelled } : {}), end });
   } else if (outcome?.summary) {
     output.result(columns([['batch', batchId], ['state', outcome.state], ...summaryTable(outcome.summary)]));
     for (const line of failureLines(outcome.summary.firstFailures)) output.result(line);
@@ -240,40 +233,45 @@ async function cancel(session: Session, batchId: string, flags: CancelFlags): Pr
   } else if (already) {
     output.note('It was already cancelled.');
   }
-  if (flags.cancelRunning !== true) {
+  if (followUps) {
+    output.note(
+      `Cancelled ${cancelled} open follow-${cancelled === 1 ? 'up' : 'ups'} that the batch had started.`,
+    );
+  } else {
     output.note(
       `Follow-ups that were open go on; see them with ${session.command('list', '--batch', batchId)}`,
     );
   }
 }
 
-function batchPauseCommand(session: Session): Command {
-  return new Command('pause')
-    .summary('start no further item of a batch until it is resumed')
-    .description(
-      'Stops a batch from starting further items; open ones go on to their ends. Prints where it stands.',
-    )
+/** A command that changes a running batch, and prints where it stands. */
+function changeCommand(
+  session: Session,
+  [name, summary, description]: readonly [name: string, summary: string, description: string],
+  change: (batch: BatchHandle) => Promise<BatchProgress>,
+): Command {
+  return new Command(name)
+    .summary(summary)
+    .description(`${description} Prints where it stands.`)
     .argument('<batch>', 'batch id, or workflow id')
     .option('--json', 'print the progress as one JSON document')
     .action(async (batch: string, flags: { json?: boolean }) => {
       const { batches } = await session.connect();
-      printProgress(session, await batches.getHandle(batch).pause(), flags.json === true);
+      printProgress(session, await change(batches.getHandle(batch)), flags.json === true);
     });
 }
 
+function batchPauseCommand(session: Session): Command {
+  const description = 'Stops a batch from starting further items; open ones go on to their ends.';
+  const words = ['pause', 'start no further item of a batch until it is resumed', description] as const;
+  return changeCommand(session, words, (batch) => batch.pause());
+}
+
 function batchResumeCommand(session: Session): Command {
-  return new Command('resume')
-    .summary('go on with a batch that is paused')
-    .description(
-      'Lets a paused batch start items again. Prints where it stands. To resume a batch that has ended, use "batch run" ' +
-        'with the same file.',
-    )
-    .argument('<batch>', 'batch id, or workflow id')
-    .option('--json', 'print the progress as one JSON document')
-    .action(async (batch: string, flags: { json?: boolean }) => {
-      const { batches } = await session.connect();
-      printProgress(session, await batches.getHandle(batch).resume(), flags.json === true);
-    });
+  const description =
+    'Lets a paused batch start items again. To resume a batch that has ended, use "batch run" with the same file.';
+  const words = ['resume', 'go on with a batch that is paused', description] as const;
+  return changeCommand(session, words, (batch) => batch.resume());
 }
 
 function batchConcurrencyCommand(session: Session): Command {

@@ -3,6 +3,7 @@ import { printableJson, printableLines } from './text';
 /** A stream of the process: results go to one, everything else to the other. */
 export interface OutputStream {
   write(text: string): unknown;
+  once?(event: 'error', listener: () => void): unknown;
   readonly isTTY?: boolean;
   readonly columns?: number;
   readonly rows?: number;
@@ -12,11 +13,19 @@ export interface OutputStream {
 export class Output {
   /** For commands that print several JSON documents: each is a line (jsonlines.org). */
   jsonLines = false;
+  /** Resolves when the reader of the results has gone, as the one in `batch run --json | head -1` does. */
+  readonly readerGone: Promise<{ readonly leftBy: 'SIGPIPE' }>;
 
   constructor(
     private readonly stdout: OutputStream,
     readonly stderr: OutputStream,
-  ) {}
+  ) {
+    this.readerGone = new Promise((resolve) => {
+      stdout.once?.('error', () => {
+        resolve({ leftBy: 'SIGPIPE' });
+      });
+    });
+  }
 
   /** A line of the result. */
   result(text: string): void {

@@ -1,6 +1,6 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { ItemEnd } from '../../core/batch';
-import { hasPage, pagesIn } from '../../core/batch-pages';
+import { pagesIn } from '../../core/batch-pages';
 import { type BatchProgress, type BegunPages, type PageResult, QUERY_ENDS } from '../../core/batch-workflows';
 import { pageWorkflowId } from '../../core/ids';
 import { stateOf } from '../../temporal/existing-run';
@@ -31,8 +31,6 @@ export class BatchEnds {
   private readonly complete = new Set<string>();
   /** Heard of by the question at hand, or by one that failed, and not told yet. */
   private fetched: ItemEnd[] = [];
-  /** Told by the next question: another page may still tell of an earlier end. */
-  private postponed: ItemEnd[] = [];
 
   /** @param workflowId the batch's */
   constructor(
@@ -40,21 +38,13 @@ export class BatchEnds {
     private readonly workflowId: string,
   ) {}
 
-  /**
-   * What is new of a batch that runs, in the order of settling, also over several questions. An end that came about
-   * during a question is told by the next one.
-   *
-   * @param askedAt milliseconds since the epoch, before `progress` was asked for
-   */
-  async since(
-    {
-      batchId,
-      run,
-      openPages,
-      donePages,
-    }: Pick<BatchProgress, 'batchId' | 'run' | 'openPages' | 'donePages'>,
-    askedAt: number,
-  ): Promise<ItemEnd[]> {
+  /** What is new of a batch that runs, as its pages tell it. */
+  async since({
+    batchId,
+    run,
+    openPages,
+    donePages,
+  }: Pick<BatchProgress, 'batchId' | 'run' | 'openPages' | 'donePages'>): Promise<ItemEnd[]> {
     await mapConcurrently(openPages, AT_ONCE, (page) => this.ask(pageWorkflowId(batchId, run, page)));
     const done = [...pagesIn(donePages)].map((page) => pageWorkflowId(batchId, run, page));
     const news = done.filter((page) => !this.complete.has(page));
@@ -62,23 +52,23 @@ export class BatchEnds {
       await this.ask(page);
       this.complete.add(page);
     });
-    const isEarlier = ({ settledAt }: ItemEnd): boolean => Date.parse(settledAt) < askedAt;
-    const told = [...this.postponed, ...this.fetched.filter(isEarlier)];
-    this.postponed = this.fetched.filter((end) => !isEarlier(end));
-    this.fetched = [];
-    return inOrder(told);
+    return this.told();
   }
 
-  /** The rest of what there is at present, in the order of settling. */
+  /** The rest of what there is at present, sorted by the server's times. */
   async rest(): Promise<ItemEnd[]> {
     const { isDone, pages } = await this.begun();
     await mapConcurrently(pages, AT_ONCE, async ({ page, workflowId }) => {
       if (!(await this.readPage(workflowId, isDone))) this.unreadable.add(page);
     });
-    const told = [...this.postponed, ...this.fetched];
-    this.postponed = [];
+    return this.told();
+  }
+
+  /** By the server's times. */
+  private told(): ItemEnd[] {
+    const ends = this.fetched;
     this.fetched = [];
-    return inOrder(told);
+    return ends.sort((one, other) => Date.parse(one.settledAt) - Date.parse(other.settledAt));
   }
 
   /** The pages that have begun, in the run that knows them last, and that may have something to tell. */
@@ -141,17 +131,6 @@ export class BatchEnds {
   private handle(page: string) {
     return this.client.workflow.getHandle(page);
   }
-}
-
-function inOrder(ends: ItemEnd[]): ItemEnd[] {
-  return ends.sort((one, other) =>
-    one.settledAt < other.settledAt ? -1 : one.settledAt > other.settledAt ? 1 : 0,
-  );
-}
-
-/** The latest run that had begun a page; null where none had. It knows what the runs before it knew of the page. */
-export function lastRunOf(begun: readonly BegunPages[], page: number): string | null {
-  return begun.findLast(({ pages }) => hasPage(pages, page))?.run ?? null;
 }
 
 /** Every page that has begun in some run, with the latest one that had begun it. */

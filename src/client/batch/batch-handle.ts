@@ -19,9 +19,11 @@ import type { ProgressOptions } from '../progress';
 import { type ResultOptions, type WaitOptions, waitThrough } from '../result';
 import { executeUpdate } from '../updates';
 import { BatchEnds } from './batch-ends';
+import { cancelFollowUps, openFollowUps } from './cancel-follow-ups';
 import { type BatchDescription, type BatchReport, findBatch, readBatchReport } from './describe-batch';
 import { retryBatch, type RetryOptions } from './retry-batch';
 import type { StartOfBatch } from './start-batch';
+import { hasCode } from '../../core/errors';
 import { batchEnded, batchNotFound, endsUnreadable } from '../errors';
 
 /** How a batch has ended. */
@@ -37,7 +39,7 @@ export interface BatchOutcome {
 export interface BatchLook {
   /** Where it stands; null where neither a worker nor the server answered. */
   readonly report: BatchReport | null;
-  /** The items that have settled since the look before, in the order of settling. */
+  /** The items that have settled since the look before. */
   readonly ends: readonly ItemEnd[];
 }
 
@@ -101,7 +103,7 @@ export class BatchHandle {
   }
 
   /**
-   * The end of each item, in the order of settling: live while the batch runs, until it has ended.
+   * The end of each item as its page tells it: live while the batch runs, until it has ended.
    *
    * @throws FollowUpError after those that can be read, when some can't; the reason of `signal`
    */
@@ -146,7 +148,7 @@ export class BatchHandle {
       if ((await this.describe()).state !== 'running') await ended;
       while (!stop.aborted) {
         const askedAt = Date.now();
-        const look = await this.look(ends, askedAt);
+        const look = await this.look(ends);
         yield look;
         const pauseMs = Math.max(REFRESH_MS, PAUSE_PER_LOOK * (Date.now() - askedAt));
         await sleep(pauseMs, undefined, { signal: stop }).catch(() => undefined);
@@ -178,22 +180,27 @@ export class BatchHandle {
   }
 
   /**
-   * Ends it: nothing further is started. Its open follow-ups go on, unless `followUps` is true: then they are cancelled
-   * too, and a message under way is awaited first.
+   * Ends it: nothing further is started. Its open follow-ups go on, unless `followUps` is true: then every open follow-up that
+   * it has started, in any of its runs, is cancelled too, also if it has ended before. A message under way is awaited first.
    *
-   * @throws FollowUpError
+   * @returns how many open follow-ups were cancelled
+   * @throws FollowUpError `ALREADY_ENDED` without `followUps`
    */
-  async cancel({ followUps = false }: { readonly followUps?: boolean } = {}): Promise<void> {
-    const { workflowId, state } = await this.describe();
-    if (state !== 'running') throw batchEnded(this.batchId, state);
-    if (followUps) await this.update(UPDATE_CANCEL_RUNNING);
+  async cancel({ followUps = false }: { readonly followUps?: boolean } = {}): Promise<number> {
+    const { batchId, workflowId, state } = await this.describe();
+    if (state !== 'running' && !followUps) throw batchEnded(this.batchId, state);
+    const open = followUps ? await openFollowUps(this.#client, batchId) : [];
     try {
-      await this.#client.workflow.getHandle(workflowId).cancel();
+      if (state === 'running') {
+        if (followUps) await this.update(UPDATE_CANCEL_RUNNING);
+        await this.#client.workflow.getHandle(workflowId).cancel();
+      }
     } catch (error) {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
       // It has ended in the meantime: by the update, or by itself.
+      if (!(error instanceof WorkflowNotFoundError) && !hasCode(error, 'ALREADY_ENDED')) throw error;
       if (!followUps) throw batchEnded(this.batchId, (await this.describe()).state);
     }
+    return followUps ? cancelFollowUps(this.#client, batchId, open) : 0;
   }
 
   /**
@@ -209,11 +216,11 @@ export class BatchHandle {
   }
 
   /** What is not answered is asked again by the next look: nothing is lost by it. */
-  private async look(ends: BatchEnds, askedAt: number): Promise<BatchLook> {
+  private async look(ends: BatchEnds): Promise<BatchLook> {
     let report: BatchReport | null = null;
     try {
       report = await this.progress({ timeoutMs: LOOK_MS });
-      return { report, ends: report.from === 'worker' ? await ends.since(report.progress, askedAt) : [] };
+      return { report, ends: report.from === 'worker' ? await ends.since(report.progress) : [] };
     } catch {
       return { report: report?.from === 'server' ? report : null, ends: [] };
     }

@@ -9,7 +9,7 @@ import {
   QUERY_BATCH_PROGRESS,
 } from '../../core/batch-workflows';
 import { isRecord } from '../../core/json';
-import { batchWorkflowId, runOf } from '../../core/ids';
+import { batchIdOf, batchWorkflowId, runOf } from '../../core/ids';
 import { workersPolling } from '../../temporal/sdk-internals';
 import { type RunState, stateOf } from '../../temporal/existing-run';
 import { visibilityQuery } from '../list';
@@ -73,9 +73,9 @@ export async function describeBatch(client: Client, workflowId: string): Promise
  * @returns null when there is none
  */
 export async function lookForBatch(client: Client, batchId: string): Promise<BatchDescription | null> {
-  const prefix = 'follow-up-batch:';
-  const raw = batchId.startsWith(prefix) ? batchId : `${prefix}${batchId}`;
-  return (await describeBatch(client, batchWorkflowId(batchId))) ?? (await describeBatch(client, raw));
+  const raw = batchId.startsWith('follow-up-batch:') ? batchId : `follow-up-batch:${batchId}`;
+  const encoded = batchWorkflowId(batchIdOf(batchId));
+  return (await describeBatch(client, encoded)) ?? (raw === encoded ? null : describeBatch(client, raw));
 }
 
 /** As {@link lookForBatch}. @throws NotFoundError */

@@ -40,8 +40,8 @@ export function defaultBatchId(items: readonly BatchItem[]): string {
 export function itemsDigest(items: readonly BatchItem[]): string {
   const hash = createHash('sha256');
   for (const { key, request, promptDigest } of items) {
-    // The digest stands for the prompt.
-    hash.update(JSON.stringify([key, promptDigest, { ...request, prompt: '' }]) + '\n');
+    // The digest stands for the prompt. Another client's request may have its fields in another order.
+    hash.update(JSON.stringify([key, promptDigest, tidyRequest({ ...request }, '')]) + '\n');
   }
   return hash.digest('hex');
 }

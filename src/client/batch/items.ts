@@ -1,7 +1,7 @@
 import { type BatchItem, MAX_BATCH_ITEMS, batchIdProblem, requestIdOf } from '../../core/batch';
 import { checkRequest } from '../../core/check-request';
 import { type JsonObject, jsonBytes } from '../../core/json';
-import { followUpWorkflowId } from '../../core/ids';
+import { batchIdOf, followUpWorkflowId } from '../../core/ids';
 import { type Problem, problemText } from '../../core/problem';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
 import { MAX_WORKFLOW_ID_BYTES, truncate } from '../../core/text';
@@ -41,6 +41,8 @@ const MAX_OPTION_BYTES = 8_192;
 /** A name for the checker where the item has none of its own: its name is made when the batch has its id. */
 const NO_NAME_YET = 'follow-up-of-a-batch';
 
+type Named = Pick<BatchItem, 'key' | 'request'>;
+
 /** Checks the items of a batch one by one, and gives those that can't be taken a reason. */
 export class ItemCollector {
   readonly problems: ProblemList;
@@ -52,16 +54,19 @@ export class ItemCollector {
   private readonly prompts = new Map<string, string>();
   /** How often each message to each job has come. */
   private readonly occurrences = new Map<string, number>();
-  /** The workflow ids of items with names of their own, and the places of these. */
-  private readonly named = new Map<string, number>();
-  private readonly keys = new Set<string>();
+  /** What each item's name is made of, and the caller's names for its fields. */
+  private readonly names: {
+    readonly place: number;
+    readonly nameOf: Readonly<Record<string, string>>;
+    readonly item: Named;
+  }[] = [];
 
   /** @throws InvalidRequestError when the batch id is none */
   constructor(options: CollectorOptions) {
     this.problems = new ProblemList(options.unit);
-    this.batchId = options.batchId;
+    this.batchId = options.batchId === undefined ? undefined : batchIdOf(options.batchId);
     this.noNames = options.noNames;
-    const problem = options.batchId === undefined ? undefined : batchIdProblem(options.batchId);
+    const problem = this.batchId === undefined ? undefined : batchIdProblem(this.batchId);
     if (problem !== undefined) throw new InvalidRequestError([{ field: 'batchId', text: problem }]);
   }
 
@@ -92,9 +97,33 @@ export class ItemCollector {
   /** @throws InvalidRequestError with every problem, also where there are no items at all */
   finish(): CheckedBatch {
     if (this.count === 0 && this.problems.isEmpty) this.problems.addGeneral('there are no items');
-    if (!this.problems.isEmpty) throw new InvalidRequestError(this.problems.all());
     const { items } = this;
-    return { batchId: this.batchId ?? defaultBatchId(items), items, digest: itemsDigest(items) };
+    // Where there are problems, the items are not held; any batch id of this length makes names of the same length.
+    const batchId =
+      this.batchId ?? (this.problems.isEmpty ? defaultBatchId(items) : '0'.repeat(BATCH_ID_DIGITS));
+    this.checkNames(batchId);
+    if (!this.problems.isEmpty) throw new InvalidRequestError(this.problems.all());
+    return { batchId, items, digest: itemsDigest(items) };
+  }
+
+  /** Each item's name, its own or the one that the batch makes, must be another one. */
+  private checkNames(batchId: string): void {
+    const places = new Map<string, number>();
+    for (const { place, nameOf, item } of this.names) {
+      const { projectId, jobId } = item.request;
+      const name = requestIdOf(batchId, item);
+      const workflowId = followUpWorkflowId(projectId, jobId, name);
+      const other = places.get(workflowId);
+      if (other !== undefined) {
+        const choice = item.key === null ? 'choose another' : 'give this one a name of its own';
+        const text = `${JSON.stringify(name)} is already used by ${this.problems.unit} ${other} for the same job; ${choice}`;
+        this.problems.add(place, problemText({ field: 'requestId', text }, nameOf));
+      } else if (workflowId.length > MAX_WORKFLOW_ID_BYTES) {
+        const text = `is missing, and with the one that the batch would make (${name.length} characters) the workflow id would be ${workflowId.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so give a shorter one${this.batchId === undefined ? '' : ', or a shorter batch id'}`;
+        this.problems.add(place, problemText({ field: 'requestId', text }, nameOf));
+      }
+      places.set(workflowId, other ?? place);
+    }
   }
 
   private take(
@@ -110,9 +139,7 @@ export class ItemCollector {
     const request = tidyRequest(input, prompt);
     const key = isNamed ? null : this.nextKey(plan, digest);
     const item: BatchItem = { key, request, promptDigest: digest };
-    const problem = isNamed ? this.nameProblem(place, plan) : this.keyProblem(item);
-    if (problem !== undefined)
-      this.problems.add(place, problemText({ field: 'requestId', text: problem }, nameOf));
+    this.names.push({ place, nameOf, item: { key, request: { ...request, prompt: '' } } });
     const bytes = jsonBytes({ ...request, prompt: '' });
     if (bytes > MAX_OPTION_BYTES) {
       this.problems.add(
@@ -130,29 +157,6 @@ export class ItemCollector {
     const occurrence = (this.occurrences.get(message) ?? 0) + 1;
     this.occurrences.set(message, occurrence);
     return itemKey(projectId, jobId, digest, occurrence);
-  }
-
-  private nameProblem(place: number, { projectId, jobId, requestId }: FollowUpPlan): string | undefined {
-    const workflowId = followUpWorkflowId(projectId, jobId, requestId);
-    const first = this.named.get(workflowId);
-    if (first !== undefined)
-      return `${JSON.stringify(requestId)} is already used by ${this.problems.unit} ${first} for the same job; choose another`;
-    this.named.set(workflowId, place);
-    return undefined;
-  }
-
-  private keyProblem(item: BatchItem): string | undefined {
-    const { projectId, jobId } = item.request;
-    const key = item.key ?? '';
-    if (this.keys.has(key))
-      return 'is missing, and the hash of this item is that of another one; give it a request id';
-    this.keys.add(key);
-    // A batch id that is a hash has this length.
-    const name = requestIdOf(this.batchId ?? '0'.repeat(BATCH_ID_DIGITS), item);
-    const bytes = followUpWorkflowId(projectId, jobId, name).length;
-    return bytes > MAX_WORKFLOW_ID_BYTES
-      ? `is missing, and with the one that the batch would make (${name.length} characters) the workflow id would be ${bytes} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so give a shorter one${this.batchId === undefined ? '' : ', or a shorter batch id'}`
-      : undefined;
   }
 }
 

@@ -1,14 +1,19 @@
 import type { Client } from '@temporalio/client';
 import { mayTryAgain, type TryAgain } from '../../core/batch';
-import { type BatchPage, type PageInput } from '../../core/batch-workflows';
-import { isRecord } from '../../core/json';
+import { cutPages } from '../../core/batch-pages';
 import { pageWorkflowId } from '../../core/ids';
-import { mapConcurrently } from '../map-concurrently';
-import { readFirstEvent } from '../../temporal/existing-run';
-import { BatchEnds, isThere } from './batch-ends';
-import { findBatch } from './describe-batch';
-import { type BatchOptions, type PagedBatch, runBatch, type StartOfBatch } from './start-batch';
 import { batchEnded, batchForgotten } from '../errors';
+import { mapConcurrently } from '../map-concurrently';
+import { BatchEnds, isThere } from './batch-ends';
+import { type BatchDescription, findBatch } from './describe-batch';
+import { inputOfBatch, pageWithItems } from './input-of-batch';
+import {
+  type BatchOptions,
+  type BatchSource,
+  numberOfPages,
+  runBatch,
+  type StartOfBatch,
+} from './start-batch';
 
 export interface RetryOptions extends BatchOptions {
   /**
@@ -18,15 +23,12 @@ export interface RetryOptions extends BatchOptions {
   readonly includeUnknown?: boolean;
 }
 
-/** Pages that are looked for at once. */
-const AT_ONCE = 16;
-
 /**
  * Runs a batch that has ended once more: each item whose last run provably sent nothing, or was rejected, gets another run
  * of the same follow-up id. Every other item keeps its end, so that nothing is sent twice, whatever is run next.
  *
  * @returns null when there is nothing to try again
- * @throws FollowUpError when it still runs; FollowUpError when not all of it is there any more
+ * @throws FollowUpError `STILL_RUNNING`; `BATCH_FORGOTTEN` when not all of it exists any more
  */
 export async function retryBatch(
   client: Client,
@@ -36,40 +38,49 @@ export async function retryBatch(
 ): Promise<StartOfBatch | null> {
   const again: TryAgain = includeUnknown ? 'unsent-or-unknown' : 'unsent';
   const before = await findBatch(client, batchId);
-  const { pages } = before;
   // The same command again hands over what a starter that died has left.
-  const goesOn = before.state === 'running' && pages?.again === again;
+  const goesOn = before.state === 'running' && before.pages?.again === again;
   if (before.state === 'running' && !goesOn) throw batchEnded(before.batchId, 'running');
-  if (pages === null) throw batchForgotten(before.batchId, [1]);
+  const source = await sourceOf(client, before);
   if (!goesOn) {
     const ends = await new BatchEnds(client, before.workflowId).rest();
-    if (ends.length === pages.items && !ends.some((end) => mayTryAgain(end, again))) return null;
+    if (ends.length === source.items && !ends.some((end) => mayTryAgain(end, again))) return null;
   }
-  const sources = await pagesThatAreThere(
-    client,
-    before.batchId,
-    [...pages.begun.map(({ run }) => run), before.run],
-    pages.pages,
-  );
-  const batch: PagedBatch = {
-    batchId: before.batchId,
-    items: pages.items,
-    pages: pages.pages,
-    digest: before.itemsDigest,
-    read: async function* (wanted) {
-      for (const [page, workflowId] of sources)
-        if (wanted(page)) yield await readPage(client, before.batchId, page, workflowId);
-    },
-  };
-  return runBatch(client, taskQueue, batch, before, options, again);
+  return runBatch(client, taskQueue, source, before, options, again);
 }
 
+/** The items of a batch: in its own input, or in the pages of whichever run has been handed them. */
+async function sourceOf(client: Client, before: BatchDescription): Promise<BatchSource> {
+  const { batchId, pages: memo } = before;
+  const ownItems = (await inputOfBatch(client, before))?.items;
+  if (ownItems !== undefined) {
+    const pages = numberOfPages(ownItems);
+    return { batchId, items: ownItems.length, pages, digest: null, ownItems, read: () => cutPages(ownItems) };
+  }
+  if (memo === null) throw batchForgotten(batchId, [1]);
+  const { items, pages, begun } = memo;
+  const existing = await existingPages(client, batchId, [...begun.map(({ run }) => run), before.run], pages);
+  return { batchId, items, pages, digest: before.itemsDigest, ownItems: null, read };
+
+  async function* read(wanted: (page: number) => boolean) {
+    for (const [number, workflowId] of existing) {
+      if (!wanted(number)) continue;
+      const page = await pageWithItems(client, workflowId);
+      if (page === null) throw batchForgotten(batchId, [number]);
+      yield page;
+    }
+  }
+}
+
+/** Pages that are looked for at once. */
+const AT_ONCE = 16;
+
 /**
- * Where the items of each page are: in the page of whichever run has been handed it.
+ * The workflow of each page, in whichever run has been handed it.
  *
  * @throws FollowUpError
  */
-async function pagesThatAreThere(
+async function existingPages(
   client: Client,
   batchId: string,
   runs: readonly string[],
@@ -88,15 +99,4 @@ async function pagesThatAreThere(
   const missing = numbers.filter((page) => !found.has(page));
   if (missing.length > 0) throw batchForgotten(batchId, missing);
   return found;
-}
-
-async function readPage(
-  client: Client,
-  batchId: string,
-  page: number,
-  workflowId: string,
-): Promise<BatchPage> {
-  const event = await readFirstEvent(client, workflowId, '');
-  if (!isRecord(event?.input)) throw batchForgotten(batchId, [page]);
-  return (event.input as unknown as PageInput).page;
 }

@@ -1,7 +1,13 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { MEMO_ITEMS_DIGEST, type BatchDescription, describeBatch, lookForBatch } from './describe-batch';
-import { BATCH_PRIORITY_KEY, MAX_PAGES, type Tolerance, type TryAgain } from '../../core/batch';
-import { cutPages, hasPage } from '../../core/batch-pages';
+import {
+  BATCH_PRIORITY_KEY,
+  type BatchItem,
+  CONCURRENCY,
+  MAX_PAGES,
+  type Tolerance,
+  type TryAgain,
+} from '../../core/batch';
+import { cutPages, hasPage, pageInput } from '../../core/batch-pages';
 import {
   BATCH_PAGE_WORKFLOW,
   BATCH_TASK_TIMEOUT_MS,
@@ -9,7 +15,6 @@ import {
   type BatchInput,
   type BatchMemo,
   type BatchPage,
-  type BegunPages,
   MEMO_PAGES,
   type PageInput,
 } from '../../core/batch-workflows';
@@ -20,14 +25,21 @@ import type { RunState } from '../../temporal/existing-run';
 import { mapConcurrently } from '../map-concurrently';
 import { attribute } from '../start';
 import type { WaitOptions } from '../result';
-import { lastRunOf, refuseForgotten } from './batch-ends';
+import { refuseForgotten } from './batch-ends';
+import { type BatchDescription, describeBatch, lookForBatch, MEMO_ITEMS_DIGEST } from './describe-batch';
+import { itemsDigest } from './identity';
+import { inputOfBatch, pageWithItems } from './input-of-batch';
 import type { CheckedBatch } from './items';
 import { InvalidRequestError, batchConflict } from '../errors';
 
 export interface BatchOptions extends WaitOptions {
-  /** How many follow-ups are open at a time, 1 to 1,000. @default 50 */
+  /** How many follow-ups are open at a time, 1 to 1,000. @default as the batch had it before; 50 for a new one */
   readonly concurrency?: number;
-  /** Beyond so many failures no further item is started, and the batch fails. @default null, which is any number */
+  /**
+   * Beyond so many failures no further item is started, and the batch fails. Null is any number.
+   *
+   * @default as the batch had it before; null for a new one
+   */
   readonly tolerate?: Tolerance;
   /** Called after each page that was handed over. */
   readonly onPage?: (handedOver: number, pages: number) => void;
@@ -37,7 +49,7 @@ export interface BatchOptions extends WaitOptions {
 export interface StartOfBatch {
   readonly batchId: string;
   readonly workflowId: string;
-  /** False when this call started the batch; else whether the one that was there is running or has ended. */
+  /** False when this call started the batch; else whether the existing one is running or has ended. */
   readonly attached: false | 'running' | 'ended';
   /** How the batch of this id had ended that goes on by this call; null where there was none to go on with. */
   readonly resumedAfter: RunState | null;
@@ -45,13 +57,15 @@ export interface StartOfBatch {
   readonly pages: number;
 }
 
-/** A batch as it is handed over page by page: from a file, or from an earlier run of itself. */
-export interface PagedBatch {
+/** What a run of a batch is made of. */
+export interface BatchSource {
   readonly batchId: string;
   readonly items: number;
   readonly pages: number;
-  /** Whether a batch that is there is this very one. */
+  /** Whether an existing batch is this very one; null where only its own items are at hand. */
   readonly digest: string | null;
+  /** The items of a batch that starts its pages itself; null where each page is handed over. */
+  readonly ownItems: readonly BatchItem[] | null;
   /** @param wanted the numbers of the pages that are needed */
   readonly read: (wanted: (page: number) => boolean) => Iterable<BatchPage> | AsyncIterable<BatchPage>;
 }
@@ -73,10 +87,13 @@ export async function startBatch(
   options: BatchOptions = {},
 ): Promise<StartOfBatch> {
   const before = await lookForBatch(client, batchId);
-  const batch: PagedBatch = { batchId, items: items.length, pages: numberOfPages(items), digest, read };
-  if (before !== null) refuseAnother(batch, before.itemsDigest);
-  if (before?.state === 'completed') return { ...startedOf(batch, before), attached: 'ended' };
-  return runBatch(client, taskQueue, batch, before, options, null);
+  const pages = numberOfPages(items);
+  const source: BatchSource = { batchId, items: items.length, pages, digest, ownItems: null, read };
+  if (before?.state === 'completed') {
+    await refuseAnother(client, source, before);
+    return { ...startedOf(source, before), attached: 'ended' };
+  }
+  return runBatch(client, taskQueue, source, before, options, null);
 
   function* read(wanted: (page: number) => boolean): Generator<BatchPage> {
     for (const page of cutPages(items)) if (wanted(page.number)) yield page;
@@ -84,30 +101,33 @@ export async function startBatch(
 }
 
 /**
- * Starts a run of a batch, or attaches to the one that runs, and hands over the pages that it lacks.
+ * Starts a run of a batch, or attaches to the one that runs, and hands over the pages that it lacks. A further run keeps
+ * the concurrency and the tolerance of the batch unless it is told otherwise.
  *
- * @param before the batch as it is there
+ * @param before the batch as it exists
  * @param again which of the items that have ended are started again; null where a batch that is done stays done
  */
 export async function runBatch(
   client: Client,
   taskQueue: string,
-  batch: PagedBatch,
+  source: BatchSource,
   before: BatchDescription | null,
   options: BatchOptions,
   again: TryAgain | null,
 ): Promise<StartOfBatch> {
-  const { batchId, items, pages, digest } = batch;
-  const started = startedOf(batch, before);
+  const { batchId, items, pages, digest, ownItems } = source;
+  if (before !== null) await refuseAnother(client, source, before);
+  const started = startedOf(source, before);
   const { workflowId } = started;
-  const earlier = before === null || before.state === 'running' ? [] : begunBy(before);
+  const isOver = before !== null && before.state !== 'running';
+  const earlier = isOver ? (before.pages?.begun ?? []).filter((each) => each.pages.length > 0) : [];
   await refuseForgotten(client, batchId, earlier);
-  const memo: BatchMemo = { batchId, items, pages, again, begun: earlier };
+  const settings = isOver ? (before.pages ?? (await inputOfBatch(client, before))) : null;
   const input: BatchInput = {
     batchId,
-    ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
-    ...(options.tolerate === undefined ? {} : { tolerate: options.tolerate }),
-    handedOver: { items, pages },
+    ...present('concurrency', options.concurrency ?? settings?.concurrency),
+    ...present('tolerate', options.tolerate === undefined ? settings?.tolerate : options.tolerate),
+    ...(ownItems === null ? { handedOver: { items, pages } } : { items: ownItems }),
     ...(earlier.length === 0 ? {} : { earlier }),
     ...(again === null ? {} : { again }),
   };
@@ -119,7 +139,10 @@ export async function runBatch(
       workflowIdConflictPolicy: 'USE_EXISTING',
       workflowIdReusePolicy: again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE',
       typedSearchAttributes: [{ key: keywordKey('FollowUpBatch'), value: attribute(batchId) }],
-      memo: { [MEMO_PAGES]: memo, ...(digest === null ? {} : { [MEMO_ITEMS_DIGEST]: digest }) },
+      memo: {
+        [MEMO_PAGES]: firstMemo(input, items, pages),
+        ...(digest === null ? {} : { [MEMO_ITEMS_DIGEST]: digest }),
+      },
       priority: { priorityKey: BATCH_PRIORITY_KEY },
       workflowTaskTimeout: BATCH_TASK_TIMEOUT_MS,
       staticSummary: batchSummary(items),
@@ -129,40 +152,41 @@ export async function runBatch(
     throw inSetUpWords(error, client.options.namespace);
   }
   const now = await describeBatch(client, workflowId);
-  if (now === null) throw new TypeError('a batch is gone that was just started');
+  if (now === null) throw new TypeError('a batch does not exist that was just started');
   // Somebody may have started another one in between.
-  refuseAnother(batch, now.itemsDigest);
-  const known = now.pages?.begun ?? [];
-  const own = known.find(({ run }) => run === now.run)?.pages ?? [];
-  const earlierRuns = known.filter(({ run }) => run !== now.run);
-  // What the batch has begun it does not need, whatever has become of the page.
-  await handOver(client, taskQueue, {
-    batchWorkflowId: workflowId,
-    batchId,
-    run: now.run,
-    again: now.pages?.again ?? null,
-    pages: batch.read((page) => !hasPage(own, page)),
-    total: pages,
-    earlierRunOf: (page) => lastRunOf(earlierRuns, page),
-    onPage: options.onPage,
-    signal: options.signal,
-  });
+  if (now.run !== before?.run) await refuseAnother(client, source, now);
+  if ((await inputOfBatch(client, now))?.items === undefined)
+    await handOver(client, taskQueue, source, now, options);
   if (before?.state === 'running') return { ...started, attached: 'running' };
   return { ...started, attached: false, resumedAfter: before?.state ?? null };
 }
 
-/** What the runs of a batch have begun, up to this one. */
-function begunBy({ pages }: BatchDescription): readonly BegunPages[] {
-  return (pages?.begun ?? []).filter((each) => each.pages.length > 0);
+function present<Name extends string, Value>(name: Name, value: Value | undefined) {
+  return (value === undefined ? {} : { [name]: value }) as Partial<Record<Name, Value>>;
 }
 
-function startedOf({ batchId, items, pages }: PagedBatch, before: BatchDescription | null) {
+/** What is known of a batch before a worker has taken it up. */
+function firstMemo(
+  {
+    batchId = '',
+    concurrency = CONCURRENCY.default,
+    tolerate = null,
+    again = null,
+    earlier = [],
+  }: BatchInput,
+  items: number,
+  pages: number,
+): BatchMemo {
+  return { batchId, items, pages, again, concurrency, tolerate, begun: earlier };
+}
+
+function startedOf({ batchId, items, pages }: BatchSource, before: BatchDescription | null) {
   const workflowId = before?.workflowId ?? batchWorkflowId(batchId);
   return { batchId, workflowId, items, pages, resumedAfter: null };
 }
 
 /** @throws InvalidRequestError */
-function numberOfPages(items: CheckedBatch['items']): number {
+export function numberOfPages(items: readonly BatchItem[]): number {
   let pages = 0;
   for (const page of cutPages(items)) pages = page.number;
   if (pages <= MAX_PAGES) return pages;
@@ -170,40 +194,59 @@ function numberOfPages(items: CheckedBatch['items']): number {
   throw new InvalidRequestError([{ field: 'items', text }]);
 }
 
-function refuseAnother({ batchId, digest }: PagedBatch, there: string | null): void {
-  if (there !== null && there !== digest) throw batchConflict(batchId);
-}
-
-/** Pages that are handed over at once: each is one call of half a megabyte at most. */
+/** Pages that are read or handed over at once: each is one call of half a megabyte at most. */
 const AT_ONCE = 8;
 
-interface HandOver extends Pick<PageInput, 'batchWorkflowId' | 'batchId' | 'run'> {
-  readonly again: TryAgain | null;
-  /** Those that the batch lacks. */
-  readonly pages: Iterable<BatchPage> | AsyncIterable<BatchPage>;
-  /** Of how many pages in all. */
-  readonly total: number;
-  /** The earlier run of the batch that knows what became of a page's items; null where none has begun it. */
-  readonly earlierRunOf: (page: number) => string | null;
-  readonly onPage: ((handedOver: number, pages: number) => void) | undefined;
-  /** Ends the hand-over between two pages. */
-  readonly signal: AbortSignal | undefined;
+/**
+ * Refuses a batch of other items: by the digest that our client leaves, by the items in its own input, or by its pages.
+ *
+ * @throws BatchConflictError
+ */
+async function refuseAnother(client: Client, source: BatchSource, there: BatchDescription): Promise<void> {
+  const { batchId, digest, items, pages } = source;
+  if (digest === null) return;
+  const input = there.itemsDigest === null ? await inputOfBatch(client, there) : null;
+  const theirs = there.itemsDigest ?? (input?.items ? itemsDigest(input.items) : null);
+  if (theirs !== null) {
+    if (theirs !== digest) throw batchConflict(batchId);
+    return;
+  }
+  if (input?.handedOver === undefined) return;
+  if (input.handedOver.items !== items || input.handedOver.pages !== pages) throw batchConflict(batchId);
+  await mapConcurrently(
+    source.read(() => true),
+    AT_ONCE,
+    async (page) => {
+      const existing = await pageWithItems(client, pageWorkflowId(batchId, there.run, page.number));
+      if (existing !== null && itemsDigest(existing.items) !== itemsDigest(page.items))
+        throw batchConflict(batchId);
+    },
+  );
 }
 
-/** Starts the pages of a batch that are not there yet. */
-async function handOver(client: Client, taskQueue: string, batch: HandOver): Promise<void> {
-  const { batchWorkflowId, batchId, run, again, total, onPage } = batch;
+/** Starts the pages that a batch has not begun: what it has begun it does not need, whatever has become of the page. */
+async function handOver(
+  client: Client,
+  taskQueue: string,
+  { batchId, pages, read }: BatchSource,
+  { workflowId, run, pages: memo }: BatchDescription,
+  { onPage, signal }: BatchOptions,
+): Promise<void> {
+  const begun = memo?.begun ?? [];
+  const own = begun.find((each) => each.run === run)?.pages ?? [];
+  const earlier = begun.filter((each) => each.run !== run);
+  const batch = { batchWorkflowId: workflowId, batchId, run, again: memo?.again ?? null };
   let handedOver = 0;
-  await mapConcurrently(batch.pages, AT_ONCE, async (page) => {
-    batch.signal?.throwIfAborted();
-    const earlierRun = batch.earlierRunOf(page.number);
-    const earlier = earlierRun === null ? null : pageWorkflowId(batchId, earlierRun, page.number);
-    await startPage(client, taskQueue, { batchWorkflowId, batchId, run, page, earlier, again });
+  const missing = read((page) => !hasPage(own, page));
+  await mapConcurrently(missing, AT_ONCE, async (page) => {
+    signal?.throwIfAborted();
+    await startPage(client, taskQueue, pageInput(batch, page, earlier));
     handedOver += 1;
-    onPage?.(handedOver, total);
+    onPage?.(handedOver, pages);
   });
 }
 
+/** Starts a page that has not begun: one that has ended before it could is started again. */
 async function startPage(client: Client, taskQueue: string, input: PageInput): Promise<void> {
   const { batchId, run, page } = input;
   try {
@@ -212,7 +255,7 @@ async function startPage(client: Client, taskQueue: string, input: PageInput): P
       taskQueue,
       args: [input],
       workflowIdConflictPolicy: 'FAIL',
-      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       typedSearchAttributes: [{ key: keywordKey('FollowUpBatch'), value: attribute(batchId) }],
       priority: { priorityKey: BATCH_PRIORITY_KEY },
       workflowTaskTimeout: BATCH_TASK_TIMEOUT_MS,

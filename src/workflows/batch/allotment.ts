@@ -8,7 +8,7 @@ export interface OpenPage {
 }
 
 /** A page that has not begun. */
-export type WaitingPage = Pick<PageReport, 'page' | 'after' | 'wants'>;
+export type WaitingPage = Pick<PageReport, 'page' | 'wants'>;
 
 /**
  * The places that a page may be using: what it was told last, or what it works by until it has heard of it, but never
@@ -34,17 +34,17 @@ export function isNews(now: PageReport, last: PageReport): boolean {
 
 /**
  * How many places each page shall have, so that all of them together never have more than `concurrency` open: those that
- * have begun first, then the next ones in order. A page waits for the one that holds earlier items of its job.
+ * have begun first, then the next ones in order.
  *
  * @param open by page number
- * @param mayBegin whether the page before has ended
+ * @param mayStart whether a page may start items at present
  * @returns the pages whose places change, by number
  */
 export function allot(
   concurrency: number,
   open: ReadonlyMap<number, OpenPage>,
   waiting: readonly WaitingPage[],
-  mayBegin: (page: WaitingPage) => boolean,
+  mayStart: (page: number) => boolean,
 ): Map<number, number> {
   const changes = new Map<number, number>();
   // Those that began last give back first, so that the first ones come to their end.
@@ -62,13 +62,13 @@ export function allot(
   for (const page of open.values()) free -= reserved(page);
   for (const [number, page] of open) {
     const more = Math.min(free, page.report.wants - reserved(page));
-    if (more <= 0) continue;
+    if (more <= 0 || !mayStart(number)) continue;
     changes.set(number, reserved(page) + more);
     free -= more;
   }
   for (const page of waiting) {
     if (free <= 0) break;
-    if (!mayBegin(page)) continue;
+    if (!mayStart(page.page)) continue;
     const places = Math.min(free, page.wants);
     changes.set(page.page, places);
     free -= places;

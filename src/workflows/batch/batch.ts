@@ -13,7 +13,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { countPages, cutPages } from '../../core/batch-pages';
+import { countPages, cutPages, pagesIn } from '../../core/batch-pages';
 import type { BatchSummary } from '../../core/batch';
 import {
   type BatchFailureType,
@@ -22,12 +22,13 @@ import {
   type BatchProgress,
   MEMO_PAGES,
   MEMO_SUMMARY,
-  type PageReport,
 } from '../../core/batch-workflows';
 import { isRecord } from '../../core/json';
 import { isPageReport } from '../../core/wire-checks';
 import { runOf } from '../../core/ids';
+import { settingsProxy } from '../activity-proxies';
 import { keyword } from '../keyword';
+import { reserved } from './allotment';
 import { type BatchPlan, checkBatch } from './check-batch';
 import { batchDetails, toleratedFailures } from './counts';
 import {
@@ -36,24 +37,31 @@ import {
   failureOf,
   failuresSoFar,
   initialState,
-  mayBegin,
   memoOf,
   progressOf,
   summaryOf,
   takeReport,
 } from './state';
 import { receiveOperators } from './operator';
-import { ignoreCancellation, reportSignal } from './page';
-import { closePages, startPage, notifyPages, dismissPages } from './pages';
+import { ignoreCancellation } from './find-items';
+import { reportSignal } from './page';
+import { closePages, lookForPages, notifyPages, startPages } from './pages';
 
-/** How often each page gets a signal even if nothing has changed: the signal fails if the page was terminated. */
-const PING_INTERVAL_MS = 10 * 60_000;
+/**
+ * How often each page gets a signal even if nothing has changed, which fails if the page was terminated: at every third of
+ * the looks that a page takes, which is every nine minutes.
+ */
+const LOOKS_PER_PING = 3;
 
-/** A batch is given up if its pages have not all arrived this long after the latest one: its starter has died. */
-const HAND_OVER_MS = 3_600_000;
+/**
+ * A batch is given up after so many pings in a row, which is an hour, if nothing goes on and no further page comes: its
+ * starter has died. Pings, and not the clock, because without a worker no page can come.
+ */
+const QUIET_PINGS = 7;
 
-/** How long a cancelled batch waits for the last reports of its pages. */
+/** How long a cancelled batch waits for the last reports of its pages, and for the ends of what it cancels. */
 const LAST_REPORTS_MS = 30_000;
+const LAST_ENDS_MS = 10 * 60_000;
 
 /**
  * How long a batch that an update has ended waits for the cancellation request, which its client sends next. Without
@@ -93,6 +101,7 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
       pages: plan.items === undefined ? (plan.handedOver?.pages ?? 0) : pages.length,
       tolerate: plan.tolerate,
       concurrency: plan.concurrency,
+      hasItems: plan.items !== undefined,
       earlier: plan.earlier,
       again: plan.again,
     }),
@@ -102,20 +111,16 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
 }
 
 class Batch {
-  /** Pages that have reported and are not part of this run of the batch. */
-  private foreignPages: Pick<PageReport, 'run' | 'page'>[] = [];
   /** Counts reports and operators' changes: the batch acts after each. */
   private changes = 0;
   private ended: BatchProgress['state'] | null = null;
 
   constructor(private readonly state: BatchState) {
     setHandler(reportSignal, (report: unknown) => {
-      if (!isPageReport(report)) return;
-      const { run, page } = report;
-      if (page < 1 || page > state.pages) return;
+      // A page of an earlier run closes when it has found out that its batch has ended.
+      if (!isPageReport(report) || report.run !== state.run) return;
       this.changes += 1;
-      const isOurs = run === state.run && takeReport(state, report, Date.now());
-      if (!isOurs) this.foreignPages.push({ run, page });
+      takeReport(state, report);
     });
     receiveOperators(
       state,
@@ -129,7 +134,7 @@ class Batch {
     const whole = CancellationScope.current();
     const looking = new CancellationScope();
     try {
-      for (const page of pages) await startPage(state, page);
+      await startPages(state, pages);
       // One timer for the whole batch instead of one for each report. It ends when it is cancelled.
       looking.run(() => this.pingPages()).catch(ignoreCancellation);
       await this.grantUntilDone();
@@ -171,7 +176,8 @@ class Batch {
       const { changes } = this;
       this.decideEnding();
       if (state.ending === 'cancel-running') return;
-      await this.notify();
+      await notifyPages(state);
+      this.show();
       if (this.isDone()) return;
       if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) {
         await continueWith({ continued: state });
@@ -180,19 +186,25 @@ class Batch {
     }
   }
 
-  private async notify(): Promise<void> {
-    await dismissPages(this.state, this.foreignPages.splice(0));
-    await notifyPages(this.state);
-    this.show();
-  }
-
   /** Sends every page its allotment again now and then, which shows pages that no longer exist. */
   private async pingPages(): Promise<void> {
+    const { state } = this;
+    const { lookEveryMs } = await settingsProxy.workerSettings();
     for (;;) {
-      await sleep(PING_INTERVAL_MS, { summary: 'look whether the pages are there' });
-      for (const page of Object.values(this.state.begun)) page.lastSent = '';
+      await sleep(LOOKS_PER_PING * lookEveryMs, { summary: 'look whether the pages are there' });
+      state.quietLooks = this.waitsForHandOver() ? state.quietLooks + 1 : 0;
+      for (const page of Object.values(state.begun)) page.lastSent = '';
+      if (state.hasItems) await lookForPages(state, [...pagesIn([[1, state.pages]])]);
       this.changes += 1;
     }
+  }
+
+  /** Whether pages are missing, and nothing goes on without them. */
+  private waitsForHandOver(): boolean {
+    const { state } = this;
+    const { handedOver, total } = progressOf(state, null).pages;
+    const goesOn = Object.values(state.begun).some((page) => reserved(page) > 0);
+    return !state.hasItems && handedOver < total && !goesOn;
   }
 
   /** Decides whether the batch must end early. */
@@ -200,29 +212,23 @@ class Batch {
     const { state } = this;
     if (state.ending !== null) return;
     if (failuresSoFar(state) > toleratedFailures(state.tolerate, state.items)) state.ending = 'tolerance';
-    const { handedOver, total } = progressOf(state, null).pages;
-    // A page may also wait for one that never came.
-    const goesOn =
-      Object.values(state.begun).length > 0 ||
-      Object.values(state.waiting).some((page) => mayBegin(state, page));
-    if (handedOver < total && !goesOn && Date.now() - state.lastHandOverAt > HAND_OVER_MS) {
-      state.ending = 'not-handed-over';
-    }
+    else if (state.quietLooks >= QUIET_PINGS) state.ending = 'not-handed-over';
   }
 
   private isDone(): boolean {
     const { state } = this;
-    const left = Object.keys(state.begun).length + Object.keys(state.waiting).length;
-    return left === 0 && (state.ending !== null || countPages(state.finishedPages) >= state.pages);
+    if (Object.keys(state.begun).length > 0) return false;
+    return state.ending !== null || countPages(state.finishedPages) >= state.pages;
   }
 
   /** Ends the pages of a cancelled batch, and waits a while for their last reports. */
   private async endPages(): Promise<void> {
-    const waitMs = this.state.ending === 'cancel-running' ? PING_INTERVAL_MS : LAST_REPORTS_MS;
+    const waitMs = this.state.ending === 'cancel-running' ? LAST_ENDS_MS : LAST_REPORTS_MS;
     const endAt = Date.now() + waitMs;
     for (;;) {
       const { changes } = this;
-      await this.notify();
+      await notifyPages(this.state);
+      this.show();
       const leftMs = endAt - Date.now();
       if (this.isDone() || leftMs <= 0) break;
       // A page that arrived while the batch was being cancelled is notified too.

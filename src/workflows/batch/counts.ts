@@ -1,4 +1,4 @@
-import type { FailedItem, ItemEnd, Tolerance } from '../../core/batch';
+import type { EndOfItem, FailedItem, Tolerance } from '../../core/batch';
 import type { BatchCounts, BatchProgress, PageReport } from '../../core/batch-workflows';
 import { isTerminal } from '../../core/job';
 import { markdownCode as code, markdownTable } from '../../core/text';
@@ -16,7 +16,7 @@ export const NO_COUNTS: BatchCounts = {
   unknownDeliveries: 0,
 };
 
-export function countEnd(counts: BatchCounts, end: ItemEnd): BatchCounts {
+export function countEnd(counts: BatchCounts, end: EndOfItem): BatchCounts {
   const { outcome, evidence } = end;
   return {
     settled: counts.settled + 1,
@@ -58,9 +58,9 @@ export function toleratedFailures(tolerate: Tolerance, items: number): number {
 /** The first failures, each once. */
 export function firstFailures(all: readonly (readonly FailedItem[])[]): FailedItem[] {
   const byId = new Map<string, FailedItem>();
-  for (const failure of all.flat()) {
+  for (const { workflowId, outcome, message } of all.flat()) {
     if (byId.size >= MAX_FIRST_FAILURES) break;
-    if (!byId.has(failure.workflowId)) byId.set(failure.workflowId, failure);
+    if (!byId.has(workflowId)) byId.set(workflowId, { workflowId, outcome, message });
   }
   return [...byId.values()];
 }

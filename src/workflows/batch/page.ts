@@ -1,5 +1,4 @@
 import {
-  ActivityFailure,
   allHandlersFinished,
   ApplicationFailure,
   CancellationScope,
@@ -13,14 +12,12 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { WorkerSettings } from '../../core/activities';
-import { isAllotment, isEarlierPage, isPageTrouble } from '../../core/wire-checks';
-import type { FailedItem, ItemEnd } from '../../core/batch';
+import { isAllotment, isPageTrouble } from '../../core/wire-checks';
+import { type EndOfItem, isFailure, type ItemEnd } from '../../core/batch';
 import {
   type Allotment,
   type BatchCounts,
   type BatchFailureType,
-  type EarlierPage,
   type PageInput,
   type PageReport,
   type PageResult,
@@ -29,11 +26,13 @@ import {
   SIGNAL_REPORT,
 } from '../../core/batch-workflows';
 import { runOf } from '../../core/ids';
-import { ownRunId, pageProxy, settingsProxy } from '../activity-proxies';
-import { pageProblems } from './check-batch';
-import { countEnd, failuresOf, firstFailures, isFailure, NO_COUNTS, pageDetails } from './counts';
-import { itemsOfPage, type NamedItem, runItem } from './run-item';
+import { ownRunId, questionProxy } from '../activity-proxies';
 import { isNews } from './allotment';
+import { pageProblems } from './check-batch';
+import { countEnd, failuresOf, firstFailures, NO_COUNTS, pageDetails } from './counts';
+import { itemsOf, nameOf, nextItems, type PageItem } from './items';
+import { answerOf, findItems, ignoreCancellation } from './find-items';
+import { awaitItem, runItem } from './run-item';
 
 export const allotSignal = defineSignal<[Allotment]>(SIGNAL_ALLOT);
 export const reportSignal = defineSignal<[PageReport]>(SIGNAL_REPORT);
@@ -72,40 +71,35 @@ class Page {
   readonly ends: ItemEnd[] = [];
   allotment: Allotment = { places: 0, tolerated: null, mode: 'run' };
 
-  private lanes: NamedItem[][];
-  private readonly open = new Map<string, Promise<void>>();
-  private readonly busyLanes = new Set<NamedItem[]>();
-  private readonly failures: FailedItem[] = [];
+  private readonly items: readonly PageItem[];
   private readonly followUps = new CancellationScope({
     cancellable: true,
     parent: new CancellationScope({ cancellable: false }),
   });
-  /** Follow-ups that were started, or may have been, and whose end is unknown. */
-  private readonly unsettled = new Set<string>();
   /** Follow-ups that the server was asked to start, and has not started yet. */
   private starts = 0;
-  /** Follow-ups that no longer exist: no event will report their end. */
-  private readonly lost = new Set<string>();
   private counts: BatchCounts = NO_COUNTS;
   private lastReport: PageReport | null = null;
   /** The allotment that was in force at the last report. */
   private answered: Allotment | null = null;
   private batchIsGone = false;
   private done = false;
+  /** The run of this workflow that knows which follow-ups exist: the first one of a batch's first run needs not ask. */
+  private askedBy: string | null;
 
   constructor(private readonly input: PageInput) {
-    this.lanes = itemsOfPage(input, null).lanes;
+    this.items = itemsOf(input);
+    this.askedBy = (input.earlier ?? null) === null ? workflowInfo().firstExecutionRunId : null;
   }
 
   async run(): Promise<PageResult> {
     const looking = new CancellationScope();
     let reporting: Promise<void> | null = null;
     try {
-      const settings = await settingsProxy.workerSettings();
-      await this.restore(settings);
+      looking.run(() => this.watchForTrouble()).catch(ignoreCancellation);
+      await Promise.race([this.isInformed(), condition(() => this.isClosed())]);
       reporting = this.reportToBatch();
-      looking.run(() => this.watchForTrouble(settings)).catch(ignoreCancellation);
-      await this.runItems(settings);
+      await this.runItems();
       this.done = true;
       await condition(() => this.isClosed());
     } catch (error) {
@@ -117,55 +111,51 @@ class Page {
     return CancellationScope.nonCancellable(async () => {
       await condition(() => this.starts === 0);
       await (reporting ?? this.reportToBatch());
-      return this.result();
+      if (this.askedBy !== null) return this.result();
+      // Not a result: what the page of the earlier run knows still holds.
+      const type: BatchFailureType = 'BatchIncomplete';
+      const message =
+        'The page was ended before it knew which of its follow-ups exist. It has started nothing.';
+      throw ApplicationFailure.create({ type, message, nonRetryable: true });
     });
   }
 
-  /** Takes over the ends from an earlier run of the batch: what it has done is not done again. */
-  private async restore(settings: WorkerSettings): Promise<void> {
-    const { earlier = null } = this.input;
-    let before: EarlierPage | null = { ends: [], left: [] };
-    if (earlier !== null) {
-      // Until it is known, any of them may have been started.
-      for (const { workflowId } of this.lanes.flat()) this.unsettled.add(workflowId);
-      const { earlierPage } = pageProxy(settings, 'what the batch has done before');
-      const answer = await answerOf(earlierPage(earlier));
-      before = isEarlierPage(answer) ? answer : null;
-      this.unsettled.clear();
-    }
-    const { kept, lanes } = itemsOfPage(this.input, before);
-    for (const end of kept) this.settle(end);
-    this.lanes = lanes;
-    for (const { workflowId, isNew } of lanes.flat()) if (!isNew) this.unsettled.add(workflowId);
-  }
-
-  private async runItems(settings: WorkerSettings): Promise<void> {
+  private async runItems(): Promise<void> {
     for (;;) {
-      this.startItems(settings);
+      if (this.allotment.mode === 'cancel') this.followUps.cancel();
+      while (this.due().length > 0) {
+        // Both in one workflow task: a reset comes either before them or after them.
+        if (await this.isInformed()) for (const item of this.due()) this.open(item, runItem);
+      }
       setCurrentDetails(pageDetails(this.report()));
       if (this.isOver()) return;
       const { allotment, batchIsGone } = this;
-      const open = this.open.size;
+      const open = this.openItems();
       // Only what has changed since: a condition that holds already would turn this into a loop that never yields.
       await condition(
-        () => this.open.size !== open || this.allotment !== allotment || this.batchIsGone !== batchIsGone,
+        () => this.openItems() !== open || this.allotment !== allotment || this.batchIsGone !== batchIsGone,
       );
-      if (this.allotment.mode === 'cancel') this.followUps.cancel();
     }
   }
 
-  /** Starts items as long as there are places, round the jobs. */
-  private startItems(settings: WorkerSettings): void {
-    if (this.allotment.mode !== 'run' || this.batchIsGone) return;
-    for (const lane of this.lanes) {
-      // The place of a failed item stays reserved until the batch has said that the failure is within the tolerance.
-      if (this.open.size >= this.allotment.places - this.unconfirmed()) return;
-      const [next] = lane;
-      if (next === undefined || this.busyLanes.has(lane)) continue;
-      lane.shift();
-      this.busyLanes.add(lane);
-      this.open.set(next.workflowId, this.follow(next, lane, settings));
-    }
+  /** Whether this run knows which of its items exist. Otherwise it asks, and what is due must be found out again. */
+  private async isInformed(): Promise<boolean> {
+    const run = await ownRunId();
+    if (run === this.askedBy) return true;
+    const isFirst = run === workflowInfo().firstExecutionRunId;
+    const { ended, running } = await findItems(this.items, this.input, !isFirst);
+    for (const { item, end, settledAt } of ended) this.settle(item, end, settledAt);
+    for (const item of running) this.open(item, awaitItem);
+    this.askedBy = run;
+    return false;
+  }
+
+  /** The items that may be started now. */
+  private due(): PageItem[] {
+    if (this.done || this.allotment.mode !== 'run' || this.batchIsGone) return [];
+    // The place of a failed item stays reserved until the batch has said that the failure is within the tolerance.
+    const free = this.allotment.places - this.unconfirmed() - this.openItems();
+    return nextItems(this.items).slice(0, Math.max(0, free));
   }
 
   /** Failures of which the batch has not yet said that they are within the tolerance. */
@@ -174,85 +164,76 @@ class Page {
     return tolerated === null ? 0 : Math.max(0, failuresOf(this.counts) - tolerated);
   }
 
-  private async follow(named: NamedItem, lane: NamedItem[], settings: WorkerSettings): Promise<void> {
+  private open(item: PageItem, work: typeof runItem): void {
     const { batchId, again = null } = this.input;
+    const starting = <T>(start: () => Promise<T>): Promise<T> => this.starting(item, start);
+    item.state = 'open';
     // Cancelled follow-ups are still waited for.
-    const lost = (workflowId: string): Promise<null> =>
-      CancellationScope.nonCancellable(async () => {
-        await condition(() => this.lost.has(workflowId));
-        return null;
-      });
-    const end = await this.followUps
-      .run(() =>
-        runItem(named, {
-          batchId,
-          settings,
-          again,
-          lost,
-          starting: (start) => this.starting(named.workflowId, start),
-        }),
-      )
-      .catch((error: unknown) => {
-        if (isCancellation(error)) return null;
-        throw error;
-      });
-    this.open.delete(named.workflowId);
-    this.busyLanes.delete(lane);
-    if (end !== null) this.settle(end);
+    void this.followUps
+      .run(() => work(item, { batchId, again, starting }))
+      .then(
+        (end) => {
+          this.settle(item, end);
+        },
+        (error: unknown) => {
+          item.state = 'to-come';
+          ignoreCancellation(error);
+        },
+      );
   }
 
   /**
    * Makes the start of a follow-up. The server does not start a child whose parent has closed meanwhile, although it is to
    * be abandoned (measured), so a page waits for its starts before it closes, and makes none once it is about to.
    */
-  private async starting<T>(workflowId: string, start: () => Promise<T>): Promise<T> {
+  private async starting<T>(item: PageItem, start: () => Promise<T>): Promise<T> {
     if (this.done) throw new CancelledFailure('The page starts nothing more.');
-    const wasUnsettled = this.unsettled.has(workflowId);
-    this.unsettled.add(workflowId);
+    const { mayExist } = item;
+    item.mayExist = true;
     this.starts += 1;
     try {
       return await start();
     } catch (error) {
       // Cancelled before the server was asked; later it waits for the child.
-      if (isCancellation(error) && !wasUnsettled) this.unsettled.delete(workflowId);
+      if (isCancellation(error)) item.mayExist = mayExist;
       throw error;
     } finally {
       this.starts -= 1;
     }
   }
 
-  private settle(end: ItemEnd): void {
-    const { workflowId, outcome, message } = end;
-    this.unsettled.delete(workflowId);
-    this.ends.push(end);
-    if (isFailure(end)) this.failures.push({ workflowId, outcome, message });
+  private settle(item: PageItem, end: EndOfItem, settledAt = new Date(Date.now()).toISOString()): void {
+    const { outcome, delivery, evidence, prLink, message } = end;
+    item.state = 'ended';
+    this.ends.push({ ...nameOf(item), outcome, delivery, evidence, prLink, message, settledAt });
     this.counts = countEnd(this.counts, end);
+  }
+
+  private openItems(): number {
+    return this.items.filter(({ state }) => state === 'open').length;
   }
 
   private isOver(): boolean {
     if (this.allotment.mode === 'leave') return true;
-    if (this.open.size > 0) return false;
-    return this.batchIsGone || this.allotment.mode !== 'run' || this.lanesLeft() === 0;
+    if (this.openItems() > 0) return false;
+    return this.batchIsGone || this.allotment.mode !== 'run' || nextItems(this.items).length === 0;
   }
 
   private isClosed(): boolean {
     return this.allotment.mode === 'leave' || this.batchIsGone;
   }
 
-  private lanesLeft(): number {
-    return this.lanes.filter((lane) => lane.length > 0 || this.busyLanes.has(lane)).length;
-  }
-
   /** Finds out what no event reports: that the batch was terminated, or a follow-up was deleted. */
-  private async watchForTrouble(settings: WorkerSettings): Promise<void> {
+  private async watchForTrouble(): Promise<void> {
     const { batchWorkflowId, run } = this.input;
-    const { pageTrouble } = pageProxy(settings, 'are the batch and the open follow-ups there?');
+    const { pageTrouble } = questionProxy('are the batch and the open follow-ups there?');
     for (;;) {
       const batch = this.batchIsGone ? null : batchWorkflowId;
-      const trouble = await answerOf(pageTrouble({ batchWorkflowId: batch, run, known: [...this.lost] }));
+      const known = this.items.filter(({ isLost }) => isLost).map(({ workflowId }) => workflowId);
+      const trouble = await answerOf(pageTrouble({ batchWorkflowId: batch, run, known }));
       if (!isPageTrouble(trouble)) continue;
       this.batchIsGone ||= trouble.batchIsGone;
-      for (const workflowId of trouble.lost) this.lost.add(workflowId);
+      for (const item of this.items) item.isLost ||= trouble.lost.includes(item.workflowId);
     }
   }
 
@@ -278,9 +259,8 @@ class Page {
   }
 
   private mustReport(): boolean {
-    const { lastReport } = this;
+    const { lastReport, allotment } = this;
     if (lastReport === null || this.done) return true;
-    const { allotment } = this;
     // The batch does not know of all failures: those that an earlier run left, or a report that it lost in a reset.
     if (this.unconfirmed() > 0 && this.answered !== allotment) return true;
     return isNews(this.report(), lastReport);
@@ -288,47 +268,31 @@ class Page {
 
   private report(): PageReport {
     const { run, page } = this.input;
+    const open = this.openItems();
     return {
       run,
       pageRun: runOf(workflowInfo().firstExecutionRunId),
       page: page.number,
       after: page.after,
       followedBy: page.followedBy,
-      wants: this.lanesLeft(),
+      wants: open + nextItems(this.items).length,
       places: this.allotment.places,
-      open: this.open.size,
+      open,
       counts: this.counts,
-      failures: firstFailures([this.failures]),
+      failures: firstFailures([this.ends.filter(isFailure)]),
       done: this.done,
     };
   }
 
   /** After a reset, what the replaced run has started is unknown. */
   private async result(): Promise<PageResult> {
-    if ((await ownRunId()) !== workflowInfo().firstExecutionRunId) {
-      for (const { workflowId } of this.lanes.flat()) this.unsettled.add(workflowId);
-      for (const workflowId of this.open.keys()) this.unsettled.add(workflowId);
-    }
-    const left = [...this.unsettled];
+    const run = await ownRunId();
+    const unsettled = this.items.filter(({ state }) => state !== 'ended');
+    const left = unsettled.filter(({ mayExist }) => mayExist || run !== workflowInfo().firstExecutionRunId);
     return {
       ends: this.ends,
-      left,
-      notStarted: this.input.page.items.length - this.counts.settled - left.length,
+      left: left.map(({ workflowId }) => workflowId),
+      notStarted: unsettled.length - left.length,
     };
   }
-}
-
-/** What the server says to a page; null where an operator has ended the question in another way. */
-async function answerOf(question: Promise<unknown>): Promise<unknown> {
-  try {
-    return await question;
-  } catch (error) {
-    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-    return null;
-  }
-}
-
-/** The end of what goes on beside a workflow, in a scope that is cancelled when it is no longer needed. */
-export function ignoreCancellation(error: unknown): void {
-  if (!isCancellation(error)) throw error;
 }

@@ -9,7 +9,7 @@ import {
   WorkflowIdReusePolicy,
   workflowInfo,
 } from '@temporalio/workflow';
-import { pagesIn } from '../../core/batch-pages';
+import { hasPage, pageInput, pagesIn } from '../../core/batch-pages';
 import { BATCH_PRIORITY_KEY } from '../../core/batch';
 import {
   type Allotment,
@@ -17,29 +17,68 @@ import {
   BATCH_TASK_TIMEOUT_MS,
   type BatchPage,
   MEMO_PAGES,
-  type PageInput,
-  type PageReport,
 } from '../../core/batch-workflows';
 import { pageSummary } from '../../core/names';
 import { pageWorkflowId } from '../../core/ids';
 import { ownRunId } from '../activity-proxies';
 import { keyword } from '../keyword';
 import { NO_COUNTS } from './counts';
-import { type BatchState, type BegunPage, losePage, mayBegin, memoOf, modeOf } from './state';
+import {
+  allHaveAnswered,
+  beginPage,
+  type BatchState,
+  type BegunPage,
+  finishPage,
+  losePage,
+  mayStartItems,
+  memoOf,
+  modeOf,
+} from './state';
 import { allotSignal } from './page';
-import { allot, type OpenPage } from './allotment';
+import { allot, reserved } from './allotment';
 
-/** How many pages are signalled at once. */
+/** How many pages are signalled or started at once. */
 const GROUP_SIZE = 50;
 
 /**
- * Starts a page whose items have come with the batch. It outlives this run, and reports to the batch's workflow id. One
- * that is there already, because the batch was reset, counts as started.
+ * How many pages a batch closes at its end. Each costs it up to five events, and a batch that is being cancelled can't
+ * continue as new. Further ones find out by themselves within a quarter of an hour.
  */
-export async function startPage({ batchId, run }: BatchState, page: BatchPage): Promise<void> {
-  const { workflowId: batchWorkflowId, firstExecutionRunId } = workflowInfo();
-  const inDoubt = (await ownRunId()) !== firstExecutionRunId;
-  const input: PageInput = { batchWorkflowId, batchId, run, page, inDoubt };
+const MAX_CLOSED_PAGES = 1_000;
+
+const CLOSE: Allotment = { places: 0, tolerated: null, mode: 'leave' };
+
+/**
+ * Starts the pages of a batch whose items came with it. They outlive this run, and report to the batch's workflow id. A
+ * batch that was reset starts none: a page that does not exist may have been forgotten.
+ */
+export async function startPages(state: BatchState, pages: readonly BatchPage[]): Promise<void> {
+  for (let from = 0; from < pages.length; from += GROUP_SIZE) {
+    const wasReset = (await ownRunId()) !== workflowInfo().firstExecutionRunId;
+    const group = pages.slice(from, from + GROUP_SIZE);
+    if (wasReset)
+      await lookForPages(
+        state,
+        group.map(({ number }) => number),
+      );
+    else await Promise.all(group.map((page) => startPage(state, page)));
+  }
+}
+
+/** Ends the batch where a page that has not reported yet does not exist. */
+export async function lookForPages(state: BatchState, pages: readonly number[]): Promise<void> {
+  const silent = pages.filter(
+    (page) => !state.begun[page] && !state.waiting[page] && !hasPage(state.finishedPages, page),
+  );
+  const exist = await inGroups(silent, (page) =>
+    sendAllotment(pageIdOf(state, page), { places: 0, tolerated: null, mode: 'run' }),
+  );
+  if (exist.includes(false)) state.ending ??= 'lost-page';
+}
+
+async function startPage({ batchId, run, earlier, again }: BatchState, page: BatchPage): Promise<void> {
+  const { workflowId: batchWorkflowId } = workflowInfo();
+  const input = pageInput({ batchWorkflowId, batchId, run, again }, page, earlier);
   try {
     // The cancellation of the batch reaches its pages by an allotment, which says what becomes of their follow-ups.
     await CancellationScope.nonCancellable(() =>
@@ -62,11 +101,11 @@ export async function startPage({ batchId, run }: BatchState, page: BatchPage): 
 
 /** Grants places, and signals each page whose allotment has changed. A page that no longer exists ends the batch. */
 export async function notifyPages(state: BatchState): Promise<void> {
-  const before = JSON.stringify(memoOf(state));
   allotPlaces(state);
   const memo = memoOf(state);
   // In history before any of the pages can start an item.
-  if (JSON.stringify(memo) !== before) upsertMemo({ [MEMO_PAGES]: memo });
+  if (JSON.stringify(memo) !== JSON.stringify(workflowInfo().memo?.[MEMO_PAGES]))
+    upsertMemo({ [MEMO_PAGES]: memo });
   const due = Object.entries(state.begun).flatMap(([number, page]) => {
     const allotment = allotmentOf(state, page);
     const sent = JSON.stringify(allotment);
@@ -82,25 +121,11 @@ export async function notifyPages(state: BatchState): Promise<void> {
   if (areThere.includes(false)) await notifyPages(state);
 }
 
-/**
- * Ends pages that are not part of this run: a page of an earlier run closes; a second page of a number that is done or
- * taken starts nothing and waits for the end.
- */
-export async function dismissPages(
-  state: BatchState,
-  foreign: readonly Pick<PageReport, 'run' | 'page'>[],
-): Promise<void> {
-  await inGroups(foreign, async ({ run, page }) => {
-    const mode = run === state.run ? 'drain' : 'leave';
-    await sendAllotment(pageWorkflowId(state.batchId, run, page), { places: 0, tolerated: null, mode });
-  });
-}
-
 /** The end of the batch closes its pages, whose results then are kept as long as its own. */
 export async function closePages(state: BatchState): Promise<void> {
-  await inGroups([...pagesIn(state.finishedPages)], async (page) => {
-    await sendAllotment(pageIdOf(state, page), { places: 0, tolerated: null, mode: 'leave' });
-  });
+  const waiting = Object.keys(state.waiting).map(Number);
+  const pages = [...pagesIn(state.finishedPages), ...waiting].slice(0, MAX_CLOSED_PAGES);
+  await inGroups(pages, (page) => sendAllotment(pageIdOf(state, page), CLOSE));
 }
 
 async function inGroups<T, R>(all: readonly T[], work: (one: T) => Promise<R>): Promise<R[]> {
@@ -116,35 +141,28 @@ function pageIdOf({ batchId, run }: BatchState, page: number): string {
 }
 
 function allotPlaces(state: BatchState): void {
-  const waiting = Object.entries(state.waiting).map(([number, page]) => ({ page: Number(number), ...page }));
+  const begun = Object.entries(state.begun);
   if (state.ending !== null) {
-    // Every page is notified, also those that have not begun.
-    for (const { page } of waiting) begin(state, page, 0);
+    // A page without places has told everything: nothing is expected of it.
+    for (const [number, page] of begun)
+      if (reserved(page) === 0) finishPage(state, Number(number), page.report);
     return;
   }
-  const open = new Map<number, OpenPage>(
-    Object.entries(state.begun).map(([number, page]) => [Number(number), page]),
-  );
-  const concurrency = state.paused ? 0 : state.concurrency;
-  for (const [number, places] of allot(concurrency, open, waiting, (page) => mayBegin(state, page))) {
-    const begun = state.begun[number];
-    if (begun === undefined) begin(state, number, places);
-    else begun.allotted = places;
-  }
-}
-
-function begin(state: BatchState, number: number, places: number): void {
-  const page = state.waiting[number];
-  if (page === undefined) return;
-  // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- numbered by page
-  delete state.waiting[number];
-  state.begun[number] = {
-    allotted: places,
-    lastSent: '',
-    report: { ...page, places: 0, open: 0, counts: NO_COUNTS },
+  const open = new Map<number, BegunPage>(begun.map(([number, page]) => [Number(number), page]));
+  const waiting = Object.entries(state.waiting).map(([number, page]) => ({ page: Number(number), ...page }));
+  const answered = allHaveAnswered(state);
+  const mayStart = (number: number): boolean => {
+    const page = state.begun[number]?.report ?? state.waiting[number];
+    return answered && page !== undefined && mayStartItems(state, number, page);
   };
-  const awaited = page.after === null ? -1 : state.awaited.indexOf(page.after);
-  if (awaited >= 0) state.awaited.splice(awaited, 1);
+  const concurrency = state.paused ? 0 : state.concurrency;
+  for (const [number, places] of allot(concurrency, open, waiting, mayStart)) {
+    const page = state.waiting[number];
+    if (page !== undefined)
+      beginPage(state, number, { ...page, places: 0, open: 0, counts: NO_COUNTS, failures: 0 });
+    const allotted = state.begun[number];
+    if (allotted !== undefined) allotted.allotted = places;
+  }
 }
 
 function allotmentOf(state: BatchState, { allotted, report }: BegunPage): Allotment {

@@ -1,15 +1,16 @@
 import { ApplicationFailure } from '@temporalio/workflow';
 import type { BatchSummary, FailedItem, Tolerance, TryAgain } from '../../core/batch';
-import { countPages, hasPage, joinPages, rangesOf } from '../../core/batch-pages';
-import type {
-  Allotment,
-  BatchCounts,
-  BatchFailureType,
-  BatchMemo,
-  BatchProgress,
-  BegunPages,
-  PageRanges,
-  PageReport,
+import { countPages, hasPage, joinPages, pagesIn, rangesOf } from '../../core/batch-pages';
+import {
+  type Allotment,
+  type BatchCounts,
+  type BatchFailureType,
+  type BatchMemo,
+  type BatchProgress,
+  type BegunPages,
+  type PageRanges,
+  type PageReport,
+  summaryOfProgress,
 } from '../../core/batch-workflows';
 import { addUp, failuresOf, firstFailures, NO_COUNTS } from './counts';
 
@@ -19,7 +20,7 @@ type Ending = 'tolerance' | 'cancel' | 'cancel-running' | 'lost-page' | 'not-han
 /** What a batch keeps of a page that has begun; `failures` are their number. */
 type KnownReport = Omit<PageReport, 'run' | 'page' | 'failures' | 'done'> & { readonly failures: number };
 
-/** A page that has been allotted places. */
+/** A page that has been allotted places, or that an earlier run of the batch had begun: it may have follow-ups open. */
 export interface BegunPage {
   allotted: number;
   /** The allotment that was sent last, as JSON. */
@@ -27,11 +28,8 @@ export interface BegunPage {
   report: KnownReport;
 }
 
-/**
- * A page that waits for its turn: there may be ten thousand, and all must fit into one payload. Its failures are those that
- * it has taken over from an earlier run of the batch.
- */
-type WaitingPage = Pick<KnownReport, 'after' | 'followedBy' | 'wants' | 'pageRun' | 'failures'>;
+/** A page that waits for its turn, with nothing open and nothing to tell. */
+type WaitingPage = Pick<KnownReport, 'after' | 'followedBy' | 'wants' | 'pageRun'>;
 
 /**
  * Everything that a batch knows. It is plain JSON, because a run that continues as new hands it to the next one. Times are
@@ -46,6 +44,8 @@ export interface BatchState {
   readonly tolerate: Tolerance;
   readonly earlier: readonly BegunPages[];
   readonly again: TryAgain | null;
+  /** Its items came with it, so that it has started its pages itself. */
+  readonly hasItems: boolean;
   concurrency: number;
   paused: boolean;
   ending: Ending | null;
@@ -56,10 +56,8 @@ export interface BatchState {
   /** Pages that may have follow-ups open. */
   readonly begun: Record<number, BegunPage>;
   readonly waiting: Record<number, WaitingPage>;
-  /** Pages that are done, and for which a later one may still ask. */
-  readonly awaited: number[];
-  /** When a page reported last for the first time. */
-  lastHandOverAt: number;
+  /** Looks in a row at which nothing went on and no further page had come. */
+  quietLooks: number;
 }
 
 /** What a run that continues as new hands to the next one. */
@@ -68,27 +66,49 @@ export interface ContinuedBatch {
 }
 
 /**
- * Keeps a page's report; a later one replaces an earlier one, and the last one is added up.
- *
- * @returns false for a page that has no business here: its number is done, or another page has begun with it. It must not
- *   start an item, because that page may have started it before
+ * Keeps a page's report; a later one replaces an earlier one, and the last one is added up. A page whose number is done, or
+ * in whose place another one has begun, gets no places: that one may have started its items.
  */
-export function takeReport(state: BatchState, report: PageReport, now: number): boolean {
-  const { page, pageRun } = report;
+export function takeReport(state: BatchState, report: PageReport): void {
+  const { page, pageRun, after, followedBy, wants } = report;
+  if (page < 1 || page > state.pages || hasPage(state.finishedPages, page)) return;
   const begun = state.begun[page];
-  if (hasPage(state.finishedPages, page)) return report.done;
   if (begun !== undefined && begun.report.pageRun !== pageRun) {
     losePage(state, page);
-    return false;
+    return;
   }
   state.failures = firstFailures([state.failures, report.failures]);
-  if (begun === undefined && state.waiting[page] === undefined) state.lastHandOverAt = now;
+  if (begun === undefined && state.waiting[page] === undefined) state.quietLooks = 0;
   if (report.done) {
     finishPage(state, page, report);
     // Somebody has cancelled it before its items had ended.
-    if (report.wants > 0) state.ending ??= 'lost-page';
+    if (wants > 0) state.ending ??= 'lost-page';
   } else if (begun !== undefined) begun.report = known(report);
-  else state.waiting[page] = waitingPage(report);
+  else if (wasBegun(state, page)) beginPage(state, page, known(report));
+  else state.waiting[page] = { pageRun, after, followedBy, wants };
+}
+
+/** From now on it may have follow-ups open. */
+export function beginPage(state: BatchState, page: number, report: KnownReport): void {
+  // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- numbered by page
+  delete state.waiting[page];
+  state.begun[page] = { allotted: 0, lastSent: '', report };
+}
+
+function wasBegun({ earlier }: BatchState, page: number): boolean {
+  return earlier.some(({ pages }) => hasPage(pages, page));
+}
+
+/**
+ * Whether every page that an earlier run had begun has told which of its follow-ups are open. Until then no place is given,
+ * because nobody knows how many are left.
+ */
+export function allHaveAnswered(state: BatchState): boolean {
+  for (const { pages } of state.earlier) {
+    for (const page of pagesIn(pages)) {
+      if (state.begun[page] === undefined && !hasPage(state.finishedPages, page)) return false;
+    }
+  }
   return true;
 }
 
@@ -100,41 +120,26 @@ export function losePage(state: BatchState, page: number): void {
   state.ending ??= 'lost-page';
 }
 
-function finishPage(
-  state: BatchState,
-  page: number,
-  report: Pick<PageReport, 'counts' | 'followedBy'>,
-): void {
+/** Nothing more is expected of a page. */
+export function finishPage(state: BatchState, page: number, { counts }: Pick<PageReport, 'counts'>): void {
   // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- numbered by page
   delete state.begun[page];
   // eslint-disable-next-line @typescript-eslint/no-dynamic-delete -- numbered by page
   delete state.waiting[page];
-  state.finished = addUp([state.finished, report.counts]);
+  state.finished = addUp([state.finished, counts]);
   state.finishedPages = joinPages(state.finishedPages, rangesOf([page]));
-  if (report.followedBy) state.awaited.push(page);
 }
 
 function known({ pageRun, after, followedBy, wants, places, open, counts }: PageReport): KnownReport {
   return { pageRun, after, followedBy, wants, places, open, counts, failures: failuresOf(counts) };
 }
 
-function waitingPage({ pageRun, after, followedBy, wants, counts }: PageReport): WaitingPage {
-  return { pageRun, after, followedBy, wants, failures: failuresOf(counts) };
-}
-
 /** What the batch leaves in its memo. */
-export function memoOf({
-  batchId,
-  items,
-  pages,
-  again,
-  earlier,
-  run,
-  begun,
-  finishedPages,
-}: BatchState): BatchMemo {
+export function memoOf(state: BatchState): BatchMemo {
+  const { batchId, items, pages, again, concurrency, tolerate, earlier, run } = state;
+  const { begun, finishedPages } = state;
   const own = joinPages(finishedPages, rangesOf(Object.keys(begun).map(Number)));
-  return { batchId, items, pages, again, begun: [...earlier, { run, pages: own }] };
+  return { batchId, items, pages, again, concurrency, tolerate, begun: [...earlier, { run, pages: own }] };
 }
 
 function countsOf(state: BatchState): BatchCounts {
@@ -166,38 +171,18 @@ export function progressOf(state: BatchState, ended: BatchProgress['state'] | nu
 }
 
 export function summaryOf(state: BatchState, now: number): BatchSummary {
-  const {
-    batchId,
-    items,
-    settled,
-    byStatus,
-    byFailure,
-    byEvidence,
-    unknownDeliveries,
-    firstFailures: failed,
-  } = progressOf(state, null);
-  return {
-    batchId,
-    items,
-    settled,
-    byStatus,
-    byFailure,
-    byEvidence,
-    unknownDeliveries,
-    firstFailures: failed,
-    startedAt: new Date(state.startedAt).toISOString(),
-    endedAt: new Date(now).toISOString(),
-  };
+  return summaryOfProgress(progressOf(state, null), new Date(now).toISOString());
 }
 
-export function initialState(
-  input: Pick<
-    BatchState,
-    'batchId' | 'run' | 'startedAt' | 'items' | 'pages' | 'tolerate' | 'concurrency' | 'earlier' | 'again'
-  >,
-): BatchState {
+/** What a batch knows when it begins. */
+export type NewBatch = Omit<
+  BatchState,
+  'paused' | 'ending' | 'finished' | 'finishedPages' | 'failures' | 'begun' | 'waiting' | 'quietLooks'
+>;
+
+export function initialState(batch: NewBatch): BatchState {
   return {
-    ...input,
+    ...batch,
     paused: false,
     ending: null,
     finished: NO_COUNTS,
@@ -205,22 +190,30 @@ export function initialState(
     failures: [],
     begun: {},
     waiting: {},
-    awaited: [],
-    lastHandOverAt: input.startedAt,
+    quietLooks: 0,
   };
 }
 
-/** Also those of an earlier run of the batch, in pages that have not begun. */
-export function failuresSoFar({ finished, begun, waiting }: BatchState): number {
-  let failures = failuresOf(finished);
-  for (const { report } of Object.values(begun)) failures += report.failures;
-  for (const page of Object.values(waiting)) failures += page.failures;
-  return failures;
+/** Also those of an earlier run of the batch. */
+export function failuresSoFar({ finished, begun }: BatchState): number {
+  return Object.values(begun).reduce((sum, { report }) => sum + report.failures, failuresOf(finished));
 }
 
-/** Whether a page's turn may come: the one that holds earlier items of its job is done. */
-export function mayBegin({ awaited }: BatchState, { after }: Pick<PageReport, 'after'>): boolean {
-  return after === null || awaited.includes(after);
+/**
+ * Whether a page may be given places. Pages that hold the items of one job make a chain, in which one follow-up is open at a
+ * time: the page before must be done, and nothing may be open in a later one, where an earlier run has started it.
+ */
+export function mayStartItems(
+  { begun, waiting, finishedPages }: BatchState,
+  page: number,
+  { after }: Pick<PageReport, 'after'>,
+): boolean {
+  if (after !== null && !hasPage(finishedPages, after)) return false;
+  for (let next = page + 1; ; next += 1) {
+    const later = begun[next]?.report ?? waiting[next];
+    if (later?.after !== next - 1) return true;
+    if ((begun[next]?.report.open ?? 0) > 0) return false;
+  }
 }
 
 /** Whether the pages of a batch go on. */
@@ -247,11 +240,13 @@ export function failureOf(state: BatchState, summary: BatchSummary): Application
 }
 
 function wordsOf(state: BatchState, { settled, items }: BatchSummary): [BatchFailureType | null, string] {
-  const again = `${settled} of ${items} items have ended. The same batch started again goes on: what has ended is not sent again.`;
+  const ended = `${settled} of ${items} items have ended.`;
+  const again = `${ended} The same batch started again goes on: what has ended is not sent again.`;
   if (state.ending === 'tolerance') {
     return [
       'ToleranceExceeded',
-      `More items failed than the tolerance allows: ${failuresSoFar(state)}. ${again}`,
+      `More items failed than the tolerance allows: ${failuresSoFar(state)}. ${ended} Started again, the batch starts ` +
+        'nothing unless its tolerance is raised; a retry sends what was not sent or was rejected.',
     ];
   }
   if (state.ending === 'not-handed-over') {

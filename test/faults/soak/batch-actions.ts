@@ -20,8 +20,13 @@ const EXPECTED_CODES = [
   'UPDATE_REFUSED',
 ] as const;
 
+/** Concurrency of the batches, at most. */
+export const MOST_OPEN = 6;
+
 /** What people, operators and other programs do to a batch. */
 export class BatchActions {
+  /** Follow-ups that somebody has reset: they run again, and no batch knows of it. */
+  readonly resetItems = new Set<string>();
   private readonly client: FollowUpClient;
 
   constructor(
@@ -35,6 +40,26 @@ export class BatchActions {
   private readonly all: Readonly<Record<string, (file: SoakFile) => Promise<unknown>>> = {
     start: (file) => this.start(file),
     startAgain: (file) => this.start(file),
+    // What a second run follows, and what is typed next.
+    cancelAndStart: async (file) => {
+      await this.batches.getHandle(file.batchId).cancel();
+      await this.start(file);
+    },
+    cancelAndRetry: async ({ batchId }) => {
+      const batch = this.batches.getHandle(batchId);
+      await batch.cancel();
+      await batch.result();
+      await batch.retry();
+    },
+    terminateAndStart: async (file) => {
+      await this.terminate(file);
+      await this.start(file);
+    },
+    cancelRunningAndStart: async (file) => {
+      await this.batches.getHandle(file.batchId).cancel({ followUps: true });
+      await this.start(file);
+    },
+    retryAgain: ({ batchId }) => this.batches.getHandle(batchId).retry(),
     startEdited: async (file) => this.batches.start(await this.check(file, file.requests.slice(1))),
     dieInTheHandOver: async (file) =>
       this.batches.start(await this.check(file), {
@@ -47,7 +72,7 @@ export class BatchActions {
     retry: ({ batchId }) => this.batches.getHandle(batchId).retry(),
     pause: ({ batchId }) => this.batches.getHandle(batchId).pause(),
     resume: ({ batchId }) => this.batches.getHandle(batchId).resume(),
-    concurrency: ({ batchId }) => this.batches.getHandle(batchId).setConcurrency(1 + this.below(6)),
+    concurrency: ({ batchId }) => this.batches.getHandle(batchId).setConcurrency(1 + this.below(MOST_OPEN)),
     results: ({ batchId }) => this.batches.getHandle(batchId).settled(),
     terminate: (file) => this.terminate(file),
     resetBatch: async ({ batchId }) => this.reset(await this.batch(batchId)),
@@ -55,7 +80,11 @@ export class BatchActions {
     resetPage: async (file) => this.reset(await this.page(file)),
     deletePage: async (file) => this.delete(await this.page(file)),
     terminateItem: async (file) => (await this.item(file)).terminate(),
-    resetItem: async (file) => this.reset(await this.item(file)),
+    resetItem: async (file) => {
+      const item = await this.item(file);
+      this.resetItems.add(item.workflowId);
+      await this.reset(item);
+    },
     deleteItem: async (file) => this.delete(await this.item(file)),
     cancelItem: async (file) => (await this.item(file)).cancel(),
     sendByName: (file) => this.sendByName(file, 'the same'),
@@ -67,7 +96,7 @@ export class BatchActions {
   }
 
   async start(file: SoakFile) {
-    return this.batches.start(await this.check(file), { concurrency: 1 + this.below(6) });
+    return this.batches.start(await this.check(file), { concurrency: 1 + this.below(MOST_OPEN) });
   }
 
   async terminate({ batchId }: SoakFile): Promise<void> {
@@ -92,7 +121,7 @@ export class BatchActions {
     }
   }
 
-  private check({ batchId, requests }: SoakFile, items = requests) {
+  check({ batchId, requests }: SoakFile, items = requests) {
     return this.batches.check(items, { batchId });
   }
 

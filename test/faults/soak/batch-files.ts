@@ -20,12 +20,16 @@ export const TIMES: Partial<FollowUpRequest> = {
   confirm: '1s',
 };
 
-/** Each item has a job and a prompt of its own; every third one has a name of its own, which others may give as well. */
+/**
+ * Each item has a prompt of its own, and all but every fifth one, which follows the item before it, a job of its own; every
+ * third one has a name of its own, which others may give as well.
+ */
 export function soakFile({ sandbox }: FollowUpCaller, batchId: string, random: () => number): SoakFile {
+  let last = { projectId: '', jobId: '' };
   const requests = Array.from({ length: ITEMS }, (_, index): FollowUpRequest => {
-    const projectId = `project-${index % 3}`;
     const turn = { durationMs: Math.round(200 + 2_500 * random()) };
-    const { jobId } = sandbox.addJob({ projectId, turn });
+    if (index % 5 !== 4) last = sandbox.addJob({ projectId: `project-${index % 3}`, turn });
+    const { projectId, jobId } = last;
     const once = { projectId, jobId, operation: 'message', times: 1 } as const;
     const chance = random();
     if (chance < 0.15) sandbox.setFault({ name: 'status', ...once, parameters: { code: 422 } });

@@ -12,7 +12,7 @@ const MAX_PAUSE_MS = 8_000;
 const MAX_RESTARTS = 2;
 
 /** While the limit holds. As many start, so that some of them wait for as long as it holds. */
-const SENDS_PER_SECOND = 2;
+const TASKS_PER_SECOND = 2;
 
 /** What happened to the machines. */
 export interface MachineLog {
@@ -23,7 +23,7 @@ export interface MachineLog {
 
 /**
  * Two workers and the server of a soak, to which something happens every few seconds, by chance, until `stop`: a worker
- * is killed with SIGKILL (the first of all) or frozen, both are gone for a while, the queue of the sends gets a limit for a while, or the
+ * is killed with SIGKILL (the first of all) or frozen, both are gone for a while, the queue of sends or reads gets a limit for a while, or the
  * server is killed and started again. In the end all of them work.
  */
 export class Machines {
@@ -115,12 +115,13 @@ export class Machines {
     this.log.counts.absence += 1;
   }
 
-  /** As `limits set` and `limits clear` do. */
+  /** As `limits set` and `limits clear` do, on sends or on reads. */
   private async limit(forMs: number): Promise<void> {
-    const { sendTaskQueue } = this.environment.taskQueues;
-    await throughRestarts(() => this.operator.limit(sendTaskQueue, SENDS_PER_SECOND));
+    const { sendTaskQueue, readTaskQueue } = this.environment.taskQueues;
+    const queue = this.random() < 0.5 ? sendTaskQueue : readTaskQueue;
+    await throughRestarts(() => this.operator.limit(queue, TASKS_PER_SECOND));
     await sleep(2 * forMs);
-    await throughRestarts(() => this.operator.limit(sendTaskQueue, null));
+    await throughRestarts(() => this.operator.limit(queue, null));
     this.log.counts.limit += 1;
   }
 

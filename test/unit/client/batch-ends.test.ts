@@ -81,37 +81,36 @@ function progress(openPages: number[], done: number[] = []) {
 const names = (ends: readonly ItemEnd[]): string[] => ends.map(({ workflowId }) => workflowId);
 
 describe('the ends of a batch', () => {
-  it('are told once each, those of all pages in the order of settling', async () => {
+  it('are told once each, those of one question sorted by their times', async () => {
     const one: Page = { status: 'RUNNING', ends: [end('a', 1), end('d', 4)] };
     const two: Page = { status: 'RUNNING', ends: [end('b', 2), end('c', 3)] };
     const ends = asking([one, two]);
-    expect(names(await ends.since(progress([1, 2]), 10))).toEqual(['a', 'b', 'c', 'd']);
+    expect(names(await ends.since(progress([1, 2])))).toEqual(['a', 'b', 'c', 'd']);
     one.ends.push(end('e', 11));
-    expect(names(await ends.since(progress([1, 2]), 20))).toEqual(['e']);
-    expect(names(await ends.since(progress([1, 2]), 30))).toEqual([]);
+    expect(names(await ends.since(progress([1, 2])))).toEqual(['e']);
+    expect(names(await ends.since(progress([1, 2])))).toEqual([]);
   });
 
-  it('wait for the next question when they come about during one: another page may have an earlier one', async () => {
+  it('are told as they come: a later question may tell of an earlier end, and what is left is sorted', async () => {
     const one: Page = { status: 'RUNNING', ends: [end('late', 12)] };
     const two: Page = { status: 'RUNNING', ends: [] };
     const ends = asking([one, two]);
-    expect(await ends.since(progress([1, 2]), 10)).toEqual([]);
+    expect(names(await ends.since(progress([1, 2])))).toEqual(['late']);
     two.ends.push(end('early', 11));
-    expect(names(await ends.since(progress([1, 2]), 20))).toEqual(['early', 'late']);
-    one.ends.push(end('later', 21));
-    expect(names(await ends.since(progress([1, 2]), 20))).toEqual([]);
+    expect(names(await ends.since(progress([1, 2])))).toEqual(['early']);
+    one.ends.push(end('last', 22));
+    two.ends.push(end('later', 21));
     one.status = 'COMPLETED';
     two.status = 'COMPLETED';
-    two.ends.push(end('last', 22));
     expect(names(await ends.rest())).toEqual(['later', 'last']);
   });
 
   it('of a page that is done, and stays open, are asked for once more', async () => {
     const page: Page = { status: 'RUNNING', ends: [end('a', 1)] };
     const ends = asking([page]);
-    expect(names(await ends.since(progress([1]), 10))).toEqual(['a']);
+    expect(names(await ends.since(progress([1])))).toEqual(['a']);
     page.ends.push(end('b', 2));
-    expect(names(await ends.since(progress([], [1]), 10))).toEqual(['b']);
+    expect(names(await ends.since(progress([], [1])))).toEqual(['b']);
     page.status = 'COMPLETED';
     expect(await ends.rest()).toEqual([]);
   });
@@ -121,9 +120,9 @@ describe('the ends of a batch', () => {
     const two: Page = { status: 'RUNNING', ends: [end('b', 2)], failures: 1 };
     const three: Page = { status: 'RUNNING', ends: [end('c', 3)], failures: 1 };
     const ends = asking([one, two, three]);
-    await expect(ends.since(progress([1, 2]), 10)).rejects.toThrow('away');
-    await expect(ends.since(progress([1, 2], [3]), 10)).rejects.toThrow('away');
-    expect(names(await ends.since(progress([1, 2], [3]), 10))).toEqual(['a', 'b', 'c']);
+    await expect(ends.since(progress([1, 2]))).rejects.toThrow('away');
+    await expect(ends.since(progress([1, 2], [3]))).rejects.toThrow('away');
+    expect(names(await ends.since(progress([1, 2], [3])))).toEqual(['a', 'b', 'c']);
   });
 
   it('of a page that closes a moment after its batch, or was terminated, are told too', async () => {

@@ -140,6 +140,21 @@ describe('the name of an item', () => {
     ]);
   });
 
+  it('may not be the name that the batch makes of another item', async () => {
+    const { items } = await batchOfRequests([one()], 'night');
+    const requestId = requestIdOf('night', items[0] ?? { key: null, request: one() });
+    await expect(batchOfRequests([one(), one({ requestId })], 'night')).rejects.toThrow(
+      `item 2: requestId: "${requestId}" is already used by item 1 for the same job; choose another`,
+    );
+  });
+
+  it('is made of the batch’s own id where the batch is named by its workflow id', async () => {
+    const [byId, byWorkflowId] = await Promise.all(
+      ['a night', 'follow-up-batch:a%20night'].map((id) => batchOfRequests([one()], id)),
+    );
+    expect(byWorkflowId).toEqual(byId);
+  });
+
   it('fits into a workflow id, or is asked for', async () => {
     const long = one({ projectId: 'é'.repeat(18), jobId: 'é'.repeat(18) });
     expect(await problemsOf([long])).toEqual([

@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import type { PollJobResult, SendResult } from '../../../src/core/activities';
 import {
+  areEndsOfItems,
   isContinuedState,
   isEarlierPage,
-  isFoundEnd,
+  isEndOfItem,
   isJobAnswer,
   isPageTrouble,
   isPollJobResult,
@@ -71,6 +72,10 @@ const EARLIER: EarlierPage = {
   ],
   left: ['follow-up:docs:job-2:b'],
 };
+
+const ENDS = EARLIER.ends.map(({ outcome, delivery, evidence, prLink, message }) => ({
+  ...{ outcome, delivery, evidence, prLink, message },
+}));
 
 /** The value with each of its leaves replaced, one at a time. */
 function* withEachLeaf(value: unknown, leaf: unknown): Generator {
@@ -140,7 +145,8 @@ describe.each([
   ['a poll', isPollJobResult, [POLL, { ...POLL, answer: null }]],
   ['an earlier page', isEarlierPage, [EARLIER]],
   ['a look at a page', isPageTrouble, [{ batchIsGone: false, lost: ['follow-up:docs:job-1:a'] }]],
-  ['the end of a follow-up', isFoundEnd, [{ kind: 'conflict', compared: true }, { kind: 'not-found' }]],
+  ['the end of a follow-up', isEndOfItem, ENDS],
+  ['the ends of some', (value: unknown) => areEndsOfItems(value) && value.length > 0, [ENDS]],
 ] as const)('the result of %s', (_, isResult: (value: unknown) => boolean, results) => {
   it.each(results.map((result) => [JSON.stringify(result), result]))('is known: %s', (__, result) => {
     expect(isResult(result)).toBe(true);

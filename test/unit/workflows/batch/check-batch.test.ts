@@ -35,7 +35,7 @@ describe('the input of a batch', () => {
     [{}, 'items'],
     [{ items: [item('a')], handedOver }, 'items'],
     [{ items: { length: 1 } }, 'items'],
-    [{ handedOver: { items: 20_000, pages: 10_001 } }, 'handedOver'],
+    [{ handedOver: { items: 20_000, pages: 5_001 } }, 'handedOver'],
     [{ handedOver, earlier: [{ run: 'r', pages: [[1]] }] }, 'earlier'],
     [{ handedOver, earlier: [{ run: '\ud800', pages: [] }] }, 'earlier'],
     [{ handedOver, again: 'all' }, 'again'],

@@ -10,8 +10,8 @@ function page(
   return { allotted, report: { wants, places, open } };
 }
 
-function waiting(number: number, wants: number, after: number | null = null): WaitingPage {
-  return { page: number, wants, after };
+function waiting(number: number, wants: number): WaitingPage {
+  return { page: number, wants };
 }
 
 const any = () => true;
@@ -57,11 +57,12 @@ describe('the places of a batch', () => {
   });
 
   it('are not for a page whose job has earlier items in another one', () => {
-    const chain = [waiting(1, 1), waiting(2, 1, 1), waiting(3, 4)];
-    expect([...allot(10, new Map(), chain, ({ after }) => after === null)]).toEqual([
+    const chain = [waiting(1, 1), waiting(2, 1), waiting(3, 4)];
+    expect([...allot(10, new Map(), chain, (page) => page !== 2)]).toEqual([
       [1, 1],
       [3, 4],
     ]);
+    expect([...allot(10, new Map([[2, page(3, 0)]]), [], (number) => number !== 2)]).toEqual([]);
   });
 
   it('are never more than the concurrency, whatever comes', () => {
