@@ -200,7 +200,7 @@ const AT_ONCE = 8;
 /**
  * Refuses a batch of other items: by the digest that our client leaves, by the items in its own input, or by its pages.
  *
- * @throws BatchConflictError
+ * @throws ConflictError
  */
 async function refuseAnother(client: Client, source: BatchSource, there: BatchDescription): Promise<void> {
   const { batchId, digest, items, pages } = source;
