@@ -91,7 +91,7 @@ function handle(exchange: Exchange, message: Message | null, parts: SandboxParts
   const { req, entry, operation, projectId, jobId } = exchange;
   const { service, faults, journal, now } = parts;
   const request = { projectId, jobId, operation, method: req.method ?? '', key: entry.key, message };
-  const plan = () => (strike('instant-turn') === undefined ? {} : { durationMs: 0 });
+  const plan = () => strike('turn')?.plan(faults.random) ?? {};
   const handled = service.handle(request, plan);
   if (handled.refusal !== null) return handled.refusal;
   const { life, turn } = handled;

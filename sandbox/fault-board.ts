@@ -56,7 +56,7 @@ export class FaultBoard {
   private faults: ActiveFault[] = [];
   private readonly held = new Set<{ readonly key: JobKey; readonly release: () => void }>();
 
-  constructor(private readonly random: Random) {}
+  constructor(readonly random: Random) {}
 
   /** @throws InputError */
   set(setting: unknown): void {
@@ -111,7 +111,7 @@ export class FaultBoard {
     for (const fault of this.facing(key, operation)) {
       const { name, effect, struck } = fault;
       if (effect.kind !== 'alter') continue;
-      const next = effect.alter(altered, { life, now, struck });
+      const next = effect.alter(altered, { life, now, random: this.random, struck });
       if (next === altered || !this.isDue(fault)) continue;
       fault.struck += 1;
       altered = next;

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { AgentJob } from '../src/core/job';
 import { checked, duration } from './input';
-import type { JobLife } from './job-life';
+import type { JobLife, TurnPlan } from './job-life';
+import type { Random } from './random';
 import { close, errorAnswer, type Reaction, reset, silence, textAnswer, truncated } from './reaction';
 import { STRANGE_FIELDS, STRANGE_HEADERS, STRANGE_TEXTS, strangeJob, strangeWords } from './strange-texts';
 
@@ -20,8 +21,8 @@ export type Effect =
   | { readonly kind: 'alter'; readonly alter: Alter }
   /** Waits, for null until it is released; a message is processed before the wait, after it or never. */
   | { readonly kind: 'wait'; readonly processed: 'before' | 'after' | 'never'; readonly ms: number | null }
-  /** The turn that a message starts takes no time. */
-  | { readonly kind: 'instant-turn' };
+  /** Replaces parts of the plan of the turn that a message starts. */
+  | { readonly kind: 'turn'; readonly plan: (random: Random) => TurnPlan };
 
 type Alter = (job: AgentJob, context: AlterContext) => AgentJob;
 
@@ -29,6 +30,7 @@ interface AlterContext {
   readonly life: JobLife;
   /** Epoch milliseconds. */
   readonly now: number;
+  readonly random: Random;
   /** How many answers this fault has altered before. */
   readonly struck: number;
 }
@@ -173,6 +175,12 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
         return last !== undefined && now - last.at < values.for ? last.job : job;
       }),
   ),
+  lag: fault(
+    'answers with the job as it was a while ago, as a replica that lags does',
+    { upTo: duration.prefault('3s').describe('each answer is behind by a time from 0 to this') },
+    ({ upTo }) => alter((job, { life, now, random }) => life.jobAt(now - Math.round(upTo * random())) ?? job),
+    ['get'],
+  ),
   'late-link': fault(
     'prLink stays null after the job has completed',
     { for: duration.prefault('3s').describe('how long') },
@@ -204,7 +212,13 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'invisible-turn': fault(
     'the turn that a message starts is over at once: active is never seen',
     {},
-    () => ({ kind: 'instant-turn' }),
+    () => ({ kind: 'turn', plan: () => ({ durationMs: 0 }) }),
+    ['message'],
+  ),
+  'late-take-up': fault(
+    'a message is accepted, and taken up later: until then the job goes on as before',
+    { upTo: duration.prefault('3s').describe('it is taken up within a time from 0 to this') },
+    ({ upTo }) => ({ kind: 'turn', plan: (random) => ({ takeUpMs: Math.round(upTo * random()) }) }),
     ['message'],
   ),
   'strange-job': fault(

@@ -7,7 +7,7 @@ import { seededRandom } from './random';
 import { SandboxServer } from './server';
 
 export type { FaultSetting } from './fault-board';
-export type { TurnPlan } from './job-life';
+export type { JobChange, TurnPlan } from './job-life';
 export type { JobKey, JobReport, NewJob } from './jobs';
 export type { JournalEntry } from './journal';
 

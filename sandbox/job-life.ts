@@ -20,6 +20,12 @@ export interface TurnPlan {
   readonly durationMs?: number | null;
   /** The turn ends with the answer to this read since it began, counted from 1, whatever time that takes. */
   readonly reads?: number;
+  /**
+   * Milliseconds from a message to its take-up, until which the job goes on as if there were none.
+   *
+   * @default 0
+   */
+  readonly takeUpMs?: number;
 }
 
 /** One turn of a job; times in epoch milliseconds. */
@@ -27,6 +33,8 @@ export interface Turn extends TurnPlan {
   /** Messages are numbered from 1 per job; 0 is a turn that no message started. */
   readonly number: number;
   readonly prompt: string | null;
+  /** From then on it interrupts other turns, or waits for their end. */
+  readonly takenUpAt: number;
   readonly startedAt: number | null;
   readonly endedAt: number | null;
   /** `interrupted` by a later message, or by a status that was set by hand. */
@@ -39,6 +47,12 @@ export interface JobStart extends Omit<AgentJob, 'status'> {
 }
 
 export type JobChange = Partial<Pick<JobStart, 'status' | 'prLink'>>;
+
+/** The job from a moment on, in epoch milliseconds. */
+export interface PastJob {
+  readonly at: number;
+  readonly job: AgentJob;
+}
 
 export interface LifeRules {
   /** Epoch milliseconds. */
@@ -56,6 +70,9 @@ export interface LifeRules {
   readonly openPullRequest: () => string;
 }
 
+/** Changes that are kept of a job: more than any lag looks back, and a bound on the memory of a job that lives long. */
+const MAX_CHANGES = 200;
+
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
@@ -66,6 +83,8 @@ export class JobLife {
   /** The job just before the last message, and when that came; undefined before the first message. */
   beforeLastMessage: { readonly job: AgentJob; readonly at: number } | undefined;
   private readonly all: Mutable<Turn>[] = [];
+  /** From the oldest on, at least one. */
+  private readonly past: PastJob[] = [];
   private settled: { readonly status: TerminalStatus; readonly at: number };
   private prLink: string | null;
   private archivedAt: string | null;
@@ -81,11 +100,33 @@ export class JobLife {
     this.prLink = start.prLink;
     this.archivedAt = start.archivedAt;
     if (start.status === 'active') this.begin(this.newTurn(null), at);
+    else this.changed(at);
   }
 
-  /** The job as the service answers it now. The link is null while it is active, as the specification says. */
+  /** The job as the service answers it now. */
   job(): AgentJob {
     this.catchUp();
+    return this.current();
+  }
+
+  /** The job as it was at a moment, or the oldest that is kept; undefined if it has not changed since. */
+  jobAt(at: number): AgentJob | undefined {
+    this.catchUp();
+    const index = Math.max(
+      0,
+      this.past.findLastIndex((change) => change.at <= at),
+    );
+    return index === this.past.length - 1 ? undefined : this.past[index]?.job;
+  }
+
+  /** What the job was, change by change; the oldest are forgotten. */
+  changes(): readonly PastJob[] {
+    this.catchUp();
+    return [...this.past];
+  }
+
+  /** The link is null while it is active, as the specification says. */
+  private current(): AgentJob {
     const active = this.running() !== undefined;
     return {
       ...this.start,
@@ -119,16 +160,15 @@ export class JobLife {
   receive(prompt: string, plan: TurnPlan = {}): number {
     const now = this.rules.now();
     this.beforeLastMessage = { job: this.job(), at: now };
-    const turn = this.newTurn(prompt, plan);
-    const mustWait = this.all.some((other) => other !== turn && isOpen(other));
-    if (!mustWait || this.rules.whileActive === 'interrupt') {
-      this.interrupt(now, turn);
-      this.begin(turn, now);
-    }
-    return turn.number;
+    const { number } = this.newTurn(prompt, plan);
+    this.catchUp();
+    return number;
   }
 
-  /** Changes the job by hand. A status ends the running turn and drops what is queued; `active` starts a turn. */
+  /**
+   * Changes the job by hand. A status ends the running turn and drops what is queued, but not a message that was not
+   * taken up yet; `active` starts a turn.
+   */
   change({ status, prLink }: JobChange): void {
     const now = this.rules.now();
     this.catchUp();
@@ -139,6 +179,7 @@ export class JobLife {
       else this.settled = { status, at: now };
     }
     if (prLink !== undefined) this.prLink = prLink;
+    this.changed(now);
   }
 
   private newTurn(prompt: string | null, changes: TurnPlan = {}): Mutable<Turn> {
@@ -148,8 +189,10 @@ export class JobLife {
     const untilRead = plan.reads !== undefined;
     const durationMs = untilRead ? null : Math.round(turnMs * (0.8 + 0.4 * random()));
     const number = prompt === null ? 0 : 1 + this.all.filter((turn) => turn.prompt !== null).length;
-    const unbegun = { number, prompt, startedAt: null, endedAt: null, state: 'queued' } as const;
-    const turn: Mutable<Turn> = { durationMs, ...plan, ...changes, ...unbegun };
+    const { takeUpMs = 0, ...planned } = { durationMs, ...plan, ...changes };
+    const takenUpAt = this.rules.now() + (prompt === null ? 0 : takeUpMs);
+    const unbegun = { number, prompt, takenUpAt, startedAt: null, endedAt: null, state: 'queued' } as const;
+    const turn: Mutable<Turn> = { ...planned, ...unbegun };
     this.all.push(turn);
     return turn;
   }
@@ -163,11 +206,12 @@ export class JobLife {
     turn.startedAt = at;
     this.archivedAt = null;
     this.readsAnswered = 0;
+    this.changed(at);
   }
 
   private interrupt(at: number, except?: Turn): void {
     for (const turn of this.all) {
-      if (turn === except || !isOpen(turn)) continue;
+      if (turn === except || !isOpen(turn) || turn.takenUpAt > at) continue;
       turn.state = 'interrupted';
       turn.endedAt = at;
     }
@@ -177,17 +221,30 @@ export class JobLife {
     const now = this.rules.now();
     for (;;) {
       const running = this.running();
-      if (running !== undefined) {
-        const due = (running.startedAt ?? 0) + (running.durationMs ?? Infinity);
-        if (due > now) return;
-        this.finish(running, due);
-      } else {
-        const next = this.all.find(({ state }) => state === 'queued');
-        const due = this.settled.at + this.rules.queueGapMs;
-        if (next === undefined || due > now) return;
-        this.begin(next, due);
+      const endsAt =
+        running === undefined ? Infinity : (running.startedAt ?? 0) + (running.durationMs ?? Infinity);
+      const next = this.nextToBegin();
+      if (Math.min(endsAt, next?.at ?? Infinity) > now) return;
+      if (running !== undefined && endsAt <= (next?.at ?? Infinity)) this.finish(running, endsAt);
+      else if (next !== undefined) {
+        if (this.rules.whileActive === 'interrupt') this.interrupt(next.at, next.turn);
+        this.begin(next.turn, next.at);
       }
     }
+  }
+
+  /** The turn that begins before all others, and when; undefined while none can. */
+  private nextToBegin(): { readonly turn: Mutable<Turn>; readonly at: number } | undefined {
+    const [turn] = this.all
+      .filter(({ state }) => state === 'queued')
+      .sort((one, other) => one.takenUpAt - other.takenUpAt);
+    if (turn === undefined) return undefined;
+    const { takenUpAt } = turn;
+    if (this.rules.whileActive === 'interrupt') return { turn, at: takenUpAt };
+    if (this.running() !== undefined) return undefined;
+    // Another turn has ended since: it has waited for that.
+    const waited = this.settled.at > takenUpAt;
+    return { turn, at: waited ? this.settled.at + this.rules.queueGapMs : takenUpAt };
   }
 
   private finish(turn: Mutable<Turn>, at: number): void {
@@ -197,6 +254,13 @@ export class JobLife {
     const opens = outcome === 'new-pull-request' || (outcome === 'pull-request' && this.prLink === null);
     if (opens) this.prLink = this.rules.openPullRequest();
     this.settled = { status: outcome === 'failed' ? 'failed' : 'completed', at };
+    this.changed(at);
+  }
+
+  /** Whatever changes the job calls it, so that a read can look back. */
+  private changed(at: number): void {
+    this.past.push({ at, job: this.current() });
+    if (this.past.length > MAX_CHANGES) this.past.shift();
   }
 }
 

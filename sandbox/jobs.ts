@@ -1,5 +1,13 @@
 import type { AgentJob } from '../src/core/job';
-import { type JobChange, JobLife, type JobStart, type LifeRules, type Turn, type TurnPlan } from './job-life';
+import {
+  type JobChange,
+  JobLife,
+  type JobStart,
+  type LifeRules,
+  type PastJob,
+  type Turn,
+  type TurnPlan,
+} from './job-life';
 
 export interface JobKey {
   readonly projectId: string;
@@ -35,9 +43,11 @@ export interface NewJob extends Partial<Pick<LifeRules, 'whileActive' | 'queueGa
   readonly turn?: TurnPlan;
 }
 
-/** A job from the inside: what the service answers now, and every turn. */
+/** A job from the inside: what the service answers now, what it was before, and every turn. */
 export interface JobReport extends JobKey {
   readonly job: AgentJob;
+  /** From the oldest that is kept to the job of now. */
+  readonly changes: readonly PastJob[];
   readonly turns: readonly Turn[];
   /** How many messages were processed. */
   readonly messages: number;
@@ -96,7 +106,14 @@ export class Jobs {
     const life = this.existing(key);
     const turns = life.turns();
     const messages = turns.filter(({ prompt }) => prompt !== null).length;
-    return { projectId: key.projectId, jobId: key.jobId, job: life.job(), turns, messages };
+    return {
+      projectId: key.projectId,
+      jobId: key.jobId,
+      job: life.job(),
+      changes: life.changes(),
+      turns,
+      messages,
+    };
   }
 
   all(): JobReport[] {

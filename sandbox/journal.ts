@@ -8,6 +8,8 @@ export interface JournalEntry {
   readonly number: number;
   /** When its headers had been read: ISO 8601 in UTC. */
   readonly time: string;
+  /** When its exchange had ended, in whatever way, as `time`; null while it is pending. */
+  readonly endedAt: string | null;
   readonly method: string;
   /** As it was sent, with the query. */
   readonly path: string;
@@ -47,7 +49,14 @@ export class Journal {
     start: Pick<JournalEntry, 'time' | 'method' | 'path' | 'key' | 'operation' | 'projectId' | 'jobId'>,
   ): JournalEntry {
     this.last += 1;
-    const nothingYet = { prompt: null, processed: false, turn: null, status: null, faults: [] } as const;
+    const nothingYet = {
+      prompt: null,
+      processed: false,
+      turn: null,
+      status: null,
+      endedAt: null,
+      faults: [],
+    } as const;
     const entry: JournalEntry = { number: this.last, ...start, ...nothingYet, ending: 'pending' };
     this.kept.add(entry);
     const [oldest] = this.kept;

@@ -53,7 +53,8 @@ export class SandboxServer {
     const ended = closed.then(() => {
       const ending = cut ?? this.ending(res);
       const status = res.headersSent ? res.statusCode : null;
-      if (entry !== undefined) this.parts.journal.update(entry, { status, ending });
+      const endedAt = new Date(this.parts.now()).toISOString();
+      if (entry !== undefined) this.parts.journal.update(entry, { status, ending, endedAt });
       return ending;
     });
     const reaction = await this.reaction(req, path, entry);

@@ -1,4 +1,10 @@
-import { ActivityCancellationType, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import {
+  ActivityCancellationType,
+  ActivityFailure,
+  proxyActivities,
+  proxyLocalActivities,
+  TimeoutFailure,
+} from '@temporalio/workflow';
 import type { FollowUpActivities, WorkerSettings } from '../core/activities';
 import { fairnessKey } from '../core/ids';
 import type { Polling } from '../core/request';
@@ -19,10 +25,26 @@ export const settingsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'work
  * limit while somebody waits for the end of a cancelled follow-up: one event, and five seconds at most; without an answer
  * the counts of a read are lost, and a send is asked for again.
  */
-export const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendingDetails'>>({
+const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendingDetails'>>({
   startToCloseTimeout: 2_000,
   scheduleToCloseTimeout: 5_000,
 });
+
+/**
+ * What the server knows of a pending activity, or null if it does not answer in time. A local activity that has timed out is
+ * an `ActivityFailure` when that happens, and a bare `TimeoutFailure` when it is replayed (measured, SDK 1.24.0): whoever
+ * tells the two apart breaks the replay.
+ */
+export async function pendingDetails(
+  activity: 'sendMessage' | 'pollJob',
+): Promise<{ readonly details: unknown } | null> {
+  try {
+    return { details: await pendingDetailsProxy.pendingDetails(activity) };
+  } catch (error) {
+    if (error instanceof ActivityFailure || error instanceof TimeoutFailure) return null;
+    throw error;
+  }
+}
 
 /** Which run calls: no I/O, as above. */
 export const { ownRunId } = proxyLocalActivities<Pick<FollowUpActivities, 'ownRunId'>>({

@@ -12,7 +12,7 @@ import { drawParts, type Part } from './soak/draw-parts';
 import { Machines } from './soak/machines';
 import { type End, endOf, type Facts, lies } from './soak/oracle';
 import { decideAll, endOfRun, People } from './soak/people';
-import { FAULTS, HTTP_TIMEOUT } from './soak/service';
+import { CONFIRM_MS, FAULTS, HTTP_TIMEOUT } from './soak/service';
 
 const FOLLOW_UPS = 200;
 
@@ -23,15 +23,15 @@ const CHAOS_MS = 75_000;
 const LIMIT_MS = 240_000;
 
 /**
- * Turns of up to 6 s are seen several times; `reconcile` outlasts one; `confirm` is longer than the service's replicas
- * lag. A send that nobody reports is given up after 22 to 29 s.
+ * Turns of up to 6 s are seen several times; `reconcile` outlasts one; `confirm` is as long as the service's replicas lag
+ * and a message waits for its take-up. A send that nobody reports is given up after 22 to 29 s.
  */
 const TIMES = {
   deadline: '100s',
   polling: { initial: '2s', growth: 0.2, maximum: '5s', jitter: 0.2 },
   reconcile: '6s',
   settle: '3s',
-  confirm: '8s',
+  confirm: `${CONFIRM_MS}ms`,
 } as const;
 
 /** `FOLLOW_UP_SOAK_SEED` repeats the jobs, faults and deeds of a run; their order in time is the machine's. */
@@ -116,6 +116,10 @@ async function play(
 ): Promise<Played> {
   await sleep(part.startAfterMs);
   const { projectId, id: jobId } = part.job;
+  for (const { change, pauseMs } of part.before) {
+    environment.sandbox.changeJob({ projectId, jobId }, change);
+    await sleep(pauseMs);
+  }
   const request = { projectId, jobId, requestId: 'soak', ...TIMES, ...part.asked };
   const following = await throughRestarts(() => environment.send(request));
   const { workflowId } = following.handle;
@@ -153,7 +157,15 @@ function summarize(stories: readonly Facts[], machines: Readonly<Record<string, 
   const posts = stories.reduce((sum, each) => sum + each.posts.length, 0);
   const resets = stories.reduce((sum, { diary }) => sum + diary.resets.length, 0);
   const decisions = stories.reduce((sum, { diary }) => sum + diary.decisions.length, 0);
-  say(`${JSON.stringify(machines)} ${posts} POSTs, ${resets} resets, ${decisions} decisions`);
+  const others = stories.filter(
+    ({ end, posts: made }) =>
+      end.kind !== 'other' &&
+      end.receipt?.delivery.confirmedBy === 'read' &&
+      !made.some(({ processed }) => processed),
+  ).length;
+  say(
+    `${JSON.stringify(machines)} ${posts} POSTs, ${resets} resets, ${decisions} decisions, ${others} turns of others taken for ours`,
+  );
   say(
     [...ends]
       .map(([each, count]) => `${count} ${each}`)

@@ -182,6 +182,39 @@ describe('a job that lags or is not what was asked for', () => {
     expect(await seen(job, 'status', 1)).toEqual(['active']);
   });
 
+  it('lag answers a read with the job as it was a while ago, never longer ago than it is told, and not the message', async () => {
+    const job = faulty({ name: 'lag', parameters: { upTo: '400ms' } }, { pullRequest: true });
+    const before = (await read(sandbox, job.jobId)).job();
+    expect((await send(sandbox, job.jobId, 'x')).job().status).toBe('active');
+    now += 200;
+    const behind = await seen(job, 'status', 40);
+    expect(new Set(behind)).toEqual(new Set(['completed', 'active']));
+    now += 200;
+    expect(new Set(await seen(job, 'status', 40))).toEqual(new Set(['active']));
+    now += 800;
+    // Every status may be the old one, not only that before the message.
+    expect(new Set(await seen(job, 'status', 40))).toEqual(new Set(['active', 'completed']));
+    now += 200;
+    expect((await read(sandbox, job.jobId)).job()).toEqual(before);
+    const acted = sandbox.journal.entries({ ...job, operation: 'get' }).map(({ faults }) => faults.join());
+    expect(acted).toEqual([
+      '',
+      ...behind.map((status) => (status === 'completed' ? 'lag' : '')),
+      ...acted.slice(41),
+    ]);
+  });
+
+  it('late-take-up accepts a message, and the job goes on as before until the turn begins', async () => {
+    const job = faulty({ name: 'late-take-up', parameters: { upTo: '2s' } });
+    expect((await send(sandbox, job.jobId, 'x')).job().status).toBe('completed');
+    expect(sandbox.job(job)).toMatchObject({ messages: 1, turns: [{ state: 'queued' }] });
+    const acceptedAt = now;
+    now += 2_000;
+    const [turn] = sandbox.job(job).turns;
+    expect(turn?.startedAt).toBeGreaterThan(acceptedAt);
+    expect(turn?.startedAt).toBeLessThanOrEqual(now);
+  });
+
   it('late-link shows no link until some time after the end of the turn', async () => {
     const job = faulty({ name: 'late-link', parameters: { for: '2s' } });
     await send(sandbox, job.jobId, 'x');

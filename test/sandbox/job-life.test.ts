@@ -147,6 +147,74 @@ describe('a message to an active job', () => {
   });
 });
 
+describe('a message that is taken up later than it is accepted', () => {
+  const LATE = { ...TURN, takeUpMs: 500 };
+
+  function statusesOf({ clock, life: job }: ReturnType<typeof life>, steps: readonly number[]) {
+    return steps.map((step) => {
+      clock.now += step;
+      return job.job().status;
+    });
+  }
+
+  it('changes nothing until then', () => {
+    const one = life({ turn: LATE, status: 'failed' });
+    one.life.receive('x');
+    expect(statusesOf(one, [499, 1, 999, 1])).toEqual(['failed', 'active', 'active', 'completed']);
+    expect(one.life.turns()).toMatchObject([{ takenUpAt: START + 500, startedAt: START + 500 }]);
+  });
+
+  it('interrupts what runs when it is taken up, or queues behind it', () => {
+    for (const [whileActive, statuses] of [
+      ['interrupt', ['active', 'active', 'completed']],
+      ['queue', ['active', 'completed', 'active']],
+    ] as const) {
+      const one = life({ turns: [TURN, LATE], status: 'active', whileActive, queueGapMs: 300 });
+      one.life.receive('x');
+      const [first] = one.life.turns();
+      expect([whileActive, ...statusesOf(one, [500, 500, 500])]).toEqual([whileActive, ...statuses]);
+      expect(one.life.turns()[0]?.endedAt).toBe(START + (whileActive === 'queue' ? 1_000 : 500));
+      expect(first?.state).toBe('running');
+    }
+  });
+
+  it('is not lost when somebody changes the job before', () => {
+    const one = life({ turn: LATE });
+    one.life.receive('x');
+    one.jobs.change(one.key, { status: 'archived' });
+    expect(statusesOf(one, [499, 1, 1_000])).toEqual(['archived', 'active', 'completed']);
+  });
+});
+
+describe('what a job was', () => {
+  it('is known for every moment, and undefined where nothing has changed since', () => {
+    const { clock, life: job, jobs, key } = life({ turn: TURN, status: 'failed' });
+    job.receive('x');
+    clock.now += 5_000;
+    jobs.change(key, { status: 'archived' });
+    clock.now += 5_000;
+    const at = [-1, 0, 999, 1_000, 4_999, 5_000].map((ms) => job.jobAt(START + ms)?.status);
+    expect(at).toEqual(['failed', 'active', 'active', 'completed', 'completed', undefined]);
+    expect(job.changes().map(({ job: { status } }) => status)).toEqual([
+      'failed',
+      'active',
+      'completed',
+      'archived',
+    ]);
+    expect(job.changes().at(-1)?.job).toEqual(job.job());
+  });
+
+  it('is forgotten when it is long ago, and the oldest that is kept stands for it', () => {
+    const { clock, life: job, jobs, key } = life({ status: 'failed' });
+    for (let i = 0; i < 300; i += 1) {
+      clock.now += 1;
+      jobs.change(key, { status: i % 2 === 0 ? 'completed' : 'archived' });
+    }
+    expect(job.changes()).toHaveLength(200);
+    expect(job.jobAt(START)).toEqual(job.changes()[0]?.job);
+  });
+});
+
 describe('a turn that counts its reads', () => {
   it('ends with the answer to the last of them, whatever time that takes', () => {
     const { clock, life: job } = life({ turn: { reads: 2 } });

@@ -88,7 +88,9 @@ describe('the journal as an oracle', () => {
     const [held] = await sandbox.journal.waitFor({ ...keyOf(job), fault: 'hold' });
     sandbox.release();
     await reply;
-    expect(held?.ending).toBe('pending');
+    expect(held).toMatchObject({ ending: 'pending', endedAt: null });
+    const [ended] = await sandbox.journal.waitFor({ ...keyOf(job), ending: 'answered' });
+    expect(Date.parse(ended?.endedAt ?? '')).toBeGreaterThanOrEqual(Date.parse(ended?.time ?? ''));
   });
 
   it('says what it waited for when that does not come', async () => {

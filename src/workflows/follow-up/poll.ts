@@ -12,7 +12,7 @@ import { afterRead } from '../../core/evidence';
 import { jobState, type JobState, sameState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
 import { addCounts, afterReading, countAnswer, labelOf, needsDecision } from '../../core/tally';
-import { pendingDetailsProxy, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
+import { pendingDetails, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
 import { answerOfLostRead, type FollowUpContext, FOREIGN_READ, type TimedAnswer } from './context';
 import { lastAnswerOf, type Watch } from './state';
 import { mayPollOn } from './watch-step';
@@ -193,13 +193,8 @@ async function pollOn(context: FollowUpContext, poll: Poll): Promise<boolean> {
 }
 
 async function countedSoFar(): Promise<Tally | null> {
-  try {
-    const tally: unknown = await pendingDetailsProxy.pendingDetails('pollJob');
-    return isTally(tally) ? tally : null;
-  } catch (error) {
-    if (error instanceof ActivityFailure) return null;
-    throw error;
-  }
+  const tally = (await pendingDetails('pollJob'))?.details;
+  return isTally(tally) ? tally : null;
 }
 
 /** @param begunAt when the activity began: it asked for no answer before that */

@@ -10,7 +10,7 @@ import type { SendCheckpoint, SendResult } from '../../core/activities';
 import type { JobState } from '../../core/job';
 import { singleLine } from '../../core/text';
 import { isSendCheckpoint, isSendResult } from '../../core/wire-checks';
-import { pendingDetailsProxy, sendProxy, sendTimeLimitMs } from '../activity-proxies';
+import { pendingDetails, sendProxy, sendTimeLimitMs } from '../activity-proxies';
 import type { FollowUpContext } from './context';
 import { type FollowUpState, newWatch, type Watch } from './state';
 
@@ -190,10 +190,6 @@ function unknownResult(why: string, checkpoint: SendCheckpoint | null): SendResu
 
 /** What the pending send has recorded. Where the server does not answer, a POST may have been made. */
 async function pendingCheckpoint(): Promise<SendCheckpoint | null> {
-  try {
-    return checkpointOf(await pendingDetailsProxy.pendingDetails('sendMessage'));
-  } catch (error) {
-    if (!(error instanceof ActivityFailure)) throw error;
-    return { baseline: null, sentAt: Date.now() };
-  }
+  const pending = await pendingDetails('sendMessage');
+  return pending === null ? { baseline: null, sentAt: Date.now() } : checkpointOf(pending.details);
 }

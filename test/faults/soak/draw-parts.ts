@@ -1,5 +1,5 @@
 import type { FollowUpRequest } from '../../../src/core/request';
-import type { FaultSetting, NewJob } from '../../../sandbox';
+import type { FaultSetting, JobChange, NewJob } from '../../../sandbox';
 import { LAGGING, STRANGE } from './service';
 
 /** One follow-up of the soak: the job as it is before, what is asked, and what people will do to it. */
@@ -9,9 +9,17 @@ export interface Part {
   readonly faults: readonly FaultSetting[];
   /** From the beginning of the soak, in milliseconds. */
   readonly startAfterMs: number;
+  /** What somebody else does to the job right before the follow-up starts. */
+  readonly before: readonly ChangeBefore[];
   readonly deeds: readonly Deed[];
   /** For what is decided while it runs. */
   readonly random: () => number;
+}
+
+/** A change by hand, and how long nothing follows. */
+interface ChangeBefore {
+  readonly change: JobChange;
+  readonly pauseMs: number;
 }
 
 /** What somebody does to a follow-up or its job, so long after the one before it. */
@@ -29,6 +37,8 @@ const SHARES = {
   'reset-activity': 4,
   /** Somebody else begins a turn of the job. */
   'other-turn': 15,
+  archive: 5,
+  unarchive: 8,
   reset: 10,
   'reset-after-end': 4,
   cancel: 5,
@@ -40,12 +50,16 @@ const PROJECTS = 10;
 /** Starts are spread, so that what happens to machines meets follow-ups at every point. */
 const STARTS_MS = 35_000;
 
+/** A turn of somebody else right before the start, and the time between the two: the look may show any of it, or none. */
+const LONGEST_BEFORE_MS = 2_000;
+
 /** A follow-up takes 15 to 40 s. */
 const LONGEST_PAUSE_MS = 15_000;
 
 /**
  * `count` different jobs in ten projects: most at rest, some in a turn, some archived, which take no message; turns of a
- * moment, which nobody sees, to six seconds; every policy; and people who interfere. It depends on `random` alone.
+ * moment, which nobody sees, to six seconds; turns of others and archiving right before the start; every policy; and people
+ * who interfere. It depends on `random` alone.
  */
 export function drawParts(
   count: number,
@@ -73,7 +87,7 @@ export function drawParts(
         outcome: oneOf(['pull-request', 'pull-request', 'new-pull-request', 'no-change', 'failed'] as const),
       },
     };
-    const faults = [...(random() < 0.15 ? [LAGGING] : []), ...(random() < 0.1 ? [STRANGE] : [])];
+    const faults = [...(random() < 0.3 ? [LAGGING] : []), ...(random() < 0.1 ? [STRANGE] : [])];
     return {
       job,
       asked: {
@@ -82,10 +96,31 @@ export function drawParts(
       },
       faults: faults.map((fault) => ({ ...fault, projectId: job.projectId, jobId: job.id })),
       startAfterMs: Math.round(random() * STARTS_MS),
+      before: changesBefore(job.status, random),
       deeds: deeds(random),
       random: seeded(Math.floor(random() * 2 ** 31)),
     };
   });
+}
+
+/** A turn that ends in either status, an archiving, one that is taken back, or nothing. */
+function changesBefore(
+  atRest: 'completed' | 'failed' | 'active' | 'archived',
+  random: () => number,
+): ChangeBefore[] {
+  const chance = random();
+  const statuses: readonly Exclude<JobChange['status'], undefined>[] =
+    chance < 0.35
+      ? ['active', random() < 0.5 ? 'completed' : 'failed']
+      : chance < 0.4
+        ? ['archived']
+        : chance < 0.5
+          ? ['archived', atRest === 'failed' ? 'failed' : 'completed']
+          : [];
+  return statuses.map((status) => ({
+    change: { status },
+    pauseMs: Math.round(random() * LONGEST_BEFORE_MS),
+  }));
 }
 
 function deeds(random: () => number): Deed[] {

@@ -1,11 +1,13 @@
 import { CancelledFailure, type Client, WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { MEMO_RECEIPT } from '../../../src/core/names';
+import { type AgentJob, isTerminal } from '../../../src/core/job';
 import type { FailureDetails, FollowUpResult, Receipt } from '../../../src/core/result';
 import type { JobReport, JournalEntry } from '../../../sandbox';
 import { throughRestarts } from '../restartable-server';
 import type { Part } from './draw-parts';
 import type { Diary } from './people';
+import { CONFIRM_MS, LAG_MS } from './service';
 
 /** How the latest run of a follow-up ended. */
 export type End =
@@ -47,6 +49,9 @@ export interface Facts {
 /** From the POST to the journal, on a busy machine. */
 const SLACK_MS = 3_000;
 
+/** How late the sandbox may notice that an exchange has ended: it shares its process with the soak. */
+const NOTICE_MS = 1_000;
+
 /** For so long the server's permission to send is good: a worker may make its POST so much later than its look. */
 const PERMISSION_MS = 10_000;
 
@@ -59,6 +64,7 @@ export function lies(facts: Facts): string[] {
   found.push(...liesOfReceipt(facts, end.receipt));
   if (end.kind === 'failure') found.push(...liesOfFailure(end.type, end.receipt));
   if (end.kind === 'result') found.push(...liesOfResult(facts, end.result));
+  found.push(...liesOfProof(facts, end.receipt));
   return found;
 }
 
@@ -69,7 +75,7 @@ function liesOfPosts({ part, firstRunId, posts, report, diary }: Facts): string[
     .flat()
     .filter(({ decision, outcome }) => decision === 'not-delivered' && outcome !== 'refused');
   const allowed = 1 + (part.asked.onUnknownDelivery === 'resend' ? 1 : 0) + decisions.length;
-  const perhapsProcessed = posts.filter(({ status, ending }) => !(status === 429 && ending === 'answered'));
+  const perhapsProcessed = posts.filter(mayBeProcessed);
   if (perhapsProcessed.length > allowed) {
     found.push(`${perhapsProcessed.length} POSTs may have been processed, and ${allowed} were allowed`);
   }
@@ -85,7 +91,7 @@ function liesOfPosts({ part, firstRunId, posts, report, diary }: Facts): string[
     if (index > 0 || part.asked.whenActive === 'send') continue;
     const active = report.turns.some(
       ({ startedAt, endedAt }) =>
-        startedAt !== null && startedAt < at - slackMs && (endedAt ?? Infinity) > at + SLACK_MS,
+        startedAt !== null && startedAt < at - slackMs - LAG_MS && (endedAt ?? Infinity) > at + SLACK_MS,
     );
     if (active)
       found.push(`POST ${post.number} to an active job, and whenActive is ${part.asked.whenActive}`);
@@ -122,7 +128,8 @@ const HANGS_MS = 10_000;
 /** Labels of answers that no request stands behind, or that stand for several labels. */
 const NOT_ON_THE_WIRE = ['no worker', 'read failed', 'connect timeout', 'held back', 'closed'];
 
-function liesOfReceipt({ part, end, posts, gets, report, diary }: Facts, receipt: Receipt): string[] {
+function liesOfReceipt(facts: Facts, receipt: Receipt): string[] {
+  const { end, posts, gets, diary } = facts;
   const found: string[] = [];
   const must = (truth: boolean, lie: string) => {
     if (!truth) found.push(lie);
@@ -133,9 +140,6 @@ function liesOfReceipt({ part, end, posts, gets, report, diary }: Facts, receipt
   must((verdict === 'accepted') === (confirmedBy !== null), `${verdict} by ${String(confirmedBy)}`);
   if (verdict === 'not-sent' || verdict === 'rejected') must(processed === 0, `${verdict}, and processed`);
   if (confirmedBy === 'response') must(processed > 0, 'accepted by response, and never processed');
-  if (confirmedBy === 'read' && !part.faults.some(({ name }) => name === 'strange-job')) {
-    must(processed > 0 || othersMoved(report, posts, sentAt), 'accepted by read, and never processed');
-  }
   const counted = Object.entries(observed);
   const sum = counted.reduce((total, [, count]) => total + count, 0);
   must(sum === polls, `${polls} polls, and ${sum} observed`);
@@ -149,6 +153,7 @@ function liesOfReceipt({ part, end, posts, gets, report, diary }: Facts, receipt
     posts.length <= sends || end.kind === 'cancelled',
     `${sends} sends, and the service got ${posts.length} POSTs`,
   );
+  if (verdict !== 'not-sent') found.push(...liesOfBaseline(facts, receipt));
   // A POST that was permitted and did not reach the service counts as sent; `sentAt` is then its time.
   if (posts.length > 0 && posts.length === sends && verdict !== 'not-sent') {
     const distances = posts.map(({ time }) => Date.parse(time) - Date.parse(sentAt ?? ''));
@@ -156,6 +161,19 @@ function liesOfReceipt({ part, end, posts, gets, report, diary }: Facts, receipt
     must(near, `sentAt is ${String(sentAt)}, and the POST was at ${posts.map(({ time }) => time).join()}`);
   }
   return found;
+}
+
+/** Whether the baseline is one that the look right before the POST may have shown. */
+function liesOfBaseline(facts: Facts, { baseline, sentAt }: Receipt): string[] {
+  const times = facts.posts.filter(mayBeProcessed).map(({ time }) => Date.parse(time));
+  const sent = Math.max(Date.parse(sentAt ?? ''), ...times);
+  const look = facts.gets.findLast(({ time, status }) => status === 200 && Date.parse(time) <= sent);
+  if (baseline === null || look === undefined || isStrange(facts)) return [];
+  const [askedAt, answeredAt] = [Date.parse(look.time), Date.parse(look.endedAt ?? look.time)];
+  const shown = shownBetween(facts.report, askedAt - LAG_MS, answeredAt);
+  return shown.some(({ status }) => status === baseline.status)
+    ? []
+    : [`the baseline is ${baseline.status}, and the look showed one of ${JSON.stringify(shown)}`];
 }
 
 function liesOfFailure(type: string, { delivery }: Receipt): string[] {
@@ -168,48 +186,82 @@ function liesOfFailure(type: string, { delivery }: Receipt): string[] {
   return verdicts[type]?.includes(delivery.verdict) === true ? [] : [`${type} with ${delivery.verdict}`];
 }
 
-function liesOfResult(
-  { part, posts, report }: Facts,
-  { status, prLink, followUp }: FollowUpResult,
-): string[] {
+/**
+ * Whether a result was told by a fresh answer, and shows the job as it was after the turn of every message. That holds
+ * whatever other people did: a turn of theirs that came later is the job's end then, and one that came before is not.
+ */
+function liesOfResult(facts: Facts, { status, prLink, followUp }: FollowUpResult): string[] {
   const found: string[] = [];
   const must = (truth: boolean, lie: string) => {
     if (!truth) found.push(lie);
   };
-  const { confirmedBy, verdict } = followUp.delivery;
-  must(verdict === 'accepted', `a result with ${verdict}`);
+  must(followUp.delivery.verdict === 'accepted', `a result with ${followUp.delivery.verdict}`);
   must(followUp.evidence !== null, 'no evidence');
-  // An assumed message may be processed later than anybody looked; and turns of others look like ours.
-  const strange = part.faults.some(({ name }) => name === 'strange-job');
-  if (
-    confirmedBy === 'assumed' ||
-    confirmedBy === 'operator' ||
-    strange ||
-    othersMoved(report, posts, followUp.sentAt)
-  )
-    return found;
-  must(status === report.job.status, `the result is ${status}, the job ${report.job.status}`);
+  const { report } = facts;
+  const freshAt = postEndedAt(facts, followUp) + CONFIRM_MS - NOTICE_MS;
+  const settledAt = Date.parse(followUp.settledAt ?? '');
+  must(settledAt >= freshAt, `told ${freshAt - settledAt} ms before an answer could be fresh`);
+  must(hasFreshRead(facts, freshAt), 'a result, and no fresh answer');
+  const turns = report.turns.filter(({ prompt }) => prompt !== null);
+  const turnsEndedAt = Math.max(0, ...turns.map(({ endedAt }) => endedAt ?? Infinity));
+  must(turnsEndedAt <= settledAt, 'the turn ended after the follow-up');
+  if (isStrange(facts)) return found;
+  const shown = shownBetween(report, Math.max(freshAt - LAG_MS, turnsEndedAt), settledAt);
   must(
-    prLink === report.job.prLink,
-    `the result links ${String(prLink)}, the job ${String(report.job.prLink)}`,
+    shown.some((job) => job.status === status && job.prLink === prLink),
+    `the result is ${status} with ${String(prLink)}, and since the turn the job was ${JSON.stringify(shown)}`,
   );
-  const ended = report.turns
-    .filter(({ prompt }) => prompt !== null)
-    .map(({ endedAt }) => endedAt ?? Infinity);
-  must(Math.max(...ended) <= Date.parse(followUp.settledAt ?? ''), 'the turn ended after the follow-up');
   return found;
 }
 
 /**
- * Whether somebody else's turn was under way after the look at the job before the first POST. A worker that was killed
- * between its permission and the POST has sent none: then the time is the permission's.
+ * Whether an answer has proved the delivery, where it counts as proved by reading: a fresh one, and if the message never
+ * arrived, one that shows what counts as a turn. Then it was somebody else's, which nobody can tell from ours: one that was
+ * under way when the answer was fresh, or one that ended in the other one of completed and failed, of which the look showed
+ * nothing, because it lagged.
  */
-function othersMoved(report: JobReport, posts: readonly JournalEntry[], sentAt: string | null): boolean {
-  const lookedAt = Date.parse(posts[0]?.time ?? sentAt ?? '') - SLACK_MS;
-  const others = report.turns.filter(({ prompt, startedAt }) => prompt === null && startedAt !== null);
-  return others.some(({ startedAt, endedAt, state }) => {
-    // The turn that a message interrupts was over with the message.
-    const overWithPost = state === 'interrupted' && (endedAt ?? Infinity) <= lookedAt + 2 * SLACK_MS;
-    return (startedAt ?? 0) > lookedAt || ((endedAt ?? Infinity) > lookedAt && !overWithPost);
-  });
+function liesOfProof(facts: Facts, receipt: Receipt): string[] {
+  const { delivery, baseline } = receipt;
+  if (delivery.confirmedBy !== 'read') return [];
+  const freshAt = postEndedAt(facts, receipt) + CONFIRM_MS - NOTICE_MS;
+  if (!hasFreshRead(facts, freshAt)) return ['accepted by read, and no fresh answer'];
+  if (facts.posts.some(({ processed }) => processed) || isStrange(facts)) return [];
+  const shown = shownBetween(facts.report, freshAt - LAG_MS, Date.parse(receipt.settledAt ?? '') || Infinity);
+  const proves = ({ status }: AgentJob) =>
+    !isTerminal(status) ||
+    (baseline?.status === 'completed' && status === 'failed') ||
+    (baseline?.status === 'failed' && status === 'completed');
+  return baseline !== null && isTerminal(baseline.status) && shown.some(proves)
+    ? []
+    : [`accepted by read, and never processed: ${String(baseline?.status)}, then ${JSON.stringify(shown)}`];
+}
+
+/** When the latest POST that may have arrived had ended, at the earliest. One that never reached the service has `sentAt`. */
+function postEndedAt({ posts }: Facts, { sentAt }: Receipt): number {
+  return Math.max(
+    Date.parse(sentAt ?? '') || 0,
+    ...posts.filter(mayBeProcessed).map(({ time, endedAt }) => Date.parse(endedAt ?? time)),
+  );
+}
+
+/** Only an answered 429 says for certain that the message was not processed, and that it may come again. */
+function mayBeProcessed({ status, ending }: JournalEntry): boolean {
+  return !(status === 429 && ending === 'answered');
+}
+
+function hasFreshRead({ gets }: Facts, freshAt: number): boolean {
+  return gets.some(({ time, status }) => status === 200 && Date.parse(time) >= freshAt);
+}
+
+function isStrange({ part }: Facts): boolean {
+  return part.faults.some(({ name }) => name === 'strange-job');
+}
+
+/** Every job that an answer may have shown from one moment to another. */
+function shownBetween({ changes }: JobReport, from: number, to: number): AgentJob[] {
+  const first = Math.max(
+    0,
+    changes.findLastIndex(({ at }) => at <= from),
+  );
+  return changes.slice(first).flatMap(({ at, job }) => (at <= to ? [job] : []));
 }

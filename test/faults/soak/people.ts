@@ -111,6 +111,12 @@ export class People {
       case 'other-turn':
         sandbox.changeJob(this.following.key, { status: 'active' });
         break;
+      case 'archive':
+        sandbox.changeJob(this.following.key, { status: 'archived' });
+        break;
+      case 'unarchive':
+        this.unarchive();
+        break;
       case 'cancel':
         await throughRestarts(() => this.client.workflow.getHandle(workflowId).cancel());
         break;
@@ -133,6 +139,17 @@ export class People {
         return;
     }
     this.diary.others.push({ kind, at: Date.now() });
+  }
+
+  /** The job gets the status back that it had before it was archived. */
+  private unarchive(): void {
+    const { sandbox } = this.environment;
+    const { job, changes } = sandbox.job(this.following.key);
+    if (job.status !== 'archived') return;
+    const before = changes.findLast(({ job: { status } }) => status === 'completed' || status === 'failed');
+    sandbox.changeJob(this.following.key, {
+      status: before?.job.status === 'failed' ? 'failed' : 'completed',
+    });
   }
 
   private async pauseForAWhile(): Promise<void> {

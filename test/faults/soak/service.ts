@@ -1,17 +1,21 @@
 import type { FaultSetting } from '../../../sandbox';
 
-/** A message may take longer than this to be read beside: the workers' time limit of one exchange is above it. */
+/** The workers' time limit of one exchange: above the longest answer of a slow service. */
 export const HTTP_TIMEOUT = '7s';
 
-/** For how long a replica lags behind the service; less than `confirm`, as docs/guarantees.md asks for. */
-const LAG = '6s';
+/** How far behind a read may be, and how much later than accepted a message may be taken up. */
+export const LAG_MS = 5_000;
+const TAKE_UP_MS = 3_000;
+
+/** What callers set as `confirm`: the two together, as docs/guarantees.md asks for. */
+export const CONFIRM_MS = LAG_MS + TAKE_UP_MS;
 
 /** What the service does to messages: about every second one meets something. */
 const ON_MESSAGES: readonly FaultSetting[] = [
   { name: 'http-429', chance: 0.06 },
   { name: 'slow', chance: 0.04, parameters: { delay: '700ms' } },
   { name: 'slow', chance: 0.06, parameters: { delay: '6s', processed: 'before' } },
-  { name: 'slow', chance: 0.04, parameters: { delay: '6s', processed: 'after' } },
+  { name: 'slow', chance: 0.04, parameters: { delay: '5s', processed: 'after' } },
   { name: 'close-before-read', chance: 0.02 },
   { name: 'close-after-read', chance: 0.02 },
   { name: 'reset', chance: 0.02 },
@@ -26,13 +30,14 @@ const ON_MESSAGES: readonly FaultSetting[] = [
   { name: 'html', chance: 0.02, parameters: { processed: 'yes' } },
   { name: 'truncated', chance: 0.02 },
   { name: 'stale', chance: 0.2, parameters: { for: '3s' } },
+  { name: 'late-take-up', chance: 0.6, parameters: { upTo: `${TAKE_UP_MS}ms` } },
   { name: 'strange-error', chance: 0.01 },
   { name: 'strange-error', chance: 0.01, parameters: { text: 'huge', code: 302, processed: 'yes' } },
 ];
 
 /** What it does to reads. */
 const ON_READS: readonly FaultSetting[] = [
-  { name: 'stale', chance: 0.4, parameters: { for: '3s' } },
+  { name: 'lag', chance: 0.5, parameters: { upTo: `${LAG_MS}ms` } },
   { name: 'http-503', chance: 0.03 },
   { name: 'http-429', chance: 0.02 },
   { name: 'hang', chance: 0.01 },
@@ -49,8 +54,12 @@ export const FAULTS: readonly FaultSetting[] = [
   ...ON_READS.map((fault) => ({ ...fault, operation: 'get' as const })),
 ];
 
-/** Of a job whose replicas all lag: every read shows the job as it was before the message. */
-export const LAGGING: FaultSetting = { name: 'stale', operation: 'get', parameters: { for: LAG } };
+/** Of a job whose replicas all lag. */
+export const LAGGING: FaultSetting = {
+  name: 'lag',
+  operation: 'get',
+  parameters: { upTo: `${LAG_MS}ms` },
+};
 
 /** Of a job with strange texts in one field after the other. */
 export const STRANGE: FaultSetting = { name: 'strange-job', chance: 0.5 };
