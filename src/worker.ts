@@ -33,7 +33,11 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   const inProcessPolls = config.inProcessPolls ?? defaultInProcessPolls();
   logger.info('the worker starts', describeConfig(config));
   for (const warning of warnings) logger.warn(warning);
-  const code = workflowCode();
+  const { payloadConverterPath, failureConverterPath } = config.dataConverter ?? {};
+  // Converters, unlike codecs, run inside the workflows, so the SDK must bundle them: the prebuilt bundle has none.
+  const ownConverter = payloadConverterPath ?? failureConverterPath;
+  const code =
+    ownConverter === undefined ? workflowCode() : { workflowsPath: require.resolve('./workflows') };
   const readiness = new Readiness(redactor);
   const [health, runtime] = await bothConfigured(
     startHealthServer(config.health, readiness.check, logger),

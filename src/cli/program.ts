@@ -34,6 +34,8 @@ const ENVIRONMENT_HELP = `Environment (only the worker needs the agent service's
   FOLLOW_UP_TASK_QUEUE  where the workers poll (default: follow-up)
   AGENT_API_TASK_QUEUE, AGENT_API_SEND_TASK_QUEUE
                         where they poll for reads and sends, for limits (default: agent-api, agent-api-send)
+  FOLLOW_UP_DATA_CONVERTER
+                        a module that exports Temporal's DataConverter, the same as the workers' (default: none)
   TEMPORAL_UI_URL       base URL of Temporal's Web UI, to print the page of a follow-up
   DEBUG                 if set, errors are printed with their stack`;
 

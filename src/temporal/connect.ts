@@ -2,6 +2,7 @@ import { connect as openSocket } from 'node:net';
 import { Client, Connection } from '@temporalio/client';
 import { FollowUpError } from '../core/errors';
 import { loadTemporalConfig, type TemporalConfig } from './config';
+import { loadDataConverter } from './data-converter';
 import { endpointOf, tlsTrouble } from './tls';
 import { TemporalUnreachableError, transportError } from './transport-errors';
 
@@ -12,7 +13,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const REFUSED_TIMEOUT_MS = 1_000;
 
 export interface ConnectOptions {
-  /** Where `TEMPORAL_*` is read from, and the place of `temporal.toml`. @default process.env */
+  /** Where `TEMPORAL_*`, the place of `temporal.toml` and `FOLLOW_UP_DATA_CONVERTER` are read from. @default process.env */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Milliseconds until the attempt is given up. @default 5000 */
   readonly timeoutMs?: number;
@@ -37,7 +38,11 @@ export class TemporalConfigError extends FollowUpError {
 export async function connectClient(
   options: ConnectOptions = {},
 ): Promise<{ client: Client; address: string }> {
-  const { connectionOptions, address, namespace } = loadConnection(options.env ?? process.env);
+  const env = options.env ?? process.env;
+  const { connectionOptions, address, namespace } = loadConnection(env);
+  const dataConverter = await loadDataConverter(env);
+  if (dataConverter !== undefined && 'problem' in dataConverter)
+    throw new TemporalConfigError(dataConverter.problem);
   const refusal = await refusalOf(address);
   const limitMs = options.timeoutMs ?? CONNECT_TIMEOUT_MS;
   const connectTimeout = refusal === undefined ? limitMs : Math.min(limitMs, REFUSED_TIMEOUT_MS);
@@ -48,7 +53,12 @@ export async function connectClient(
     await connection.close();
     throw await whyNot(error, address, connectionOptions, refusal);
   }
-  return { client: new Client({ connection, namespace }), address };
+  const client = new Client({
+    connection,
+    namespace,
+    ...(dataConverter === undefined ? {} : { dataConverter }),
+  });
+  return { client, address };
 }
 
 function loadConnection(env: NonNullable<ConnectOptions['env']>) {

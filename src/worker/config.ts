@@ -1,9 +1,11 @@
+import type { DataConverter } from '@temporalio/common';
 import type { z } from 'zod';
 import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
 import type { Proxy } from '../agent-api/connections';
 import { redact } from '../agent-api/redaction';
 import { formatDuration } from '../core/units';
 import { loadTemporalConfig, type TemporalConfig } from '../temporal/config';
+import { loadDataConverter } from '../temporal/data-converter';
 import { Redactor } from './logging';
 import { loadProxy, proxySecrets } from './proxy';
 import {
@@ -34,6 +36,8 @@ export interface WorkerConfig {
   readonly health: Listener;
   readonly metrics: Listener;
   readonly logLevel: LogLevelName;
+  /** How payloads are written, where it is not the SDK's own way. */
+  readonly dataConverter: DataConverter | undefined;
 }
 
 export interface LoadedConfig {
@@ -55,25 +59,31 @@ export async function loadConfig(env: Environment): Promise<LoadedConfig> {
   const temporal = loadTemporalConfig(env);
   const key = await loadApiKey(set);
   const proxy = loadProxy(env);
+  const dataConverter = await loadDataConverter(env);
   const problems = [
     ...(parsed.success
       ? []
       : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)),
     ...('problem' in key ? [key.problem] : []),
-    ...(proxy !== undefined && 'problem' in proxy ? [proxy.problem] : []),
+    ...[proxy, dataConverter].flatMap((each) => (isProblem(each) ? [each.problem] : [])),
     ...collisions(set),
     ...(temporal.ok ? [] : temporal.problems),
   ];
   const redactor = new Redactor();
   for (const secret of [set.AGENT_API_KEY, env.TEMPORAL_API_KEY]) redactor.add(secret);
   const isWrong = !parsed.success || 'problem' in key || !temporal.ok || problems.length > 0;
-  if (isWrong || (proxy !== undefined && 'problem' in proxy)) {
+  if (isWrong || isProblem(proxy) || isProblem(dataConverter)) {
     throw new ConfigurationError(problems.map(redactor.text));
   }
   const secrets = [key.first, ...temporal.secrets, ...(proxy === undefined ? [] : proxySecrets(proxy))];
   for (const secret of secrets) redactor.add(secret);
   const warnings = parsed.data.AGENT_API_BASE_URL.inClear ? [IN_CLEAR] : [];
-  return { config: workerConfig(parsed.data, temporal.config, key, proxy, redactor), redactor, warnings };
+  const config = { ...workerConfig(parsed.data, temporal.config, key, proxy, redactor), dataConverter };
+  return { config, redactor, warnings };
+}
+
+function isProblem<T extends object>(value: T | undefined): value is Extract<T, { problem: string }> {
+  return value !== undefined && 'problem' in value;
 }
 
 const IN_CLEAR =
@@ -85,7 +95,7 @@ function workerConfig(
   key: LoadedKey,
   proxy: Proxy | undefined,
   redactor: Redactor,
-): WorkerConfig {
+): Omit<WorkerConfig, 'dataConverter'> {
   const apiKey: ApiKeySource = {
     current: async () => {
       const current = await key.source.current();
@@ -128,6 +138,7 @@ export function describeConfig(config: WorkerConfig): Record<string, string> {
     workflowTaskQueue: taskQueues.followUp,
     readTaskQueue: taskQueues.read,
     sendTaskQueue: taskQueues.send,
+    dataConverter: config.dataConverter === undefined ? 'none' : 'FOLLOW_UP_DATA_CONVERTER',
     health: describeListener(config.health),
     metrics: describeListener(config.metrics),
     logLevel: config.logLevel,

@@ -53,7 +53,7 @@ interface WorkersConfig {
   readonly taskQueues: TaskQueues;
   readonly inProcessPolls: number;
   /** Of workers with payloads that others must not read. */
-  readonly dataConverter?: WorkerOptions['dataConverter'];
+  readonly dataConverter?: WorkerOptions['dataConverter'] | undefined;
 }
 
 /** The process's three workers on one connection: workflow tasks, reads, sends. */
