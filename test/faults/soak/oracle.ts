@@ -125,8 +125,18 @@ function liesOfPeople({ diary, posts }: Facts): string[] {
 /** An update that is answered by nobody for so long hangs, in milliseconds. */
 const HANGS_MS = 10_000;
 
-/** Labels of answers that no request stands behind, or that stand for several labels. */
-const NOT_ON_THE_WIRE = ['no worker', 'read failed', 'connect timeout', 'held back', 'closed'];
+/**
+ * Labels of answers that no request need stand behind, or that stand for several labels. A read may go to a pooled connection
+ * that the service has just closed for being idle: it then ends as `UND_ERR_SOCKET`, and nobody has read it.
+ */
+const NOT_ON_THE_WIRE = [
+  'no worker',
+  'read failed',
+  'connect timeout',
+  'held back',
+  'closed',
+  'UND_ERR_SOCKET',
+];
 
 function liesOfReceipt(facts: Facts, receipt: Receipt): string[] {
   const { end, posts, gets, diary } = facts;
