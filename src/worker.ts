@@ -2,6 +2,7 @@ import type { Logger } from '@temporalio/worker';
 import { createAgentApi } from './agent-api/client';
 import { formatDuration } from './core/units';
 import { workflowCode } from './worker/bundle';
+import { commandLine } from './worker/command-line';
 import { bothConfigured, describeConfig, loadConfig, type LoadedConfig } from './worker/config';
 import { endOnBug, EXIT, exitCode, onShutdownSignals } from './worker/exit';
 import { startHealthServer } from './worker/health';
@@ -9,10 +10,16 @@ import { createLogger } from './worker/logging';
 import { connectionCheck, connectToTemporal, Readiness } from './worker/temporal';
 import { SdkRuntime } from './worker/runtime';
 import { FollowUpPlugin, shutdownLimitMs } from './worker/plugin';
+import { workerVersion } from './worker/version';
 import { defaultInProcessPolls, FollowUpWorkers } from './worker/workers';
 
 /** The worker process: checks its configuration, waits for Temporal, works until a signal comes, drains, and ends. */
 async function main(): Promise<number> {
+  const asked = commandLine(process.argv.slice(2), workerVersion());
+  if (asked !== undefined) {
+    (asked.isError ? process.stderr : process.stdout).write(asked.output);
+    return asked.isError ? EXIT.misconfigured : EXIT.drained;
+  }
   const loaded = await loadConfig(process.env);
   const logger = createLogger(loaded.config.logLevel, loaded.redactor);
   endOnBug(logger);
@@ -31,7 +38,8 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   const { config, redactor, warnings } = loaded;
   const { agentApi, taskQueues, temporal } = config;
   const inProcessPolls = config.inProcessPolls ?? defaultInProcessPolls();
-  logger.info('the worker starts', describeConfig(config));
+  const version = workerVersion();
+  logger.info('the worker starts', { version, ...describeConfig(config) });
   for (const warning of warnings) logger.warn(warning);
   const { payloadConverterPath, failureConverterPath } = config.dataConverter ?? {};
   // Converters, unlike codecs, run inside the workflows, so the SDK must bundle them: the prebuilt bundle has none.
@@ -40,15 +48,22 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     ownConverter === undefined ? workflowCode() : { workflowsPath: require.resolve('./workflows') };
   const readiness = new Readiness(redactor);
   const [health, runtime] = await bothConfigured(
-    startHealthServer(config.health, readiness.check, logger),
+    startHealthServer(config.health, version, readiness.check, logger),
     SdkRuntime.install(config.metrics, config.logLevel, logger),
   );
 
   logger.info('listening', { health: health.address ?? 'off', metrics: runtime.servesMetricsAt ?? 'off' });
   const connection = await connectToTemporal(temporal, runtime, { stop, readiness, logger });
+  runtime.showVersion(version);
   readiness.notReady('the workers are starting');
   const api = createAgentApi(agentApi);
-  const plugin = new FollowUpPlugin({ agentApi: api, taskQueues, inProcessPolls });
+  const plugin = new FollowUpPlugin({
+    agentApi: api,
+    taskQueues,
+    inProcessPolls,
+    // Done by `connectToTemporal`, which waits for them.
+    ensureSearchAttributes: false,
+  });
   const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, plugin);
   const reachable = connectionCheck(connection, temporal);
   readiness.readyUnless(async () => [...workers.notRunning(), ...(await reachable())]);

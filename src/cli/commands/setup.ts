@@ -34,10 +34,7 @@ async function setup(session: Session, json: boolean): Promise<void> {
       ['registered now', list(attributes.registered)],
       ['there before', list(attributes.present)],
       ['task queue', taskQueue],
-      [
-        'workers',
-        workers.length === 0 ? 'none poll the task queue yet; start one with npm start' : list(workers),
-      ],
+      ['workers', workers.length === 0 ? 'none poll the task queue yet; start a worker' : list(workers)],
     ]),
   );
 }
