@@ -2,6 +2,7 @@ import type { Logger } from '@temporalio/worker';
 import { createAgentApi } from './agent-api/client';
 import { formatDuration } from './core/units';
 import { workflowCode } from './worker/bundle';
+import { checkKey, keyCheck } from './worker/check-key';
 import { commandLine } from './worker/command-line';
 import { bothConfigured, describeConfig, loadConfig, type LoadedConfig } from './worker/config';
 import { endOnBug, EXIT, exitCode, onShutdownSignals } from './worker/exit';
@@ -16,11 +17,16 @@ import { defaultInProcessPolls, FollowUpWorkers } from './worker/workers';
 /** The worker process: checks its configuration, waits for Temporal, works until a signal comes, drains, and ends. */
 async function main(): Promise<number> {
   const asked = commandLine(process.argv.slice(2), workerVersion());
-  if (asked !== undefined) {
+  if (asked?.what === 'print') {
     (asked.isError ? process.stderr : process.stdout).write(asked.output);
     return asked.isError ? EXIT.misconfigured : EXIT.drained;
   }
   const loaded = await loadConfig(process.env);
+  if (asked !== undefined) {
+    const { isGood, words } = await checkKey(createAgentApi(loaded.config.agentApi), asked.address);
+    process.stdout.write(`${loaded.redactor.text(words)}\n`);
+    return isGood ? EXIT.drained : EXIT.failed;
+  }
   const logger = createLogger(loaded.config.logLevel, loaded.redactor);
   endOnBug(logger);
   const stop = onShutdownSignals(logger);
@@ -66,7 +72,14 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   });
   const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, plugin);
   const reachable = connectionCheck(connection, temporal);
-  readiness.readyUnless(async () => [...workers.notRunning(), ...(await reachable())]);
+  const keyIsGood = keyCheck(api, (reason) => {
+    logger.warn(reason);
+  });
+  readiness.readyUnless(async () => [
+    ...workers.notRunning(),
+    ...(await reachable()),
+    ...(await keyIsGood()),
+  ]);
   stop.addEventListener('abort', () => {
     readiness.notReady('the worker is shutting down');
     const limit = formatDuration(shutdownLimitMs(agentApi.timeoutMs));
@@ -83,6 +96,8 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     namespace: temporal.namespace,
     taskQueues: Object.values(taskQueues),
   });
+  // Not only when somebody asks for readiness: the log is to tell it too.
+  void keyIsGood();
   try {
     await drained;
   } finally {

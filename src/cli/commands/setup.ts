@@ -11,7 +11,8 @@ export function setupCommand(session: Session): Command {
     .summary('prepare a namespace, and check the connection')
     .description(
       "Registers the search attributes of follow-ups in the namespace, and reports the server's version and " +
-        'whether workers poll the task queue. Safe to repeat.',
+        'whether workers poll the task queue. Safe to repeat. The key of the agent service is checked where it is: ' +
+        '`worker.js --check-key --project P --job J`.',
     )
     .option('--json', 'print one JSON document')
     .action((flags: { json?: boolean }) => setup(session, flags.json === true));

@@ -53,7 +53,7 @@ describe('the command line of the worker', () => {
   it.each([
     ['--help', 0, 'stdout', /^Works on follow-ups .*\n {2}AGENT_API_KEY_FILE\n.*--version\n$/s],
     ['--version', 0, 'stdout', /^\d+\.\d+\.\d+\n$/],
-    ['start', 2, 'stderr', /^error: the worker takes no arguments but --help and --version/],
+    ['start', 2, 'stderr', /^error: the worker takes --help, --version, or --check-key/],
   ] as const)('with %s starts nothing', (word, code, stream, words) => {
     const [program, node] = [path.join(ROOT, 'dist/worker.js'), process.execPath] as const;
     const ended = spawnSync(node, [program, word], { encoding: 'utf8', timeout: 20_000 });
