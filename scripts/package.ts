@@ -152,7 +152,7 @@ function packWorker(): string {
   for (const file of [...DOCUMENTS, 'package.json', 'package-lock.json']) {
     cpSync(path.join(ROOT, file), path.join(folder, file));
   }
-  cpSync(path.join(ROOT, 'docs/deployment.md'), path.join(folder, 'README.md'));
+  packDocuments(folder);
   run('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'], folder);
   prune(path.join(folder, 'node_modules'));
   rmSync(path.join(folder, 'package-lock.json'));
@@ -169,6 +169,18 @@ function packWorker(): string {
   const file = `agent-follow-up-worker-${version}.tgz`;
   run('tar', ['-czf', path.join(OUT, file), '-C', STAGING, 'package']);
   return file;
+}
+
+/** The pages that the programs, and each other, point to. */
+function packDocuments(folder: string): void {
+  const pages = readdirSync(path.join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
+  for (const page of pages) cpSync(path.join(ROOT, 'docs', page), path.join(folder, 'docs', page));
+  cpSync(path.join(ROOT, 'SECURITY.md'), path.join(folder, 'SECURITY.md'));
+  cpSync(path.join(ROOT, 'examples/encryption'), path.join(folder, 'examples/encryption'), {
+    recursive: true,
+  });
+  const readme = readFileSync(path.join(ROOT, 'docs/deployment.md'), 'utf8');
+  writeFileSync(path.join(folder, 'README.md'), readme.replace(/\]\(([\w-]+\.md)/g, '](docs/$1'));
 }
 
 function prune(nodeModules: string): void {

@@ -5,8 +5,9 @@ import { ignoreClosedPipes } from './cli/render/output';
 import { run } from './cli/program';
 
 // The file is one folder up from src and from dist alike.
-const { version } = JSON.parse(readFileSync(path.join(__dirname, '..', 'package.json'), 'utf8')) as {
+const { version, scripts } = JSON.parse(readFileSync(path.join(__dirname, '..', 'package.json'), 'utf8')) as {
   version: string;
+  scripts?: Readonly<Record<string, string>>;
 };
 
 ignoreClosedPipes(process.stdout, process.stderr);
@@ -17,6 +18,7 @@ void run({
   stdout: process.stdout,
   stderr: process.stderr,
   scriptPath: process.argv[1],
+  isCheckout: scripts?.starter !== undefined,
   version,
 }).then((code) => {
   // A wait that was left is still under way; what was written so far is to reach its reader before we go.

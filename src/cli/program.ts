@@ -89,6 +89,8 @@ interface Invocation {
   readonly stderr: OutputStream;
   /** `process.argv[1]`: how the starter was called. */
   readonly scriptPath: string | undefined;
+  /** Whether npm has a script for the starter. @default true */
+  readonly isCheckout?: boolean;
   readonly version: string;
 }
 
@@ -96,7 +98,7 @@ interface Invocation {
 export async function run(invocation: Invocation): Promise<number> {
   const { args, env, stdin, stdout, stderr, scriptPath, version } = invocation;
   const output = new Output(stdout, stderr);
-  const session = new Session(output, stdin, env, callName(scriptPath));
+  const session = new Session(output, stdin, env, callName(scriptPath, invocation.isCheckout ?? true));
   const program = createProgram(session, version);
   for (const command of allCommands(program)) {
     command.configureOutput({

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { FollowUpClient } from '../client';
 import { DEFAULT_TASK_QUEUES } from '../core/names';
 import { EXIT } from './exit-codes';
@@ -58,9 +59,16 @@ export class Session {
   }
 }
 
-/** `npm run starter --` from a checkout, the name of the bin where it is installed. */
-export function callName(scriptPath: string | undefined): string {
-  return /(^|[/\\])agent-follow-up$/.test(scriptPath ?? '') ? 'agent-follow-up' : 'npm run starter --';
+/**
+ * How the user calls the starter: by the name of its bin, by npm from a checkout, else by its path.
+ *
+ * @param isCheckout whether npm has a script for it, as it has not in the worker's artefact
+ */
+export function callName(scriptPath: string | undefined, isCheckout: boolean): string {
+  if (/(^|[/\\])agent-follow-up$/.test(scriptPath ?? '')) return 'agent-follow-up';
+  if (isCheckout || scriptPath === undefined) return 'npm run starter --';
+  const fromHere = path.relative('', scriptPath);
+  return `node ${shellWord(fromHere.startsWith('..') ? scriptPath : fromHere)}`;
 }
 
 function shellWord(word: string): string {

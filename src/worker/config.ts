@@ -201,7 +201,7 @@ export class ConfigurationError extends Error {
     super(
       `The worker cannot start: its configuration has ${count}.\n` +
         problems.map((problem) => `  ${problem}\n`).join('') +
-        'Every variable is described in docs/configuration.md.',
+        'Every variable is described in docs/configuration.md; --help lists them.',
     );
   }
 }

@@ -25,6 +25,7 @@ interface HealthServer {
  */
 export async function startHealthServer(
   listener: Listener,
+  version: string,
   notReady: () => Promise<readonly string[]>,
   logger: Logger,
 ): Promise<HealthServer> {
@@ -32,7 +33,7 @@ export async function startHealthServer(
   const server = createServer(
     { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
     (request, response) => {
-      void answer(request, response, notReady);
+      void answer(request, response, version, notReady);
     },
   );
   server.maxConnections = MAX_CONNECTIONS;
@@ -52,6 +53,7 @@ export async function startHealthServer(
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
+  version: string,
   notReady: () => Promise<readonly string[]>,
 ): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'HEAD') {
@@ -61,7 +63,7 @@ async function answer(
   }
   switch (request.url?.split('?', 1)[0]) {
     case '/healthz':
-      reply(response, 200, { status: 'ok' });
+      reply(response, 200, { status: 'ok', version });
       return;
     case '/readyz': {
       const reasons = await notReady();

@@ -3,6 +3,7 @@ import type { Worker, WorkerOptions, WorkerPlugin } from '@temporalio/worker';
 import { createActivities, POLL_LIMIT_MS } from '../activities';
 import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities } from '../core/activities';
+import { ensureSearchAttributes } from '../temporal/search-attributes';
 
 /** The task queues by what runs on them. They may be one and the same. */
 export interface TaskQueues {
@@ -30,6 +31,13 @@ export interface FollowUpPluginOptions {
    * @default 0
    */
   readonly inProcessPolls?: number;
+  /**
+   * Whether a worker looks for the search attributes of follow-ups before it polls, and registers those that are missing.
+   * Without them every follow-up stalls without a word.
+   *
+   * @default true
+   */
+  readonly ensureSearchAttributes?: boolean;
   /** How long one activity polls at most, in milliseconds. @default 30 minutes */
   readonly pollLimitMs?: number;
   /** How often a page of a batch checks that its batch and its follow-ups exist, in milliseconds. @default 3 minutes */
@@ -124,8 +132,17 @@ export class FollowUpPlugin implements WorkerPlugin {
     };
   }
 
-  /** While the worker runs: polls that wait in the process are handed over to the server when it begins to shut down. */
+  /**
+   * While the worker runs: polls that wait in the process are handed over to the server when it begins to shut down.
+   *
+   * @throws SearchAttributesError before it polls, where they are missing and can't be registered; the message says what to run
+   */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
+    const { taskQueue, namespace } = worker.options;
+    const mayEnsure = this.options.ensureSearchAttributes ?? true;
+    if (mayEnsure && worker.connection !== undefined && taskQueue === this.offered?.taskQueues.followUp) {
+      await ensureSearchAttributes(worker.connection, namespace);
+    }
     const check = setInterval(() => {
       const state = worker.getState();
       if (state !== 'INITIALIZED' && state !== 'RUNNING') this.shutdown.abort();
@@ -160,5 +177,6 @@ export class FollowUpPlugin implements WorkerPlugin {
   }
 }
 
+export { SearchAttributesError } from '../temporal/search-attributes';
 export { keyFromFile, keyFromText } from '../agent-api/api-key';
 export { createAgentApi } from '../agent-api/client';

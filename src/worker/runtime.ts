@@ -60,6 +60,14 @@ export class SdkRuntime {
     return this.metricsAddress ?? null;
   }
 
+  /** Shows the worker's version as a metric, once the connection stands: an earlier runtime is gone with its metrics. */
+  showVersion(version: string): void {
+    const { metricMeter } = Runtime.instance();
+    metricMeter
+      .createGauge('agent_follow_up_worker_info', 'int', '', 'Always 1; the label is the version')
+      .set(1, { version });
+  }
+
   private install(): void {
     if (this.metricsAddress === undefined) {
       Runtime.install(this.options);

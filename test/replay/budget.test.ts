@@ -11,11 +11,11 @@ const READ = { events: 11, workflowTasks: 2, actions: 2 } as const;
 const READS = REQUEST_OPTIONS['polling.timerPolls'].default;
 
 /**
- * What a follow-up takes beside the reads of its watch: start, settings, the timer beside the send, send, result. Of its
- * actions, one is the start, one the settings, one that timer, one the send, and three show a change of phase; a start by
- * `FollowUpClient` sets the first of these itself, and saves its event and its action.
+ * What a follow-up takes beside the reads of its watch: start, settings, send, result. Of its actions, one is the start, one
+ * the settings, one the send, and three show a change of phase; a start by `FollowUpClient` sets the first of these itself,
+ * and saves its event and its action.
  */
-const FRAME = { events: 17, workflowTasks: 2, actions: 7 } as const;
+const FRAME = { events: 15, workflowTasks: 2, actions: 6 } as const;
 
 /** The activity that reads on, three events, and the workflow task at its end. */
 const POLL_JOB = { events: 6, workflowTasks: 1, actions: 1 } as const;
@@ -29,7 +29,7 @@ const MAX_ACTIONS = FRAME.actions + READS * READ.actions + POLL_JOB.actions;
 
 /**
  * By the server's own count. 3.7 KB are the frame up to the first read, 1.6 KB each read, and 1.5 KB what the last activity
- * is told and has counted: 9.5 KB when it was recorded. The rest is room for longer ids, links and words of the service.
+ * is told and has counted: 9.3 KB when it was recorded. The rest is room for longer ids, links and words of the service.
  */
 const MAX_BYTES = 10_500;
 

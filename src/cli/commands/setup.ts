@@ -11,7 +11,8 @@ export function setupCommand(session: Session): Command {
     .summary('prepare a namespace, and check the connection')
     .description(
       "Registers the search attributes of follow-ups in the namespace, and reports the server's version and " +
-        'whether workers poll the task queue. Safe to repeat.',
+        'whether workers poll the task queue. Safe to repeat. The key of the agent service is checked where it is: ' +
+        '`worker.js --check-key --project P --job J`.',
     )
     .option('--json', 'print one JSON document')
     .action((flags: { json?: boolean }) => setup(session, flags.json === true));
@@ -34,10 +35,7 @@ async function setup(session: Session, json: boolean): Promise<void> {
       ['registered now', list(attributes.registered)],
       ['there before', list(attributes.present)],
       ['task queue', taskQueue],
-      [
-        'workers',
-        workers.length === 0 ? 'none polls the task queue yet; start one with npm start' : list(workers),
-      ],
+      ['workers', workers.length === 0 ? 'none poll the task queue yet; start a worker' : list(workers)],
     ]),
   );
 }

@@ -1,8 +1,12 @@
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import type { TurnPlan } from '../../../sandbox';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { jobToSendTo } from '../../client/commands/starter';
+import { temporal } from '../../harness/temporal';
+import { ROOT } from '../../harness/worker-process';
 import { StarterProcess } from './starter-process';
 
 const open = sharedEnvironment();
@@ -15,6 +19,17 @@ async function send(turn: TurnPlan | null, more: readonly string[], env: NodeJS.
     StarterProcess.start(args, { FOLLOW_UP_TASK_QUEUE: environment.taskQueue, ...env }, stdin);
   return { environment, job, start, process: start([...job.words, ...more], 'Fix it.\n') };
 }
+
+it('prints nothing but its document through npm, as the docs call it', async () => {
+  const { taskQueue } = await open();
+  const env = { ...temporal().env, FOLLOW_UP_TASK_QUEUE: taskQueue };
+  const call = 'npm run -s starter -- list --project nobody-has-this --json | node -e ' + `'${PARSE}'`;
+  const { stdout } = await promisify(execFile)('sh', ['-c', call], { cwd: ROOT, env });
+  expect(JSON.parse(stdout)).toEqual([]);
+}, 60_000);
+
+/** Reads JSON from stdin and prints it, or fails. */
+const PARSE = 'process.stdout.write(JSON.stringify(JSON.parse(require("fs").readFileSync(0, "utf8"))))';
 
 describe('the starter as a process', () => {
   it.concurrent(

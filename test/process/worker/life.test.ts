@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time';
+import { version } from '../../../package.json';
 import { FollowUpClient } from '../../../src/client';
 import { SEARCH_ATTRIBUTES } from '../../../src/core/names';
 import { startDevServer } from '../../../dev/dev-server';
@@ -97,6 +98,7 @@ describe('a worker', () => {
     }
     const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
     expect(metrics).toContain('temporal_worker_task_slots_available');
+    expect(metrics).toMatch(new RegExp(`^agent_follow_up_worker_info\\{.*version="${version}".*\\} 1$`, 'm'));
 
     await server.stop();
     expect(await worker.answersReadyz(503)).toEqual([expect.stringContaining(`127.0.0.1:${port}`)]);

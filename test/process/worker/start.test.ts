@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { createServer as createGrpcServer } from 'node:http2';
@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../dev/free-ports';
+import { version } from '../../../package.json';
 import { ROOT, WorkerProcess } from '../../harness/worker-process';
 
 const KEY = 'svc_9d2b7c41e0f6';
@@ -47,6 +48,18 @@ async function nowhere(): Promise<string> {
   const [port = 0] = await freePorts(1);
   return `127.0.0.1:${port}`;
 }
+
+describe('the command line of the worker', () => {
+  it.each([
+    ['--help', 0, 'stdout', /^Works on follow-ups .*\n {2}AGENT_API_KEY_FILE\n.*--version\n$/s],
+    ['--version', 0, 'stdout', /^\d+\.\d+\.\d+\n$/],
+    ['start', 2, 'stderr', /^error: the worker takes --help, --version, or --check-key/],
+  ] as const)('with %s starts nothing', (word, code, stream, words) => {
+    const [program, node] = [path.join(ROOT, 'dist/worker.js'), process.execPath] as const;
+    const ended = spawnSync(node, [program, word], { encoding: 'utf8', timeout: 20_000 });
+    expect(ended).toMatchObject({ status: code, [stream]: expect.stringMatching(words) });
+  });
+});
 
 describe('a worker that is misconfigured', () => {
   it('says everything in one message on stderr and ends with exit code 2', async () => {
@@ -106,7 +119,7 @@ describe('a worker whose Temporal server is not there', () => {
     const worker = await startWorker({ ...AGENT, TEMPORAL_ADDRESS: address });
     await worker.says(/refused.*next try in 1s/);
     await worker.says(/refused.*next try in 2s/);
-    expect((await worker.ask('/healthz')).status).toBe(200);
+    expect(await worker.ask('/healthz')).toMatchObject({ status: 200, body: { status: 'ok', version } });
     expect(await worker.answersReadyz(503)).toEqual([
       expect.stringContaining(`Temporal at ${address} is not up yet`),
     ]);
@@ -122,6 +135,7 @@ describe('a worker whose Temporal server is not there', () => {
     });
     expect(await worker.says(/^the worker starts$/)).toMatchObject({
       level: 'info',
+      version,
       agentApi: 'http://agents.example.com/',
       agentApiKey: 'from AGENT_API_KEY',
       agentApiTimeout: '30s',
@@ -164,8 +178,9 @@ describe('the workflow bundle', () => {
     await mkdir(path.join(ROOT, '.cache'), { recursive: true });
     const folder = await mkdtemp(path.join(ROOT, '.cache/dist-copy-'));
     cleanUps.push(() => rm(folder, { recursive: true }));
-    await cp(path.join(ROOT, 'dist'), folder, { recursive: true });
-    return folder;
+    await cp(path.join(ROOT, 'package.json'), path.join(folder, 'package.json'));
+    await cp(path.join(ROOT, 'dist'), path.join(folder, 'dist'), { recursive: true });
+    return path.join(folder, 'dist');
   }
 
   it('that is missing stops the worker with exit code 1 and what to run', async () => {

@@ -129,7 +129,7 @@ describe.each(pages)('%s', (page) => {
   });
 
   it('names only npm scripts that exist', () => {
-    const named = [...text.matchAll(/npm (?:run ([\w:-]+)|(test|start)\b)/g)].map(
+    const named = [...text.matchAll(/npm (?:run (?:-s )?([\w:-]+)|(test|start)\b)/g)].map(
       ([, run, short]) => run ?? short ?? '',
     );
 

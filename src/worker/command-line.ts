@@ -1,0 +1,51 @@
+import { parseArgs } from 'node:util';
+import type { JobAddress } from '../core/activities';
+import { VARIABLES } from './variables';
+
+const HELP = `Works on follow-ups until SIGTERM or SIGINT, and takes its configuration from the environment.
+
+Variables:
+  ${[...VARIABLES, 'HTTPS_PROXY, NO_PROXY', 'TEMPORAL_*, temporal.toml'].join('\n  ')}
+
+AGENT_API_BASE_URL and one of AGENT_API_KEY and AGENT_API_KEY_FILE are required; each has its meaning and default in
+docs/configuration.md.
+
+Options:
+  --check-key --project P --job J   read the job once with this configuration, say whether the service takes the key,
+                                    and end: 0 if it does (also if there is no such job), 1 if not
+  --help, --version
+`;
+
+type Asked =
+  | { readonly what: 'print'; readonly output: string; readonly isError: boolean }
+  | { readonly what: 'check key'; readonly address: JobAddress };
+
+/**
+ * What the words after the program's name ask for instead of working; undefined where there are none. The worker takes no
+ * settings from there, because anybody on the machine can read a process's arguments.
+ */
+export function commandLine(words: readonly string[], version: string): Asked | undefined {
+  if (words.length === 0) return undefined;
+  try {
+    const { values } = parseArgs({ args: [...words], options: OPTIONS });
+    const { project, job } = values;
+    if (values.help) return { what: 'print', output: HELP, isError: false };
+    if (values.version) return { what: 'print', output: `${version}\n`, isError: false };
+    if (values['check-key'] && project !== undefined && job !== undefined) {
+      return { what: 'check key', address: { projectId: project, jobId: job } };
+    }
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+  }
+  const output =
+    'error: the worker takes --help, --version, or --check-key with --project and --job; its settings are environment variables\n';
+  return { what: 'print', output, isError: true };
+}
+
+const OPTIONS = {
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'V' },
+  'check-key': { type: 'boolean' },
+  project: { type: 'string' },
+  job: { type: 'string' },
+} as const;
