@@ -147,7 +147,7 @@ describe('the progress during a patient read', () => {
     };
     const { observed } = await progressOf(otherClient(environment, { codec }), following);
     expect(observed).toHaveProperty(['http 429'], 1);
-    expect(decoded).toContainEqual(expect.stringContaining('"jobAnswers":'));
+    expect(decoded).toContainEqual(expect.stringContaining('"nextReadAt":'));
     await following.handle.terminate();
   });
 });

@@ -90,7 +90,7 @@ describe('the three workers', () => {
     expect(workers.notRunning()).toHaveLength(3);
     const stop = new AbortController();
     const ended = workers.run(stop.signal, () => undefined);
-    expect(workers.notRunning()).toEqual([]);
+    await eventually('all run', () => workers.notRunning(), { until: (names) => names.length === 0 });
     stop.abort();
     expect(workers.notRunning()).toHaveLength(3);
     await ended;

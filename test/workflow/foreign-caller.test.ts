@@ -84,7 +84,7 @@ describe('a foreign caller, the temporal command line', () => {
     expect(output).toContain('InvalidRequest');
     for (const problem of [
       'projectId: must not be',
-      'jobId: must be a text',
+      'jobId: is missing',
       'prompt: must not be empty',
       'needs a unit',
     ]) {

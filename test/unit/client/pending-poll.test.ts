@@ -5,7 +5,6 @@ import type { FollowUpProgress } from '../../../src/core/result';
 const TALLY = {
   polls: 3,
   observed: { active: 2, 'http 503': 1 },
-  jobAnswers: 2,
   trouble: { last: null, count: 0, notFound: null },
   lastAnswer: 'active',
   nextReadAt: 1_900_000_000_000,

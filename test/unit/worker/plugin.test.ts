@@ -30,6 +30,7 @@ describe('a worker with the plugin', () => {
     expect(activityNames(worker)).toEqual([
       'earlierPage',
       'followUpEnd',
+      'followUpEnds',
       'getJob',
       'own',
       'ownRunId',
