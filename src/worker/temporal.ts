@@ -81,7 +81,7 @@ const CORE_SAYS = {
   handshake:
     /AlertReceived|fatal alert|HandshakeFailure|InconsistentKeys|PrivateKeyParseError|CertificateParseError|PeerIncompatible/,
   refused: 'ConnectionRefused',
-  brokenOff: /BrokenPipe|ConnectionReset/,
+  brokenOff: /BrokenPipe|ConnectionReset|connection closed/,
   name: 'dns error',
   notGrpc: 'h2 protocol error',
 };

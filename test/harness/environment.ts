@@ -83,6 +83,8 @@ export class Environment extends FollowUpCaller {
           agentApi,
           taskQueues,
           inProcessPolls,
+          // As in the worker process: the server has them, and a worker may be stopped as soon as it is started.
+          ensureSearchAttributes: false,
           ...(pollLimitMs === undefined ? {} : { pollLimitMs }),
           ...(lookEveryMs === undefined ? {} : { lookEveryMs }),
         }),

@@ -29,7 +29,13 @@ async function createWorkers() {
   const { namespace, bundlePath } = temporal();
   const name = randomUUID().slice(0, 8);
   const taskQueues = { followUp: `follow-up-${name}`, read: `read-${name}`, send: `send-${name}` };
-  const plugin = new FollowUpPlugin({ agentApi: AGENT_API, taskQueues, inProcessPolls: 10 });
+  const plugin = new FollowUpPlugin({
+    agentApi: AGENT_API,
+    taskQueues,
+    inProcessPolls: 10,
+    // As in the worker process, which has ensured them before.
+    ensureSearchAttributes: false,
+  });
   const created = jest.spyOn(Worker, 'create');
   const workers = await FollowUpWorkers.create(
     connection,
