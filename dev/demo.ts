@@ -86,7 +86,8 @@ function ownQueues(): Settings {
 async function sendFollowUp(env: NodeJS.ProcessEnv, sandbox: Sandbox): Promise<number> {
   // Two polls see it active before the third finds it done.
   const job = sandbox.addJob({ projectId: 'docs', turn: { durationMs: 11_000 } });
-  const words = ['send', '--project', 'docs', '--job', job.jobId, '--prompt', PROMPT];
+  // The sandbox's reads do not lag, and it takes a message up at once; the default of 30s is for a service of which that is not known.
+  const words = ['send', '--project', 'docs', '--job', job.jobId, '--prompt', PROMPT, '--confirm', '2s'];
   say(`npm run starter -- ${words.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`);
   const starter = path.resolve(__dirname, '../src/starter.ts');
   const child = spawn(process.execPath, ['--import', 'tsx', starter, ...words], { env, stdio: 'inherit' });
@@ -102,7 +103,7 @@ Everything stays up until Ctrl-C. In another terminal:
 ${Object.entries(settings)
   .map(([name, value]) => `  export ${name}=${value}\n`)
   .join('')}  npm run starter -- list
-  npm run starter -- send --project docs --job job-2 --prompt 'Add a table of contents.'
+  npm run starter -- send --project docs --job job-2 --prompt 'Add a table of contents.' --confirm 2s
   npm run starter -- --help
 
 ${uiUrl === undefined ? '' : `Temporal's Web UI: ${uiUrl}\n`}The sandbox's jobs:  ${sandbox.baseUrl}/sandbox/jobs

@@ -66,6 +66,8 @@ func main() {
 	defer c.Close()
 	result, err := followUp(context.Background(), c, workflowID(project, job, request), map[string]string{
 		"projectId": project, "jobId": job, "requestId": request, "prompt": prompt,
+		// The sandbox of the demo neither lags nor takes messages up late; for your service leave `confirm` out.
+		"confirm": "2s",
 	})
 	var failure *temporal.ApplicationError
 	if errors.As(err, &failure) {

@@ -92,7 +92,13 @@ function shellDoor(name: string, script: string): Door {
     name,
     prepare: () => mustRun('jq', ['--version'], at('shell')),
     send: async (projectId, jobId, requestId) =>
-      start(await idOf(projectId, jobId, requestId), { projectId, jobId, requestId, prompt: PROMPT }),
+      start(await idOf(projectId, jobId, requestId), {
+        projectId,
+        jobId,
+        requestId,
+        prompt: PROMPT,
+        confirm: '2s',
+      }),
     expectTables: async () => {
       for (const { projectId, jobId, requestId, workflowId } of vectors) {
         expect(await idOf(projectId, jobId, requestId)).toBe(workflowId);

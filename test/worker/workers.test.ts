@@ -96,7 +96,7 @@ describe('the three workers', () => {
     expect(workers.notRunning()).toHaveLength(3);
     const stop = new AbortController();
     const ended = workers.run(stop.signal, () => undefined);
-    await eventually('all run', () => workers.notRunning(), { until: (names) => names.length === 0 });
+    expect(workers.notRunning()).toEqual([]);
     stop.abort();
     expect(workers.notRunning()).toHaveLength(3);
     await ended;

@@ -50,7 +50,9 @@ public final class FollowUp {
   }
 
   public static void main(String[] args) throws IOException {
-    var request = Map.of("projectId", args[0], "jobId", args[1], "requestId", args[2], "prompt", args[3]);
+    // The sandbox of the demo neither lags nor takes messages up late; for your service leave `confirm` out.
+    var request =
+        Map.of("projectId", args[0], "jobId", args[1], "requestId", args[2], "prompt", args[3], "confirm", "2s");
     WorkflowClient client = connect();
     int exitCode = 0;
     try {
