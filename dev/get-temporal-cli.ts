@@ -93,7 +93,7 @@ export async function installWheel(
 
 /** A process may exit before its last words have come through its pipes. */
 async function ends(...outputs: readonly (Readable | null)[]): Promise<void> {
-  await Promise.all(outputs.map((output) => output && finished(output)));
+  await Promise.all(outputs.flatMap((output) => (output === null ? [] : [finished(output)])));
 }
 
 async function sizeOf(file: string): Promise<number> {

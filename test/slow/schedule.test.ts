@@ -399,7 +399,7 @@ describe('what no schedule can be', () => {
     const schedule = await ScheduleOfTest.open();
     const { schedules, request, id } = schedule;
     await expect(schedule.create(UNTIL_TRIGGERED, { ...request, requestId: 'order-1' })).rejects.toThrow(
-      'items: item 1: requestId: must not be given in a schedule',
+      'item 1: requestId: must not be given in a schedule',
     );
     const large = Array.from({ length: 5 }, (_, item) => ({ ...request, prompt: `${item}`.repeat(250_000) }));
     await expect(schedules.create(id, large, UNTIL_TRIGGERED)).rejects.toThrow(
