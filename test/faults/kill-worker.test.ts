@@ -43,7 +43,10 @@ describe('a worker that is killed before the send', () => {
       behindGate(['RecordActivityTaskHeartbeat', 'call'], {}, async (scenario) => {
         await scenario.held.arrived();
         expect(
-          scenario.environment.sandbox.journal.entries({ operation: 'get', ending: 'answered' }),
+          scenario.environment.sandbox.journal.entries({
+            ...scenario.following.key,
+            ...{ operation: 'get', ending: 'answered' },
+          }),
         ).toHaveLength(1);
         await killAndReplace(scenario);
         expect(await result(scenario.following)).toEqual({

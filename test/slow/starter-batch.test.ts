@@ -62,10 +62,10 @@ describe('batch run as a process', () => {
       await ProcessEnvironment.with({ sandbox: { turnMs: 500 } }, async (environment) => {
         await environment.startWorker();
         const file = new BatchFile(environment);
-        // The turn of the message whose answer is lost is seen, however busy the machine is.
+        // The turn of the message whose answer is lost outlasts confirm, however busy the machine is.
         const add = (index: number) =>
           file.add(
-            index === 102 ? { reads: 2 } : { durationMs: 500 },
+            index === 102 ? { durationMs: 15_000 } : { durationMs: 500 },
             `Item ${index}.`,
             `${file.batchId}-${index % 6}`,
           );
