@@ -5,6 +5,7 @@ import { TemporalGate } from '../harness/temporal-gate';
 import { temporal } from '../harness/temporal';
 import type { WorkerProcess } from '../harness/worker-process';
 import { Front } from './front';
+import { showsPhase } from './scenario';
 
 /**
  * The server gives the send up 19 to 27 s after its start, while the worker stands still; a second worker starts, decides
@@ -171,7 +172,7 @@ describe('a worker that is frozen, and wakes after the follow-up has ended', () 
         environment.sandbox.release();
         const other = await environment.startWorker();
         // No query: it could meet the frozen worker.
-        await journal.waitFor({ operation: 'get' }, { atLeast: 4, timeoutMs: 60_000 });
+        await showsPhase(following, 'watching');
         environment.sandbox.changeJob(following.key, { status: 'completed' });
         expect((await following.result()).followUp).toMatchObject({
           delivery: { verdict: 'accepted', confirmedBy: 'read', sends: 1 },
