@@ -2,16 +2,10 @@ import { Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../core/text';
 import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/activities';
+import { SEND_PERMISSION_MS } from '../core/cadence';
 import { decideSend } from '../core/evidence';
 import { serverClock } from './server-clock';
 import { contextOf } from '../temporal/sdk-internals';
-
-/**
- * The server's answer that this activity is still wanted is valid for so long. Connecting takes at most 10 s, and the
- * activity's start-to-close leaves 15 s beyond its two exchanges, so that a POST that begins within it ends before the
- * server gives the activity up.
- */
-const PERMISSION_MS = 10_000;
 
 /** What the activity's start-to-close leaves beyond the two exchanges, for the way to the server and back. */
 const REPORT_MS = 15_000;
@@ -94,7 +88,7 @@ async function askPermission(checkpoint: SendCheckpoint): Promise<Permission | s
     // The wall clock shows a suspended machine, the monotonic one a wall clock that was set back.
     lapsed: () => {
       const age = Math.max(Date.now() - askedAt, performance.now() - askedTick);
-      return age > PERMISSION_MS ? 'the worker stood still while it was connecting' : undefined;
+      return age > SEND_PERMISSION_MS ? 'the worker stood still while it was connecting' : undefined;
     },
   };
 }

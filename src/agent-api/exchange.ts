@@ -22,7 +22,7 @@ export interface Answer {
 /** More of an unstructured text than this is a dump, not a message. */
 const MAX_PLAIN_TEXT_CHARACTERS = 1_024;
 
-/** What was read of a body: any JSON value, markup (a portal's page, a proxy's), a short text, or something else. */
+/** What was read of a body: a JSON value, markup (a portal's page, a proxy's), a short text, or something else. */
 export type Body =
   | { readonly kind: 'json'; readonly value: unknown }
   | { readonly kind: 'html' | 'other' }

@@ -14,6 +14,13 @@ const MAX_TROUBLE_WAIT_MS = 5 * 60_000;
 const MIN_RETRY_AFTER_MS = 1_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
+/**
+ * How long the server's answer that a send is still wanted is valid, in milliseconds. Connecting takes at most 10 s, and the
+ * send's start-to-close leaves 15 s beyond its two exchanges, so that a POST that begins within it ends before the server
+ * gives the send up.
+ */
+export const SEND_PERMISSION_MS = 10_000;
+
 /** A random number from 0 (inclusive) to 1 (exclusive): in a workflow `Math.random`, which a replay repeats. */
 export type Random = () => number;
 

@@ -7,18 +7,13 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import type { SendCheckpoint, SendResult } from '../../core/activities';
+import { SEND_PERMISSION_MS } from '../../core/cadence';
 import type { JobState } from '../../core/job';
 import { singleLine } from '../../core/text';
 import { isSendCheckpoint, isSendResult } from '../../core/wire-checks';
 import { pendingDetails, sendProxy, sendTimeLimitMs } from '../activity-proxies';
 import type { FollowUpContext } from './context';
 import { type FollowUpState, newWatch, type Watch } from './state';
-
-/**
- * How long after a reset the POST of the run before may still begin, in milliseconds: its permission lasts so long
- * (activities/send-message.ts). It then ends within one HTTP time limit.
- */
-const PERMISSION_MS = 10_000;
 
 /** The job before a POST of unknown delivery; null where there was none, or where a look at `askedAt` is not fresh. */
 export function earlierBaseline({ delivery, watch }: FollowUpState, askedAt: number): JobState | null {
@@ -68,7 +63,8 @@ function watchAfter({ state, settings }: FollowUpContext, result: SendResult): W
   const { watch, plan } = state;
   const now = Date.now();
   if (result.kind === 'reset') {
-    const freshFrom = now + PERMISSION_MS + settings.httpTimeoutMs + plan.confirmMs;
+    // The POST of the run before begins while its permission is valid, and ends within one HTTP time limit.
+    const freshFrom = now + SEND_PERMISSION_MS + settings.httpTimeoutMs + plan.confirmMs;
     return watch ?? newWatch(result.baseline, now, freshFrom);
   }
   if (result.kind !== 'posted' || result.outcome.verdict === 'not-sent') return watch;
