@@ -71,7 +71,11 @@ export default tseslint.config(
     rules: {
       'no-restricted-imports': [
         'error',
-        { patterns: [{ regex: '^[^.]', message: 'src/core imports no package.' }] },
+        {
+          patterns: [
+            { regex: '^(?!\\.|@noble/hashes/)', message: 'src/core imports no package but a hash.' },
+          ],
+        },
       ],
     },
   },
@@ -84,7 +88,7 @@ export default tseslint.config(
         {
           patterns: [
             {
-              regex: '^(?!\\.|@temporalio/(workflow|common)$)',
+              regex: '^(?!\\.|@noble/hashes/|@temporalio/(workflow|common)$)',
               message: 'Workflow files import @temporalio/workflow, @temporalio/common and pure files only.',
             },
             {

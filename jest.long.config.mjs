@@ -1,10 +1,4 @@
-import {
-  DOORS_FOLDERS,
-  encryptedProject,
-  LONG_FOLDERS,
-  maxWorkers,
-  project,
-} from './test/harness/jest-projects.mjs';
+import { encryptedProject, maxWorkers, project } from './test/harness/jest-projects.mjs';
 
 /**
  * The tests of `npm run test:long`: kills of real processes, the Web UI in a browser, the doors (both artefacts and every
@@ -14,5 +8,6 @@ import {
  */
 export default {
   maxWorkers,
-  projects: [project('process', LONG_FOLDERS), project('doors', DOORS_FOLDERS), encryptedProject],
+  testSequencer: '<rootDir>/test/harness/slowest-first.mjs',
+  projects: [project('fault'), project('long'), project('doors'), encryptedProject],
 };

@@ -94,7 +94,7 @@ interface Usage {
 async function usageOf(ground: Ground, workerPid: number): Promise<Usage> {
   return {
     seconds: performance.now() / 1_000,
-    serverCpu: await cpuSeconds(ground.server.pid),
+    serverCpu: await ground.serverCpuSeconds(),
     workerCpu: await cpuSeconds(workerPid),
     ownCpu: await cpuSeconds(process.pid),
     machineCpu:

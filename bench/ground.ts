@@ -3,11 +3,12 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { workersPolling } from '../src/temporal/sdk-internals';
-import { type DevServer, type DevServerOptions, startDevServer, stripTemporalEnv } from '../dev/dev-server';
+import { type DevServerOptions, stripTemporalEnv } from '../dev/dev-server';
 import { freePorts } from '../dev/free-ports';
 import { spawnTethered, type TetheredProcess } from '../dev/tether';
 import { type Sandbox, startSandbox } from '../sandbox';
 import type { Contestant } from './contestants';
+import { cpuSeconds } from './process-usage';
 
 const LOG_FOLDER = path.resolve(__dirname, '../.cache/bench');
 
@@ -17,7 +18,7 @@ const LOG_FOLDER = path.resolve(__dirname, '../.cache/bench');
  * So short bunches are many, and the server's limit of 20 of them a second would hold timers of 100 ms up for as long as
  * 23 s, with half of the machine idle (measured).
  */
-const QUICK_TIMERS = {
+export const QUICK_TIMERS = {
   'history.timerProcessorMaxTimeShift': '50ms',
   'history.timerProcessorMaxPollRPS': 1_000,
   'history.timerProcessorMaxPollHostRPS': 1_000,
@@ -29,30 +30,38 @@ const READY_LIMIT_MS = 90_000;
 /** The server brings its metrics up to date once a second. */
 const METRICS_DELAY_MS = 1_500;
 
-/** Where everything is measured: a Temporal server of its own in memory, the sandbox in this process, worker processes. */
+/** The Temporal server that is measured: the dev server, or one on a database of its own. */
+export interface BenchServer {
+  readonly address: string;
+  readonly pid: number;
+  /** Where its database is processes of its own: all of them, and the server. */
+  pids?(): Promise<number[]>;
+  stop(): Promise<unknown>;
+}
+
+export type StartServer = (
+  options: Pick<DevServerOptions, 'metricsPort' | 'searchAttributes' | 'dynamicConfig'>,
+) => Promise<BenchServer>;
+
+/** Where everything is measured: a Temporal server of its own, the sandbox in this process, worker processes. */
 export class Ground {
   private readonly workers: TetheredProcess[] = [];
 
   private constructor(
-    readonly server: DevServer,
+    readonly server: BenchServer,
     private readonly metricsUrl: string,
     readonly sandbox: Sandbox,
     readonly client: Client,
   ) {}
 
-  /**
-   * @param cli the executable of the Temporal CLI
-   * @param settings of the server by name, on top of those that the project needs
-   */
-  static async open(cli: string, settings: DevServerOptions['dynamicConfig'] = {}): Promise<Ground> {
+  /** @param dynamicConfig settings of the server by name, on top of those that the project needs */
+  static async open(
+    start: StartServer,
+    dynamicConfig: NonNullable<DevServerOptions['dynamicConfig']>,
+  ): Promise<Ground> {
     mkdirSync(LOG_FOLDER, { recursive: true });
     const [metricsPort = 0] = await freePorts(1);
-    const server = await startDevServer({
-      cli,
-      metricsPort,
-      searchAttributes: true,
-      dynamicConfig: { ...QUICK_TIMERS, ...settings },
-    });
+    const server = await start({ metricsPort, searchAttributes: true, dynamicConfig });
     try {
       const connection = await Connection.connect({ address: server.address });
       const sandbox = await startSandbox({ seedJobs: false, messagesPerHour: null });
@@ -80,13 +89,18 @@ export class Ground {
     const end = { come: false };
     void worker.exited.then(() => (end.come = true));
     const giveUpAt = Date.now() + READY_LIMIT_MS;
-    while ((await workersPolling(this.client, taskQueue, READY_LIMIT_MS)).length === 0) {
+    while ((await workersPolling(this.client, taskQueue)).length === 0) {
       if (end.come || Date.now() > giveUpAt) {
         throw new Error(`the worker of ${name} does not work; it logs to ${logFile}`);
       }
       await sleep(100);
     }
     return worker.pid;
+  }
+
+  /** The processes that it has started, in their order. */
+  workerPids(): number[] {
+    return this.workers.map(({ pid }) => pid);
   }
 
   private workerEnv(): NodeJS.ProcessEnv {
@@ -98,6 +112,13 @@ export class Ground {
       FOLLOW_UP_HEALTH_ADDRESS: 'off',
       FOLLOW_UP_METRICS_ADDRESS: 'off',
     };
+  }
+
+  /** Seconds of CPU that server and database have used together. */
+  async serverCpuSeconds(): Promise<number> {
+    const pids = (await this.server.pids?.()) ?? [this.server.pid];
+    const used = await Promise.all(pids.map((pid) => cpuSeconds(pid).catch(() => 0)));
+    return used.reduce((sum, seconds) => sum + seconds, 0);
   }
 
   /** Heartbeats that have reached the server since its start: billed, and in no history. */

@@ -12,7 +12,7 @@ import type { JobKey } from '../sandbox';
 import { pollInterval } from '../src/core/cadence';
 import type { Polling } from '../src/core/request';
 import { ours } from './contestants';
-import { mapConcurrently } from '../src/client/map-concurrently';
+import { eachConcurrently } from '../src/client/each-concurrently';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';
@@ -78,11 +78,12 @@ async function measure(
   const requested = { ...others, initial: `${initialMs}ms`, maximum: `${maximumMs}ms` } as const;
   // No more than the callers are on their way at a time, so that the starts don't outrun the messages.
   let sent = 0;
-  const started = await mapConcurrently(keys, CALLERS, async (key) => {
+  const started: { readonly workflowId: string; readonly sentAt: number }[] = [];
+  await eachConcurrently(keys.entries(), CALLERS, async ([index, key]) => {
     const workflowId = await ours.start(client, { projectId: key.projectId, jobId: key.jobId }, requested);
     const sentAt = await untilSent(ground, key);
     if ((sent += 1) % SAY_EVERY === 0) say(`${watch.seconds().toFixed(0)} s: ${sent} messages sent`);
-    return { workflowId, sentAt };
+    started[index] = { workflowId, sentAt };
   });
   const waitingAt = enter('waiting');
   await sleep(HOLD_MS);
@@ -90,11 +91,14 @@ async function measure(
   const finishedAt = enter('ending');
   const changedAt = Date.now();
   for (const key of keys) sandbox.changeJob(key, { status: 'completed', prLink: linkOf(key) });
-  const results = await mapConcurrently(started, CALLERS, ({ workflowId }) =>
-    ours.result(client, workflowId).catch((error: unknown) => {
+  const results: Awaited<ReturnType<typeof ours.result>>[] = [];
+  await eachConcurrently(started.entries(), CALLERS, async ([index, { workflowId }]) => {
+    try {
+      results[index] = await ours.result(client, workflowId);
+    } catch (error) {
       say(String(error));
-    }),
-  );
+    }
+  });
   const endedAt = enter('ended');
   await watch.stop();
 

@@ -5,16 +5,17 @@
  * is looked for in the sandbox's journal. It prints what the batch has cost and leaves it in `reports/bench-batch.json`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { WorkflowExecutionDescription } from '@temporalio/client';
 import { Command, InvalidArgumentError } from 'commander';
-import { FollowUpClient, type ItemEnd, type StartedBatch } from '../src/client';
+import { FollowUpClient, hasCode, type ItemEnd, type StartedBatch } from '../src/client';
 import { workersPolling } from '../src/temporal/sdk-internals';
-import { BATCH_WORKFLOW } from '../src/core/batch-workflows';
-import { CONCURRENCY, MAX_BATCH_ITEMS } from '../src/core/batch';
+import { BATCH_WORKFLOW } from '../src/core/batch/workflows';
+import { CONCURRENCY, MAX_BATCH_ITEMS } from '../src/core/batch/batch';
 import { DEFAULT_TASK_QUEUES } from '../src/core/names';
 import type { FollowUpRequest } from '../src/core/request';
 import { pageWorkflowId } from '../src/core/ids';
 import { ours } from './contestants';
-import { mapConcurrently } from '../src/client/map-concurrently';
+import { eachConcurrently } from '../src/client/each-concurrently';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';
@@ -54,7 +55,7 @@ async function measure(
   const metrics = `127.0.0.1:${metricsPort}`;
   const staying = await ground.startWorker(ours, { FOLLOW_UP_METRICS_ADDRESS: metrics });
   const killed = await ground.startWorker(ours);
-  while ((await workersPolling(client, DEFAULT_TASK_QUEUES.followUp, 5_000)).length < 2) await sleep(500);
+  while ((await workersPolling(client, DEFAULT_TASK_QUEUES.followUp)).length < 2) await sleep(500);
   const memory = new MemoryWatch(staying, metrics, ground.server.pid);
   memory.phase = 'running';
 
@@ -137,10 +138,23 @@ async function attachAndPause(
   const { attached } = await start();
   say(`started once more: attached to what is ${String(attached)}`);
   await settled(followUps, items / 3);
-  await followUps.batches.getHandle(BATCH_ID).pause();
+  await answered(() => followUps.batches.getHandle(BATCH_ID).pause());
   say('paused for twenty seconds');
   await sleep(20_000);
-  await followUps.batches.getHandle(BATCH_ID).resume();
+  await answered(() => followUps.batches.getHandle(BATCH_ID).resume());
+}
+
+/** Asks once more when a batch on a busy machine did not answer in time, as the error advises. */
+async function answered(ask: () => Promise<unknown>): Promise<void> {
+  for (let asked = 1; ; asked += 1) {
+    try {
+      await ask();
+      return;
+    } catch (error) {
+      if (!hasCode(error, 'NO_ANSWER') || asked === 5) throw error;
+      say('the batch did not answer in time: asked once more');
+    }
+  }
 }
 
 async function cancelAndResume(
@@ -187,9 +201,10 @@ async function historiesOf({ client }: Ground, followUps: FollowUpClient, pages:
     if (info.workflowId === workflowId) runs.push(info);
   }
   const numbers = Array.from({ length: pages }, (_, index) => index + 1);
-  const pageSizes = await mapConcurrently(numbers, 10, (page) =>
-    client.workflow.getHandle(pageWorkflowId(BATCH_ID, run, page)).describe(),
-  );
+  const pageSizes: WorkflowExecutionDescription[] = [];
+  await eachConcurrently(numbers, 10, async (page) => {
+    pageSizes.push(await client.workflow.getHandle(pageWorkflowId(BATCH_ID, run, page)).describe());
+  });
   return {
     batchRuns: runs.length,
     batchEvents: runs.reduce((sum, info) => sum + info.historyLength, 0),

@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { InvalidArgumentError } from 'commander';
-import type { DevServerOptions } from '../dev/dev-server';
+import { type DevServerOptions, startDevServer } from '../dev/dev-server';
 import { findTemporalCli } from '../dev/temporal-cli';
 import { interruption } from '../dev/tether';
-import { Ground } from './ground';
+import { Ground, QUICK_TIMERS } from './ground';
 import { machineFacts, type MachineFacts } from './machine';
 
 const REPORTS = path.resolve(__dirname, '../reports');
@@ -26,7 +26,8 @@ export function runBench(
   const work = async (): Promise<void> => {
     const cli = await findTemporalCli({ env: process.env, say });
     const machine = machineFacts(cli);
-    const ground = await Ground.open(cli.path, settings);
+    const start = (options: object) => startDevServer({ ...options, cli: cli.path });
+    const ground = await Ground.open(start, { ...QUICK_TIMERS, ...settings });
     try {
       const measuring = measure(ground, machine);
       await Promise.race([measuring, interrupted.happened]);

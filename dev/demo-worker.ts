@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sandbox } from '../sandbox';
 import { freePorts } from './free-ports';
-import { spawnTethered, type TetheredProcess } from './tether';
+import { spawnTethered } from './tether';
 
 /** From source: node and tsx start in about two seconds, webpack takes three more, and a busy machine several times that. */
 const READY_LIMIT_MS = 90_000;
@@ -14,14 +14,11 @@ const DRAIN_LIMIT_MS = 40_000;
 
 const LOG_FILE = path.resolve(__dirname, '../.cache/demo/worker.log');
 
-export interface DemoWorker extends TetheredProcess {
-  readonly logFile: string;
-  /** Waits until the worker works. @throws Error when it ends instead, or takes too long */
-  ready(): Promise<void>;
-}
-
-/** The worker of the demo: the real program, as a process of its own, bound to the sandbox. */
-export async function startDemoWorker(env: NodeJS.ProcessEnv, sandbox: Sandbox): Promise<DemoWorker> {
+/**
+ * The worker of the demo: the real program as a process, bound to the sandbox. Its `ready` waits until it works, and throws an
+ * Error when it ends instead, or takes too long.
+ */
+export async function startDemoWorker(env: NodeJS.ProcessEnv, sandbox: Sandbox) {
   const [port = 0] = await freePorts(1);
   mkdirSync(path.dirname(LOG_FILE), { recursive: true });
   const log = openSync(LOG_FILE, 'w');

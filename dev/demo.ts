@@ -16,19 +16,14 @@ const PROMPT = 'Please fix the broken links on the start page.';
 /** As a shell reports a program that Ctrl-C has ended. */
 const INTERRUPTED = 130;
 
-interface DemoFlags {
-  readonly once: boolean;
-  readonly useServer: boolean;
-}
-
-/** What the demo's programs have in their environment, so that they find the server and each other. */
+/** Variables with which the demo's programs find the server and each other. */
 type Settings = Readonly<Record<string, string>>;
 
-/** What was started, in the order in which it is to be ended. */
+/** What ends what was started, in order. */
 type Closing = (() => Promise<unknown>)[];
 
 /** The whole house on one machine: a Temporal server, the sandbox agent service, a worker, and one follow-up. */
-async function demo({ once: ends, useServer }: DemoFlags): Promise<number> {
+async function demo(ends: boolean, useServer: boolean): Promise<number> {
   const interrupted = interruption();
   const closing: Closing = [];
   try {
@@ -86,7 +81,7 @@ function ownQueues(): Settings {
 async function sendFollowUp(env: NodeJS.ProcessEnv, sandbox: Sandbox): Promise<number> {
   // Two polls see it active before the third finds it done.
   const job = sandbox.addJob({ projectId: 'docs', turn: { durationMs: 11_000 } });
-  // The sandbox's reads do not lag, and it takes a message up at once; the default of 30s is for a service of which that is not known.
+  // The sandbox's reads don't lag, and it takes a message up at once; the default of 30s is for a service that is not known.
   const words = ['send', '--project', 'docs', '--job', job.jobId, '--prompt', PROMPT, '--confirm', '2s'];
   say(`npm run starter -- ${words.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`);
   const starter = path.resolve(__dirname, '../src/starter.ts');
@@ -116,20 +111,12 @@ function say(line: string): void {
 
 const flags = new Command('npm run demo --')
   .description('Runs one follow-up from end to end on this machine, and stays up to look around.')
-  .option(
-    '--once',
-    'end with the exit code of the follow-up; the default when CI=true',
-    process.env.CI === 'true',
-  )
-  .option(
-    '--use-server',
-    'use the Temporal server of the environment or profile instead of one of its own',
-    false,
-  )
+  .option('--once', 'end with the exit code of the follow-up; the default when CI=true')
+  .option('--use-server', 'use the Temporal server of the environment or profile')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
   .parse()
-  .opts<DemoFlags>();
-demo(flags).then(
+  .opts<{ once?: true; useServer?: true }>();
+demo(flags.once ?? process.env.CI === 'true', flags.useServer ?? false).then(
   (code) => process.exit(code),
   (error: unknown) => {
     say(error instanceof Error ? error.message : String(error));

@@ -8,7 +8,7 @@ import { keepLastLines, spawnTethered, type TetheredProcess } from './tether';
 export interface DevServerOptions {
   /** The executable of the Temporal CLI; see `findTemporalCli`. */
   readonly cli: string;
-  /** A SQLite file that outlives the server; made where it is not there yet. @default in memory */
+  /** A SQLite file that outlives the server. @default in memory */
   readonly databaseFile?: string;
   /** @default false */
   readonly webUi?: boolean;
@@ -24,7 +24,6 @@ export interface DevServerOptions {
   readonly searchAttributes?: boolean;
 }
 
-/** Its `stop` ends the server in good order, in about a second; `kill` is a crash. */
 export interface DevServer extends TetheredProcess {
   /** `127.0.0.1:PORT` of the gRPC front end. */
   readonly address: string;
@@ -42,11 +41,11 @@ const START_LIMIT_MS = 60_000;
 
 /** One question to a server that may not be there yet. */
 const ANSWER_LIMIT_MS = 2_000;
-
-/** The server ends within about a second of SIGTERM; what takes ten has hung. */
+/** The server ends within about a second of SIGTERM. */
 const STOP_GRACE_MS = 10_000;
 
-const DYNAMIC_CONFIG = {
+/** The settings that the project needs of a server. */
+export const DYNAMIC_CONFIG = {
   // Per-project limits; implies the priority matcher (source: server 1.31, matching/task_queue_partition_manager.go).
   'matching.enableFairness': true,
   // The server would ask version-info.temporal.io about updates.
@@ -59,12 +58,12 @@ const DYNAMIC_CONFIG = {
  * @throws Error with the server's own last words when it dies instead, or does not answer within a minute
  */
 export async function startDevServer(options: DevServerOptions): Promise<DevServer> {
-  // Looked at before the start: another server there would answer in place of ours, until ours has died of it.
+  // Another server there would answer in place of ours.
   if (options.port !== undefined) await expectFreePort(options.port);
   try {
     return await startOnce(options);
   } catch (error) {
-    // Another program took a port between our look and the server's. A second time is no accident.
+    // Another program took a port between our look and the server's.
     if (options.port !== undefined || !(error as Error).message.includes('address already in use'))
       throw error;
     return startOnce(options);
@@ -88,7 +87,7 @@ async function startOnce(options: DevServerOptions): Promise<DevServer> {
     await untilReady(server, address, uiUrl);
   } catch (error) {
     await server.stop();
-    const said = words(15) || '(nothing)';
+    const said = (await words(15)) || '(nothing)';
     throw new Error(`the Temporal dev server ${(error as Error).message}. It said:\n${said}`, {
       cause: error,
     });
@@ -118,27 +117,22 @@ function serverArguments(options: DevServerOptions, port: number, uiPort: number
 /** Asks again and again, until there is an answer, the process is gone, or a minute has passed. */
 async function untilReady(server: TetheredProcess, address: string, uiUrl: string | null): Promise<void> {
   const deadline = Date.now() + START_LIMIT_MS;
-  const asking = new AbortController();
   const died = server.exited.then(({ code, signal }) => {
     throw new Error(`ended at its start with ${signal ?? `exit code ${code}`}`);
   });
-  try {
-    while (!(await Promise.race([answers(address, uiUrl, asking.signal), died]))) {
-      if (Date.now() > deadline) throw new Error(`did not answer within ${START_LIMIT_MS / 1_000} s`);
-      await Promise.race([sleep(50), died]);
-    }
-  } finally {
-    asking.abort();
+  while (!(await Promise.race([answers(address, uiUrl), died]))) {
+    if (Date.now() > deadline) throw new Error(`did not answer within ${START_LIMIT_MS / 1_000} s`);
+    await Promise.race([sleep(50), died]);
   }
 }
 
 /** True when the namespace and, where there is one, the Web UI answer. */
-async function answers(address: string, uiUrl: string | null, ended: AbortSignal): Promise<boolean> {
+async function answers(address: string, uiUrl: string | null): Promise<boolean> {
   // A proxy of the environment is for the outside; gRPC would use it for 127.0.0.1 as well. Without interceptors the
   // SDK does not repeat the question by itself, which would go on after the end of a server that has died.
   const channelArgs = { 'grpc.enable_http_proxy': 0 };
   const connection = Connection.lazy({ address, channelArgs, interceptors: [] });
-  const signal = AbortSignal.any([ended, AbortSignal.timeout(ANSWER_LIMIT_MS)]);
+  const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);
   try {
     const describe = () => connection.workflowService.describeNamespace({ namespace: NAMESPACE });
     await connection.withAbortSignal(signal, describe);
@@ -157,16 +151,13 @@ async function answers(address: string, uiUrl: string | null, ended: AbortSignal
  */
 const NO_CONFIG_FILE = path.resolve(__dirname, '../.cache/no-temporal-profile/temporal.toml');
 
-/** Names where the Temporal CLI is, not which server to talk to. */
-const KEPT = 'TEMPORAL_CLI_PATH';
-
 /**
  * A copy of `env` that knows no Temporal server: without its `TEMPORAL_*` variables, and with `TEMPORAL_CONFIG_FILE` set
  * so that the user's profiles are not read either. Tests, bench and demo give it to all that they start, plus the
  * address of their own dev server.
  */
 export function stripTemporalEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const kept = Object.entries(env).filter(([name]) => !name.startsWith('TEMPORAL_') || name === KEPT);
+  const kept = Object.entries(env).filter(([name]) => !/^TEMPORAL_(?!CLI_PATH$)/.test(name));
   return { ...Object.fromEntries(kept), TEMPORAL_CONFIG_FILE: NO_CONFIG_FILE };
 }
 

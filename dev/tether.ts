@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 
 /** How a command ended: its exit code, or the signal that killed it. */
 export interface Exit {
@@ -10,16 +11,13 @@ export interface Exit {
 }
 
 /** Where an output of the command goes; a number is an open file descriptor of this process. */
-export type Output = 'pipe' | 'inherit' | 'ignore' | number;
+type Output = 'pipe' | 'inherit' | 'ignore' | number;
 
 export interface TetherOptions {
   /** The whole environment of the command. */
   readonly env: NodeJS.ProcessEnv;
-  /** @default the working directory of this process */
-  readonly cwd?: string;
-  /** @default 'inherit' */
+  /** @default 'inherit', as for the other output */
   readonly stdout?: Output;
-  /** @default 'inherit' */
   readonly stderr?: Output;
   /** From SIGTERM to SIGKILL, in milliseconds. @default 5000, enough for a program that holds no unfinished work */
   readonly graceMs?: number;
@@ -67,9 +65,9 @@ export async function spawnTethered(
   args: readonly string[],
   options: TetherOptions,
 ): Promise<TetheredProcess> {
-  const { env, cwd = process.cwd(), graceMs = 5_000 } = options;
+  const { env, graceMs = 5_000 } = options;
   const outputs = [options.stdout ?? 'inherit', options.stderr ?? 'inherit'] as const;
-  const child = spawn(command, args, { env, cwd, detached: true, stdio: ['ignore', ...outputs] });
+  const child = spawn(command, args, { env, detached: true, stdio: ['ignore', ...outputs] });
   const { pid } = child;
   if (pid === undefined) {
     const [error] = (await once(child, 'error')) as [Error];
@@ -93,25 +91,16 @@ export async function spawnTethered(
   const kill = (signal: NodeJS.Signals = 'SIGKILL'): void => {
     if (!ended) signalProcess(pid, signal);
   };
-  let stopping = false;
-  return {
-    pid,
-    stdout: child.stdout,
-    stderr: child.stderr,
-    exited,
-    stop() {
-      if (!stopping) {
-        stopping = true;
-        kill('SIGTERM');
-        const timer = setTimeout(kill, graceMs);
-        void exited.then(() => {
-          clearTimeout(timer);
-        });
-      }
-      return exited;
-    },
-    kill,
+  const end = (): Promise<Exit> => {
+    kill('SIGTERM');
+    const timer = setTimeout(kill, graceMs);
+    return exited.finally(() => {
+      clearTimeout(timer);
+    });
   };
+  let stopped: Promise<Exit> | undefined;
+  const stop = () => (stopped ??= end());
+  return { pid, stdout: child.stdout, stderr: child.stderr, exited, stop, kill };
 }
 
 function signalProcess(pid: number, signal: NodeJS.Signals): void {
@@ -129,22 +118,21 @@ const TAIL_CHARACTERS = 4_096;
 /**
  * Reads a program's outputs to their end: a pipe that nobody reads would block the program.
  *
- * @returns what tells the last lines, of up to 4 KiB, that are not empty
+ * @returns what tells the last lines, of up to 4 KiB, once the program has ended: they may come through its pipes later
  */
-export function keepLastLines(...outputs: readonly (Readable | null)[]): (count: number) => string {
+export function keepLastLines(...pipes: readonly (Readable | null)[]): (count: number) => Promise<string> {
+  const outputs = pipes.filter((pipe) => pipe !== null);
   let text = '';
   for (const output of outputs) {
-    output?.setEncoding('utf8').on('data', (chunk: string) => {
+    output.setEncoding('utf8').on('data', (chunk: string) => {
       text = (text + chunk).slice(-TAIL_CHARACTERS);
     });
   }
-  return (count) =>
-    text
-      .split('\n')
-      .map((line) => line.trimEnd())
-      .filter((line) => line !== '')
-      .slice(-count)
-      .join('\n');
+  return async (count) => {
+    await Promise.all(outputs.map((output) => finished(output)));
+    const lines = text.split(/\s*\n/).filter((line) => line !== '');
+    return lines.slice(-count).join('\n');
+  };
 }
 
 /**

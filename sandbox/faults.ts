@@ -105,8 +105,10 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'http-429': fault('answers 429', { retryAfter: retryAfter.prefault('1') }, (values) =>
     refuse(429, 'too many requests', values.retryAfter),
   ),
-  status: fault('answers with a status code and an error body', { code: code(200).default(418) }, (values) =>
-    refuse(values.code, `answered with ${values.code} on demand`),
+  status: fault(
+    'answers with a status code and an error body',
+    { code: code(200).default(418), words: z.string().optional().describe('the words of the body') },
+    (values) => refuse(values.code, values.words ?? `answered with ${values.code} on demand`),
   ),
   html: fault(
     'answers 200 with the page of a sign-in portal',

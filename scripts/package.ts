@@ -1,11 +1,21 @@
 /**
- * Makes the two artefacts that other services need, from a compilation of its own: `npm run package`.
+ * Makes the artefacts that other services need, from a compilation of its own: `npm run package`.
  *
  * - `artifacts/agent-follow-up-client-VERSION.tgz`: an npm package for services that start and watch follow-ups.
+ * - `artifacts/agent-follow-up-plugin-VERSION.tgz`: an npm package for teams that run follow-ups in a worker of their own.
  * - `artifacts/agent-follow-up-worker-VERSION.tgz`: what production runs, with its dependencies; Linux (glibc), x64 or arm64.
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import manifest from '../package.json';
 
@@ -22,28 +32,28 @@ const DOCUMENTS = ['LICENSE', 'CHANGELOG.md'];
 /** What callers in any language need beside the client: the request's rules, and what to test their own code with. */
 const PUBLISHED = ['request.schema.json', 'requests.json', 'workflow-id-vectors.json'];
 
-/**
- * Dependencies of the client that the importing service has itself. They share types and `instanceof` checks with the
- * service's own code, so that there must be one copy. The lowest version is the one that the tests run with: the client uses
- * a few functions of the SDK that are not public.
- */
-const PEERS = ['@temporalio/client', '@temporalio/common', '@temporalio/envconfig'] as const;
-
-/** What only the plugin for a worker needs: a service that starts follow-ups does without them. */
-const PLUGIN_PEERS = [
-  '@temporalio/activity',
-  '@temporalio/worker',
-  '@temporalio/workflow',
-  'undici',
-  'zod',
-] as const;
-
-/** What is imported from the package: by its name, and by these paths. */
-const ENTRIES = {
-  '.': 'client/index',
-  './worker': 'worker/plugin',
-  './workflows': 'workflows/index',
+/** The npm packages: what is imported from each by its name and by further paths, and the page that is its README. */
+const PACKAGES = {
+  'agent-follow-up-client': {
+    description: 'Starts and watches durable follow-ups to agent jobs, by any Temporal server.',
+    readme: 'client.md',
+    entries: { '.': 'client/index', './workflow': 'workflows/child' },
+  },
+  'agent-follow-up-plugin': {
+    description: 'Runs durable follow-ups to agent jobs in a Temporal worker of your own.',
+    readme: 'plugin.md',
+    entries: { '.': 'worker/plugin', './workflows': 'workflows/index' },
+  },
 } as const;
+
+/**
+ * Packages of the SDK are peers: they share types and `instanceof` checks with the importing service's own code, so there
+ * must be one copy. The minor version is fixed, because `src/temporal/sdk-internals.ts` uses functions of the SDK that are
+ * not public. Only workflow code needs the first one.
+ */
+const OPTIONAL_PEERS: Record<string, readonly string[]> = {
+  'agent-follow-up-client': ['@temporalio/workflow'],
+};
 
 /**
  * The SDK's declarations import types of `ms` from a version that TypeScript can't resolve them in, so that a consumer with
@@ -71,7 +81,7 @@ function writeManifest(folder: string, content: object): void {
 
 function compile(): void {
   run('npx', ['tsc', '-p', 'tsconfig.build.json', '--outDir', COMPILED, '--sourceMap', 'false']);
-  run(process.execPath, [path.join(COMPILED, 'worker/build-bundle.js')]);
+  run(process.execPath, [path.join(COMPILED, 'worker/bundle.js')]);
   hideMachine(path.join(COMPILED, 'workflow-bundle.js'));
 }
 
@@ -103,43 +113,63 @@ function resolved(name: string, extension: '.js' | '.d.ts'): string {
   return isFolder && !exists ? path.join(name, `index${extension}`) : file;
 }
 
-function packClient(): string {
-  const folder = path.join(STAGING, 'client');
-  mkdirSync(folder);
-  for (const entry of Object.values(ENTRIES)) {
+/** The packages that compiled files import, with the versions of this project. */
+function packagesOf(folder: string): Record<string, string> {
+  const found = new Set<string>();
+  for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    if (!/\.(js|d\.ts)$/.test(file)) continue;
+    const code = readFileSync(path.join(folder, file), 'utf8');
+    for (const [, name = ''] of code.matchAll(/(?:require\(|from |import\()["']([^."'][^"']*)["']/g)) {
+      found.add(name.split('/', name.startsWith('@') ? 2 : 1).join('/'));
+    }
+  }
+  return Object.fromEntries(Object.entries(dependencies).filter(([name]) => found.has(name)));
+}
+
+function packForNpm(name: keyof typeof PACKAGES): string {
+  const { description, readme, entries } = PACKAGES[name];
+  const folder = path.join(STAGING, name);
+  for (const entry of Object.values(entries)) {
     for (const file of [...neededBy(`${entry}.js`), ...neededBy(`${entry}.d.ts`)]) {
       cpSync(path.join(COMPILED, file), path.join(folder, 'dist', file));
     }
   }
+  const packages = Object.entries(packagesOf(path.join(folder, 'dist')));
+  const isSdk = ([each]: [string, string]) => each.startsWith('@temporalio/');
   for (const file of DOCUMENTS) cpSync(path.join(ROOT, file), path.join(folder, file));
   for (const file of PUBLISHED) cpSync(path.join(ROOT, 'docs', file), path.join(folder, file));
-  cpSync(path.join(ROOT, 'docs/client.md'), path.join(folder, 'README.md'));
+  cpSync(path.join(ROOT, 'docs', readme), path.join(folder, 'README.md'));
   writeManifest(folder, {
-    name: 'agent-follow-up-client',
+    name,
     version,
-    description: 'Starts and watches durable follow-ups to agent jobs, by any Temporal server.',
+    description,
     license,
     engines,
-    main: './dist/client/index.js',
-    types: './dist/client/index.d.ts',
+    main: `./dist/${entries['.']}.js`,
+    types: `./dist/${entries['.']}.d.ts`,
     exports: {
       ...Object.fromEntries(
-        Object.entries(ENTRIES).map(([name, entry]) => [
-          name,
-          { types: `./dist/${entry}.d.ts`, default: `./dist/${entry}.js` },
+        Object.entries(entries).map(([entry, file]) => [
+          entry,
+          { types: `./dist/${file}.d.ts`, default: `./dist/${file}.js` },
         ]),
       ),
       ...Object.fromEntries([...PUBLISHED, 'package.json'].map((file) => [`./${file}`, `./${file}`])),
     },
     sideEffects: false,
-    dependencies: TYPES_FOR_THE_SDK,
-    peerDependencies: Object.fromEntries(
-      [...PEERS, ...PLUGIN_PEERS].map((name) => [name, `^${dependencies[name]}`]),
+    dependencies: {
+      ...TYPES_FOR_THE_SDK,
+      ...Object.fromEntries(
+        packages.filter((each) => !isSdk(each)).map(([each, from]) => [each, `^${from}`]),
+      ),
+    },
+    peerDependencies: Object.fromEntries(packages.filter(isSdk).map(([each, from]) => [each, `~${from}`])),
+    peerDependenciesMeta: Object.fromEntries(
+      (OPTIONAL_PEERS[name] ?? []).map((each) => [each, { optional: true }]),
     ),
-    peerDependenciesMeta: Object.fromEntries(PLUGIN_PEERS.map((name) => [name, { optional: true }])),
   });
   run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', OUT], folder);
-  return `agent-follow-up-client-${version}.tgz`;
+  return `${name}-${version}.tgz`;
 }
 
 function packWorker(): string {
@@ -173,14 +203,27 @@ function packWorker(): string {
 
 /** The pages that the programs, and each other, point to. */
 function packDocuments(folder: string): void {
-  const pages = readdirSync(path.join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
-  for (const page of pages) cpSync(path.join(ROOT, 'docs', page), path.join(folder, 'docs', page));
-  cpSync(path.join(ROOT, 'SECURITY.md'), path.join(folder, 'SECURITY.md'));
   cpSync(path.join(ROOT, 'examples/encryption'), path.join(folder, 'examples/encryption'), {
     recursive: true,
   });
-  const readme = readFileSync(path.join(ROOT, 'docs/deployment.md'), 'utf8');
+  const docs = path.join(ROOT, 'docs');
+  const names = readdirSync(docs).filter((name) => name.endsWith('.md') || PUBLISHED.includes(name));
+  for (const name of names) cpSync(path.join(docs, name), path.join(folder, 'docs', name));
+  const readme = readFileSync(path.join(docs, 'deployment.md'), 'utf8');
   writeFileSync(path.join(folder, 'README.md'), readme.replace(/\]\(([\w-]+\.md)/g, '](docs/$1'));
+  cpSync(path.join(ROOT, 'SECURITY.md'), path.join(folder, 'SECURITY.md'));
+  const pages = ['README.md', 'SECURITY.md', ...names.map((name) => path.join('docs', name))];
+  for (const page of pages.filter((name) => name.endsWith('.md'))) adapt(path.join(folder, page));
+}
+
+/** A page as it holds where npm has no scripts: with commands that run there, and without links to what is not there. */
+function adapt(page: string): void {
+  const text = readFileSync(page, 'utf8')
+    .replaceAll(/npm run (?:-s )?starter -- /g, 'node dist/starter.js ')
+    .replaceAll(/(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)#]+)[^)]*\)/g, (link, words: string, target: string) =>
+      existsSync(path.join(path.dirname(page), target)) ? link : words,
+    );
+  writeFileSync(page, text);
 }
 
 function prune(nodeModules: string): void {
@@ -197,7 +240,8 @@ function prune(nodeModules: string): void {
 rmSync(OUT, { recursive: true, force: true });
 mkdirSync(STAGING, { recursive: true });
 compile();
-for (const file of [packClient(), packWorker()]) {
+const packages = [packForNpm('agent-follow-up-client'), packForNpm('agent-follow-up-plugin')];
+for (const file of [...packages, packWorker()]) {
   const megabytes = (statSync(path.join(OUT, file)).size / 1_000_000).toFixed(1);
   process.stdout.write(`artifacts/${file}: ${megabytes} MB\n`);
 }

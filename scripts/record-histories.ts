@@ -183,7 +183,7 @@ async function troubled(
 }
 
 async function main(): Promise<void> {
-  const folder = path.join(ROOT, 'test/replay/histories', version);
+  const folder = path.join(ROOT, 'test/workflows/replay/histories', version);
   if (process.argv.includes('--replace')) await rm(folder, { recursive: true, force: true });
   if (await stat(folder).catch(() => undefined)) {
     throw new Error(

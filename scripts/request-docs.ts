@@ -2,14 +2,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES } from '../src/core/text';
-import { REQUEST_FIELDS, REQUEST_OPTIONS } from '../src/core/request-options';
+import { REQUEST_FIELDS, REQUEST_OPTIONS } from '../src/core/request';
 
 export const SCHEMA_FILE = path.join(__dirname, '../docs/request.schema.json');
 export const TABLE_FILE = path.join(__dirname, '../docs/request.md');
 
 /** What stands around the table in the file. */
-const BEGIN = '<!-- request fields: made by npm run docs -->';
-const END = '<!-- end of request fields -->';
+const BEGIN = '<!-- table: made by npm run docs -->';
+const END = '<!-- end of table -->';
 
 type Field = (typeof REQUEST_FIELDS)[keyof typeof REQUEST_FIELDS];
 type Schema = Readonly<Record<string, unknown>>;
@@ -137,11 +137,14 @@ export function tableIn(page: string): string | undefined {
   return inner?.trim();
 }
 
-function main(): void {
-  const page = readFileSync(TABLE_FILE, 'utf8');
+/** Puts a table into its place in a page. */
+export function writeTable(file: string, table: string): void {
+  const page = readFileSync(file, 'utf8');
   const before = page.slice(0, page.indexOf(BEGIN) + BEGIN.length);
-  writeFileSync(SCHEMA_FILE, JSON.stringify(requestSchema()));
-  writeFileSync(TABLE_FILE, `${before}\n\n${requestTable()}\n\n${page.slice(page.indexOf(END))}`);
+  writeFileSync(file, `${before}\n\n${table}\n\n${page.slice(page.indexOf(END))}`);
 }
 
-if (require.main === module) main();
+if (require.main === module) {
+  writeFileSync(SCHEMA_FILE, JSON.stringify(requestSchema()));
+  writeTable(TABLE_FILE, requestTable());
+}

@@ -9,7 +9,7 @@ import { startDemoWorker } from '../dev/demo-worker';
 import { type DevServer, startDevServer, stripTemporalEnv } from '../dev/dev-server';
 import { findTemporalCli } from '../dev/temporal-cli';
 import { startSandbox } from '../sandbox';
-import { openBrowser, pageOf } from '../test/web-ui/browser';
+import { openBrowser, pageOf } from '../test/harness/browser';
 
 const PICTURE = path.resolve(__dirname, '../docs/web-ui.png');
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { ignoreClosedPipes } from './cli/render/output';
 import { run } from './cli/program';
 
 // The file is one folder up from src and from dist alike.
@@ -10,7 +9,15 @@ const { version, scripts } = JSON.parse(readFileSync(path.join(__dirname, '..', 
   scripts?: Readonly<Record<string, string>>;
 };
 
-ignoreClosedPipes(process.stdout, process.stderr);
+// gRPC makes Node warn of TLS to an IP address (DEP0123), about which nobody who runs this can do anything.
+process.noDeprecation = true;
+
+// A reader such as `head`, or a closed terminal, may end the output early. That is not an error.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+  });
+}
 void run({
   args: process.argv.slice(2),
   env: process.env,

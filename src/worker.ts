@@ -1,18 +1,31 @@
+import { constants } from 'node:os';
 import type { Logger } from '@temporalio/worker';
 import { createAgentApi } from './agent-api/client';
 import { formatDuration } from './core/units';
+import { FollowUpError } from './core/errors';
+import { ConfigurationError } from './temporal/config';
 import { workflowCode } from './worker/bundle';
-import { checkKey, keyCheck } from './worker/check-key';
-import { commandLine } from './worker/command-line';
-import { bothConfigured, describeConfig, loadConfig, type LoadedConfig } from './worker/config';
-import { endOnBug, EXIT, exitCode, onShutdownSignals } from './worker/exit';
-import { startHealthServer } from './worker/health';
+import { checkKey, commandLine, workerVersion } from './worker/command-line';
+import {
+  allConfigured,
+  configurationText,
+  describeConfig,
+  loadConfig,
+  type LoadedConfig,
+} from './worker/config';
+import { connectionCheck, keyCheck, type Reasons, startHealthServer } from './worker/health';
 import { createLogger } from './worker/logging';
-import { connectionCheck, connectToTemporal, Readiness } from './worker/temporal';
-import { SdkRuntime } from './worker/runtime';
 import { FollowUpPlugin, shutdownLimitMs } from './worker/plugin';
-import { workerVersion } from './worker/version';
+import { connectToTemporal, installRuntime } from './worker/temporal';
 import { defaultInProcessPolls, FollowUpWorkers } from './worker/workers';
+
+/** The exit codes of the worker. With 2, starting it again without a change does not help. */
+const EXIT = { drained: 0, failed: 1, misconfigured: 2 } as const;
+
+const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+
+/** Signals within this time of the first are the same gesture: npm passes a Ctrl-C on that its child has got as well. */
+const SAME_GESTURE_MS = 1_000;
 
 /** The worker process: checks its configuration, waits for Temporal, works until a signal comes, drains, and ends. */
 async function main(): Promise<number> {
@@ -50,38 +63,35 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   const { payloadConverterPath, failureConverterPath } = config.dataConverter ?? {};
   // Converters, unlike codecs, run inside the workflows, so the SDK must bundle them: the prebuilt bundle has none.
   const ownConverter = payloadConverterPath ?? failureConverterPath;
-  const code =
-    ownConverter === undefined ? workflowCode() : { workflowsPath: require.resolve('./workflows') };
-  const readiness = new Readiness(redactor);
-  const [health, runtime] = await bothConfigured(
-    startHealthServer(config.health, version, readiness.check, logger),
-    SdkRuntime.install(config.metrics, config.logLevel, logger),
-  );
+  const code = ownConverter === undefined ? workflowCode() : {};
+  let notReady: Reasons = () => Promise.resolve(['the process is starting']);
+  const waitFor = (reason: string) => {
+    notReady = () => Promise.resolve([reason]);
+  };
+  // Anybody may ask, so the reasons are redacted.
+  const reasons = async () => (await notReady()).map(redactor.text);
+  const [health, runtime] = await allConfigured([
+    () => startHealthServer(config.health, version, reasons, logger),
+    () => installRuntime(config.metrics, config.logLevel, version, logger),
+  ]);
 
-  logger.info('listening', { health: health.address ?? 'off', metrics: runtime.servesMetricsAt ?? 'off' });
-  const connection = await connectToTemporal(temporal, runtime, { stop, readiness, logger });
-  runtime.showVersion(version);
-  readiness.notReady('the workers are starting');
+  logger.info('listening', { health: health.address ?? 'off', metrics: runtime.metricsAddress ?? 'off' });
+  const connection = await connectToTemporal(temporal, runtime, stop, waitFor, logger);
+  waitFor('the workers are starting');
   const api = createAgentApi(agentApi);
+  // `connectToTemporal` has waited for the search attributes.
   const plugin = new FollowUpPlugin({
     agentApi: api,
     taskQueues,
     inProcessPolls,
-    // Done by `connectToTemporal`, which waits for them.
     ensureSearchAttributes: false,
   });
   const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, plugin);
   const reachable = connectionCheck(connection, temporal);
-  const keyIsGood = keyCheck(api, (reason) => {
-    logger.warn(reason);
-  });
-  readiness.readyUnless(async () => [
-    ...workers.notRunning(),
-    ...(await reachable()),
-    ...(await keyIsGood()),
-  ]);
+  const keyIsGood = keyCheck(api, logger);
+  notReady = async () => [...workers.notRunning(), ...(await reachable()), ...(await keyIsGood())];
   stop.addEventListener('abort', () => {
-    readiness.notReady('the worker is shutting down');
+    waitFor('the worker is shutting down');
     const limit = formatDuration(shutdownLimitMs(agentApi.timeoutMs));
     logger.info(
       `draining; requests in flight: ${workers.exchangesUnderWay()}; they may finish, within ${limit} at most`,
@@ -91,12 +101,8 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   const drained = workers.run(stop, (taskQueue, error) => {
     logger.error(`the worker of task queue ${taskQueue} failed; the others are drained`, { error });
   });
-  logger.info('ready', {
-    temporal: temporal.address,
-    namespace: temporal.namespace,
-    taskQueues: Object.values(taskQueues),
-  });
-  // Not only when somebody asks for readiness: the log is to tell it too.
+  logger.info('ready');
+  // Not only when somebody asks for readiness: the log must say it too.
   void keyIsGood();
   try {
     await drained;
@@ -105,6 +111,53 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     await connection.close();
     await health.close();
   }
+}
+
+/**
+ * Says why the worker could not start or go on, and returns the exit code for it. Wrong settings go to stderr in plain words.
+ * Anything else is a failure of the process, and goes to the log, with its stack where it is a bug.
+ */
+function exitCode(error: unknown, logger?: Logger): number {
+  if (error instanceof ConfigurationError) {
+    process.stderr.write(configurationText(error.problems));
+    return EXIT.misconfigured;
+  }
+  if (logger === undefined) process.stderr.write(`the worker cannot start: ${String(error)}\n`);
+  else if (error instanceof FollowUpError) logger.error(`the worker cannot start: ${error.message}`);
+  else logger.error('the worker ends because of an unexpected error', { error });
+  return EXIT.failed;
+}
+
+/** An uncaught error ends the process, as it would anyway. Here its text passes the redactor, unlike in Node's report. */
+function endOnBug(logger: Logger): void {
+  process.on('uncaughtException', (error) => {
+    logger.error('the worker ends because of a bug', { error });
+    process.exit(EXIT.failed);
+  });
+}
+
+/**
+ * Makes the first SIGTERM or SIGINT drain the process. A later one ends it at once with the exit code that a shell gives
+ * for the signal (143, 130).
+ *
+ * @returns aborted by the first signal
+ */
+function onShutdownSignals(logger: Logger): AbortSignal {
+  const controller = new AbortController();
+  let firstAt = 0;
+  for (const signal of SIGNALS) {
+    process.on(signal, () => {
+      if (!controller.signal.aborted) {
+        firstAt = performance.now();
+        logger.info(`${signal}: shutting down; a further signal ends the process at once`);
+        controller.abort(new Error(`${signal} received`));
+      } else if (performance.now() - firstAt > SAME_GESTURE_MS) {
+        logger.warn(`${signal} again: ending at once; the delivery of a POST in flight is then unknown`);
+        process.exit(128 + constants.signals[signal]);
+      }
+    });
+  }
+  return controller.signal;
 }
 
 void main()

@@ -3,6 +3,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log"
@@ -16,19 +18,32 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
+// Receipt is the part of the receipt that this example looks at.
+type Receipt struct {
+	PromptDigest *string `json:"promptDigest"`
+	Delivery     struct {
+		Verdict string `json:"verdict"`
+	} `json:"delivery"`
+}
+
 // Job is the part of the result that this example looks at.
 type Job struct {
-	Status string  `json:"status"`
-	PrLink *string `json:"prLink"`
+	Status   string  `json:"status"`
+	PrLink   *string `json:"prLink"`
+	FollowUp Receipt `json:"followUp"`
 }
 
 // Details are the first detail of every failure of a follow-up.
 type Details struct {
-	FollowUp struct {
-		Delivery struct {
-			Verdict string `json:"verdict"`
-		} `json:"delivery"`
-	} `json:"followUp"`
+	FollowUp Receipt `json:"followUp"`
+}
+
+// refuseConflict ends the program if the follow-up of this request id carries another prompt: then this one was not sent.
+func refuseConflict(receipt Receipt, prompt string) {
+	digest := sha256.Sum256([]byte(prompt))
+	if receipt.PromptDigest != nil && *receipt.PromptDigest != hex.EncodeToString(digest[:]) {
+		log.Fatal("conflict: the follow-up of this request id carries another prompt; nothing was sent for this one")
+	}
 }
 
 func workflowID(projectID, jobID, requestID string) string {
@@ -75,11 +90,13 @@ func main() {
 		if err := failure.Details(&details); err != nil {
 			log.Fatal(err)
 		}
+		refuseConflict(details.FollowUp, prompt)
 		log.Fatalf("%s, delivery %s: %s", failure.Type(), details.FollowUp.Delivery.Verdict, failure.Message())
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
+	refuseConflict(result.FollowUp, prompt)
 	link := "null"
 	if result.PrLink != nil {
 		link = *result.PrLink

@@ -1,6 +1,7 @@
 """Sends one follow-up and prints its pull request: python follow_up.py PROJECT JOB REQUEST_ID PROMPT"""
 
 import asyncio
+import hashlib
 import os
 import sys
 from urllib.parse import quote
@@ -9,6 +10,8 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.envconfig import ClientConfig
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+
+CONFLICT = "conflict: the follow-up of this request id carries another prompt; nothing was sent for this one"
 
 
 def workflow_id(project_id: str, job_id: str, request_id: str) -> str:
@@ -31,6 +34,11 @@ async def follow_up(client: Client, workflow_id: str, request: dict) -> dict:
     return await handle.result()
 
 
+def is_conflict(receipt: dict, prompt: str) -> bool:
+    """Whether the follow-up of this request id carries another prompt: then this one was not sent."""
+    return receipt["promptDigest"] not in (None, hashlib.sha256(prompt.encode()).hexdigest())
+
+
 async def main(project_id: str, job_id: str, request_id: str, prompt: str) -> int:
     client = await Client.connect(**ClientConfig.load_client_connect_config())  # TEMPORAL_*, temporal.toml
     request = {"projectId": project_id, "jobId": job_id, "requestId": request_id, "prompt": prompt}
@@ -38,14 +46,18 @@ async def main(project_id: str, job_id: str, request_id: str, prompt: str) -> in
     request["confirm"] = "2s"
     try:
         job = await follow_up(client, workflow_id(project_id, job_id, request_id), request)
+        if is_conflict(job["followUp"], prompt):
+            print(CONFLICT, file=sys.stderr, flush=True)
+            return 1
         print(job["status"], job["prLink"], flush=True)
         return 0
     except WorkflowFailureError as error:
         failure = error.cause
         if not isinstance(failure, ApplicationError):
             raise
-        delivery = failure.details[0]["followUp"]["delivery"]["verdict"]
-        print(f"{failure.type}, delivery {delivery}: {failure.message}", file=sys.stderr, flush=True)
+        receipt = failure.details[0]["followUp"]
+        end = f"{failure.type}, delivery {receipt['delivery']['verdict']}: {failure.message}"
+        print(CONFLICT if is_conflict(receipt, prompt) else end, file=sys.stderr, flush=True)
         return 1
 
 

@@ -7,4 +7,5 @@ set -euo pipefail
 end=$(temporal workflow execute --type followUp --task-queue follow-up --workflow-id "$1" --input "$2" \
   --id-conflict-policy UseExisting --id-reuse-policy RejectDuplicate --output json) || [[ $end == *closeEvent* ]]
 
-jq '.closeEvent' <<<"$end" | jq -r -f "$(dirname "$0")/end.jq"
+prompt=$(jq -j '.prompt? // ""' <<<"$2" | sha256sum)
+jq '.closeEvent' <<<"$end" | jq -r --arg digest "${prompt%% *}" -f "$(dirname "$0")/end.jq"

@@ -18,4 +18,5 @@ ended="$workflow/history?waitNewEvent=true&historyEventFilterType=HISTORY_EVENT_
 until end=$(curl -sS "$ended" | jq -e '.history.events[0] // empty | select(.eventType | endswith("CONTINUED_AS_NEW") | not)'); do
   sleep 1
 done
-jq -r -f "$(dirname "$0")/end.jq" <<<"$end"
+prompt=$(jq -j '.prompt? // ""' <<<"$2" | sha256sum)
+jq -r --arg digest "${prompt%% *}" -f "$(dirname "$0")/end.jq" <<<"$end"

@@ -12,7 +12,8 @@ try {
   console.log(job.status, job.prLink);
 } catch (error) {
   if (!(error instanceof FollowUpError)) throw error;
-  console.error(`${error.code}, delivery ${error.receipt?.delivery.verdict}: ${error.message}`);
+  const delivery = error.receipt === null ? '' : `, delivery ${error.receipt.delivery.verdict}`;
+  console.error(`${error.code}${delivery}: ${error.message}`);
   process.exitCode = 1;
 } finally {
   await followUps.close();

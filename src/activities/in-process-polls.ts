@@ -1,6 +1,7 @@
 import { Context, log } from '@temporalio/activity';
-import type { Tally } from '../core/activities';
+import type { Tally } from '../core/wire';
 import { ACTIVITY_TASKS } from '../temporal/sdk-internals';
+import { note } from './measured';
 
 /**
  * The longest wait that is slept through in this process; a longer one is kept by the server. A wait here holds a slot and
@@ -18,7 +19,7 @@ export interface InProcessOptions {
   readonly shutdown: AbortSignal;
 }
 
-/** The polls that wait in this process between two reads, and the bounds that they keep. */
+/** The polls that wait in this process between two reads. */
 export class InProcessPolls {
   private readonly polls = new Map<string, InProcessPoll>();
   private limited = false;
@@ -44,6 +45,7 @@ export class InProcessPolls {
       // A later attempt has taken over, or a later poll of the same run.
       other?.stop();
       this.polls.set(poll.runId, poll);
+      this.noteCount();
     }
     await this.learnLimit();
     return !this.limited;
@@ -56,6 +58,13 @@ export class InProcessPolls {
 
   leave(poll: InProcessPoll): void {
     if (this.polls.get(poll.runId) === poll) this.polls.delete(poll.runId);
+    this.noteCount();
+  }
+
+  /** For calls by a poll alone: another activity would make series of its own. */
+  private noteCount(): void {
+    note('pollsWaiting', this.polls.size, {});
+    note('pollsWaitingLimit', this.options.maximum, {});
   }
 
   /** Ends the poll of a run, if it is in this process. @returns what it has counted */
@@ -98,15 +107,14 @@ export class InProcessPolls {
   }
 }
 
-/** One poll, as long as an attempt of it is in this process. */
 export class InProcessPoll {
   /** Nobody waits for it any more: what it reads from now on is not counted. */
   stopped = false;
-  private waking: (() => void) | undefined;
+  /** Ends the wait, if there is one. */
+  wake: () => void = () => undefined;
 
   constructor(
     readonly runId: string,
-    /** What was counted up to now. */
     public tally: Tally,
   ) {}
 
@@ -116,17 +124,12 @@ export class InProcessPoll {
     const until = Date.now() + waitMs;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, waitMs);
-      this.waking = () => {
+      this.wake = () => {
         clearTimeout(timer);
         resolve();
       };
     });
-    this.waking = undefined;
     return Math.max(0, until - Date.now());
-  }
-
-  wake(): void {
-    this.waking?.();
   }
 
   stop(): void {

@@ -1,9 +1,18 @@
-import { heartbeat } from '@temporalio/activity';
+import { Context, heartbeat } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import type { FollowUpActivities, WorkerSettings } from '../core/activities';
-import { earlierPage, followUpEnd, followUpEnds, LOOK_EVERY_MS, pageTroubleEvery } from './batch';
+import type { FollowUpActivities, WorkerSettings } from '../core/wire';
+import { activityContext, decodeFirst } from '../temporal/sdk-internals';
+import { ownRun, queuedMs } from './attempt';
+import {
+  earlierPage,
+  followUpEnd,
+  followUpEnds,
+  followUpResult,
+  LOOK_EVERY_MS,
+  pageTroubleEvery,
+} from './batch';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
-import { ownRunId, pendingDetailsBy } from './own-run';
+import { measured, note } from './measured';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
 
@@ -22,31 +31,53 @@ export function createActivities(
   lookEveryMs = LOOK_EVERY_MS,
 ): FollowUpActivities {
   const polls = new InProcessPolls(inProcess);
+  const api = measured(agentApi);
   return {
     workerSettings: () => Promise.resolve({ ...settings, lookEveryMs }),
-    getJob: getJobBy(agentApi),
-    pollJob: pollJobBy(agentApi, polls),
+    getJob: getJobBy(api),
+    pollJob: pollJobBy(api, polls),
     pendingDetails: pendingDetailsBy(polls),
     followUpEnd,
     followUpEnds,
+    followUpResult,
     earlierPage,
     pageTrouble: pageTroubleEvery(lookEveryMs),
-    ownRunId,
-    sendMessage: sendMessageBy(agentApi),
+    ownRunId: () => Promise.resolve(ownRun().runId),
+    sendMessage: sendMessageBy(api),
   };
 }
 
 /** A read that takes longer than this tells the server that its worker lives; its heartbeat time-out is 15 s. */
 const HEARTBEAT_EVERY_MS = 5_000;
 
-/** The activity `getJob`: one GET. Trouble on the wire is its result, and no failure of the activity. */
+/** Trouble on the wire is the result, and no failure of the activity. */
 function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
   return async (address) => {
     const beat = setInterval(heartbeat, HEARTBEAT_EVERY_MS);
+    note('readLateness', queuedMs() / 1_000, {});
     try {
       return await agentApi.getJob(address);
     } finally {
       clearInterval(beat);
     }
+  };
+}
+
+/**
+ * The workflow itself can't know the details: the start of an activity enters history only with its end, and a cancellation
+ * in its back-off brings none (measured). They are asked of the server, unless the activity is in this very process.
+ */
+function pendingDetailsBy(inProcess: InProcessPolls): FollowUpActivities['pendingDetails'] {
+  return async (activity) => {
+    const { client } = Context.current();
+    const { workflowId, runId } = ownRun();
+    const here = activity === 'pollJob' ? inProcess.stop(runId) : undefined;
+    if (here !== undefined) return here;
+    const { raw } = await client.workflow.getHandle(workflowId, runId).describe();
+    const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === activity);
+    const payloads = pending?.heartbeatDetails?.payloads;
+    if (!payloads || payloads.length === 0) return null;
+    const context = activityContext(client.options.namespace, workflowId, pending.activityId ?? '');
+    return decodeFirst(client, payloads, context);
   };
 }

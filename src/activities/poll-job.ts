@@ -1,16 +1,15 @@
 import { CompleteAsyncError, Context, heartbeat, log } from '@temporalio/activity';
 import { ActivityNotFoundError } from '@temporalio/client';
-import { ApplicationFailure, ApplicationFailureCategory, CancelledFailure } from '@temporalio/common';
+import { CancelledFailure } from '@temporalio/common';
 import type { AgentApi } from '../agent-api/client';
-import type { FollowUpActivities, PollJobResult, Tally } from '../core/activities';
 import { nextWait } from '../core/cadence';
-import { NO_CHANGE } from '../core/names';
 import { needsDecision, startTally, tallied, textOf } from '../core/tally';
 import { formatDuration } from '../core/units';
-import { isTally } from '../core/wire-checks';
+import { type FollowUpActivities, isTally, type PollJobResult, type Tally } from '../core/wire';
 import { failWithHeartbeatDetails } from '../temporal/sdk-internals';
+import { askAgainIn, ownRun, queuedMs, serverClock } from './attempt';
 import { InProcessPoll, type InProcessPolls } from './in-process-polls';
-import { serverClock } from './server-clock';
+import { note } from './measured';
 
 /**
  * How long one activity polls, in milliseconds. After it the workflow decides anew, so that history gets the counts now
@@ -28,8 +27,6 @@ const HEARTBEAT_EVERY_MS = 10_000;
 const AT_ONCE_MS = 1;
 
 /**
- * The activity `pollJob`: waits and reads by the cadence until an answer needs a decision of the workflow.
- *
  * While the waits are short it goes on in this process and heartbeats what it has counted ("frequent polling" in Temporal's
  * documentation). Else the attempt fails with the wait that is left as its retry delay, and the server keeps the time
  * ("infrequent polling"). In both cases the server has the counts, for whichever worker makes the next attempt.
@@ -40,29 +37,33 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
     const serverTime = serverClock();
     const recorded = isTally(info.heartbeatDetails) ? info.heartbeatDetails : undefined;
     const poll = new InProcessPoll(
-      info.workflowExecution?.runId ?? '',
+      ownRun().runId,
       recorded ?? { ...startTally(input.trouble), nextReadAt: serverTime() + input.firstWaitMs },
     );
     const beat = setInterval(() => {
       heartbeat(poll.tally);
     }, HEARTBEAT_EVERY_MS);
-    const onCancel = () => {
+    cancellationSignal.addEventListener('abort', () => {
       poll.stop();
-    };
-    cancellationSignal.addEventListener('abort', onCancel, { once: true });
+    });
     try {
       // Where another attempt has recorded something, the server has kept the time.
       let waitMs = recorded === undefined ? input.firstWaitMs : 0;
+      let lateMs = queuedMs();
       for (;;) {
         if (waitMs > 0) {
           if (serverTime() + waitMs >= input.endsAt)
             return { answer: null, askedAt: serverTime(), before: poll.tally };
           if (!(await inProcess.mayWait(poll, waitMs))) return await retryAfter(waitMs, poll.tally);
           if (poll.tally.polls > 0) heartbeat(poll.tally);
+          const dueAt = serverTime() + waitMs;
           const leftMs = await poll.wait(waitMs);
           if (poll.stopped) return ended(poll);
           if (!inProcess.mayRead()) return await retryAfter(leftMs, poll.tally);
+          lateMs += Math.max(0, serverTime() - dueAt);
         }
+        note('readLateness', lateMs / 1_000, {});
+        lateMs = 0;
         const askedAt = serverTime();
         const answer = await agentApi.getJob(input);
         if (poll.stopped) return ended(poll);
@@ -79,7 +80,6 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
       }
     } finally {
       clearInterval(beat);
-      cancellationSignal.removeEventListener('abort', onCancel);
       inProcess.leave(poll);
     }
   };
@@ -91,37 +91,25 @@ function ended({ tally }: InProcessPoll): PollJobResult {
   return { answer: null, askedAt: 0, before: tally };
 }
 
-/** Hands the rest of a wait over to the server, with what was counted. */
-async function retryAfter(waitMs: number, tally: Tally): Promise<never> {
-  const message =
-    tally.polls === 0
-      ? `the first poll of this activity comes in ${formatDuration(waitMs)}`
-      : `poll ${tally.polls} of this activity: ${tally.lastAnswer ?? ''}, next in ${formatDuration(waitMs)}`;
-  return failWithDetails(
-    ApplicationFailure.create({
-      type: NO_CHANGE,
-      message,
-      nonRetryable: false,
-      category: ApplicationFailureCategory.BENIGN,
-      nextRetryDelay: Math.max(AT_ONCE_MS, waitMs),
-      details: [tally],
-    }),
-  );
-}
-
 /**
- * Fails the attempt with `failure`, whose details the next attempt gets. Where the server refuses, the heartbeat comes before.
+ * Hands the rest of a wait over to the server: the attempt fails, and the next one gets what was counted. Where the server
+ * refuses the details, a heartbeat comes before.
  *
- * @throws CompleteAsyncError, or `failure` where the SDK is to report it
+ * @throws CompleteAsyncError, or the failure where the SDK is to report it
  */
-async function failWithDetails(failure: ApplicationFailure): Promise<never> {
+async function retryAfter(waitMs: number, tally: Tally): Promise<never> {
+  const next = formatDuration(waitMs);
+  const words =
+    tally.polls === 0
+      ? `the first poll of this activity comes in ${next}`
+      : `poll ${tally.polls} of this activity: ${tally.lastAnswer ?? ''}, next in ${next}`;
+  const failure = askAgainIn(Math.max(AT_ONCE_MS, waitMs), words, tally);
   const { info, client } = Context.current();
   try {
     await failWithHeartbeatDetails(client, info, failure);
   } catch (error) {
     // The server no longer waits for this attempt: nothing is lost by what is reported now.
-    if (!(error instanceof ActivityNotFoundError))
-      for (const details of failure.details ?? []) heartbeat(details);
+    if (!(error instanceof ActivityNotFoundError)) heartbeat(tally);
     throw failure;
   }
   throw new CompleteAsyncError();

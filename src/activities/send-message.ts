@@ -1,16 +1,16 @@
 import { Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
+import { BUSY } from '../agent-api/outcome';
 import { singleLine } from '../core/text';
-import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/activities';
+import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/wire';
 import { SEND_PERMISSION_MS } from '../core/cadence';
 import { decideSend } from '../core/evidence';
-import { serverClock } from './server-clock';
 import { contextOf } from '../temporal/sdk-internals';
+import { ownRun, serverClock } from './attempt';
 
 /** What the activity's start-to-close leaves beyond the two exchanges, for the way to the server and back. */
 const REPORT_MS = 15_000;
 
-/** The words for a POST that this attempt has not made and an earlier attempt may have made. */
 const RESET =
   'this run was reset to a point before its send, and the run before it may have sent the message';
 const EARLIER_ATTEMPT = 'an earlier attempt of the send may have sent the message, and did not report';
@@ -29,10 +29,10 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
     const serverTime = serverClock();
     const exchangeMs = Math.max(1_000, (info.startToCloseTimeoutMs - REPORT_MS) / 2);
     const earlier = info.heartbeatDetails as SendCheckpoint | undefined;
-    if (earlier) return { kind: 'posted', ...earlier, outcome: unknown('no report', EARLIER_ATTEMPT) };
+    if (earlier) return { kind: 'posted', ...earlier, outcome: noReport(EARLIER_ATTEMPT) };
 
     const look = await agentApi.getJob(input, { timeoutMs: exchangeMs });
-    if (info.workflowExecution?.runId !== input.permittedRunId) {
+    if (ownRun().runId !== input.permittedRunId) {
       const baseline = look.kind === 'job' ? look.job : null;
       return { kind: 'reset', baseline, label: 'reset', message: RESET };
     }
@@ -47,23 +47,19 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
     // The server starts no send after the deadline; this is for the time since.
     if (serverTime() >= input.deadlineAt)
       return { kind: 'not-permitted', message: 'the deadline passed before the message was sent' };
-    let sentAt = checkpoint.sentAt;
     const outcome = await agentApi
       .sendMessage(input, {
         timeoutMs: exchangeMs,
         beforeFirstByte: () => {
-          sentAt = Date.now();
+          checkpoint.sentAt = Date.now();
           return permission.lapsed();
         },
       })
-      .catch((error: unknown) => unknown('no report', `the send broke off (${String(error)})`));
-    return { kind: 'posted', baseline: job, sentAt, outcome };
+      .catch((error: unknown) => noReport(`the send broke off (${String(error)})`));
+    // A busy job is waited for only where the caller wants that.
+    const refused = outcome.verdict === 'not-sent' && outcome.label === BUSY && input.whenActive !== 'wait';
+    return { kind: 'posted', ...checkpoint, outcome: refused ? { ...outcome, repeatable: false } : outcome };
   };
-}
-
-interface Permission {
-  /** Why nothing may be sent any more; undefined while sending is right. */
-  lapsed(): string | undefined;
 }
 
 /**
@@ -74,7 +70,7 @@ interface Permission {
  *
  * @returns the permission, or why nothing may be sent: cancelled, paused, reset, given up, or no answer
  */
-async function askPermission(checkpoint: SendCheckpoint): Promise<Permission | string> {
+async function askPermission(checkpoint: SendCheckpoint) {
   const { info, client } = Context.current();
   const askedAt = Date.now();
   const askedTick = performance.now();
@@ -93,6 +89,6 @@ async function askPermission(checkpoint: SendCheckpoint): Promise<Permission | s
   };
 }
 
-function unknown(label: string, message: string): PostOutcome {
-  return { verdict: 'unknown', label, message: singleLine(message, 300) };
+function noReport(message: string): PostOutcome {
+  return { verdict: 'unknown', label: 'no report', message: singleLine(message, 300) };
 }

@@ -1,13 +1,12 @@
-import type { Dispatcher } from 'undici';
-import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
+import { Client, type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
+import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/wire';
 import { percentEncode } from '../core/ids';
 import { type ApiKeySource, checkedKey } from './api-key';
-import { freshConnection, keptConnections, type Proxy } from './connections';
-import { redactedFacts } from './error-facts';
-import { exchange, type ExchangeLimits } from './exchange';
-import { jobAnswer, sendOutcome } from './outcome';
-import { KeyRedactor } from './redaction';
-import { errorTrouble, type MessageContext, trouble } from './trouble';
+import { Cooldowns } from './cooldowns';
+import { type Exchange, exchange, type ExchangeLimits } from './exchange';
+import { jobAnswer, retryAfter, sendOutcome } from './outcome';
+import { Redactor } from './redaction';
+import { describeFacts, errorFacts, errorTrouble, redactedFacts, trouble } from './trouble';
 
 /** The agent service's two operations. What the wire does is never thrown: it is a value. */
 export interface AgentApi {
@@ -17,6 +16,8 @@ export interface AgentApi {
   getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
   /** One POST of the message, on a connection of its own, and what it proved. It is never repeated here. */
   sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendLimits): Promise<PostOutcome>;
+  /** For how long the service has wanted no request for a project, all projects together, since the start. */
+  cooldownSeconds(): number;
   /** Waits for the exchanges under way, each of which ends by its time limit, and closes every connection. */
   close(): Promise<void>;
 }
@@ -29,6 +30,14 @@ export interface AgentApiOptions {
   readonly timeoutMs: number;
   /** How an https base URL is reached. Nothing is taken from the environment here. @default directly */
   readonly proxy?: Proxy | undefined;
+}
+
+/** The proxy through which an https base URL is reached. */
+export interface Proxy {
+  /** An http or https URL, with user and password where the proxy wants them: what `HTTPS_PROXY` holds. */
+  readonly url: string;
+  /** Hosts that are reached directly: what `NO_PROXY` holds. @default none */
+  readonly noProxy?: string;
 }
 
 interface ReadLimits {
@@ -46,8 +55,8 @@ interface SendLimits extends ReadLimits {
 }
 
 type Prepared =
-  | { readonly headers: Record<string, string> }
-  | { readonly repeatable: boolean; readonly problem: SendTrouble };
+  | { readonly path: string; readonly headers: Record<string, string> }
+  | { readonly repeatable: boolean; readonly problem: SendTrouble & { retryAfterMs?: number } };
 
 /** A usable connection takes no longer, and a send that still waits for one is provably not sent. */
 const MAX_CONNECT_TIMEOUT_MS = 10_000;
@@ -60,12 +69,16 @@ const HEADERS = {
   'user-agent': 'agent-follow-up',
 };
 
+/** The label of what was not asked, because the service wants quiet. */
+export const COOLING_DOWN = 'cooling down';
+
 /** The client of the agent service. It follows no redirect and repeats nothing. */
 export function createAgentApi({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOptions): AgentApi {
-  const endpoint = new Endpoint(baseUrl);
-  const redactor = new KeyRedactor();
-  const { origin } = endpoint;
-  const reads = keptConnections({ origin, proxy, ...limitsOf(timeoutMs) });
+  const { origin, pathname } = new URL(baseUrl);
+  const prefix = pathname.replace(/\/+$/, '');
+  const redactor = new Redactor();
+  const reads = keptConnections(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
+  const cooldowns = new Cooldowns();
   const underWay = new Set<Promise<unknown>>();
   let closed = false;
 
@@ -74,32 +87,15 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOp
     return work.finally(() => underWay.delete(work));
   }
 
-  function messageContext(operation: MessageContext['operation'], limits: ExchangeLimits): MessageContext {
-    return { operation, host: endpoint.host, limits };
-  }
-
-  async function headers(): Promise<Record<string, string>> {
-    // A source of the caller's own may give anything.
-    const key = checkedKey(await apiKey.current(), 'the key of the agent service');
-    redactor.remember(key);
-    return { ...HEADERS, authorization: `Bearer ${key}` };
-  }
-
   async function read(
     address: JobAddress,
     { timeoutMs: ownTimeoutMs = timeoutMs }: ReadLimits,
   ): Promise<JobAnswer> {
     const prepared = await prepare(address);
     if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
-    const limits = limitsOf(ownTimeoutMs);
-    const request = {
-      origin,
-      method: 'GET',
-      path: endpoint.jobPath(address),
-      headers: prepared.headers,
-    } as const;
-    const result = await exchange(reads, request, limits, redactor.redact);
-    return jobAnswer(result, address.jobId, messageContext('read', limits), Date.now());
+    const request = { origin, method: 'GET', ...prepared } as const;
+    const result = await exchange(reads, request, limitsOf(ownTimeoutMs), redactor.text);
+    return jobAnswer(heard(address, result), address.jobId, Date.now());
   }
 
   async function send(
@@ -115,42 +111,57 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOp
     const request: Dispatcher.DispatchOptions = {
       origin,
       method: 'POST',
-      path: endpoint.messagePath(message),
+      path: `${prepared.path}/message`,
       headers: { ...prepared.headers, 'content-type': 'application/json' },
       body: JSON.stringify({ prompt: message.prompt }),
     };
-    const connection = freshConnection({ origin, proxy, ...limitsOf(ownTimeoutMs) });
-    const result = await exchange(connection, request, limits, redactor.redact);
+    const connection = freshConnection(origin, proxy, limits.connectTimeoutMs);
+    const result = heard(message, await exchange(connection, request, limits, redactor.text));
     await connection.destroy();
-    return sendOutcome(result, message.jobId, messageContext('send', limits), Date.now());
+    return sendOutcome(result, message.jobId, Date.now());
   }
 
-  /** The headers of a request, or why there can be none: then nothing was sent. */
+  /** Path and headers of a request, or why there can be none: then nothing was sent. */
   async function prepare(address: JobAddress): Promise<Prepared> {
     const impossible = addressProblem(address);
     if (impossible !== undefined) {
       return { repeatable: false, problem: trouble('invalid id', impossible) };
     }
+    const quiet = cooldowns.of(address.projectId);
+    if (quiet !== null) {
+      const { message, retryAfterMs } = quiet;
+      return { repeatable: true, problem: { ...trouble(COOLING_DOWN, message), retryAfterMs } };
+    }
     if (closed) return { repeatable: true, problem: trouble('closed', 'the agent API client is closed') };
     try {
-      return { headers: await headers() };
-    } catch (error) {
+      // A source of the caller's own may give anything.
+      const key = checkedKey(await apiKey.current(), 'the key of the agent service');
+      redactor.remember(key);
+      const [project, job] = [percentEncode(address.projectId), percentEncode(address.jobId)];
       return {
-        repeatable: true,
-        problem: { ...errorTrouble(redactedFacts(error, redactor.redact)), label: 'no key' },
+        path: `${prefix}/v2/agent/${project}/job/${job}`,
+        headers: { ...HEADERS, authorization: `Bearer ${key}` },
       };
+    } catch (error) {
+      return { repeatable: true, problem: { ...thrown(error), label: 'no key' } };
     }
+  }
+
+  function heard({ projectId }: JobAddress, result: Exchange): Exchange {
+    if (result.kind === 'answer')
+      cooldowns.heard(projectId, result.status, retryAfter(result, Date.now()).retryAfterMs);
+    return result;
+  }
+
+  function thrown(error: unknown): SendTrouble {
+    return errorTrouble(redactedFacts(error, redactor.text));
   }
 
   return {
     timeoutMs,
+    cooldownSeconds: () => cooldowns.totalSeconds,
     getJob: (address, limits = {}) =>
-      track(
-        read(address, limits).catch((error: unknown) => ({
-          kind: 'trouble',
-          ...errorTrouble(redactedFacts(error, redactor.redact)),
-        })),
-      ),
+      track(read(address, limits).catch((error: unknown) => ({ kind: 'trouble', ...thrown(error) }))),
     sendMessage: (message, limits = {}) => track(send(message, limits)),
     async close() {
       closed = true;
@@ -164,33 +175,6 @@ function limitsOf(timeoutMs: number): ExchangeLimits {
   return { timeoutMs, connectTimeoutMs: Math.min(Math.ceil(timeoutMs / 3), MAX_CONNECT_TIMEOUT_MS) };
 }
 
-/** The agent service as one base URL names it: the origin to connect to, and the paths of its two operations. */
-class Endpoint {
-  /** Scheme, host and port. */
-  readonly origin: string;
-  /** The host and port as people write them, for messages. */
-  readonly host: string;
-  private readonly prefix: string;
-
-  /** @param baseUrl an http or https URL; a path prefix and trailing slashes are fine */
-  constructor(baseUrl: string) {
-    const url = new URL(baseUrl);
-    this.origin = url.origin;
-    this.host = url.host;
-    this.prefix = url.pathname.replace(/\/+$/, '');
-  }
-
-  /** The path of the get-job operation. */
-  jobPath({ projectId, jobId }: JobAddress): string {
-    return `${this.prefix}/v2/agent/${percentEncode(projectId)}/job/${percentEncode(jobId)}`;
-  }
-
-  /** The path of the message operation. */
-  messagePath(address: JobAddress): string {
-    return `${this.jobPath(address)}/message`;
-  }
-}
-
 /**
  * Why no path can name this job, or undefined. `.` and `..` are folded by servers even when they are encoded, so the
  * message might reach another resource. The request checker refuses such ids before; this is the last gate.
@@ -202,4 +186,69 @@ function addressProblem({ projectId, jobId }: JobAddress): string | undefined {
     }
   }
   return undefined;
+}
+
+/**
+ * The exchange has time limits of its own. undici's for connecting stays, because it closes the socket of an attempt
+ * that the exchange has given up; the others are off.
+ */
+function connectionOptions(connectTimeoutMs: number) {
+  return { headersTimeout: 0, bodyTimeout: 0, connectTimeout: connectTimeoutMs };
+}
+
+/** Connections that are kept and shared, for reads. */
+function keptConnections(origin: string, proxy: Proxy | undefined, connectTimeoutMs: number): Dispatcher {
+  const options = connectionOptions(connectTimeoutMs);
+  return proxy === undefined ? new Pool(origin, options) : throughProxy(proxy, connectTimeoutMs, options);
+}
+
+/**
+ * One connection for one POST. A pooled connection that the server is closing turns a POST into a message that may have
+ * arrived. Without pipelining undici asks the server to close this one after the answer.
+ */
+function freshConnection(origin: string, proxy: Proxy | undefined, connectTimeoutMs: number): Dispatcher {
+  const options = { ...connectionOptions(connectTimeoutMs), pipelining: 0 };
+  if (proxy === undefined) return new Client(origin, options);
+  return throughProxy(proxy, connectTimeoutMs, { ...options, connections: 1 });
+}
+
+/** A tunnel (CONNECT), so that the proxy sees neither key nor prompt. The request begins when TLS inside it is made. */
+function throughProxy(proxy: Proxy, connectTimeoutMs: number, options: Pool.Options): Dispatcher {
+  return new EnvHttpProxyAgent({
+    ...options,
+    httpsProxy: proxy.url,
+    // An http base URL is one of this machine or a mistake; and nothing is read from the environment here.
+    httpProxy: '',
+    noProxy: proxy.noProxy ?? '',
+    proxyTls: { timeout: connectTimeoutMs },
+    requestTls: { timeout: connectTimeoutMs },
+    clientFactory: (origin: URL, factoryOptions: object) =>
+      proxyConnections(origin, { ...factoryOptions, headersTimeout: connectTimeoutMs }),
+  });
+}
+
+/**
+ * The proxy kept us from connecting, so nothing was sent. The code is our own: undici takes a proxy that hangs up for a lost
+ * connection to the service, and asks for the tunnel again and again (7.30).
+ */
+function proxyError(message: string, cause?: unknown): Error {
+  return Object.assign(new Error(`${message}; check HTTPS_PROXY`, { cause }), { code: 'PROXY_ERROR' });
+}
+
+function proxyConnections(proxy: URL, options: Pool.Options): Dispatcher {
+  const pool = new Pool(proxy.origin, options);
+  const connect = pool.connect.bind(pool);
+  const tunnel = async (params: Parameters<typeof connect>[0]): Promise<Dispatcher.ConnectData> => {
+    const answer = await connect(params).catch((cause: unknown) => {
+      throw proxyError(
+        `no tunnel through the proxy ${proxy.host}: ${describeFacts(errorFacts(cause))}`,
+        cause,
+      );
+    });
+    const { statusCode, socket } = answer;
+    if (statusCode === 200) return answer;
+    socket.on('error', () => undefined).destroy();
+    throw proxyError(`the proxy ${proxy.host} answered CONNECT with ${statusCode}`);
+  };
+  return Object.assign(pool, { connect: tunnel });
 }

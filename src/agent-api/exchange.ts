@@ -1,8 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { type ErrorFact, redactedFacts } from './error-facts';
+import { isRecord } from '../core/checks';
+import { formatDuration } from '../core/units';
+import { type ErrorFact, redactedFacts } from './trouble';
 
-/** What the wire is let in with at most; a job is a few hundred bytes. */
+/** The most that is read of a body; a job is a few hundred bytes. */
 const MAX_BODY_BYTES = 1_048_576;
 
 /** How one HTTP exchange ended. No text of it holds the key: this is where they all come in. */
@@ -12,11 +14,10 @@ export type Exchange = Answer | NoAnswer;
 export interface Answer {
   readonly kind: 'answer';
   readonly status: number;
-  /** The first of each name. */
-  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly headers: { readonly location: string | undefined; readonly retryAfter: string | undefined };
   readonly body: Body;
-  /** How the body ended. */
-  readonly end: 'complete' | 'too large' | 'timeout' | readonly ErrorFact[];
+  /** Why the body is not whole; empty where it is. */
+  readonly brokenBy: readonly ErrorFact[];
 }
 
 /** More of an unstructured text than this is a dump, not a message. */
@@ -35,11 +36,7 @@ export interface NoAnswer {
    * immediately before it writes. Before that nothing can have been sent, for any error.
    */
   readonly started: boolean;
-  readonly reason:
-    | { readonly by: 'timeout' | 'connect timeout' }
-    /** `beforeFirstByte` refused. */
-    | { readonly by: 'caller'; readonly why: string }
-    | { readonly by: 'error'; readonly facts: readonly ErrorFact[] };
+  readonly brokenBy: readonly ErrorFact[];
 }
 
 export interface ExchangeLimits {
@@ -63,7 +60,7 @@ export function exchange(
   redact: (text: string) => string,
 ): Promise<Exchange> {
   return new Promise((resolve) => {
-    dispatcher.dispatch(request, new ExchangeHandler(limits, redact, resolve));
+    dispatcher.dispatch(request, new ExchangeHandler(String(request.origin), limits, redact, resolve));
   });
 }
 
@@ -80,16 +77,20 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   private readonly timers: NodeJS.Timeout[];
 
   constructor(
+    origin: string,
     private readonly limits: ExchangeLimits,
     private readonly redact: (text: string) => string,
     private readonly resolve: (exchange: Exchange) => void,
   ) {
     this.timers = [
       setTimeout(() => {
-        this.timeOut();
+        const missing = this.answer === undefined ? `no answer from ${origin}` : 'no complete body';
+        this.breakOff('timeout', `timeout: ${missing} within ${formatDuration(limits.timeoutMs)}`);
       }, limits.timeoutMs),
       setTimeout(() => {
-        if (this.controller === undefined) this.fail({ by: 'connect timeout' });
+        if (this.controller !== undefined) return;
+        const limit = formatDuration(limits.connectTimeoutMs);
+        this.breakOff('connect timeout', `connect timeout: no connection to ${origin} within ${limit}`);
       }, limits.connectTimeoutMs),
     ];
   }
@@ -103,7 +104,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     }
     const why = this.limits.beforeFirstByte?.();
     if (why !== undefined) {
-      this.fail({ by: 'caller', why: this.redact(why) });
+      this.breakOff('held back', this.redact(why));
       controller.abort(new Error(why));
       return;
     }
@@ -115,59 +116,59 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     status: number,
     headers: IncomingHttpHeaders,
   ): void {
-    // 100 to 199 announce the answer, they are none.
-    if (status >= 200) this.answer = { status, headers: firstOfEach(headers, this.redact) };
+    // 100 to 199 only announce the answer.
+    if (status >= 200) this.answer = { status, headers: readHeaders(headers, this.redact) };
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const room = MAX_BODY_BYTES - this.bytes;
     this.chunks.push(chunk.subarray(0, room));
     this.bytes += chunk.length;
-    if (chunk.length > room) this.end('too large');
+    if (chunk.length > room) this.breakOff('too large', 'the body has more than 1 MiB');
   }
 
   onResponseEnd(): void {
-    this.end('complete');
+    this.end([]);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: unknown): void {
-    const facts = redactedFacts(error, this.redact);
-    if (this.answer === undefined) this.fail({ by: 'error', facts });
-    else this.end(facts);
+    this.end(redactedFacts(error, this.redact));
   }
 
-  private timeOut(): void {
-    if (this.answer === undefined) this.fail({ by: 'timeout' });
-    else this.end('timeout');
+  private breakOff(label: string, text: string): void {
+    this.end([{ label, text }]);
   }
 
-  private end(end: Answer['end']): void {
-    if (this.answer === undefined) return;
-    const body = bodyOf(new TextDecoder().decode(Buffer.concat(this.chunks)), this.redact);
-    this.settle({ kind: 'answer', ...this.answer, body, end });
-  }
-
-  private fail(reason: NoAnswer['reason']): void {
-    this.settle({ kind: 'no answer', started: this.controller !== undefined, reason });
-  }
-
-  private settle(exchange: Exchange): void {
+  private end(brokenBy: readonly ErrorFact[]): void {
     if (this.settled) return;
     this.settled = true;
     for (const timer of this.timers) clearTimeout(timer);
-    this.resolve(exchange);
+    if (this.answer === undefined) {
+      this.resolve({ kind: 'no answer', started: this.controller !== undefined, brokenBy });
+    } else {
+      const body = bodyOf(new TextDecoder().decode(Buffer.concat(this.chunks)), this.redact);
+      this.resolve({ kind: 'answer', ...this.answer, body, brokenBy });
+    }
     // Destroys the connection of an exchange that is not complete; does nothing to one that is.
     this.controller?.abort(new Error('the exchange is over'));
   }
 }
 
-/** A service may send any header twice; undici hands on a list then, whatever the type of its `location` says. */
-function firstOfEach(headers: IncomingHttpHeaders, redact: (text: string) => string): Answer['headers'] {
-  const entries = Object.entries(headers).map(([name, value]) => [name, [value].flat()[0]] as const);
-  return Object.fromEntries(
-    entries.map(([name, value]) => [name, value === undefined ? undefined : redact(value)]),
-  );
+/** The only headers that are read. A service may send each twice; undici hands on a list then. */
+function readHeaders(headers: IncomingHttpHeaders, redact: (text: string) => string): Answer['headers'] {
+  const [location, retryAfter] = [headers.location, headers['retry-after']].map((value) => {
+    const [first] = [value].flat();
+    return first === undefined ? undefined : redact(first);
+  });
+  return { location, retryAfter };
 }
+
+/** The fields of a job and of an error. No other is read. */
+const FIELDS = ['id', 'status', 'source', 'repository', 'ref', 'model', 'prLink', 'createdAt', 'archivedAt'];
+const ERROR_FIELDS = ['error', 'message', 'detail'];
+
+/** No field is as long, so a longer text is left out. A cut before the redaction could leave half a key. */
+const MAX_TEXT_CHARACTERS = 16_384;
 
 /**
  * JSON is redacted after it was parsed, text by text: escapes of JSON have no part in a key then, and what stands for the
@@ -176,13 +177,18 @@ function firstOfEach(headers: IncomingHttpHeaders, redact: (text: string) => str
 export function bodyOf(body: string, redact: (text: string) => string): Body {
   if (/^\s*<[!?a-z]/i.test(body)) return { kind: 'html' };
   try {
-    const value: unknown = JSON.parse(body, (_name, each: unknown) =>
-      typeof each === 'string' ? redact(each) : each,
-    );
-    return { kind: 'json', value };
+    return { kind: 'json', value: readValue(JSON.parse(body), redact, 2) };
   } catch {
     // What looks like JSON was cut off.
     const isText = body.length <= MAX_PLAIN_TEXT_CHARACTERS && !/^\s*[[{"]/.test(body);
     return isText ? { kind: 'text', text: redact(body) } : { kind: 'other' };
   }
+}
+
+/** The part of a value that is read: redaction takes time, and a hostile service may send 1 MiB of escapes. */
+function readValue(value: unknown, redact: (text: string) => string, depth: number): unknown {
+  if (typeof value === 'string') return value.length > MAX_TEXT_CHARACTERS ? '' : redact(value);
+  if (!isRecord(value)) return typeof value === 'object' ? null : value;
+  const names = [...FIELDS, ...ERROR_FIELDS].filter((name) => depth > 0 && name in value);
+  return Object.fromEntries(names.map((name) => [name, readValue(value[name], redact, depth - 1)]));
 }

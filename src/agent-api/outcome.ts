@@ -1,41 +1,30 @@
 import { z } from 'zod';
-import type { JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
+import type { JobAnswer, PostOutcome, SendTrouble } from '../core/wire';
 import type { AgentJob } from '../core/job';
 import { MAX_FIELD_CHARACTERS, MAX_LINK_CHARACTERS, MAX_STATUS_CHARACTERS, plainText } from '../core/text';
 import type { Answer, Body, Exchange } from './exchange';
-import { bodyTrouble, failureTrouble, statusTrouble, type MessageContext } from './trouble';
-import { proofOfFailure, proofOfStatus } from './verdict';
+import { bodyTrouble, type ErrorFact, errorTrouble, type Operation, statusTrouble } from './trouble';
 
 /** What one GET of the job brought. */
-export function jobAnswer(
-  exchange: Exchange,
-  jobId: string,
-  context: MessageContext,
-  nowMs: number,
-): JobAnswer {
-  if (exchange.kind === 'no answer') return { kind: 'trouble', ...failureTrouble(exchange, context) };
-  const read = readAnswer(exchange, jobId, context);
+export function jobAnswer(exchange: Exchange, jobId: string, nowMs: number): JobAnswer {
+  if (exchange.kind === 'no answer') return { kind: 'trouble', ...errorTrouble(exchange.brokenBy) };
+  const read = readAnswer(exchange, jobId, 'read');
   return 'job' in read
     ? { kind: 'job', job: read.job }
     : { kind: 'trouble', ...read.trouble, ...retryAfter(exchange, nowMs) };
 }
 
 /** What one POST of the message proved. */
-export function sendOutcome(
-  exchange: Exchange,
-  jobId: string,
-  context: MessageContext,
-  nowMs: number,
-): PostOutcome {
+export function sendOutcome(exchange: Exchange, jobId: string, nowMs: number): PostOutcome {
   if (exchange.kind === 'no answer') {
-    const { reason, started } = exchange;
-    const facts = reason.by === 'error' ? reason.facts : [];
-    const proof = proofOfFailure(started, facts);
-    const trouble = failureTrouble(exchange, context);
+    const proof = proofOfFailure(exchange.started, exchange.brokenBy);
+    const trouble = errorTrouble(exchange.brokenBy);
     return proof.verdict === 'unknown' ? { ...proof, ...trouble } : { ...proof, answered: false, ...trouble };
   }
-  const read = readAnswer(exchange, jobId, context);
+  const read = readAnswer(exchange, jobId, 'send');
   if ('job' in read) return { verdict: 'accepted', job: read.job };
+  if (isBusy(exchange.status, read.trouble))
+    return { verdict: 'not-sent', repeatable: true, answered: true, ...read.trouble, label: BUSY };
   const proof = proofOfStatus(exchange.status);
   if (proof !== 'not processed') return { verdict: proof, ...read.trouble };
   const hint = retryAfter(exchange, nowMs);
@@ -46,37 +35,30 @@ export function sendOutcome(
 function readAnswer(
   answer: Answer,
   jobId: string,
-  context: MessageContext,
+  operation: Operation,
 ): { job: AgentJob } | { trouble: SendTrouble } {
-  if (answer.status < 200 || answer.status >= 300) return { trouble: statusTrouble(answer, context) };
+  if (answer.status < 200 || answer.status >= 300) return { trouble: statusTrouble(answer, operation) };
   const job = readJob(answer.body);
-  return job?.id === jobId ? { job } : { trouble: bodyTrouble(answer, job?.id, context) };
+  return job?.id === jobId ? { job } : { trouble: bodyTrouble(answer, job?.id) };
 }
 
-function retryAfter(answer: Answer, nowMs: number): { retryAfterMs?: number } {
-  const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], nowMs);
+export function retryAfter(answer: Answer, nowMs: number): { retryAfterMs?: number } {
+  const retryAfterMs = parseRetryAfter(answer.headers.retryAfter, nowMs);
   return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
 /** A field that may be absent, null or of another type than the specification says: then it is null. */
 const text = z
   .string()
+  .transform((value) => plainText(value, MAX_FIELD_CHARACTERS))
   .nullable()
-  .catch(null)
-  .transform((value) => (value === null ? null : plainText(value, MAX_FIELD_CHARACTERS)));
+  .catch(null);
 
 /**
  * Anything but an http(s) URL is left out: the link is shown in the Web UI, where a `javascript:` one would run. White space
  * around it is removed: a link that a shell command printed ends with a newline.
  */
-const link = z
-  .string()
-  .trim()
-  .nullable()
-  .catch(null)
-  .transform((value) => (value === null || !isWebLink(value) ? null : value));
-
-const NO_SOURCE = { repository: null, ref: null };
+const link = z.string().trim().refine(isWebLink).nullable().catch(null);
 
 /** Only `id` and `status` are needed; unknown fields are dropped. The id is kept whole, because it is compared. */
 const jobSchema = z.object({
@@ -85,7 +67,7 @@ const jobSchema = z.object({
     .string()
     .min(1)
     .transform((status) => plainText(status, MAX_STATUS_CHARACTERS)),
-  source: z.object({ repository: text, ref: text }).nullable().catch(null),
+  source: z.object({ repository: text, ref: text }).catch({ repository: null, ref: null }),
   model: text,
   prLink: link,
   createdAt: text,
@@ -98,9 +80,7 @@ const jobSchema = z.object({
  * @returns undefined if the body is not a JSON object with an `id` and a `status`
  */
 export function readJob(body: Body): AgentJob | undefined {
-  if (body.kind !== 'json') return undefined;
-  const { success, data } = jobSchema.safeParse(body.value);
-  return success ? { ...data, source: data.source ?? NO_SOURCE } : undefined;
+  return body.kind === 'json' ? jobSchema.safeParse(body.value).data : undefined;
 }
 
 function isWebLink(value: string): boolean {
@@ -118,15 +98,12 @@ const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/
  * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past, as
  * large as the service says otherwise. The cadence bounds it.
  *
- * @param header the header's value: seconds or a date; of several the first
+ * @param header the header's value: seconds or a date
  * @param nowMs the clock against which a date is read
  * @returns undefined if there is no readable header
  */
-export function parseRetryAfter(
-  header: string | readonly string[] | undefined,
-  nowMs: number,
-): number | undefined {
-  const value = (typeof header === 'string' ? header : header?.[0])?.trim();
+export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
+  const value = header?.trim();
   if (value === undefined) return undefined;
   if (/^[-+]?\d+(?:\.\d+)?$/.test(value)) return bounded(Number(value) * 1_000);
   if (!DATE.test(value)) return undefined;
@@ -136,4 +113,73 @@ export function parseRetryAfter(
 
 function bounded(ms: number): number {
   return Math.min(Math.max(0, Math.ceil(ms)), Number.MAX_SAFE_INTEGER);
+}
+
+/**
+ * Statuses with which the service refuses a request for what it is, before it acts on it: malformed (400, 413, 415,
+ * 422), not allowed (401, 403, 405), about nothing (404, 410), in the wrong state (409). Repeating changes nothing.
+ */
+const REJECTED: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 409, 410, 413, 415, 422]);
+
+/**
+ * What a status proves about a POST, except for a 2xx with the job itself, which proves that it was accepted.
+ *
+ * 429 is the one refusal that is a matter of time: a rate limiter counts a request instead of letting it in. All else is
+ * unknown: a 2xx without a job may be a portal's page, a redirect (3xx) may come after the work, a request may have been cut
+ * short (408) or held as a possible replay (425) at any point, a server may fail after the work, a gateway says 502, 503
+ * (with Retry-After too) and 504 after forwarding, and what the service doesn't declare (402, 418, 451, …) comes from a
+ * proxy in between. To call it unknown costs a look at the job; to call it refused could cost the message a second time.
+ */
+export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'unknown' {
+  if (REJECTED.has(status)) return 'rejected';
+  return status === 429 ? 'not processed' : 'unknown';
+}
+
+/** Not sent, because a turn runs: what the service says although the look before had shown a job at rest. */
+export const BUSY = 'busy';
+
+/** 409 and 423 say that the job's state forbids the message; with one of these words it does so only for now. */
+function isBusy(status: number, { serviceMessage = '' }: SendTrouble): boolean {
+  const words =
+    /\b(?:busy|in progress|(?:is|already|currently|still) (?:active|running|locked|processing|being processed))\b/i;
+  return (status === 409 || status === 423) && words.test(serviceMessage);
+}
+
+/** Errors in what we asked for: an address or a header that can't be one, or a proxy that makes no tunnel. */
+const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
+  'UND_ERR_INVALID_ARG',
+  'UND_ERR_NOT_SUPPORTED',
+  'PROXY_ERROR',
+  'ERR_INVALID_URL',
+  'ERR_INVALID_ARG_TYPE',
+  'ERR_INVALID_ARG_VALUE',
+  'ERR_SOCKET_BAD_PORT',
+  'ERR_INVALID_CHAR',
+  'ERR_UNESCAPED_CHARACTERS',
+]);
+
+/**
+ * What an error proves about a POST.
+ *
+ * The code alone proves nothing: a connection that was used may be lost, and the next one refused with
+ * `ECONNREFUSED`. What proves is that no byte was written, which only the exchange knows.
+ *
+ * @param started whether the first byte of the request may have left
+ * @param facts the errors the failure is made of
+ */
+export function proofOfFailure(
+  started: boolean,
+  facts: readonly ErrorFact[],
+): { readonly verdict: 'not-sent'; readonly repeatable: boolean } | { readonly verdict: 'unknown' } {
+  // UND_ERR_SOCKET, ECONNRESET, EPIPE, ETIMEDOUT of a read, HPE_*, a TLS alert after the handshake, our own time limit:
+  // the request was on its way, and how far it came can't be seen from here (bytes "written" lie in a buffer).
+  if (started) return { verdict: 'unknown' };
+  // Every repetition would ask for the same impossible thing.
+  if (facts.some(({ label }) => CONFIGURATION_ERRORS.has(label))) {
+    return { verdict: 'not-sent', repeatable: false };
+  }
+  // ECONNREFUSED, ENOTFOUND, EAI_AGAIN, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT and UND_ERR_CONNECT_TIMEOUT while
+  // connecting, a certificate that isn't trusted, a reset in the TLS handshake, a refusal of our own: time, a new
+  // certificate or a restarted service heals each of them.
+  return { verdict: 'not-sent', repeatable: true };
 }

@@ -9,77 +9,74 @@ export const MIN_SECRET_CHARACTERS = 8;
 /** How many rotated keys are remembered. Only an answer to a request in flight can still hold an earlier one. */
 const REMEMBERED_KEYS = 16;
 
+/** Deeper nesting than JSON in JSON in a URL in HTML, each twice, is no accident. */
+const MAX_LAYERS = 8;
+
 /**
  * `text` without any of the secrets, however a service, a proxy or an error spells them: verbatim, in base64, and with any
- * of their characters escaped as in JSON, a URL or HTML, also one within the other (JSON in JSON). Redact before
- * cutting: half a key would not be found.
+ * of their characters escaped as in JSON, a URL or HTML, also one within the other (JSON in JSON). A text with a secret
+ * behind escapes is returned with these decoded. Redact before cutting: half a key would not be found.
  */
-export function redact(text: string, secrets: Iterable<string>): string {
-  const forms = [...secrets].flatMap(formsOf);
-  if (forms.length === 0) return text;
-  const found: Range[] = [];
-  let layer: Layer | undefined = { text, starts: undefined };
-  for (let depth = 0; layer !== undefined && depth <= MAX_LAYERS; depth += 1) {
-    for (const form of forms) found.push(...occurrences(form, layer, text.length));
-    layer = decoded(layer, text.length);
-  }
-  return replaced(text, found);
+export function redact(text: string, secrets: readonly string[]): string {
+  return withoutForms(text, secrets.flatMap(formsOf));
 }
 
-/** Every key that the client has used, so that what it says after a rotation shows the earlier key no more than this one. */
-export class KeyRedactor {
-  private readonly keys = new Set<string>();
+function withoutForms(text: string, unsorted: readonly string[]): string {
+  // The longest first: one secret may be the beginning of another.
+  const forms = unsorted.toSorted((a, b) => b.length - a.length);
+  if (forms.length === 0) return text;
+  let shown = text;
+  let layer = text;
+  for (let depth = 0; depth <= MAX_LAYERS; depth += 1) {
+    const hidden = forms.reduce((rest, form) => rest.replaceAll(form, REDACTED), layer);
+    if (hidden !== layer) shown = hidden;
+    layer = decoded(hidden);
+    if (layer === hidden) break;
+  }
+  return shown;
+}
+
+/** Whatever follows Bearer is a credential. */
+const BEARER = /\b(Bearer\s+)[^\s"',;]+/gi;
+
+/** Removes secrets from texts: those that stay, and every key that was used, also after its rotation. */
+export class Redactor {
+  private readonly forms: readonly string[];
+  private readonly keys = new Map<string, readonly string[]>();
+
+  constructor(secrets: readonly string[] = []) {
+    this.forms = secrets.flatMap(formsOf);
+  }
 
   remember(key: string): void {
+    const forms = this.keys.get(key) ?? formsOf(key);
     this.keys.delete(key);
-    this.keys.add(key);
-    for (const oldest of this.keys) {
-      if (this.keys.size <= REMEMBERED_KEYS) break;
-      this.keys.delete(oldest);
-    }
+    this.keys.set(key, forms);
+    const [oldest = ''] = this.keys.keys();
+    if (this.keys.size > REMEMBERED_KEYS) this.keys.delete(oldest);
   }
 
-  readonly redact = (text: string): string => redact(text, this.keys);
+  /** `text` without any known secret in any of its usual encodings, and without the word that follows Bearer. */
+  readonly text = (text: string): string =>
+    withoutForms(text, [...this.forms, ...[...this.keys.values()].flat()]).replaceAll(BEARER, '$1[redacted]');
 }
 
-/** Every log record asks for the same few. */
-const knownForms = new Map<string, readonly string[]>();
-
-function formsOf(secret: string): readonly string[] {
-  const known = knownForms.get(secret);
-  if (known !== undefined) return known;
-  if (knownForms.size > 4 * REMEMBERED_KEYS) knownForms.clear();
-  const forms = makeForms(secret);
-  knownForms.set(secret, forms);
-  return forms;
-}
-
-function makeForms(secret: string): string[] {
+function formsOf(secret: string): string[] {
   if (secret.length < MIN_SECRET_CHARACTERS) return [];
   const encoded = [secret, `Bearer ${secret}`].flatMap((each) => {
     const bytes = Buffer.from(each);
-    return [bytes.toString('base64'), unpadded(bytes.toString('base64')), bytes.toString('base64url')];
+    return [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')];
   });
   // What a layer shows may have been decoded further than the secret itself, where the secret looks like an escape.
   const forms = new Set([secret, ...encoded].flatMap((form) => [form, fullyDecoded(form)]));
   return [...forms].filter((form) => form.length >= MIN_SECRET_CHARACTERS / 2);
 }
 
-function unpadded(base64: string): string {
-  return base64.replace(/=+$/, '');
+function fullyDecoded(form: string): string {
+  let text = form;
+  for (let depth = 0; depth < MAX_LAYERS; depth += 1) text = decoded(text);
+  return text;
 }
-
-type Range = readonly [start: number, end: number];
-
-/** A text with some layers of escapes removed. */
-interface Layer {
-  readonly text: string;
-  /** Where each of its characters begins in the original text; undefined for the original. */
-  readonly starts: Int32Array | undefined;
-}
-
-/** Deeper nesting than JSON in JSON in a URL in HTML, each twice, is no accident. */
-const MAX_LAYERS = 8;
 
 /** One escape of JSON or JavaScript (any number of backslashes), of a URL, or of HTML. A form writes a space as `+`. */
 const ESCAPE =
@@ -95,70 +92,19 @@ const HTML_NAMES = new Map(
   ].map(([, name, character]) => [name, character]),
 );
 
-/** The text with one layer of escapes less; undefined where it has none. Every escape becomes at most one character. */
-function decoded({ text, starts }: Layer, length: number): Layer | undefined {
-  const pieces: string[] = [];
-  const next = new Int32Array(text.length);
-  let size = 0;
-  let read = 0;
-  const startAt = (index: number) => (starts === undefined ? index : (starts[index] ?? length));
-  const copyUntil = (end: number) => {
-    pieces.push(text.slice(read, end));
-    for (; read < end; read += 1) next[size++] = startAt(read);
-  };
-  for (const match of text.matchAll(ESCAPE)) {
-    const character = unescaped(match);
-    if (character === match[0]) continue;
-    copyUntil(match.index);
-    pieces.push(character);
-    if (character !== '') next[size++] = startAt(match.index);
-    read = match.index + match[0].length;
-  }
-  if (read === 0) return undefined;
-  copyUntil(text.length);
-  return { text: pieces.join(''), starts: next.subarray(0, size) };
-}
-
-function unescaped(match: RegExpMatchArray): string {
-  const [escape, unicode, hex, escaped, percent, decimal, hexadecimal, name] = match;
-  if (escape === '+') return ' ';
-  if (name !== undefined) return HTML_NAMES.get(name.toLowerCase()) ?? escape;
-  const code = unicode ?? hex ?? percent ?? hexadecimal;
-  if (code !== undefined) return oneCharacter(Number.parseInt(code, 16));
-  return decimal === undefined ? (escaped ?? '') : oneCharacter(Number(decimal));
+/** The text with one layer of escapes less. */
+function decoded(text: string): string {
+  return text.replace(ESCAPE, (escape: string, ...groups: (string | undefined)[]) => {
+    const [unicode, hex, escaped, percent, decimal, hexadecimal, name] = groups;
+    if (escape === '+') return ' ';
+    if (name !== undefined) return HTML_NAMES.get(name.toLowerCase()) ?? escape;
+    const code = unicode ?? hex ?? percent ?? hexadecimal;
+    if (code !== undefined) return oneCharacter(Number.parseInt(code, 16));
+    return decimal === undefined ? (escaped ?? '') : oneCharacter(Number(decimal));
+  });
 }
 
 /** Keys are ASCII; any other character only keeps its place. */
 function oneCharacter(code: number): string {
   return code < 0x80 ? String.fromCharCode(code) : '\ufffd';
-}
-
-function fullyDecoded(form: string): string {
-  let layer: Layer = { text: form, starts: undefined };
-  for (let depth = 0; depth < MAX_LAYERS; depth += 1) {
-    const next = decoded(layer, form.length);
-    if (next === undefined) break;
-    layer = next;
-  }
-  return layer.text;
-}
-
-/** Where a form stands in a layer, as places of the original text. */
-function occurrences(form: string, { text, starts }: Layer, length: number): Range[] {
-  const found: Range[] = [];
-  for (let at = text.indexOf(form); at >= 0; at = text.indexOf(form, at + form.length)) {
-    const end = at + form.length;
-    found.push(starts === undefined ? [at, end] : [starts[at] ?? 0, starts[end] ?? length]);
-  }
-  return found;
-}
-
-function replaced(text: string, found: readonly Range[]): string {
-  const pieces: string[] = [];
-  let read = 0;
-  for (const [start, end] of [...found].sort(([a], [b]) => a - b)) {
-    if (start >= read) pieces.push(text.slice(read, start), REDACTED);
-    read = Math.max(read, end);
-  }
-  return pieces.length === 0 ? text : pieces.join('') + text.slice(read);
 }

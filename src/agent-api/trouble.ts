@@ -1,10 +1,8 @@
 import { STATUS_CODES } from 'node:http';
-import type { SendTrouble } from '../core/activities';
-import { isRecord } from '../core/json';
+import type { SendTrouble } from '../core/wire';
+import { isRecord, type JsonObject } from '../core/checks';
 import { MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../core/text';
-import { formatDuration } from '../core/units';
-import { describeFacts, type ErrorFact } from './error-facts';
-import type { Answer, Body, ExchangeLimits, NoAnswer } from './exchange';
+import type { Answer, Body } from './exchange';
 
 /** Characters of a message for people: it stands in a summary, beside other things. */
 const MAX_MESSAGE_CHARACTERS = 400;
@@ -14,71 +12,43 @@ const MAX_QUOTE_CHARACTERS = 200;
 
 const CHECK_BASE_URL = 'check AGENT_API_BASE_URL';
 
-/** What a message is made of. */
-export interface MessageContext {
-  readonly operation: 'read' | 'send';
-  /** Host and port of the agent service. */
-  readonly host: string;
-  readonly limits: ExchangeLimits;
-}
+export type Operation = 'read' | 'send';
 
-/** The trouble of an exchange without an answer. */
-export function failureTrouble({ reason }: NoAnswer, { host, limits }: MessageContext): SendTrouble {
-  switch (reason.by) {
-    case 'timeout':
-      return trouble('timeout', `timeout: no answer from ${host} within ${formatDuration(limits.timeoutMs)}`);
-    case 'connect timeout': {
-      const limit = formatDuration(limits.connectTimeoutMs);
-      return trouble('connect timeout', `connect timeout: no connection to ${host} within ${limit}`);
-    }
-    case 'caller':
-      return trouble('held back', reason.why);
-    case 'error':
-      return errorTrouble(reason.facts);
-  }
-}
-
-/** The trouble of an error that was thrown or emitted. */
+/** The trouble of an exchange without an answer, or of an error that was thrown. */
 export function errorTrouble(facts: readonly ErrorFact[]): SendTrouble {
   return trouble(facts[0]?.label ?? 'network error', describeFacts(facts));
 }
 
 /** The trouble of an answer whose status is not a success. */
-export function statusTrouble(answer: Answer, context: MessageContext): SendTrouble {
+export function statusTrouble(answer: Answer, operation: Operation): SendTrouble {
   const label = `http ${answer.status}`;
   const words = wordsOf(answer);
   const said = words === undefined ? undefined : truncate(words, MAX_QUOTE_CHARACTERS);
-  const hint = hintFor(answer, context);
+  const hint = hintFor(answer, operation);
   const phrases = [hint, said].filter((phrase) => phrase !== undefined);
   if (phrases.length === 0) phrases.push(STATUS_CODES[answer.status] ?? 'a status without a meaning');
-  return answerTrouble(label, `${label}: ${phrases.join('; ')}`, answer.status, words);
+  return answerTrouble(label, `${label}: ${phrases.join('; ')}`, answer);
 }
 
 /** The trouble of a success whose body is not the job that was asked for. */
-export function bodyTrouble(
-  answer: Answer,
-  otherId: string | undefined,
-  context: MessageContext,
-): SendTrouble {
+export function bodyTrouble(answer: Answer, otherId: string | undefined): SendTrouble {
   const message = (label: string, what: string) =>
-    answerTrouble(label, `http ${answer.status} ${what}`, answer.status, wordsOf(answer));
+    answerTrouble(label, `http ${answer.status} ${what}`, answer);
   if (otherId !== undefined) {
     return message('another job', `with the job ${JSON.stringify(quote(otherId))}, which was not asked for`);
   }
-  if (answer.end === 'too large') return message('too large', 'with a body of more than 1 MiB');
-  if (answer.end === 'timeout') {
-    return message('timeout', `but no complete body within ${formatDuration(context.limits.timeoutMs)}`);
+  const [broken] = answer.brokenBy;
+  if (broken !== undefined) {
+    return message(broken.label, `but the body is not whole (${describeFacts(answer.brokenBy)})`);
   }
-  if (answer.end !== 'complete') {
-    const [fact] = answer.end;
-    return message(fact?.label ?? 'network error', `but the body broke off (${describeFacts(answer.end)})`);
-  }
-  if (answer.body.kind === 'html')
-    return message('not a job', `with an HTML page instead of a job: ${CHECK_BASE_URL}`);
-  return message('not a job', 'with a body that is no job');
+  const isHtml = answer.body.kind === 'html';
+  return message(
+    'not a job',
+    isHtml ? `with an HTML page instead of a job: ${CHECK_BASE_URL}` : 'with a body that is no job',
+  );
 }
 
-function hintFor(answer: Answer, { operation }: MessageContext): string | undefined {
+function hintFor(answer: Answer, operation: Operation): string | undefined {
   const { status, headers } = answer;
   if (status >= 300 && status < 400) {
     const location = headers.location === undefined ? '' : ` to ${quote(headers.location)}`;
@@ -97,25 +67,18 @@ function hintFor(answer: Answer, { operation }: MessageContext): string | undefi
 }
 
 /** A body that broke off is not quoted: the break may have cut the key in two. */
-function wordsOf({ body, end }: Answer): string | undefined {
-  return end === 'complete' ? serviceMessage(body) : undefined;
+function wordsOf({ body, brokenBy }: Answer): string | undefined {
+  return brokenBy.length === 0 ? serviceMessage(body) : undefined;
 }
 
 function quote(text: string): string {
   return singleLine(text, MAX_QUOTE_CHARACTERS);
 }
 
-function answerTrouble(
-  label: string,
-  message: string,
-  httpStatus: number,
-  words: string | undefined,
-): SendTrouble {
-  return {
-    ...trouble(label, message),
-    httpStatus,
-    ...(words === undefined ? {} : { serviceMessage: words }),
-  };
+function answerTrouble(label: string, message: string, answer: Answer): SendTrouble {
+  const words = wordsOf(answer);
+  const said = words === undefined ? {} : { serviceMessage: words };
+  return { ...trouble(label, message), httpStatus: answer.status, ...said };
 }
 
 /** A trouble with its message on one line and within its bound. */
@@ -130,18 +93,82 @@ export function trouble(label: string, message: string): SendTrouble {
  * @returns undefined where the body has no words for people
  */
 export function serviceMessage(body: Body): string | undefined {
-  const words = messageOf(body);
-  if (words === undefined) return undefined;
-  const line = singleLine(words, MAX_SERVICE_MESSAGE_CHARACTERS);
-  return line === '' ? undefined : line;
+  const value = body.kind === 'json' ? body.value : body.kind === 'text' ? body.text : undefined;
+  const { error, message, detail } = isRecord(value) ? value : { error: value };
+  const nested = isRecord(error) ? error.message : undefined;
+  const words = [error, nested, message, detail].find((each) => typeof each === 'string');
+  return singleLine(words ?? '', MAX_SERVICE_MESSAGE_CHARACTERS) || undefined;
 }
 
-function messageOf(body: Body): string | undefined {
-  if (body.kind === 'text') return body.text;
-  if (body.kind !== 'json') return undefined;
-  const { value } = body;
-  if (typeof value === 'string') return value;
-  if (!isRecord(value)) return undefined;
-  const nested = isRecord(value.error) ? value.error.message : undefined;
-  return [value.error, nested, value.message, value.detail].find((words) => typeof words === 'string');
+/** What is known of one error at the bottom of a failure. */
+export interface ErrorFact {
+  /** `ECONNREFUSED`, `UND_ERR_SOCKET`, …; `invalid http` or `network error` where the error has no code. */
+  readonly label: string;
+  /** The error in a phrase for people: `ECONNREFUSED 127.0.0.1:4010`, `UND_ERR_SOCKET: other side closed`. */
+  readonly text: string;
+}
+
+/** Errors don't nest deeper; a cycle of causes ends here. */
+const MAX_DEPTH = 5;
+
+/** One attempt for each address of a host; more of them say nothing new. */
+const MAX_FACTS = 4;
+
+/**
+ * The errors that a failure is made of. Node tries every address of a host (`localhost` is `::1` and `127.0.0.1`) and
+ * reports an AggregateError, whose `errors` hold the facts; others wrap theirs in `cause`.
+ */
+export function errorFacts(error: unknown, depth = MAX_DEPTH): ErrorFact[] {
+  const fields = isRecord(error) ? error : {};
+  const { errors, cause, code } = fields;
+  if (depth > 0 && Array.isArray(errors) && errors.length > 0) {
+    const facts = errors.slice(0, MAX_FACTS).flatMap((inner) => errorFacts(inner, depth - 1));
+    return facts.slice(0, MAX_FACTS);
+  }
+  if (depth > 0 && code === undefined && cause !== undefined) return errorFacts(cause, depth - 1);
+  return [factOf(fields)];
+}
+
+/** As {@link errorFacts}, with the key hidden by `redact`: an error may repeat what was sent. */
+export function redactedFacts(error: unknown, redact: (text: string) => string): ErrorFact[] {
+  return errorFacts(error).map(({ label, text }) => ({ label, text: redact(text) }));
+}
+
+/** The facts in one phrase. */
+export function describeFacts(facts: readonly ErrorFact[]): string {
+  return [...new Set(facts.map(({ text }) => text))].join(', ');
+}
+
+function factOf({ code, name, message, reason, address, port, hostname }: JsonObject): ErrorFact {
+  // OpenSSL's message is a line of its source code; its `reason` is for people ("wrong version number").
+  const words = [reason, message].find((text) => typeof text === 'string')?.trim() ?? '';
+  // A code becomes a label, which is counted: it must look like one.
+  if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]{1,39}$/.test(code)) {
+    // undici 7.30 looks its parser's codes (HPE_*) up in a table that has none, and leaves them out.
+    const label = name === 'HTTPParserError' ? 'invalid http' : 'network error';
+    return { label, text: words === '' ? label : words };
+  }
+  if (typeof address === 'string') {
+    const host = address.includes(':') ? `[${address}]` : address;
+    return { label: code, text: `${code} ${host}${typeof port === 'number' ? `:${port}` : ''}` };
+  }
+  if (typeof hostname === 'string') return { label: code, text: `${code} ${hostname}` };
+  if (code === 'UND_ERR_SOCKET' && words === 'bad response') return { label: code, text: UNASKED_100 };
+  const rest = words.replace(code, '').trim();
+  return { label: code, text: (rest === '' ? code : `${code}: ${rest}`) + certificateHint(code) };
+}
+
+/** undici (7 and 8) gives up at a `100 Continue`, which nobody asked for, and hides the answer that follows it. */
+const UNASKED_100 =
+  "UND_ERR_SOCKET: the service, or a proxy before it, answered 100 Continue without being asked, and the HTTP client can't read past it";
+
+/** What OpenSSL calls a certificate whose authority it doesn't know (source: Node's "X509 certificate error codes"). */
+const UNKNOWN_AUTHORITY =
+  /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|UNABLE_TO_VERIFY_LEAF_SIGNATURE|CERT_UNTRUSTED)$/;
+
+function certificateHint(code: string): string {
+  if (UNKNOWN_AUTHORITY.test(code)) {
+    return '; for a private authority, start the worker with NODE_EXTRA_CA_CERTS, the path of its certificate';
+  }
+  return code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? '; check the host of the URL' : '';
 }

@@ -1,32 +1,12 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import { batchCommand } from './commands/batch';
-import { listCommand, statusCommand, watchCommand } from './commands/follow-up';
-import { limitsCommand } from './commands/limits';
-import { cancelCommand, extendCommand, pollNowCommand, resolveCommand } from './commands/operate';
+import { addFollowUpCommands } from './commands/follow-up';
+import { limitsCommand, setupCommand } from './commands/namespace';
 import { scheduleCommand } from './commands/schedule';
-import { sendCommand } from './commands/send';
-import { setupCommand } from './commands/setup';
-import { EXIT, EXIT_CODES_HELP } from './exit-codes';
-import { Output, type OutputStream } from './render/output';
+import { retryCommand, sendCommand } from './commands/send';
+import { endOfError, EXIT, EXIT_CODES_HELP, printEnd } from './ends';
 import { printableLines } from './render/text';
-import { callName, Session } from './session';
-import { printError } from './errors';
-
-/** The commands in the order of `--help`. */
-const COMMANDS = [
-  sendCommand,
-  statusCommand,
-  watchCommand,
-  listCommand,
-  pollNowCommand,
-  extendCommand,
-  resolveCommand,
-  cancelCommand,
-  batchCommand,
-  scheduleCommand,
-  limitsCommand,
-  setupCommand,
-];
+import { callName, Output, type OutputStream, Session } from './session';
 
 const ENVIRONMENT_HELP = `Environment (only the worker needs the agent service's key):
   TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE
@@ -40,7 +20,7 @@ const ENVIRONMENT_HELP = `Environment (only the worker needs the agent service's
   DEBUG                 if set, errors are printed with their stack`;
 
 /** The starter's command line. Usage errors throw, so that one place turns every error into an exit code. */
-function createProgram(session: Session, version: string): Command {
+function createProgram(session: Session, version: string, streams: OutputConfiguration): Command {
   const program = new Command('agent-follow-up')
     .description(
       'Sends follow-up messages to agent jobs, each once, and waits for the jobs durably. ' +
@@ -63,14 +43,24 @@ ${EXIT_CODES_HELP}
 
 ${ENVIRONMENT_HELP}`,
     );
-  for (const createCommand of COMMANDS) program.addCommand(createCommand(session));
+  program.addCommand(sendCommand(session)).addCommand(retryCommand(session));
+  addFollowUpCommands(program, session);
+  program.addCommand(batchCommand(session)).addCommand(scheduleCommand(session));
+  program.addCommand(limitsCommand(session)).addCommand(setupCommand(session));
+  // Commander does not pass settings on to commands that are added.
   for (const command of allCommands(program)) {
-    command.exitOverride().showHelpAfterError(`(${session.command(...path(command), '--help')} explains)`);
+    const help = `(${session.command(...path(command), '--help')} explains)`;
+    const example = exampleOf(session, command);
+    command.exitOverride().configureOutput(streams);
+    command.showHelpAfterError([...example, help].join('\n'));
+    // Its first sentence.
+    command.summary(command.description().split('. ', 1).join().replace(/\.$/, ''));
+    if (example.length > 0) command.addHelpText('after', `\n${example.join('\n')}`);
   }
   return program;
 }
 
-/** A command and its subcommands, such as `limits` and `limits set`: commander does not pass settings on to added commands. */
+/** A command and its subcommands, such as `limits` and `limits set`. */
 function allCommands(command: Command): Command[] {
   return [command, ...command.commands.flatMap(allCommands)];
 }
@@ -80,10 +70,32 @@ function path(command: Command): string[] {
   return command.parent === null ? [] : [...path(command.parent), command.name()];
 }
 
+/** For commands that have no examples of their own, because their arguments say everything. */
+const EXAMPLE_OF_ARGUMENT: Readonly<Record<string, string>> = {
+  'workflow-id': 'follow-up:docs:job-1:order-4711',
+  duration: '12h',
+  decision: 'delivered',
+  batch: 'nightly-07-31',
+  concurrency: '200',
+  id: 'nightly',
+  '--from': '2026-11-21T00:00:00Z',
+  '--to': '2026-11-22T00:00:00Z',
+};
+
+function exampleOf(session: Session, command: Command): string[] {
+  const needed = command.options.filter(({ mandatory }) => mandatory).map(({ long }) => long ?? '');
+  const words = [
+    ...command.registeredArguments.map((argument) => EXAMPLE_OF_ARGUMENT[argument.name()]),
+    ...needed.flatMap((flag) => [flag, EXAMPLE_OF_ARGUMENT[flag]]),
+  ].filter((word) => word !== undefined);
+  if (words.length === 0 || words.length < command.registeredArguments.length) return [];
+  return [`Example: ${session.command(...path(command), ...words)}`];
+}
+
 interface Invocation {
   /** The words after the program's name. */
   readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Session['env'];
   readonly stdin: AsyncIterable<Uint8Array>;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
@@ -99,29 +111,30 @@ export async function run(invocation: Invocation): Promise<number> {
   const { args, env, stdin, stdout, stderr, scriptPath, version } = invocation;
   const output = new Output(stdout, stderr);
   const session = new Session(output, stdin, env, callName(scriptPath, invocation.isCheckout ?? true));
-  const program = createProgram(session, version);
-  for (const command of allCommands(program)) {
-    command.configureOutput({
-      writeOut: (text) => stdout.write(text),
-      writeErr: (text) => stderr.write(printableLines(text)),
-    });
-  }
+  const program = createProgram(session, version, {
+    writeOut: (text) => stdout.write(text),
+    writeErr: (text) => stderr.write(printableLines(text)),
+  });
+  // A usage error comes before a command is known.
+  output.isJson = args.includes('--json');
+  program.hook('preAction', (_, command) => {
+    output.isJson = command.opts<{ readonly json?: boolean }>().json === true;
+  });
   try {
-    if (args.length === 0) {
-      program.outputHelp({ error: true });
-      return EXIT.usage;
-    }
     await program.parseAsync(args, { from: 'user' });
     return session.exitCode;
   } catch (error) {
-    const json = args.includes('--json');
     if (error instanceof CommanderError) {
       // Help and version were asked for. For anything else, commander has already printed the problem.
       if (error.exitCode === 0) return EXIT.completed;
-      if (json) output.json({ type: 'Usage', message: error.message, details: null });
+      const message = error.message.replace(/^error: /, '');
+      output.print({ type: 'Usage', message, details: null });
       return EXIT.usage;
     }
-    return printError(output, error, json, Boolean(env.DEBUG));
+    printEnd(session, endOfError(error));
+    // For developers of the starter.
+    if (env.DEBUG && error instanceof Error) output.note(error.stack ?? '');
+    return session.exitCode;
   } finally {
     await session.close();
   }

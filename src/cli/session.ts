@@ -1,13 +1,51 @@
 import path from 'node:path';
 import { FollowUpClient } from '../client';
-import { DEFAULT_TASK_QUEUES } from '../core/names';
-import { EXIT } from './exit-codes';
-import type { Output } from './render/output';
+import { safeJson } from '../core/text';
+import { type Environment, variable } from '../temporal/config';
+import { printableLines } from './render/text';
+
+/** A stream of the process: results go to one, everything else to the other. */
+export interface OutputStream {
+  write(text: string): unknown;
+  once?(event: 'error', listener: () => void): unknown;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
+/** The output of a command: results on stdout; progress, hints and errors on stderr. */
+export class Output {
+  /** Whether the command has the flag `--json`. */
+  isJson = false;
+  /** With it, for commands that print several documents: each is a line (jsonlines.org). */
+  jsonLines = false;
+  /** Resolves when the reader of the results has gone, as the one in `batch run --json | head -1` does. */
+  readonly readerGone: Promise<'SIGPIPE'>;
+
+  constructor(
+    private readonly stdout: OutputStream,
+    readonly stderr: OutputStream,
+  ) {
+    this.readerGone = new Promise((resolve) => {
+      stdout.once?.('error', () => {
+        resolve('SIGPIPE');
+      });
+    });
+  }
+
+  /** The result, or a part of it: with `--json` as a document without control characters, else as text, if there is any. */
+  print(document: unknown, text = ''): void {
+    if (this.isJson) this.stdout.write(safeJson(document, this.jsonLines ? 0 : 2) + '\n');
+    else if (text !== '') this.stdout.write(printableLines(text) + '\n');
+  }
+
+  note(text: string): void {
+    this.stderr.write(printableLines(text) + '\n');
+  }
+}
 
 /** What every command needs: the environment, the output, and a connection that is made on first use. */
 export class Session {
-  /** What the process ends with. */
-  exitCode: number = EXIT.completed;
+  exitCode = 0;
 
   private connected: Promise<FollowUpClient> | undefined;
 
@@ -15,29 +53,19 @@ export class Session {
     readonly output: Output,
     /** What `-` reads. */
     readonly stdin: AsyncIterable<Uint8Array>,
-    readonly env: Readonly<Record<string, string | undefined>>,
+    readonly env: Environment,
     /** How the user calls the starter, for the commands in our hints. */
     private readonly calledAs: string,
   ) {}
 
-  get taskQueue(): string {
-    return this.variable('FOLLOW_UP_TASK_QUEUE') ?? DEFAULT_TASK_QUEUES.followUp;
-  }
-
   connect(): Promise<FollowUpClient> {
     this.connected ??= FollowUpClient.connect({
       env: this.env,
-      taskQueue: this.taskQueue,
-      readTaskQueue: this.variable('AGENT_API_TASK_QUEUE') ?? DEFAULT_TASK_QUEUES.agentApi,
-      sendTaskQueue: this.variable('AGENT_API_SEND_TASK_QUEUE') ?? DEFAULT_TASK_QUEUES.agentApiSend,
+      taskQueue: variable(this.env, 'FOLLOW_UP_TASK_QUEUE'),
+      readTaskQueue: variable(this.env, 'AGENT_API_TASK_QUEUE'),
+      sendTaskQueue: variable(this.env, 'AGENT_API_SEND_TASK_QUEUE'),
     });
     return this.connected;
-  }
-
-  /** A variable of the environment; an empty one counts as not set, as for the worker. */
-  private variable(name: string): string | undefined {
-    const value = this.env[name]?.trim();
-    return value === '' ? undefined : value;
   }
 
   /** A command line of the starter, to be copied. */
@@ -45,12 +73,13 @@ export class Session {
     return [this.calledAs, ...words.map(shellWord)].join(' ');
   }
 
-  /** The page of a follow-up in Temporal's Web UI; undefined if TEMPORAL_UI_URL is not set. */
-  async webUiPage(workflowId: string): Promise<string | undefined> {
-    const base = this.env.TEMPORAL_UI_URL?.trim().replace(/\/+$/, '');
-    if (!base) return undefined;
+  /** Says where a workflow can be seen in Temporal's Web UI, if TEMPORAL_UI_URL is set. */
+  async notePage(workflowId: string): Promise<void> {
+    const base = variable(this.env, 'TEMPORAL_UI_URL')?.replace(/\/+$/, '');
+    if (base === undefined) return;
     const { namespace } = await this.connect();
-    return `${base}/namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(workflowId)}`;
+    const page = `namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(workflowId)}`;
+    this.output.note(`web ui      ${base}/${page}`);
   }
 
   async close(): Promise<void> {

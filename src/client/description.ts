@@ -1,9 +1,18 @@
-import { type Client, type WorkflowExecutionInfo, WorkflowNotFoundError } from '@temporalio/client';
-import { keywordKey } from '../temporal/search-attributes';
+import {
+  type Client,
+  WorkflowClient,
+  type WorkflowExecutionDescription,
+  type WorkflowExecutionInfo,
+} from '@temporalio/client';
+import type { DataConverter, PayloadCodec } from '@temporalio/common';
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, type SearchAttributeName } from '../core/names';
-import { type Receipt, isReceipt } from '../core/result';
-import { type RunState, stateOf } from '../temporal/existing-run';
-import { followUpNotFound } from './errors';
+import type { Problem } from '../core/checks';
+import { isReceipt, type Phase, type Receipt } from '../core/result';
+import { MAX_ATTRIBUTE_CHARACTERS, singleLine, truncate } from '../core/text';
+import { describeWorkflow, type RunState, stateOf } from '../temporal/existing-run';
+import { keywordKey } from '../temporal/search-attributes';
+import { InvalidRequestError, notFound } from './errors';
+import { nameProblems } from './run-options';
 
 /** What the Temporal server knows of a follow-up without asking a worker. */
 export interface FollowUpDescription {
@@ -14,30 +23,43 @@ export interface FollowUpDescription {
   /** Null while it runs. */
   readonly endedAt: string | null;
   readonly taskQueue: string;
-  /** The search attribute; it is set on transitions, hence may be behind by a moment. Null where it is not set. */
+  /** The search attribute; it is set on transitions, so it may be behind by a moment. Null where it is not set. */
   readonly phase: string | null;
   readonly jobStatus: string | null;
   readonly projectId: string | null;
   readonly jobId: string | null;
-  /** Left by a cancelled follow-up only; a list does not look for it. */
+  /**
+   * Why the server or the SDK refuses what its worker does: a search attribute is missing, a payload can't be decoded, the
+   * code has changed. It is tried again until that is mended. Null while nothing is wrong, and in a list.
+   */
+  readonly taskTrouble: string | null;
+  /** Left by a cancelled follow-up only; null in a list. */
   readonly receipt: Receipt | null;
 }
 
 /** @throws NotFoundError when there is no such workflow, or it is not a follow-up */
 export async function describeFollowUp(client: Client, workflowId: string): Promise<FollowUpDescription> {
-  const { namespace } = client.options;
-  try {
-    const info = await client.workflow.getHandle(workflowId).describe();
-    if (info.type !== FOLLOW_UP_WORKFLOW) throw followUpNotFound(workflowId, namespace, info.type);
-    return descriptionOf(info);
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) throw followUpNotFound(workflowId, namespace);
-    throw error;
-  }
+  const info = await findFollowUp(client, workflowId);
+  return { ...descriptionOf(info), taskTrouble: await failedTask(client, info) };
+}
+
+/** As {@link describeFollowUp}, in the words of Temporal. */
+export async function findFollowUp(
+  client: Client,
+  workflowId: string,
+): Promise<WorkflowExecutionDescription> {
+  const info = await describeWorkflow(client, workflowId);
+  if (info?.type === FOLLOW_UP_WORKFLOW) return info;
+  const found = info ? anotherType(info.type) : undefined;
+  throw notFound('follow-up', workflowId, client.options.namespace, found);
+}
+
+export function anotherType(type: string): string {
+  return `the workflow of this id has the type ${JSON.stringify(type)}`;
 }
 
 export function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
-  const attribute = (name: SearchAttributeName): string | null =>
+  const valueOf = (name: SearchAttributeName): string | null =>
     info.typedSearchAttributes.get(keywordKey(name)) ?? null;
   const receipt = info.memo?.[MEMO_RECEIPT];
   return {
@@ -47,10 +69,112 @@ export function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowU
     startedAt: info.startTime.toISOString(),
     endedAt: info.closeTime?.toISOString() ?? null,
     taskQueue: info.taskQueue,
-    phase: attribute('FollowUpPhase'),
-    jobStatus: attribute('AgentJobStatus'),
-    projectId: attribute('AgentProject'),
-    jobId: attribute('AgentJob'),
+    phase: valueOf('FollowUpPhase'),
+    jobStatus: valueOf('AgentJobStatus'),
+    projectId: valueOf('AgentProject'),
+    jobId: valueOf('AgentJob'),
+    taskTrouble: null,
     receipt: isReceipt(receipt) ? receipt : null,
   };
 }
+
+/** Events to read: the schedule, the start and the failure of a workflow task, and what has come since, such as signals. */
+const LATEST_EVENTS = 20;
+
+async function failedTask(
+  { workflowService, options }: Client,
+  { workflowId, runId, raw }: WorkflowExecutionDescription,
+): Promise<string | null> {
+  if ((raw.pendingWorkflowTask?.attempt ?? 1) <= 1) return null;
+  const { history } = await workflowService.getWorkflowExecutionHistoryReverse({
+    namespace: options.namespace,
+    execution: { workflowId, runId },
+    maximumPageSize: LATEST_EVENTS,
+  });
+  const latest = history?.events?.find(
+    (event) => event.workflowTaskFailedEventAttributes ?? event.workflowTaskCompletedEventAttributes,
+  );
+  const message = latest?.workflowTaskFailedEventAttributes?.failure?.message;
+  return message ? `its workflow task fails, and is tried again: ${singleLine(message, 500)}` : null;
+}
+
+/** Which follow-ups to list; a field that is left out does not restrict the list. */
+export interface FollowUpFilter {
+  readonly phase?: Phase | undefined;
+  readonly projectId?: string | undefined;
+  readonly jobId?: string | undefined;
+  /** Items of this batch. */
+  readonly batchId?: string | undefined;
+}
+
+const FILTERS: Readonly<Record<keyof FollowUpFilter, SearchAttributeName>> = {
+  phase: 'FollowUpPhase',
+  projectId: 'AgentProject',
+  jobId: 'AgentJob',
+  batchId: 'FollowUpBatch',
+};
+
+/** Callers without TypeScript give anything. @throws InvalidRequestError */
+export function checkFilter(filter: FollowUpFilter): void {
+  const problems = Object.entries(filter).flatMap(([field, value]: [string, unknown]): Problem[] => {
+    if (Object.hasOwn(FILTERS, field)) return value === undefined ? [] : nameProblems(field, value);
+    return [{ field, text: `is not a filter; the filters are ${Object.keys(FILTERS).join(', ')}` }];
+  });
+  if (problems.length > 0) throw new InvalidRequestError(problems);
+}
+
+export async function* listFollowUps(
+  client: Client,
+  filter: FollowUpFilter,
+): AsyncGenerator<FollowUpDescription, void, undefined> {
+  const wanted = Object.entries(FILTERS).flatMap(([field, name]) => {
+    const value = filter[field as keyof FollowUpFilter];
+    return value === undefined ? [] : [[name, attribute(value)] as const];
+  });
+  for await (const info of listWorkflows(client, wanted)) yield descriptionOf(info);
+}
+
+type Wanted = readonly (readonly [name: SearchAttributeName, value: string])[];
+
+/** The workflows of a type that have these attributes, without their memos. */
+export async function* listWorkflows(
+  { connection, options: { namespace, identity } }: Client,
+  wanted: Wanted,
+  type = FOLLOW_UP_WORKFLOW,
+  restriction = '',
+): AsyncGenerator<WorkflowExecutionInfo, void, undefined> {
+  const client = new WorkflowClient({ connection, namespace, identity, dataConverter: UNDECODED });
+  const query = visibilityQuery(wanted, type) + restriction;
+  for await (const info of client.list({ query, pageSize: 100 }))
+    if (wanted.every(([name, value]) => info.typedSearchAttributes.get(keywordKey(name)) === value))
+      yield info;
+}
+
+/**
+ * The visibility query, which may find too much but never too little: the caller compares.
+ *
+ * No way of writing a value matches anything when it holds a double quote, a backslash or a control character, or begins
+ * or ends with a single quote (measured on the SQL visibility of server 1.31.2; 1.32.0 takes the backslash and the control
+ * character). Such a value is looked for by as much of its beginning as can be written.
+ */
+export function visibilityQuery(wanted: Wanted, type: string = FOLLOW_UP_WORKFLOW): string {
+  const clauses = wanted.map(([name, value]) => {
+    const beginning = /^(?!')[^"\\\p{Cc}]*[^'"\\\p{Cc}]/u.exec(value)?.[0];
+    if (beginning === undefined) return `${name} IS NOT NULL`;
+    return `${name} ${beginning === value ? '=' : 'STARTS_WITH'} '${beginning.replaceAll("'", "''")}'`;
+  });
+  return [`WorkflowType = '${type}'`, ...clauses].join(' AND ');
+}
+
+export function attribute(text: string): string {
+  return truncate(text, MAX_ATTRIBUTE_CHARACTERS);
+}
+
+const blind: PayloadCodec = {
+  encode: (payloads) => Promise.resolve(payloads),
+  decode: (payloads) =>
+    Promise.resolve(payloads.map(() => ({ metadata: { encoding: Buffer.from('binary/null') } }))),
+};
+
+/** For lists, which need no memo: a single one that another service has encrypted would end the list. */
+export const UNDECODED: DataConverter = { payloadCodecs: [blind] };

@@ -1,177 +1,148 @@
-import { type ErrorFacts, FollowUpError } from '../core/errors';
-import type { ItemEnd } from '../core/batch';
-import { type Problem, problemText } from '../core/problem';
+import type { ItemEnd } from '../core/batch/batch';
+import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../core/errors';
+import { type Problem, problemText } from '../core/checks';
+import type { FailureType, Receipt } from '../core/result';
+
+/** Problems that a message names: it is read in one go, and a batch may have 100,000. */
+const PROBLEMS_IN_MESSAGE = 20;
 
 /** Thrown before anything is started or changed, when an input is invalid: of a request, a batch, a schedule or a limit. */
 export class InvalidRequestError extends FollowUpError {
-  override readonly name = 'InvalidRequestError';
-
   /** @param problems all that were found */
   constructor(readonly problems: readonly Problem[]) {
-    super('INVALID_REQUEST', `Invalid request: ${wordsOf(problems)}. Nothing was started or changed.`);
+    const first = problems.slice(0, PROBLEMS_IN_MESSAGE).map((problem) => problemText(problem));
+    const more = problems.length - first.length;
+    const words = `${first.join('; ')}${more > 0 ? `; … and ${more} more` : ''}`;
+    super('INVALID_REQUEST', `Invalid request: ${words}. Nothing was started or changed.`);
   }
 }
-
-/** The first problems: a message is read in one go, and a batch may have 100,000. */
-function wordsOf(problems: readonly Problem[]): string {
-  const first = problems.slice(0, PROBLEMS_IN_MESSAGE).map((problem) => problemText(problem));
-  const more = problems.length - PROBLEMS_IN_MESSAGE;
-  return `${first.join('; ')}${more > 0 ? `; … and ${more} more` : ''}`;
-}
-
-const PROBLEMS_IN_MESSAGE = 20;
 
 /** Thrown when a name is taken: by another message, another batch, or a schedule. Nothing was started or changed. */
-export class ConflictError extends FollowUpError {
-  override readonly name = 'ConflictError';
+export class ConflictError extends FollowUpError {}
 
-  constructor(message: string, facts: ErrorFacts = {}) {
-    super('CONFLICT', message, facts);
-  }
+/** Thrown when an id names no follow-up, batch or schedule of the namespace. */
+export class NotFoundError extends FollowUpError {}
+
+/** Thrown when no worker answered in time, or when the `timeout` of a call passed. Nothing is lost by it. */
+export class NoAnswerError extends FollowUpError {}
+
+/** Thrown when the service refused the message, or the job was active and `whenActive` is `reject`. */
+export class FollowUpRejectedError extends FollowUpError {}
+
+/** Thrown when nobody can tell whether the message arrived. */
+export class DeliveryUnknownError extends FollowUpError {}
+
+/** Thrown when the deadline passed; the receipt says whether the message was sent. */
+export class DeadlineExceededError extends FollowUpError {}
+
+/** Thrown when the service has no such job, or has it no longer. */
+export class JobNotFoundError extends FollowUpError {}
+
+/** Thrown when a follow-up was cancelled. The agent continues: the service has no operation to stop it. */
+export class FollowUpCancelledError extends FollowUpError {}
+
+/** Thrown when somebody terminated the workflow: it could not say whether the message was sent. */
+export class FollowUpTerminatedError extends FollowUpError {}
+
+const OF_FAILURE: Readonly<Record<FailureType, [typeof FollowUpError, FollowUpErrorCode]>> = {
+  InvalidRequest: [FollowUpError, 'INVALID_REQUEST'],
+  FollowUpRejected: [FollowUpRejectedError, 'REJECTED'],
+  DeliveryUnknown: [DeliveryUnknownError, 'DELIVERY_UNKNOWN'],
+  DeadlineExceeded: [DeadlineExceededError, 'DEADLINE_EXCEEDED'],
+  JobNotFound: [JobNotFoundError, 'JOB_NOT_FOUND'],
+};
+
+export function followUpFailed(type: FailureType, message: string, facts: ErrorFacts): FollowUpError {
+  const [ErrorClass, code] = OF_FAILURE[type];
+  return new ErrorClass(code, message, facts);
 }
 
-/** A follow-up of the same `requestId` exists and carries another message. */
 export function requestConflict(requestId: string, workflowId: string): ConflictError {
-  return new ConflictError(
-    `The follow-up ${workflowId} exists with another prompt: requestId ${quoted(requestId)} is taken. ` +
-      'Nothing was sent. Give a new message a new requestId; to see the existing one, use its workflow id.',
-    { workflowId },
-  );
+  const message =
+    `The follow-up ${workflowId} exists with another prompt: request id ${JSON.stringify(requestId)} is taken. ` +
+    'Nothing was sent. Give a new message a new request id; to see the existing one, use its workflow id.';
+  return new ConflictError('CONFLICT', message, { workflowId });
 }
 
-export function batchConflict(batchId: string): ConflictError {
-  return new ConflictError(
-    `The batch ${quoted(batchId)} exists with different items, options or order. Nothing was started. ` +
-      'Give the same input to continue it, or another batch id for another batch.',
-  );
+/** @param differences the options that differ, in words, as far as they are known */
+export function batchConflict(batchId: string, differences: readonly string[]): ConflictError {
+  const what =
+    differences.length > 0
+      ? `other options (${differences.join(', ')})`
+      : 'different items, options or order';
+  const message =
+    `The batch ${JSON.stringify(batchId)} exists with ${what}. Nothing was started. ` +
+    'Give the same input to continue it, or another batch id for another batch.';
+  return new ConflictError('CONFLICT', message);
 }
 
 export function scheduleConflict(scheduleId: string): ConflictError {
-  return new ConflictError(
-    `The schedule ${quoted(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another id.`,
-  );
+  const message = `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another id.`;
+  return new ConflictError('CONFLICT', message);
 }
 
-/** Thrown when an id names no follow-up, batch or schedule of the namespace. */
-export class NotFoundError extends FollowUpError {
-  override readonly name = 'NotFoundError';
-
-  constructor(message: string, facts: ErrorFacts = {}) {
-    super('NOT_FOUND', message, facts);
-  }
+/** @param found what has this id instead, if anything has */
+export function notFound(
+  what: 'follow-up' | 'batch' | 'schedule',
+  id: string,
+  namespace: string,
+  found?: string,
+): NotFoundError {
+  const why = found ?? 'it may be misspelt, deleted, in another namespace, or older than its retention';
+  const message = `There is no ${what} ${JSON.stringify(id)} in the namespace ${namespace}: ${why}.`;
+  return new NotFoundError('NOT_FOUND', message, what === 'follow-up' ? { workflowId: id } : {});
 }
 
-const PERHAPS = 'It may be misspelt, in another namespace, or older than the retention of the namespace.';
-
-/** @param foundType the type of the workflow that has this id, if there is one */
-export function followUpNotFound(workflowId: string, namespace: string, foundType?: string): NotFoundError {
-  return new NotFoundError(
-    foundType === undefined
-      ? `There is no follow-up with the workflow id ${quoted(workflowId)} in the namespace ${namespace}. ${PERHAPS}`
-      : `The workflow ${quoted(workflowId)} is not a follow-up; its type is ${quoted(foundType)}.`,
-    { workflowId },
-  );
+/** @param cause as {@link silence} says it */
+export function noAnswer(workflowId: string, cause: string, waitedMs: number): NoAnswerError {
+  const message = `${named(workflowId)} did not answer within ${waitedMs / 1_000} s: ${cause}.`;
+  return new NoAnswerError('NO_ANSWER', message, { workflowId });
 }
 
-export function batchNotFound(batchId: string, namespace: string): NotFoundError {
-  return new NotFoundError(`There is no batch ${quoted(batchId)} in the namespace ${namespace}. ${PERHAPS}`);
+/** Why no worker answers. @param workers how many poll the task queue */
+export function silence(taskQueue: string, workers: number): string {
+  return workers === 0
+    ? `no worker polls the task queue ${JSON.stringify(taskQueue)}; start one and try again`
+    : `the worker on the task queue ${JSON.stringify(taskQueue)} is busy, waits for the agent service, or has just died; try again`;
 }
 
-/** @param foundType the type of the workflow that it starts, if there is a schedule of this id */
-export function scheduleNotFound(scheduleId: string, namespace: string, foundType?: string): NotFoundError {
-  return new NotFoundError(
-    foundType === undefined
-      ? `There is no schedule ${quoted(scheduleId)} in the namespace ${namespace}. It may be misspelt, deleted, or in another namespace.`
-      : `The schedule ${quoted(scheduleId)} does not start follow-up batches; it starts ${quoted(foundType)}.`,
-  );
-}
-
-/** Thrown when no worker answered in time. A follow-up waits for its worker and loses nothing by it. */
-export class NoAnswerError extends FollowUpError {
-  override readonly name = 'NoAnswerError';
-
-  /** @param workers how many workers poll the task queue */
-  constructor(
-    workflowId: string,
-    readonly taskQueue: string,
-    readonly workers: number,
-    waitedMs: number,
-  ) {
-    const cause =
-      workers === 0
-        ? `no worker polls the task queue ${quoted(taskQueue)}; start one and try again`
-        : 'it is busy, or waits for the agent service; try again, or look at its status';
-    super('NO_ANSWER', `${named(workflowId)} did not answer within ${waitedMs / 1_000} s: ${cause}.`, {
-      workflowId,
-    });
-  }
+export function batchForgotten(batchId: string): FollowUpError {
+  const message =
+    `The server does not have all pages of the batch ${JSON.stringify(batchId)}: deleted, older than the retention of the ` +
+    'namespace, or never handed over. Nobody can tell what became of their items, so nothing was started. If the ' +
+    'hand-over was interrupted, run the batch again from its file; else send the rest as a new batch.';
+  return new FollowUpError('BATCH_FORGOTTEN', message);
 }
 
 /**
- * Pages of a batch are missing, so nobody can tell what became of their items. Nothing was started.
- *
- * @param pages the numbers of those pages
+ * @param ends those that could be read, in the order of settling
+ * @param cause why no worker answers for the others; null where they can't be read at all
  */
-export function batchForgotten(batchId: string, pages: readonly number[]): FollowUpError {
-  return new FollowUpError(
-    'BATCH_FORGOTTEN',
-    `The server does not have ${pagesInWords(pages)} of the batch ${quoted(batchId)}: deleted, older than the ` +
-      'retention of the namespace, or never handed over. Nobody can tell what became of these items, so nothing was ' +
-      'started. If the batch was not handed over as a whole, run it again from its file; else send what is left as a ' +
-      'batch of its own.',
-  );
+export function endsUnread(batchId: string, ends: readonly ItemEnd[], cause: string | null): FollowUpError {
+  const some = `Some ends of the batch ${JSON.stringify(batchId)} can't be read`;
+  if (cause !== null) return new NoAnswerError('NO_ANSWER', `${some} now: ${cause}.`, { ends });
+  const message =
+    `${some}: their pages were deleted, were reset after they had ended, are older than the retention of the ` +
+    'namespace, or were terminated and no worker answers for them.';
+  return new FollowUpError('RESULTS_UNREADABLE', message, { ends });
 }
 
-/** @param ends those that could be read, in the order of settling */
-export function endsUnreadable(
-  batchId: string,
-  pages: readonly number[],
-  ends: readonly ItemEnd[],
-): FollowUpError {
-  return new FollowUpError(
-    'RESULTS_UNREADABLE',
-    `The ends of the items in ${pagesInWords(pages)} of the batch ${quoted(batchId)} can't be read: these pages ` +
-      'were deleted, were reset after they had ended, are older than the retention of the namespace, or were terminated ' +
-      'and no worker answers for them.',
-    { ends },
-  );
+export function wrongState(workflowId: string, state: string): FollowUpError {
+  const isRunning = state === 'running';
+  const message = `${named(workflowId)} ${isRunning ? 'is still running' : `has already ended: ${state}`}.`;
+  return new FollowUpError(isRunning ? 'STILL_RUNNING' : 'ALREADY_ENDED', message, { workflowId, state });
 }
 
-/** Pages that a message names. */
-const PAGES_IN_MESSAGE = 5;
-
-function pagesInWords(pages: readonly number[]): string {
-  const first = pages.slice(0, PAGES_IN_MESSAGE).join(', ');
-  const more = pages.length - PAGES_IN_MESSAGE;
-  return `${pages.length === 1 ? 'page' : 'pages'} ${first}${more > 0 ? ` and ${more} more` : ''}`;
-}
-
-/** Something was asked of a batch that only a running one can do, or only one that has ended. */
-export function batchEnded(batchId: string, state: string): FollowUpError {
-  return state === 'running'
-    ? new FollowUpError('STILL_RUNNING', `The batch ${quoted(batchId)} is still running.`, { state })
-    : new FollowUpError('ALREADY_ENDED', `The batch ${quoted(batchId)} has already ended: ${state}.`, {
-        state,
-      });
-}
-
-/** Something was asked of a follow-up that only a running one can do. */
-export function followUpEnded(workflowId: string, state: string): FollowUpError {
-  const message = `The follow-up ${workflowId} has already ended: ${state}.`;
-  return new FollowUpError('ALREADY_ENDED', message, { workflowId, state });
-}
-
-/** A running follow-up or batch refused an update. It leaves no trace in its history. */
 export function updateRefused(workflowId: string, reason: string): FollowUpError {
   return new FollowUpError('UPDATE_REFUSED', `${named(workflowId)} refuses: ${reason}`, { workflowId });
 }
 
-function named(workflowId: string): string {
-  return workflowId.startsWith('follow-up-batch:')
-    ? `The batch ${workflowId}`
-    : `The follow-up ${workflowId}`;
+/** @param reason whether the message was sent, in words */
+export function retryRefused(workflowId: string, reason: string, receipt: Receipt | null): FollowUpError {
+  const message = `${named(workflowId)} can't be retried. ${reason} To send its message once more, give it a new requestId.`;
+  return new FollowUpError('RETRY_REFUSED', message, { workflowId, receipt });
 }
 
-function quoted(text: string): string {
-  return JSON.stringify(text);
+function named(workflowId: string): string {
+  return `The ${workflowId.startsWith('follow-up-batch:') ? 'batch' : 'follow-up'} ${workflowId}`;
 }

@@ -3,21 +3,22 @@ import { DEFAULT_TASK_QUEUES } from '../core/names';
 import type { FollowUpResult } from '../core/result';
 import { type ConnectOptions, connectClient } from '../temporal/connect';
 import { BatchClient } from './batch/batch-client';
-import type { FollowUpDescription } from './description';
-import { FollowUpHandle, StartedFollowUp } from './follow-up-handle';
+import { type CallOptions, Calls, checkTimeout } from './call';
+import { checkFilter, type FollowUpDescription, type FollowUpFilter, listFollowUps } from './description';
+import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
 import { LimitsClient } from './limits';
-import { type FollowUpFilter, listFollowUps } from './list';
-import type { ResultOptions } from './result';
+import { awaitResult } from './result';
+import { checkName } from './run-options';
 import { ScheduleClient } from './schedules/schedule-client';
 import { type NamedRequest, startFollowUp } from './start';
 
 export interface FollowUpClientOptions {
   /** Where the workers poll for workflows. @default 'follow-up' */
-  readonly taskQueue?: string;
+  readonly taskQueue?: string | undefined;
   /** Where the workers poll for the activities that read, for their limits. @default 'agent-api' */
-  readonly readTaskQueue?: string;
+  readonly readTaskQueue?: string | undefined;
   /** Where the workers poll for the activity that sends, for its limits. @default 'agent-api-send' */
-  readonly sendTaskQueue?: string;
+  readonly sendTaskQueue?: string | undefined;
 }
 
 /**
@@ -38,16 +39,20 @@ export class FollowUpClient {
   readonly schedules: ScheduleClient;
   /** How often the agent service is asked, in total and by project. */
   readonly limits: LimitsClient;
+  readonly #calls: Calls;
+  /** Of a connection that this client has opened. */
+  #closeConnection: (() => Promise<void>) | undefined;
 
-  /** @param client of the SDK, with the payload codecs and interceptors that the workers know */
+  /** @param client of the SDK, with the payload codecs and interceptors that the workers know; it stays yours to close */
   constructor(
     readonly client: Client,
     options: FollowUpClientOptions = {},
   ) {
     this.taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUES.followUp;
-    this.batches = new BatchClient(client, this.taskQueue);
-    this.schedules = new ScheduleClient(client, this.taskQueue);
-    this.limits = new LimitsClient(client, {
+    this.#calls = new Calls(client, this.taskQueue);
+    this.batches = new BatchClient(this.#calls);
+    this.schedules = new ScheduleClient(this.#calls);
+    this.limits = new LimitsClient(this.#calls, {
       sends: options.sendTaskQueue ?? DEFAULT_TASK_QUEUES.agentApiSend,
       reads: options.readTaskQueue ?? DEFAULT_TASK_QUEUES.agentApi,
     });
@@ -56,11 +61,14 @@ export class FollowUpClient {
   /**
    * Connects by the variables `TEMPORAL_*` and the profile of `temporal.toml`. Close the client when done.
    *
-   * @throws TemporalConfigError, TemporalUnreachableError; FollowUpError `UNAUTHORIZED`
+   * @throws TemporalUnreachableError; FollowUpError `MISCONFIGURED`, `UNAUTHORIZED`
    */
   static async connect(options: FollowUpClientOptions & ConnectOptions = {}): Promise<FollowUpClient> {
-    const { client } = await connectClient(options);
-    return new FollowUpClient(client, options);
+    checkTimeout(options.timeout);
+    const { client, close } = await connectClient(options);
+    const followUps = new FollowUpClient(client, options);
+    followUps.#closeConnection = close;
+    return followUps;
   }
 
   get namespace(): string {
@@ -76,31 +84,43 @@ export class FollowUpClient {
    * @throws ConflictError when the follow-up of this `requestId` carries another prompt
    * @throws SearchAttributesError when the namespace is not set up
    */
-  async start(request: NamedRequest): Promise<StartedFollowUp> {
-    return new StartedFollowUp(this.client, await startFollowUp(this.client, this.taskQueue, request));
+  async start(request: NamedRequest, options: CallOptions = {}): Promise<StartedFollowUp> {
+    const start = await this.#calls.run(options, (client) => startFollowUp(client, this.taskQueue, request));
+    return Object.assign(this.getHandle(start.workflowId), start);
   }
 
   /** {@link start} and the `result` of its handle in one. */
-  async execute(request: NamedRequest, options: ResultOptions = {}): Promise<FollowUpResult> {
-    const handle = await this.start(request);
-    return handle.result(options);
+  execute(request: NamedRequest, options: CallOptions = {}): Promise<FollowUpResult> {
+    return this.#calls.run(options, async (client, signal) => {
+      const { workflowId } = await startFollowUp(client, this.taskQueue, request);
+      return awaitResult(client, workflowId, signal);
+    });
   }
 
-  /** A handle to a follow-up by its workflow id. The server is not asked yet. */
+  /** A handle to a follow-up by its workflow id. The server is not asked yet. @throws InvalidRequestError */
   getHandle(workflowId: string): FollowUpHandle {
-    return new FollowUpHandle(this.client, workflowId);
+    checkName('workflowId', workflowId);
+    return new FollowUpHandle(this.#calls, workflowId);
   }
 
   /**
-   * Follow-ups of the namespace, running ones first; eventually consistent.
+   * Follow-ups of the namespace, running ones first; eventually consistent: one that has moved on may be shown as it was.
    *
-   * @throws SearchAttributesError when the namespace lacks an attribute that is asked for
+   * @throws InvalidRequestError for a filter that is not one; SearchAttributesError when the namespace lacks an attribute
+   *   that is asked for
    */
-  list(filter: FollowUpFilter = {}): AsyncIterable<FollowUpDescription> {
-    return listFollowUps(this.client, filter);
+  list(filter: FollowUpFilter = {}, options: CallOptions = {}): AsyncIterable<FollowUpDescription> {
+    checkFilter(filter);
+    return this.#calls.each(options, (client) => listFollowUps(client, filter));
   }
 
-  close(): Promise<void> {
-    return this.client.connection.close();
+  /** Ends every call that waits with `CLOSED`, and the connection if {@link connect} has opened it. */
+  async close(): Promise<void> {
+    this.#calls.close();
+    await this.#closeConnection?.();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 }

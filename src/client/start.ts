@@ -1,119 +1,156 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import type { SearchAttributePair } from '@temporalio/common';
 import { checkRequest } from '../core/check-request';
-import { followUpWorkflowId } from '../core/ids';
-import { FOLLOW_UP_WORKFLOW, followUpAttributes, followUpSummary, MEMO_PROMPT_DIGEST } from '../core/names';
-import type { FollowUpPlan, FollowUpRequest } from '../core/request';
-import { optionTexts } from '../core/request-options';
-import { markdownCode as code, markdownTable, MAX_ATTRIBUTE_CHARACTERS, truncate } from '../core/text';
-import {
-  compareDigest,
-  compareRequests,
-  type FirstEvent,
-  promptDigest,
-  readFirstEvent,
-} from '../temporal/existing-run';
-import { inSetUpWords, keywordKey } from '../temporal/search-attributes';
-import type { StartOfFollowUp } from './follow-up-handle';
-import { InvalidRequestError, followUpNotFound, requestConflict } from './errors';
+import { digestOf } from '../core/ids';
+import { FollowUpError } from '../core/errors';
+import { FOLLOW_UP_WORKFLOW } from '../core/names';
+import { type FollowUpPlan, type FollowUpRequest, optionTexts } from '../core/request';
+import { type FollowUpResult, mayBeRetried, type Receipt } from '../core/result';
+import { followUpStart } from '../core/starts';
+import { markdownCode as code, markdownTable } from '../core/text';
+import { compareRequests, readFirstEvent } from '../temporal/existing-run';
+import { startOnceOptions } from '../temporal/sdk-internals';
+import { keywordKey } from '../temporal/search-attributes';
+import { anotherType, describeFollowUp, findFollowUp } from './description';
+import { InvalidRequestError, notFound, requestConflict, retryRefused, wrongState } from './errors';
+import { awaitResult, sentInWords } from './result';
 
 /** A request with a `requestId`: without one, a caller that repeats a start would send twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
 
+/** What a start has found or made. */
+export interface StartOfFollowUp {
+  readonly workflowId: string;
+  readonly requestId: string;
+  /** The run that was started or found. */
+  readonly runId: string;
+  /** False when this call started the follow-up; otherwise whether the existing one is running or has ended. */
+  readonly attached: false | 'running' | 'ended';
+  /** Options in which the existing follow-up differs from the request, in words; it keeps its own. */
+  readonly differences: readonly string[];
+  /** False where the message of the existing follow-up is no longer there to be compared. */
+  readonly promptCompared: boolean;
+}
+
 /** @throws InvalidRequestError with every problem of the request */
-export function planOf(request: unknown): FollowUpPlan {
-  const checked = checkRequest(request);
+export function planOf(request: unknown, workflowId?: string): FollowUpPlan {
+  const checked = checkRequest(request, workflowId);
   if (!checked.ok) throw new InvalidRequestError(checked.problems);
   return checked.plan;
 }
 
-/**
- * Starts a follow-up, or attaches to the one of the same `requestId`, running or ended: the message is never sent again
- * by a repeated start.
- *
- * @throws InvalidRequestError, ConflictError, SearchAttributesError
- */
 export async function startFollowUp(
   client: Client,
   taskQueue: string,
   request: NamedRequest,
 ): Promise<StartOfFollowUp> {
   const plan = planOf(request);
-  const workflowId = followUpWorkflowId(plan.projectId, plan.jobId, plan.requestId);
-  const found = { workflowId, requestId: plan.requestId };
+  const { requestId } = plan;
+  const start = startOptions(plan);
+  const { workflowId } = start;
   try {
     const { firstExecutionRunId: runId } = await client.workflow.start(FOLLOW_UP_WORKFLOW, {
-      workflowId,
+      ...start,
       taskQueue,
       args: [request],
-      // Tells a new follow-up from one that is running. A repeated call of the SDK's is still the same start.
-      workflowIdConflictPolicy: 'FAIL',
-      workflowIdReusePolicy: 'REJECT_DUPLICATE',
-      typedSearchAttributes: startAttributes(plan),
-      memo: { [MEMO_PROMPT_DIGEST]: promptDigest(plan.prompt) },
-      staticSummary: followUpSummary(plan),
-      staticDetails: staticDetails(plan),
     });
-    return { ...found, runId, attached: false, differences: [], promptCompared: true };
+    return { workflowId, requestId, runId, attached: false, differences: [], promptCompared: true };
   } catch (error) {
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError))
-      throw inSetUpWords(error, client.options.namespace);
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
-  const { runId, closeTime } = await client.workflow.getHandle(workflowId).describe();
+  const { runId, closeTime, memo } = await client.workflow.getHandle(workflowId).describe();
+  const comparison = compareRequests(plan, await inputOf(client, workflowId, runId), memo);
+  if (comparison === null) throw requestConflict(requestId, workflowId);
   // A paused follow-up has not ended either.
   const attached = closeTime === undefined ? 'running' : 'ended';
-  const event = await readFirstEvent(client, workflowId, runId);
-  return { ...found, runId, attached, ...(await compare(client, plan, workflowId, event)) };
+  return { workflowId, requestId, runId, attached, ...comparison };
 }
 
-async function compare(
+function startOptions(plan: FollowUpPlan, batchId?: string) {
+  return {
+    ...followUpStart(plan, batchId),
+    // Tells a new run from one that exists. A repeated call of the SDK's is still the same start.
+    workflowIdConflictPolicy: 'FAIL',
+    staticDetails: staticDetails(plan),
+  } as const;
+}
+
+/** How old a receipt may be when a run is started by it: as old as a permission to send (`sendMessage`). */
+export const RECEIPT_HOLDS_MS = 10_000;
+
+/**
+ * Gives a follow-up that has ended another run, with the input of its last one.
+ *
+ * Two retries at a time make one run: the start's request id is made of the run that is retried, and the server answers the
+ * second one with the run that the first has made, even if that has ended meanwhile. A start that comes so late that others
+ * may have been made and have ended in between is given up.
+ */
+export async function retryFollowUp(
   client: Client,
-  plan: FollowUpPlan,
   workflowId: string,
-  event: FirstEvent | undefined,
-): Promise<Pick<StartOfFollowUp, 'differences' | 'promptCompared'>> {
-  if (event !== undefined && event.workflowType !== FOLLOW_UP_WORKFLOW) {
-    throw followUpNotFound(workflowId, client.options.namespace, event.workflowType);
+  signal: AbortSignal,
+): Promise<{ readonly runId: string }> {
+  const startBy = Date.now() + RECEIPT_HOLDS_MS;
+  const found = await findFollowUp(client, workflowId);
+  const { runId, taskQueue, closeTime, priority, typedSearchAttributes } = found;
+  if (closeTime === undefined) throw wrongState(workflowId, 'running');
+  const receipt = await receiptOf(awaitResult(client, workflowId, signal));
+  const verdict = receipt?.delivery.verdict;
+  if (!mayBeRetried(verdict)) {
+    const reason = verdict === 'accepted' ? 'Its message was accepted.' : sentInWords(receipt);
+    throw retryRefused(workflowId, reason, receipt);
   }
-  let comparison = compareRequests(plan, event?.input);
-  if (comparison.samePrompt === 'unknown' && event !== undefined) {
-    // A run that was continued as new holds no message; the first run of its chain does.
-    const first = await readFirstEvent(client, workflowId, event.firstRunId);
-    comparison = compareRequests(plan, first?.input);
+  const input = await inputOf(client, workflowId, runId);
+  if (input === undefined)
+    throw retryRefused(workflowId, 'Its history was deleted, and its message with it.', receipt);
+  const plan = planOf(input, workflowId);
+  const batchId = typedSearchAttributes.get(keywordKey('FollowUpBatch'));
+  try {
+    const { firstExecutionRunId } = await client.withDeadline(startBy, () =>
+      client.workflow.start(FOLLOW_UP_WORKFLOW, {
+        ...startOptions(plan, batchId),
+        ...startOnceOptions(`retry of ${runId}`),
+        workflowId,
+        taskQueue,
+        args: [input],
+        workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
+        ...(priority && { priority }),
+      }),
+    );
+    return { runId: firstExecutionRunId };
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    throw wrongState(workflowId, (await describeFollowUp(client, workflowId)).state);
   }
-  if (comparison.samePrompt === 'unknown') {
-    const { memo } = await client.workflow.getHandle(workflowId).describe();
-    comparison = compareDigest(plan, memo);
+}
+
+async function receiptOf(result: Promise<FollowUpResult>): Promise<Receipt | null> {
+  try {
+    return (await result).followUp;
+  } catch (error) {
+    if (error instanceof FollowUpError) return error.receipt;
+    throw error;
   }
-  if (comparison.samePrompt === false) throw requestConflict(plan.requestId, workflowId);
-  return comparison.samePrompt === true
-    ? { differences: comparison.differences, promptCompared: true }
-    : { differences: [], promptCompared: false };
+}
+
+/** Undefined where the server has it no longer. A run that was continued as new has no message: the first one has. */
+async function inputOf(client: Client, workflowId: string, runId: string): Promise<unknown> {
+  const event = await readFirstEvent(client, workflowId, runId);
+  if (event === undefined) return undefined;
+  const { workflowType, input, firstRunId } = event;
+  if (workflowType !== FOLLOW_UP_WORKFLOW)
+    throw notFound('follow-up', workflowId, client.options.namespace, anotherType(workflowType));
+  return firstRunId === runId ? input : (await readFirstEvent(client, workflowId, firstRunId))?.input;
 }
 
 /** The options of a follow-up, as the Web UI shows them from its start on. The prompt is described, never shown. */
 export function staticDetails(plan: FollowUpPlan): string {
-  const rows: [string, string][] = [
-    ['projectId', code(plan.projectId)],
-    ['jobId', code(plan.jobId)],
-    ['requestId', code(plan.requestId)],
-    ['prompt', describePrompt(plan.prompt)],
+  const { projectId, jobId, requestId, prompt } = plan;
+  return markdownTable([
+    ['projectId', code(projectId)],
+    ['jobId', code(jobId)],
+    ['requestId', code(requestId)],
+    // Enough of the digest to tell two prompts apart by eye.
+    ['prompt', `${Buffer.byteLength(prompt)} bytes, sha256 ${code(digestOf(prompt).slice(0, 12))}…`],
     ...optionTexts(plan),
-  ];
-  return markdownTable(rows);
-}
-
-/** The attributes with which a follow-up is started. */
-export function startAttributes(plan: FollowUpPlan): SearchAttributePair[] {
-  return followUpAttributes(plan).map(([name, text]) => ({ key: keywordKey(name), value: attribute(text) }));
-}
-
-/** A text as a search attribute holds it. */
-export function attribute(text: string): string {
-  return truncate(text, MAX_ATTRIBUTE_CHARACTERS);
-}
-
-/** Enough of the digest to tell two prompts apart by eye. */
-function describePrompt(prompt: string): string {
-  return `${Buffer.byteLength(prompt)} bytes, sha256 ${code(promptDigest(prompt).slice(0, 12))}…`;
+  ]);
 }

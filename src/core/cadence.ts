@@ -1,16 +1,10 @@
-import type { Trouble } from './activities';
+import type { Trouble } from './wire';
 import type { Polling } from './request';
 
-/**
- * The longest wait between two tries while the service is in trouble: a service that is down for an hour is asked
- * twelve times, and one that is back is noticed within minutes.
- */
+/** A service that is down for an hour is asked twelve times, and one that is back is noticed within minutes. */
 const MAX_TROUBLE_WAIT_MS = 5 * 60_000;
 
-/**
- * The bounds of a `Retry-After`. A zero, a negative wait or a date in the past must not make a hot loop. The service
- * counts its limit by the hour, so no reasonable wait is longer.
- */
+/** A zero or a date in the past must not make a hot loop; the service counts its limit by the hour. */
 const MIN_RETRY_AFTER_MS = 1_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
@@ -25,45 +19,52 @@ export const SEND_PERMISSION_MS = 10_000;
 export type Random = () => number;
 
 /**
- * The wait before the next poll of a turn that is `ageMs` old: a share of its age, so that detection is late by at
- * most that share, within bounds. The jitter applies at the maximum too; otherwise thousands of follow-ups that have
- * reached it would poll in step for ever.
+ * A share of the turn's age, so that detection is late by at most that share, within bounds. The jitter applies at the
+ * maximum too; otherwise thousands of follow-ups that have reached it would poll in step for ever.
  */
 export function pollInterval(polling: Polling, ageMs: number, random: Random): number {
   const grown = Math.max(polling.initialMs, Math.min(polling.maximumMs, polling.growth * ageMs));
   return Math.round(grown * (1 + polling.jitter * (2 * random() - 1)));
 }
 
-/**
- * The wait after the `failures`th answer in a row that said nothing about the job. It doubles from `polling.initial`, and
- * is random between half and all of that, so that not all clients return at once to a service that comes back.
- */
+/** Doubles from `polling.initial`; random, so that not all clients return at once to a service that comes back. */
 export function troubleWait(polling: Polling, failures: number, random: Random): number {
   const ceiling = Math.min(MAX_TROUBLE_WAIT_MS, polling.initialMs * 2 ** Math.min(failures - 1, 20));
   return Math.round(ceiling * (0.5 + 0.5 * random()));
 }
 
-/**
- * The wait that a `Retry-After` of `askedMs` stands for, bounded. Jitter only lengthens it: the service has named the
- * earliest moment.
- */
-export function retryAfterWait(polling: Polling, askedMs: number, random: Random): number {
-  const bounded = Math.max(MIN_RETRY_AFTER_MS, Math.min(MAX_RETRY_AFTER_MS, askedMs));
-  return Math.round(bounded * (1 + polling.jitter * random()));
+/** From one second to one hour. */
+export function boundedRetryAfter(askedMs: number): number {
+  return Math.max(MIN_RETRY_AFTER_MS, Math.min(MAX_RETRY_AFTER_MS, askedMs));
 }
 
 /**
- * The wait after an answer, good or bad, in milliseconds.
- *
- * A `Retry-After` counts for this one wait. After a 404 the wait is `polling.initial`, because the job may be gone and the
- * caller should learn it soon. Other trouble backs off, and is never asked more often than a healthy service.
+ * The wait after an answer, good or bad, in milliseconds. A `Retry-After` counts for this one wait, and jitter only
+ * lengthens it. After a 404 it is `polling.initial`: the job may be gone, and the caller should learn it soon. In other
+ * trouble the service is never asked more often than a healthy one.
  *
  * @param ageMs the age of the turn, or of the wait for its beginning
  */
 export function nextWait(polling: Polling, ageMs: number, trouble: Trouble, random: Random): number {
   const { last, count } = trouble;
   if (last === null) return pollInterval(polling, ageMs, random);
-  if (last.retryAfterMs !== undefined) return retryAfterWait(polling, last.retryAfterMs, random);
+  if (last.retryAfterMs !== undefined)
+    return Math.round(boundedRetryAfter(last.retryAfterMs) * (1 + polling.jitter * random()));
   if (last.httpStatus === 404) return pollInterval(polling, 0, random);
   return Math.max(pollInterval(polling, ageMs, random), troubleWait(polling, count, random));
+}
+
+/**
+ * The wait before the next read while something becomes true with time alone: the initial interval, and no longer than to
+ * that moment, when an answer decides. In trouble the service's wishes come first.
+ */
+export function waitUntil(
+  at: number,
+  polling: Polling,
+  trouble: Trouble,
+  now: number,
+  random: Random,
+): number {
+  const waitMs = nextWait(polling, 0, trouble, random);
+  return trouble.last === null && at > now ? Math.min(waitMs, at - now) : waitMs;
 }

@@ -1,10 +1,23 @@
-import { FieldReader } from './field-reader';
-import { isRecord, typeName } from './json';
+import { isRecord, type JsonObject, type Problem, typeName } from './checks';
 import { followUpWorkflowId } from './ids';
-import type { Problem } from './problem';
-import type { FollowUpPlan, Polling } from './request';
-import { REQUEST_OPTIONS } from './request-options';
-import { MAX_WORKFLOW_ID_BYTES, quote } from './text';
+import {
+  fieldOf,
+  fieldOfPlan,
+  type FollowUpPlan,
+  REQUEST_FIELDS,
+  type REQUEST_IDENTITY,
+  type RequestOption,
+  requestWith,
+} from './request';
+import {
+  MAX_ID_CHARACTERS,
+  MAX_PROMPT_BYTES,
+  MAX_WORKFLOW_ID_BYTES,
+  quote,
+  utf8Bytes,
+  visible,
+} from './text';
+import { parseDuration } from './units';
 
 type CheckedRequest =
   | { readonly ok: true; readonly plan: FollowUpPlan }
@@ -25,70 +38,131 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
     return { ok: false, problems: [{ field: 'input', text }] };
   }
   const problems: Problem[] = [];
-  const field = new FieldReader(input, '', problems);
-  const projectId = field.id('projectId');
-  const jobId = field.id('jobId');
-  const prompt = field.prompt('prompt');
-  const requestId = field.has('requestId') ? field.id('requestId') : undefined;
-  const whenActive = field.choice('whenActive', REQUEST_OPTIONS.whenActive);
-  const onUnknownDelivery = field.choice('onUnknownDelivery', REQUEST_OPTIONS.onUnknownDelivery);
-  const deadlineMs = field.duration('deadline', REQUEST_OPTIONS.deadline);
-  const reconcileMs = field.duration('reconcile', REQUEST_OPTIONS.reconcile);
-  const settleMs = field.duration('settle', REQUEST_OPTIONS.settle);
-  const confirmMs = field.duration('confirm', REQUEST_OPTIONS.confirm);
+  const values = Object.entries<Row>(REQUEST_FIELDS).map(([field, row]) => {
+    const read = readField(row, fieldOf(input, field));
+    if ('problem' in read) problems.push({ field, text: visible(read.problem) });
+    return [fieldOfPlan(field, row), 'value' in read ? read.value : null] as const;
+  });
+  const polling = fieldOf(input, 'polling') ?? {};
+  if (isRecord(polling)) problems.push(...otherFields(polling, POLLING_FIELDS, 'polling.'));
+  else problems.push({ field: 'polling', text: `must be an object, not ${typeName(polling)}` });
+  problems.push(...otherFields(input, FIELDS));
+  // Each value is of its row's kind, or there is a problem.
+  const plan = { requestId: workflowId, ...requestWith(values) } as unknown as FollowUpPlan;
+  if (problems.length === 0) problems.push(...contradictions(plan));
+  const hasName = fieldOf(input, 'requestId') !== undefined;
+  if (!hasName && workflowId === undefined)
+    problems.push({ field: 'requestId', text: 'is missing; it must be a name of 1 to 128 characters' });
+  if (problems.length === 0 && hasName) {
+    const text = workflowIdProblem(plan, workflowId);
+    if (text !== undefined) problems.push({ field: 'requestId', text });
+  }
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, plan };
+}
 
-  const cadence = field.object('polling');
-  const polling: Polling = {
-    initialMs: cadence.duration('initial', REQUEST_OPTIONS['polling.initial']),
-    growth: cadence.number('growth', REQUEST_OPTIONS['polling.growth']),
-    maximumMs: cadence.duration('maximum', REQUEST_OPTIONS['polling.maximum']),
-    jitter: cadence.number('jitter', REQUEST_OPTIONS['polling.jitter']),
-    timerPolls: cadence.count('timerPolls', REQUEST_OPTIONS['polling.timerPolls']),
-  };
-  cadence.refuseOthers();
-  field.refuseOthers();
+type Row = RequestOption | (typeof REQUEST_IDENTITY)[keyof typeof REQUEST_IDENTITY];
 
-  if (problems.length === 0 && deadlineMs <= confirmMs) {
+/** The value of a field in a plan, or what is wrong with it. @param given undefined if it is absent */
+function readField(row: Row, given: unknown): { readonly value: unknown } | { readonly problem: string } {
+  if (row.kind === 'id' || row.kind === 'prompt') {
+    if (given === undefined)
+      return row.kind === 'id' && !row.required ? { value: given } : { problem: 'is missing' };
+    const problem = row.kind === 'id' ? idProblem(given) : promptProblem(given);
+    return problem === undefined ? { value: given } : { problem };
+  }
+  const value = given ?? row.default;
+  if (row.kind === 'duration') {
+    const parsed = parseDuration(value);
+    if ('problem' in parsed) return parsed;
+    const { minimumMs = 0 } = row;
+    return parsed.ms < minimumMs ? { problem: `must be at least ${minimumMs}ms` } : { value: parsed.ms };
+  }
+  if (row.kind === 'choice') {
+    if (row.choices.some((choice) => choice === value)) return { value };
+    return { problem: `must be one of ${row.choices.join(', ')}; it is ${show(value)}` };
+  }
+  const { kind, minimum, maximum } = { minimum: 0, ...row };
+  const isWithin = typeof value === 'number' && value >= minimum && value <= maximum;
+  if (isWithin && (kind === 'number' || Number.isInteger(value))) return { value };
+  if (kind === 'count' && value === 'all') return { value };
+  const [what, other] = kind === 'count' ? ['whole number', ', or all'] : ['number', ''];
+  return { problem: `must be a ${what} from ${minimum} to ${maximum}${other}; it is ${show(value)}` };
+}
+
+const FIELDS = namesIn('');
+const POLLING_FIELDS = namesIn('polling.');
+
+function namesIn(prefix: string): ReadonlySet<string> {
+  const here = Object.keys(REQUEST_FIELDS).filter((field) => field.startsWith(prefix));
+  return new Set(here.map((field) => field.slice(prefix.length).replace(/\..*/, '')));
+}
+
+/** Fields that are none are named up to here; an input may have 100,000 of them. */
+const MAX_OTHER_FIELDS = 50;
+
+/** What is given and is not a field: a misspelt option must not be a default. */
+function otherFields(given: JsonObject, known: ReadonlySet<string>, prefix = ''): Problem[] {
+  const others = Object.keys(given).filter((name) => !known.has(name) && given[name] !== undefined);
+  if (others.length === 0) return [];
+  const text = `is not a field here; the fields are ${[...known].join(', ')}`;
+  return others.slice(0, MAX_OTHER_FIELDS).map((name) => ({ field: visible(prefix + quote(name)), text }));
+}
+
+function contradictions({ deadlineMs, confirmMs, polling }: FollowUpPlan): Problem[] {
+  const problems: Problem[] = [];
+  if (deadlineMs <= confirmMs) {
     const text = `must be more than the confirm time, or no status could hold long enough; it is ${deadlineMs} ms, the confirm time ${confirmMs} ms`;
     problems.push({ field: 'deadline', text });
   }
-  if (problems.length === 0 && polling.maximumMs < polling.initialMs) {
+  if (polling.maximumMs < polling.initialMs) {
     const text = `must not be below the initial interval; it is ${polling.maximumMs} ms, the initial interval ${polling.initialMs} ms`;
     problems.push({ field: 'polling.maximum', text });
   }
-  const name = requestId ?? workflowId;
-  if (name === undefined)
-    problems.push({
-      field: 'requestId',
-      text: 'is missing; give the follow-up a name of 1 to 128 characters',
-    });
-  if (problems.length === 0 && requestId !== undefined) {
-    const text = workflowIdProblem(followUpWorkflowId(projectId, jobId, requestId), workflowId);
-    if (text !== undefined) problems.push({ field: 'requestId', text });
-  }
-  if (problems.length > 0 || name === undefined) return { ok: false, problems };
-
-  const times = { deadlineMs, reconcileMs, settleMs, confirmMs };
-  const plan = {
-    projectId,
-    jobId,
-    prompt,
-    requestId: name,
-    whenActive,
-    onUnknownDelivery,
-    polling,
-    ...times,
-  };
-  return { ok: true, plan };
+  return problems;
 }
 
-/** Characters of an id in a message: a derived id fits. */
-const MAX_SHOWN_ID = MAX_WORKFLOW_ID_BYTES;
-
-function workflowIdProblem(derived: string, given: string | undefined): string | undefined {
-  // Percent-encoded, hence one byte a character.
+function workflowIdProblem(
+  { projectId, jobId, requestId }: FollowUpPlan,
+  given: string | undefined,
+): string | undefined {
+  const derived = followUpWorkflowId(projectId, jobId, requestId);
+  // Percent-encoded, so one byte a character.
   if (derived.length > MAX_WORKFLOW_ID_BYTES)
     return `the workflow id made of project, job and request id would be ${derived.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so shorten one of them`;
   if (given === undefined || given === derived) return undefined;
-  return `its follow-up must have the workflow id ${quote(derived, MAX_SHOWN_ID)}; this workflow's id is ${quote(given, MAX_SHOWN_ID)}`;
+  return `its follow-up must have the workflow id ${quote(derived, MAX_WORKFLOW_ID_BYTES)}; this workflow's id is ${quote(given, MAX_WORKFLOW_ID_BYTES)}`;
+}
+
+/** Why a value is not an id: a name of 1 to 128 characters that a URL can carry as one path segment. */
+export function idProblem(value: unknown): string | undefined {
+  if (value === '.' || value === '..') return `must not be "${value}": no URL can carry it as a path segment`;
+  return nameProblem(value, MAX_ID_CHARACTERS);
+}
+
+/** Why a value is not a name of 1 to `maximum` characters; undefined if it is. */
+export function nameProblem(value: unknown, maximum: number): string | undefined {
+  const problem = textProblem(value);
+  if (problem !== undefined || typeof value !== 'string') return problem;
+  const length = Array.from(value).length;
+  if (length > maximum) return `must have at most ${maximum} characters; it has ${length}`;
+  return /\p{Cc}/u.test(value) ? 'must not hold control characters' : undefined;
+}
+
+function promptProblem(value: unknown): string | undefined {
+  const problem = textProblem(value);
+  if (problem !== undefined || typeof value !== 'string') return problem;
+  const bytes = utf8Bytes(value);
+  return bytes > MAX_PROMPT_BYTES
+    ? `must be at most ${MAX_PROMPT_BYTES} bytes of UTF-8; it is ${bytes}`
+    : undefined;
+}
+
+function textProblem(value: unknown): string | undefined {
+  if (typeof value !== 'string') return `must be a text, not ${typeName(value)}`;
+  if (value === '') return 'must not be empty';
+  return value.isWellFormed() ? undefined : 'must not hold a lone surrogate: it has no UTF-8 form';
+}
+
+function show(value: unknown): string {
+  return typeof value === 'object' ? typeName(value) : quote(value);
 }

@@ -1,6 +1,6 @@
-import type { ItemEnd } from './batch';
+import type { ItemEnd } from './batch/batch';
 import type { AgentJob } from './job';
-import type { Receipt } from './result';
+import type { FailureDetails, Receipt } from './result';
 
 /** What tells errors of the client apart. They stay the same when names and messages change. */
 export type FollowUpErrorCode =
@@ -22,56 +22,59 @@ export type FollowUpErrorCode =
   /** It is running, and only an ended one can do this. */
   | 'STILL_RUNNING'
   | 'UPDATE_REFUSED'
+  /** No receipt proves that the message was not sent, or was rejected. */
+  | 'RETRY_REFUSED'
   | 'NO_ANSWER'
   | 'BATCH_FORGOTTEN'
   | 'RESULTS_UNREADABLE'
   | 'LIMITS_UNAVAILABLE'
+  /** The client was closed before or during the call. */
+  | 'CLOSED'
   | 'MISCONFIGURED'
   | 'UNREACHABLE'
   | 'UNAUTHORIZED'
+  /** The server refuses a call for any other reason. */
+  | 'SERVER_REFUSED'
   | 'NOT_SET_UP';
 
 /** What is known where an error is thrown. */
-export interface ErrorFacts extends ErrorOptions {
-  readonly workflowId?: string;
-  readonly job?: AgentJob | null;
-  readonly receipt?: Receipt | null;
-  readonly state?: string;
-  readonly ends?: readonly ItemEnd[];
-}
+export type ErrorFacts = ErrorOptions &
+  Partial<Pick<FollowUpError, 'workflowId' | 'receipt' | 'details' | 'state' | 'ends'>>;
 
 /**
- * Everything that the client throws on its own. What callers tell apart has a subclass, the rest only its code. Errors of
- * the SDK, such as `ServiceError`, pass through unchanged.
+ * Everything that the client throws on its own, and everything that comes from the connection. What callers tell apart
+ * has a subclass, the rest only its code.
  */
 export class FollowUpError extends Error {
-  override readonly name: string = 'FollowUpError';
   /** The workflow that the error is about; null where there is none. */
   readonly workflowId: string | null;
   /** The last job that was seen; null where none is known. */
   readonly job: AgentJob | null;
   /** What is known of the message; null where nothing is. */
   readonly receipt: Receipt | null;
+  /** With which a follow-up has failed: the last job, the receipt and the service's own words; null for any other error. */
+  readonly details: FailureDetails | null;
   /** With `ALREADY_ENDED` and `STILL_RUNNING`: the state that it has. */
   readonly state: string | null;
-  /** With `RESULTS_UNREADABLE`: the ends that could be read, in the order of settling. */
+  /** With `RESULTS_UNREADABLE`, and `NO_ANSWER` of a batch: the ends that could be read, in the order of settling. */
   readonly ends: readonly ItemEnd[] | null;
 
   constructor(
     readonly code: FollowUpErrorCode,
     message: string,
-    { workflowId, job, receipt, state, ends, ...options }: ErrorFacts = {},
+    { workflowId, receipt, details, state, ends, ...options }: ErrorFacts = {},
   ) {
     super(message, options);
+    this.name = new.target.name;
     this.workflowId = workflowId ?? null;
-    this.job = job ?? null;
-    this.receipt = receipt ?? null;
+    this.job = details?.job ?? null;
+    this.receipt = details?.followUp ?? receipt ?? null;
+    this.details = details ?? null;
     this.state = state ?? null;
     this.ends = ends ?? null;
   }
 }
 
-/** Whether an error is one of the client's with one of these codes. */
 export function hasCode(error: unknown, ...codes: readonly FollowUpErrorCode[]): error is FollowUpError {
   return error instanceof FollowUpError && codes.includes(error.code);
 }

@@ -1,4 +1,5 @@
-import { isTerminal, jobState, type JobState } from './job';
+import { boolean, type Checked, count, fields, orNull, time } from './checks';
+import { isJobState, isTerminal, jobState, type JobState, terminalMeaning } from './job';
 import type { WhenActive } from './request';
 import type { Evidence } from './result';
 
@@ -8,33 +9,26 @@ import type { Evidence } from './result';
  * accepted; `confirm` is assumed to be longer than both together. So one rule decides: only a fresh answer counts, one that
  * was asked for at least `confirm` after the POST ended. It shows the job after the message was taken up.
  */
-export interface Observations {
+export const isObservations = fields({
   /** The job right before the POST; null if the worker that read it could not report it. */
-  readonly baseline: JobState | null;
+  baseline: orNull(isJobState),
   /** An answer that was asked for at this moment or later is fresh; milliseconds since the epoch, by the workflow's clock. */
-  readonly freshFrom: number;
+  freshFrom: time,
   /** A read since the POST was not terminal, fresh or not. */
-  readonly seenActive: boolean;
-  /** The latest fresh answer; null before the first. */
-  readonly fresh: Held | null;
-}
-
-/** A job, and for how long each fresh answer has shown its status. Times as in {@link Observations}. */
-interface Held {
-  readonly job: JobState;
-  /** When the first of these answers was received. */
-  readonly since: number;
-  /** When the latest of these answers was asked for. */
-  readonly askedAt: number;
-  readonly answers: number;
-}
-
-/** An answer about the job: it was made after it was asked for, and before it was received. */
-interface TimedJob {
-  readonly job: JobState;
-  readonly askedAt: number;
-  readonly receivedAt: number;
-}
+  seenActive: boolean,
+  /** The latest fresh answer, and for how long fresh answers have shown its status; null before the first. */
+  fresh: orNull(
+    fields({
+      job: isJobState,
+      /** When the first of the answers with this status was received. */
+      since: time,
+      /** When the latest of them was asked for. */
+      askedAt: time,
+      answers: count,
+    }),
+  ),
+});
+export type Observations = Checked<typeof isObservations>;
 
 export type Belief =
   /** The terminal status belongs to the turn that the message began. */
@@ -49,7 +43,13 @@ export function noObservations(baseline: JobState | null, freshFrom: number): Ob
   return { baseline: baseline && jobState(baseline), freshFrom, seenActive: false, fresh: null };
 }
 
-export function afterRead(observations: Observations, { job, askedAt, receivedAt }: TimedJob): Observations {
+/** What is known after an answer, which was made between `askedAt` and `receivedAt`. */
+export function afterRead(
+  observations: Observations,
+  job: JobState,
+  askedAt: number,
+  receivedAt: number,
+): Observations {
   const seenActive = observations.seenActive || !isTerminal(job.status);
   if (askedAt < observations.freshFrom) return { ...observations, seenActive };
   const before = observations.fresh?.job.status === job.status ? observations.fresh : null;
@@ -69,8 +69,7 @@ export function belief({ baseline, seenActive, fresh }: Observations, confirmMs:
   const { job, since, askedAt, answers } = fresh;
   if (baseline !== null && isTerminal(baseline.status)) {
     if (seenActive) return { kind: 'believed', evidence: 'seen-active' };
-    // Only a turn ends as `completed` or `failed`; anybody may archive a job.
-    if (job.status !== baseline.status && job.status !== 'archived')
+    if (job.status !== baseline.status && terminalMeaning(job.status)?.endsTurn)
       return { kind: 'believed', evidence: 'status-changed' };
   }
   const until = since + confirmMs;
@@ -92,24 +91,21 @@ export function provesDelivery({ baseline, fresh }: Observations): boolean {
 function showsTurn(baseline: JobState | null, job: JobState): boolean {
   if (baseline === null || !isTerminal(baseline.status)) return false;
   if (!isTerminal(job.status)) return true;
-  return job.status !== baseline.status && job.status !== 'archived' && baseline.status !== 'archived';
+  const bothEndTurns = [job, baseline].every(({ status }) => terminalMeaning(status)?.endsTurn);
+  return job.status !== baseline.status && bothEndTurns;
 }
 
 /**
- * What the look at the job right before a POST decides:
+ * What the look at the job right before a POST decides: it is sent, or as `whenActive` says if the job is active, as with an
+ * unknown status; `arrived` if the job has changed since an earlier POST of unknown delivery, which proves that delivery.
  *
- * - `send`: the message may be sent.
- * - `arrived`: the job has changed since an earlier POST of unknown delivery, which proves that delivery.
- * - `wait`, `reject`: the job is active, and `whenActive` says so. An unknown status counts as active.
+ * @param earlierBaseline the job before that POST where this look is fresh; else null
  */
-type SendDecision = 'send' | 'arrived' | 'wait' | 'reject';
-
-/** @param earlierBaseline the job before an earlier POST of unknown delivery for which this look is fresh; else null */
 export function decideSend(
   job: JobState,
   whenActive: WhenActive,
   earlierBaseline: JobState | null,
-): SendDecision {
+): WhenActive | 'arrived' {
   if (showsTurn(earlierBaseline, job)) return 'arrived';
   return isTerminal(job.status) ? 'send' : whenActive;
 }

@@ -1,3 +1,7 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex } from '@noble/hashes/utils.js';
+import { utf8Bytes } from './text';
+
 /**
  * The workflow id of a follow-up: `follow-up:{projectId}:{jobId}:{requestId}`, each part percent-encoded.
  *
@@ -10,11 +14,7 @@ export function followUpWorkflowId(projectId: string, jobId: string, requestId: 
   return ['follow-up', ...[projectId, jobId, requestId].map(percentEncode)].join(':');
 }
 
-/**
- * The workflow id of a batch: `follow-up-batch:{batchId}`, percent-encoded. {@link batchIdProblem} says which ids are invalid.
- *
- * @throws URIError when the batch id holds a lone surrogate
- */
+/** The workflow id of a batch: `follow-up-batch:{batchId}`, percent-encoded. @throws URIError for a lone surrogate */
 export function batchWorkflowId(batchId: string): string {
   return `follow-up-batch:${percentEncode(batchId)}`;
 }
@@ -32,27 +32,21 @@ export function batchIdOf(batch: string): string {
   }
 }
 
-/**
- * The workflow id of one page of a batch: `follow-up-batch:{batchId}:{run}:page-{page}`.
- *
- * @param run distinguishes this run of the batch from others of the same id: {@link RUN_CHARACTERS} unreserved characters
- * @param page the page's number, from 1
- */
+/** @param page the page's number, from 1 */
 export function pageWorkflowId(batchId: string, run: string, page: number): string {
   return `${batchWorkflowId(batchId)}:${run}:page-${page}`;
 }
 
-/** Characters of `run` in the id of a page. */
 export const RUN_CHARACTERS = 8;
 
-/** Distinguishes runs in the ids of pages: the end of the run id, since ids of Temporal begin with the time. */
+/** What distinguishes a run of a batch from others of its id: the end of the run id, since it begins with the time. */
 export function runOf(firstRunId: string): string {
   return firstRunId.slice(-RUN_CHARACTERS);
 }
 
 /**
  * `text` with every UTF-8 byte but RFC 3986's unreserved characters (letters, digits, `-`, `.`, `_`, `~`) as `%XX` in
- * upper case. `encodeURIComponent` leaves `!'()*` as they are, hence the second step.
+ * upper case. `encodeURIComponent` leaves `!'()*` as they are, so there is a second step.
  */
 export function percentEncode(text: string): string {
   return encodeURIComponent(text).replace(
@@ -61,24 +55,16 @@ export function percentEncode(text: string): string {
   );
 }
 
-/** Bytes of a fairness key: a longer one stalls its task queue (measured, server 1.31.2). */
+/** Bytes of a fairness key: server 1.32.0 refuses a longer one, and with 1.31.2 it stalls its task queue (measured). */
 const MAX_FAIRNESS_KEY_BYTES = 64;
 
-/**
- * The fairness key of a project: the tasks of each project get their share of a queue, and limits per key are limits per
- * project. A project id that is too long is replaced by a hash.
- */
+/** The tasks of each project get their share of a queue, and limits per key are limits per project. */
 export function fairnessKey(projectId: string): string {
-  const bytes = new TextEncoder().encode(projectId);
-  return bytes.length <= MAX_FAIRNESS_KEY_BYTES ? projectId : `hash-${fnv1a64(bytes)}`;
+  const isShort = utf8Bytes(projectId) <= MAX_FAIRNESS_KEY_BYTES;
+  return isShort ? projectId : `hash-${digestOf(projectId).slice(0, 32)}`;
 }
 
-/**
- * FNV-1a of 64 bits (draft-eastlake-fnv), in hexadecimal digits. Nothing is secret here, and a workflow has no
- * cryptographic hash. Two projects with the same hash would share one limit.
- */
-function fnv1a64(bytes: Uint8Array): string {
-  let hash = 0xcbf29ce484222325n;
-  for (const byte of bytes) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
-  return hash.toString(16).padStart(16, '0');
+/** The SHA-256 of a text's UTF-8 form, in hexadecimal digits. A workflow has neither Node's nor the web's `crypto`. */
+export function digestOf(text: string): string {
+  return bytesToHex(sha256(new TextEncoder().encode(text)));
 }

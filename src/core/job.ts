@@ -1,41 +1,55 @@
+import { type Checked, fields, orNull, text } from './checks';
+
 /**
  * An agent job as the service reports it. Only `id` and `status` are certain; every other field is null where
  * the service gave none (source: the service's specification, "Resources and their fields").
  */
-export interface AgentJob {
-  readonly id: string;
+export const jobFields = {
+  id: text,
   /** `active`, one of {@link TERMINAL_STATUSES}, or a word that the service added later. At most 64 characters. */
-  readonly status: string;
-  readonly source: AgentJobSource;
-  readonly model: string | null;
+  status: text,
+  source: fields({ repository: orNull(text), ref: orNull(text) }),
+  model: orNull(text),
   /** The pull request's URL. It does not show completion: it survives turns and may be filled after `completed`. */
-  readonly prLink: string | null;
+  prLink: orNull(text),
   /** ISO 8601, UTC. */
-  readonly createdAt: string | null;
+  createdAt: orNull(text),
   /** ISO 8601, UTC. */
-  readonly archivedAt: string | null;
-}
+  archivedAt: orNull(text),
+};
+export const isAgentJob = fields(jobFields);
+export type AgentJob = Checked<typeof isAgentJob>;
 
-interface AgentJobSource {
-  readonly repository: string | null;
-  readonly ref: string | null;
+interface TerminalMeaning {
+  /** Counts against the tolerance of a batch. */
+  readonly isFailure: boolean;
+  /** Only a turn ends so; anybody may archive a job. */
+  readonly endsTurn: boolean;
+  /** The service may fill `prLink` after it (specification: "populated once the agent has created a pull request"). */
+  readonly awaitsLink: boolean;
 }
 
 /** The statuses that end polling (source: the specification, "Polling rule"). Any other word means "not terminal". */
-const TERMINAL_STATUSES = ['completed', 'archived', 'failed'] as const;
+const TERMINAL = {
+  completed: { isFailure: false, endsTurn: true, awaitsLink: true },
+  archived: { isFailure: false, endsTurn: false, awaitsLink: false },
+  failed: { isFailure: true, endsTurn: true, awaitsLink: false },
+} as const satisfies Readonly<Record<string, TerminalMeaning>>;
 
-export type TerminalStatus = (typeof TERMINAL_STATUSES)[number];
+export type TerminalStatus = keyof typeof TERMINAL;
+export const TERMINAL_STATUSES = Object.keys(TERMINAL) as readonly TerminalStatus[];
 
 export function isTerminal(status: string): status is TerminalStatus {
-  return (TERMINAL_STATUSES as readonly string[]).includes(status);
+  return Object.hasOwn(TERMINAL, status);
+}
+
+export function terminalMeaning(status: string): TerminalMeaning | undefined {
+  return isTerminal(status) ? TERMINAL[status] : undefined;
 }
 
 /** The three fields of a job that distinguish two answers about it. */
-export interface JobState {
-  readonly status: string;
-  readonly prLink: string | null;
-  readonly archivedAt: string | null;
-}
+export const isJobState = fields({ status: text, prLink: orNull(text), archivedAt: orNull(text) });
+export type JobState = Checked<typeof isJobState>;
 
 export function sameState(one: JobState, other: JobState): boolean {
   return one.status === other.status && one.prLink === other.prLink && one.archivedAt === other.archivedAt;

@@ -1,5 +1,3 @@
-import { markdownCode as code } from './text';
-
 /** Every name that two programs share: changing one breaks callers, saved filters or running workflows. */
 
 export const FOLLOW_UP_WORKFLOW = 'followUp';
@@ -42,34 +40,3 @@ export const DEFAULT_TASK_QUEUES = {
   /** The HTTP activity that sends: sends and reads have limits of their own. */
   agentApiSend: 'agent-api-send',
 } as const;
-
-/**
- * The summary of a follow-up in the Web UI, from its start on, whoever starts it. It never has the prompt. The server
- * takes 400 bytes of summary; the names fill at most the 255 bytes of a workflow id.
- */
-export function followUpSummary({ projectId, jobId }: Names): string {
-  return `Follow-up to job ${code(jobId)} of project ${code(projectId)}`;
-}
-
-/** The search attributes of a follow-up before a worker has seen it. */
-export function followUpAttributes({ projectId, jobId }: Names): [SearchAttributeName, string][] {
-  return [
-    // The value that the workflow would set first: this saves an event in every history.
-    ['FollowUpPhase', 'baseline'],
-    ['AgentProject', projectId],
-    ['AgentJob', jobId],
-  ];
-}
-
-export function batchSummary(items: number): string {
-  return `Batch of ${items} ${items === 1 ? 'follow-up' : 'follow-ups'}`;
-}
-
-export function pageSummary(number: number, items: number): string {
-  return `Page ${number} of a batch: ${items} ${items === 1 ? 'item' : 'items'}`;
-}
-
-interface Names {
-  readonly projectId: string;
-  readonly jobId: string;
-}

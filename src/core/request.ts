@@ -1,4 +1,5 @@
-import type { DurationText } from './units';
+import { anyOf, type Checked, count, fields, isRecord, type JsonObject, number, oneOf, text } from './checks';
+import { type DurationText, durationText } from './units';
 
 /** What happens if the job is not in a terminal status before the send. */
 export const WHEN_ACTIVE = ['send', 'wait', 'reject'] as const;
@@ -22,9 +23,7 @@ export interface FollowUpRequest {
   readonly prompt: string;
   /**
    * The caller's name for this follow-up, up to 128 characters. The same name is the same follow-up: its message is
-   * never sent a second time.
-   *
-   * @default the workflow id as given
+   * never sent a second time. @default the workflow id as given
    */
   readonly requestId?: string;
   /** @default 'send' */
@@ -39,18 +38,15 @@ export interface FollowUpRequest {
   /** How long a `completed` job without `prLink` is re-read before null is believed. @default '30s' */
   readonly settle?: DurationText;
   /**
-   * The bound that is assumed for the lag of a read and for the time in which a message is taken up, both together. No
-   * terminal status that was asked for earlier after the POST is believed. One that nothing shows to be new must hold for as
-   * long again. `0s` for a service that has neither.
-   *
-   * @default '30s'
+   * For so long after the POST no terminal status is believed: the bound for the lag of a read and for the taking up of a
+   * message, together. One that nothing shows to be new must hold for as long again. @default '30s'
    */
   readonly confirm?: DurationText;
 }
 
 /** The cadence of polling: the next interval is `growth` × the turn's age, within bounds, ± `jitter`. */
 export interface PollingRequest {
-  /** The shortest interval, and the interval of reads that confirm. At least 100ms. @default '5s' */
+  /** The shortest interval, and that of reads that confirm. At least 100ms. @default '5s' */
   readonly initial?: DurationText;
   /** The share of the turn's age that the next interval is: 0 (always `initial`) to 10. @default 0.1 */
   readonly growth?: number;
@@ -59,38 +55,165 @@ export interface PollingRequest {
   /** The share by which an interval is varied at random, at the maximum too: 0 to 0.5. @default 0.1 */
   readonly jitter?: number;
   /**
-   * How many of the first polls are a durable timer and an activity each, which the history shows one by one: 0 to 1,000,
-   * or `all`. After them, and as long as the job stays as it is, one activity reads on by the same cadence and adds no
-   * event.
-   *
-   * @default 3
+   * How many of the first polls are a durable timer and an activity each: 0 to 1,000, or `all`. Then one activity reads on
+   * while the job stays as it is, and adds no event to the history. @default 3
    */
-  readonly timerPolls?: TimerPolls;
-}
-
-export type TimerPolls = number | 'all';
-
-/** A checked request with every default filled in; durations in milliseconds. */
-export interface FollowUpPlan {
-  readonly projectId: string;
-  readonly jobId: string;
-  readonly prompt: string;
-  /** The name of the follow-up: `requestId`, or the workflow id if the caller left it out. */
-  readonly requestId: string;
-  readonly whenActive: WhenActive;
-  readonly onUnknownDelivery: OnUnknownDelivery;
-  readonly deadlineMs: number;
-  readonly polling: Polling;
-  readonly reconcileMs: number;
-  readonly settleMs: number;
-  readonly confirmMs: number;
+  readonly timerPolls?: number | 'all';
 }
 
 /** A {@link PollingRequest} with defaults filled in. */
-export interface Polling {
-  readonly initialMs: number;
-  readonly growth: number;
-  readonly maximumMs: number;
-  readonly jitter: number;
-  readonly timerPolls: TimerPolls;
+const isPolling = fields({
+  ...{ initialMs: number, growth: number, maximumMs: number, jitter: number },
+  timerPolls: anyOf(oneOf('all'), count),
+});
+export type Polling = Checked<typeof isPolling>;
+
+/** A checked request with every default filled in, but without its message; durations in milliseconds. */
+export const isWatchPlan = fields({
+  ...{ projectId: text, jobId: text },
+  /** The name of the follow-up: `requestId`, or the workflow id if the caller left it out. */
+  requestId: text,
+  ...{ whenActive: oneOf(...WHEN_ACTIVE), onUnknownDelivery: oneOf(...ON_UNKNOWN_DELIVERY) },
+  ...{ deadlineMs: number, reconcileMs: number, settleMs: number, confirmMs: number },
+  polling: isPolling,
+});
+export type FollowUpPlan = Checked<typeof isWatchPlan> & { readonly prompt: string };
+
+/** Each option has one line of help; field names and values in it are Markdown code. */
+export type RequestOption = { readonly help: string } & (
+  | { readonly kind: 'choice'; readonly choices: readonly string[]; readonly default: string }
+  | { readonly kind: 'duration'; readonly default: DurationText; readonly minimumMs?: number }
+  | { readonly kind: 'number'; readonly default: number; readonly minimum: number; readonly maximum: number }
+  /** A whole number from 0 on, or `all`. */
+  | { readonly kind: 'count'; readonly default: number; readonly maximum: number }
+);
+
+/** Faster polling would load server and service for nothing: a poll takes some 20 ms of server CPU. */
+const MIN_POLLING_MS = 100;
+
+/** The fields that identify a request, and the message itself. */
+export const REQUEST_IDENTITY = {
+  // `shortName`: as a flag and as a column.
+  projectId: { kind: 'id', required: true, shortName: 'project', help: 'the project that owns the job' },
+  jobId: { kind: 'id', required: true, shortName: 'job', help: 'the job that receives the message' },
+  prompt: { kind: 'prompt', help: 'the message, sent unaltered' },
+  requestId: {
+    kind: 'id',
+    required: false,
+    help: "the caller's name for this follow-up: the same name is the same follow-up, and its message is not sent again",
+  },
+} as const;
+
+/**
+ * The options of a request. The checker, the starter's flags, the columns of batch files, the comparison of a repeated
+ * request, the details in the Web UI, the JSON Schema and the table of docs/request.md all take them from here.
+ *
+ * `FollowUpRequest` has a property for each, and `FollowUpPlan` too, with `Ms` at the end of a duration's.
+ */
+export const REQUEST_OPTIONS = {
+  whenActive: {
+    kind: 'choice',
+    choices: WHEN_ACTIVE,
+    default: 'send',
+    help: 'if the job is not in a terminal status before the send: `send`, `wait` until it is, or `reject`',
+  },
+  onUnknownDelivery: {
+    kind: 'choice',
+    choices: ON_UNKNOWN_DELIVERY,
+    default: 'fail',
+    help:
+      'if nobody can tell whether the message arrived: `fail`, `assume-delivered`, `resend` (at most one further POST), ' +
+      'or `ask` an operator',
+  },
+  deadline: {
+    kind: 'duration',
+    default: '24h',
+    help: 'from the first task of the workflow to the end of the watch; more than `confirm`',
+  },
+  reconcile: {
+    kind: 'duration',
+    default: '2m',
+    help: 'how long an unknown delivery is looked for by reading the job, before `onUnknownDelivery` decides',
+  },
+  settle: {
+    kind: 'duration',
+    default: '30s',
+    help: 'how long a `completed` job without `prLink` is re-read before null is believed',
+  },
+  confirm: {
+    kind: 'duration',
+    default: '30s',
+    help:
+      'for so long after the POST an answer may still be from before it: nothing terminal is believed earlier; ' +
+      'a status that nothing shows to be new must hold for as long again',
+  },
+  'polling.initial': {
+    kind: 'duration',
+    default: '5s',
+    minimumMs: MIN_POLLING_MS,
+    help: 'the shortest interval between polls, and that of reads that confirm',
+  },
+  'polling.growth': {
+    kind: 'number',
+    default: 0.1,
+    ...{ minimum: 0, maximum: 10 },
+    help: "the next interval as a share of the turn's age",
+  },
+  'polling.maximum': {
+    kind: 'duration',
+    default: '5m',
+    minimumMs: MIN_POLLING_MS,
+    help: 'the longest interval between polls; not below `polling.initial`',
+  },
+  'polling.jitter': {
+    kind: 'number',
+    default: 0.1,
+    ...{ minimum: 0, maximum: 0.5 },
+    help: 'the share by which an interval varies at random',
+  },
+  'polling.timerPolls': {
+    kind: 'count',
+    default: 3,
+    // More would fill a history: each poll takes 11 events.
+    maximum: 1_000,
+    help: 'how many of the first polls are a durable timer and an activity each, or `all`; then one activity reads on',
+  },
+} as const satisfies Readonly<Record<string, RequestOption>>;
+
+/** Every field of a request, in the order in which they are shown. */
+export const REQUEST_FIELDS = { ...REQUEST_IDENTITY, ...REQUEST_OPTIONS };
+export type RequestField = keyof typeof REQUEST_FIELDS;
+
+/** Where a checked request has a field: durations are in milliseconds. */
+export function fieldOfPlan(field: string, { kind }: { readonly kind: string }): string {
+  return kind === 'duration' ? `${field}Ms` : field;
+}
+
+/** The options of a checked request as a caller would write them, in the order of {@link REQUEST_OPTIONS}. */
+export function optionTexts(plan: FollowUpPlan): [option: string, text: string][] {
+  return Object.entries<RequestOption>(REQUEST_OPTIONS).map(([name, option]) => {
+    const value = fieldOf({ ...plan }, fieldOfPlan(name, option));
+    return [name, option.kind === 'duration' ? durationText(Number(value)) : String(value)];
+  });
+}
+
+/** The value of a field of an unchecked request; undefined if it is absent or null. */
+export function fieldOf(request: JsonObject, field: string): unknown {
+  const [name = '', inner] = field.split('.');
+  const value = request[name];
+  if (inner === undefined) return value ?? undefined;
+  return isRecord(value) ? (value[inner] ?? undefined) : undefined;
+}
+
+/** The unchecked request with these fields; those that are undefined or null are left out. */
+export function requestWith(fields: Iterable<readonly [field: string, value: unknown]>): JsonObject {
+  const request: Record<string, unknown> = {};
+  const groups: Record<string, Record<string, unknown>> = {};
+  for (const [field, value] of fields) {
+    if (value === undefined || value === null) continue;
+    const [name = '', inner] = field.split('.');
+    if (inner === undefined) request[name] = value;
+    else request[name] = Object.assign((groups[name] ??= {}), { [inner]: value });
+  }
+  return request;
 }

@@ -1,7 +1,6 @@
-import type { JobAnswer, PollJobInput, Tally, Trouble } from './activities';
+import type { JobAnswer, PollJobInput, Tally, Trouble } from './wire';
 import { sameState } from './job';
 
-/** A poll before its first answer. */
 export function startTally(trouble: Trouble): Tally {
   return { polls: 0, observed: {}, trouble, lastAnswer: null, nextReadAt: null };
 }
@@ -10,7 +9,7 @@ export function startTally(trouble: Trouble): Tally {
 export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally {
   return {
     polls: tally.polls + 1,
-    observed: countAnswer(tally.observed, labelOf(answer)),
+    observed: addCounts(tally.observed, { [labelOf(answer)]: 1 }),
     trouble: afterReading(tally.trouble, answer, heardAt),
     lastAnswer: textOf(answer),
     nextReadAt: null,
@@ -26,7 +25,6 @@ export function needsDecision(answer: JobAnswer, known: PollJobInput['known']): 
   return answer.httpStatus === 404 || isUnauthorized({ last: answer });
 }
 
-/** The name under which an answer is counted. */
 export function labelOf(answer: JobAnswer): string {
   return answer.kind === 'job' ? answer.job.status : answer.label;
 }
@@ -36,29 +34,20 @@ export function textOf(answer: JobAnswer): string {
   return answer.kind === 'job' ? answer.job.status : answer.message;
 }
 
+type Counts = Tally['observed'];
+
 /** How many distinct answers are counted by name: a service that keeps answering new words must not fill the history. */
 const MAX_KEYS = 32;
 
-/** The counts after one more answer of that name, or `times` more; beyond 32 names they count as `other`. */
-export function countAnswer(
-  observed: Readonly<Record<string, number>>,
-  name: string,
-  times = 1,
-): Record<string, number> {
-  const known = Object.hasOwn(observed, name);
-  const key = known || Object.keys(observed).length < MAX_KEYS ? name : 'other';
-  return { ...observed, [key]: (Object.hasOwn(observed, key) ? (observed[key] ?? 0) : 0) + times };
-}
-
-/** The counts of both. */
-export function addCounts(
-  observed: Readonly<Record<string, number>>,
-  more: Readonly<Record<string, number>>,
-): Record<string, number> {
-  return Object.entries(more).reduce<Record<string, number>>(
-    (sum, [name, times]) => countAnswer(sum, name, times),
-    { ...observed },
-  );
+/** The counts of all; beyond 32 names answers count as `other`. */
+export function addCounts(...all: readonly Counts[]): Counts {
+  const sum = new Map<string, number>();
+  for (const counts of all)
+    for (const [name, times] of Object.entries(counts)) {
+      const key = sum.has(name) || sum.size < MAX_KEYS ? name : 'other';
+      sum.set(key, (sum.get(key) ?? 0) + times);
+    }
+  return Object.fromEntries(sum);
 }
 
 export const NO_TROUBLE: Trouble = { last: null, count: 0, notFound: null };
@@ -69,15 +58,9 @@ const MIN_NOT_FOUND = 5;
 /** @param heardAt when the answer was received, in milliseconds since the epoch */
 export function afterReading(trouble: Trouble, answer: JobAnswer, heardAt: number): Trouble {
   if (answer.kind === 'job') return NO_TROUBLE;
-  const { notFound } = trouble;
-  return {
-    last: answer,
-    count: trouble.count + 1,
-    notFound:
-      answer.httpStatus === 404
-        ? { count: (notFound?.count ?? 0) + 1, since: notFound?.since ?? heardAt }
-        : null,
-  };
+  const { count, since } = trouble.notFound ?? { count: 0, since: heardAt };
+  const notFound = answer.httpStatus === 404 ? { count: count + 1, since } : null;
+  return { last: answer, count: trouble.count + 1, notFound };
 }
 
 /**

@@ -3,31 +3,24 @@
  * so that no attribute, summary or history ever carries more.
  */
 
-/** Characters of a status word. */
+/* Characters. */
 export const MAX_STATUS_CHARACTERS = 64;
-
-/** Characters of a pull request's URL: 2 KiB. A longer one is left out, never cut: half a URL is a wrong URL. */
+/** A longer link is left out, never cut: half a URL is a wrong URL. */
 export const MAX_LINK_CHARACTERS = 2_048;
-
-/** Characters of the service's own words in an error. */
+/** The service's own words in an error. */
 export const MAX_SERVICE_MESSAGE_CHARACTERS = 1_024;
-
-/** Characters of the message of a failure: room for many problems of one request. */
+/** The message of a failure: room for many problems of one request. */
 export const MAX_FAILURE_CHARACTERS = 8_192;
-
-/** Characters of any other text of a job (repository, ref, model, dates, id). */
+/** Any other text of a job (repository, ref, model, dates, id). */
 export const MAX_FIELD_CHARACTERS = 1_024;
-
-/** Characters of a search attribute. A longer value can end a workflow (measured, server 1.31.2). */
+/** The column of Temporal's SQL schemas holds 255; beyond 2,048 bytes the server refuses the value (measured, 1.32.0). */
 export const MAX_ATTRIBUTE_CHARACTERS = 255;
-
-/** Characters of `projectId`, `jobId` and `requestId`. */
+/** `projectId`, `jobId` and `requestId`. */
 export const MAX_ID_CHARACTERS = 128;
 
-/** Bytes of a prompt in UTF-8: 256 KiB. */
+/* Bytes of UTF-8. */
 export const MAX_PROMPT_BYTES = 256 * 1_024;
-
-/** Bytes of a workflow id: the column of Temporal's SQL schemas holds 255. */
+/** The column of Temporal's SQL schemas holds 255. */
 export const MAX_WORKFLOW_ID_BYTES = 255;
 
 /** Control characters, line and paragraph separators, and the invisible marks that reorder the text beside them. */
@@ -54,10 +47,7 @@ export function singleLine(text: string, limit: number): string {
 /** `text`, or its beginning with an ellipsis, in at most `limit` characters; a surrogate pair is never split. */
 export function truncate(text: string, limit: number): string {
   if (text.length <= limit) return text;
-  const cut = text.slice(0, limit - 1);
-  const last = cut.charCodeAt(cut.length - 1);
-  const splitsPair = last >= 0xd800 && last <= 0xdbff;
-  return (splitsPair ? cut.slice(0, -1) : cut) + '…';
+  return text.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '') + '…';
 }
 
 /** `text`, well-formed, with a space for each character that a terminal obeys or that reorders the text beside it. */
@@ -79,11 +69,17 @@ export function safeJson(value: unknown, indent = 0): string {
 }
 
 /**
- * A value from outside as JSON for a message, shortened to about `limit` characters. It is well-formed and has no control
+ * Any value from outside as JSON for a message, shortened to about `limit` characters. It is well-formed and has no control
  * characters, as every failure message of a workflow must be: see `singleLine`.
  */
 export function quote(value: unknown, limit = 60): string {
-  return typeof value === 'string' ? safeJson(truncate(value, limit)) : truncate(safeJson(value), limit);
+  if (typeof value === 'string') return safeJson(truncate(value, limit));
+  try {
+    return truncate(safeJson(value), limit);
+  } catch {
+    // A bigint, or an object that holds itself.
+    return `of type ${typeof value}`;
+  }
 }
 
 /** A text from outside as Markdown code: none of its characters can end a table's cell or become markup. */
@@ -91,7 +87,35 @@ export function markdownCode(text: string): string {
   return '`' + text.replace(/[`|\s]+/g, ' ') + '`';
 }
 
+export function markdownCounts(counts: Readonly<Record<string, number>>): string {
+  const words = Object.entries(counts).map(([name, count]) => `${markdownCode(name)} × ${count}`);
+  return words.join(', ') || '-';
+}
+
+/** `1 item`, `2 items`. */
+export function counted(count: number, thing: string): string {
+  return `${count} ${thing}${count === 1 ? '' : 's'}`;
+}
+
 /** A table of names and values. The colon separates them in Temporal's Web UI, which gives cells no padding. */
 export function markdownTable(rows: readonly (readonly [name: string, value: string])[]): string {
   return ['| | |', '|---|---|', ...rows.map(([name, value]) => `| ${name}: | ${value} |`)].join('\n');
+}
+
+/** Bytes of a value as JSON, which is what a payload of Temporal holds. */
+export function jsonBytes(value: unknown): number {
+  return utf8Bytes(JSON.stringify(value));
+}
+
+/** Bytes of a well-formed text in UTF-8. It counts without encoding: a batch may hold a gigabyte of prompts. */
+export function utf8Bytes(text: string): number {
+  let bytes = text.length;
+  for (let i = 0; i < text.length; i += 1) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x80) continue;
+    // Each half of a surrogate pair stands for two of the four bytes of its character.
+    const isHalf = unit >= 0xd800 && unit <= 0xdfff;
+    bytes += unit < 0x800 || isHalf ? 1 : 2;
+  }
+  return bytes;
 }

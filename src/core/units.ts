@@ -8,24 +8,34 @@ export type DurationText = `${number}${keyof typeof UNIT_MS}`;
 /** The longest duration: ten years. Longer timers of Temporal are not certain to work. */
 const MAX_DURATION_MS = 3_650 * UNIT_MS.d;
 
-/**
- * Milliseconds of a duration text, or why it is not a duration.
- *
- * A bare number is refused: `30` may mean seconds or milliseconds, and a wrong guess would show only later.
- */
+/** Milliseconds of a duration text, or why it is not a duration. */
 export function parseDuration(text: unknown): { ms: number } | { problem: string } {
-  if (typeof text === 'number' || (typeof text === 'string' && /^\s*[-+]?\d+(\.\d+)?\s*$/.test(text))) {
-    return { problem: `${quote(text)} needs a unit, for example "30s" (units: ms, s, m, h, d)` };
-  }
-  const match = typeof text === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) : null;
-  if (match === null) {
+  const form = /^(\d{1,20}(?:\.\d{1,20})?)(ms|s|m|h|d)$/;
+  const read = valueOf(text, form, UNIT_MS, 'a duration', '"500ms", "30s", "10m", "24h"');
+  if ('problem' in read) return read;
+  const ms = Math.round(read.value);
+  return ms > MAX_DURATION_MS ? { problem: `${quote(text)} is longer than 3650d` } : { ms };
+}
+
+/**
+ * The value of a number with its unit. A bare number is refused: `30` may mean seconds or milliseconds, and a wrong guess
+ * would show only later.
+ */
+function valueOf(
+  text: unknown,
+  form: RegExp,
+  units: Readonly<Record<string, number>>,
+  what: string,
+  examples: string,
+): { readonly value: number } | { readonly problem: string } {
+  if (typeof text === 'number' || (typeof text === 'string' && /^\s*[-+]?\d+(\.\d+)?\s*$/.test(text)))
     return {
-      problem: `${describe(text)} is not a duration; write a number with a unit, for example "500ms", "30s", "10m", "24h"`,
+      problem: `${quote(text)} needs a unit (${Object.keys(units).join(', ')}), for example ${examples}`,
     };
-  }
-  const ms = Math.round(Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]);
-  if (ms > MAX_DURATION_MS) return { problem: `${describe(text)} is longer than 3650d` };
-  return { ms };
+  const [, number = '', unit = ''] = typeof text === 'string' ? (form.exec(text) ?? []) : [];
+  const size = units[unit];
+  if (size !== undefined) return { value: Number(number) * size };
+  return { problem: `${quote(text)} is not ${what}; write a number with a unit, for example ${examples}` };
 }
 
 /** The duration text of a number of milliseconds, exact, in the largest unit in which it is a whole number: `90s`, `36h`. */
@@ -51,43 +61,24 @@ function join(large: number, largeUnit: string, small: number, smallUnit: string
   return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit} ${small}${smallUnit}`;
 }
 
-function describe(value: unknown): string {
-  return typeof value === 'string' ? quote(value) : `a value of type ${typeof value}`;
-}
-
-const UNIT_SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const;
-type Unit = keyof typeof UNIT_SECONDS;
+const PER_SECOND = { s: 1, m: 1 / 60, h: 1 / 3_600, d: 1 / 86_400 } as const;
+type Unit = keyof typeof PER_SECOND;
 
 /** A number in a unit of time, such as `5/s`, `30/m`, `90/h` or `100/d`. */
 export type RateText = `${number}/${Unit}`;
 
-/** One a day: a slower rate would be a stop; to stop, pause the batch. */
-const MIN_PER_SECOND = 1 / UNIT_SECONDS.d;
-
 /** Far above what one task queue can dispatch; a larger number must be a mistake. */
 const MAX_PER_SECOND = 1_000_000;
 
-/**
- * A rate per second, or why a text is not a rate.
- *
- * A bare number is refused: `90` may mean a second or an hour, and a wrong guess would overload the service.
- */
+/** A rate per second, or why a text is not a rate. */
 export function parseRate(text: unknown): { perSecond: number } | { problem: string } {
-  if (typeof text === 'number' || (typeof text === 'string' && /^\s*[-+]?\d+(\.\d+)?\s*$/.test(text))) {
-    return { problem: `${quote(text)} needs a unit, e.g. "90/h" (units: s, m, h, d)` };
-  }
-  const match = typeof text === 'string' ? /^(\d+(?:\.\d+)?)\/(s|m|h|d)$/.exec(text) : null;
-  if (match === null) {
-    return {
-      problem: `${describe(text)} is not a rate; write a number per unit of time, e.g. "5/s", "30/m", "90/h"`,
-    };
-  }
-  const perSecond = Number(match[1]) / UNIT_SECONDS[match[2] as Unit];
-  if (perSecond < MIN_PER_SECOND) {
-    return { problem: `${describe(text)} is too low; the lowest rate is "1/d", and "off" removes a limit` };
-  }
-  if (perSecond > MAX_PER_SECOND)
-    return { problem: `${describe(text)} is too high; it is at most "1000000/s"` };
+  const read = valueOf(text, /^(\d+(?:\.\d+)?)\/(s|m|h|d)$/, PER_SECOND, 'a rate', '"5/s", "30/m", "90/h"');
+  if ('problem' in read) return read;
+  const perSecond = read.value;
+  // A slower rate would be a stop; to stop, pause the batch.
+  if (perSecond < PER_SECOND.d)
+    return { problem: `${quote(text)} is too low; the lowest rate is "1/d", and "off" removes a limit` };
+  if (perSecond > MAX_PER_SECOND) return { problem: `${quote(text)} is too high; it is at most "1000000/s"` };
   return { perSecond };
 }
 
@@ -99,14 +90,8 @@ const PREFERRED: readonly Unit[] = ['s', 'h', 'm', 'd'];
  * bits, so only six digits are reliable.
  */
 export function formatRate(perSecond: number): RateText {
-  const inUnits = PREFERRED.map((unit) => ({
-    unit,
-    number: Number((perSecond * UNIT_SECONDS[unit]).toPrecision(6)),
-  }));
-  const { number, unit } = inUnits.find((each) => each.number >= 1 && Number.isInteger(each.number)) ??
-    inUnits.find((each) => each.number >= 1) ?? {
-      number: Number((perSecond * UNIT_SECONDS.d).toPrecision(6)),
-      unit: 'd',
-    };
-  return `${number}/${unit}`;
+  const numberIn = (unit: Unit): number => Number((perSecond / PER_SECOND[unit]).toPrecision(6));
+  const above = PREFERRED.filter((unit) => numberIn(unit) >= 1);
+  const unit = above.find((each) => Number.isInteger(numberIn(each))) ?? above[0] ?? 'd';
+  return `${numberIn(unit)}/${unit}`;
 }

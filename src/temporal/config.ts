@@ -1,7 +1,13 @@
+import { X509Certificate } from 'node:crypto';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { createSecureContext } from 'node:tls';
+import type { DataConverter } from '@temporalio/common';
 import { type ClientConnectConfig, loadClientConfigProfile, toClientOptions } from '@temporalio/envconfig';
-import { certificateProblems } from './tls';
+import { isRecord, type Problem, problemTexts } from '../core/checks';
+import { FollowUpError } from '../core/errors';
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface TemporalConfig {
   /** The options of a worker's native connection; those of a client are a part of them. */
@@ -9,63 +15,97 @@ export interface TemporalConfig {
   /** As given; the port is 7233 where it has none. */
   readonly address: string;
   readonly namespace: string;
+  /** API key and header values. */
+  readonly secrets: readonly string[];
 }
 
 /** What the SDK connects to where nothing else is said (source: `ConnectionOptions.address`). */
 const DEFAULT_ADDRESS = 'localhost:7233';
 
-type LoadedTemporalConfig =
-  | { readonly ok: true; readonly config: TemporalConfig; readonly secrets: readonly string[] }
-  | { readonly ok: false; readonly problems: readonly string[] };
+const CLIENT_CERT_AND_KEY = 'TEMPORAL_TLS_CLIENT_CERT_*, TEMPORAL_TLS_CLIENT_KEY_*';
+
+/** Thrown for settings that can't be right. It names every problem, and holds no secret. */
+export class ConfigurationError extends FollowUpError {
+  /** @param problems the field of each is its variable */
+  constructor(readonly problems: readonly Problem[]) {
+    super('MISCONFIGURED', `The configuration is wrong: ${problemTexts(problems)}`);
+  }
+}
 
 /**
  * The connection to Temporal, from the variables `TEMPORAL_*` and the profile of `temporal.toml`, as the Temporal CLI
  * and every SDK read them. What the SDK would only report when it connects is checked here.
+ *
+ * @throws ConfigurationError
  */
-export function loadTemporalConfig(env: Environment): LoadedTemporalConfig {
+export function loadTemporalConfig(env: Environment): TemporalConfig {
+  const { profile, connectionOptions } = readProfile(env);
+  const problems: Problem[] = [];
+  const report = (field: string, text: string) => problems.push({ field, text });
+  // The parser of a profile checks no types: `address = 7233` is a number here, whatever the declaration says.
+  const address = profile.address ?? DEFAULT_ADDRESS;
+  const namespace = profile.namespace ?? 'default';
+  if (!isEndpoint(address)) {
+    const text = `is not host:port; give the gRPC endpoint without scheme and path, such as ${DEFAULT_ADDRESS}`;
+    report('TEMPORAL_ADDRESS', text);
+  }
+  if (namespace.trim() === '') report('TEMPORAL_NAMESPACE', 'is blank; give a namespace, such as default');
+  const { clientCert, clientKey } = profile.tls ?? {};
+  if ((clientCert === undefined) !== (clientKey === undefined)) {
+    report(CLIENT_CERT_AND_KEY, 'one of the two is set; mutual TLS needs the certificate and its key');
+  }
+  problems.push(...certificateProblems(connectionOptions.tls));
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const secrets = [profile.apiKey, ...Object.values(profile.grpcMeta ?? {})];
+  return {
+    connection: { ...connectionOptions, address },
+    address,
+    namespace,
+    secrets: secrets.filter((secret) => secret !== undefined),
+  };
+}
+
+function readProfile(env: Environment) {
   try {
     const profile = loadClientConfigProfile({ overrideEnvVars: setOnly(env) });
-    const problems: string[] = [];
-    // The parser of a profile checks no types: `address = 7233` is a number here, whatever the declaration says.
-    const address = profile.address ?? DEFAULT_ADDRESS;
-    const namespace = profile.namespace ?? 'default';
-    if (!isEndpoint(address)) {
-      problems.push(
-        'TEMPORAL_ADDRESS: is not host:port; give the address of the gRPC endpoint without scheme and path, such as localhost:7233',
-      );
-    }
-    if (namespace.trim() === '')
-      problems.push('TEMPORAL_NAMESPACE: is blank; give a namespace, such as default');
-    const { clientCert, clientKey } = profile.tls ?? {};
-    if ((clientCert === undefined) !== (clientKey === undefined)) {
-      problems.push(
-        'TEMPORAL_TLS_CLIENT_CERT_*, TEMPORAL_TLS_CLIENT_KEY_*: one of the two is set; mutual TLS needs the certificate and its key',
-      );
-    }
-    const { connectionOptions } = toClientOptions(profile);
-    problems.push(...certificateProblems(connectionOptions.tls));
-    if (problems.length > 0) return { ok: false, problems };
-    return {
-      ok: true,
-      config: { connection: { ...connectionOptions, address }, address, namespace },
-      secrets: [profile.apiKey, ...Object.values(profile.grpcMeta ?? {})].filter(
-        (secret) => secret !== undefined,
-      ),
-    };
+    return { profile, connectionOptions: toClientOptions(profile).connectionOptions };
   } catch (error) {
-    return { ok: false, problems: [`TEMPORAL_* and temporal.toml: ${reasonOf(error)}`] };
+    // The error of a file that can't be read has its path, and is about the variable that names it.
+    const { path: file } = error as NodeJS.ErrnoException;
+    const field = Object.keys(env).find((name) => file !== undefined && env[name] === file);
+    // What envconfig 1.24 makes of a file without any profile, an empty one for example, is a TypeError.
+    const isEmpty = error instanceof TypeError;
+    const text = isEmpty
+      ? 'the file holds no [profile.NAME] table; add one, or remove the file'
+      : firstLine(error);
+    throw new ConfigurationError([{ field: field ?? 'TEMPORAL_* and temporal.toml', text }]);
   }
 }
 
-function reasonOf(error: unknown): string {
-  const [kind, reason] =
-    String(error)
-      .split('\n', 1)[0]
-      ?.split(/Error: (.*)/) ?? [];
-  // What envconfig 1.24 makes of a file without any profile, an empty one for example.
-  if (kind === 'Type') return 'the file holds no [profile.NAME] table; add one, or remove the file';
-  // The first line only: below it, the TOML parser shows the lines of the file, which may hold a key.
-  return reason ?? 'unreadable';
+/** Below it, the TOML parser shows the lines of the file, which may hold a key. */
+function firstLine(error: unknown): string {
+  return (String(error).split('\n', 1)[0] ?? '').replace(/^(\w*Error: )+/, '');
+}
+
+/** What is wrong with the certificates and the key that the configuration gives; nothing of the key is shown. */
+function certificateProblems(tls: TemporalConfig['connection']['tls']): Problem[] {
+  if (typeof tls !== 'object' || tls === null) return [];
+  const { serverRootCACertificate: ca, clientCertPair: pair } = tls;
+  const problems: Problem[] = [];
+  const check = (field: string, what: string, use: () => unknown): void => {
+    try {
+      use();
+    } catch (error) {
+      problems.push({ field, text: `must be ${what} in PEM (${firstLine(error)})` });
+    }
+  };
+  // A secure context ignores a certificate authority that is not a certificate.
+  if (ca) check('TEMPORAL_TLS_SERVER_CA_CERT_*', 'a certificate', () => new X509Certificate(ca));
+  if (pair) {
+    const options = { cert: Buffer.from(pair.crt), key: Buffer.from(pair.key) };
+    check(CLIENT_CERT_AND_KEY, 'a certificate and its unencrypted key', () => createSecureContext(options));
+  }
+  return problems;
 }
 
 /** host, host:port or [ipv6]:port, as the SDK takes them. */
@@ -76,9 +116,53 @@ function isEndpoint(address: string): boolean {
 
 /** Without empty variables, as for the worker's own; an empty `TEMPORAL_GRPC_META_*` has a meaning: it removes a header. */
 function setOnly(env: Environment): Record<string, string> {
-  const entries = Object.entries(env).filter(
-    (entry): entry is [string, string] =>
-      entry[1] !== undefined && (entry[1] !== '' || entry[0].startsWith('TEMPORAL_GRPC_META_')),
+  const isSet = ([name, value]: [string, string | undefined]): boolean =>
+    value !== undefined && (value !== '' || name.startsWith('TEMPORAL_GRPC_META_'));
+  return Object.fromEntries(Object.entries(env).filter(isSet)) as Record<string, string>;
+}
+
+/** An empty variable counts as not set: that is how Docker Compose and many shells pass on one that is not set outside. */
+export function variable(env: Environment, name: string): string | undefined {
+  const text = env[name]?.trim();
+  return text === '' ? undefined : text;
+}
+
+const CONVERTER = 'FOLLOW_UP_DATA_CONVERTER';
+
+/**
+ * The data converter that `FOLLOW_UP_DATA_CONVERTER` names: a JavaScript module, relative to the working directory. Worker and
+ * starter read the same one, or they can't read each other's payloads.
+ *
+ * @returns undefined where the variable is not set
+ * @throws ConfigurationError
+ */
+export async function loadDataConverter(env: Environment): Promise<DataConverter | undefined> {
+  const given = variable(env, CONVERTER);
+  if (given === undefined) return undefined;
+  const file = path.resolve(given);
+  const wrong = (text: string) => new ConfigurationError([{ field: CONVERTER, text: `${file} ${text}` }]);
+  let converter: unknown;
+  try {
+    // Node 20.19 and newer require ES modules too.
+    const loaded = createRequire(file)(file) as { dataConverter?: unknown; default?: unknown };
+    converter = await (loaded.dataConverter ?? loaded.default);
+  } catch (error) {
+    throw wrong(`can't be loaded (${firstLine(error)}); give the path of a JavaScript module`);
+  }
+  if (isDataConverter(converter)) return converter;
+  throw wrong(
+    'must export a DataConverter of @temporalio/common, or a promise of one, as "dataConverter" or as default',
   );
-  return Object.fromEntries(entries);
+}
+
+/** Whether the SDK would use something of it: it ignores whatever else an object holds. */
+function isDataConverter(value: unknown): value is DataConverter {
+  if (!isRecord(value)) return false;
+  const { payloadConverterPath, failureConverterPath, payloadCodecs } = value;
+  const paths = [payloadConverterPath, failureConverterPath].filter((each) => each !== undefined);
+  if (!paths.every((each) => typeof each === 'string')) return false;
+  if (payloadCodecs === undefined) return paths.length > 0;
+  const isCodec = (each: unknown): boolean =>
+    isRecord(each) && typeof each.encode === 'function' && typeof each.decode === 'function';
+  return Array.isArray(payloadCodecs) && payloadCodecs.every(isCodec);
 }

@@ -1,127 +1,101 @@
-import { connect as openSocket } from 'node:net';
-import { Client, Connection } from '@temporalio/client';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
 import { FollowUpError } from '../core/errors';
-import { loadTemporalConfig, type TemporalConfig } from './config';
-import { loadDataConverter } from './data-converter';
-import { endpointOf, tlsTrouble } from './tls';
-import { TemporalUnreachableError, transportError } from './transport-errors';
+import { loadDataConverter, loadTemporalConfig } from './config';
+import { transportError } from './grpc-status';
+import { lookAt, noAnswer } from './trouble';
 
 /** gRPC's own second attempt comes after a second; five leave room for a TLS handshake across an ocean. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** Where no TCP connection comes about there is little to wait for, unless gRPC goes by a proxy that we don't know of. */
-const REFUSED_TIMEOUT_MS = 1_000;
+/** After this time without a connection the server is looked at. gRPC may go by a proxy that is not known here. */
+const LOOK_AFTER_MS = 1_000;
 
 export interface ConnectOptions {
   /** Where `TEMPORAL_*`, the place of `temporal.toml` and `FOLLOW_UP_DATA_CONVERTER` are read from. @default process.env */
+  // Not config.ts's type: its declarations need @temporalio/worker, which callers don't have.
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds until the attempt is given up. @default 5000 */
-  readonly timeoutMs?: number;
-}
-
-/** Thrown when the configuration of the connection can't be used: variables, profile, TLS. The message names the place. */
-export class TemporalConfigError extends FollowUpError {
-  override readonly name = 'TemporalConfigError';
-
-  constructor(reason: string, options?: ErrorOptions) {
-    super('MISCONFIGURED', `The connection to Temporal is misconfigured: ${reason}`, options);
-  }
+  /** Milliseconds until the attempt is given up; sooner where it is clear that it can't succeed. @default 5000 */
+  readonly timeout?: number;
+  /** Ends the attempt with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
  * Connects as the Temporal CLI and every SDK do: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, TLS and API key variables,
  * else the profile of `temporal.toml`, else localhost:7233.
  *
- * @throws TemporalConfigError when variables, profile or TLS settings are wrong
- * @throws TemporalUnreachableError when the server doesn't answer; FollowUpError `UNAUTHORIZED` when it refuses the credentials
+ * @throws TemporalUnreachableError when the server doesn't answer; FollowUpError `MISCONFIGURED` when variables, profile or TLS
+ *   settings are wrong, `UNAUTHORIZED` when the server refuses the credentials
  */
 export async function connectClient(
   options: ConnectOptions = {},
-): Promise<{ client: Client; address: string }> {
-  const env = options.env ?? process.env;
-  const { connectionOptions, address, namespace } = loadConnection(env);
+): Promise<{ client: Client; address: string; close: () => Promise<void> }> {
+  const { env = process.env, signal, timeout = CONNECT_TIMEOUT_MS } = options;
+  signal?.throwIfAborted();
+  const config = loadTemporalConfig(env);
   const dataConverter = await loadDataConverter(env);
-  if (dataConverter !== undefined && 'problem' in dataConverter)
-    throw new TemporalConfigError(dataConverter.problem);
-  const refusal = await refusalOf(address);
-  const limitMs = options.timeoutMs ?? CONNECT_TIMEOUT_MS;
-  const connectTimeout = refusal === undefined ? limitMs : Math.min(limitMs, REFUSED_TIMEOUT_MS);
-  const connection = Connection.lazy({ ...connectionOptions, address, connectTimeout });
-  try {
-    await connection.ensureConnected();
-  } catch (error) {
-    await connection.close();
-    throw await whyNot(error, address, connectionOptions, refusal);
-  }
-  const client = new Client({
-    connection,
-    namespace,
-    ...(dataConverter === undefined ? {} : { dataConverter }),
-  });
-  return { client, address };
-}
-
-function loadConnection(env: NonNullable<ConnectOptions['env']>) {
-  const loaded = loadTemporalConfig(env);
-  if (!loaded.ok) throw new TemporalConfigError(loaded.problems.join('; '));
-  const { connection, address, namespace } = loaded.config;
-  const { apiKey, tls, metadata } = connection;
-  const connectionOptions = {
-    ...(apiKey === undefined ? {} : { apiKey }),
+  const { address, namespace } = config;
+  // The options that a client takes too.
+  const { apiKey, tls, metadata } = config.connection;
+  const retries = new Retries();
+  const connection = Connection.lazy({
+    ...(apiKey && { apiKey }),
+    // False is another thing than undefined: with an API key the SDK turns TLS on.
     ...(tls === undefined ? {} : { tls }),
-    ...(metadata === undefined ? {} : { metadata }),
-  };
-  return { connectionOptions, address, namespace };
-}
-
-async function whyNot(
-  cause: unknown,
-  address: string,
-  { tls, apiKey }: Pick<TemporalConfig['connection'], 'tls' | 'apiKey'>,
-  refusal: string | undefined,
-): Promise<FollowUpError> {
-  const answered = transportError(cause, address);
-  if (answered?.code === 'UNAUTHORIZED') return answered;
-  if (refusal !== undefined) return unreachable(address, refusal, cause);
-  // An API key turns TLS on where nothing else is said, as the SDK does.
-  const trouble = await tlsTrouble(address, tls ?? apiKey !== undefined);
-  if (trouble?.isCertain) return new TemporalConfigError(`${address}: ${trouble.words}`, { cause });
-  if (trouble !== undefined) return unreachable(address, trouble.words, cause);
-  return (
-    answered ??
-    unreachable(address, 'something listens there, but does not answer as a Temporal server', cause)
-  );
-}
-
-function unreachable(address: string, reason: string, cause: unknown): TemporalUnreachableError {
-  return new TemporalUnreachableError(`Can't reach Temporal at ${address}: ${reason}.`, { cause });
-}
-
-/** Why no TCP connection comes about, which gRPC keeps to itself; undefined where one does. */
-async function refusalOf(address: string): Promise<string | undefined> {
-  const { hostname, port } = endpointOf(address);
-  return new Promise((resolve) => {
-    const socket = openSocket({ host: hostname, port });
-    const end = (reason: string | undefined): void => {
-      socket.destroy();
-      resolve(reason);
-    };
-    socket.setTimeout(1_000, () => {
-      end('the host does not answer');
-    });
-    socket.once('connect', () => {
-      end(undefined);
-    });
-    socket.once('error', (error: NodeJS.ErrnoException) => {
-      end(SOCKET_ERRORS[error.code ?? ''] ?? error.message);
-    });
+    ...(metadata && { metadata }),
+    address,
+    connectTimeout: timeout,
+    interceptors: [makeGrpcRetryInterceptor(retries)],
   });
+  const attempt = new AbortController();
+  const over = AbortSignal.any([attempt.signal, ...(signal ? [signal] : [])]);
+  const ended = new Promise<never>((_, reject) => {
+    over.addEventListener('abort', reject, { once: true });
+    sleep(Math.min(LOOK_AFTER_MS, timeout / 2), undefined, { signal: over })
+      .then(() => lookAt(config, over))
+      .then((trouble) => {
+        if (trouble !== undefined) reject(trouble);
+      }, reject);
+  });
+  try {
+    await Promise.race([connection.ensureConnected(), ended]);
+  } catch (error) {
+    await retries.end(connection);
+    signal?.throwIfAborted();
+    if (error instanceof FollowUpError) throw error;
+    throw transportError(error, address) ?? noAnswer(address, error);
+  } finally {
+    attempt.abort();
+  }
+  const client = new Client({ connection, namespace, ...(dataConverter && { dataConverter }) });
+  return { client, address, close: () => retries.end(connection) };
 }
 
-const SOCKET_ERRORS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there (ECONNREFUSED)',
-  ENOTFOUND: 'no such host (ENOTFOUND)',
-  EAI_AGAIN: 'the name cannot be looked up now (EAI_AGAIN)',
-  EHOSTUNREACH: 'no route to the host (EHOSTUNREACH)',
-  ENETUNREACH: 'no route to the network (ENETUNREACH)',
-};
+/**
+ * The SDK's own retries, which can be ended. A retry that is due after its connection was closed throws out of a timer, by
+ * which Node ends the process (SDK 1.24). So a connection is closed when the last one is over, at most six seconds later.
+ */
+class Retries {
+  private readonly usual = defaultGrpcRetryOptions();
+  private dueAt = 0;
+  private isOver = false;
+
+  readonly retryableDecider = (attempt: number, status: Status): boolean =>
+    !this.isOver && this.usual.retryableDecider(attempt, status);
+
+  readonly delayFunction = (attempt: number, status: Status): number => {
+    const waitMs = this.usual.delayFunction(attempt, status);
+    this.dueAt = Math.max(this.dueAt, Date.now() + waitMs);
+    return waitMs;
+  };
+
+  async end(connection: Connection): Promise<void> {
+    this.isOver = true;
+    const leftMs = this.dueAt - Date.now();
+    if (leftMs <= 0) return connection.close();
+    setTimeout(() => void connection.close().catch(() => undefined), leftMs + 100);
+  }
+}
+
+type Status = Parameters<ReturnType<typeof defaultGrpcRetryOptions>['retryableDecider']>[1];

@@ -1,30 +1,47 @@
-import { createHash } from 'node:crypto';
-import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
-import { decodeFromPayloadsAtIndex, workflowContext } from './sdk-internals';
+import {
+  type Client,
+  type WorkflowExecutionDescription,
+  type WorkflowExecutionInfo,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
+import { decodeFirst, workflowContext } from './sdk-internals';
 import { checkRequest } from '../core/check-request';
+import { isRecord, type JsonObject } from '../core/checks';
+import { digestOf } from '../core/ids';
 import { MEMO_PROMPT_DIGEST } from '../core/names';
-import type { FollowUpPlan } from '../core/request';
-import { optionTexts } from '../core/request-options';
+import { type FollowUpPlan, optionTexts } from '../core/request';
 import { hasGrpcStatus } from './grpc-status';
 
-export interface FirstEvent {
-  readonly workflowType: string;
-  /** The argument of the workflow, as its caller gave it. */
-  readonly input: unknown;
-  /** The run with which the chain of continued-as-new runs began. */
-  readonly firstRunId: string;
+/** Null where there is no such workflow. */
+export async function describeWorkflow(
+  client: Client,
+  workflowId: string,
+): Promise<WorkflowExecutionDescription | null> {
+  try {
+    return await client.workflow.getHandle(workflowId).describe();
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  }
+}
+
+/** The run with which the chain of continued-as-new runs began. */
+export function firstRunOf({ raw, runId }: WorkflowExecutionDescription): string {
+  return raw.workflowExecutionInfo?.firstRunId ?? runId;
+}
+
+/** For a signal or a cancellation, which come too late where the workflow has ended. */
+export function ignoreClosed(error: unknown): void {
+  if (!(error instanceof WorkflowNotFoundError)) throw error;
 }
 
 /**
- * The event with which a run began; undefined where the run is gone, as runs are when the namespace's retention has
- * passed since their end.
+ * The event with which a run began.
+ *
+ * @returns `firstRunId`: the run with which the chain of continued-as-new runs began; undefined where the run is gone
  */
-export async function readFirstEvent(
-  client: Client,
-  workflowId: string,
-  runId: string,
-): Promise<FirstEvent | undefined> {
-  const { namespace, loadedDataConverter } = client.options;
+export async function readFirstEvent(client: Client, workflowId: string, runId: string) {
+  const { namespace } = client.options;
   try {
     const { history } = await client.workflowService.getWorkflowExecutionHistory({
       namespace,
@@ -33,12 +50,9 @@ export async function readFirstEvent(
     });
     const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
     if (!started) return undefined;
-    // As the SDK's own client decodes, so that payload codecs (encryption, compression) of the caller apply.
-    const context = workflowContext(namespace, workflowId);
-    const input = await decodeFromPayloadsAtIndex(loadedDataConverter, 0, started.input?.payloads, context);
     return {
       workflowType: started.workflowType?.name ?? '',
-      input,
+      input: await decodeFirst(client, started.input?.payloads, workflowContext(namespace, workflowId)),
       firstRunId: started.firstExecutionRunId ?? runId,
     };
   } catch (error) {
@@ -47,37 +61,19 @@ export async function readFirstEvent(
   }
 }
 
-type Comparison =
-  /** `differences`: options that were asked for now and are not those of the existing follow-up, in words. */
-  | { readonly samePrompt: true; readonly differences: readonly string[] }
-  | { readonly samePrompt: false }
-  /** The input of the existing follow-up can't be read. */
-  | { readonly samePrompt: 'unknown' };
-
-/** Compares a request with the input of the follow-up that has its name. Pure. */
-export function compareRequests(wanted: FollowUpPlan, existingInput: unknown): Comparison {
-  const existing = existingInput as { prompt?: unknown } | null | undefined;
-  if (typeof existing !== 'object' || typeof existing?.prompt !== 'string') return { samePrompt: 'unknown' };
-  if (existing.prompt !== wanted.prompt) return { samePrompt: false };
-  const checked = checkRequest(existing);
-  // An input that was refused has no options to compare: its follow-up ended as `InvalidRequest`.
-  return { samePrompt: true, differences: checked.ok ? optionDifferences(wanted, checked.plan) : [] };
-}
-
-export function promptDigest(prompt: string): string {
-  return createHash('sha256').update(prompt).digest('hex');
-}
-
-/** As {@link compareRequests}, by the memo alone: the options of the existing follow-up are not known by it. */
-export function compareDigest(
-  wanted: FollowUpPlan,
-  memo: Readonly<Record<string, unknown>> | undefined,
-): Comparison {
-  const digest = memo?.[MEMO_PROMPT_DIGEST];
-  if (typeof digest !== 'string') return { samePrompt: 'unknown' };
-  return digest === promptDigest(wanted.prompt)
-    ? { samePrompt: true, differences: [] }
-    : { samePrompt: false };
+/**
+ * Compares a request with the follow-up that has its name, by its input; by the digest in its memo where that can't be read.
+ *
+ * @returns `differences`: options of the existing follow-up that differ, in words; null where it carries another prompt
+ */
+export function compareRequests(wanted: FollowUpPlan, input: unknown, memo: JsonObject = {}) {
+  const prompt = isRecord(input) ? input.prompt : undefined;
+  const digest = typeof prompt === 'string' ? digestOf(prompt) : memo[MEMO_PROMPT_DIGEST];
+  const promptCompared = typeof digest === 'string';
+  if (promptCompared && digest !== digestOf(wanted.prompt)) return null;
+  const existing = checkRequest(input);
+  // An input that is gone or was refused has no options to compare.
+  return { promptCompared, differences: existing.ok ? optionDifferences(wanted, existing.plan) : [] };
 }
 
 function optionDifferences(wanted: FollowUpPlan, existing: FollowUpPlan): string[] {
@@ -87,27 +83,13 @@ function optionDifferences(wanted: FollowUpPlan, existing: FollowUpPlan): string
     .map(([option, text]) => `${option} is ${text} there, not ${asked.get(option) ?? ''}`);
 }
 
-/** How a workflow stands, in the words of this project. */
-export type RunState = 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out';
+const ENDS = ['completed', 'failed', 'cancelled', 'terminated', 'timed-out'] as const;
 
+/** How a workflow stands, in the words of this project. */
+export type RunState = 'running' | (typeof ENDS)[number];
+
+/** A run that was continued as new goes on in the next one; a paused one has not ended. */
 export function stateOf(status: WorkflowExecutionInfo['status']['name']): RunState {
-  switch (status) {
-    case 'COMPLETED':
-      return 'completed';
-    case 'FAILED':
-      return 'failed';
-    case 'CANCELLED':
-      return 'cancelled';
-    case 'TERMINATED':
-      return 'terminated';
-    case 'TIMED_OUT':
-      return 'timed-out';
-    // A run that was continued as new goes on in the next one; a paused one has not ended.
-    case 'RUNNING':
-    case 'CONTINUED_AS_NEW':
-    case 'PAUSED':
-    case 'UNSPECIFIED':
-    case 'UNKNOWN':
-      return 'running';
-  }
+  const words = status.toLowerCase().replace('_', '-');
+  return ENDS.find((end) => end === words) ?? 'running';
 }

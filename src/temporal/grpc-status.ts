@@ -1,7 +1,8 @@
 import { isGrpcServiceError } from '@temporalio/client';
+import { FollowUpError } from '../core/errors';
 
 /** The gRPC status codes that decide something here (source: gRPC, "Status codes and their use in gRPC"). */
-export const GRPC_STATUS = {
+const GRPC_STATUS = {
   CANCELLED: 1,
   UNKNOWN: 2,
   INVALID_ARGUMENT: 3,
@@ -18,17 +19,25 @@ export const GRPC_STATUS = {
 } as const;
 type GrpcStatusName = keyof typeof GRPC_STATUS;
 
+/** What the Rust core's text says where its connection gives no status (SDK 1.24, measured). */
+const CORE_SAYS = [
+  ['UNAUTHENTICATED', 'does not have valid authentication credentials'],
+  ['PERMISSION_DENIED', 'does not have permission'],
+] as const;
+
 /** The gRPC error in `error` or in its causes: the SDK wraps them in its own `ServiceError`. */
 export function grpcError(error: unknown): { status: GrpcStatusName | undefined; words: string } | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
-    if (!isGrpcServiceError(inner)) continue;
+    if (!isGrpcServiceError(inner)) {
+      const { message } = inner;
+      const [status] = CORE_SAYS.find(([, words]) => message.includes(words)) ?? [];
+      if (status === undefined) continue;
+      return { status, words: message.slice(0, 300) };
+    }
     const { code, details, message } = inner;
-    return {
-      status: (Object.keys(GRPC_STATUS) as GrpcStatusName[]).find(
-        (name) => GRPC_STATUS[name] === (code as number),
-      ),
-      words: typeof details === 'string' && details !== '' ? details : message,
-    };
+    const names = Object.keys(GRPC_STATUS) as GrpcStatusName[];
+    const status = names.find((name) => GRPC_STATUS[name] === (code as number));
+    return { status, words: details || message };
   }
   return undefined;
 }
@@ -53,4 +62,35 @@ export function isTransient(error: unknown): boolean {
     'INTERNAL',
     'CANCELLED',
   );
+}
+
+/** Thrown when the Temporal server can't be reached, or did not answer in time. */
+export class TemporalUnreachableError extends FollowUpError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('UNREACHABLE', message, options);
+  }
+}
+
+const REFUSALS = [
+  ['UNAUTHENTICATED', 'does not accept the credentials', 'TEMPORAL_API_KEY or the TLS client certificate'],
+  ['PERMISSION_DENIED', 'denies access', 'TEMPORAL_NAMESPACE and the permissions of the credentials'],
+] as const;
+
+/**
+ * An error of the SDK that is about the transport, in words that tell what to do; undefined for any other error.
+ *
+ * @param address names the server in the message, where it is known
+ */
+export function transportError(error: unknown, address?: string): FollowUpError | undefined {
+  const words = grpcError(error)?.words ?? '';
+  const server = address === undefined ? 'The Temporal server' : `Temporal at ${address}`;
+  const refusal = REFUSALS.find(([status]) => hasGrpcStatus(error, status));
+  if (refusal !== undefined) {
+    const [, what, check] = refusal;
+    const message = `${server} ${what} (${words}); check ${check}.`;
+    return new FollowUpError('UNAUTHORIZED', message, { cause: error });
+  }
+  if (!isTransient(error)) return undefined;
+  const message = `${server} does not answer (${words}); the same call may be repeated.`;
+  return new TemporalUnreachableError(message, { cause: error });
 }

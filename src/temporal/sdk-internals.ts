@@ -1,29 +1,29 @@
 /**
- * What this project needs of Temporal and the SDK keeps to itself, each with its reason. The linter allows the paths inside
- * the SDK in this file alone. A version of the SDK may change any of it, so that the client's peers begin at the version that
- * the tests run with.
+ * What this project needs and the SDK does not export, each with its reason. The linter allows the paths inside the SDK in
+ * this file alone. A version of the SDK may change any of it, so the client's peers begin at the version of the tests.
  */
 import type { Client } from '@temporalio/client';
+import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal';
 import type { ApplicationFailure } from '@temporalio/common';
+import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
 import { optionalTsToDate } from '@temporalio/common/lib/time';
 
-/**
- * Payloads of raw answers (a pending activity's heartbeat, a first event) have no public decoder: a data converter's codecs
- * and external storage must be applied as the SDK's own client applies them.
- */
-export { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
-
 /** Times of raw requests and answers are protobuf timestamps, whose conversion is not public. */
-export { msNumberToTs, optionalTsToDate, optionalTsToMs, tsToDate } from '@temporalio/common/lib/time';
+export { msNumberToTs, optionalTsToDate, optionalTsToMs } from '@temporalio/common/lib/time';
 
 type Service = Client['workflowService'];
 type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['taskQueueType']>;
 
-/** Enum values of Temporal's API, whose package `@temporalio/proto` is no dependency of this project. */
+/** Enum values of Temporal's API, whose package `@temporalio/proto` is not a dependency of this project. */
 export const ACTIVITY_TASKS = 2 as unknown as TaskQueueType;
 const WORKFLOW_TASKS = 1 as unknown as TaskQueueType;
 /** `PENDING_ACTIVITY_STATE_STARTED`: a worker has taken the attempt up. */
 export const PENDING_ACTIVITY_STARTED = 2;
+
+/** Options with which starts of the same `requestId` make one run; the SDK makes one for each start, and takes none. */
+export function startOnceOptions(requestId: string): object {
+  return { [InternalWorkflowStartOptionsSymbol]: { requestId } };
+}
 
 /**
  * The contexts with which the SDK encodes and decodes payloads of a workflow and of an activity. It makes them itself where
@@ -39,7 +39,16 @@ export function activityContext(namespace: string, workflowId: string, activityI
   return { type: 'activity', namespace, workflowId, ...named, isLocal: false } as const;
 }
 
-/** The activity that is being done. */
+type Decoding = Parameters<typeof decodeFromPayloadsAtIndex>;
+
+/**
+ * The first payload of a raw answer (a pending activity's heartbeat, a first event), which has no public decoder: a data
+ * converter's codecs and external storage must be applied as the SDK's own client applies them.
+ */
+export function decodeFirst({ options }: Client, payloads: Decoding[2], context: Decoding[3]) {
+  return decodeFromPayloadsAtIndex<unknown>(options.loadedDataConverter, 0, payloads, context);
+}
+
 interface RunningActivity {
   readonly taskToken: Uint8Array;
   readonly namespace: string;
@@ -55,10 +64,9 @@ export function contextOf({ namespace, workflowExecution, activityId }: RunningA
 /**
  * Fails an attempt with `failure`, whose details the server also keeps as heartbeat details for the next attempt.
  *
- * `RespondActivityTaskFailed` has a field for them that the SDK (1.24) does not set. A heartbeat before the failure does
- * the same with one more call, one more update of the workflow's state and one more billable action for each poll (a fifth
- * of what a retry costs the server). So the failure is reported through the client's own encoding, with that field set. The
- * attempt then has to tell the SDK that it is completed asynchronously.
+ * `RespondActivityTaskFailed` has a field for them that the SDK (1.24) does not set. A heartbeat before the failure would be
+ * one more call and billable action for each poll, and cost the server a fifth of a retry. So the failure is reported through
+ * the client's own encoding, with that field set. The attempt then has to tell the SDK that it is completed asynchronously.
  *
  * @throws ActivityNotFoundError when the server no longer waits for the attempt; other errors of the call
  */
@@ -80,24 +88,13 @@ export async function failWithHeartbeatDetails(
   await client.fail(info.taskToken, failure, { serializationContext: contextOf(info) });
 }
 
-/**
- * A waiting poller comes back at least once a minute (Temporal's long poll); the server keeps listing one that is gone
- * for five. Hence one that was not heard of for 90 s counts as gone.
- */
+/** A waiting poller comes back at least once a minute (Temporal's long poll); the server lists one that is gone for five. */
 const POLLER_IS_GONE_AFTER_MS = 90_000;
+const ASK_LIMIT_MS = 5_000;
 
-/**
- * The workers that poll a workflow task queue, by identity; the SDK has no call for it. One that was killed stays for up to
- * 90 seconds.
- *
- * @param timeoutMs limit of the call
- */
-export async function workersPolling(
-  client: Client,
-  taskQueue: string,
-  timeoutMs: number,
-): Promise<string[]> {
-  const { pollers } = await client.withDeadline(Date.now() + timeoutMs, () =>
+/** The workers that poll a workflow task queue, by identity; the SDK has no call for it. */
+export async function workersPolling(client: Client, taskQueue: string): Promise<string[]> {
+  const { pollers } = await client.withDeadline(Date.now() + ASK_LIMIT_MS, () =>
     client.workflowService.describeTaskQueue({
       namespace: client.options.namespace,
       taskQueue: { name: taskQueue },

@@ -1,32 +1,35 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { extname, join, resolve } from 'node:path';
-import type { WorkerOptions } from '@temporalio/worker';
+import { bundleWorkflowCode, DefaultLogger, type WorkerOptions } from '@temporalio/worker';
+import { FollowUpError } from '../core/errors';
 
 /** `dist` when compiled, `src` when run from source. */
 const ROOT = resolve(__dirname, '..');
-const COMPILED = extname(__filename) === '.js';
-
-/** The entry point of the workflow code. */
-export const WORKFLOWS = join(ROOT, 'workflows', COMPILED ? 'index.js' : 'index.ts');
 
 /** Where `npm run build` puts the prebuilt bundle. */
-export const BUNDLE = join(ROOT, 'workflow-bundle.js');
-
-/** Thrown when the compiled worker has no bundle. */
-export class BundleError extends Error {
-  override readonly name = 'BundleError';
-}
+const BUNDLE = join(ROOT, 'workflow-bundle.js');
 
 /**
- * The workflow code of a worker: the prebuilt bundle if compiled; if run from source, the sources, which the SDK then
- * bundles itself (some three seconds).
+ * The workflow code of a worker: the prebuilt bundle if compiled; if run from source, none. The plugin then adds the sources,
+ * which the SDK bundles itself (some three seconds).
  *
- * @throws BundleError when the bundle is missing
+ * @throws FollowUpError when the bundle is missing
  */
-export function workflowCode(): Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'> {
-  if (!COMPILED) return { workflowsPath: WORKFLOWS };
+export function workflowCode(): Pick<WorkerOptions, 'workflowBundle'> {
+  if (extname(__filename) !== '.js') return {};
   if (!existsSync(BUNDLE)) {
-    throw new BundleError(`there is no workflow bundle at ${BUNDLE}: run "npm run build"`);
+    throw new FollowUpError('NOT_SET_UP', `there is no workflow bundle at ${BUNDLE}: run "npm run build"`);
   }
   return { workflowBundle: { codePath: BUNDLE } };
 }
+
+/** The last step of `npm run build`. */
+async function build(): Promise<void> {
+  const logger = new DefaultLogger('WARN');
+  const { code } = await bundleWorkflowCode({ workflowsPath: join(ROOT, 'workflows'), logger });
+  writeFileSync(BUNDLE, code);
+  process.stdout.write(`${BUNDLE}: ${(code.length / 1_048_576).toFixed(2)} MB\n`);
+}
+
+// Node ends with an error, and shows it, when this fails.
+if (require.main === module) void build();

@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { parseArgs } from 'node:util';
-import type { JobAddress } from '../core/activities';
+import type { AgentApi } from '../agent-api/client';
+import type { JobAddress } from '../core/wire';
 import { VARIABLES } from './variables';
 
 const HELP = `Works on follow-ups until SIGTERM or SIGINT, and takes its configuration from the environment.
@@ -15,6 +18,17 @@ Options:
                                     and end: 0 if it does (also if there is no such job), 1 if not
   --help, --version
 `;
+
+const USAGE =
+  'error: the worker takes --help, --version, or --check-key with --project and --job; its settings are environment variables\n';
+
+const OPTIONS = {
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'V' },
+  'check-key': { type: 'boolean' },
+  project: { type: 'string' },
+  job: { type: 'string' },
+} as const;
 
 type Asked =
   | { readonly what: 'print'; readonly output: string; readonly isError: boolean }
@@ -37,15 +51,29 @@ export function commandLine(words: readonly string[], version: string): Asked | 
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
   }
-  const output =
-    'error: the worker takes --help, --version, or --check-key with --project and --job; its settings are environment variables\n';
-  return { what: 'print', output, isError: true };
+  return { what: 'print', output: USAGE, isError: true };
 }
 
-const OPTIONS = {
-  help: { type: 'boolean', short: 'h' },
-  version: { type: 'boolean', short: 'V' },
-  'check-key': { type: 'boolean' },
-  project: { type: 'string' },
-  job: { type: 'string' },
-} as const;
+/**
+ * Whether the service takes the key, by one read of a job. A key that may read but not write can't be told before a message is
+ * sent.
+ *
+ * @returns good also where there is no such job
+ */
+export async function checkKey(
+  api: AgentApi,
+  address: JobAddress,
+): Promise<{ isGood: boolean; words: string }> {
+  const answer = await api.getJob(address);
+  if (answer.kind === 'job')
+    return { isGood: true, words: `the key may read the job; it is ${answer.job.status}` };
+  if (answer.httpStatus === 404)
+    return { isGood: true, words: 'the service takes the key, and has no such job' };
+  return { isGood: false, words: answer.message };
+}
+
+/** The version of the worker. Its package.json is two folders up from src/worker and dist/worker alike. */
+export function workerVersion(): string {
+  const file = path.join(__dirname, '../../package.json');
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}

@@ -1,118 +1,74 @@
-import type { DataConverter } from '@temporalio/common';
-import type { z } from 'zod';
+import { toCanonicalString } from '@temporalio/common';
 import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
-import type { Proxy } from '../agent-api/connections';
-import { redact } from '../agent-api/redaction';
+import type { Proxy } from '../agent-api/client';
+import { redact, Redactor } from '../agent-api/redaction';
+import { type Problem, problemText } from '../core/checks';
 import { formatDuration } from '../core/units';
-import { loadTemporalConfig, type TemporalConfig } from '../temporal/config';
-import { loadDataConverter } from '../temporal/data-converter';
-import { Redactor } from './logging';
-import { loadProxy, proxySecrets } from './proxy';
 import {
-  collisions,
+  ConfigurationError,
   type Environment,
+  loadDataConverter,
+  loadTemporalConfig,
+  variable,
+} from '../temporal/config';
+import {
+  checkVariables,
   formatListenAddress,
+  isLoopback,
   type Listener,
-  type LogLevelName,
   setVariables,
-  type VariableName,
-  variables,
+  type SetVariables,
 } from './variables';
 
-/** The checked configuration of the worker, from its environment. */
-export interface WorkerConfig {
-  readonly temporal: TemporalConfig;
-  readonly agentApi: {
-    readonly baseUrl: string;
-    readonly apiKey: ApiKeySource;
-    readonly keyOrigin: string;
-    /** The limit of one HTTP exchange, from connecting to the last byte read. */
-    readonly timeoutMs: number;
-    readonly proxy: Proxy | undefined;
-  };
-  /** How many polls may wait in the process at a time; null if memory decides. */
-  readonly inProcessPolls: number | null;
-  readonly taskQueues: { readonly followUp: string; readonly read: string; readonly send: string };
-  readonly health: Listener;
-  readonly metrics: Listener;
-  readonly logLevel: LogLevelName;
-  /** How payloads are written, where it is not the SDK's own way. */
-  readonly dataConverter: DataConverter | undefined;
-}
-
-export interface LoadedConfig {
-  readonly config: WorkerConfig;
-  /** Knows every secret of the configuration. */
-  readonly redactor: Redactor;
-  /** Settings that are probably mistakes, one sentence each. */
-  readonly warnings: readonly string[];
-}
+export type LoadedConfig = Awaited<ReturnType<typeof loadConfig>>;
+export type WorkerConfig = LoadedConfig['config'];
 
 /**
  * Reads and checks the whole configuration; nothing else in the process reads the environment.
  *
+ * @returns the configuration, a redactor that knows every secret of it, and settings that are probably mistakes
  * @throws ConfigurationError that names every problem at once
  */
-export async function loadConfig(env: Environment): Promise<LoadedConfig> {
+export async function loadConfig(env: Environment) {
   const set = setVariables(env);
-  const parsed = variables.safeParse(set);
-  const temporal = loadTemporalConfig(env);
-  const key = await loadApiKey(set);
-  const proxy = loadProxy(env);
-  const dataConverter = await loadDataConverter(env);
-  const problems = [
-    ...(parsed.success
-      ? []
-      : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)),
-    ...('problem' in key ? [key.problem] : []),
-    ...[proxy, dataConverter].flatMap((each) => (isProblem(each) ? [each.problem] : [])),
-    ...collisions(set),
-    ...(temporal.ok ? [] : temporal.problems),
-  ];
-  const redactor = new Redactor();
-  for (const secret of [set.AGENT_API_KEY, env.TEMPORAL_API_KEY]) redactor.add(secret);
-  const isWrong = !parsed.success || 'problem' in key || !temporal.ok || problems.length > 0;
-  if (isWrong || isProblem(proxy) || isProblem(dataConverter)) {
-    throw new ConfigurationError(problems.map(redactor.text));
-  }
-  const secrets = [key.first, ...temporal.secrets, ...(proxy === undefined ? [] : proxySecrets(proxy))];
-  for (const secret of secrets) redactor.add(secret);
-  const warnings = parsed.data.AGENT_API_BASE_URL.inClear ? [IN_CLEAR] : [];
-  const config = { ...workerConfig(parsed.data, temporal.config, key, proxy, redactor), dataConverter };
-  return { config, redactor, warnings };
-}
-
-function isProblem<T extends object>(value: T | undefined): value is Extract<T, { problem: string }> {
-  return value !== undefined && 'problem' in value;
-}
-
-const IN_CLEAR =
-  'AGENT_API_BASE_URL is a plain http:// URL of another machine: the key and every prompt travel unencrypted; use https://';
-
-function workerConfig(
-  values: z.output<typeof variables>,
-  temporal: TemporalConfig,
-  key: LoadedKey,
-  proxy: Proxy | undefined,
-  redactor: Redactor,
-): Omit<WorkerConfig, 'dataConverter'> {
+  const given = [set.AGENT_API_KEY, env.TEMPORAL_API_KEY].filter((secret) => secret !== undefined);
+  const [values, temporal, key, proxy, dataConverter] = await allConfigured([
+    () => checkVariables(set),
+    () => loadTemporalConfig(env),
+    () => loadApiKey(set),
+    () => loadProxy(env),
+    () => loadDataConverter(env),
+  ]).catch((error: unknown) => {
+    if (!(error instanceof ConfigurationError)) throw error;
+    throw new ConfigurationError(
+      error.problems.map(({ field, text }) => ({ field, text: redact(text, given) })),
+    );
+  });
+  const redactor = new Redactor([...given, key.first, ...temporal.secrets, ...proxySecrets(proxy)]);
   const apiKey: ApiKeySource = {
     current: async () => {
       const current = await key.source.current();
-      redactor.add(current);
+      redactor.remember(current);
       return current;
     },
   };
-  return {
+  const baseUrl = values.AGENT_API_BASE_URL;
+  const { TEMPORAL_DEPLOYMENT_NAME: deploymentName, TEMPORAL_WORKER_BUILD_ID: buildId } = values;
+  const isVersioned = deploymentName !== undefined && buildId !== undefined;
+  const config = {
     temporal,
+    /** The version as which the workers run; undefined without Worker Versioning. */
+    deploymentVersion: isVersioned ? { deploymentName, buildId } : undefined,
     agentApi: {
-      baseUrl: values.AGENT_API_BASE_URL.url,
+      baseUrl: baseUrl.href,
       apiKey,
       keyOrigin: key.origin,
+      /** The limit of one HTTP exchange, from connecting to the last byte read. */
       timeoutMs: values.AGENT_API_TIMEOUT,
       proxy,
     },
-    inProcessPolls: values.AGENT_API_IN_PROCESS_POLLS ?? null,
+    /** How many polls may wait in the process at a time; undefined if memory decides. */
+    inProcessPolls: values.AGENT_API_IN_PROCESS_POLLS,
     taskQueues: {
       followUp: values.FOLLOW_UP_TASK_QUEUE,
       read: values.AGENT_API_TASK_QUEUE,
@@ -121,12 +77,46 @@ function workerConfig(
     health: values.FOLLOW_UP_HEALTH_ADDRESS,
     metrics: values.FOLLOW_UP_METRICS_ADDRESS,
     logLevel: values.LOG_LEVEL,
+    /** How payloads are written, where it is not the SDK's own way. */
+    dataConverter,
   };
+  const warnings = baseUrl.protocol === 'http:' && !isLoopback(baseUrl) ? [IN_CLEAR] : [];
+  return { config, redactor, warnings };
+}
+
+const IN_CLEAR =
+  'AGENT_API_BASE_URL is a plain http:// URL of another machine: the key and every prompt travel unencrypted; use https://';
+
+/**
+ * Waits for all parts, so that one message tells what is wrong with each.
+ *
+ * @throws ConfigurationError with the problems of all
+ */
+export async function allConfigured<T extends readonly unknown[]>(parts: {
+  [K in keyof T]: () => T[K] | Promise<T[K]>;
+}): Promise<T> {
+  const ends = await Promise.allSettled(parts.map((part) => Promise.resolve().then(part)));
+  const reasons = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
+  const problems = reasons.flatMap((reason) => (reason instanceof ConfigurationError ? reason.problems : []));
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  if (reasons.length > 0) throw reasons[0];
+  return ends.map((end) => (end.status === 'fulfilled' ? end.value : undefined)) as unknown as T;
+}
+
+/** What the worker prints before it ends. */
+export function configurationText(problems: readonly Problem[]): string {
+  const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
+  return (
+    `The worker cannot start: its configuration has ${count}.\n` +
+    problems.map((problem) => `  ${problemText(problem)}\n`).join('') +
+    'Every variable is described in docs/configuration.md; --help lists them.\n'
+  );
 }
 
 /** The configuration in effect as fields of one log line. It shows where the key came from, and whether TLS is on. */
 export function describeConfig(config: WorkerConfig): Record<string, string> {
-  const { temporal, agentApi, taskQueues } = config;
+  const { temporal, agentApi, taskQueues, deploymentVersion } = config;
+  const listening = (at: Listener) => (at === 'off' ? at : formatListenAddress(at.address));
   return {
     temporal: temporal.address,
     namespace: temporal.namespace,
@@ -138,84 +128,71 @@ export function describeConfig(config: WorkerConfig): Record<string, string> {
     workflowTaskQueue: taskQueues.followUp,
     readTaskQueue: taskQueues.read,
     sendTaskQueue: taskQueues.send,
+    deploymentVersion: deploymentVersion === undefined ? 'none' : toCanonicalString(deploymentVersion),
     dataConverter: config.dataConverter === undefined ? 'none' : 'FOLLOW_UP_DATA_CONVERTER',
-    health: describeListener(config.health),
-    metrics: describeListener(config.metrics),
+    health: listening(config.health),
+    metrics: listening(config.metrics),
     logLevel: config.logLevel,
   };
 }
 
-function describeListener(listener: Listener): string {
-  return listener === 'off' ? 'off' : formatListenAddress(listener.address);
-}
-
-interface LoadedKey {
-  readonly source: ApiKeySource;
-  /** The key at the start of the process. */
-  readonly first: string;
-  /** Where it came from, for the log: the variable, and the path of the file. */
-  readonly origin: string;
-}
-
-/** The agent service's key from exactly one of the two variables. */
-async function loadApiKey(
-  set: Partial<Record<VariableName, string>>,
-): Promise<LoadedKey | { problem: string }> {
-  const { AGENT_API_KEY: text, AGENT_API_KEY_FILE: path } = set;
+/**
+ * The agent service's key from exactly one of the two variables, as it is at the start of the process, and its origin for
+ * the log: the variable, and the path of the file.
+ */
+async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: SetVariables) {
+  const wrong = (field: string, words: string) => new ConfigurationError([{ field, text: words }]);
   if (text !== undefined && path !== undefined) {
-    return {
-      problem:
-        'AGENT_API_KEY, AGENT_API_KEY_FILE: both are set, so it is not clear which one counts; unset one of them',
-    };
+    const words = 'both are set, so it is not clear which one counts; unset one of them';
+    throw wrong('AGENT_API_KEY, AGENT_API_KEY_FILE', words);
+  }
+  if (text === undefined && path === undefined) {
+    throw wrong(
+      'AGENT_API_KEY',
+      'is not set; give the admin key of the agent service, or the path of a file that holds it in AGENT_API_KEY_FILE',
+    );
   }
   try {
-    if (text !== undefined) return await loaded(keyFromText(text), 'AGENT_API_KEY');
-    if (path !== undefined) return await loaded(await keyFromFile(path), `AGENT_API_KEY_FILE ${path}`);
+    const source = path === undefined ? keyFromText(text ?? '') : await keyFromFile(path);
+    const origin = path === undefined ? 'AGENT_API_KEY' : `AGENT_API_KEY_FILE ${path}`;
+    return { source, first: await source.current(), origin };
   } catch (error) {
     if (!(error instanceof ApiKeyError)) throw error;
-    return { problem: path === undefined ? `AGENT_API_KEY: ${error.message}` : fileProblem(error, path) };
-  }
-  return {
-    problem:
-      'AGENT_API_KEY: is not set; give the admin key of the agent service, or the path of a file that holds it in AGENT_API_KEY_FILE',
-  };
-}
-
-async function loaded(source: ApiKeySource, origin: string): Promise<LoadedKey> {
-  return { source, first: await source.current(), origin };
-}
-
-/** A "path" without a slash may be the key itself, put into the wrong variable: it is not shown. */
-function fileProblem(error: ApiKeyError, path: string): string {
-  const reason = path.startsWith('/') || path.startsWith('.') ? error.message : redact(error.message, [path]);
-  return `AGENT_API_KEY_FILE: ${reason}; give the path of a readable file that holds the key and nothing else`;
-}
-
-/** Thrown when the configuration keeps the worker from starting. The message names every problem and holds no secret. */
-export class ConfigurationError extends Error {
-  override readonly name = 'ConfigurationError';
-
-  /** @param problems each begins with the name of its variable, says what is wrong, and what is right */
-  constructor(readonly problems: readonly string[]) {
-    const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
-    super(
-      `The worker cannot start: its configuration has ${count}.\n` +
-        problems.map((problem) => `  ${problem}\n`).join('') +
-        'Every variable is described in docs/configuration.md; --help lists them.',
-    );
+    if (path === undefined) throw wrong('AGENT_API_KEY', error.problem);
+    // A "path" without a slash may be the key itself, put into the wrong variable: it is not shown.
+    const reason = /^[/.]/.test(path) ? error.message : redact(error.message, [path]);
+    const advice = 'give the path of a readable file that holds the key and nothing else';
+    throw wrong('AGENT_API_KEY_FILE', `${reason}; ${advice}`);
   }
 }
 
 /**
- * Waits for both, so that one message tells what is wrong with each.
+ * The proxy for the agent service, from `HTTPS_PROXY` and `NO_PROXY`. As everywhere, the name in lower case counts first, and a
+ * host without a scheme means http. It is for https base URLs.
  *
- * @throws ConfigurationError with the problems of both
+ * @returns undefined where none is set
+ * @throws ConfigurationError, which does not show the value, because it may hold a password
  */
-export async function bothConfigured<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
-  const ends = await Promise.allSettled([a, b]);
-  const problems = ends.flatMap((end) => {
-    return end.status === 'rejected' && end.reason instanceof ConfigurationError ? end.reason.problems : [];
-  });
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  return Promise.all([a, b]);
+function loadProxy(env: Environment): Proxy | undefined {
+  const either = (name: string) => variable(env, name.toLowerCase()) ?? variable(env, name);
+  const text = either('HTTPS_PROXY');
+  if (text === undefined) return undefined;
+  try {
+    const url = new URL(text.includes('://') ? text : `http://${text}`);
+    // Throws where one of them has a lone %, as the HTTP client would at the first request.
+    decodeURIComponent(url.username + url.password);
+    if (/^https?:$/.test(url.protocol)) return { url: url.href, noProxy: either('NO_PROXY') ?? '' };
+  } catch (error) {
+    if (!(error instanceof TypeError || error instanceof URIError)) throw error;
+  }
+  const words =
+    'is not the URL of a proxy; give http://host:port or https://host:port, with user:password@ before the host if the proxy asks for them, and % in these as %25';
+  throw new ConfigurationError([{ field: 'HTTPS_PROXY', text: words }]);
+}
+
+/** The password of a proxy's URL, as it writes them and as the proxy reads them. */
+function proxySecrets(proxy: Proxy | undefined): string[] {
+  if (proxy === undefined) return [];
+  const { password } = new URL(proxy.url);
+  return [password, decodeURIComponent(password)];
 }

@@ -1,79 +1,70 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Logger } from '@temporalio/worker';
+import type { Logger, NativeConnection } from '@temporalio/worker';
+import type { AgentApi } from '../agent-api/client';
+import type { JobAddress } from '../core/wire';
+import { ConfigurationError, type TemporalConfig } from '../temporal/config';
+import { whyNot } from '../temporal/trouble';
+import { describeNamespace } from './temporal';
 import { formatListenAddress, type Listener } from './variables';
-import { ConfigurationError } from './config';
+
+/** Why the worker, or a part of it, does not work; empty when it does. */
+export type Reasons = () => Promise<readonly string[]>;
 
 /** Probes are tiny; a request that takes longer is not a probe. */
 const REQUEST_TIMEOUT_MS = 5_000;
 /** More probes at once than any cluster sends. */
 const MAX_CONNECTIONS = 64;
 
-interface HealthServer {
-  /** Where it listens, or null if it doesn't. */
-  readonly address: string | null;
-  close(): Promise<void>;
-}
-
 /**
  * Serves `/healthz` (200 while the event loop answers) and `/readyz` (200 while the worker works on follow-ups, otherwise
- * 503 with the reasons), for Kubernetes' probes and for people.
+ * 503 with the reasons), for Kubernetes' probes and for people. Any method is answered as GET is.
  *
- * @param notReady why the worker is not ready; empty when it is
+ * @returns `address`: where it listens; undefined if it doesn't
  * @throws ConfigurationError when it can't listen at an address that was set. If a default address is taken, for example by
  *   a second worker on the host, that is a warning, and this process goes without.
  */
 export async function startHealthServer(
   listener: Listener,
   version: string,
-  notReady: () => Promise<readonly string[]>,
+  notReady: Reasons,
   logger: Logger,
-): Promise<HealthServer> {
-  if (listener === 'off') return { address: null, close: () => Promise.resolve() };
-  const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
-    (request, response) => {
-      void answer(request, response, version, notReady);
-    },
-  );
-  server.maxConnections = MAX_CONNECTIONS;
-  try {
-    await listen(server, listener.address.host, listener.address.port);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const problem = `FOLLOW_UP_HEALTH_ADDRESS: ${formatListenAddress(listener.address)} can't be used (${reason}); give another address or off`;
-    if (listener.chosen) throw new ConfigurationError([problem]);
-    logger.warn(`no health checks: ${problem}`);
-    return { address: null, close: () => Promise.resolve() };
-  }
-  const { address, port } = server.address() as AddressInfo;
-  return { address: formatListenAddress({ host: address, port }), close: () => close(server) };
-}
-
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  version: string,
-  notReady: () => Promise<readonly string[]>,
-): Promise<void> {
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
-    response.setHeader('allow', 'GET, HEAD');
-    reply(response, 405, { status: 'method not allowed' });
-    return;
-  }
-  switch (request.url?.split('?', 1)[0]) {
-    case '/healthz':
+) {
+  const none = { address: undefined, close: () => Promise.resolve() };
+  if (listener === 'off') return none;
+  const answer = async ({ url = '' }: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const [path] = url.split('?', 1);
+    if (path === '/healthz') {
       reply(response, 200, { status: 'ok', version });
-      return;
-    case '/readyz': {
+    } else if (path === '/readyz') {
       const reasons = await notReady();
       if (reasons.length === 0) reply(response, 200, { status: 'ready' });
       else reply(response, 503, { status: 'not ready', reasons });
-      return;
-    }
-    default:
+    } else {
       reply(response, 404, { status: 'not found', paths: ['/healthz', '/readyz'] });
+    }
+  };
+  const limits = { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS };
+  const server = createServer(limits, (request, response) => void answer(request, response));
+  server.maxConnections = MAX_CONNECTIONS;
+  try {
+    // Rejects with the server's error, if that comes instead.
+    await once(server.listen(listener.address.port, listener.address.host), 'listening');
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const text = `${formatListenAddress(listener.address)} can't be used (${reason}); give another address or off`;
+    if (listener.chosen) throw new ConfigurationError([{ field: 'FOLLOW_UP_HEALTH_ADDRESS', text }]);
+    logger.warn(`no health checks: FOLLOW_UP_HEALTH_ADDRESS: ${text}`);
+    return none;
   }
+  const { address, port } = server.address() as AddressInfo;
+  const close = async (): Promise<void> => {
+    const closed = once(server, 'close');
+    server.close().closeAllConnections();
+    await closed;
+  };
+  return { address: formatListenAddress({ host: address, port }), close };
 }
 
 function reply(response: ServerResponse, status: number, body: object): void {
@@ -81,21 +72,58 @@ function reply(response: ServerResponse, status: number, body: object): void {
   response.end(`${JSON.stringify(body)}\n`);
 }
 
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+/** A server that takes longer to answer is too slow to work with. */
+const ASK_LIMIT_MS = 2_000;
+/** Probes come every few seconds, from several places. The server is asked once in this time. */
+const ANSWER_HOLDS_MS = 2_000;
+
+export function connectionCheck(connection: NativeConnection, temporal: TemporalConfig): Reasons {
+  return seldom(async () => {
+    try {
+      await describeNamespace(connection, temporal.namespace, ASK_LIMIT_MS);
+      return [];
+    } catch (error) {
+      return [(await whyNot(error, temporal)).message];
+    }
+  }, ANSWER_HOLDS_MS);
 }
 
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => {
-      resolve();
-    });
-    server.closeAllConnections();
-  });
+/** Nobody has this job: a service answers 404 to a key that it knows, and 401 to one that it doesn't. */
+const NOBODYS_JOB: JobAddress = { projectId: 'agent-follow-up-check', jobId: 'no-such-job' };
+
+/** One read in this time: reads may count against the service's limit. */
+const ASK_AGAIN_MS = 60_000;
+
+/** Troubles that only another key, URL, proxy or certificate heals, by label; what may heal by itself is left out. */
+const BY_SETTINGS =
+  /^(http (401|3\d\d)|not a job|no key|ENOTFOUND|PROXY_ERROR|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
+
+/**
+ * Whether follow-ups can succeed with these settings: a wrong key or URL then shows, and is logged, before the first
+ * follow-up. The service is asked once a minute until it has taken the key; that it is down is no reason.
+ */
+export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Reasons {
+  let isTaken = false;
+  return seldom(async () => {
+    if (isTaken) return [];
+    const answer = await api.getJob(NOBODYS_JOB);
+    isTaken = answer.kind === 'job' || answer.httpStatus === 404;
+    if (answer.kind === 'job' || !BY_SETTINGS.test(answer.label)) return [];
+    const reason = `the agent service can't be used with these settings: ${answer.message}`;
+    logger.warn(reason);
+    return [reason];
+  }, ASK_AGAIN_MS);
+}
+
+/** Asks at most once in `holdsMs` milliseconds, and gives the last answer in between. */
+function seldom(ask: Reasons, holdsMs: number): Reasons {
+  let holdsUntil = -Infinity;
+  let answer = Promise.resolve<readonly string[]>([]);
+  return () => {
+    const now = performance.now();
+    if (now < holdsUntil) return answer;
+    holdsUntil = now + holdsMs;
+    answer = ask();
+    return answer;
+  };
 }

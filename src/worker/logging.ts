@@ -1,10 +1,9 @@
-import { hostname } from 'node:os';
 import { isNativeError } from 'node:util/types';
-import { type Logger, type LogLevel, type LogMetadata, LogTimestamp } from '@temporalio/worker';
+import { DefaultLogger, type LogEntry, type Logger } from '@temporalio/worker';
 import pino from 'pino';
 import { isColorSupported, prettyFactory } from 'pino-pretty';
-import { redact } from '../agent-api/redaction';
-import { isRecord } from '../core/json';
+import type { Redactor } from '../agent-api/redaction';
+import { isRecord } from '../core/checks';
 import { truncate, visible } from '../core/text';
 import type { LogLevelName } from './variables';
 
@@ -12,7 +11,7 @@ import type { LogLevelName } from './variables';
 export interface LogDestination {
   readonly isTTY?: boolean;
   readonly fd?: number;
-  write(line: string): unknown;
+  readonly write: (line: string) => unknown;
 }
 
 /** The fields that pino writes itself. A field of that name in a record is renamed, since JSON keys must not repeat. */
@@ -33,76 +32,35 @@ export function createLogger(
   redactor: Redactor,
   destination: LogDestination = process.stdout,
 ): Logger {
-  const options: pino.LoggerOptions = {
-    level,
-    base: { pid: process.pid, hostname: hostname() },
-    timestamp: false,
-    formatters: { level: (label) => ({ level: label }) },
-  };
-  return new PinoLogger(pino(options, lineStream(destination, redactor)));
-}
-
-function lineStream(destination: LogDestination, redactor: Redactor): pino.DestinationStream {
-  const target = destination.fd === undefined ? destination : synchronous(destination.fd);
-  // Not pino-pretty's stream: it writes later, and a process that ends would swallow its last lines.
-  const show =
-    destination.isTTY === true
-      ? prettyFactory({
-          colorize: isColorSupported,
-          singleLine: true,
-          translateTime: 'SYS:HH:MM:ss.l',
-          ignore: UNREADABLE_FIELDS,
-        })
-      : (line: string) => line;
-  return {
-    write: (line) => {
-      target.write(show(safeLine(line, redactor)));
-    },
-  };
-}
-
-function synchronous(fd: number): pino.DestinationStream {
-  const stream = pino.destination({ fd, sync: true });
-  // A reader of the log that went away (EPIPE) must not kill a worker with a POST in flight.
-  stream.on('error', () => undefined);
-  return stream;
-}
-
-/** The SDK's logger interface on pino. */
-class PinoLogger implements Logger {
-  constructor(private readonly pino: pino.Logger) {}
-
-  log(level: LogLevel, message: string, meta: LogMetadata = {}): void {
-    const name = ownLevel(level, message, meta);
-    if (!this.pino.isLevelEnabled(name)) return;
-    const time = recordTime(meta);
+  const options = { level, timestamp: false, formatters: { level: (label: string) => ({ level: label }) } };
+  const log = pino(options, { write: lineWriter(destination, redactor) });
+  return new DefaultLogger('TRACE', (entry) => {
+    const { message, timestampNanos } = entry;
+    // The SDK holds its records back for 100 ms to sort them, and gives their time.
+    const time = new Date(Number(timestampNanos / 1_000_000n)).toISOString();
+    const own = ownLevel(entry);
+    if (!log.isLevelEnabled(own)) return;
     try {
-      this.pino[name]({ time, ...recordFields(meta) }, '%s', message);
+      log[own]({ time, ...recordFields(entry) }, '%s', message);
     } catch (error) {
       // A getter that throws: a log record must not.
-      this.pino[name]({ time, unreadable: String(error) }, '%s', message);
+      log[own]({ time, unreadable: String(error) }, '%s', message);
     }
-  }
+  });
+}
 
-  trace(message: string, meta?: LogMetadata): void {
-    this.log('TRACE', message, meta);
-  }
-
-  debug(message: string, meta?: LogMetadata): void {
-    this.log('DEBUG', message, meta);
-  }
-
-  info(message: string, meta?: LogMetadata): void {
-    this.log('INFO', message, meta);
-  }
-
-  warn(message: string, meta?: LogMetadata): void {
-    this.log('WARN', message, meta);
-  }
-
-  error(message: string, meta?: LogMetadata): void {
-    this.log('ERROR', message, meta);
-  }
+function lineWriter({ fd, isTTY, write }: LogDestination, redactor: Redactor): (line: string) => void {
+  const stream = fd === undefined ? undefined : pino.destination({ fd, sync: true });
+  // A reader of the log that went away (EPIPE) must not kill a worker with a POST in flight.
+  stream?.on('error', () => undefined);
+  // Not pino-pretty's stream: it writes later, and a process that ends would swallow its last lines.
+  const pretty = { singleLine: true, translateTime: 'SYS:HH:MM:ss.l', ignore: UNREADABLE_FIELDS };
+  const show = isTTY ? prettyFactory({ ...pretty, colorize: isColorSupported }) : String;
+  return (line) => {
+    const shown = show(safeLine(line, redactor));
+    if (stream === undefined) write(shown);
+    else stream.write(shown);
+  };
 }
 
 /** By design, two of the three workers have no workflows, and one has no activity tasks. */
@@ -112,26 +70,19 @@ const BY_DESIGN = /^No (workflows|activities) registered/;
  * The SDK's lines about itself ("Creating worker" with all options, "Worker state changed") are debug here: the worker
  * has its own lines for when it is ready and when it drains.
  */
-function ownLevel(level: LogLevel, message: string, meta: LogMetadata): LogLevelName {
-  const fromTheSdk = meta.sdkComponent === 'worker' || meta.sdkComponent === 'core';
+function ownLevel({ level, message, meta }: LogEntry): LogLevelName {
+  const fromTheSdk = meta?.sdkComponent === 'worker' || meta?.sdkComponent === 'core';
   const unimportant = level === 'INFO' || BY_DESIGN.test(message);
   return fromTheSdk && unimportant ? 'debug' : (level.toLowerCase() as LogLevelName);
 }
 
 /** The fields of a record. Errors, those of the workflow sandbox too, hide message, stack and cause from JSON. */
-function recordFields(meta: LogMetadata): Record<string, unknown> {
+function recordFields({ meta = {} }: LogEntry): Record<string, unknown> {
   const fields = Object.entries(meta).map(([key, value]: [string, unknown]) => [
     OWN_FIELDS.has(key) ? `${key}_` : key,
     value instanceof Error || isNativeError(value) ? pino.stdSerializers.errWithCause(value) : value,
   ]);
   return Object.fromEntries(fields) as Record<string, unknown>;
-}
-
-/** When it happened, ISO 8601 in UTC. The SDK holds its records back for 100 ms to sort them, and gives their time. */
-function recordTime(meta: LogMetadata): string {
-  const nanoseconds = (meta as { readonly [LogTimestamp]?: unknown })[LogTimestamp];
-  const at = typeof nanoseconds === 'bigint' ? new Date(Number(nanoseconds / 1_000_000n)) : new Date();
-  return at.toISOString();
 }
 
 /** Characters of one text: a stack trace fits, a dumped bundle doesn't. */
@@ -164,22 +115,4 @@ function logText(text: string, redactor: Redactor): string {
   // A stack trace keeps its lines.
   const shown = redactor.text(text).split('\n').map(visible).join('\n');
   return truncate(shown, MAX_CHARACTERS);
-}
-
-/**
- * Removes the known secrets from texts. Everything that the process shows passes one redactor: log records, messages on
- * stderr, the answers of the health server.
- */
-export class Redactor {
-  private readonly secrets = new Set<string>();
-
-  /** Makes a secret known. A rotated key is added beside the old one, which may still appear in an error. */
-  add(secret: string | undefined): void {
-    if (secret !== undefined && secret !== '') this.secrets.add(secret);
-  }
-
-  /** `text` without any known secret in any of its usual encodings, and without the word that follows Bearer. */
-  readonly text = (text: string): string => {
-    return redact(text, this.secrets).replaceAll(/\b(Bearer\s+)[^\s"',;]+/gi, '$1[redacted]');
-  };
 }

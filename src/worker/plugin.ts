@@ -2,8 +2,9 @@ import path from 'node:path';
 import type { Worker, WorkerOptions, WorkerPlugin } from '@temporalio/worker';
 import { createActivities, POLL_LIMIT_MS } from '../activities';
 import type { AgentApi } from '../agent-api/client';
-import type { FollowUpActivities } from '../core/activities';
+import type { FollowUpActivities } from '../core/wire';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
+import { showOpenWorkflows } from './open-workflows';
 
 /** The task queues by what runs on them. They may be one and the same. */
 export interface TaskQueues {
@@ -44,37 +45,27 @@ export interface FollowUpPluginOptions {
   readonly lookEveryMs?: number;
 }
 
-/** Which queue's worker offers an activity: a queue's limits hold for everything in it. */
-const QUEUE_OF = {
-  workerSettings: 'followUp',
+/** Where an activity of the agent service is offered: a queue's limits hold for everything in it. Others ask only Temporal. */
+const QUEUES: Partial<Record<string, keyof TaskQueues>> = {
   getJob: 'read',
   pollJob: 'read',
-  pendingDetails: 'followUp',
-  followUpEnd: 'followUp',
-  followUpEnds: 'followUp',
-  earlierPage: 'followUp',
-  pageTrouble: 'followUp',
-  ownRunId: 'followUp',
   sendMessage: 'send',
-} as const satisfies Record<keyof FollowUpActivities, keyof TaskQueues>;
+} satisfies Partial<Record<keyof FollowUpActivities, keyof TaskQueues>>;
 
 /** Bundled by the SDK when the worker is created. */
 const WORKFLOWS = path.join(__dirname, '../workflows');
-
 /** The SDK's default number of activity slots. */
 const DEFAULT_SLOTS = 100;
 
-/** After its exchanges an activity has ended by itself; its report may take this long to reach the server. */
+/** The report of an activity's end may take this long to reach the server. */
 const REPORT_MS = 5_000;
-
 /** How much longer than that a shutdown may take before it is forced; by then the server has given the sends up too. */
 const FORCE_MARGIN_MS = 15_000;
 
 /**
- * How long one activation of a workflow may run. The SDK's limit of 5 s counts by the clock, so that it also cuts off a
- * process that was frozen, or starved of CPU, in the middle of one. That is the likely cause of a worker that Node 20 ended
- * in the soak, which freezes workers ("async hook stack has become corrupted"). No activation of ours takes more than
- * milliseconds. The SDK takes this option, although its type does not name it.
+ * How long one activation of a workflow may run; ours take milliseconds. The SDK's limit of 5 s counts by the clock, so it also
+ * cuts off a process that was frozen or starved of CPU in the middle of one, which likely ended a worker in the soak ("async
+ * hook stack has become corrupted", Node 20). The SDK takes this option, although its type does not name it.
  */
 const WORKFLOW_CODE_LIMIT = { isolateExecutionTimeout: 60_000 };
 
@@ -104,24 +95,24 @@ export class FollowUpPlugin implements WorkerPlugin {
 
   constructor(private readonly options: FollowUpPluginOptions) {}
 
-  /** @throws TypeError for a worker whose task queue is none of `taskQueues` */
+  /** @throws TypeError for a worker whose task queue is not one of `taskQueues` */
   configureWorker(worker: WorkerOptions): WorkerOptions {
     const { agentApi, inProcessPolls = 0 } = this.options;
     const { taskQueue } = worker;
     const { taskQueues, activities } = this.offer(taskQueue);
     const own = Object.entries(activities).filter(
-      ([name]) => taskQueues[QUEUE_OF[name as keyof FollowUpActivities]] === taskQueue,
+      ([name]) => taskQueues[QUEUES[name] ?? 'followUp'] === taskQueue,
     );
     if (own.length === 0) {
       const known = Object.values(taskQueues).join(', ');
-      throw new TypeError(`the task queue ${taskQueue} is none of those of the follow-up plugin: ${known}`);
+      throw new TypeError(`the task queue ${taskQueue} is not one of the follow-up plugin's: ${known}`);
     }
     const runsWorkflows = taskQueue === taskQueues.followUp;
     const hasWorkflows = worker.workflowsPath !== undefined || worker.workflowBundle !== undefined;
     const polls = taskQueue === taskQueues.read && worker.tuner === undefined ? inProcessPolls : 0;
     const slots = (worker.maxConcurrentActivityTaskExecutions ?? DEFAULT_SLOTS) + polls;
     return {
-      // Only after the grace time are activities told to stop: a POST under way has long ended by its own limit.
+      // Activities are asked to stop only after the grace time: a POST under way has long ended by its own limit.
       shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
       shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
       ...WORKFLOW_CODE_LIMIT,
@@ -139,17 +130,20 @@ export class FollowUpPlugin implements WorkerPlugin {
    */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     const { taskQueue, namespace } = worker.options;
+    const runsWorkflows = taskQueue === this.offered?.taskQueues.followUp;
     const mayEnsure = this.options.ensureSearchAttributes ?? true;
-    if (mayEnsure && worker.connection !== undefined && taskQueue === this.offered?.taskQueues.followUp) {
+    if (mayEnsure && worker.connection !== undefined && runsWorkflows) {
       await ensureSearchAttributes(worker.connection, namespace);
     }
     const check = setInterval(() => {
       const state = worker.getState();
       if (state !== 'INITIALIZED' && state !== 'RUNNING') this.shutdown.abort();
     }, STATE_CHECK_MS);
+    const stopShowing = runsWorkflows ? showOpenWorkflows(worker) : () => undefined;
     try {
       await next(worker);
     } finally {
+      stopShowing();
       clearInterval(check);
       this.shutdown.abort();
     }
@@ -157,22 +151,13 @@ export class FollowUpPlugin implements WorkerPlugin {
 
   /** The activities are made once: all workers of the process share the polls that wait in it. */
   private offer(taskQueue: string): NonNullable<FollowUpPlugin['offered']> {
+    if (this.offered !== undefined) return this.offered;
     const { agentApi, inProcessPolls = 0, pollLimitMs = POLL_LIMIT_MS, lookEveryMs } = this.options;
     const taskQueues = this.options.taskQueues ?? { followUp: taskQueue, read: taskQueue, send: taskQueue };
-    this.offered ??= {
-      taskQueues,
-      activities: createActivities(
-        agentApi,
-        {
-          readTaskQueue: taskQueues.read,
-          sendTaskQueue: taskQueues.send,
-          httpTimeoutMs: agentApi.timeoutMs,
-          pollLimitMs,
-        },
-        { maximum: inProcessPolls, shutdown: this.shutdown.signal },
-        lookEveryMs,
-      ),
-    };
+    const { read: readTaskQueue, send: sendTaskQueue } = taskQueues;
+    const settings = { readTaskQueue, sendTaskQueue, httpTimeoutMs: agentApi.timeoutMs, pollLimitMs };
+    const polls = { maximum: inProcessPolls, shutdown: this.shutdown.signal };
+    this.offered = { taskQueues, activities: createActivities(agentApi, settings, polls, lookEveryMs) };
     return this.offered;
   }
 }
@@ -180,3 +165,4 @@ export class FollowUpPlugin implements WorkerPlugin {
 export { SearchAttributesError } from '../temporal/search-attributes';
 export { keyFromFile, keyFromText } from '../agent-api/api-key';
 export { createAgentApi } from '../agent-api/client';
+export { histogramBuckets } from '../core/metrics';

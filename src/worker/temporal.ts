@@ -1,159 +1,129 @@
+import { once } from 'node:events';
+import { lookup } from 'node:dns/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger, NativeConnection } from '@temporalio/worker';
+import { type Logger, NativeConnection, Runtime } from '@temporalio/worker';
+import { FollowUpError } from '../core/errors';
+import { histogramBuckets, measure } from '../core/metrics';
 import { formatDuration } from '../core/units';
-import type { TemporalConfig } from '../temporal/config';
-import { tlsTrouble } from '../temporal/tls';
-import { GRPC_STATUS } from '../temporal/grpc-status';
-import { ensureSearchAttributes, SearchAttributesError } from '../temporal/search-attributes';
-import { ConfigurationError } from './config';
-import type { Redactor } from './logging';
-import type { SdkRuntime } from './runtime';
+import { ConfigurationError, type TemporalConfig } from '../temporal/config';
+import { ensureSearchAttributes } from '../temporal/search-attributes';
+import { whyNot } from '../temporal/trouble';
+import { formatListenAddress, type ListenAddress, type Listener, type LogLevelName } from './variables';
+
+const METRICS = 'FOLLOW_UP_METRICS_ADDRESS';
+
+/** The error text of the Rust core when its metrics server can't listen (SDK 1.24, measured). */
+const EXPORTER_FAILED = /prometheus/i;
+
+export type SdkRuntime = Awaited<ReturnType<typeof installRuntime>>;
+
+/**
+ * The SDK's runtime: its logger, its metrics, and no signal handlers of its own (`worker.ts` has them).
+ *
+ * The SDK drops its runtime, and closes the metrics port, whenever a connection fails. The next attempt makes a new one,
+ * and may find the port taken by another process that also waits.
+ *
+ * @param metrics where Prometheus finds `/metrics`
+ * @throws ConfigurationError when the metrics can't listen at an address that was set. If a default address is taken, for
+ *   example by a second worker on the host, that is a warning, and this process goes without metrics.
+ */
+export async function installRuntime(
+  metrics: Listener,
+  level: LogLevelName,
+  version: string,
+  logger: Logger,
+) {
+  // Normally only warnings of the core matter; for debugging, more of its lines do.
+  const core = level === 'debug' || level === 'trace' ? 'DEBUG' : 'WARN';
+  const logging = { filter: { core, other: 'ERROR' }, forward: {} } as const;
+  let bindAddress = metrics === 'off' ? undefined : await resolved(metrics.address);
+  let installed = false;
+  const install = (): void => {
+    const prometheus = { bindAddress: bindAddress ?? '', histogramBucketOverrides: histogramBuckets() };
+    const served = bindAddress === undefined ? {} : { metrics: { prometheus } };
+    try {
+      Runtime.install({ logger, shutdownSignals: [], telemetryOptions: { logging, ...served } });
+      installed = true;
+    } catch (error) {
+      if (!(error instanceof Error) || !EXPORTER_FAILED.test(error.message)) throw error;
+      const text = `${bindAddress} can't be used (${error.message}); give another address or off`;
+      if (metrics !== 'off' && metrics.chosen) throw new ConfigurationError([{ field: METRICS, text }]);
+      logger.warn(`no metrics: ${METRICS}: ${text}`);
+      bindAddress = undefined;
+      install();
+    }
+  };
+  install();
+  const connect = async (options: TemporalConfig['connection']): Promise<NativeConnection> => {
+    if (!installed) install();
+    installed = false;
+    const connection = await NativeConnection.connect(options);
+    installed = true;
+    // Only now: an earlier runtime is gone with its metrics.
+    measure(Runtime.instance().metricMeter, 'workerInfo', 1, { version });
+    return connection;
+  };
+  return { connect, metricsAddress: bindAddress };
+}
+
+/** The core takes IP addresses only. */
+async function resolved({ host, port }: ListenAddress): Promise<string> {
+  try {
+    return formatListenAddress({ host: (await lookup(host)).address, port });
+  } catch (error) {
+    const text = `the host ${host} is not known (${String(error)}); give an IP address or another name`;
+    throw new ConfigurationError([{ field: METRICS, text }]);
+  }
+}
 
 /** A server that has just answered lists its namespaces within this time, unless it is overloaded. */
 const NAMESPACE_LIMIT_MS = 10_000;
-
-interface Waiters {
-  readonly stop: AbortSignal;
-  readonly readiness: Readiness;
-  readonly logger: Logger;
-}
 
 /**
  * A connection to a Temporal server that has the namespace and the search attributes. It waits for each of these without a
  * limit, with a message each time, because containers start in any order. Workers must not start before the attributes
  * exist: a missing one silently stalls every workflow. An operator can add them meanwhile.
  *
- * @throws HopelessError when waiting can't help, and the reason of `stop` when it is aborted
+ * @param notReady gets the reason for each wait
+ * @throws FollowUpError when waiting can't help, and the reason of `stop` when it is aborted
  */
 export async function connectToTemporal(
   config: TemporalConfig,
   runtime: SdkRuntime,
-  { stop, readiness, logger }: Waiters,
+  stop: AbortSignal,
+  notReady: (reason: string) => void,
+  logger: Logger,
 ): Promise<NativeConnection> {
-  const { address, namespace } = config;
-  const until = <T>(
-    attempt: () => Promise<T>,
-    explain: (error: unknown) => Trouble | Promise<Trouble>,
-  ): Promise<T> =>
-    untilItWorks(attempt, {
-      signal: stop,
-      explain,
-      onTrouble: (message, nextTryMs) => {
-        readiness.notReady(message);
-        const next = nextTryMs === null ? 'still waiting' : `next try in ${formatDuration(nextTryMs)}`;
-        logger.warn(`waiting for Temporal: ${message}; ${next}`);
-      },
-    });
-  const explain = (error: unknown): Promise<Trouble> => {
-    // Another process has taken the metrics port since the last attempt.
-    if (error instanceof ConfigurationError) throw error;
-    return troubleOf(error, config);
+  const { namespace } = config;
+  let connection: NativeConnection | undefined;
+  const attempt = async () => {
+    connection ??= await runtime.connect(config.connection);
+    await describeNamespace(connection, namespace, NAMESPACE_LIMIT_MS);
+    const { registered } = await ensureSearchAttributes(connection, namespace);
+    if (registered.length > 0)
+      logger.info(`search attributes registered: ${registered.join(', ')}`, { namespace });
+    return connection;
   };
-
-  readiness.notReady(`connecting to Temporal at ${address}`);
-  const connection = await until(() => runtime.connect(config.connection), explain);
-  await until(() => describeNamespace(connection, namespace, NAMESPACE_LIMIT_MS), explain);
-  const { registered } = await until(
-    () => ensureSearchAttributes(connection, namespace),
-    (error) =>
-      error instanceof SearchAttributesError ? { message: error.message, heals: true } : explain(error),
-  );
-  if (registered.length > 0)
-    logger.info(`search attributes registered: ${registered.join(', ')}`, { namespace });
-  return connection;
+  notReady(`connecting to Temporal at ${config.address}`);
+  return untilItWorks(attempt, {
+    signal: stop,
+    explain: (error) => (error instanceof FollowUpError ? error : whyNot(error, config)),
+    onTrouble: (message, nextTryMs) => {
+      notReady(message);
+      const next = nextTryMs === null ? 'still waiting' : `next try in ${formatDuration(nextTryMs)}`;
+      logger.warn(`waiting for Temporal (${next}): ${message}`);
+    },
+  });
 }
-
-/** As {@link explainTrouble}; where the core says only that the connection broke, a look at the server's TLS may tell why. */
-export async function troubleOf(error: unknown, temporal: TemporalConfig): Promise<Trouble> {
-  const { address, connection } = temporal;
-  if (!CORE_SAYS.brokenOff.test(String(error))) return explainTrouble(error, temporal);
-  const found = await tlsTrouble(address, connection.tls ?? connection.apiKey !== undefined);
-  if (found === undefined) return explainTrouble(error, temporal);
-  return { message: `Temporal at ${address} can't be reached: ${found.words}`, heals: !found.isCertain };
-}
-
-/** Temporal's Rust core reports a failed connection only as text, such as these (SDK 1.24, measured). */
-const CORE_SAYS = {
-  unauthenticated: 'does not have valid authentication credentials',
-  permissionDenied: 'does not have permission',
-  noTlsThere: 'InvalidContentType',
-  certificate: 'InvalidCertificate',
-  handshake:
-    /AlertReceived|fatal alert|HandshakeFailure|InconsistentKeys|PrivateKeyParseError|CertificateParseError|PeerIncompatible/,
-  refused: 'ConnectionRefused',
-  brokenOff: /BrokenPipe|ConnectionReset|connection closed/,
-  name: 'dns error',
-  notGrpc: 'h2 protocol error',
-};
 
 /**
- * Why Temporal is not available, in words that name the variable to check, and whether waiting may help.
+ * Asks the server about a namespace: whether the server is up, has the namespace, and lets this process in.
  *
- * Waiting helps with a server that is not up yet, and with a namespace that an initial job has still to create. It does not
- * help with the process's own settings: credentials and TLS settings are read once, at its start.
+ * @throws ServiceError with the gRPC status, after `limitMs` milliseconds at the latest
  */
-export function explainTrouble(error: unknown, temporal: TemporalConfig): Trouble {
-  const { address, namespace } = temporal;
-  const text = error instanceof Error ? error.message : String(error);
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-
-  if (code === GRPC_STATUS.UNAUTHENTICATED || text.includes(CORE_SAYS.unauthenticated)) {
-    return hopeless(
-      `Temporal at ${address} does not accept the credentials: check TEMPORAL_API_KEY or the TLS client certificate`,
-    );
-  }
-  if (code === GRPC_STATUS.PERMISSION_DENIED || text.includes(CORE_SAYS.permissionDenied)) {
-    return hopeless(
-      `Temporal at ${address} denies access to the namespace ${JSON.stringify(namespace)}: check TEMPORAL_NAMESPACE and the permissions of the credentials`,
-    );
-  }
-  if (code === GRPC_STATUS.NOT_FOUND) {
-    return heals(
-      `Temporal at ${address} has no namespace ${JSON.stringify(namespace)} yet: check TEMPORAL_NAMESPACE, or create it with "temporal operator namespace create --namespace ${namespace}"`,
-    );
-  }
-  if (text.includes(CORE_SAYS.noTlsThere)) {
-    return hopeless(
-      `Temporal at ${address} does not speak TLS: unset TEMPORAL_TLS* (or set TEMPORAL_TLS=false), or check TEMPORAL_ADDRESS`,
-    );
-  }
-  if (text.includes(CORE_SAYS.certificate)) {
-    return hopeless(
-      `the TLS certificate of Temporal at ${address} is not trusted (${tlsReason(text)}): check TEMPORAL_TLS_SERVER_CA_CERT_PATH and TEMPORAL_TLS_SERVER_NAME`,
-    );
-  }
-  if (CORE_SAYS.handshake.test(text)) {
-    return hopeless(
-      `the TLS handshake with Temporal at ${address} failed (${tlsReason(text)}): check TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_*`,
-    );
-  }
-  if (text.includes(CORE_SAYS.refused))
-    return heals(`Temporal at ${address} is not up yet (connection refused)`);
-  if (text.includes(CORE_SAYS.name))
-    return heals(`the name of ${address} is not known yet: check TEMPORAL_ADDRESS`);
-  if (text.includes(CORE_SAYS.notGrpc)) {
-    return heals(
-      `the server at ${address} is not a Temporal server: check TEMPORAL_ADDRESS (the gRPC port, 7233 by default, not the Web UI's)`,
-    );
-  }
-  return heals(`Temporal at ${address} can't be reached: ${text.slice(0, 300)}`);
-}
-
-function heals(message: string): Trouble {
-  return { message, heals: true };
-}
-
-function hopeless(message: string): Trouble {
-  return { message, heals: false };
-}
-
-/** `InvalidCertificate(UnknownIssuer)` out of the core's nested text. */
-function tlsReason(text: string): string {
-  return (
-    /(?:InvalidCertificate|AlertReceived|PeerIncompatible|InconsistentKeys)\([^)]*\)+|fatal alert: \w+|HandshakeFailure|\w+ParseError/.exec(
-      text,
-    )?.[0] ?? 'unknown reason'
-  );
+export function describeNamespace(connection: NativeConnection, namespace: string, limitMs: number) {
+  const ask = () => connection.workflowService.describeNamespace({ namespace });
+  return connection.withDeadline(Date.now() + limitMs, ask);
 }
 
 /** The first wait after a failed attempt. A server that is just starting needs a second or two. */
@@ -164,44 +134,28 @@ const LONGEST_WAIT_MS = 10_000;
 /** An attempt that takes longer is logged, so that the log explains the silence. */
 const SILENCE_MS = 10_000;
 
-/** Why an attempt failed, in words, and whether waiting can help. */
-interface Trouble {
-  readonly message: string;
-  readonly heals: boolean;
-}
-
-/** Thrown for trouble with which waiting does not help. */
-export class HopelessError extends Error {
-  override readonly name = 'HopelessError';
-}
-
 export interface Waiting {
-  /** Ends the wait. */
   readonly signal: AbortSignal;
-  /** Says why an attempt failed. */
-  readonly explain: (error: unknown) => Trouble | Promise<Trouble>;
+  readonly explain: (error: unknown) => FollowUpError | Promise<FollowUpError>;
   /** Called after each failed attempt and, with null for the next try, while an attempt has no answer. */
   readonly onTrouble: (message: string, nextTryMs: number | null) => void;
 }
 
-/**
- * Repeats an attempt until it succeeds, without a limit while waiting can help. The waits grow from one second to ten.
- *
- * @throws HopelessError when waiting can't help, and the signal's reason when it is aborted
- */
+/** Repeats an attempt until it succeeds, without a limit while waiting can help. @throws as {@link connectToTemporal} */
 export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waiting): Promise<T> {
+  const { signal, explain, onTrouble } = waiting;
   for (let failed = 1; ; failed++) {
-    waiting.signal.throwIfAborted();
+    signal.throwIfAborted();
     try {
       return await watched(attempt(), waiting);
     } catch (error) {
-      waiting.signal.throwIfAborted();
-      const trouble = await waiting.explain(error);
-      if (!trouble.heals) throw new HopelessError(trouble.message, { cause: error });
-      waiting.onTrouble(trouble.message, waitAfterMs(failed));
+      signal.throwIfAborted();
+      const trouble = await explain(error);
+      if (trouble.code !== 'UNREACHABLE' && trouble.code !== 'NOT_SET_UP') throw trouble;
+      onTrouble(trouble.message, waitAfterMs(failed));
     }
     // Aborted, it rejects with an AbortError; the next round throws the signal's own reason.
-    await sleep(waitAfterMs(failed), undefined, { signal: waiting.signal }).catch(() => undefined);
+    await sleep(waitAfterMs(failed), undefined, { signal }).catch(() => undefined);
   }
 }
 
@@ -215,80 +169,16 @@ async function watched<T>(attempt: Promise<T>, { signal, onTrouble }: Waiting): 
   const notice = setInterval(() => {
     onTrouble('no answer yet', null);
   }, SILENCE_MS);
-  let stop: () => void = () => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => {
-      reject(signal.reason as Error);
-    };
-    signal.addEventListener('abort', stop, { once: true });
+  const settled = new AbortController();
+  const aborted = once(signal, 'abort', { signal: settled.signal }).then(() => {
+    throw signal.reason as Error;
   });
   try {
     return await Promise.race([attempt, aborted]);
   } finally {
     clearInterval(notice);
-    signal.removeEventListener('abort', stop);
     // After an abort the attempt may still fail later, when nobody waits for it any more.
-    attempt.catch(() => undefined);
+    for (const left of [attempt, aborted]) left.catch(() => undefined);
+    settled.abort();
   }
-}
-
-/**
- * Asks the server about a namespace: whether the server is up, has the namespace, and lets this process in.
- *
- * @throws ServiceError with the gRPC status, after `limitMs` milliseconds at the latest
- */
-async function describeNamespace(
-  connection: NativeConnection,
-  namespace: string,
-  limitMs: number,
-): Promise<void> {
-  await connection.withDeadline(Date.now() + limitMs, () =>
-    connection.workflowService.describeNamespace({ namespace }),
-  );
-}
-
-/** A server that takes longer to answer is too slow to work with. */
-const ASK_LIMIT_MS = 2_000;
-/** Probes come every few seconds, from several places. The server is asked once in this time. */
-const ANSWER_HOLDS_MS = 2_000;
-
-/** Whether follow-ups are being worked on, for `/readyz`. */
-export class Readiness {
-  constructor(private readonly redactor: Redactor) {}
-
-  private reasons: () => Promise<readonly string[]> | readonly string[] = () => ['the process is starting'];
-
-  /** Not ready, for one reason, until the next call. */
-  notReady(reason: string): void {
-    this.reasons = () => [reason];
-  }
-
-  /** Ready, as long as `reasons` returns none. */
-  readyUnless(reasons: () => Promise<readonly string[]>): void {
-    this.reasons = reasons;
-  }
-
-  /** Why the worker is not ready, or nothing; redacted, because anybody may ask. */
-  readonly check = async (): Promise<readonly string[]> => (await this.reasons()).map(this.redactor.text);
-}
-
-/** Why the server can't be reached, or nothing. The server is asked at most every two seconds. */
-export function connectionCheck(
-  connection: NativeConnection,
-  temporal: TemporalConfig,
-): () => Promise<readonly string[]> {
-  let asked: { readonly at: number; readonly answer: Promise<readonly string[]> } | undefined;
-  const ask = async (): Promise<readonly string[]> => {
-    try {
-      await describeNamespace(connection, temporal.namespace, ASK_LIMIT_MS);
-      return [];
-    } catch (error) {
-      return [explainTrouble(error, temporal).message];
-    }
-  };
-  return () => {
-    const now = performance.now();
-    if (asked === undefined || now - asked.at > ANSWER_HOLDS_MS) asked = { at: now, answer: ask() };
-    return asked.answer;
-  };
 }

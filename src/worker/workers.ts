@@ -5,9 +5,8 @@ import type { WorkerConfig } from './config';
 import type { FollowUpPlugin, TaskQueues } from './plugin';
 
 /**
- * Single reads at once, beside the polls that wait in the process. A read takes a fraction of a second, so 200 are hundreds
- * of polls a second, more than a server of moderate size dispatches. If the service hangs, at most 200 sockets wait for
- * the HTTP time limit.
+ * Single reads at once, beside the polls that wait in the process. A read takes a fraction of a second, so 200 are more
+ * polls a second than a server of moderate size dispatches. If the service hangs, at most 200 sockets wait.
  */
 const CONCURRENT_READS = 200;
 
@@ -17,7 +16,10 @@ const CONCURRENT_READS = 200;
  */
 const CONCURRENT_SENDS = 50;
 
-/** Questions of batches to the Temporal server at once. Each takes milliseconds, and waits as a retry, without a slot. */
+/**
+ * Questions of batches to the Temporal server at once, which no limit of the agent service may hold back. Each takes
+ * milliseconds, and waits as a retry, without a slot.
+ */
 const CONCURRENT_QUESTIONS = 50;
 
 /**
@@ -26,15 +28,9 @@ const CONCURRENT_QUESTIONS = 50;
  */
 const CONCURRENT_WORKFLOW_TASKS = 40;
 
-/**
- * What the process grows by for each workflow in its cache: measured with 20,000 follow-ups in flight (`npm run
- * bench:in-flight`: 0.43 to 0.48 MiB; a fresh one by itself takes half of it, without zod in the bundle).
- */
+/** What the process grows by for each workflow in its cache: measured with 20,000 in flight (`npm run bench:in-flight`). */
 const CACHED_WORKFLOW_MB = 0.48;
-/**
- * What the process grows by for each poll that waits in it, at most: measured with 1,000 of them (`npm run
- * bench:waiting-polls`), from a fresh worker to all of them waiting.
- */
+/** What the process grows by for each poll that waits in it, at most: measured with 1,000 of them. */
 const IN_PROCESS_POLL_MB = 0.14;
 /**
  * With intervals of 5 s, 2,000 polls are 400 reads a second, and one heartbeat each 24 s is 80 updates a second on the
@@ -48,13 +44,17 @@ const BASE_MB = 256;
 const POLLERS = { type: 'autoscaling' } as const;
 
 /** What the workers need of the configuration. */
-interface WorkersConfig {
+interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'deploymentVersion'>> {
   readonly temporal: Pick<WorkerConfig['temporal'], 'namespace'>;
   readonly taskQueues: TaskQueues;
   readonly inProcessPolls: number;
-  /** Of workers with payloads that others must not read. */
-  readonly dataConverter?: WorkerOptions['dataConverter'] | undefined;
 }
+
+/**
+ * Auto-upgrade: a follow-up may wait for weeks and moves on with its next task, so that no old worker is needed for it.
+ * That its history fits the newer code is what the replay tests are for.
+ */
+const VERSIONING = { useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } as const;
 
 /** The process's three workers on one connection: workflow tasks, reads, sends. */
 export class FollowUpWorkers {
@@ -62,8 +62,8 @@ export class FollowUpWorkers {
 
   static async create(
     connection: NativeConnection,
-    { temporal, taskQueues, inProcessPolls, dataConverter }: WorkersConfig,
-    code: Pick<WorkerOptions, 'workflowsPath' | 'workflowBundle'>,
+    { temporal, taskQueues, inProcessPolls, dataConverter, deploymentVersion }: WorkersConfig,
+    code: Pick<WorkerOptions, 'workflowBundle'>,
     plugin: FollowUpPlugin,
   ): Promise<FollowUpWorkers> {
     const shared = {
@@ -73,34 +73,28 @@ export class FollowUpWorkers {
       identity: `${process.pid}@${hostname()}`,
       plugins: [plugin],
       ...(dataConverter === undefined ? {} : { dataConverter }),
+      ...(deploymentVersion && { workerDeploymentOptions: { version: deploymentVersion, ...VERSIONING } }),
       workflowTaskPollerBehavior: POLLERS,
       activityTaskPollerBehavior: POLLERS,
     };
-    const options: WorkerOptions[] = [
-      {
+    const workflows = {
+      ...code,
+      maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
+      maxCachedWorkflows: cachedWorkflows(inProcessPolls),
+    };
+    const create = (taskQueue: string, activities: number, options: Partial<WorkerOptions> = {}) =>
+      Worker.create({
         ...shared,
-        ...code,
-        taskQueue: taskQueues.followUp,
-        // What asks the Temporal server only, for batches: no limit of the agent service may hold it back.
-        maxConcurrentActivityTaskExecutions: CONCURRENT_QUESTIONS,
-        maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
-        maxCachedWorkflows: cachedWorkflows(inProcessPolls),
-      },
-      {
-        ...shared,
-        taskQueue: taskQueues.read,
-        // The plugin adds a slot for each poll that may wait in the process.
-        maxConcurrentActivityTaskExecutions: CONCURRENT_READS,
-      },
-      {
-        ...shared,
-        taskQueue: taskQueues.send,
-        maxConcurrentActivityTaskExecutions: CONCURRENT_SENDS,
-      },
-    ];
-    const workers: Worker[] = [];
-    for (const each of options) workers.push(await Worker.create(each));
-    return new FollowUpWorkers(workers);
+        ...options,
+        taskQueue,
+        maxConcurrentActivityTaskExecutions: activities,
+      });
+    return new FollowUpWorkers([
+      await create(taskQueues.followUp, CONCURRENT_QUESTIONS, workflows),
+      // The plugin adds a slot for each poll that may wait in the process.
+      await create(taskQueues.read, CONCURRENT_READS),
+      await create(taskQueues.send, CONCURRENT_SENDS),
+    ]);
   }
 
   /**
@@ -138,7 +132,6 @@ export class FollowUpWorkers {
       .map((worker) => `the worker of task queue ${worker.options.taskQueue} is ${worker.getState()}`);
   }
 
-  /** Exchanges with the agent service under way. */
   exchangesUnderWay(): number {
     return this.workers.reduce((sum, worker) => sum + worker.getStatus().numInFlightNonLocalActivities, 0);
   }

@@ -1,39 +1,42 @@
 import {
   ActivityCancellationType,
-  ActivityFailure,
+  isCancellation,
   proxyActivities,
   proxyLocalActivities,
-  TimeoutFailure,
+  TemporalFailure,
+  workflowInfo,
 } from '@temporalio/workflow';
-import type { FollowUpActivities, WorkerSettings } from '../core/activities';
+import type { FollowUpActivities, WorkerSettings } from '../core/wire';
 import { fairnessKey } from '../core/ids';
 import type { Polling } from '../core/request';
 
 /** What a worker gets beyond the HTTP time limit to take a task up and to report its end, in milliseconds. */
 export const REPORT_MARGIN_MS = 15_000;
 
-/**
- * The worker's settings: no I/O, so that a local activity does, which costs one event and no round trip. A worker
- * answers at once or is broken; it is asked again with each workflow task.
- */
-export const settingsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'workerSettings'>>({
-  startToCloseTimeout: 5_000,
-});
+/** Local: one event and no round trip. A worker answers at once or is broken; it is asked again with each workflow task. */
+export const { workerSettings, ownRunId } = proxyLocalActivities<
+  Pick<FollowUpActivities, 'workerSettings' | 'ownRunId'>
+>({ startToCloseTimeout: 5_000 });
+
+/** Whether a reset has made the calling run: the run before it may have done more than this one replays. */
+export async function wasReset(): Promise<boolean> {
+  return (await ownRunId()) !== workflowInfo().firstExecutionRunId;
+}
 
 /**
- * What the server knows of a pending activity of this run. A local activity, because one on a queue could wait behind a
- * limit while somebody waits for the end of a cancelled follow-up: one event, and five seconds at most; without an answer
- * the counts of a read are lost, and a send is asked for again.
+ * Local, because an activity on a queue could wait behind a limit while somebody waits for the end of a cancelled follow-up.
+ * Without an answer the counts of a read are lost, and a send is asked for again. One attempt, without a schedule-to-close:
+ * the SDK's core never ends a local activity whose next attempt would begin after that (1.24, measured).
  */
 const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendingDetails'>>({
-  startToCloseTimeout: 2_000,
-  scheduleToCloseTimeout: 5_000,
+  startToCloseTimeout: 5_000,
+  retry: { maximumAttempts: 1 },
 });
 
 /**
- * What the server knows of a pending activity, or null if it does not answer in time. A local activity that has timed out is
- * an `ActivityFailure` when that happens, and a bare `TimeoutFailure` when it is replayed (measured, SDK 1.24.0): whoever
- * tells the two apart breaks the replay.
+ * What the server knows of a pending activity, or null if it can't be known. The failure of a local activity comes as an
+ * `ActivityFailure` or as its bare cause, and not always the same when it is replayed (measured, SDK 1.24.0): whoever tells
+ * them apart breaks the replay.
  */
 export async function pendingDetails(
   activity: 'sendMessage' | 'pollJob',
@@ -41,20 +44,12 @@ export async function pendingDetails(
   try {
     return { details: await pendingDetailsProxy.pendingDetails(activity) };
   } catch (error) {
-    if (error instanceof ActivityFailure || error instanceof TimeoutFailure) return null;
-    throw error;
+    if (isCancellation(error) || !(error instanceof TemporalFailure)) throw error;
+    return null;
   }
 }
 
-/** Which run calls: no I/O, as above. */
-export const { ownRunId } = proxyLocalActivities<Pick<FollowUpActivities, 'ownRunId'>>({
-  startToCloseTimeout: 5_000,
-});
-
-/**
- * Every activity that speaks to the agent service counts as its project's in the server's queues, so that each project
- * gets its share and a limit per key is one per project. Which priority it has, it inherits from the workflow.
- */
+/** Each project gets its share of a queue, and a limit per key is one per project. The rest is inherited from the workflow. */
 function priorityOf(projectId: string) {
   return { fairnessKey: fairnessKey(projectId) };
 }
@@ -69,11 +64,9 @@ const LONGEST_QUEUE_WAIT_MS = 10 * 60_000;
  * Reads may be repeated at will, so that Temporal's retries cover a worker that dies or is being replaced.
  *
  * - Schedule-to-close is the HTTP time limit and a minute, enough for one worker to die and another one to read; or more,
- *   up to the longest wait in the queue, as long as that ends before the deadline. After it the silence counts as an
- *   answer, and the watch goes on by its cadence.
+ *   up to the longest wait in the queue, within the deadline. After it the silence counts as an answer.
  * - Only a read of more than five seconds heartbeats; a worker that died in it is noticed in 15 s.
- * - The retry interval is short and flat: what is retried is the loss of a worker, never an answer of the service,
- *   which the activity returns as a value. A tenth failure is a bug and is reported.
+ * - The retry interval is short and flat: only the loss of a worker is retried. A tenth failure is a bug and is reported.
  */
 export function readProxy(
   { readTaskQueue, httpTimeoutMs }: WorkerSettings,
@@ -94,7 +87,7 @@ export function readProxy(
   });
 }
 
-/** A `Retry-After` is honoured up to an hour and its jitter; no wait that the cadence asks for is cut below it. */
+/** Above a `Retry-After`, which is honoured up to an hour and its jitter. */
 const LONGEST_WAIT_MS = 2 * 3_600_000;
 
 /**
@@ -131,19 +124,25 @@ export function pollProxy(
 }
 
 /**
- * Questions of a page of a batch to the Temporal server, on the queue of the workflow tasks: no limit of the agent service
- * holds for it.
+ * Questions to the Temporal server, on the queue of workflow tasks, for which no limit of the agent service holds. A page of a
+ * batch asks them, or a workflow of somebody else.
  *
  * - No schedule-to-close: some of them wait for as long as a follow-up or a batch runs.
  * - Start-to-close: a look at fifty follow-ups takes a second or two, or the server is asked again.
  * - The interval comes with each failure; without one, a worker was lost, and another asks after five seconds. It does not
  *   back off: each question is an attempt, so that the interval would be at its maximum after a few of them.
- * - TRY_CANCEL: the end of a follow-up is asked for again with the wish to cancel it.
+ * - TRY_CANCEL: the end of a follow-up is asked for again with the wish to cancel it, and somebody else's wait is over.
+ *
+ * @param taskQueue @default that of the calling workflow
  */
-export function questionProxy(summary: string) {
+export function questionProxy(summary: string, taskQueue?: string) {
   return proxyActivities<
-    Pick<FollowUpActivities, 'followUpEnd' | 'followUpEnds' | 'earlierPage' | 'pageTrouble'>
+    Pick<
+      FollowUpActivities,
+      'followUpEnd' | 'followUpEnds' | 'followUpResult' | 'earlierPage' | 'pageTrouble'
+    >
   >({
+    ...(taskQueue !== undefined && { taskQueue }),
     startToCloseTimeout: 60_000,
     retry: { initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: 5 * 60_000 },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -163,7 +162,6 @@ export function sendTimeLimitMs({ httpTimeoutMs }: WorkerSettings): number {
  *   attempt limit alone is no guarantee: a worker that dies in it shows as start-to-close, and an operator may raise it.
  * - No schedule-to-close and no heartbeat timeout: either could give up a POST that is under way and still answered. The
  *   one heartbeat of the activity is its permission, and no sign of life.
- * - Start-to-close is {@link sendTimeLimitMs}.
  * - Schedule-to-start is what is left of the deadline: the server lets a task that no worker has taken up by then lapse.
  * - A cancellation waits for a POST under way, whose outcome belongs into the receipt; one that no worker has taken up
  *   ends at once.

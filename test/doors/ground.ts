@@ -10,7 +10,7 @@ import { type Sandbox, startSandbox } from '../../sandbox';
 import { VARIABLES } from '../harness/temporal';
 import { ROOT, WorkerProcess } from '../harness/worker-process';
 
-export const artifact = (name: 'client' | 'worker'): string =>
+export const artifact = (name: 'client' | 'plugin' | 'worker'): string =>
   path.join(ROOT, `artifacts/agent-follow-up-${name}-${version}.tgz`);
 
 /** How a program ended, with what it wrote. */
@@ -92,13 +92,7 @@ export class Ground {
    * works.
    */
   async startWorker(node = process.execPath): Promise<WorkerProcess> {
-    const asNobody = [
-      'setpriv',
-      '--reuid=65534',
-      '--regid=65534',
-      '--clear-groups',
-      '--no-new-privs',
-    ] as const;
+    const nobody = ['--reuid=65534', '--regid=65534', '--clear-groups', '--no-new-privs'];
     const worker = await WorkerProcess.start(
       {
         TEMPORAL_ADDRESS: this.server.address,
@@ -109,7 +103,7 @@ export class Ground {
         TMPDIR: this.worker('dist'),
       },
       this.worker('dist/worker.js'),
-      process.getuid?.() === 0 ? [...asNobody, node] : [node],
+      process.getuid?.() === 0 ? ['setpriv', ...nobody, node] : [node],
     );
     this.workers.push(worker);
     await worker.says(/^ready$/);

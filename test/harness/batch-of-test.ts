@@ -1,15 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import { type BatchHandle, FollowUpClient } from '../../src/client';
-import { followUpWorkflowId, pageWorkflowId } from '../../src/core/ids';
-import { requestIdOf } from '../../src/core/batch';
-import type { BatchProgress } from '../../src/core/batch-workflows';
+import { batchWorkflowId, followUpWorkflowId, pageWorkflowId } from '../../src/core/ids';
+import { requestIdOf } from '../../src/core/batch/batch';
+import { BATCH_WORKFLOW, type BatchInput, type BatchProgress } from '../../src/core/batch/workflows';
 import type { FollowUpRequest } from '../../src/core/request';
+import type { JobKey, NewJob } from '../../sandbox';
 import { eventually } from './eventually';
-import { type FollowUpCaller, QUICK } from './following';
+import { type FollowUpCaller, type JobFault, QUICK } from './following';
+import { listed } from './listed';
 
-/** A turn that ends only when the test says so. */
-export const endless = { turn: { durationMs: null } };
+/** A message that fills a page by itself: a batch of three has three pages. */
+export const LARGE = 'x'.repeat(256 * 1_024);
+
+/** A message is rejected once. */
+export const REJECTED_ONCE = {
+  name: 'status',
+  operation: 'message',
+  times: 1,
+  parameters: { code: 422 },
+} as const;
 
 /** How long the server gives workers for a workflow task of this one, in seconds. */
 export async function taskSeconds(handle: WorkflowHandle): Promise<number> {
@@ -17,16 +27,17 @@ export async function taskSeconds(handle: WorkflowHandle): Promise<number> {
   return Number(raw.executionConfig?.defaultWorkflowTaskTimeout?.seconds);
 }
 
-type Job = Parameters<FollowUpCaller['sandbox']['addJob']>[0];
-
 /** A batch to jobs of its own, on the workers of a environment. */
 export class BatchOfTest {
-  readonly batchId = `batch-${randomUUID().slice(0, 8)}`;
-  readonly projectId = `project-${this.batchId}`;
+  readonly projectId: string;
   readonly requests: FollowUpRequest[] = [];
   readonly client: FollowUpClient;
 
-  constructor(readonly environment: FollowUpCaller) {
+  constructor(
+    readonly environment: FollowUpCaller,
+    readonly batchId = `batch-${randomUUID().slice(0, 8)}`,
+  ) {
+    this.projectId = `project-${batchId}`;
     this.client = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
   }
 
@@ -34,21 +45,60 @@ export class BatchOfTest {
     return this.client.batches;
   }
 
-  add(job: Job = {}, asked: Partial<FollowUpRequest> = {}): { projectId: string; jobId: string } {
-    const { projectId, jobId } = this.environment.sandbox.addJob({ projectId: this.projectId, ...job });
-    return this.again({ projectId, jobId }, asked);
+  add(job: NewJob = {}, asked: Partial<FollowUpRequest> = {}, ...faults: JobFault[]): JobKey {
+    return this.again(this.environment.addJob({ projectId: this.projectId, ...job }, ...faults), asked);
   }
 
-  again(key: { projectId: string; jobId: string }, asked: Partial<FollowUpRequest> = {}) {
+  addMany(count = 0, ...item: Parameters<BatchOfTest['add']>): this {
+    for (let added = 0; added < count; added += 1) this.add(...item);
+    return this;
+  }
+
+  again(key: JobKey, asked: Partial<FollowUpRequest> = {}): JobKey {
     this.requests.push({ ...key, prompt: 'Rebase on main.', ...QUICK, deadline: '60s', ...asked });
     return key;
   }
 
   async start(options: Parameters<FollowUpClient['batches']['start']>[1] = {}) {
-    return this.batches.start(await this.batches.check(this.requests, { batchId: this.batchId }), options);
+    return this.batches.start(await this.checked(), options);
   }
 
-  posts(key: { projectId?: string; jobId?: string } = { projectId: this.projectId }) {
+  /** Starts it, and waits until so many of its messages were processed in all. */
+  async startUntilSent(messages: number, options?: Parameters<BatchOfTest['start']>[0]) {
+    const started = await this.start(options);
+    await this.sent(messages);
+    return started;
+  }
+
+  checked() {
+    return this.batches.check(this.requests, { batchId: this.batchId });
+  }
+
+  /** Starts it with its items in its input, as a schedule or a foreign client does. */
+  async startWithItems(input: Partial<BatchInput> = {}): Promise<WorkflowHandle> {
+    const { items } = await this.checked();
+    return this.environment.client.workflow.start(BATCH_WORKFLOW, {
+      workflowId: batchWorkflowId(this.batchId),
+      taskQueue: this.environment.taskQueue,
+      args: [{ items, ...input }],
+    });
+  }
+
+  /** Cancels it, and waits for its end. */
+  async cancel(options?: Parameters<BatchHandle['cancel']>[0]) {
+    await this.handle.cancel(options);
+    return this.handle.result();
+  }
+
+  get workflow(): WorkflowHandle {
+    return this.environment.client.workflow.getHandle(batchWorkflowId(this.batchId));
+  }
+
+  async terminate(): Promise<void> {
+    await this.workflow.terminate();
+  }
+
+  posts(key: Partial<JobKey> = { projectId: this.projectId }) {
     return this.environment.sandbox.journal.entries({ ...key, operation: 'message' });
   }
 
@@ -73,8 +123,7 @@ export class BatchOfTest {
 
   /** The follow-up of an item, by its place from 0. */
   async itemHandle(index: number): Promise<WorkflowHandle> {
-    const { items } = await this.batches.check(this.requests, { batchId: this.batchId });
-    const item = items[index];
+    const item = (await this.checked()).items[index];
     if (item === undefined) throw new Error(`there is no item ${index}`);
     const { projectId, jobId } = item.request;
     const id = followUpWorkflowId(projectId, jobId, requestIdOf(this.batchId, item));
@@ -88,12 +137,26 @@ export class BatchOfTest {
   }
 
   /** Ends the turn of every job that is in one. */
-  endTurns(): void {
-    for (const { projectId, jobId } of this.requests) {
-      const { job } = this.environment.sandbox.job({ projectId, jobId });
-      if (job.status === 'active')
-        this.environment.sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
-    }
+  endTurns(status: 'completed' | 'failed' = 'completed'): void {
+    for (const key of this.requests) this.endTurn(key, status);
+  }
+
+  /** Ends the turn of every job that is in one, and waits for its end. */
+  async finish() {
+    this.endTurns();
+    return this.handle.result();
+  }
+
+  endTurn({ projectId, jobId }: JobKey, status: 'completed' | 'failed' = 'completed'): void {
+    const { sandbox } = this.environment;
+    if (sandbox.job({ projectId, jobId }).job.status === 'active')
+      sandbox.changeJob({ projectId, jobId }, { status });
+  }
+
+  /** The workflow ids of its follow-ups that run, by the server's list. */
+  async running(): Promise<string[]> {
+    const query = `FollowUpBatch = '${this.batchId}' AND WorkflowType = 'followUp' AND ExecutionStatus = 'Running'`;
+    return listed(this.environment.client, query);
   }
 
   /** Which jobs got how many messages. */
@@ -102,16 +165,17 @@ export class BatchOfTest {
   }
 }
 
-/** Deletes all runs of a workflow, as the retention of a namespace does some days after its end. */
+/** Deletes all runs of a workflow, or one, as the retention of a namespace does some days after its end. */
 export async function forget({ client, workflowId }: WorkflowHandle, runId?: string): Promise<void> {
+  await deleteWorkflow(client.getHandle(workflowId), runId);
+  const describe = () => client.getHandle(workflowId, runId).describe();
+  const gone = (error: unknown) => error instanceof WorkflowNotFoundError;
+  await eventually(`${workflowId} is deleted`, () => describe().then(() => false, gone));
+}
+
+/** The server deletes it some time later. */
+export async function deleteWorkflow({ client, workflowId }: WorkflowHandle, runId?: string): Promise<void> {
   const { namespace } = client.options;
   const workflowExecution = { workflowId, ...(runId === undefined ? {} : { runId }) };
   await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution });
-  await eventually(`${workflowId} is deleted`, async () => {
-    const gone = (error: unknown) => error instanceof WorkflowNotFoundError;
-    return client
-      .getHandle(workflowId, runId)
-      .describe()
-      .then(() => false, gone);
-  });
 }

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { deserialize, serialize } from 'node:v8';
 import type { DataConverter, Payload } from '@temporalio/common';
 
 const KEY = randomBytes(32);
@@ -26,10 +27,10 @@ export function payloadText(payload: Payload | null | undefined): string {
   return Buffer.from(data ?? []).toString();
 }
 
-function encrypt(payload: Payload): Payload {
+function encrypt({ metadata, data }: Payload): Payload {
   const iv = randomBytes(12);
   const cipher = createCipheriv('aes-256-gcm', KEY, iv);
-  const text = Buffer.concat([cipher.update(asText(payload)), cipher.final()]);
+  const text = Buffer.concat([cipher.update(serialize({ metadata, data })), cipher.final()]);
   return { metadata: { encoding: ENCODING }, data: Buffer.concat([iv, cipher.getAuthTag(), text]) };
 }
 
@@ -41,26 +42,5 @@ function decrypt(payload: Payload): Payload {
   }
   const decipher = createDecipheriv('aes-256-gcm', KEY, data.subarray(0, 12));
   decipher.setAuthTag(data.subarray(12, 28));
-  return fromText(Buffer.concat([decipher.update(data.subarray(28)), decipher.final()]).toString());
-}
-
-function asText({ metadata, data }: Payload): string {
-  const fields = Object.entries(metadata ?? {}).map(([name, bytes]) => [name, base64(bytes)]);
-  return JSON.stringify({
-    metadata: Object.fromEntries(fields) as unknown,
-    data: base64(data ?? new Uint8Array()),
-  });
-}
-
-function fromText(text: string): Payload {
-  const { metadata, data } = JSON.parse(text) as { metadata: Record<string, string>; data: string };
-  const fields = Object.entries(metadata).map(([name, bytes]) => [name, Buffer.from(bytes, 'base64')]);
-  return {
-    metadata: Object.fromEntries(fields) as Payload['metadata'] & object,
-    data: Buffer.from(data, 'base64'),
-  };
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64');
+  return deserialize(Buffer.concat([decipher.update(data.subarray(28)), decipher.final()])) as Payload;
 }

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
+import { startDevServer } from '../../dev/dev-server';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox';
+import { connectClient } from '../../src/client';
 import { FollowUpPlugin } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
 import { ENCRYPTING, payloadsAreEncrypted } from './encryption';
 import { FollowUpCaller } from './following';
+import { FORGETFUL } from './restartable-server';
 import { temporal } from './temporal';
 
 export { failureOf, Following, QUICK } from './following';
@@ -32,16 +35,12 @@ export interface EnvironmentOptions {
   readonly baseUrl?: string;
   /** The Temporal server. @default the one that all test files share */
   readonly address?: string;
+  /** A server of its own with these settings, on top of those with which a server soon forgets. */
+  readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
   /** The workflow bundle. @default the one that is made once for a test run */
   readonly bundlePath?: string;
   /** How many sets of workers poll the environment's task queues, as so many worker processes would. @default 1 */
   readonly workers?: number;
-}
-
-interface TaskQueues {
-  readonly followUp: string;
-  readonly read: string;
-  readonly send: string;
 }
 
 /** A sandbox, the three workers of a worker process with queues of their own, and a client, on the shared server. */
@@ -49,14 +48,19 @@ export class Environment extends FollowUpCaller {
   private constructor(
     sandbox: Sandbox,
     client: Client,
-    readonly taskQueues: TaskQueues,
+    readonly taskQueues: Readonly<Record<'followUp' | 'read' | 'send', string>>,
+    readonly address: string,
     readonly close: () => Promise<void>,
   ) {
     super(sandbox, client, taskQueues.followUp);
   }
 
   static async open(options: EnvironmentOptions = {}): Promise<Environment> {
-    const address = options.address ?? temporal().address;
+    const { cli } = temporal();
+    const dynamicConfig = { ...FORGETFUL, ...options.dynamicConfig };
+    const own =
+      options.dynamicConfig && (await startDevServer({ cli, searchAttributes: true, dynamicConfig }));
+    const address = own?.address ?? options.address ?? temporal().address;
     const bundlePath = options.bundlePath ?? temporal().bundlePath;
     const namespace = 'default';
     const timeoutMs = options.httpTimeoutMs ?? 2_000;
@@ -66,7 +70,9 @@ export class Environment extends FollowUpCaller {
     const baseUrl = options.baseUrl ?? sandbox.baseUrl;
     const apiKey = keyFromText(sandbox.apiKey);
     const agentApi = createAgentApi({ baseUrl, apiKey, timeoutMs });
-    const connection = await Connection.connect({ address });
+    // The SDK's own connection lets a retry that is due after its end break the process.
+    const connected = await connectClient({ env: { TEMPORAL_ADDRESS: address } });
+    const { connection } = connected.client;
     // A connection for each set: the SDK has one worker of a kind on a queue by connection.
     const natives = await Promise.all(
       Array.from({ length: options.workers ?? 1 }, () => NativeConnection.connect({ address })),
@@ -102,9 +108,10 @@ export class Environment extends FollowUpCaller {
       await running;
       await agentApi.close();
       await Promise.all(natives.map((native) => native.close()));
-      await connection.close();
+      await connected.close();
+      await own?.stop();
     };
     const client = new Client({ connection, namespace, ...(dataConverter && { dataConverter }) });
-    return new Environment(sandbox, client, taskQueues, close);
+    return new Environment(sandbox, client, taskQueues, address, close);
   }
 }

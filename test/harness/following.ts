@@ -5,12 +5,12 @@ import {
   type WorkflowHandleWithFirstExecutionRunId,
   WorkflowFailedError,
 } from '@temporalio/client';
-import { ApplicationFailure } from '@temporalio/common';
-import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS } from '../../src/core/names';
-import type { FailureDetails, FollowUpProgress, FollowUpResult } from '../../src/core/result';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, QUERY_PROGRESS } from '../../src/core/names';
+import type { FailureDetails, FollowUpProgress, FollowUpResult, Receipt } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
 import { followUpWorkflowId } from '../../src/core/ids';
-import type { NewJob, Sandbox } from '../../sandbox';
+import type { FaultSetting, JobChange, JobKey, NewJob, Sandbox } from '../../sandbox';
 import { eventually } from './eventually';
 
 /** Times that let a whole follow-up pass within a test, in the proportions of the defaults. */
@@ -22,6 +22,18 @@ export const QUICK = {
   confirm: '1500ms',
 } as const;
 
+/** A turn that ends only when the test says so. */
+export const ENDLESS = { turn: { durationMs: null } } as const;
+
+export const BY_RESPONSE = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
+export const BY_READ = { verdict: 'accepted', confirmedBy: 'read', sends: 1 };
+export const UNKNOWN = { verdict: 'unknown', confirmedBy: null, sends: 1 };
+export const NOT_SENT = { verdict: 'not-sent', confirmedBy: null, sends: 0 };
+
+/** A fault of one job. */
+export type JobFault = Omit<FaultSetting, 'projectId' | 'jobId'>;
+type JournalFilter = NonNullable<Parameters<Sandbox['journal']['entries']>[0]>;
+
 /** Who starts follow-ups in a test: a sandbox with the jobs, and a client of the Temporal server. */
 export class FollowUpCaller {
   constructor(
@@ -30,17 +42,26 @@ export class FollowUpCaller {
     readonly taskQueue: string,
   ) {}
 
-  /** Adds a job and starts a follow-up to it. */
-  async follow(job: NewJob = {}, asked: Partial<FollowUpRequest> = {}): Promise<Following> {
+  /** Adds a job with these faults and starts a follow-up to it. */
+  async follow(
+    job: NewJob = {},
+    asked: Partial<FollowUpRequest> = {},
+    ...faults: JobFault[]
+  ): Promise<Following> {
+    return this.send({ ...this.addJob(job, ...faults), ...asked });
+  }
+
+  addJob(job: NewJob = {}, ...faults: JobFault[]): JobKey {
     const { projectId, jobId } = this.sandbox.addJob({
       projectId: `project-${randomUUID().slice(0, 8)}`,
       ...job,
     });
-    return this.send({ projectId, jobId, ...asked });
+    for (const fault of faults) this.sandbox.setFault({ ...fault, projectId, jobId });
+    return { projectId, jobId };
   }
 
   /** Starts a follow-up to a job that is there, or not. */
-  async send(asked: Partial<FollowUpRequest> & { projectId: string; jobId: string }): Promise<Following> {
+  async send(asked: Partial<FollowUpRequest> & JobKey): Promise<Following> {
     const request = {
       prompt: 'Fix the broken links.',
       requestId: randomUUID().slice(0, 8),
@@ -65,7 +86,7 @@ export class FollowUpCaller {
 
 /** One follow-up of a test. */
 export class Following {
-  readonly key: { readonly projectId: string; readonly jobId: string };
+  readonly key: JobKey;
 
   constructor(
     private readonly caller: FollowUpCaller,
@@ -83,15 +104,73 @@ export class Following {
     return (await this.handle.result()) as FollowUpResult;
   }
 
+  /** How it failed. @throws Error when it did not fail by a failure of its own. */
+  async failure(): Promise<{ type: string; message: string; details: FailureDetails }> {
+    return failureOf(this.handle);
+  }
+
+  /** How a run of it ended, and whether the service has processed each of its POSTs. */
+  async ending(run: WorkflowHandle = this.handle) {
+    const how = await run.result().then(
+      (result) => {
+        const { status, followUp } = result as FollowUpResult;
+        return { status, followUp };
+      },
+      async () => {
+        const { type, details } = await failureOf(run);
+        return { type, followUp: details.followUp };
+      },
+    );
+    const { delivery, evidence } = how.followUp;
+    const named = 'type' in how ? { type: how.type } : { status: how.status };
+    return { ...named, delivery, evidence, posts: this.processed() };
+  }
+
+  /** The receipt that it leaves in its memo when it is cancelled. @throws Error when it ended otherwise */
+  async receiptOfCancelled(): Promise<Receipt> {
+    const error: unknown = await this.handle.result().catch((reason: unknown) => reason);
+    if (!(error instanceof WorkflowFailedError) || !(error.cause instanceof CancelledFailure))
+      throw new Error('the follow-up was not cancelled', { cause: error });
+    return (await this.handle.describe()).memo?.[MEMO_RECEIPT] as Receipt;
+  }
+
   /** The progress once it is as wanted. @throws Error when it is not within 20 seconds */
   async progressWhen(wanted: (progress: FollowUpProgress) => boolean): Promise<FollowUpProgress> {
     const progress = () => this.handle.query<FollowUpProgress>(QUERY_PROGRESS);
     return eventually('the progress is as wanted', progress, { until: wanted });
   }
 
-  /** How it failed. @throws Error when it did not fail by a failure of its own. */
-  async failure(): Promise<{ type: string; message: string; details: FailureDetails }> {
-    return failureOf(this.handle);
+  /** Makes an update of the latest run. */
+  async update(name: string, ...args: unknown[]): Promise<FollowUpProgress> {
+    const latest = this.caller.client.workflow.getHandle(this.handle.workflowId);
+    return latest.executeUpdate<FollowUpProgress, [unknown]>(name, { args: args as [unknown] });
+  }
+
+  changeJob(change: JobChange): void {
+    this.caller.sandbox.changeJob(this.key, change);
+  }
+
+  /** The job as it is, and its turns. */
+  report() {
+    return this.caller.sandbox.job(this.key);
+  }
+
+  /** Answers the requests that are held. */
+  release(): void {
+    this.caller.sandbox.release(this.key);
+  }
+
+  setFault(fault: JobFault): void {
+    this.caller.sandbox.setFault({ ...fault, ...this.key });
+  }
+
+  clearFaults(): void {
+    this.caller.sandbox.clearFaults(this.key);
+  }
+
+  /** Waits until such a request has reached the service, within 20 seconds. */
+  async reached(filter: JournalFilter, options?: { readonly atLeast?: number; readonly timeoutMs?: number }) {
+    return this.caller.sandbox.journal.waitFor({ ...this.key, ...filter }, options);
   }
 
   /** The POSTs that reached the service, in order. */
@@ -99,14 +178,14 @@ export class Following {
     return this.caller.sandbox.journal.entries({ ...this.key, operation: 'message' });
   }
 
+  /** Whether the service has processed each of the POSTs. */
+  processed(): boolean[] {
+    return this.posts().map(({ processed }) => processed);
+  }
+
   /** How many GETs of it reached the service, the one of the baseline included. */
   gets(): number {
     return this.caller.sandbox.journal.entries({ ...this.key, operation: 'get' }).length;
-  }
-
-  /** How many messages of it the service has processed. */
-  processed(): number {
-    return this.posts().filter((entry) => entry.processed).length;
   }
 }
 

@@ -20,21 +20,14 @@ export class Operator {
   /** `temporal activity update-options` @returns whether such an activity was pending */
   changeOptions(workflowId: string, type: string, options: ActivityOptionsChange): Promise<boolean> {
     const { maximumAttempts, scheduleToClose } = options;
-    return found(
-      this.client.workflowService.updateActivityOptions({
-        ...this.activity(workflowId, type),
-        activityOptions: {
-          retryPolicy: { maximumAttempts },
-          ...(scheduleToClose === undefined ? {} : { scheduleToCloseTimeout: msToTs(scheduleToClose) }),
-        },
-        updateMask: {
-          paths: [
-            'retry_policy.maximum_attempts',
-            ...(scheduleToClose === undefined ? [] : ['schedule_to_close_timeout']),
-          ],
-        },
-      }),
-    );
+    const paths = [
+      'retry_policy.maximum_attempts',
+      ...(scheduleToClose ? ['schedule_to_close_timeout'] : []),
+    ];
+    const scheduleToCloseTimeout = scheduleToClose ? msToTs(scheduleToClose) : null;
+    const activityOptions = { retryPolicy: { maximumAttempts }, scheduleToCloseTimeout };
+    const request = { ...this.activity(workflowId, type), activityOptions, updateMask: { paths } };
+    return found(this.client.workflowService.updateActivityOptions(request));
   }
 
   /** `temporal activity pause` */

@@ -9,11 +9,13 @@ export type PendingRead = NonNullable<WorkflowExecutionDescription['raw']['pendi
 /** Two reads by timers, and then one a second by an activity's retries (shorter intervals come as about a second). */
 export const SOON = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 2 } as const;
 
-/** Undefined where the follow-up has no such read. */
-export async function pendingRead({ handle }: Following): Promise<PendingRead | undefined> {
+/** Undefined where the follow-up has no such activity pending. */
+export async function pending({ handle }: Following, type: string): Promise<PendingRead | undefined> {
   const { raw } = await handle.describe();
-  return raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'pollJob');
+  return raw.pendingActivities?.find(({ activityType }) => activityType?.name === type);
 }
+
+export const pendingRead = (following: Following) => pending(following, 'pollJob');
 
 /** Waits until the patient read has come to its attempt of that number. @throws Error when it has not within 20 seconds */
 export async function untilAttempt(following: Following, attempt: number): Promise<void> {

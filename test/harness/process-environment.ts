@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { Client, Connection } from '@temporalio/client';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Client } from '@temporalio/client';
+import { connectClient } from '../../src/client';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox';
 import { FollowUpCaller } from './following';
 import { temporal } from './temporal';
@@ -17,6 +20,16 @@ export const PATIENT = {
   confirm: '3s',
 } as const;
 
+/** For a worker whose pages look every second, and not every three minutes, whether all is there. */
+export const LOOKS_EVERY_SECOND = {
+  NODE_OPTIONS: `--import=${pathToFileURL(path.join(__dirname, 'look-every-second.mjs')).href}`,
+};
+
+/** For a worker that asks the server every second, and not every minute, what is open. */
+export const ASKS_EVERY_SECOND = {
+  NODE_OPTIONS: `--import=${pathToFileURL(path.join(__dirname, 'ask-every-second.mjs')).href}`,
+};
+
 export interface ProcessEnvironmentOptions {
   readonly sandbox?: SandboxOptions;
   /** The variables of each worker process, on top of those that say where server, sandbox and queues are. */
@@ -31,12 +44,13 @@ export class ProcessEnvironment extends FollowUpCaller {
 
   private constructor(
     sandbox: Sandbox,
-    private readonly connection: Connection,
+    client: Client,
+    private readonly disconnect: () => Promise<void>,
     private readonly env: NodeJS.ProcessEnv,
     taskQueue: string,
     readonly taskQueues: { readonly readTaskQueue: string; readonly sendTaskQueue: string },
   ) {
-    super(sandbox, new Client({ connection }), taskQueue);
+    super(sandbox, client, taskQueue);
   }
 
   /** Opens one for the length of a test; ends everything that was started in it, also when the test fails. */
@@ -52,19 +66,26 @@ export class ProcessEnvironment extends FollowUpCaller {
     }
   }
 
-  /** Starts a worker of this environment and waits until it polls; `env` is added to that of the environment. */
-  async startWorker(env: NodeJS.ProcessEnv = {}): Promise<WorkerProcess> {
+  /** Starts a worker of this environment; `env` is added to that of the environment. */
+  async beginWorker(env: NodeJS.ProcessEnv = {}): Promise<WorkerProcess> {
     const worker = await WorkerProcess.start({ ...this.env, ...env });
     this.workers.push(worker);
+    return worker;
+  }
+
+  /** Starts a worker as {@link beginWorker} does, and waits until it polls. */
+  async startWorker(env?: NodeJS.ProcessEnv): Promise<WorkerProcess> {
+    const worker = await this.beginWorker(env);
     await worker.says(/^ready$/);
     return worker;
   }
 
   static async open(options: ProcessEnvironmentOptions): Promise<ProcessEnvironment> {
     const address = options.address ?? temporal().address;
-    const [sandbox, connection] = await Promise.all([
+    const [sandbox, { client, close }] = await Promise.all([
       startSandbox({ seedJobs: false, turnMs: 1_500, ...options.sandbox }),
-      Connection.connect({ address }),
+      // The SDK's own connection lets a retry that is due after its end break the process.
+      connectClient({ env: { TEMPORAL_ADDRESS: address } }),
     ]);
     const name = randomUUID().slice(0, 8);
     const env = {
@@ -77,7 +98,7 @@ export class ProcessEnvironment extends FollowUpCaller {
       AGENT_API_SEND_TASK_QUEUE: `send-${name}`,
       ...options.env,
     };
-    return new ProcessEnvironment(sandbox, connection, env, env.FOLLOW_UP_TASK_QUEUE, {
+    return new ProcessEnvironment(sandbox, client, close, env, env.FOLLOW_UP_TASK_QUEUE, {
       readTaskQueue: env.AGENT_API_TASK_QUEUE,
       sendTaskQueue: env.AGENT_API_SEND_TASK_QUEUE,
     });
@@ -86,6 +107,6 @@ export class ProcessEnvironment extends FollowUpCaller {
   async close(): Promise<void> {
     await Promise.all(this.workers.map((worker) => worker.stop()));
     await this.sandbox.close();
-    await this.connection.close();
+    await this.disconnect();
   }
 }

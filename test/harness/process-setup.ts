@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { ensureSharedServer } from './shared-server';
+import ensureSharedServer from './shared-server';
 
 /** Compiles the programs that the tests start, as `npm start` does, and makes sure of the shared server. */
 export default async function processSetup(): Promise<void> {

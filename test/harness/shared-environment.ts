@@ -1,11 +1,18 @@
 import { afterAll } from '@jest/globals';
+import { BatchOfTest } from './batch-of-test';
 import { Environment, type EnvironmentOptions } from './environment';
 
 /** The environment of a test file, opened once and closed after its last test. Concurrent tests start before any `beforeAll`. */
-export function sharedEnvironment(options: EnvironmentOptions = {}): () => Promise<Environment> {
+export function sharedEnvironment(options: EnvironmentOptions = {}) {
   let opened: Promise<Environment> | undefined;
   afterAll(async () => {
     await (await opened)?.close();
   });
-  return () => (opened ??= Environment.open(options));
+  const open = (): Promise<Environment> => (opened ??= Environment.open(options));
+  /** Adds a job with faults and starts a follow-up to it. */
+  const follow = async (...args: Parameters<Environment['follow']>) => (await open()).follow(...args);
+  /** A batch of so many items that are alike. */
+  const newBatch = async (...items: Parameters<BatchOfTest['addMany']>) =>
+    new BatchOfTest(await open()).addMany(...items);
+  return { open, follow, newBatch };
 }

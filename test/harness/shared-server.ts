@@ -1,7 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { writeFile } from 'node:fs/promises';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { findTemporalCli } from '../../dev/temporal-cli';
@@ -16,7 +15,7 @@ interface Shared {
 let shared: Promise<Shared> | undefined;
 
 /** The one dev server of a test run, with search attributes, fairness and the workflow bundle; made at the first call. */
-export async function ensureSharedServer(): Promise<void> {
+export default async function ensureSharedServer(): Promise<void> {
   shared ??= start();
   await shared;
 }

@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -10,8 +10,11 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
+import { eventually } from './eventually';
+
+/** Longer than any point of a follow-up takes to be reached, the start of a worker included. */
+const PATIENCE_MS = 60_000;
 
 export type Side = 'call' | 'answer';
 
@@ -27,8 +30,9 @@ interface Rule extends Hold {
   readonly method: string;
   readonly side: Side;
   readonly containing: string;
-  readonly announce: () => void;
-  readonly released: Promise<void>;
+  /** Whether a call was held. */
+  met: boolean;
+  readonly released: Promise<unknown>;
 }
 
 /**
@@ -85,14 +89,18 @@ export class TemporalGate {
    * @param containing only those whose message contains this text
    */
   hold(method: string, side: Side, containing = ''): Hold {
-    const { promise: first, resolve: announce } = signal();
-    const { promise: released, resolve } = signal();
-    const release = () => {
-      this.rules = this.rules.filter((other) => other !== rule);
-      resolve();
+    const events = new EventEmitter();
+    const rule: Rule = {
+      ...{ method, side, containing, met: false, released: once(events, 'released') },
+      arrived: async () => {
+        const within = { timeoutMs: PATIENCE_MS };
+        await eventually(`a ${side} of ${method} comes to the gate`, () => rule.met, within);
+      },
+      release: () => {
+        this.rules = this.rules.filter((other) => other !== rule);
+        events.emit('released');
+      },
     };
-    const arrived = () => inTime(first, `no ${side} of ${method} came to the gate`);
-    const rule: Rule = { method, side, containing, arrived, announce, released, release };
     this.rules.push(rule);
     return rule;
   }
@@ -154,7 +162,7 @@ export class TemporalGate {
       (each) => each.method === method && each.side === side && content(message).includes(each.containing),
     );
     if (rule === undefined) return;
-    rule.announce();
+    rule.met = true;
     await rule.released;
   }
 }
@@ -179,26 +187,4 @@ async function everything(stream: ClientHttp2Stream | ServerHttp2Stream): Promis
   const chunks: Buffer[] = [];
   for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
   return Buffer.concat(chunks);
-}
-
-/** Longer than any point of a follow-up takes to be reached, the start of a worker included. */
-const PATIENCE_MS = 60_000;
-
-async function inTime(promise: Promise<void>, problem: string): Promise<void> {
-  const over = new AbortController();
-  const late = sleep(PATIENCE_MS, undefined, { signal: over.signal }).then(() => {
-    throw new Error(`${problem} within ${PATIENCE_MS / 1_000} s`);
-  });
-  await Promise.race([promise, late]).finally(() => {
-    late.catch(() => undefined);
-    over.abort();
-  });
-}
-
-function signal(): { promise: Promise<void>; resolve: () => void } {
-  let resolve = (): void => undefined;
-  const promise = new Promise<void>((fulfil) => {
-    resolve = fulfil;
-  });
-  return { promise, resolve };
 }

@@ -37,6 +37,6 @@ function variable(name: string): string {
   const value = process.env[name];
   if (value) return value;
   throw new Error(
-    'no Temporal server in this project of jest.config.mjs: put the test into test/workflow or test/process',
+    'this test has no Temporal server: end its file name with .server.test.ts (jest-projects.mjs)',
   );
 }

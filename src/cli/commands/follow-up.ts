@@ -1,195 +1,159 @@
-import { Command } from 'commander';
-import type { FollowUpDescription, FollowUpHandle } from '../../client';
-import { PHASES } from '../../core/result';
-import { UsageError } from '../exit-codes';
-import { printOutcome } from '../render/outcome';
-import { progressRows, serverText } from '../render/progress';
+import { Argument, type Command, Option } from 'commander';
+import type { FollowUpDescription, FollowUpHandle, FollowUpProgress, Phase } from '../../client';
+import { DELIVERY_DECISIONS, type DeliveryDecision, PHASES } from '../../core/result';
+import { durationText } from '../../core/units';
+import { endOf, printEnd } from '../ends';
+import { durationOf, wholeNumber } from '../flags/request-flags';
+import { known, progressRows, serverText } from '../render/follow-up';
 import { columns, table } from '../render/text';
 import type { Session } from '../session';
-import { endOf, printLeft, waitForEnd } from '../wait';
+import { cancelAndWait, waitForEnd } from '../wait';
 
-export function statusCommand(session: Session): Command {
-  return new Command('status')
-    .summary('where a follow-up stands, or how it ended')
-    .description(
-      'Prints where a follow-up stands and exits with 0. If it has ended, prints the end and exits as send would have.',
-    )
-    .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
-    .option(
-      '--json',
-      'print one JSON document: { workflowId, state, progress } or { workflowId, state, end }',
-    )
-    .addHelpText(
-      'after',
-      `\nExample:\n  $ ${session.command('status', 'follow-up:docs:job-1:order-4711', '--json')}`,
-    )
-    .action((workflowId: string, flags: { json?: boolean }) =>
-      status(session, workflowId, flags.json === true),
+/** Adds the commands for follow-ups that exist. */
+export function addFollowUpCommands(program: Command, session: Session): void {
+  const { output } = session;
+  const verb = (name: string, json: string, description: string): Command =>
+    program
+      .command(name)
+      .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
+      .option('--json', `print one JSON document: ${json}`)
+      .description(description);
+  const handleOf = async (workflowId: string): Promise<FollowUpHandle> =>
+    (await session.connect()).getHandle(workflowId);
+  /** The action of a command that answers with the progress after it. */
+  const updating =
+    <Value>(update: (followUp: FollowUpHandle, value: Value) => Promise<FollowUpProgress>) =>
+    async (workflowId: string, value: Value): Promise<void> => {
+      const progress = await update(await handleOf(workflowId), value);
+      output.print(progress, columns(progressRows(session, workflowId, progress)));
+    };
+  verb(
+    'watch',
+    'the result, or { type, message, details }',
+    'Waits for a follow-up, as send does. Shows its progress until it ends, and prints its end. The exit code is that of send.',
+  ).action(async (workflowId: string) => {
+    await (await handleOf(workflowId)).describe();
+    await waitForEnd(session, workflowId);
+  });
+  verb(
+    'status',
+    '{ workflowId, state, progress } or { workflowId, state, end }',
+    'Prints where a follow-up stands, or how it ended. The exit code is 0 while it runs, and that of send after its end.',
+  ).action(async (workflowId: string) => {
+    const followUp = await handleOf(workflowId);
+    const description = await followUp.describe();
+    const { state, startedAt, endedAt } = description;
+    if (state === 'running') return printRunning(session, followUp, description);
+    const end = await endOf(followUp);
+    const document = { workflowId, state, startedAt, endedAt, end: end.document };
+    printEnd(session, { ...end, document });
+  });
+  addListCommand(program, session);
+  verb(
+    'poll-now',
+    'the progress',
+    'Reads the job now instead of at the next interval. Prints the progress.',
+  ).action(updating((followUp) => followUp.pollNow()));
+  verb(
+    'extend',
+    'the progress',
+    'Moves the deadline to now + the duration, never to an earlier time than it has.',
+  )
+    .argument('<duration>', 'a number with a unit: 90m, 24h, 7d', durationOf)
+    .action(updating((followUp, ms: number) => followUp.extendDeadline(durationText(ms))));
+  verb(
+    'resolve',
+    'the progress',
+    'Says whether a message of unknown delivery arrived, in the phase needs-decision. "delivered" watches the job. ' +
+      '"not-delivered" reads it again and sends the message once more, which is a duplicate if the first one did arrive.',
+  )
+    .addArgument(new Argument('<decision>', 'what became of the message').choices(DELIVERY_DECISIONS))
+    .action(updating((followUp, decision: DeliveryDecision) => followUp.resolveDelivery(decision)));
+  verb(
+    'cancel',
+    '{ workflowId, ended, end }',
+    'Ends the watch of a follow-up; the agent continues. A sent message stays sent, and the service has no operation to ' +
+      'stop a job. A message under way is awaited first, so that the receipt can say whether it arrived.',
+  ).action(async (workflowId: string) => {
+    const followUp = await handleOf(workflowId);
+    const { end } = await cancelAndWait(
+      session,
+      () => followUp.cancel(),
+      () => endOf(followUp),
     );
-}
-
-async function status(session: Session, workflowId: string, json: boolean): Promise<void> {
-  const followUp = (await session.connect()).getHandle(workflowId);
-  const description = await followUp.describe();
-  if (description.state === 'running') await printRunning(session, followUp, description, json);
-  else await printEnded(session, followUp, description, json);
+    output.print({ workflowId, ended: end !== null, end: end?.document ?? null });
+    if (end !== null) output.note(end.text);
+    output.note(
+      'This ends the watch only. If the agent is working on the message, it continues: its service has no operation to stop a job.',
+    );
+  });
 }
 
 async function printRunning(
-  { output }: Session,
-  followUp: FollowUpHandle,
-  description: FollowUpDescription,
-  json: boolean,
-): Promise<void> {
-  const { workflowId, state, startedAt } = description;
-  const report = await followUp.progress();
-  if (json) {
-    const found =
-      report.from === 'worker'
-        ? { progress: report.progress }
-        : {
-            progress: null,
-            phase: description.phase,
-            jobStatus: description.jobStatus,
-            workers: report.workers,
-          };
-    output.json({ workflowId, state, startedAt, ...found });
-  } else if (report.from === 'worker') {
-    output.result(columns([...progressRows(report.progress, Date.now()), ['workflow', workflowId]]));
-  } else {
-    output.result(
-      columns([
-        ['status', serverText(report)],
-        ['started', startedAt],
-        ['workflow', workflowId],
-      ]),
-    );
-  }
-}
-
-async function printEnded(
   session: Session,
   followUp: FollowUpHandle,
-  { workflowId, state, startedAt, endedAt }: FollowUpDescription,
-  json: boolean,
+  { workflowId, state, startedAt, phase, jobStatus, taskTrouble }: FollowUpDescription,
 ): Promise<void> {
-  const outcome = await endOf(followUp);
-  session.exitCode = outcome.exitCode;
-  if (json) session.output.json({ workflowId, state, startedAt, endedAt, end: outcome.document });
-  else printOutcome(session.output, outcome, false);
-}
-
-export function watchCommand(session: Session): Command {
-  return new Command('watch')
-    .summary('wait for a follow-up, as send does')
-    .description(
-      'Shows the progress of a follow-up until it ends, and prints its end. The exit code is that of send.',
-    )
-    .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
-    .option('--json', 'print one JSON document: the result, or { type, message, details }')
-    .addHelpText('after', `\nExample:\n  $ ${session.command('watch', 'follow-up:docs:job-1:order-4711')}`)
-    .action((workflowId: string, flags: { json?: boolean }) =>
-      watch(session, workflowId, flags.json === true),
-    );
-}
-
-async function watch(session: Session, workflowId: string, json: boolean): Promise<void> {
-  const followUps = await session.connect();
-  await followUps.getHandle(workflowId).describe();
-  const waited = await waitForEnd(session, workflowId);
-  if ('leftBy' in waited) {
-    session.exitCode = printLeft(session, workflowId, waited.leftBy);
+  const report = await followUp.progress();
+  const document = { workflowId, state, startedAt, taskTrouble };
+  if (report.from === 'worker') {
+    const rows = [...known('trouble', taskTrouble), ...progressRows(session, workflowId, report.progress)];
+    session.output.print({ ...document, progress: report.progress }, columns(rows));
     return;
   }
-  printOutcome(session.output, waited.ended, json);
-  session.exitCode = waited.ended.exitCode;
+  const { workers } = report;
+  const text = columns([
+    ['status', serverText(report)],
+    ['started', startedAt],
+    ['workflow', workflowId],
+  ]);
+  session.output.print({ ...document, progress: null, phase, jobStatus, workers }, text);
 }
 
 interface ListFlags {
-  readonly phase?: string;
+  readonly phase?: Phase;
   readonly project?: string;
   readonly job?: string;
   readonly batch?: string;
-  readonly limit: string;
-  readonly json?: boolean;
+  readonly limit: number;
 }
 
 /** Nobody reads more than this; Temporal's own query tools are made for it. */
 const MAX_LIMIT = 10_000;
 
-export function listCommand(session: Session): Command {
-  return new Command('list')
-    .summary('follow-ups of the namespace')
+const HEADINGS = ['STARTED', 'PHASE', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
+
+function addListCommand(program: Command, session: Session): void {
+  program
+    .command('list')
     .description(
-      "Lists follow-ups from Temporal's visibility store: running ones first, then those that ended last. The list is " +
-        'eventually consistent: a recent start or change may not be shown yet.',
+      "Lists the follow-ups of the namespace. They come from Temporal's visibility store: running ones first, then those " +
+        'that ended last. The list is eventually consistent: a recent start or change may not be shown yet.',
     )
-    .option('--phase <phase>', `only those in this phase: ${PHASES.join(', ')}`)
+    .addOption(new Option('--phase <phase>', 'only those in this phase').choices(PHASES))
     .option('--project <id>', 'only those of this project')
     .option('--job <id>', 'only those to this job')
     .option('--batch <id>', 'only the items of this batch')
-    .option('--limit <number>', `how many to list at most, 1 to ${MAX_LIMIT}`, '50')
+    .option('--limit <number>', `how many to list at most, 1 to ${MAX_LIMIT}`, wholeNumber(1, MAX_LIMIT), 50)
     .option('--json', 'print one JSON array')
-    .addHelpText(
-      'after',
-      `\nExample:\n  $ ${session.command('list', '--phase', 'watching', '--project', 'docs')}`,
-    )
-    .action((flags: ListFlags) => list(session, flags));
+    .action(async ({ phase, project: projectId, job: jobId, batch: batchId, limit }: ListFlags) => {
+      const { output } = session;
+      const found: FollowUpDescription[] = [];
+      for await (const each of (await session.connect()).list({ phase, projectId, jobId, batchId })) {
+        found.push(each);
+        if (found.length === limit) break;
+      }
+      // A list knows neither receipts nor trouble.
+      const documents = found.map((each) => ({ ...each, receipt: undefined, taskTrouble: undefined }));
+      output.print(documents, table(HEADINGS, found.map(row)));
+      const more = found.length === limit ? ' (--limit shows more)' : '';
+      output.note(`${found.length} found${more}; eventually consistent`);
+    });
 }
 
-async function list(session: Session, flags: ListFlags): Promise<void> {
-  const { phase, project, job, batch } = flags;
-  const limit = limitOf(flags.limit);
-  if (phase !== undefined && !PHASES.some((known) => known === phase)) {
-    throw new UsageError([
-      `--phase: ${JSON.stringify(phase)} is not a phase; give one of ${PHASES.join(', ')}`,
-    ]);
-  }
-  const followUps = await session.connect();
-  const listed = followUps.list({
-    ...(phase === undefined ? {} : { phase }),
-    ...(project === undefined ? {} : { projectId: project }),
-    ...(job === undefined ? {} : { jobId: job }),
-    ...(batch === undefined ? {} : { batchId: batch }),
-  });
-  const found: FollowUpDescription[] = [];
-  for await (const followUp of listed) {
-    found.push(followUp);
-    if (found.length === limit) break;
-  }
-  const { output } = session;
-  if (flags.json === true) {
-    output.json(found);
-    return;
-  }
-  if (found.length > 0) output.result(table(HEADINGS, found.map(row)));
-  output.note(
-    found.length === 0
-      ? 'No follow-ups found. The list is eventually consistent: one that was just started appears within seconds.'
-      : `${found.length}${found.length === limit ? ' (--limit shows more)' : ''}; eventually consistent`,
-  );
-}
-
-const HEADINGS = ['STARTED', 'PHASE', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
-
-function row({
-  startedAt,
-  phase,
-  state,
-  jobStatus,
-  projectId,
-  jobId,
-  workflowId,
-}: FollowUpDescription): string[] {
+function row({ state, ...followUp }: FollowUpDescription): string[] {
+  const { startedAt, phase, jobStatus, projectId, jobId, workflowId } = followUp;
   // A terminated workflow could not set its phase any more.
   const stands = state === 'terminated' || state === 'timed-out' ? state : (phase ?? state);
   return [startedAt.slice(0, 19) + 'Z', stands, jobStatus ?? '-', projectId ?? '-', jobId ?? '-', workflowId];
-}
-
-function limitOf(text: string): number {
-  const limit = /^\d+$/.test(text) ? Number(text) : NaN;
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
-  throw new UsageError([
-    `--limit: must be a whole number from 1 to ${MAX_LIMIT}; it is ${JSON.stringify(text)}`,
-  ]);
 }

@@ -1,228 +1,100 @@
-import type { ScheduleOverlapPolicy, ScheduleSummary } from '@temporalio/client';
+import type { ScheduleDescription, ScheduleSummary } from '@temporalio/client';
 import { Command } from 'commander';
-import type { ScheduleHandle } from '../../client';
-import { UsageError } from '../exit-codes';
-import { addLineFlags, type LineFlags } from '../flags/request-flags';
+import { batchInputOf, type NewScheduleOptions, type ScheduleHandle } from '../../client';
+import { batchIdOf } from '../../core/ids';
+import { readBatch } from '../flags/batch-input';
+import { addLineFlags, invalid, type LineFlags } from '../flags/request-flags';
 import {
   addScheduleFlags,
-  newScheduleOf,
+  addUpdateFlags,
   overlapFlag,
-  readItems,
+  overlapOf,
+  overlapText,
   refuseLineFlags,
   type ScheduleFlags,
   scheduleOf,
+  TIME_HELP,
   timeOf,
 } from '../flags/schedule-flags';
-import { batchIds, documentOf, nextTimes, scheduleTable, scheduleText } from '../render/schedules';
+import { known } from '../render/follow-up';
+import { columns, table } from '../render/text';
 import type { Session } from '../session';
 
-interface Json {
-  readonly json?: boolean;
-}
-
-/** The subcommands in the order of `schedule --help`. */
-const COMMANDS = [
-  createCommand,
-  listCommand,
-  describeCommand,
-  triggerCommand,
-  (session: Session) => pauseCommand(session, 'pause'),
-  (session: Session) => pauseCommand(session, 'unpause'),
-  backfillCommand,
-  updateCommand,
-  deleteCommand,
-];
+type ItemFlags = ScheduleFlags & LineFlags;
 
 export function scheduleCommand(session: Session): Command {
-  const command = new Command('schedule')
-    .summary('batches at set times')
-    .description(
-      'Sends the follow-ups of a file again and again, by a Temporal Schedule. Each firing is a batch of its own, named ' +
-        'after the schedule and the time: ID-2026-11-21T03:00:00Z.',
-    );
-  for (const addCommand of COMMANDS) command.addCommand(addCommand(session));
-  return command;
-}
-
-async function handleOf(session: Session, id: string): Promise<ScheduleHandle> {
-  return (await session.connect()).schedules.getHandle(id);
-}
-
-function createCommand(session: Session): Command {
-  const command = new Command('create')
-    .summary('send the follow-ups of a file at set times')
-    .description(
-      'Checks the whole input, and makes a schedule of it. Nothing is sent before it fires. If a schedule has this id, ' +
-        'that is an error; use "schedule update" to change one.\n\n' +
-        'The items are kept in the schedule, at most 1 MiB of them; the file is not read again. They have no request ids ' +
-        'of their own, because each firing sends anew.',
-    )
-    .argument('<id>', 'your name for the schedule: letters, digits, -, ., _ and ~')
-    .argument('<file>', 'JSON Lines or CSV, as for batch run; - for stdin');
-  addScheduleFlags(command)
-    .option('--paused', 'fire only when triggered, until it is unpaused')
-    .option('--task-queue <name>', 'task queue of its batches (default: as FOLLOW_UP_TASK_QUEUE says)')
-    .option('--json', 'print one JSON document: the schedule');
-  return addLineFlags(command)
-    .addHelpText(
-      'after',
-      `
-A cron expression has 5 fields (minute, hour, day of month, month, day of week), 6 with a year, or 7 with seconds first.
-A calendar has second, minute, hour (default 0), dayOfMonth, month, dayOfWeek and year (default any). Both work as in
-Temporal: if day of month and day of week are given, both must match. A time that a change to summer time skips does not
-fire on that day.
-
-Examples:
-  $ ${session.command('schedule', 'create', 'nightly', 'jobs.csv')} --cron "0 3 * * MON-FRI" --timezone Europe/Berlin
-  $ ${session.command('schedule', 'create', 'rebase', 'jobs.jsonl')} --every 6h --offset 30m --tolerate 5% --pause-on-failure
-  $ ${session.command('schedule', 'create', 'weekly', 'jobs.csv')} --calendar '{"dayOfWeek":"Fri","hour":"3"}' --prompt "Rebase on main."`,
-    )
-    .action(async (id: string, file: string, flags: ScheduleFlags & LineFlags & Json) => {
-      const { output } = session;
-      const options = newScheduleOf(flags);
-      const items = await readItems(session, id, file, flags);
-      const handle = await (await session.connect()).schedules.create(id, items, options);
-      const schedule = await handle.describe();
-      if (flags.json === true) output.json(documentOf(schedule));
-      else output.result(id);
-      output.note('created');
-      const [next] = nextTimes(schedule);
-      if (schedule.state.paused)
-        output.note(`paused; ${session.command('schedule', 'unpause', id)} lets it fire`);
-      else output.note(next === undefined ? 'it has no further time to fire' : `next        ${next}`);
-    });
-}
-
-function listCommand(session: Session): Command {
-  return new Command('list')
-    .summary('schedules of follow-ups in the namespace')
-    .description(
-      'Lists the schedules of follow-ups with their next and last firing. The list is eventually consistent: a recent ' +
-        'change may not be shown yet.',
-    )
-    .option('--json', 'print one JSON array')
-    .action(async (flags: Json) => {
-      const { output } = session;
-      const found: ScheduleSummary[] = [];
-      for await (const schedule of (await session.connect()).schedules.list()) found.push(schedule);
-      found.sort((one, other) => (one.scheduleId < other.scheduleId ? -1 : 1));
-      if (flags.json === true) {
-        output.json(found.map(({ scheduleId, spec, state, info }) => ({ scheduleId, spec, state, info })));
-        return;
-      }
-      if (found.length > 0) output.result(scheduleTable(found));
-      output.note(
-        found.length === 0
-          ? 'No schedules found. The list is eventually consistent: one that was just made appears within seconds.'
-          : `${found.length}; eventually consistent`,
-      );
-    });
-}
-
-function describeCommand(session: Session): Command {
-  return new Command('describe')
-    .summary('a schedule: when it fires, what it sends, its last batches')
-    .description(
-      'Prints when a schedule fires next, what it sends, and its last batches; "batch status" shows how one ended. ' +
-        '--json prints all of its settings, as Temporal describes them.',
-    )
-    .argument('<id>', 'of the schedule')
-    .option('--json', 'print one JSON document')
-    .action(async (id: string, flags: Json) => {
-      const schedule = await (await handleOf(session, id)).describe();
-      if (flags.json === true) session.output.json(documentOf(schedule));
-      else session.output.result(scheduleText(schedule));
-    });
-}
-
-function triggerCommand(session: Session): Command {
-  return new Command('trigger')
-    .summary('let a schedule fire now')
-    .description('Lets a schedule fire now, a paused one too, and prints the id of the batch that it starts.')
-    .argument('<id>', 'of the schedule')
+  const { output } = session;
+  const schedules = new Command('schedule').description(
+    'Sends the follow-ups of a file at set times, by a Temporal Schedule. Each firing is a batch of its own, named ' +
+      'after the schedule and the time: ID-2026-11-21T03:00:00Z.',
+  );
+  const verb = (name: string, json: string, description: string): Command =>
+    schedules
+      .command(name)
+      .argument('<id>', 'of the schedule')
+      .option('--json', `print one JSON document: ${json}`)
+      .description(description);
+  const handleOf = async (id: string): Promise<ScheduleHandle> =>
+    (await session.connect()).schedules.getHandle(id);
+  addCreateCommand(schedules, session);
+  addListCommand(schedules, session);
+  verb(
+    'describe',
+    'the schedule, as Temporal describes it',
+    'Shows when a schedule fires, what it sends, and its last batches. "batch status" shows how one ended.',
+  ).action(async (id: string) => {
+    const schedule = await (await handleOf(id)).describe();
+    output.print(documentOf(schedule), scheduleText(schedule));
+  });
+  verb(
+    'trigger',
+    '{ scheduleId, outcome, batchId }',
+    'Lets a schedule fire now, a paused one too. Prints the id of the batch that it starts.',
+  )
     .addOption(overlapFlag("if a batch runs (default: the schedule's own policy)"))
-    .option('--json', 'print one JSON document: { scheduleId, outcome, batchId }')
-    .action(async (id: string, flags: Json & { overlap?: ScheduleOverlapPolicy }) => {
-      const { output } = session;
-      const triggered = await (await handleOf(session, id)).trigger(flags.overlap);
-      const { outcome, batchId } = triggered;
-      if (flags.json === true) output.json({ scheduleId: id, ...triggered });
-      else if (batchId !== null) output.result(batchId);
+    .action(async (id: string, { overlap }: { overlap?: string }) => {
+      const { outcome, batchId } = await (await handleOf(id)).trigger(overlapOf(overlap));
+      output.print({ scheduleId: id, outcome, batchId }, batchId ?? '');
       if (batchId !== null) output.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
-      else
-        output.note(
-          outcome === 'skipped'
-            ? 'skipped: a batch of this schedule runs; --overlap can change that'
-            : 'requested, but no batch was started yet: it may wait for one that runs',
-        );
+      else if (outcome === 'skipped')
+        output.note('skipped: a batch of this schedule runs; --overlap can change that');
+      else output.note('requested, but no batch was started yet: it may wait for one that runs');
     });
-}
-
-function pauseCommand(session: Session, verb: 'pause' | 'unpause'): Command {
-  const paused = verb === 'pause';
-  return new Command(verb)
-    .summary(paused ? 'stop a schedule from firing until it is unpaused' : 'let a paused schedule fire again')
-    .description(
-      paused
-        ? 'Pauses a schedule: it fires only when triggered. A batch that runs continues.'
-        : 'Lets a schedule fire again from its next time on. Times that have passed are not made up for.',
-    )
-    .argument('<id>', 'of the schedule')
-    .option('--note <text>', 'why, shown in lists and in the Web UI', `${verb}d by the starter`)
-    .option('--json', 'print one JSON document: { scheduleId, paused, note }')
-    .action(async (id: string, { note, json }: Json & { note: string }) => {
-      await (await handleOf(session, id))[verb](note);
-      if (json === true) session.output.json({ scheduleId: id, paused, note });
-      session.output.note(`${verb}d`);
+  const pauses = {
+    pause: 'Stops a schedule from firing, unless it is triggered; a batch that runs continues.',
+    unpause: 'Lets a schedule fire again, from its next time on.',
+  };
+  for (const name of ['pause', 'unpause'] as const)
+    verb(name, '{ scheduleId, paused, note }', pauses[name])
+      .option('--note <text>', 'why, shown in lists and in the Web UI', `${name}d by the starter`)
+      .action(async (id: string, { note }: { note: string }) => {
+        await (await handleOf(id))[name](note);
+        output.print({ scheduleId: id, paused: name === 'pause', note });
+        output.note(`${name}d`);
+      });
+  verb(
+    'backfill',
+    '{ scheduleId, from, to, overlap }',
+    'Lets a schedule fire for times that have passed. Fires now for each of its times in a range, both ends included. A ' +
+      'time whose batch exists is left out, as long as the namespace keeps that batch.',
+  )
+    .requiredOption('--from <time>', TIME_HELP, timeOf)
+    .requiredOption('--to <time>', 'likewise', timeOf)
+    .addOption(overlapFlag('if a batch runs').default('buffer-all', 'buffer-all, one after the other'))
+    .action(async (id: string, { from, to, overlap }: { from: Date; to: Date; overlap: string }) => {
+      if (from > to) throw invalid('--to', 'must not be before --from');
+      await (await handleOf(id)).backfill({ start: from, end: to, overlap: overlapOf(overlap) });
+      output.print({ scheduleId: id, from, to, overlap });
+      output.note(`requested; its batches: ${session.command('schedule', 'describe', id)}`);
     });
-}
-
-function backfillCommand(session: Session): Command {
-  return new Command('backfill')
-    .summary('let a schedule fire for times that have passed')
-    .description(
-      'Fires now for each of its times in a range, both ends included. A time whose batch exists is left out, as long as ' +
-        'the namespace keeps that batch.',
-    )
-    .argument('<id>', 'of the schedule')
-    .requiredOption('--from <time>', 'ISO 8601 with an offset, as 2026-11-21T03:00:00Z')
-    .requiredOption('--to <time>', 'likewise')
-    .addOption(
-      overlapFlag('if a batch runs (default: buffer-all, one after the other)').default('BUFFER_ALL'),
-    )
-    .option('--json', 'print one JSON document: { scheduleId, from, to, overlap }')
-    .action(
-      async (id: string, flags: Json & { from: string; to: string; overlap: ScheduleOverlapPolicy }) => {
-        const problems: string[] = [];
-        const start = timeOf('--from', flags.from, problems) ?? new Date(0);
-        const end = timeOf('--to', flags.to, problems) ?? start;
-        if (start > end) problems.push('--to: must not be before --from');
-        if (problems.length > 0) throw new UsageError(problems);
-        const { overlap } = flags;
-        await (await handleOf(session, id)).backfill({ start, end, overlap });
-        if (flags.json === true) session.output.json({ scheduleId: id, from: start, to: end, overlap });
-        session.output.note(`requested; its batches: ${session.command('schedule', 'describe', id)}`);
-      },
-    );
-}
-
-function updateCommand(session: Session): Command {
-  const command = new Command('update')
-    .summary('change when a schedule fires, or what it sends')
-    .description(
-      'Changes what is given and leaves the rest. Timing (--cron, --calendar, --every with --offset) is replaced as a ' +
-        'whole. If a file is given, so are the items with their options. A batch that runs continues as it was.',
-    )
-    .argument('<id>', 'of the schedule')
-    .argument('[file]', 'JSON Lines or CSV, as for batch run; - for stdin (default: keep the items)');
-  addScheduleFlags(command)
-    .option('--no-start-at', 'remove the start')
-    .option('--no-end-at', 'remove the end')
-    .option('--no-pause-on-failure', 'continue when a batch fails')
-    .option('--no-tolerate', 'tolerate any number of failures')
-    .option('--task-queue <name>', 'task queue of its batches (default: as before)')
-    .option('--json', 'print one JSON document: the schedule');
-  return addLineFlags(command)
+  const update = verb(
+    'update',
+    'the schedule',
+    'Changes when a schedule fires, or what it sends. What is not given stays. Timing (--cron, --calendar, --every with ' +
+      '--offset) is replaced as a whole. If a file is given, so are the items with their options. A batch that runs ' +
+      'continues as it was.',
+  ).argument('[file]', 'JSON Lines or CSV, as for batch run; - for stdin (default: keep the items)');
+  addUpdateFlags(update)
     .addHelpText(
       'after',
       `
@@ -230,29 +102,130 @@ Examples:
   $ ${session.command('schedule', 'update', 'nightly')} --cron "30 2 * * *" --timezone Europe/Berlin
   $ ${session.command('schedule', 'update', 'nightly', 'jobs.csv', '--prompt')} "Fix the links."`,
     )
-    .action(async (id: string, file: string | undefined, flags: ScheduleFlags & LineFlags & Json) => {
+    .action(async (id: string, file: string | undefined, flags: ItemFlags) => {
       const change = scheduleOf(flags);
       if (file === undefined) refuseLineFlags(flags);
-      const items = file === undefined ? {} : { items: await readItems(session, id, file, flags) };
-      const handle = await handleOf(session, id);
+      const items = file === undefined ? {} : { items: await readBatch(session.stdin, file, flags) };
+      const handle = await handleOf(id);
       await handle.update({ ...change, ...items });
-      if (flags.json === true) session.output.json(documentOf(await handle.describe()));
-      session.output.note('updated');
+      if (output.isJson) output.print(documentOf(await handle.describe()));
+      output.note('updated');
+    });
+  verb(
+    'delete',
+    '{ scheduleId, deleted, running }',
+    'Removes a schedule; a batch that runs continues, and "batch cancel" ends it.',
+  ).action(async (id: string) => {
+    const handle = await handleOf(id);
+    const running = runningBatches(await handle.describe());
+    await handle.delete();
+    output.print({ scheduleId: id, deleted: true, running });
+    output.note(['deleted', ...running.map((batchId) => `still runs  ${batchId}`)].join('\n'));
+  });
+  return schedules;
+}
+
+function addCreateCommand(schedules: Command, session: Session): void {
+  const command = schedules
+    .command('create')
+    .description(
+      'Makes a schedule of the items of a file. Nothing is sent before it fires. If a schedule has this id, that is an ' +
+        'error; use "schedule update" to change one.\n\n' +
+        'The items are kept in the schedule, at most 1 MiB of them; the file is not read again. They have no request ids, ' +
+        'because each firing sends anew.',
+    )
+    .argument('<id>', 'your name for the schedule: letters, digits, -, ., _ and ~')
+    .argument('<file>', 'JSON Lines or CSV, as for batch run; - for stdin');
+  addScheduleFlags(command)
+    .option('--paused', 'do not fire until "schedule unpause"')
+    .option('--json', 'print one JSON document: the schedule');
+  addLineFlags(command)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ ${session.command('schedule', 'create', 'nightly', 'jobs.csv')} --cron "0 3 * * MON-FRI" --timezone Europe/Berlin
+  $ ${session.command('schedule', 'create', 'rebase', 'jobs.jsonl')} --every 6h --offset 30m --tolerate 5% --pause-on-failure
+  $ ${session.command('schedule', 'create', 'weekly', 'jobs.csv')} --calendar '{"dayOfWeek":"Fri","hour":"3"}' --prompt "Rebase on main."`,
+    )
+    .action(async (id: string, file: string, flags: ItemFlags) => {
+      const { output } = session;
+      if ((flags.cron ?? flags.calendar ?? flags.every) === undefined)
+        throw invalid('spec', 'is missing; give --cron, --calendar or --every');
+      // Without the flags of an update, nothing is removed.
+      const options = scheduleOf(flags) as NewScheduleOptions;
+      const items = await readBatch(session.stdin, file, flags);
+      const handle = await (await session.connect()).schedules.create(id, items, options);
+      const schedule = await handle.describe();
+      output.print(documentOf(schedule), id);
+      const next = schedule.state.paused
+        ? `${session.command('schedule', 'unpause', id)} lets it fire`
+        : nextTimes(schedule)[0];
+      output.note(`created\nnext        ${next ?? 'none: its times have passed'}`);
     });
 }
 
-function deleteCommand(session: Session): Command {
-  return new Command('delete')
-    .summary('remove a schedule')
-    .description('Removes a schedule. A batch that runs continues; "batch cancel" ends it.')
-    .argument('<id>', 'of the schedule')
-    .option('--json', 'print one JSON document: { scheduleId, deleted, running }')
-    .action(async (id: string, flags: Json) => {
-      const handle = await handleOf(session, id);
-      const running = batchIds((await handle.describe()).info.runningActions);
-      await handle.delete();
-      if (flags.json === true) session.output.json({ scheduleId: id, deleted: true, running });
-      session.output.note('deleted');
-      for (const batchId of running) session.output.note(`still runs  ${batchId}`);
+function addListCommand(schedules: Command, session: Session): void {
+  schedules
+    .command('list')
+    .description(
+      'Lists the schedules of the namespace that send follow-ups. The list is eventually consistent.',
+    )
+    .option('--json', 'print one JSON array')
+    .action(async () => {
+      const { output } = session;
+      const found: ScheduleSummary[] = [];
+      for await (const schedule of (await session.connect()).schedules.list()) found.push(schedule);
+      found.sort((one, other) => (one.scheduleId < other.scheduleId ? -1 : 1));
+      const documents = found.map(({ scheduleId, spec, state, info }) => ({ scheduleId, spec, state, info }));
+      const rows = found.map((schedule) => [
+        schedule.scheduleId,
+        schedule.state.paused ? 'paused' : 'active',
+        nextTimes(schedule)[0] ?? '-',
+        recentBatches(schedule)[0] ?? '-',
+      ]);
+      output.print(documents, table(['SCHEDULE', 'STATE', 'NEXT', 'LAST BATCH'], rows));
+      output.note(`${found.length} found; eventually consistent`);
     });
+}
+
+/** Temporal's own description; of the items, which may be many, only how many there are. */
+function documentOf({ scheduleId, spec, policies, state, info, action }: ScheduleDescription) {
+  const { items = [], concurrency, tolerate } = batchInputOf(action);
+  const batch = { items: items.length, concurrency, tolerate, taskQueue: action.taskQueue };
+  return { scheduleId, spec, policies, state, info, batch };
+}
+
+function scheduleText(schedule: ScheduleDescription): string {
+  const { scheduleId, spec, state, policies, info, batch } = documentOf(schedule);
+  const { numActionsTaken, numActionsSkippedOverlap, numActionsMissedCatchupWindow } = info;
+  const counts = `${numActionsTaken} started, ${numActionsSkippedOverlap} skipped, ${numActionsMissedCatchupWindow} missed`;
+  return columns([
+    ['schedule', scheduleId],
+    ['state', state.paused ? 'paused' : 'active'],
+    ...known('note', state.note),
+    ['next', nextTimes(schedule).slice(0, 3).join(', ') || 'none'],
+    // eslint-disable-next-line @typescript-eslint/prefer-nullish-coalescing -- the server has an empty text for UTC
+    ['timezone', spec.timezone || 'UTC'],
+    ['overlap', overlapText(policies.overlap ?? 'SKIP')],
+    ['items', String(batch.items)],
+    ['task queue', batch.taskQueue],
+    ['fired', counts],
+    ['running', runningBatches(schedule).join(', ') || 'none'],
+    ...recentBatches(schedule).map((batchId, index) => [index === 0 ? 'batches' : '', batchId] as const),
+  ]);
+}
+
+function runningBatches({ info }: ScheduleDescription): string[] {
+  return info.runningActions.map(({ workflow }) => batchIdOf(workflow.workflowId));
+}
+
+/** The latest first. */
+function recentBatches({ info }: Pick<ScheduleSummary, 'info'>): string[] {
+  return info.recentActions.map(({ action }) => batchIdOf(action.workflow.workflowId)).reverse();
+}
+
+/** Without milliseconds, because schedules fire by the second. The server names times of a paused schedule too. */
+function nextTimes({ state, info }: Pick<ScheduleSummary, 'state' | 'info'>): string[] {
+  return state.paused ? [] : info.nextActionTimes.map((at) => `${at.toISOString().slice(0, 19)}Z`);
 }

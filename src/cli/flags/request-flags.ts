@@ -1,6 +1,8 @@
-import type { PromptFlags } from './prompt-source';
-import { type Command, Option } from 'commander';
-import { BATCH_POLLING_INITIAL } from '../../core/batch';
+import { isUtf8 } from 'node:buffer';
+import { createReadStream } from 'node:fs';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidRequestError } from '../../client';
+import { BATCH_POLLING_INITIAL } from '../../core/batch/batch';
 import {
   REQUEST_FIELDS,
   REQUEST_IDENTITY,
@@ -8,31 +10,38 @@ import {
   type RequestField,
   type RequestOption,
   requestWith,
-} from '../../core/request-options';
-import { FORMATS } from '../batch-input/line-blocks';
+} from '../../core/request';
+import { MAX_PROMPT_BYTES } from '../../core/text';
+import { parseDuration } from '../../core/units';
+
+interface PromptFlags {
+  readonly prompt?: string;
+  readonly promptFile?: string;
+}
 
 /** The values of flags, as commander names them: `pollingInitial`. Only what was given is there. */
 export type RequestFlags = PromptFlags & Readonly<Record<string, unknown>> & { readonly requestId?: string };
 
 /** The flags of a command that reads the items of a batch. */
-export type LineFlags = RequestFlags & { readonly format?: string };
+export type LineFlags = RequestFlags & { readonly format?: 'jsonl' | 'csv' };
 
 export const FIELDS = Object.keys(REQUEST_FIELDS) as RequestField[];
 
 /** The words of a field's name, from which its flag and its column are made: `polling`, `timer`, `polls`. */
-export function wordsOf(field: RequestField): string[] {
-  const row = REQUEST_FIELDS[field];
-  const name = 'shortName' in row ? row.shortName : field;
+export function wordsOf(field: string): string[] {
+  const row = REQUEST_FIELDS[field as RequestField] as { readonly shortName?: string } | undefined;
+  const name = row?.shortName ?? field;
   return name.replace(/[A-Z]/g, (letter) => '.' + letter.toLowerCase()).split('.');
 }
 
-function flagOf(field: RequestField): string {
-  return `--${wordsOf(field).join('-')}`;
+/** The flag of each field: `sendsTotal` has `--sends-total`. */
+export function flagsOf(...fields: readonly string[]): Record<string, string> {
+  return Object.fromEntries(fields.map((field) => [field, `--${wordsOf(field).join('-')}`]));
 }
 
 /** The flag of each field of a request, for its problems. */
 export const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(FIELDS.map((field) => [field, flagOf(field)])),
+  ...flagsOf(...FIELDS),
   prompt: '--prompt or --prompt-file',
 };
 
@@ -52,7 +61,12 @@ export function addRequestFlags(command: Command): Command {
 export function addLineFlags(command: Command): Command {
   const { projectId, jobId, prompt } = REQUEST_IDENTITY;
   command
-    .option('--format <format>', `${FORMATS.join(' or ')} (default: by the name or content of the file)`)
+    .addOption(
+      new Option('--format <format>', 'of the file (default: by its name or content)').choices([
+        'jsonl',
+        'csv',
+      ]),
+    )
     .option('--project <id>', `${projectId.help}, for lines that name none`)
     .option('--job <id>', `${jobId.help}, for lines that name none`)
     .option('--prompt <text>', `${prompt.help}, for lines that have none`)
@@ -63,9 +77,10 @@ export function addLineFlags(command: Command): Command {
 /** @param defaults of options whose default differs in this command */
 function addOptionFlags(command: Command, defaults: Readonly<Record<string, string>>): Command {
   for (const [name, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
-    const help = [option.help.replaceAll('`', ''), ...boundsOf(option)].join(', ');
+    const bounds = option.kind === 'number' ? `, ${option.minimum} to ${option.maximum}` : '';
+    const help = option.help.replaceAll('`', '') + bounds;
     const flag = new Option(
-      `${FLAG_OF_FIELD[name] ?? ''} <${PLACEHOLDERS[option.kind]}>`,
+      `${FLAG_OF_FIELD[name] ?? ''} <${option.kind}>`,
       `${help} (default: ${defaults[name] ?? option.default})`,
     );
     command.addOption(flag.helpGroup(OPTIONS_GROUP));
@@ -74,17 +89,6 @@ function addOptionFlags(command: Command, defaults: Readonly<Record<string, stri
 }
 
 const OPTIONS_GROUP = 'Options of the follow-up (a duration is a number with a unit: 500ms, 30s, 10m, 24h):';
-
-const PLACEHOLDERS: Readonly<Record<RequestOption['kind'], string>> = {
-  choice: 'what',
-  duration: 'duration',
-  number: 'number',
-  count: 'number',
-};
-
-function boundsOf(option: RequestOption): string[] {
-  return option.kind === 'number' ? [`${option.minimum} to ${option.maximum}`] : [];
-}
 
 /** The request that the flags describe, unchecked. Fields that were not given stay out of it. */
 export function requestOfFlags(
@@ -98,7 +102,7 @@ export function requestOfFlags(
 
 /** The name under which commander passes the value of a field's flag. */
 function attributeOf(field: RequestField): string {
-  return new Option(flagOf(field)).attributeName();
+  return new Option(`--${wordsOf(field).join('-')}`).attributeName();
 }
 
 /** The text of a flag or a cell as a value of the request. */
@@ -110,4 +114,75 @@ export function valueOf(field: RequestField, text: string | undefined): number |
 /** The number in a text; any other text as it is, so that the checker can quote it. */
 export function numberOr(text: string): number | string {
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : text;
+}
+
+export function wholeNumber(minimum: number, maximum: number) {
+  return (text: string): number => {
+    const number = /^\d+$/.test(text) ? Number(text) : NaN;
+    if (number >= minimum && number <= maximum) return number;
+    throw new InvalidArgumentError(`It must be a whole number from ${minimum} to ${maximum}.`);
+  };
+}
+
+/** In milliseconds. */
+export function durationOf(text: string): number {
+  const parsed = parseDuration(text);
+  if ('problem' in parsed) throw new InvalidArgumentError(parsed.problem);
+  return parsed.ms;
+}
+
+/** Why a command can't be carried out as it was given. @param field the flag, the argument, or the field behind it */
+export function invalid(field: string, text: string): InvalidRequestError {
+  return new InvalidRequestError([{ field, text }]);
+}
+
+/**
+ * The message, unaltered: the last line break and the byte order mark of a file are part of it.
+ *
+ * @param stdin what `--prompt-file -` reads
+ * @returns undefined where neither flag is given
+ * @throws InvalidRequestError when both are given, or when the file can't be read, is empty, too large, or not UTF-8
+ */
+export async function readPrompt(
+  { prompt, promptFile }: PromptFlags,
+  stdin: AsyncIterable<Uint8Array>,
+): Promise<string | undefined> {
+  if (promptFile === undefined) return prompt;
+  if (prompt !== undefined) throw invalid('--prompt, --prompt-file', 'give one of the two, not both');
+  const text = await readText(promptFile, stdin, '--prompt-file', MAX_PROMPT_BYTES);
+  if (text === '') throw invalid('--prompt-file', 'the message is empty; it has 1 character or more');
+  return text;
+}
+
+/**
+ * A file, or stdin for `-`, as text with its byte order mark.
+ *
+ * @param field what problems are about
+ * @throws InvalidRequestError when it can't be read, is too large, or not UTF-8
+ */
+export async function readText(
+  file: string,
+  stdin: AsyncIterable<Uint8Array>,
+  field: string,
+  maxBytes: number,
+): Promise<string> {
+  const name = file === '-' ? 'stdin' : JSON.stringify(file);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of file === '-' ? stdin : (createReadStream(file) as AsyncIterable<Uint8Array>)) {
+      size += chunk.length;
+      if (size > maxBytes) break;
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw invalid(field, `${name} can't be read (${(error as Error).message})`);
+  }
+  if (size > maxBytes) throw invalid(field, `${name} holds more than ${maxBytes} bytes, the maximum`);
+  const bytes = Buffer.concat(chunks);
+  const text = bytes.toString();
+  if (isUtf8(bytes)) return text;
+  // A replacement character stands where the bytes are not UTF-8.
+  const line = text.slice(0, text.indexOf('\ufffd')).split('\n').length;
+  throw invalid(field, `${name} is not UTF-8 (line ${line}); save it as UTF-8`);
 }

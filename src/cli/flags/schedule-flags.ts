@@ -1,239 +1,164 @@
-import { type Command, Option } from 'commander';
 import { ScheduleOverlapPolicy } from '@temporalio/client';
-import {
-  type CheckedBatch,
-  type FiringOptions,
-  type NewScheduleOptions,
-  type ScheduleChange,
-} from '../../client';
-import { checkScheduleId, exampleBatchId, NO_NAMES } from '../../client/schedules/action';
-import { isRecord } from '../../core/json';
-import { quote } from '../../core/text';
-import { parseDuration } from '../../core/units';
-import { readBatch } from '../batch-input/read-batch';
-import { UsageError } from '../exit-codes';
-import type { Session } from '../session';
-import { addRunFlags, batchOptionsOf } from './batch-flags';
-import { readPrompt } from './prompt-source';
-import { type LineFlags, requestOfFlags } from './request-flags';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { z } from 'zod';
+import type { ScheduleChange } from '../../client';
+import { addRunFlags, type RunFlags } from './batch-input';
+import { addLineFlags, durationOf, invalid, type LineFlags, requestOfFlags } from './request-flags';
 
-/** The flags that say when a schedule fires, and how its batches run. Only what was given is there. */
-export interface ScheduleFlags {
+/** The flags that say when a schedule fires, and how its batches run. `false` removes what was set. */
+export interface ScheduleFlags extends Omit<RunFlags, 'tolerate'> {
   readonly cron?: string[];
-  readonly calendar?: readonly string[];
-  readonly every?: readonly string[];
-  readonly offset?: string;
+  readonly calendar?: string[];
+  readonly every?: number[];
+  readonly offset?: number;
   readonly timezone?: string;
-  /** False if it is to be removed. */
-  readonly startAt?: string | false;
-  readonly endAt?: string | false;
-  readonly jitter?: string;
-  readonly overlap?: ScheduleOverlapPolicy;
-  readonly catchupWindow?: string;
+  readonly startAt?: Date | false;
+  readonly endAt?: Date | false;
+  readonly jitter?: number;
+  readonly overlap?: string;
+  readonly catchupWindow?: number;
   readonly pauseOnFailure?: boolean;
   readonly paused?: boolean;
   readonly note?: string;
-  readonly concurrency?: string;
-  readonly tolerate?: string | false;
+  readonly tolerate?: RunFlags['tolerate'] | false;
   readonly taskQueue?: string;
 }
 
 /** Adds the flags. Cron expressions, time zones and ranges are checked by the server. */
 export function addScheduleFlags(command: Command): Command {
-  const several = '; may be given several times';
+  const more = '; may be given several times';
+  const calendar = 'fire at the times of a calendar in JSON, as the Temporal CLI takes it';
   command
-    .option('--cron <expression>', `fire at the times of a cron expression${several}`, collect)
+    .option('--cron <expression>', `fire at the times of a cron expression${more}`, several(String))
+    .option('--calendar <json>', `${calendar}${more}`, several(cronOf))
+    .option('--every <duration>', `fire at each multiple of this since 1970${more}`, several(durationOf))
     .option(
-      '--calendar <json>',
-      `fire at the times of a calendar in JSON, as the Temporal CLI takes it${several}`,
-      collect,
+      '--offset <duration>',
+      'fire later than the multiple of --every by this (default: 0s)',
+      durationOf,
     )
-    .option('--every <duration>', `fire at each multiple of this since 1970${several}`, collect)
-    .option('--offset <duration>', 'fire later than the multiple of --every by this (default: 0s)')
     .option('--timezone <name>', 'time zone of --cron and --calendar, such as Europe/Berlin (default: UTC)')
-    .option('--start-at <time>', 'fire not before this time, ISO 8601 with an offset (default: at once)')
-    .option('--end-at <time>', 'fire not after this time, ISO 8601 with an offset (default: no end)')
-    .option('--jitter <duration>', 'fire late by a random time up to this (default: less than 1s)')
+    .option('--start-at <time>', `fire not before this time, ${TIME_HELP} (default: at once)`, timeOf)
+    .option('--end-at <time>', `fire not after this time, ${TIME_HELP} (default: no end)`, timeOf)
+    .option(
+      '--jitter <duration>',
+      'fire late by a random time up to this (default: less than 1s)',
+      durationOf,
+    )
     .addOption(overlapFlag('if the previous batch still runs (default: skip)'))
     .option(
       '--catchup-window <duration>',
       'make up for a firing that is late by no more than this, for example after an outage (default: 10m)',
+      durationOf,
     )
     .option('--pause-on-failure', 'pause the schedule when a batch fails, which it does beyond --tolerate')
     .option('--note <text>', 'shown in lists and in the Web UI');
   return addRunFlags(command);
 }
 
-/** Overlap policies as flags write them, and as Temporal does. */
-const OVERLAPS = Object.values(ScheduleOverlapPolicy).filter((policy) => policy !== undefined);
-
-export function overlapFlag(help: string): Option {
-  const choices = OVERLAPS.map((policy) => policy.toLowerCase().replace('_', '-'));
-  return new Option('--overlap <policy>', `${help}: ${choices.join(', ')}`).argParser((text) => {
-    const policy = OVERLAPS[choices.indexOf(text)];
-    if (policy !== undefined) return policy;
-    throw new UsageError([`--overlap: must be one of ${choices.join(', ')}; it is ${quote(text)}`]);
-  });
+/** The flags of an update, which can also remove what was set. */
+export function addUpdateFlags(command: Command): Command {
+  addScheduleFlags(command)
+    .option('--no-start-at', 'remove the start')
+    .option('--no-end-at', 'remove the end')
+    .option('--no-pause-on-failure', 'continue when a batch fails')
+    .option('--no-tolerate', 'tolerate any number of failures')
+    .option('--task-queue <name>', 'task queue of its batches (default: as before)');
+  return addLineFlags(command);
 }
 
-/** What the flags describe. @throws UsageError with every problem */
-export function scheduleOf(flags: ScheduleFlags): ScheduleChange {
-  const problems: string[] = [];
-  const { cron = [], calendar = [], every = [], offset, timezone, concurrency, tolerate } = flags;
-  if (offset !== undefined && every.length === 0)
-    problems.push('--offset: belongs to an interval; give --every too');
-  const offsetMs = milliseconds('--offset', offset, problems);
-  const intervals = every.map((text) => ({
-    every: milliseconds('--every', text, problems) ?? 0,
-    ...(offsetMs === undefined ? {} : { offset: offsetMs }),
-  }));
-  const cronExpressions = [...cron, ...calendar.map((text) => cronOf(text, problems))];
-  const spec = {
-    ...(cronExpressions.length > 0 ? { cronExpressions } : {}),
-    ...(intervals.length > 0 ? { intervals } : {}),
-    timezone,
-    startAt: flags.startAt === false ? null : timeOf('--start-at', flags.startAt, problems),
-    endAt: flags.endAt === false ? null : timeOf('--end-at', flags.endAt, problems),
-    jitter: milliseconds('--jitter', flags.jitter, problems),
-  };
-  const policies = {
-    overlap: flags.overlap,
-    catchupWindow: milliseconds('--catchup-window', flags.catchupWindow, problems),
-    pauseOnFailure: flags.pauseOnFailure,
-  };
-  const state = { paused: flags.paused, note: flags.note };
-  if (problems.length > 0) throw new UsageError(problems);
-  const options: FiringOptions = {
-    ...batchOptionsOf({ concurrency, tolerate: tolerate === false ? undefined : tolerate }),
-    ...(tolerate === false ? { tolerate: null } : {}),
-    taskQueue: flags.taskQueue,
-  };
-  return { spec, policies, state, ...options };
-}
-
-/** The flags as those of a new schedule, from which nothing is removed. @throws UsageError when it would never fire */
-export function newScheduleOf(flags: ScheduleFlags): NewScheduleOptions {
-  const { spec, policies, state, ...options } = scheduleOf(flags);
-  if (flags.cron === undefined && flags.calendar === undefined && flags.every === undefined)
-    throw new UsageError(['the timing is missing; give --cron, --calendar or --every']);
-  return { ...options, spec: given(spec), policies: given(policies), state: given(state) };
-}
-
-function given(fields: object | undefined): object {
-  return Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== undefined));
-}
-
-function milliseconds(flag: string, text: string | undefined, problems: string[]): number | undefined {
-  if (text === undefined) return undefined;
-  const parsed = parseDuration(text);
-  if ('ms' in parsed) return parsed.ms;
-  problems.push(`${flag}: ${parsed.problem}`);
-  return undefined;
-}
-
-/** The fields of a calendar in the order of a cron expression of seven fields, and what each is if it is left out. */
-const CALENDAR_FIELDS = {
-  second: '0',
-  minute: '0',
-  hour: '0',
-  dayOfMonth: '*',
-  month: '*',
-  dayOfWeek: '*',
-  year: '*',
-} as const;
-
-/** The cron expression of a calendar, which is how the Temporal CLI sends one too. */
-function cronOf(text: string, problems: string[]): string {
-  const calendar = jsonOf(text);
-  if (!isRecord(calendar)) {
-    problems.push(
-      `--calendar: must be an object such as {"dayOfWeek":"Fri","hour":"3"}; it is ${quote(text)}`,
-    );
-    return '';
-  }
-  const { comment, ...fields } = calendar;
-  const known = Object.keys(CALENDAR_FIELDS);
-  for (const name of Object.keys(fields).filter((each) => !known.includes(each))) {
-    problems.push(
-      `--calendar: ${quote(name)} is not a field of a calendar; the fields are ${known.join(', ')}`,
-    );
-  }
-  const parts = Object.entries(CALENDAR_FIELDS).map(([name, usual]) => {
-    const value = fields[name] ?? usual;
-    if (typeof value === 'string' && /^[^\s#]+$/.test(value)) return value;
-    problems.push(
-      `--calendar: ${name} must be a text without spaces, such as "1-5" or "1,15"; it is ${quote(value)}`,
-    );
-    return usual;
-  });
-  return [...parts, ...(typeof comment === 'string' ? [`# ${comment}`] : [])].join(' ');
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+function several<T>(read: (text: string) => T) {
+  return (text: string, before: readonly T[] = []): T[] => [...before, read(text)];
 }
 
 /** Without an offset it would be another time on each machine. */
-const ISO_8601 = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
+export const TIME_HELP = 'ISO 8601 with an offset, as 2026-11-21T03:00:00Z';
 
-export function timeOf(flag: string, text: string | undefined, problems: string[]): Date | undefined {
-  if (text === undefined) return undefined;
-  const [, day = ''] = ISO_8601.exec(text) ?? [];
-  const at = new Date(text);
-  // JavaScript takes the 30th of February for the 2nd of March.
-  const midnight = new Date(`${day}T00:00Z`);
-  if (
-    !Number.isNaN(at.getTime()) &&
-    !Number.isNaN(midnight.getTime()) &&
-    midnight.toISOString().startsWith(day)
-  )
-    return at;
-  problems.push(
-    `${flag}: ${quote(text)} is not an ISO 8601 date-time with an offset, for example "2026-11-21T03:00:00Z" or "2026-11-21T03:00+01:00"`,
-  );
-  return undefined;
+/** With seconds, or without. */
+const TIME = z.union([z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })]);
+
+export function timeOf(text: string): Date {
+  if (TIME.safeParse(text).success) return new Date(text);
+  throw new InvalidArgumentError(`It must be ${TIME_HELP}.`);
 }
 
-/**
- * Reads what a schedule is to send, from a file or stdin.
- *
- * @throws UsageError, InvalidRequestError with every line that is wrong
- */
-export async function readItems(
-  { stdin }: Session,
-  scheduleId: string,
-  file: string,
-  flags: LineFlags,
-): Promise<CheckedBatch> {
-  checkScheduleId(scheduleId);
-  if (file === '-' && flags.promptFile === '-') {
-    throw new UsageError(['--prompt-file: stdin can be read only once, and the items are read from it']);
+/** An overlap policy as a flag writes it, such as `buffer-all`. */
+export function overlapText(policy: string): string {
+  return policy.toLowerCase().replace('_', '-');
+}
+
+export function overlapOf(text: string | undefined): ScheduleOverlapPolicy | undefined {
+  return text?.toUpperCase().replace('-', '_') as ScheduleOverlapPolicy | undefined;
+}
+
+export function overlapFlag(help: string): Option {
+  const policies = Object.values(ScheduleOverlapPolicy).filter((policy) => policy !== undefined);
+  return new Option('--overlap <policy>', help).choices(policies.map(overlapText));
+}
+
+const part = z.string().regex(/^[^\s#]+$/, 'must be a text without spaces, such as "1-5" or "1,15"');
+
+/** The fields of a calendar in the order of a cron expression of seven fields, and what each is if it is left out. */
+const CALENDAR = z.strictObject({
+  second: part.default('0'),
+  minute: part.default('0'),
+  hour: part.default('0'),
+  dayOfMonth: part.default('*'),
+  month: part.default('*'),
+  dayOfWeek: part.default('*'),
+  year: part.default('*'),
+  comment: z.string().optional(),
+});
+
+/** The cron expression of a calendar, which is how the Temporal CLI sends one too. */
+function cronOf(text: string): string {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new InvalidArgumentError('It must be JSON, such as {"dayOfWeek":"Fri","hour":"3"}.');
   }
-  const prompt = await readPrompt(flags, stdin);
-  return readBatch({
-    file,
-    stdin,
-    flags,
-    prompt,
-    batchId: exampleBatchId(scheduleId),
-    noNames: NO_NAMES,
-  });
+  const { data, error } = CALENDAR.safeParse(json);
+  if (error) throw new InvalidArgumentError(z.prettifyError(error));
+  const { second, minute, hour, dayOfMonth, month, dayOfWeek, year, comment } = data;
+  const cron = [second, minute, hour, dayOfMonth, month, dayOfWeek, year];
+  return [...cron, ...(comment === undefined ? [] : [`# ${comment}`])].join(' ');
 }
 
-/** Refuses flags that belong to items if no items are given. @throws UsageError */
+export function scheduleOf(flags: ScheduleFlags): ScheduleChange {
+  const { cron = [], calendar = [], every = [], offset, startAt, endAt, tolerate } = flags;
+  const { timezone, jitter, catchupWindow, pauseOnFailure, paused, note } = flags;
+  if (offset !== undefined && every.length === 0)
+    throw invalid('--offset', 'belongs to an interval; give --every too');
+  const cronExpressions = [...cron, ...calendar];
+  const intervals = every.map((each) => ({ every: each, offset: offset ?? 0 }));
+  return {
+    spec: given({
+      cronExpressions: cronExpressions.length > 0 ? cronExpressions : undefined,
+      intervals: intervals.length > 0 ? intervals : undefined,
+      ...{ timezone, jitter },
+      startAt: startAt === false ? null : startAt,
+      endAt: endAt === false ? null : endAt,
+    }),
+    policies: given({ overlap: overlapOf(flags.overlap), catchupWindow, pauseOnFailure }),
+    state: given({ paused, note }),
+    tolerate: tolerate === false ? null : tolerate,
+    ...{ concurrency: flags.concurrency, taskQueue: flags.taskQueue },
+  };
+}
+
+/** The SDK takes a field that is undefined for one that is set. */
+function given<Fields extends object>(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+}
+
+/** Refuses flags that belong to items if no items are given. @throws InvalidRequestError */
 export function refuseLineFlags(flags: LineFlags): void {
   const { format, promptFile, prompt } = flags;
   const all = { ...requestOfFlags(flags, prompt, undefined), format, promptFile };
-  if (Object.values(all).every((value) => value === undefined)) return;
-  throw new UsageError([
-    'FILE: is missing, but flags of its items are given (--project, --prompt, --when-active, …)',
-  ]);
-}
-
-function collect(value: string, previous: readonly string[] = []): string[] {
-  return [...previous, value];
+  if (Object.values(all).some((value) => value !== undefined))
+    throw invalid(
+      'FILE',
+      'is missing, but flags of its items are given (--project, --prompt, --when-active, …)',
+    );
 }

@@ -1,49 +1,50 @@
-import type { Client } from '@temporalio/client';
 import type { FollowUpRequest } from '../../core/request';
-import { BatchHandle, StartedBatch } from './batch-handle';
-import { batchOfRequests, type CheckedBatch } from './items';
-import { type BatchOptions, startBatch } from './start-batch';
+import type { CallOptions, Calls } from '../call';
+import { checkName, checkRunOptions } from '../run-options';
+import { BatchHandle, type StartedBatch } from './batch-handle';
+import { checkBatch, type CheckedBatch, isChecked, type NewBatchOptions } from './items';
+import { startBatch } from './start-batch';
 
 /** What a batch sends: requests, or a batch that was checked before. */
 export type BatchItems = Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest> | CheckedBatch;
 
-export interface NewBatchOptions extends BatchOptions {
-  /** 1 to 100 characters. @default a hash of the items, so that the same items are the same batch */
-  readonly batchId?: string;
-}
-
-/** Batches of follow-ups, with limited concurrency, each item a follow-up of its own. See `FollowUpClient.batches`. */
+/** Many follow-ups at a time, with limited concurrency. Reached as `FollowUpClient.batches`. */
 export class BatchClient {
-  readonly #client: Client;
-  readonly #taskQueue: string;
+  readonly #calls: Calls;
 
-  constructor(client: Client, taskQueue: string) {
-    this.#client = client;
-    this.#taskQueue = taskQueue;
+  constructor(calls: Calls) {
+    this.#calls = calls;
   }
 
-  /** Checks requests and starts nothing. @throws InvalidRequestError with every problem, by number from 1 */
-  check(
-    requests: Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest>,
-    options: Pick<NewBatchOptions, 'batchId'> = {},
-  ): Promise<CheckedBatch> {
-    return batchOfRequests(requests, options.batchId);
-  }
+  /** Checks requests and options, and starts nothing. */
+  readonly check = checkBatch;
 
   /**
-   * Checks all items, then starts a batch, or goes on with the one of the same id. Safe to repeat: after a crash in the
-   * middle, the same call hands over the rest, and nothing is sent twice.
+   * Checks all items and options, then starts a batch, or goes on with the one of the same id: one that runs is handed what
+   * it lacks; one that was cancelled, terminated or has failed is run again; one that is done stays done. Safe to repeat:
+   * after a crash in the middle, the same call hands over the rest, and nothing is sent twice.
    *
-   * @throws InvalidRequestError before anything is started; see {@link startBatch}; the reason of `signal`
+   * @throws InvalidRequestError with every problem, before anything is started
+   * @throws ConflictError when the batch of this id has other items, options or another order
+   * @throws FollowUpError `BATCH_FORGOTTEN` when nobody can tell any more what it has sent
+   * @throws SearchAttributesError when the namespace is not set up
    */
-  async start(items: BatchItems, { batchId, ...options }: NewBatchOptions = {}): Promise<StartedBatch> {
-    const batch = 'digest' in items ? items : await batchOfRequests(items, batchId);
-    const start = await startBatch(this.#client, this.#taskQueue, batch, options);
-    return new StartedBatch(this.#client, this.#taskQueue, start);
+  async start(
+    items: BatchItems,
+    { signal, timeout, ...options }: NewBatchOptions & CallOptions = {},
+  ): Promise<StartedBatch> {
+    const start = await this.#calls.run({ signal, timeout }, async (client, over) => {
+      // A batch that was checked has its id.
+      if (isChecked(items)) checkRunOptions(options, ['onPage']);
+      const batch = isChecked(items) ? items : await checkBatch(items, options);
+      return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, batch);
+    });
+    return Object.assign(this.getHandle(start.batchId), start);
   }
 
-  /** A handle to a batch by its id, or by its workflow id. The server is not asked yet. */
+  /** A handle to a batch by its id, or by its workflow id. The server is not asked yet. @throws InvalidRequestError */
   getHandle(batchId: string): BatchHandle {
-    return new BatchHandle(this.#client, this.#taskQueue, batchId);
+    checkName('batchId', batchId);
+    return new BatchHandle(this.#calls, batchId);
   }
 }

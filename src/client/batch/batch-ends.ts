@@ -1,115 +1,125 @@
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import type { ItemEnd } from '../../core/batch';
-import { pagesIn } from '../../core/batch-pages';
-import { type BatchProgress, type BegunPages, type PageResult, QUERY_ENDS } from '../../core/batch-workflows';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import type { ItemEnd } from '../../core/batch/batch';
+import { cutPages, pagesIn, withPages } from '../../core/batch/pages';
+import { type BatchProgress, type BegunPages, type PageResult, QUERY_ENDS } from '../../core/batch/workflows';
+import type { FollowUpError } from '../../core/errors';
 import { pageWorkflowId } from '../../core/ids';
-import { stateOf } from '../../temporal/existing-run';
-import { mapConcurrently } from '../map-concurrently';
-import { describeBatch } from './describe-batch';
-import { batchForgotten } from '../errors';
+import { describeWorkflow, stateOf } from '../../temporal/existing-run';
+import { isTransient } from '../../temporal/grpc-status';
+import { workersPolling } from '../../temporal/sdk-internals';
+import { within } from '../call';
+import { batchForgotten, endsUnread, silence } from '../errors';
+import { eachConcurrently } from '../each-concurrently';
+import { type BatchDescription, type BatchReport, findBatch, inputOfBatch, reportOf } from './describe-batch';
 
 /** Pages that are asked at once. */
 const AT_ONCE = 16;
 
-/** How often a page that runs is asked before its silence is an error. */
-const MAX_ATTEMPTS = 5;
+/** How often a page of a batch that has ended is asked: its worker closes all pages then, or has died a moment ago. */
+const PATIENT = 3;
 
-/** A page answers within milliseconds, by a worker that is there; one that was evicted is replayed first. */
+/** A page that was evicted is replayed first. */
 const QUERY_TIMEOUT_MS = 10_000;
 
+type PagesOfRun = Pick<BatchProgress, 'batchId' | 'run' | 'openPages' | 'donePages'>;
+
 /**
- * The ends of a batch's items, page by page: what is new since the last question, each end once. The pages of a batch that
- * has ended are read from their results, for which no worker is needed. A question that fails loses nothing: the next one
- * tells.
+ * The ends of a batch's items, page by page: what is new since the last question, each end once. A page that has ended is
+ * read from its result, without a worker. A question that fails loses nothing: the next one gets its ends.
  */
 export class BatchEnds {
-  /** The pages that {@link rest} could not read: nobody can tell what became of their items. */
-  readonly unreadable = new Set<number>();
-  /** How many ends of each page were heard of. */
+  /** How many ends of each page were read. */
   private readonly read = new Map<string, number>();
-  /** Pages of which everything was heard. */
   private readonly complete = new Set<string>();
-  /** Heard of by the question at hand, or by one that failed, and not told yet. */
+  /** Read by this question, or by one that failed, and not handed out yet. */
   private fetched: ItemEnd[] = [];
 
-  /** @param workflowId the batch's */
+  /** @param batch its id, or its workflow id */
   constructor(
     private readonly client: Client,
-    private readonly workflowId: string,
+    private readonly batch: string,
   ) {}
 
-  /** What is new of a batch that runs, as its pages tell it. */
-  async since({
-    batchId,
-    run,
-    openPages,
-    donePages,
-  }: Pick<BatchProgress, 'batchId' | 'run' | 'openPages' | 'donePages'>): Promise<ItemEnd[]> {
-    await mapConcurrently(openPages, AT_ONCE, (page) => this.ask(pageWorkflowId(batchId, run, page)));
+  /** What is new of a batch that runs. */
+  async since({ batchId, run, openPages, donePages }: PagesOfRun): Promise<ItemEnd[]> {
+    await eachConcurrently(openPages, AT_ONCE, (page) => this.ask(pageWorkflowId(batchId, run, page)));
     const done = [...pagesIn(donePages)].map((page) => pageWorkflowId(batchId, run, page));
     const news = done.filter((page) => !this.complete.has(page));
-    await mapConcurrently(news, AT_ONCE, async (page) => {
+    await eachConcurrently(news, AT_ONCE, async (page) => {
       await this.ask(page);
       this.complete.add(page);
     });
-    return this.told();
+    return this.handOut();
   }
 
-  /** The rest of what there is at present, sorted by the server's times. */
-  async rest(): Promise<ItemEnd[]> {
-    const { isDone, pages } = await this.begun();
-    await mapConcurrently(pages, AT_ONCE, async ({ page, workflowId }) => {
-      if (!(await this.readPage(workflowId, isDone))) this.unreadable.add(page);
+  /**
+   * Everything else that has ended, from all pages that have begun.
+   *
+   * @returns `problem`: why others could not be read; null when all could
+   */
+  async rest(): Promise<{ ends: ItemEnd[]; problem: FollowUpError | null }> {
+    const batch = await findBatch(this.client, this.batch);
+    const { batchId, state, taskQueue } = batch;
+    const begun = [...latestRuns(await begunOf(this.client, batch))]
+      .map(([page, run]) => pageWorkflowId(batchId, run, page))
+      .filter((page) => !this.complete.has(page));
+    const workers = (await workersPolling(this.client, taskQueue)).length;
+    const unread = new Set<'lost' | 'silent'>();
+    const attempts = state === 'running' ? 1 : PATIENT;
+    await eachConcurrently(begun, AT_ONCE, async (page) => {
+      // Where one page gets no answer, the others are not waited for.
+      const left = () => (workers === 0 || unread.has('silent') ? 0 : attempts);
+      const problem = await this.readPage(page, state === 'completed', left);
+      if (problem !== null) unread.add(problem);
     });
-    return this.told();
+    const ends = this.handOut();
+    if (unread.size === 0) return { ends, problem: null };
+    const cause = unread.has('silent') ? silence(taskQueue, workers) : null;
+    return { ends, problem: endsUnread(batchId, ends, cause) };
   }
 
-  /** By the server's times. */
-  private told(): ItemEnd[] {
+  private handOut(): ItemEnd[] {
     const ends = this.fetched;
     this.fetched = [];
     return ends.sort((one, other) => Date.parse(one.settledAt) - Date.parse(other.settledAt));
   }
 
-  /** The pages that have begun, in the run that knows them last, and that may have something to tell. */
-  private async begun() {
-    const description = await describeBatch(this.client, this.workflowId);
-    const { batchId = '', pages } = description ?? {};
-    const begun = [...begunPages(pages?.begun ?? [])]
-      .map(([page, run]) => ({ page, workflowId: pageWorkflowId(batchId, run, page) }))
-      .filter(({ workflowId }) => !this.complete.has(workflowId));
-    return { isDone: description?.state === 'completed', pages: begun };
-  }
-
-  /** @returns false where nobody can tell the page's ends */
-  private async readPage(page: string, batchIsDone: boolean): Promise<boolean> {
+  /** @returns why its ends can't be read; null when they were */
+  private async readPage(
+    page: string,
+    batchIsDone: boolean,
+    attempts: () => number,
+  ): Promise<'lost' | 'silent' | null> {
     for (let attempt = 1; ; attempt += 1) {
-      const state = await this.stateOf(page);
-      if (state === null) return false;
+      const info = await describeWorkflow(this.client, page);
+      if (info === null) return 'lost';
+      const state = stateOf(info.status.name);
       if (state === 'completed') {
-        const { ends, left } = (await this.handle(page).result()) as PageResult;
+        const { ends, left } = (await this.client.workflow.getHandle(page).result()) as PageResult;
         const since = this.read.get(page) ?? 0;
         this.take(page, since, ends.slice(since));
         this.complete.add(page);
         // A batch is done when all items have ended. A page that was reset afterwards has closed without their ends.
-        return !batchIsDone || left.length === 0;
+        return batchIsDone && left.length > 0 ? 'lost' : null;
       }
+      // A page that was terminated has no result; only a worker could replay it.
+      const problem = state === 'running' ? 'silent' : 'lost';
+      if (attempt > attempts()) return problem;
       try {
         await this.ask(page);
-        return true;
-      } catch (error) {
-        // One that was terminated has no result; only a worker could still tell what it knew.
-        if (state !== 'running') return false;
-        // A page completes shortly after its batch. Its worker may be busy, or may have died a moment ago.
-        if (attempt === MAX_ATTEMPTS) throw error;
+        return null;
+      } catch {
+        // A page completes shortly after its batch. If the server is away, its state can't be read either.
+        if (problem === 'lost') return problem;
       }
     }
   }
 
   private async ask(page: string): Promise<void> {
     const since = this.read.get(page) ?? 0;
-    const ends = await this.client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-      this.handle(page).query<ItemEnd[], [number]>(QUERY_ENDS, since),
+    const ends = await within(this.client, QUERY_TIMEOUT_MS, () =>
+      this.client.workflow.getHandle(page).query<ItemEnd[], [number]>(QUERY_ENDS, since),
     );
     this.take(page, since, ends);
   }
@@ -118,55 +128,92 @@ export class BatchEnds {
     this.read.set(page, since + ends.length);
     this.fetched.push(...ends);
   }
-
-  private async stateOf(page: string) {
-    try {
-      return stateOf((await this.handle(page).describe()).status.name);
-    } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return null;
-      throw error;
-    }
-  }
-
-  private handle(page: string) {
-    return this.client.workflow.getHandle(page);
-  }
 }
 
-/** Every page that has begun in some run, with the latest one that had begun it. */
-function begunPages(begun: readonly BegunPages[]): Map<number, string> {
+/** One look at a batch that is being watched. */
+export interface BatchLook {
+  /** Where it stands; null if neither a worker nor the server answered, and once the batch has ended. */
+  readonly report: BatchReport | null;
+  /** The items that have settled since the look before. */
+  readonly ends: readonly ItemEnd[];
+}
+
+const REFRESH_MS = 1_000;
+
+/** Looking takes at most a fifth of the time, however many pages are asked: it costs worker and server. */
+const PAUSE_PER_LOOK = 4;
+
+/** `BatchHandle.watch` says what it does. */
+export async function* looksAt(
+  client: Client,
+  batchId: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<BatchLook, void> {
+  const { workflowId } = await findBatch(client, batchId);
+  const reader = new BatchEnds(client, workflowId);
+  for (;;) {
+    const askedAt = Date.now();
+    try {
+      const report = await reportOf(client, workflowId);
+      if (report.description.state !== 'running') break;
+      // What is not answered is asked again by the next look: nothing is lost by it.
+      const ends = report.from === 'worker' ? await reader.since(report.progress).catch(() => []) : [];
+      yield { report, ends };
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      yield { report: null, ends: [] };
+    }
+    await sleep(Math.max(REFRESH_MS, PAUSE_PER_LOOK * (Date.now() - askedAt)), undefined, { signal });
+  }
+  const { ends, problem } = await reader.rest();
+  yield { report: null, ends };
+  if (problem !== null) throw problem;
+}
+
+/**
+ * The pages that each run of a batch has begun, by its memo. A reset takes back what the memo says, but no page: then each
+ * page that exists may have begun.
+ */
+export async function begunOf(client: Client, batch: BatchDescription): Promise<readonly BegunPages[]> {
+  const { batchId, run, wasReset, pages: memo } = batch;
+  const begun = memo?.begun ?? [];
+  if (!wasReset) return begun;
+  const total = memo?.pages ?? [...cutPages((await inputOfBatch(client, batch))?.items ?? [])].length;
+  const exist: number[] = [];
+  await eachConcurrently(pagesIn([[1, total]]), AT_ONCE, async (page) => {
+    if ((await describeWorkflow(client, pageWorkflowId(batchId, run, page))) !== null) exist.push(page);
+  });
+  const own = begun.find((each) => each.run === run)?.pages ?? [];
+  return [...begun.filter((each) => each.run !== run), { run, pages: withPages(own, exist) }];
+}
+
+/** Every page that has begun in some run, with the latest run that had begun it. */
+export function latestRuns(begun: readonly BegunPages[]): Map<number, string> {
   const runs = new Map<number, string>();
   for (const { run, pages } of begun) for (const page of pagesIn(pages)) runs.set(page, run);
   return runs;
 }
 
 /**
- * Makes sure that the pages are there that know what a batch has sent.
+ * The workflow of each page in the latest of its runs that has it.
  *
- * @throws FollowUpError
+ * @param pages the runs of each page, the oldest first
+ * @throws FollowUpError `BATCH_FORGOTTEN` when a page is in none
  */
-export async function refuseForgotten(
+export async function locatePages(
   client: Client,
   batchId: string,
-  begun: readonly BegunPages[],
-): Promise<void> {
-  const gone: number[] = [];
-  await mapConcurrently(begunPages(begun), AT_ONCE, async ([page, run]) => {
-    if (!(await isThere(client, pageWorkflowId(batchId, run, page)))) gone.push(page);
+  pages: Iterable<readonly [page: number, runs: readonly string[]]>,
+): Promise<Map<number, string>> {
+  const found = new Map<number, string>();
+  await eachConcurrently(pages, AT_ONCE, async ([page, runs]) => {
+    for (const run of runs.toReversed()) {
+      const workflowId = pageWorkflowId(batchId, run, page);
+      if ((await describeWorkflow(client, workflowId)) === null) continue;
+      found.set(page, workflowId);
+      return;
+    }
+    throw batchForgotten(batchId);
   });
-  if (gone.length > 0)
-    throw batchForgotten(
-      batchId,
-      gone.sort((one, other) => one - other),
-    );
-}
-
-export async function isThere(client: Client, workflowId: string): Promise<boolean> {
-  try {
-    await client.workflow.getHandle(workflowId).describe();
-    return true;
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return false;
-    throw error;
-  }
+  return found;
 }

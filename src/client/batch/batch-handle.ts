@@ -3,180 +3,133 @@ import {
   ApplicationFailure,
   CancelledFailure,
   type Client,
-  TerminatedFailure,
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import type { BatchSummary, ItemEnd } from '../../core/batch';
+import type { BatchSummary, ItemEnd } from '../../core/batch/batch';
 import {
+  BATCH_PAGE_WORKFLOW,
+  type BatchFailureType,
   type BatchProgress,
+  noPlaces,
+  SIGNAL_ALLOT,
   UPDATE_CANCEL_RUNNING,
   UPDATE_PAUSE,
   UPDATE_RESUME,
   UPDATE_SET_CONCURRENCY,
-} from '../../core/batch-workflows';
-import type { ProgressOptions } from '../progress';
-import { type ResultOptions, type WaitOptions, waitThrough } from '../result';
-import { executeUpdate } from '../updates';
-import { BatchEnds } from './batch-ends';
-import { cancelFollowUps, openFollowUps } from './cancel-follow-ups';
-import { type BatchDescription, type BatchReport, findBatch, readBatchReport } from './describe-batch';
-import { retryBatch, type RetryOptions } from './retry-batch';
-import type { StartOfBatch } from './start-batch';
+} from '../../core/batch/workflows';
 import { hasCode } from '../../core/errors';
-import { batchEnded, batchNotFound, endsUnreadable } from '../errors';
+import { FOLLOW_UP_WORKFLOW } from '../../core/names';
+import { ignoreClosed } from '../../temporal/existing-run';
+import type { CallOptions, Calls } from '../call';
+import { notFound, wrongState } from '../errors';
+import { attribute, listWorkflows } from '../description';
+import { waitThrough } from '../result';
+import { checkRunOptions } from '../run-options';
+import { updateRunning } from '../progress';
+import { BatchEnds, type BatchLook, looksAt } from './batch-ends';
+import { type BatchDescription, type BatchReport, findBatch, reportOf } from './describe-batch';
+import { retryBatch, type RetryOptions, type StartOfBatch } from './start-batch';
 
 /** How a batch has ended. */
 export interface BatchOutcome {
   readonly state: 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
-  /** Null where a batch was terminated. */
+  /** Null for a batch that was terminated. */
   readonly summary: BatchSummary | null;
   /** What went wrong, in words; null for a batch that is done. */
   readonly message: string | null;
 }
 
-/** One look at a batch that is being watched. */
-export interface BatchLook {
-  /** Where it stands; null where neither a worker nor the server answered. */
-  readonly report: BatchReport | null;
-  /** The items that have settled since the look before. */
-  readonly ends: readonly ItemEnd[];
-}
-
-/** A query or an update is answered within milliseconds by a worker that is there. */
-const CALL_TIMEOUT_MS = 10_000;
-
-/** A person sees each second pass. */
-const REFRESH_MS = 1_000;
-
-/** Looking takes no more than a fifth of the time, however many pages are to be asked: it costs worker and server. */
-const PAUSE_PER_LOOK = 4;
-
-/** How long one look waits for a worker. */
-const LOOK_MS = 2_500;
-
-/** One batch, running or ended. It is made without asking the server: that comes with the first call. */
+/**
+ * One batch, running or ended. It is made without asking the server: that comes with the first call, which throws
+ * NotFoundError if there is none.
+ *
+ * `pause`, `resume` and `setConcurrency` answer with the progress after them. They throw NoAnswerError, and FollowUpError
+ * `ALREADY_ENDED` or `UPDATE_REFUSED`.
+ */
 export class BatchHandle {
-  readonly #client: Client;
-  readonly #taskQueue: string;
+  readonly #calls: Calls;
 
   /** @param batchId or the batch's workflow id */
   constructor(
-    client: Client,
-    taskQueue: string,
+    calls: Calls,
     readonly batchId: string,
   ) {
-    this.#client = client;
-    this.#taskQueue = taskQueue;
+    this.#calls = calls;
   }
 
-  /** What the server knows of it, without a worker. @throws NotFoundError */
-  describe(): Promise<BatchDescription> {
-    return findBatch(this.#client, this.batchId);
+  /** What the server knows of it, without a worker. */
+  describe(options: CallOptions = {}): Promise<BatchDescription> {
+    return this.#calls.run(options, (client) => findBatch(client, this.batchId));
   }
 
-  /**
-   * Where it stands, running or ended, by its worker; by the server alone when no worker answers in time.
-   *
-   * @throws NotFoundError
-   */
-  progress(options: ProgressOptions = {}): Promise<BatchReport> {
-    return readBatchReport(this.#client, this.batchId, options);
+  /** Where it stands, running or ended, by its worker; by the server alone when no worker answers within 3 s. */
+  progress(options: CallOptions = {}): Promise<BatchReport> {
+    return this.#calls.run(options, (client) => reportOf(client, this.batchId));
   }
 
   /**
    * Waits for the end, through restarts of the server.
    *
-   * @returns how it has ended, also where items have failed or it was cancelled
-   * @throws NotFoundError; the reason of `signal`
+   * @returns how it has ended, also if items have failed or it was cancelled
    */
-  async result(options: ResultOptions = {}): Promise<BatchOutcome> {
-    const { workflowId } = await this.describe();
-    try {
-      const wait = () => this.#client.workflow.getHandle(workflowId).result() as Promise<BatchSummary>;
-      return { state: 'done', summary: await waitThrough(this.#client, wait, options), message: null };
-    } catch (error) {
-      if (error instanceof WorkflowFailedError) return await this.outcomeOf(error);
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-      throw batchNotFound(this.batchId, this.#client.options.namespace);
-    }
+  result(options: CallOptions = {}): Promise<BatchOutcome> {
+    return this.#calls.run(options, async (client, signal) => {
+      const { workflowId } = await findBatch(client, this.batchId);
+      try {
+        const wait = () => client.workflow.getHandle(workflowId).result() as Promise<BatchSummary>;
+        return { state: 'done', summary: await waitThrough(signal, wait), message: null };
+      } catch (error) {
+        if (error instanceof WorkflowFailedError) return this.outcomeOf(client, error);
+        if (!(error instanceof WorkflowNotFoundError)) throw error;
+        throw notFound('batch', this.batchId, client.options.namespace);
+      }
+    });
   }
 
-  /**
-   * The end of each item as its page tells it: live while the batch runs, until it has ended.
-   *
-   * @throws FollowUpError after those that can be read, when some can't; the reason of `signal`
-   */
-  async *results(options: WaitOptions = {}): AsyncGenerator<ItemEnd, void, undefined> {
+  /** The end of each item, live, until the batch has ended. @throws as {@link settled}, after what can be read */
+  async *results(options: CallOptions = {}): AsyncGenerator<ItemEnd, void, undefined> {
     for await (const { ends } of this.watch(options)) yield* ends;
   }
 
   /**
-   * The ends of the items that have settled so far, in the order of settling.
+   * The ends of the items that have settled so far, in the order of settling. Those of a page that has not ended come from
+   * a worker.
    *
-   * @throws FollowUpError with those that are there, when some are not
+   * @throws FollowUpError `RESULTS_UNREADABLE` or `NO_ANSWER` with the `ends` that could be read, when some can't be
    */
-  async settled(): Promise<ItemEnd[]> {
-    const { batchId, workflowId } = await this.describe();
-    const ends = new BatchEnds(this.#client, workflowId);
-    const read = await ends.rest();
-    if (ends.unreadable.size > 0) throw endsUnreadable(batchId, [...ends.unreadable], read);
-    return read;
+  settled(options: CallOptions = {}): Promise<ItemEnd[]> {
+    return this.#calls.run(options, async (client) => {
+      const { ends, problem } = await new BatchEnds(client, this.batchId).rest();
+      if (problem !== null) throw problem;
+      return ends;
+    });
   }
 
   /**
    * Looks at it about once a second until it has ended; the last look has the rest of the ends.
    *
-   * @throws FollowUpError after the last look, when some ends can't be read; the reason of `signal`
+   * @throws as {@link results}
    */
-  async *watch({ signal }: WaitOptions = {}): AsyncGenerator<BatchLook, void, undefined> {
-    const { batchId, workflowId } = await this.describe();
-    const ends = new BatchEnds(this.#client, workflowId);
-    const over = new AbortController();
-    const stop = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
-    let failure: { readonly error: unknown } | undefined;
-    const ended = this.result({ signal: stop }).then(
-      () => {
-        over.abort();
-      },
-      (error: unknown) => {
-        failure = { error };
-        over.abort();
-      },
-    );
-    try {
-      if ((await this.describe()).state !== 'running') await ended;
-      while (!stop.aborted) {
-        const askedAt = Date.now();
-        const look = await this.look(ends);
-        yield look;
-        const pauseMs = Math.max(REFRESH_MS, PAUSE_PER_LOOK * (Date.now() - askedAt));
-        await sleep(pauseMs, undefined, { signal: stop }).catch(() => undefined);
-      }
-      signal?.throwIfAborted();
-      if (failure !== undefined) throw failure.error;
-      const rest = await ends.rest();
-      yield { report: null, ends: rest };
-      if (ends.unreadable.size > 0) throw endsUnreadable(batchId, [...ends.unreadable], rest);
-    } finally {
-      over.abort();
-      await ended;
-    }
+  watch(options: CallOptions = {}): AsyncGenerator<BatchLook, void, undefined> {
+    return this.#calls.each(options, (client) => looksAt(client, this.batchId, options.signal));
   }
 
-  /** No further item is started until {@link resume}; those that run go on. @throws FollowUpError */
-  pause(): Promise<BatchProgress> {
-    return this.update(UPDATE_PAUSE);
+  /** Starts no further item until {@link resume}; those that run go on. */
+  pause(options: CallOptions = {}): Promise<BatchProgress> {
+    return this.#calls.run(options, (client) => this.update(client, UPDATE_PAUSE));
   }
 
-  /** @throws FollowUpError */
-  resume(): Promise<BatchProgress> {
-    return this.update(UPDATE_RESUME);
+  resume(options: CallOptions = {}): Promise<BatchProgress> {
+    return this.#calls.run(options, (client) => this.update(client, UPDATE_RESUME));
   }
 
-  /** @param concurrency 1 to 1,000 @throws FollowUpError, FollowUpError */
-  setConcurrency(concurrency: number): Promise<BatchProgress> {
-    return this.update(UPDATE_SET_CONCURRENCY, concurrency);
+  /** @param concurrency 1 to 1,000 @throws InvalidRequestError */
+  setConcurrency(concurrency: number, options: CallOptions = {}): Promise<BatchProgress> {
+    return this.#calls.run(options, (client) => {
+      checkRunOptions({ concurrency }, []);
+      return this.update(client, UPDATE_SET_CONCURRENCY, concurrency);
+    });
   }
 
   /**
@@ -186,89 +139,102 @@ export class BatchHandle {
    * @returns how many open follow-ups were cancelled
    * @throws FollowUpError `ALREADY_ENDED` without `followUps`
    */
-  async cancel({ followUps = false }: { readonly followUps?: boolean } = {}): Promise<number> {
-    const { batchId, workflowId, state } = await this.describe();
-    if (state !== 'running' && !followUps) throw batchEnded(this.batchId, state);
-    const open = followUps ? await openFollowUps(this.#client, batchId) : [];
-    try {
-      if (state === 'running') {
-        if (followUps) await this.update(UPDATE_CANCEL_RUNNING);
-        await this.#client.workflow.getHandle(workflowId).cancel();
+  cancel({
+    followUps = false,
+    ...options
+  }: CallOptions & { readonly followUps?: boolean } = {}): Promise<number> {
+    return this.#calls.run(options, async (client) => {
+      const { batchId, workflowId, state } = await findBatch(client, this.batchId);
+      if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
+      const open = followUps ? await openOf(client, FOLLOW_UP_WORKFLOW, batchId) : [];
+      try {
+        if (state === 'running') {
+          if (followUps) await this.update(client, UPDATE_CANCEL_RUNNING);
+          await client.workflow.getHandle(workflowId).cancel();
+        }
+      } catch (error) {
+        // It has ended in the meantime: by the update, or by itself.
+        if (!(error instanceof WorkflowNotFoundError) && !hasCode(error, 'ALREADY_ENDED')) throw error;
+        if (!followUps) throw wrongState(workflowId, (await findBatch(client, batchId)).state);
       }
-    } catch (error) {
-      // It has ended in the meantime: by the update, or by itself.
-      if (!(error instanceof WorkflowNotFoundError) && !hasCode(error, 'ALREADY_ENDED')) throw error;
-      if (!followUps) throw batchEnded(this.batchId, (await this.describe()).state);
-    }
-    return followUps ? cancelFollowUps(this.#client, batchId, open) : 0;
-  }
-
-  /**
-   * Runs a batch that has ended once more, and starts in it exactly the items that were not sent or were rejected. Safe to
-   * repeat, and followed by any other call: no item is sent twice.
-   *
-   * @returns null when there is nothing to try again
-   * @throws see {@link retryBatch}
-   */
-  async retry(options: RetryOptions = {}): Promise<StartedBatch | null> {
-    const start = await retryBatch(this.#client, this.#taskQueue, this.batchId, options);
-    return start === null ? null : new StartedBatch(this.#client, this.#taskQueue, start);
-  }
-
-  /** What is not answered is asked again by the next look: nothing is lost by it. */
-  private async look(ends: BatchEnds): Promise<BatchLook> {
-    let report: BatchReport | null = null;
-    try {
-      report = await this.progress({ timeoutMs: LOOK_MS });
-      return { report, ends: report.from === 'worker' ? await ends.since(report.progress) : [] };
-    } catch {
-      return { report: report?.from === 'server' ? report : null, ends: [] };
-    }
-  }
-
-  private async update(name: string, argument?: number): Promise<BatchProgress> {
-    const { workflowId, state, taskQueue } = await this.describe();
-    if (state !== 'running') throw batchEnded(this.batchId, state);
-    return executeUpdate<BatchProgress>(this.#client, {
-      workflowId,
-      taskQueue,
-      name,
-      args: argument === undefined ? [] : [argument],
-      timeoutMs: CALL_TIMEOUT_MS,
-      ended: async () => batchEnded(this.batchId, (await this.describe()).state),
+      return followUps ? cancelFollowUps(client, batchId, open) : 0;
     });
   }
 
-  private async outcomeOf({ cause, message }: WorkflowFailedError): Promise<BatchOutcome> {
+  /**
+   * Runs a batch that has ended once more: each item whose last run provably sent nothing, or was rejected, gets another run
+   * of the same follow-up id. Every other item keeps its end, so that nothing is sent twice, whatever is called next.
+   *
+   * @returns null when there is nothing to try again
+   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_FORGOTTEN` when not all of it exists any more;
+   *   `NO_ANSWER` when a page has not ended and no worker answers for it
+   */
+  async retry({
+    signal,
+    timeout,
+    ...options
+  }: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
+    const start = await this.#calls.run({ signal, timeout }, (client, over) =>
+      retryBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, this.batchId),
+    );
+    return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);
+  }
+
+  private update(client: Client, name: string, ...args: number[]): Promise<BatchProgress> {
+    const find = () => findBatch(client, this.batchId);
+    return updateRunning(client, find, { name, args: () => args });
+  }
+
+  private async outcomeOf(client: Client, { cause, message }: WorkflowFailedError): Promise<BatchOutcome> {
     if (cause instanceof CancelledFailure) {
-      const { summary } = await this.describe();
+      const { summary } = await findBatch(client, this.batchId);
       return { state: 'cancelled', summary, message: 'The batch was cancelled.' };
     }
     if (cause instanceof ApplicationFailure) {
       const summary = (cause.details?.[0] ?? null) as BatchSummary | null;
-      const state = cause.type === 'ToleranceExceeded' ? 'tolerance-exceeded' : 'incomplete';
-      return { state, summary, message: cause.message };
+      const isBeyond = cause.type === ('ToleranceExceeded' satisfies BatchFailureType);
+      return { state: isBeyond ? 'tolerance-exceeded' : 'incomplete', summary, message: cause.message };
     }
-    const words =
-      cause instanceof TerminatedFailure ? 'The batch was terminated.' : (cause?.message ?? message);
-    return { state: 'terminated', summary: null, message: words };
+    return { state: 'terminated', summary: null, message: cause?.message ?? message };
   }
 }
 
-/** The handle of a batch that was just started, resumed or attached to. */
-export class StartedBatch extends BatchHandle implements StartOfBatch {
-  readonly workflowId: string;
-  readonly attached: StartOfBatch['attached'];
-  readonly resumedAfter: StartOfBatch['resumedAfter'];
-  readonly items: number;
-  readonly pages: number;
+/** The handle of a batch that was just started, resumed or attached to, with what the start has found. */
+export type StartedBatch = BatchHandle & StartOfBatch;
 
-  constructor(client: Client, taskQueue: string, start: StartOfBatch) {
-    super(client, taskQueue, start.batchId);
-    this.workflowId = start.workflowId;
-    this.attached = start.attached;
-    this.resumedAfter = start.resumedAfter;
-    this.items = start.items;
-    this.pages = start.pages;
+/** The visibility store is a moment behind: nothing more is open once it lists nothing new twice, a second apart. */
+const LOOKS = 2;
+const BETWEEN_LOOKS_MS = 1_000;
+
+/**
+ * Cancels every open follow-up that a batch has started in any of its runs. The batch must start nothing more.
+ *
+ * @param open those that were open before
+ */
+async function cancelFollowUps(client: Client, batchId: string, open: readonly string[]): Promise<number> {
+  const all = new Set(open);
+  const told = new Set<string>();
+  for (let looks = 0; looks < LOOKS; looks += 1) {
+    if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
+    for (const page of await openOf(client, BATCH_PAGE_WORKFLOW, batchId)) {
+      // Of a batch that has ended, and has not noticed it yet: it cancels what it has open.
+      await client.workflow.getHandle(page).signal(SIGNAL_ALLOT, noPlaces('cancel')).catch(ignoreClosed);
+    }
+    for (const followUp of await openOf(client, FOLLOW_UP_WORKFLOW, batchId)) {
+      all.add(followUp);
+      if (told.has(followUp)) continue;
+      told.add(followUp);
+      looks = 0;
+      await client.workflow.getHandle(followUp).cancel().catch(ignoreClosed);
+    }
   }
+  return all.size;
+}
+
+async function openOf(client: Client, type: string, batchId: string): Promise<string[]> {
+  const wanted = [['FollowUpBatch', attribute(batchId)]] as const;
+  const ids: string[] = [];
+  for await (const { workflowId } of listWorkflows(client, wanted, type, ' AND CloseTime IS NULL'))
+    ids.push(workflowId);
+  return ids;
 }

@@ -1,21 +1,29 @@
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import type { BatchSummary } from '../../core/batch';
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
+import { type BatchSummary, itemProblems } from '../../core/batch/batch';
 import {
   BATCH_WORKFLOW,
+  type BatchInput,
   type BatchMemo,
+  type BatchPage,
   type BatchProgress,
   MEMO_PAGES,
   MEMO_SUMMARY,
+  type PageInput,
   QUERY_BATCH_PROGRESS,
-} from '../../core/batch-workflows';
-import { isRecord } from '../../core/json';
+} from '../../core/batch/workflows';
+import { isRecord } from '../../core/checks';
 import { batchIdOf, batchWorkflowId, runOf } from '../../core/ids';
 import { workersPolling } from '../../temporal/sdk-internals';
-import { type RunState, stateOf } from '../../temporal/existing-run';
-import { visibilityQuery } from '../list';
-import { type ProgressOptions, QUERY_TIMEOUT_MS } from '../progress';
-import { attribute } from '../start';
-import { batchNotFound } from '../errors';
+import {
+  describeWorkflow,
+  firstRunOf,
+  readFirstEvent,
+  type RunState,
+  stateOf,
+} from '../../temporal/existing-run';
+import { attribute, visibilityQuery } from '../description';
+import { SERVER_LIMIT_MS, within, WORKER_LIMIT_MS } from '../call';
+import { notFound } from '../errors';
 
 /** What the Temporal server knows of a batch without asking a worker. */
 export interface BatchDescription {
@@ -25,6 +33,8 @@ export interface BatchDescription {
   readonly firstRunId: string;
   /** Tells the pages of this run of the batch from those of an earlier one. */
   readonly run: string;
+  /** Its memo is as old as the point to which it was reset, until a worker has taken it up. */
+  readonly wasReset: boolean;
   /** Null where the batch came with its items (a schedule's) and no worker has taken it up yet. */
   readonly pages: BatchMemo | null;
   readonly state: RunState;
@@ -38,35 +48,6 @@ export interface BatchDescription {
   readonly summary: BatchSummary | null;
 }
 
-/** @returns null when there is no batch of this workflow id */
-export async function describeBatch(client: Client, workflowId: string): Promise<BatchDescription | null> {
-  try {
-    const info = await client.workflow.getHandle(workflowId).describe();
-    if (info.type !== BATCH_WORKFLOW) return null;
-    const summary = info.memo?.[MEMO_SUMMARY];
-    const digest = info.memo?.[MEMO_ITEMS_DIGEST];
-    const memo = info.memo?.[MEMO_PAGES];
-    const pages = isRecord(memo) ? (memo as unknown as BatchMemo) : null;
-    const firstRunId = info.raw.workflowExecutionInfo?.firstRunId ?? info.runId;
-    return {
-      workflowId,
-      batchId: pages?.batchId ?? workflowId.replace(/^follow-up-batch:/, ''),
-      firstRunId,
-      run: runOf(firstRunId),
-      pages,
-      state: stateOf(info.status.name),
-      startedAt: info.startTime.toISOString(),
-      endedAt: info.closeTime?.toISOString() ?? null,
-      taskQueue: info.taskQueue,
-      itemsDigest: typeof digest === 'string' ? digest : null,
-      summary: isRecord(summary) ? (summary as unknown as BatchSummary) : null,
-    };
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return null;
-    throw error;
-  }
-}
-
 /**
  * Looks for a batch by its id, or by its workflow id: one that a schedule has started has a workflow id with the time in it.
  *
@@ -74,94 +55,100 @@ export async function describeBatch(client: Client, workflowId: string): Promise
  */
 export async function lookForBatch(client: Client, batchId: string): Promise<BatchDescription | null> {
   const raw = batchId.startsWith('follow-up-batch:') ? batchId : `follow-up-batch:${batchId}`;
-  const encoded = batchWorkflowId(batchIdOf(batchId));
-  return (await describeBatch(client, encoded)) ?? (raw === encoded ? null : describeBatch(client, raw));
+  for (const workflowId of new Set([batchWorkflowId(batchIdOf(batchId)), raw])) {
+    const info = await describeWorkflow(client, workflowId);
+    if (info?.type === BATCH_WORKFLOW) return descriptionOf(info);
+  }
+  return null;
 }
 
-/** As {@link lookForBatch}. @throws NotFoundError */
+function descriptionOf(info: WorkflowExecutionDescription): BatchDescription {
+  const { workflowId, memo = {}, raw } = info;
+  const summary = memo[MEMO_SUMMARY];
+  const digest = memo[MEMO_ITEMS_DIGEST];
+  const pages = isRecord(memo[MEMO_PAGES]) ? (memo[MEMO_PAGES] as unknown as BatchMemo) : null;
+  const firstRunId = firstRunOf(info);
+  return {
+    workflowId,
+    batchId: pages?.batchId ?? workflowId.replace(/^follow-up-batch:/, ''),
+    firstRunId,
+    run: runOf(firstRunId),
+    wasReset: Boolean(raw.workflowExtendedInfo?.lastResetTime),
+    pages,
+    state: stateOf(info.status.name),
+    startedAt: info.startTime.toISOString(),
+    endedAt: info.closeTime?.toISOString() ?? null,
+    taskQueue: info.taskQueue,
+    itemsDigest: typeof digest === 'string' ? digest : null,
+    summary: isRecord(summary) ? (summary as unknown as BatchSummary) : null,
+  };
+}
+
+/** @throws NotFoundError */
 export async function findBatch(client: Client, batchId: string): Promise<BatchDescription> {
   const found = await lookForBatch(client, batchId);
-  if (found === null) throw batchNotFound(batchId, client.options.namespace);
+  if (found === null) throw notFound('batch', batchId, client.options.namespace);
   return found;
 }
 
-/** Who tells where a batch stands. */
-export type BatchReport =
+/** Where a batch stands, and who says so. */
+export type BatchReport = { readonly description: BatchDescription } & (
   | { readonly from: 'worker'; readonly progress: BatchProgress }
   | {
       /** No worker answered in time; this is what the server knows. */
       readonly from: 'server';
-      readonly description: BatchDescription;
       /** Workers that poll the task queue of the batch. With none, the batch waits; nothing is lost. */
       readonly workers: number;
       /** Its follow-ups by state; null for a batch id that no query can hold. Items that were not started are not in it. */
       readonly followUps: ItemStates | null;
-    };
+    }
+);
 
-/** How many follow-ups of a batch are in each state. */
-export type ItemStates = Readonly<Partial<Record<RunState, number>>>;
+/** How many follow-ups of a batch are in each state, by Temporal's words: `Running`, `Completed`, … */
+export type ItemStates = Readonly<Record<string, number>>;
 
-/** The server's own answers need no worker. */
-const CALL_TIMEOUT_MS = 5_000;
-
-/**
- * Where a batch stands: by its worker; by the server alone when no worker answers in time.
- *
- * @throws NotFoundError; ServiceError when the server does not answer either
- */
-export async function readBatchReport(
-  client: Client,
-  batchId: string,
-  { timeoutMs = QUERY_TIMEOUT_MS }: ProgressOptions = {},
-): Promise<BatchReport> {
-  const description = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
-    findBatch(client, batchId),
-  );
+export async function reportOf(client: Client, batch: string): Promise<BatchReport> {
+  const description = await within(client, SERVER_LIMIT_MS, () => findBatch(client, batch));
+  const { batchId, workflowId, taskQueue } = description;
   try {
-    const handle = client.workflow.getHandle(description.workflowId);
-    const progress = await client.withDeadline(Date.now() + timeoutMs, () =>
-      handle.query<BatchProgress>(QUERY_BATCH_PROGRESS),
-    );
-    return { from: 'worker', progress };
+    const query = () => client.workflow.getHandle(workflowId).query<BatchProgress>(QUERY_BATCH_PROGRESS);
+    const progress = await within(client, WORKER_LIMIT_MS, query);
+    return { from: 'worker', description, progress };
   } catch {
     // No worker, or a busy one; when the server does not answer either, its error is thrown from here.
-    const workers = await workersPolling(client, description.taskQueue, CALL_TIMEOUT_MS);
-    const followUps = await countItems(client, description.batchId);
+    const workers = await workersPolling(client, taskQueue);
+    const followUps = await countItems(client, batchId);
     return { from: 'server', description, workers: workers.length, followUps };
   }
 }
 
-/**
- * How many follow-ups of a batch are in each state, by the server's visibility store, which is eventually consistent.
- * Items that were not started are not in it.
- *
- * @returns null for a batch id that no query can hold
- */
+/** By the server's visibility store, which is eventually consistent. */
 async function countItems(client: Client, batchId: string): Promise<ItemStates | null> {
   const query = visibilityQuery([['FollowUpBatch', attribute(batchId)]]);
   // Anything else finds too much.
   if (!query.includes('FollowUpBatch = ')) return null;
-  const { groups } = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
-    client.workflow.count(`${query} GROUP BY ExecutionStatus`),
-  );
-  const counts: Partial<Record<RunState, number>> = {};
-  for (const { count, groupValues } of groups) {
-    const state = stateOf(STATUS_OF_WORD[String(groupValues[0])] ?? 'UNKNOWN');
-    counts[state] = (counts[state] ?? 0) + count;
-  }
-  return counts;
+  const count = () => client.workflow.count(`${query} GROUP BY ExecutionStatus`);
+  const { groups } = await within(client, SERVER_LIMIT_MS, count);
+  return Object.fromEntries(groups.map(({ count, groupValues: [status] }) => [String(status), count]));
 }
 
-/** The visibility store names a status by another word than the SDK. */
-const STATUS_OF_WORD: Readonly<Record<string, Parameters<typeof stateOf>[0]>> = {
-  Running: 'RUNNING',
-  Completed: 'COMPLETED',
-  Failed: 'FAILED',
-  Canceled: 'CANCELLED',
-  Terminated: 'TERMINATED',
-  ContinuedAsNew: 'CONTINUED_AS_NEW',
-  TimedOut: 'TIMED_OUT',
-};
-
-/** Where a batch leaves the digest of its items, by which the same batch is told from another one of the same id. */
+/** Where a batch leaves the digest of its items, which shows whether a batch of the same id is the same batch. */
 export const MEMO_ITEMS_DIGEST = 'followUpBatchItemsSha256';
+
+/** What a batch was started with, by whichever client; without items if they are invalid; null if the server has forgotten it. */
+export async function inputOfBatch(
+  client: Client,
+  { workflowId, firstRunId, batchId }: BatchDescription,
+): Promise<BatchInput | null> {
+  const event = await readFirstEvent(client, workflowId, firstRunId);
+  if (!isRecord(event?.input)) return null;
+  const { items, ...rest } = event.input;
+  const areItems = Array.isArray(items) && itemProblems(items, batchId).length === 0;
+  return areItems ? { ...rest, items } : rest;
+}
+
+/** Null if it does not exist. */
+export async function pageWithItems(client: Client, workflowId: string): Promise<BatchPage | null> {
+  const event = await readFirstEvent(client, workflowId, '');
+  return isRecord(event?.input) ? (event.input as unknown as PageInput).page : null;
+}

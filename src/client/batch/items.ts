@@ -1,20 +1,20 @@
-import { type BatchItem, MAX_BATCH_ITEMS, batchIdProblem, requestIdOf } from '../../core/batch';
-import { checkRequest } from '../../core/check-request';
-import { type JsonObject, jsonBytes } from '../../core/json';
-import { batchIdOf, followUpWorkflowId } from '../../core/ids';
-import { type Problem, problemText } from '../../core/problem';
-import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
-import { MAX_WORKFLOW_ID_BYTES, truncate } from '../../core/text';
-import { promptDigest } from '../../temporal/existing-run';
-import { InvalidRequestError } from '../errors';
+import { createHash } from 'node:crypto';
 import {
-  BATCH_ID_DIGITS,
-  defaultBatchId,
-  itemKey,
-  itemsDigest,
-  tidyRequest,
-  withBatchCadence,
-} from './identity';
+  BATCH_POLLING_INITIAL,
+  batchIdProblem,
+  type BatchItem,
+  MAX_BATCH_ITEMS,
+  requestIdOf,
+} from '../../core/batch/batch';
+import { checkRequest } from '../../core/check-request';
+import { batchIdOf, digestOf, followUpWorkflowId } from '../../core/ids';
+import { isRecord, type JsonObject, type Problem, typeName } from '../../core/checks';
+import { fieldOf, type FollowUpRequest, REQUEST_FIELDS, requestWith } from '../../core/request';
+import { MAX_WORKFLOW_ID_BYTES, quote } from '../../core/text';
+import { parseDuration } from '../../core/units';
+import { InvalidRequestError } from '../errors';
+import { checkRunOptions } from '../run-options';
+import type { BatchOptions } from './start-batch';
 
 /** A batch whose every item was checked; nothing of it is started yet. */
 export interface CheckedBatch {
@@ -22,211 +22,172 @@ export interface CheckedBatch {
   readonly batchId: string;
   /** In the order of the input. */
   readonly items: readonly BatchItem[];
-  /** The SHA-256 of items, options and order, in hexadecimal digits: whether a batch that is there is this very one. */
+  /** The SHA-256 of items, options and order, in hexadecimal digits: whether an existing batch is this very one. */
   readonly digest: string;
 }
 
-interface CollectorOptions {
-  /** What the places of items are called in problems: `line`, `item`. */
-  readonly unit: string;
-  /** @default a hash of the items */
-  readonly batchId?: string | undefined;
-  /** Why no item may have a `requestId` of its own; undefined where each may. */
-  readonly noNames?: string | undefined;
-}
+/**
+ * Hexadecimal digits of an item's key: 64 bits, by which two of 100,000 items meet with a probability of 3 in
+ * 10,000,000,000. A collision is refused nevertheless.
+ */
+const KEY_DIGITS = 16;
 
-/** Bytes as JSON of what an item has beside its prompt; with the largest prompt it stays below the 2 MiB of a payload. */
-const MAX_OPTION_BYTES = 8_192;
+const BATCH_ID_DIGITS = 20;
 
-/** A name for the checker where the item has none of its own: its name is made when the batch has its id. */
+/** A name for the checker: the item's own is made when the batch has its id. */
 const NO_NAME_YET = 'follow-up-of-a-batch';
 
-type Named = Pick<BatchItem, 'key' | 'request'>;
-
-/** Checks the items of a batch one by one, and gives those that can't be taken a reason. */
-export class ItemCollector {
-  readonly problems: ProblemList;
-  private readonly items: BatchItem[] = [];
-  private count = 0;
-  private readonly batchId: string | undefined;
-  private readonly noNames: string | undefined;
-  /** The prompts by their digests: most batches send the same message to many jobs, and hold it once. */
-  private readonly prompts = new Map<string, string>();
-  /** How often each message to each job has come. */
-  private readonly occurrences = new Map<string, number>();
-  /** What each item's name is made of, and the caller's names for its fields. */
-  private readonly names: {
-    readonly place: number;
-    readonly nameOf: Readonly<Record<string, string>>;
-    readonly item: Named;
-  }[] = [];
-
-  /** @throws InvalidRequestError when the batch id is none */
-  constructor(options: CollectorOptions) {
-    this.problems = new ProblemList(options.unit);
-    this.batchId = options.batchId === undefined ? undefined : batchIdOf(options.batchId);
-    this.noNames = options.noNames;
-    const problem = this.batchId === undefined ? undefined : batchIdProblem(this.batchId);
-    if (problem !== undefined) throw new InvalidRequestError([{ field: 'batchId', text: problem }]);
-  }
-
-  /**
-   * Checks one request and takes it into the batch.
-   *
-   * @param place its line or number, for the problems
-   * @param input of any type
-   * @param nameOf the caller's names for fields, for the problems
-   * @throws InvalidRequestError when there are too many items
-   */
-  add(place: number, input: unknown, nameOf: Readonly<Record<string, string>> = {}): void {
-    this.count += 1;
-    if (this.count > MAX_BATCH_ITEMS) {
-      this.problems.addGeneral(`a batch has at most ${MAX_BATCH_ITEMS} items, and there are more; divide it`);
-      throw new InvalidRequestError(this.problems.all());
-    }
-    const request = withBatchCadence(input) as JsonObject;
-    const isNamed = hasRequestId(input);
-    if (isNamed && this.noNames !== undefined)
-      this.problems.add(place, problemText({ field: 'requestId', text: this.noNames }, nameOf));
-    const checked = checkRequest(request, isNamed ? undefined : NO_NAME_YET);
-    const problems = checked.ok ? [] : checked.problems;
-    for (const problem of problems) this.problems.add(place, problemText(problem, nameOf));
-    if (checked.ok) this.take(place, request, checked.plan, isNamed, nameOf);
-  }
-
-  /** @throws InvalidRequestError with every problem, also where there are no items at all */
-  finish(): CheckedBatch {
-    if (this.count === 0 && this.problems.isEmpty) this.problems.addGeneral('there are no items');
-    const { items } = this;
-    // Where there are problems, the items are not held; any batch id of this length makes names of the same length.
-    const batchId =
-      this.batchId ?? (this.problems.isEmpty ? defaultBatchId(items) : '0'.repeat(BATCH_ID_DIGITS));
-    this.checkNames(batchId);
-    if (!this.problems.isEmpty) throw new InvalidRequestError(this.problems.all());
-    return { batchId, items, digest: itemsDigest(items) };
-  }
-
-  /** Each item's name, its own or the one that the batch makes, must be another one. */
-  private checkNames(batchId: string): void {
-    const places = new Map<string, number>();
-    for (const { place, nameOf, item } of this.names) {
-      const { projectId, jobId } = item.request;
-      const name = requestIdOf(batchId, item);
-      const workflowId = followUpWorkflowId(projectId, jobId, name);
-      const other = places.get(workflowId);
-      if (other !== undefined) {
-        const choice = item.key === null ? 'choose another' : 'give this one a name of its own';
-        const text = `${JSON.stringify(name)} is already used by ${this.problems.unit} ${other} for the same job; ${choice}`;
-        this.problems.add(place, problemText({ field: 'requestId', text }, nameOf));
-      } else if (workflowId.length > MAX_WORKFLOW_ID_BYTES) {
-        const text = `is missing, and with the one that the batch would make (${name.length} characters) the workflow id would be ${workflowId.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so give a shorter one${this.batchId === undefined ? '' : ', or a shorter batch id'}`;
-        this.problems.add(place, problemText({ field: 'requestId', text }, nameOf));
-      }
-      places.set(workflowId, other ?? place);
-    }
-  }
-
-  private take(
-    place: number,
-    input: JsonObject,
-    plan: FollowUpPlan,
-    isNamed: boolean,
-    nameOf: Readonly<Record<string, string>>,
-  ): void {
-    const digest = promptDigest(plan.prompt);
-    const prompt = this.prompts.get(digest) ?? plan.prompt;
-    this.prompts.set(digest, prompt);
-    const request = tidyRequest(input, prompt);
-    const key = isNamed ? null : this.nextKey(plan, digest);
-    const item: BatchItem = { key, request, promptDigest: digest };
-    this.names.push({ place, nameOf, item: { key, request: { ...request, prompt: '' } } });
-    const bytes = jsonBytes({ ...request, prompt: '' });
-    if (bytes > MAX_OPTION_BYTES) {
-      this.problems.add(
-        place,
-        `its fields beside the prompt take ${bytes} bytes as JSON; at most ${MAX_OPTION_BYTES} are possible`,
-      );
-    }
-    // What can't be started need not be held; the problems alone are told.
-    if (this.problems.isEmpty) this.items.push(item);
-    else this.items.length = 0;
-  }
-
-  private nextKey({ projectId, jobId }: FollowUpPlan, digest: string): string {
-    const message = JSON.stringify([projectId, jobId, digest]);
-    const occurrence = (this.occurrences.get(message) ?? 0) + 1;
-    this.occurrences.set(message, occurrence);
-    return itemKey(projectId, jobId, digest, occurrence);
-  }
+export interface NewBatchOptions extends BatchOptions {
+  /** 1 to 100 characters, or a batch's workflow id. @default a hash of the items, so that the same items are the same batch */
+  readonly batchId?: string | undefined;
 }
 
-function hasRequestId(input: unknown): boolean {
-  return ((input as { requestId?: unknown } | null | undefined)?.requestId ?? undefined) !== undefined;
+export function isChecked(items: unknown): items is CheckedBatch {
+  return isRecord(items) && 'digest' in items;
 }
 
 /**
- * Checks requests that a program made, before anything is started. Their numbers in problems count from 1.
+ * Checks options and requests of a batch, before anything is started.
  *
- * @param batchId 1 to 100 characters; a hash of the items where it is left out
- * @throws InvalidRequestError with every problem, each of which names its item
+ * @param requests of any type
+ * @throws InvalidRequestError with every problem of the options, or else of the items, which count from 1
  */
-export async function batchOfRequests(
-  requests: Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest>,
-  batchId?: string,
+export async function checkBatch(
+  requests: Iterable<unknown> | AsyncIterable<unknown>,
+  { batchId: given, ...options }: NewBatchOptions = {},
 ): Promise<CheckedBatch> {
-  const collector = new ItemCollector({ unit: 'item', batchId });
+  const named = given === undefined ? undefined : batchIdOf(given);
+  const text = named === undefined ? undefined : batchIdProblem(named);
+  checkRunOptions(options, ['batchId', 'onPage'], text === undefined ? [] : [{ field: 'batchId', text }]);
+  if (!isIterable(requests)) {
+    const notList = `must be a list or an iterable of requests, not ${typeName(requests)}`;
+    throw new InvalidRequestError([{ field: 'items', text: notList }]);
+  }
+  const problems: Problem[] = [];
+  const items = new Map<number, BatchItem>();
+  /** Most batches send the same message to many jobs; it is held once. */
+  const prompts = new Map<string, string>();
+  const occurrences = new Map<string, number>();
   let number = 0;
-  for await (const request of requests) {
+  for await (const input of requests) {
     number += 1;
-    collector.add(number, request);
+    if (number > MAX_BATCH_ITEMS) break;
+    const request = withBatchCadence(input);
+    const checked = checkRequest(request, hasRequestId(input) ? undefined : NO_NAME_YET);
+    if (!checked.ok) {
+      if (problems.length < MAX_BATCH_ITEMS)
+        problems.push(...checked.problems.map((problem) => ({ ...problem, item: number })));
+      continue;
+    }
+    const { projectId, jobId, prompt } = checked.plan;
+    const digest = digestOf(prompt);
+    prompts.set(digest, prompts.get(digest) ?? prompt);
+    let key = null;
+    if (!hasRequestId(input)) {
+      const message = [projectId, jobId, digest].join('\0');
+      const occurrence = (occurrences.get(message) ?? 0) + 1;
+      occurrences.set(message, occurrence);
+      key = itemKey(projectId, jobId, digest, occurrence);
+    }
+    const tidy = tidyRequest(request as JsonObject, prompts.get(digest) ?? prompt);
+    items.set(number, { key, request: tidy });
   }
-  return collector.finish();
+  const batch = [...items.values()];
+  const batchId = named ?? defaultBatchId(batch);
+  problems.push(...nameProblems(items, batchId));
+  problems.sort((one, other) => (one.item ?? 0) - (other.item ?? 0));
+  if (number === 0) problems.push({ field: 'items', text: 'there are no items' });
+  if (number > MAX_BATCH_ITEMS) {
+    const tooMany = `a batch has at most ${MAX_BATCH_ITEMS} items, and there are more; divide it`;
+    problems.push({ field: 'items', text: tooMany });
+  }
+  if (problems.length > 0) throw new InvalidRequestError(problems);
+  return { batchId, items: batch, digest: itemsDigest(batch) };
 }
 
-/** Problems that are told one by one: one for each item that can be. Of those beyond, only how many there are. */
-const MAX_PROBLEMS = MAX_BATCH_ITEMS;
-
-/** Characters of one problem: what is wrong may hold what was given. */
-const MAX_PROBLEM_CHARACTERS = 500;
-
-/** What is wrong with a batch, by place (a line or an item), in bounded space. */
-export class ProblemList {
-  private readonly kept: { readonly place: number; readonly text: string }[] = [];
-  private count = 0;
-
-  /** @param unit what a place is called: `line`, `item` */
-  constructor(readonly unit: string) {}
-
-  get isEmpty(): boolean {
-    return this.count === 0;
-  }
-
-  add(place: number, problem: string): void {
-    this.keep(place, problem);
-  }
-
-  /** A problem of the whole. */
-  addGeneral(problem: string): void {
-    this.keep(Infinity, problem);
-  }
-
-  /** Each problem, in the order of their places, and how many more there are. */
-  all(): Problem[] {
-    const { kept, count, unit } = this;
-    const problems = kept
-      .toSorted((one, other) => byPlace(one.place, other.place))
-      .map(({ place, text }) => ({ field: place === Infinity ? 'items' : `${unit} ${place}`, text }));
-    const more = count - problems.length;
-    return more > 0 ? [...problems, { field: 'items', text: `… and ${more} more problems` }] : problems;
-  }
-
-  private keep(place: number, text: string): void {
-    this.count += 1;
-    if (this.kept.length < MAX_PROBLEMS)
-      this.kept.push({ place, text: truncate(text, MAX_PROBLEM_CHARACTERS) });
-  }
+function isIterable(value: unknown): boolean {
+  return (
+    Array.isArray(value) || (isRecord(value) && (Symbol.iterator in value || Symbol.asyncIterator in value))
+  );
 }
 
-function byPlace(one: number, other: number): number {
-  return one === other ? 0 : one - other;
+/** Each item needs a name that no other has, its own or the one that the batch makes, and that fits into a workflow id. */
+function nameProblems(items: ReadonlyMap<number, BatchItem>, batchId: string): Problem[] {
+  const problems: Problem[] = [];
+  const field = 'requestId';
+  const users = new Map<string, { name: string; items: number[] }>();
+  for (const [item, { key, request }] of items) {
+    const name = requestIdOf(batchId, { key, request });
+    const workflowId = followUpWorkflowId(request.projectId, request.jobId, name);
+    const others = users.get(workflowId);
+    if (others === undefined) users.set(workflowId, { name, items: [item] });
+    else others.items.push(item);
+    if (workflowId.length <= MAX_WORKFLOW_ID_BYTES) continue;
+    const text =
+      `is missing, and with the one that the batch would make (${name.length} characters) the workflow id would be ` +
+      `${workflowId.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so give a shorter one`;
+    problems.push({ item, field, text });
+  }
+  for (const { name, items: same } of users.values()) {
+    if (same.length === 1) continue;
+    const text = `${quote(name)} is the name of ${same.length} items for the same job; give each its own`;
+    problems.push(...same.map((item) => ({ item, field, text })));
+  }
+  return problems;
+}
+
+function hasRequestId(input: unknown): boolean {
+  return isRecord(input) && (input.requestId ?? undefined) !== undefined;
+}
+
+/**
+ * It knows neither line numbers nor options, so that a file that was sorted anew, or an option that was changed, sends
+ * nothing twice.
+ *
+ * @param occurrence from 1: which of the items with the same project, job and prompt it is
+ */
+function itemKey(projectId: string, jobId: string, digest: string, occurrence: number): string {
+  return digestOf(JSON.stringify([projectId, jobId, digest, occurrence])).slice(0, KEY_DIGITS);
+}
+
+/**
+ * A hash of the items, in any order and with any options: an id that changed with them would send every message once more
+ * when a batch is resumed with a file that was exported anew or another flag. {@link itemsDigest} shows such a change.
+ */
+function defaultBatchId(items: readonly BatchItem[]): string {
+  const identities = items.map(({ key, request: { projectId, jobId, requestId, prompt } }) =>
+    JSON.stringify(key ?? [projectId, jobId, requestId, digestOf(JSON.stringify(prompt))]),
+  );
+  return digestOf(JSON.stringify(identities.sort())).slice(0, BATCH_ID_DIGITS);
+}
+
+/** The SHA-256 of everything that a batch's pages are made of: items, options and order. */
+export function itemsDigest(items: readonly BatchItem[]): string {
+  const hash = createHash('sha256');
+  for (const { key, request } of items) {
+    // Another client's request may have its fields in another order.
+    hash.update(JSON.stringify([key, tidyRequest({ ...request }, request.prompt)]) + '\n');
+  }
+  return hash.digest('hex');
+}
+
+/**
+ * A request with the cadence of batches: polling begins at `BATCH_POLLING_INITIAL`, or at the caller's own maximum where
+ * that is shorter. Anything else than a request stays as it is, for the checker to refuse.
+ */
+function withBatchCadence(input: unknown): unknown {
+  if (!isRecord(input)) return input;
+  const polling = input.polling ?? {};
+  if (!isRecord(polling) || (polling.initial ?? undefined) !== undefined) return input;
+  const usual = parseDuration(BATCH_POLLING_INITIAL);
+  const longest = parseDuration(polling.maximum);
+  const isShorter = 'ms' in longest && 'ms' in usual && longest.ms < usual.ms;
+  return { ...input, polling: { ...polling, initial: isShorter ? polling.maximum : BATCH_POLLING_INITIAL } };
+}
+
+/** A copy of a checked request, without nulls and its fields always in the same order: equal requests are equal JSON. */
+function tidyRequest(checked: JsonObject, prompt: string): FollowUpRequest {
+  const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(checked, field)] as const);
+  // The checker has seen every field, and refuses others.
+  return { ...requestWith(fields), prompt } as unknown as FollowUpRequest;
 }

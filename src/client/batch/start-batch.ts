@@ -1,265 +1,259 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import {
-  BATCH_PRIORITY_KEY,
   type BatchItem,
   CONCURRENCY,
   MAX_PAGES,
-  type Tolerance,
+  mayTryAgain,
+  requestIdOf,
   type TryAgain,
-} from '../../core/batch';
-import { cutPages, hasPage, pageInput } from '../../core/batch-pages';
+} from '../../core/batch/batch';
+import { cutPages, hasPage, pageInput, pagesIn } from '../../core/batch/pages';
 import {
   BATCH_PAGE_WORKFLOW,
-  BATCH_TASK_TIMEOUT_MS,
   BATCH_WORKFLOW,
   type BatchInput,
   type BatchMemo,
   type BatchPage,
   MEMO_PAGES,
   type PageInput,
-} from '../../core/batch-workflows';
-import { batchWorkflowId, pageWorkflowId } from '../../core/ids';
-import { batchSummary, pageSummary } from '../../core/names';
-import { inSetUpWords, keywordKey } from '../../temporal/search-attributes';
-import type { RunState } from '../../temporal/existing-run';
-import { mapConcurrently } from '../map-concurrently';
-import { attribute } from '../start';
-import type { WaitOptions } from '../result';
-import { refuseForgotten } from './batch-ends';
-import { type BatchDescription, describeBatch, lookForBatch, MEMO_ITEMS_DIGEST } from './describe-batch';
-import { itemsDigest } from './identity';
-import { inputOfBatch, pageWithItems } from './input-of-batch';
-import type { CheckedBatch } from './items';
-import { InvalidRequestError, batchConflict } from '../errors';
+} from '../../core/batch/workflows';
+import { hasCode } from '../../core/errors';
+import { batchWorkflowId, followUpWorkflowId, pageWorkflowId } from '../../core/ids';
+import { batchStart, batchSummary, pageStart } from '../../core/starts';
+import { compareRequests, type RunState } from '../../temporal/existing-run';
+import { eachConcurrently } from '../each-concurrently';
+import { BatchEnds, begunOf, latestRuns, locatePages } from './batch-ends';
+import {
+  type BatchDescription,
+  findBatch,
+  inputOfBatch,
+  lookForBatch,
+  MEMO_ITEMS_DIGEST,
+  pageWithItems,
+} from './describe-batch';
+import { type CheckedBatch, itemsDigest } from './items';
+import { batchConflict, batchForgotten, InvalidRequestError, wrongState } from '../errors';
+import { checkRunOptions, type RunOptions } from '../run-options';
+import { planOf } from '../start';
 
-export interface BatchOptions extends WaitOptions {
-  /** How many follow-ups are open at a time, 1 to 1,000. @default as the batch had it before; 50 for a new one */
-  readonly concurrency?: number;
-  /**
-   * Beyond so many failures no further item is started, and the batch fails. Null is any number.
-   *
-   * @default as the batch had it before; null for a new one
-   */
-  readonly tolerate?: Tolerance;
+export interface BatchOptions extends RunOptions {
   /** Called after each page that was handed over. */
-  readonly onPage?: (handedOver: number, pages: number) => void;
+  readonly onPage?: ((handedOver: number, pages: number) => void) | undefined;
 }
 
-/** What a start has found or made. */
 export interface StartOfBatch {
   readonly batchId: string;
   readonly workflowId: string;
   /** False when this call started the batch; else whether the existing one is running or has ended. */
   readonly attached: false | 'running' | 'ended';
-  /** How the batch of this id had ended that goes on by this call; null where there was none to go on with. */
+  /** How the batch had ended that this call continues; null if it continues none. */
   readonly resumedAfter: RunState | null;
   readonly items: number;
   readonly pages: number;
 }
 
-/** What a run of a batch is made of. */
-export interface BatchSource {
+export interface RetryOptions extends BatchOptions {
+  /**
+   * Also the items of which nobody can tell whether their message arrived: those whose message did are sent twice.
+   * @default false
+   */
+  readonly includeUnknown?: boolean | undefined;
+}
+
+interface BatchStart<Options = BatchOptions> {
+  readonly client: Client;
+  readonly taskQueue: string;
+  readonly options: Options;
+  /** Ends the hand-over between two pages. */
+  readonly signal: AbortSignal;
+}
+
+interface BatchSource {
   readonly batchId: string;
   readonly items: number;
   readonly pages: number;
-  /** Whether an existing batch is this very one; null where only its own items are at hand. */
+  /** Null if only the existing batch's own items are at hand, which need no comparison. */
   readonly digest: string | null;
-  /** The items of a batch that starts its pages itself; null where each page is handed over. */
+  /** The items of a batch that starts its pages itself; null if each page is handed over. */
   readonly ownItems: readonly BatchItem[] | null;
-  /** @param wanted the numbers of the pages that are needed */
-  readonly read: (wanted: (page: number) => boolean) => Iterable<BatchPage> | AsyncIterable<BatchPage>;
+  readonly read: (page: number) => Promise<BatchPage | null | undefined>;
 }
 
-/**
- * Starts a batch, or goes on with the one of the same id: one that runs is handed what it lacks; one that was cancelled,
- * terminated or has failed is run again, and what has been sent is not sent again; one that is done stays done.
- *
- * Safe to repeat: after a crash in the middle of the hand-over, the same call hands over the rest.
- *
- * @throws ConflictError when the batch of this id has other items, options or another order
- * @throws FollowUpError when nobody can tell any more what it has sent
- * @throws SearchAttributesError when the namespace is not set up
- */
+/** `BatchClient.start` says what it does. */
 export async function startBatch(
-  client: Client,
-  taskQueue: string,
+  start: BatchStart,
   { batchId, items, digest }: CheckedBatch,
-  options: BatchOptions = {},
 ): Promise<StartOfBatch> {
-  const before = await lookForBatch(client, batchId);
-  const pages = numberOfPages(items);
-  const source: BatchSource = { batchId, items: items.length, pages, digest, ownItems: null, read };
-  if (before?.state === 'completed') {
-    await refuseAnother(client, source, before);
-    return { ...startedOf(source, before), attached: 'ended' };
-  }
-  return runBatch(client, taskQueue, source, before, options, null);
+  const before = await lookForBatch(start.client, batchId);
+  return runBatch(start, { ...sourceOf(batchId, items), digest, ownItems: null }, before, null);
+}
 
-  function* read(wanted: (page: number) => boolean): Generator<BatchPage> {
-    for (const page of cutPages(items)) if (wanted(page.number)) yield page;
+/** `BatchHandle.retry` says what it does. */
+export async function retryBatch(
+  start: BatchStart<RetryOptions>,
+  batchId: string,
+): Promise<StartOfBatch | null> {
+  const { client, options } = start;
+  checkRunOptions(options, ['includeUnknown', 'onPage']);
+  const again: TryAgain = options.includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
+  const before = await findBatch(client, batchId);
+  // The same command again hands over what a starter that died has left.
+  const goesOn = before.state === 'running' && before.pages?.again === again;
+  if (before.state === 'running' && !goesOn) throw wrongState(before.workflowId, 'running');
+  const source = await existingSource(client, before);
+  if (!goesOn) {
+    const { ends, problem } = await new BatchEnds(client, before.workflowId).rest();
+    if (hasCode(problem, 'NO_ANSWER')) throw problem;
+    if (ends.length === source.items && !ends.some((end) => mayTryAgain(end, again))) return null;
   }
+  return runBatch(start, source, before, again);
+}
+
+/** @throws InvalidRequestError when they make too many pages */
+function sourceOf(batchId: string, items: readonly BatchItem[]) {
+  const pages = [...cutPages(items)];
+  if (pages.length > MAX_PAGES) {
+    const text = `the messages are so large that the batch has ${pages.length} pages; at most ${MAX_PAGES} are possible, so divide it`;
+    throw new InvalidRequestError([{ field: 'items', text }]);
+  }
+  const read = (page: number) => Promise.resolve(pages[page - 1]);
+  return { batchId, items: items.length, pages: pages.length, read };
+}
+
+async function existingSource(client: Client, before: BatchDescription): Promise<BatchSource> {
+  const { batchId, pages: memo, itemsDigest: digest } = before;
+  const ownItems = (await inputOfBatch(client, before))?.items;
+  if (ownItems !== undefined) return { ...sourceOf(batchId, ownItems), digest: null, ownItems };
+  if (memo === null) throw batchForgotten(batchId);
+  const { items, pages, begun } = memo;
+  const runs = [...begun.map(({ run }) => run), before.run];
+  const all = [...pagesIn([[1, pages]])].map((page) => [page, runs] as const);
+  const existing = await locatePages(client, batchId, all);
+  const read = (page: number) => pageWithItems(client, existing.get(page) ?? '');
+  return { batchId, items, pages, digest, ownItems: null, read };
 }
 
 /**
- * Starts a run of a batch, or attaches to the one that runs, and hands over the pages that it lacks. A further run keeps
- * the concurrency and the tolerance of the batch unless it is told otherwise.
+ * Starts a run of a batch, or attaches to the one that runs, and hands over the pages that it lacks.
  *
- * @param before the batch as it exists
- * @param again which of the items that have ended are started again; null where a batch that is done stays done
+ * @param again which of the items that have ended are started again; null if a batch that is done stays done
  */
-export async function runBatch(
-  client: Client,
-  taskQueue: string,
+async function runBatch(
+  start: BatchStart,
   source: BatchSource,
   before: BatchDescription | null,
-  options: BatchOptions,
   again: TryAgain | null,
 ): Promise<StartOfBatch> {
+  const { client, taskQueue, options } = start;
   const { batchId, items, pages, digest, ownItems } = source;
   if (before !== null) await refuseAnother(client, source, before);
-  const started = startedOf(source, before);
-  const { workflowId } = started;
+  const workflowId = before?.workflowId ?? batchWorkflowId(batchId);
+  const started = { batchId, workflowId, items, pages, resumedAfter: null };
+  if (before?.state === 'completed' && again === null) return { ...started, attached: 'ended' };
   const isOver = before !== null && before.state !== 'running';
-  const earlier = isOver ? (before.pages?.begun ?? []).filter((each) => each.pages.length > 0) : [];
-  await refuseForgotten(client, batchId, earlier);
+  const earlier = isOver ? await begunOf(client, before) : [];
+  // They know what has been sent.
+  const begun = [...latestRuns(earlier)].map(([page, run]) => [page, [run]] as const);
+  await locatePages(client, batchId, begun);
   const settings = isOver ? (before.pages ?? (await inputOfBatch(client, before))) : null;
-  const input: BatchInput = {
-    batchId,
-    ...present('concurrency', options.concurrency ?? settings?.concurrency),
-    ...present('tolerate', options.tolerate === undefined ? settings?.tolerate : options.tolerate),
-    ...(ownItems === null ? { handedOver: { items, pages } } : { items: ownItems }),
-    ...(earlier.length === 0 ? {} : { earlier }),
-    ...(again === null ? {} : { again }),
-  };
+  const concurrency = options.concurrency ?? settings?.concurrency ?? CONCURRENCY.default;
+  const tolerate = (options.tolerate === undefined ? settings?.tolerate : options.tolerate) ?? null;
+  const itemsOrPages = ownItems === null ? { handedOver: { items, pages } } : { items: ownItems };
+  const input: BatchInput = { batchId, concurrency, tolerate, earlier, again, ...itemsOrPages };
+  const memo: BatchMemo = { batchId, items, pages, again, concurrency, tolerate, begun: earlier };
   try {
-    await client.workflow.start(BATCH_WORKFLOW, {
-      workflowId,
-      taskQueue,
-      args: [input],
-      workflowIdConflictPolicy: 'USE_EXISTING',
-      workflowIdReusePolicy: again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE',
-      typedSearchAttributes: [{ key: keywordKey('FollowUpBatch'), value: attribute(batchId) }],
-      memo: {
-        [MEMO_PAGES]: firstMemo(input, items, pages),
-        ...(digest === null ? {} : { [MEMO_ITEMS_DIGEST]: digest }),
-      },
-      priority: { priorityKey: BATCH_PRIORITY_KEY },
-      workflowTaskTimeout: BATCH_TASK_TIMEOUT_MS,
-      staticSummary: batchSummary(items),
-    });
+    // One that runs is not started: if it ended at this moment, the next run would know nothing of it.
+    if (before?.state !== 'running')
+      await client.workflow.start(BATCH_WORKFLOW, {
+        ...batchStart(batchId),
+        workflowId,
+        taskQueue,
+        args: [input],
+        workflowIdConflictPolicy: 'USE_EXISTING',
+        workflowIdReusePolicy: again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE',
+        memo: { [MEMO_PAGES]: memo, ...(digest === null ? {} : { [MEMO_ITEMS_DIGEST]: digest }) },
+        staticSummary: batchSummary(items),
+      });
   } catch (error) {
     if (error instanceof WorkflowExecutionAlreadyStartedError) return { ...started, attached: 'ended' };
-    throw inSetUpWords(error, client.options.namespace);
+    throw error;
   }
-  const now = await describeBatch(client, workflowId);
-  if (now === null) throw new TypeError('a batch does not exist that was just started');
+  const now = await findBatch(client, workflowId);
+  if (before?.state === 'running' && now.state !== 'running') {
+    if (now.state === 'completed') return { ...started, attached: 'ended' };
+    throw wrongState(workflowId, now.state);
+  }
   // Somebody may have started another one in between.
   if (now.run !== before?.run) await refuseAnother(client, source, now);
-  if ((await inputOfBatch(client, now))?.items === undefined)
-    await handOver(client, taskQueue, source, now, options);
+  if ((await inputOfBatch(client, now))?.items === undefined) await handOver(start, source, now);
   if (before?.state === 'running') return { ...started, attached: 'running' };
   return { ...started, attached: false, resumedAfter: before?.state ?? null };
 }
 
-function present<Name extends string, Value>(name: Name, value: Value | undefined) {
-  return (value === undefined ? {} : { [name]: value }) as Partial<Record<Name, Value>>;
-}
-
-/** What is known of a batch before a worker has taken it up. */
-function firstMemo(
-  {
-    batchId = '',
-    concurrency = CONCURRENCY.default,
-    tolerate = null,
-    again = null,
-    earlier = [],
-  }: BatchInput,
-  items: number,
-  pages: number,
-): BatchMemo {
-  return { batchId, items, pages, again, concurrency, tolerate, begun: earlier };
-}
-
-function startedOf({ batchId, items, pages }: BatchSource, before: BatchDescription | null) {
-  const workflowId = before?.workflowId ?? batchWorkflowId(batchId);
-  return { batchId, workflowId, items, pages, resumedAfter: null };
-}
-
-/** @throws InvalidRequestError */
-export function numberOfPages(items: readonly BatchItem[]): number {
-  let pages = 0;
-  for (const page of cutPages(items)) pages = page.number;
-  if (pages <= MAX_PAGES) return pages;
-  const text = `the messages are so large that the batch has ${pages} pages; at most ${MAX_PAGES} are possible, so divide it`;
-  throw new InvalidRequestError([{ field: 'items', text }]);
-}
-
-/** Pages that are read or handed over at once: each is one call of half a megabyte at most. */
-const AT_ONCE = 8;
-
 /**
- * Refuses a batch of other items: by the digest that our client leaves, by the items in its own input, or by its pages.
+ * Refuses a batch of other items, and one that can't be compared.
  *
- * @throws ConflictError
+ * @throws ConflictError which names the options that differ, if those of an item on the first page do
  */
 async function refuseAnother(client: Client, source: BatchSource, there: BatchDescription): Promise<void> {
-  const { batchId, digest, items, pages } = source;
+  const { batchId, digest } = source;
   if (digest === null) return;
-  const input = there.itemsDigest === null ? await inputOfBatch(client, there) : null;
-  const theirs = there.itemsDigest ?? (input?.items ? itemsDigest(input.items) : null);
-  if (theirs !== null) {
-    if (theirs !== digest) throw batchConflict(batchId);
-    return;
-  }
-  if (input?.handedOver === undefined) return;
-  if (input.handedOver.items !== items || input.handedOver.pages !== pages) throw batchConflict(batchId);
-  await mapConcurrently(
-    source.read(() => true),
-    AT_ONCE,
-    async (page) => {
-      const existing = await pageWithItems(client, pageWorkflowId(batchId, there.run, page.number));
-      if (existing !== null && itemsDigest(existing.items) !== itemsDigest(page.items))
-        throw batchConflict(batchId);
-    },
-  );
+  const own = there.itemsDigest === null ? (await inputOfBatch(client, there))?.items : undefined;
+  const theirs = there.itemsDigest ?? (own === undefined ? null : itemsDigest(own));
+  if (theirs === digest) return;
+  const first = own ?? (await pageWithItems(client, pageWorkflowId(batchId, there.run, 1)))?.items ?? [];
+  throw batchConflict(batchId, differentOptions(batchId, (await source.read(1))?.items ?? [], first));
 }
 
-/** Starts the pages that a batch has not begun: what it has begun it does not need, whatever has become of the page. */
+/** The options, in words, in which the first item that both have differs; none where each has the same. */
+function differentOptions(batchId: string, items: readonly BatchItem[], there: readonly BatchItem[]) {
+  const named = (item: BatchItem) => ({ ...item.request, requestId: requestIdOf(batchId, item) });
+  const idOf = ({ projectId, jobId, requestId }: ReturnType<typeof named>) =>
+    followUpWorkflowId(projectId, jobId, requestId);
+  const theirs = new Map(there.map(named).map((request) => [idOf(request), request]));
+  for (const request of items.map(named)) {
+    const compared = compareRequests(planOf(request), theirs.get(idOf(request)));
+    if (compared?.promptCompared && compared.differences.length > 0) return compared.differences;
+  }
+  return [];
+}
+
+/** Pages that are handed over at once: each is one call of half a megabyte at most. */
+const AT_ONCE = 8;
+
+/** Starts the pages that a batch has not begun. It does not need the others, whatever has become of them. */
 async function handOver(
-  client: Client,
-  taskQueue: string,
+  { client, taskQueue, options, signal }: BatchStart,
   { batchId, pages, read }: BatchSource,
-  { workflowId, run, pages: memo }: BatchDescription,
-  { onPage, signal }: BatchOptions,
+  description: BatchDescription,
 ): Promise<void> {
-  const begun = memo?.begun ?? [];
+  const { workflowId, run, pages: memo } = description;
+  const begun = await begunOf(client, description);
   const own = begun.find((each) => each.run === run)?.pages ?? [];
   const earlier = begun.filter((each) => each.run !== run);
   const batch = { batchWorkflowId: workflowId, batchId, run, again: memo?.again ?? null };
   let handedOver = 0;
-  const missing = read((page) => !hasPage(own, page));
-  await mapConcurrently(missing, AT_ONCE, async (page) => {
-    signal?.throwIfAborted();
-    await startPage(client, taskQueue, pageInput(batch, page, earlier));
+  const missing = [...pagesIn([[1, pages]])].filter((page) => !hasPage(own, page));
+  await eachConcurrently(missing, AT_ONCE, async (number) => {
+    signal.throwIfAborted();
+    const page = await read(number);
+    if (!page) throw batchForgotten(batchId);
+    const input = pageInput(batch, page, earlier);
+    // The SDK keeps each request as long as its signal, so each page gets its own.
+    await client.withAbortSignal(new AbortController().signal, () => startPage(client, taskQueue, input));
     handedOver += 1;
-    onPage?.(handedOver, pages);
+    options.onPage?.(handedOver, pages);
   });
 }
 
-/** Starts a page that has not begun: one that has ended before it could is started again. */
 async function startPage(client: Client, taskQueue: string, input: PageInput): Promise<void> {
-  const { batchId, run, page } = input;
   try {
     await client.workflow.start(BATCH_PAGE_WORKFLOW, {
-      workflowId: pageWorkflowId(batchId, run, page.number),
+      ...pageStart(input),
       taskQueue,
-      args: [input],
       workflowIdConflictPolicy: 'FAIL',
-      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-      typedSearchAttributes: [{ key: keywordKey('FollowUpBatch'), value: attribute(batchId) }],
-      priority: { priorityKey: BATCH_PRIORITY_KEY },
-      workflowTaskTimeout: BATCH_TASK_TIMEOUT_MS,
-      staticSummary: pageSummary(page.number, page.items.length),
+      // One that has ended before it could begin is started again; one that has completed knows what was sent.
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
     });
   } catch (error) {
     // It was handed over before.

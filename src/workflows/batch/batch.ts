@@ -4,8 +4,11 @@ import {
   CancellationScope,
   CancelledFailure,
   condition,
+  defineQuery,
+  defineUpdate,
   isCancellation,
   makeContinueAsNewFunc,
+  metricMeter,
   setCurrentDetails,
   setHandler,
   sleep,
@@ -13,49 +16,56 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { countPages, cutPages, pagesIn } from '../../core/batch-pages';
-import type { BatchSummary } from '../../core/batch';
+import type { BatchSummary } from '../../core/batch/batch';
+import { countPages, cutPages, pagesIn } from '../../core/batch/pages';
 import {
-  type BatchFailureType,
   type BatchInput,
   type BatchPage,
   type BatchProgress,
+  isPageReport,
   MEMO_PAGES,
   MEMO_SUMMARY,
-} from '../../core/batch-workflows';
-import { isRecord } from '../../core/json';
-import { isPageReport } from '../../core/wire-checks';
+  QUERY_BATCH_PROGRESS,
+  UPDATE_CANCEL_RUNNING,
+  UPDATE_PAUSE,
+  UPDATE_RESUME,
+  UPDATE_SET_CONCURRENCY,
+} from '../../core/batch/workflows';
 import { runOf } from '../../core/ids';
-import { settingsProxy } from '../activity-proxies';
-import { keyword } from '../keyword';
-import { reserved } from './allotment';
-import { type BatchPlan, checkBatch } from './check-batch';
-import { batchDetails, toleratedFailures } from './counts';
+import { isRecord } from '../../core/checks';
+import { measure } from '../../core/metrics';
+import { keyword } from '../../core/starts';
+import { workerSettings } from '../activity-proxies';
+import { checkBatch, CONCURRENCY_PROBLEM, isConcurrency } from './check-batch';
+import { batchDetails, failuresOf, toleratedFailures } from './counts';
+import { ignoreCancellation } from './items';
+import { reportSignal } from './page';
+import { closePages, lookForPages, notifyPages, startPages } from './pages';
 import {
   type BatchState,
-  type ContinuedBatch,
+  begunPages,
+  countsOf,
   failureOf,
-  failuresSoFar,
   initialState,
+  knownPages,
   memoOf,
   progressOf,
   summaryOf,
   takeReport,
+  reserved,
 } from './state';
-import { receiveOperators } from './operator';
-import { ignoreCancellation } from './find-items';
-import { reportSignal } from './page';
-import { closePages, lookForPages, notifyPages, startPages } from './pages';
 
-/**
- * How often each page gets a signal even if nothing has changed, which fails if the page was terminated: at every third of
- * the looks that a page takes, which is every nine minutes.
- */
+/** What a run that continues as new hands to the next one. */
+interface ContinuedBatch {
+  readonly continued: BatchState;
+}
+
+/** Every third look (nine minutes) each page gets a signal even if nothing has changed: it fails for a terminated page. */
 const LOOKS_PER_PING = 3;
 
 /**
- * A batch is given up after so many pings in a row, which is an hour, if nothing goes on and no further page comes: its
- * starter has died. Pings, and not the clock, because without a worker no page can come.
+ * A batch is given up after so many pings in a row (an hour) at which nothing went on and no further page came: its starter
+ * has died. Pings, and not the clock, because without a worker no page can come.
  */
 const QUIET_PINGS = 7;
 
@@ -63,50 +73,35 @@ const QUIET_PINGS = 7;
 const LAST_REPORTS_MS = 30_000;
 const LAST_ENDS_MS = 10 * 60_000;
 
-/**
- * How long a batch that an update has ended waits for the cancellation request, which its client sends next. Without
- * that request the server would show the batch as failed.
- */
+/** How long the request that follows `cancelRunning` is waited for: without it the server would show the batch as failed. */
 const CANCEL_REQUEST_MS = 5_000;
 
 /**
- * Sends many follow-ups with limited concurrency, and counts how they end. Each item is a `followUp` workflow of its own.
- * Pages, which are `followUpBatchPage` workflows, run the items; this workflow only grants places and counts. It may
- * continue as new at any time, because its pages report to its workflow id.
+ * Sends many follow-ups with limited concurrency, and counts how they end. Its pages, `followUpBatchPage` workflows, run the
+ * items; it grants places to them and counts. It may continue as new, because they report to its workflow id.
  *
  * @returns the summary, never the items themselves
  * @throws ApplicationFailure `InvalidBatch`, `ToleranceExceeded` or `BatchIncomplete`, with the summary as its detail
  */
 export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise<BatchSummary> {
-  const continued = continuedState(input);
-  if (continued !== null) return new Batch(continued).run();
-  const { workflowId, firstExecutionRunId, startTime } = workflowInfo();
-  const checked = checkBatch(input, workflowId.replace(/^follow-up-batch:/, ''));
-  if ('problems' in checked) {
-    const message = `Invalid batch: ${checked.problems.join('; ')}. Nothing was sent.`;
-    throw ApplicationFailure.create({
-      type: 'InvalidBatch' satisfies BatchFailureType,
-      message,
-      nonRetryable: true,
-    });
-  }
-  const { plan } = checked;
-  const pages = plan.items === undefined ? [] : [...cutPages(plan.items)];
+  const { workflowId, firstExecutionRunId, startTime, continuedFromExecutionRunId } = workflowInfo();
+  // A cron schedule and a retry policy make runs too, with the input of a caller.
+  if (continuedFromExecutionRunId !== undefined && isContinued(input))
+    return new Batch(input.continued).run();
+  const { items, handedOver, ...settings } = checkBatch(input, workflowId.replace(/^follow-up-batch:/, ''));
+  const pages = [...cutPages(items ?? [])];
   const batch = new Batch(
     initialState({
-      batchId: plan.batchId,
+      ...settings,
       run: runOf(firstExecutionRunId),
       startedAt: startTime.getTime(),
-      items: plan.items?.length ?? plan.handedOver?.items ?? 0,
-      pages: plan.items === undefined ? (plan.handedOver?.pages ?? 0) : pages.length,
-      tolerate: plan.tolerate,
-      concurrency: plan.concurrency,
-      hasItems: plan.items !== undefined,
-      earlier: plan.earlier,
-      again: plan.again,
+      items: handedOver?.items ?? items?.length ?? 0,
+      pages: handedOver?.pages ?? pages.length,
+      hasItems: items !== undefined,
     }),
   );
-  markAsBatch(plan);
+  // Lists and filters find the batch by it. The action of a schedule can't set it: it does not know the batch id.
+  upsertSearchAttributes([keyword('FollowUpBatch', settings.batchId)]);
   return batch.run(pages);
 }
 
@@ -122,11 +117,7 @@ class Batch {
       this.changes += 1;
       takeReport(state, report);
     });
-    receiveOperators(
-      state,
-      () => progressOf(state, this.ended),
-      () => (this.changes += 1),
-    );
+    this.receiveOperators();
   }
 
   async run(pages: readonly BatchPage[] = []): Promise<BatchSummary> {
@@ -135,7 +126,7 @@ class Batch {
     const looking = new CancellationScope();
     try {
       await startPages(state, pages);
-      // One timer for the whole batch instead of one for each report. It ends when it is cancelled.
+      // One timer for the whole batch instead of one for each report.
       looking.run(() => this.pingPages()).catch(ignoreCancellation);
       await this.grantUntilDone();
     } catch (error) {
@@ -153,12 +144,14 @@ class Batch {
       });
       this.ended = 'cancelled';
       this.show();
-      upsertMemo({ [MEMO_SUMMARY]: summaryOf(state, Date.now()) });
+      measure(metricMeter, 'batchEnds', 1, { outcome: 'cancelled' });
+      upsertMemo({ [MEMO_SUMMARY]: summaryOf(state) });
       throw new CancelledFailure('The batch was cancelled.');
     }
-    const summary = summaryOf(state, Date.now());
+    const summary = summaryOf(state);
     const failure = failureOf(state, summary);
     this.ended = failure === null ? 'done' : 'failed';
+    measure(metricMeter, 'batchEnds', 1, { outcome: failure?.type ?? 'done' });
     // A cancellation comes too late.
     await CancellationScope.nonCancellable(async () => {
       await closePages(state);
@@ -169,7 +162,6 @@ class Batch {
     return summary;
   }
 
-  /** Grants places and counts until every page is done, or somebody ends the batch. */
   private async grantUntilDone(): Promise<void> {
     const { state } = this;
     for (;;) {
@@ -180,20 +172,21 @@ class Batch {
       this.show();
       if (this.isDone()) return;
       if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) {
-        await continueWith({ continued: state });
+        // The server hands on the memo from the start of a run, without the run's own changes to it (measured).
+        const memo = { ...workflowInfo().memo, [MEMO_PAGES]: memoOf(state) };
+        await makeContinueAsNewFunc<typeof followUpBatch>({ memo })({ continued: state });
       }
       await condition(() => this.changes > changes);
     }
   }
 
-  /** Sends every page its allotment again now and then, which shows pages that no longer exist. */
   private async pingPages(): Promise<void> {
     const { state } = this;
-    const { lookEveryMs } = await settingsProxy.workerSettings();
+    const { lookEveryMs } = await workerSettings();
     for (;;) {
       await sleep(LOOKS_PER_PING * lookEveryMs, { summary: 'look whether the pages are there' });
       state.quietLooks = this.waitsForHandOver() ? state.quietLooks + 1 : 0;
-      for (const page of Object.values(state.begun)) page.lastSent = '';
+      for (const [, page] of knownPages(state)) page.lastSent = '';
       if (state.hasItems) await lookForPages(state, [...pagesIn([[1, state.pages]])]);
       this.changes += 1;
     }
@@ -203,21 +196,21 @@ class Batch {
   private waitsForHandOver(): boolean {
     const { state } = this;
     const { handedOver, total } = progressOf(state, null).pages;
-    const goesOn = Object.values(state.begun).some((page) => reserved(page) > 0);
+    const goesOn = knownPages(state).some(([, page]) => reserved(page) > 0);
     return !state.hasItems && handedOver < total && !goesOn;
   }
 
-  /** Decides whether the batch must end early. */
   private decideEnding(): void {
     const { state } = this;
     if (state.ending !== null) return;
-    if (failuresSoFar(state) > toleratedFailures(state.tolerate, state.items)) state.ending = 'tolerance';
+    const failures = failuresOf(countsOf(state));
+    if (failures > toleratedFailures(state.tolerate, state.items)) state.ending = 'tolerance';
     else if (state.quietLooks >= QUIET_PINGS) state.ending = 'not-handed-over';
   }
 
   private isDone(): boolean {
     const { state } = this;
-    if (Object.keys(state.begun).length > 0) return false;
+    if (begunPages(state).length > 0) return false;
     return state.ending !== null || countPages(state.finishedPages) >= state.pages;
   }
 
@@ -238,23 +231,46 @@ class Batch {
   }
 
   private show(): void {
-    setCurrentDetails(batchDetails(progressOf(this.state, this.ended)));
+    setCurrentDetails(batchDetails(this.progress()));
+  }
+
+  private progress(): BatchProgress {
+    return progressOf(this.state, this.ended);
+  }
+
+  /** The query and the updates of a batch. Each update returns the progress after it. */
+  private receiveOperators(): void {
+    const { state } = this;
+    const change = (values: Partial<BatchState>): BatchProgress => {
+      Object.assign(state, values);
+      this.changes += 1;
+      return this.progress();
+    };
+    setHandler(defineQuery<BatchProgress>(QUERY_BATCH_PROGRESS), () => this.progress(), {
+      description: 'Where the batch stands: counts, open follow-ups, pages, the first failures.',
+    });
+    const offer = (name: string, values: Partial<BatchState>, description: string): void => {
+      setHandler(defineUpdate<BatchProgress>(name), () => change(values), { description });
+    };
+    offer(UPDATE_PAUSE, { paused: true }, 'Starts no further item until resume; open ones continue.');
+    offer(UPDATE_RESUME, { paused: false }, 'Continues after pause.');
+    setHandler(
+      defineUpdate<BatchProgress, [concurrency: number]>(UPDATE_SET_CONCURRENCY),
+      (concurrency) => change({ concurrency }),
+      {
+        description: 'How many follow-ups may be open at a time, 1 to 1,000. Those open beyond it continue.',
+        validator: (concurrency) => {
+          if (isConcurrency(concurrency)) return;
+          throw ApplicationFailure.nonRetryable(CONCURRENCY_PROBLEM, 'InvalidUpdate');
+        },
+      },
+    );
+    const words = 'Cancels the batch and its open follow-ups. To leave them running, cancel the workflow.';
+    offer(UPDATE_CANCEL_RUNNING, { ending: 'cancel-running' }, words);
   }
 }
 
-/** The server hands on the memo from the start of a run, without the run's own changes to it (measured). */
-async function continueWith(next: ContinuedBatch): Promise<never> {
-  const memo = { ...workflowInfo().memo, [MEMO_PAGES]: memoOf(next.continued) };
-  return makeContinueAsNewFunc<(next: ContinuedBatch) => Promise<BatchSummary>>({ memo })(next);
-}
-
-/** Lists and filters find the batch by this attribute. A schedule's action can't set it: it does not know the batch id. */
-function markAsBatch({ batchId }: BatchPlan): void {
-  upsertSearchAttributes([keyword('FollowUpBatch', batchId)]);
-}
-
-/** The state from the run before; null for the input of a caller, even if it looks like a state. */
-function continuedState(input: unknown): BatchState | null {
-  if (workflowInfo().continuedFromExecutionRunId === undefined) return null;
-  return isRecord(input) && 'continued' in input ? (input as unknown as ContinuedBatch).continued : null;
+function isContinued(input: unknown): input is ContinuedBatch {
+  const state = isRecord(input) && isRecord(input.continued) ? input.continued : {};
+  return typeof state.batchId === 'string' && isRecord(state.known);
 }

@@ -1,9 +1,8 @@
-import type { EndOfItem, FailedItem, Tolerance } from '../../core/batch';
-import type { BatchCounts, BatchProgress, PageReport } from '../../core/batch-workflows';
+import type { BatchCounts, EndOfItem, FailedItem, Tolerance } from '../../core/batch/batch';
+import { type BatchProgress, nextStepOfBatch } from '../../core/batch/workflows';
 import { isTerminal } from '../../core/job';
-import { markdownCode as code, markdownTable } from '../../core/text';
-
-export { isFailure } from '../../core/batch';
+import { addCounts } from '../../core/tally';
+import { markdownCode as code, markdownCounts as counted, markdownTable } from '../../core/text';
 
 /** Failures that a summary names. */
 const MAX_FIRST_FAILURES = 20;
@@ -16,31 +15,28 @@ export const NO_COUNTS: BatchCounts = {
   unknownDeliveries: 0,
 };
 
-export function countEnd(counts: BatchCounts, end: EndOfItem): BatchCounts {
-  const { outcome, evidence } = end;
-  return {
-    settled: counts.settled + 1,
-    byStatus: isTerminal(outcome) ? plus(counts.byStatus, { [outcome]: 1 }) : counts.byStatus,
-    byFailure: isTerminal(outcome) ? counts.byFailure : plus(counts.byFailure, { [outcome]: 1 }),
-    byEvidence: evidence === null ? counts.byEvidence : plus(counts.byEvidence, { [evidence]: 1 }),
-    unknownDeliveries: counts.unknownDeliveries + (end.delivery === 'unknown' ? 1 : 0),
+export function countEnd(counts: BatchCounts, { outcome, evidence, delivery }: EndOfItem): BatchCounts {
+  const one = { [outcome]: 1 };
+  const end: BatchCounts = {
+    settled: 1,
+    byStatus: isTerminal(outcome) ? one : {},
+    byFailure: isTerminal(outcome) ? {} : one,
+    byEvidence: evidence === null ? {} : { [evidence]: 1 },
+    unknownDeliveries: delivery === 'unknown' ? 1 : 0,
   };
+  return addUp([counts, end]);
 }
 
 export function addUp(all: readonly BatchCounts[]): BatchCounts {
-  return all.reduce(
-    (sum, counts) => ({
-      settled: sum.settled + counts.settled,
-      byStatus: plus(sum.byStatus, counts.byStatus),
-      byFailure: plus(sum.byFailure, counts.byFailure),
-      byEvidence: plus(sum.byEvidence, counts.byEvidence),
-      unknownDeliveries: sum.unknownDeliveries + counts.unknownDeliveries,
-    }),
-    NO_COUNTS,
-  );
+  return {
+    settled: all.reduce((sum, { settled }) => sum + settled, 0),
+    byStatus: addCounts(...all.map(({ byStatus }) => byStatus)),
+    byFailure: addCounts(...all.map(({ byFailure }) => byFailure)),
+    byEvidence: addCounts(...all.map(({ byEvidence }) => byEvidence)),
+    unknownDeliveries: all.reduce((sum, { unknownDeliveries }) => sum + unknownDeliveries, 0),
+  };
 }
 
-/** How many of the ends count against the tolerance. */
 export function failuresOf({ byStatus, byFailure }: Pick<BatchCounts, 'byStatus' | 'byFailure'>): number {
   return Object.values(byFailure).reduce((sum, count) => sum + count, byStatus.failed ?? 0);
 }
@@ -65,20 +61,13 @@ export function firstFailures(all: readonly (readonly FailedItem[])[]): FailedIt
   return [...byId.values()];
 }
 
-function plus(
-  one: Readonly<Record<string, number>>,
-  other: Readonly<Record<string, number>>,
-): Record<string, number> {
-  const sum: Record<string, number> = { ...one };
-  for (const [name, count] of Object.entries(other)) sum[name] = (sum[name] ?? 0) + count;
-  return sum;
-}
-
-/** The current details of a batch: a small Markdown table for the Web UI. */
+/** The current details for the Web UI. */
 export function batchDetails(progress: BatchProgress): string {
-  const { batchId, pages, firstFailures } = progress;
+  const { batchId, message, pages, firstFailures } = progress;
   const rows: [string, string][] = [
     ['state', progress.state],
+    ['what to do', nextStepOfBatch(progress.state, progress.byFailure)],
+    ...(message === null ? [] : [['why', message] satisfies [string, string]]),
     ['settled', `${progress.settled} of ${progress.items}`],
     ['open', `${progress.open} (concurrency ${progress.concurrency})`],
     ['by status', counted(progress.byStatus)],
@@ -91,25 +80,7 @@ export function batchDetails(progress: BatchProgress): string {
     code(workflowId),
     message === null ? outcome : `${outcome}: ${code(message)}`,
   ]);
-  const title = `**Batch ${code(batchId)}**`;
-  const parts = [title, markdownTable(rows)];
+  const parts = [`**Batch ${code(batchId)}**`, markdownTable(rows)];
   if (failures.length > 0) parts.push('**First failures**', markdownTable(failures));
   return parts.join('\n\n');
-}
-
-/** The current details of a page of a batch. */
-export function pageDetails({ page, open, wants, places, counts }: PageReport): string {
-  const rows: [string, string][] = [
-    ['settled', String(counts.settled)],
-    ['open', `${open} of ${places} places`],
-    ['jobs left', String(wants)],
-    ['by status', counted(counts.byStatus)],
-    ['by failure', counted(counts.byFailure)],
-  ];
-  return `**Page ${page}**\n\n${markdownTable(rows)}`;
-}
-
-function counted(counts: Readonly<Record<string, number>>): string {
-  const words = Object.entries(counts).map(([name, count]) => `${code(name)} × ${count}`);
-  return words.length === 0 ? '-' : words.join(', ');
 }

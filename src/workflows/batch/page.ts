@@ -1,6 +1,6 @@
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   allHandlersFinished,
-  ApplicationFailure,
   CancellationScope,
   CancelledFailure,
   condition,
@@ -8,31 +8,29 @@ import {
   defineSignal,
   getExternalWorkflowHandle,
   isCancellation,
-  setCurrentDetails,
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import { isAllotment, isPageTrouble } from '../../core/wire-checks';
-import { type EndOfItem, isFailure, type ItemEnd } from '../../core/batch';
+import { isFailure, type ItemEnd } from '../../core/batch/batch';
 import {
   type Allotment,
-  type BatchCounts,
-  type BatchFailureType,
+  isAllotment,
+  noPlaces,
+  isPageTrouble,
   type PageInput,
   type PageReport,
   type PageResult,
   QUERY_ENDS,
   SIGNAL_ALLOT,
   SIGNAL_REPORT,
-} from '../../core/batch-workflows';
+} from '../../core/batch/workflows';
 import { runOf } from '../../core/ids';
-import { ownRunId, questionProxy } from '../activity-proxies';
-import { isNews } from './allotment';
-import { pageProblems } from './check-batch';
-import { countEnd, failuresOf, firstFailures, NO_COUNTS, pageDetails } from './counts';
-import { itemsOf, nameOf, nextItems, type PageItem } from './items';
-import { answerOf, findItems, ignoreCancellation } from './find-items';
+import { ownRunId, questionProxy, wasReset } from '../activity-proxies';
+import { checkPage } from './check-batch';
+import { failuresOf, firstFailures } from './counts';
+import { answerOf, ignoreCancellation, type PageItem, PageItems } from './items';
 import { awaitItem, runItem } from './run-item';
+import { batchFailure, reserved } from './state';
 
 export const allotSignal = defineSignal<[Allotment]>(SIGNAL_ALLOT);
 export const reportSignal = defineSignal<[PageReport]>(SIGNAL_REPORT);
@@ -40,26 +38,18 @@ const endsQuery = defineQuery<ItemEnd[], [since: number]>(QUERY_ENDS);
 
 /**
  * Runs some items of a batch as follow-ups of their own, within the places that the batch grants. Items to the same job run
- * one after the other. A page never continues as new, so that no child's end is lost (measured: a child's end is not
- * delivered to a parent that has continued as new). It stays open until its batch has ended, because the namespace's
- * retention never removes an open workflow: what it knows of its items exists as long as the batch does.
+ * one after the other. A page never continues as new, because a child's end is not delivered to a parent that has (measured).
+ * It stays open until its batch has ended: retention never removes an open workflow, with what it knows of its items.
  *
  * @throws ApplicationFailure `InvalidBatch`
  */
 export async function followUpBatchPage(input: PageInput): Promise<PageResult> {
-  const problems = pageProblems(input);
-  if (problems.length > 0) {
-    throw ApplicationFailure.create({
-      type: 'InvalidBatch' satisfies BatchFailureType,
-      message: `Invalid page of a batch: ${problems.join('; ')}. Nothing was sent.`,
-      nonRetryable: true,
-    });
-  }
+  checkPage(input);
   const page = new Page(input);
   setHandler(allotSignal, (value: unknown) => {
     if (isAllotment(value)) page.allotment = value;
   });
-  setHandler(endsQuery, (since) => page.ends.slice(since));
+  setHandler(endsQuery, (since) => page.items.ends.slice(since));
   try {
     return await page.run();
   } finally {
@@ -68,27 +58,24 @@ export async function followUpBatchPage(input: PageInput): Promise<PageResult> {
 }
 
 class Page {
-  readonly ends: ItemEnd[] = [];
-  allotment: Allotment = { places: 0, tolerated: null, mode: 'run' };
+  readonly items: PageItems;
+  allotment: Allotment = noPlaces('run');
 
-  private readonly items: readonly PageItem[];
   private readonly followUps = new CancellationScope({
     cancellable: true,
     parent: new CancellationScope({ cancellable: false }),
   });
   /** Follow-ups that the server was asked to start, and has not started yet. */
   private starts = 0;
-  private counts: BatchCounts = NO_COUNTS;
-  private lastReport: PageReport | null = null;
-  /** The allotment that was in force at the last report. */
-  private answered: Allotment | null = null;
+  /** The last report, and the allotment at that time. */
+  private last: { readonly report: PageReport; readonly allotment: Allotment } | null = null;
   private batchIsGone = false;
   private done = false;
   /** The run of this workflow that knows which follow-ups exist: the first one of a batch's first run needs not ask. */
   private askedBy: string | null;
 
   constructor(private readonly input: PageInput) {
-    this.items = itemsOf(input);
+    this.items = new PageItems(input);
     this.askedBy = (input.earlier ?? null) === null ? workflowInfo().firstExecutionRunId : null;
   }
 
@@ -111,41 +98,38 @@ class Page {
     return CancellationScope.nonCancellable(async () => {
       await condition(() => this.starts === 0);
       await (reporting ?? this.reportToBatch());
-      if (this.askedBy !== null) return this.result();
+      if (this.askedBy !== null) return this.items.result(await wasReset());
       // Not a result: what the page of the earlier run knows still holds.
-      const type: BatchFailureType = 'BatchIncomplete';
       const message =
         'The page was ended before it knew which of its follow-ups exist. It has started nothing.';
-      throw ApplicationFailure.create({ type, message, nonRetryable: true });
+      throw batchFailure('BatchIncomplete', message);
     });
   }
 
   private async runItems(): Promise<void> {
+    const { items } = this;
     for (;;) {
       if (this.allotment.mode === 'cancel') this.followUps.cancel();
       while (this.due().length > 0) {
         // Both in one workflow task: a reset comes either before them or after them.
         if (await this.isInformed()) for (const item of this.due()) this.open(item, runItem);
       }
-      setCurrentDetails(pageDetails(this.report()));
       if (this.isOver()) return;
       const { allotment, batchIsGone } = this;
-      const open = this.openItems();
+      const { open } = items;
       // Only what has changed since: a condition that holds already would turn this into a loop that never yields.
       await condition(
-        () => this.openItems() !== open || this.allotment !== allotment || this.batchIsGone !== batchIsGone,
+        () => items.open !== open || this.allotment !== allotment || this.batchIsGone !== batchIsGone,
       );
     }
   }
 
-  /** Whether this run knows which of its items exist. Otherwise it asks, and what is due must be found out again. */
+  /** Whether this run knows which of its items exist. Otherwise it asks, and then looks again at what is due. */
   private async isInformed(): Promise<boolean> {
     const run = await ownRunId();
     if (run === this.askedBy) return true;
-    const isFirst = run === workflowInfo().firstExecutionRunId;
-    const { ended, running } = await findItems(this.items, this.input, !isFirst);
-    for (const { item, end, settledAt } of ended) this.settle(item, end, settledAt);
-    for (const item of running) this.open(item, awaitItem);
+    for (const item of await this.items.find(run !== workflowInfo().firstExecutionRunId))
+      this.open(item, awaitItem);
     this.askedBy = run;
     return false;
   }
@@ -154,14 +138,14 @@ class Page {
   private due(): PageItem[] {
     if (this.done || this.allotment.mode !== 'run' || this.batchIsGone) return [];
     // The place of a failed item stays reserved until the batch has said that the failure is within the tolerance.
-    const free = this.allotment.places - this.unconfirmed() - this.openItems();
-    return nextItems(this.items).slice(0, Math.max(0, free));
+    const free = this.allotment.places - this.unconfirmed() - this.items.open;
+    return this.items.next().slice(0, Math.max(0, free));
   }
 
   /** Failures of which the batch has not yet said that they are within the tolerance. */
   private unconfirmed(): number {
     const { tolerated } = this.allotment;
-    return tolerated === null ? 0 : Math.max(0, failuresOf(this.counts) - tolerated);
+    return tolerated === null ? 0 : Math.max(0, failuresOf(this.items.counts) - tolerated);
   }
 
   private open(item: PageItem, work: typeof runItem): void {
@@ -173,7 +157,7 @@ class Page {
       .run(() => work(item, { batchId, again, starting }))
       .then(
         (end) => {
-          this.settle(item, end);
+          this.items.settle(item, end);
         },
         (error: unknown) => {
           item.state = 'to-come';
@@ -196,48 +180,37 @@ class Page {
     } catch (error) {
       // Cancelled before the server was asked; later it waits for the child.
       if (isCancellation(error)) item.mayExist = mayExist;
+      if (error instanceof WorkflowExecutionAlreadyStartedError) item.isForeign = !mayExist;
       throw error;
     } finally {
       this.starts -= 1;
     }
   }
 
-  private settle(item: PageItem, end: EndOfItem, settledAt = new Date(Date.now()).toISOString()): void {
-    const { outcome, delivery, evidence, prLink, message } = end;
-    item.state = 'ended';
-    this.ends.push({ ...nameOf(item), outcome, delivery, evidence, prLink, message, settledAt });
-    this.counts = countEnd(this.counts, end);
-  }
-
-  private openItems(): number {
-    return this.items.filter(({ state }) => state === 'open').length;
-  }
-
   private isOver(): boolean {
-    if (this.allotment.mode === 'leave') return true;
-    if (this.openItems() > 0) return false;
-    return this.batchIsGone || this.allotment.mode !== 'run' || nextItems(this.items).length === 0;
+    const { mode } = this.allotment;
+    if (mode === 'leave') return true;
+    if (this.items.open > 0) return false;
+    return this.batchIsGone || mode !== 'run' || this.items.next().length === 0;
   }
 
   private isClosed(): boolean {
     return this.allotment.mode === 'leave' || this.batchIsGone;
   }
 
-  /** Finds out what no event reports: that the batch was terminated, or a follow-up was deleted. */
   private async watchForTrouble(): Promise<void> {
     const { batchWorkflowId, run } = this.input;
     const { pageTrouble } = questionProxy('are the batch and the open follow-ups there?');
     for (;;) {
       const batch = this.batchIsGone ? null : batchWorkflowId;
-      const known = this.items.filter(({ isLost }) => isLost).map(({ workflowId }) => workflowId);
-      const trouble = await answerOf(pageTrouble({ batchWorkflowId: batch, run, known }));
+      const question = { batchWorkflowId: batch, run, known: this.items.lost };
+      const trouble = await answerOf(pageTrouble(question));
       if (!isPageTrouble(trouble)) continue;
       this.batchIsGone ||= trouble.batchIsGone;
-      for (const item of this.items) item.isLost ||= trouble.lost.includes(item.workflowId);
+      this.items.lose(trouble.lost);
     }
   }
 
-  /** Reports to the batch from start to end, one report at a time. */
   private async reportToBatch(): Promise<void> {
     const batch = getExternalWorkflowHandle(this.input.batchWorkflowId);
     await CancellationScope.nonCancellable(async () => {
@@ -245,8 +218,7 @@ class Page {
         await condition(() => this.mustReport() || this.batchIsGone);
         if (this.batchIsGone) return;
         const report = this.report();
-        this.lastReport = report;
-        this.answered = this.allotment;
+        this.last = { report, allotment: this.allotment };
         try {
           await batch.signal(reportSignal, report);
         } catch {
@@ -259,40 +231,40 @@ class Page {
   }
 
   private mustReport(): boolean {
-    const { lastReport, allotment } = this;
-    if (lastReport === null || this.done) return true;
+    const { last } = this;
+    if (last === null || this.done) return true;
     // The batch does not know of all failures: those that an earlier run left, or a report that it lost in a reset.
-    if (this.unconfirmed() > 0 && this.answered !== allotment) return true;
-    return isNews(this.report(), lastReport);
+    if (this.unconfirmed() > 0 && last.allotment !== this.allotment) return true;
+    return isNews(this.report(), last.report);
   }
 
   private report(): PageReport {
     const { run, page } = this.input;
-    const open = this.openItems();
+    const { open, counts, ends } = this.items;
     return {
       run,
       pageRun: runOf(workflowInfo().firstExecutionRunId),
       page: page.number,
       after: page.after,
-      followedBy: page.followedBy,
-      wants: open + nextItems(this.items).length,
+      wants: open + this.items.next().length,
       places: this.allotment.places,
       open,
-      counts: this.counts,
-      failures: firstFailures([this.ends.filter(isFailure)]),
+      counts,
+      failures: firstFailures([ends.filter(isFailure)]),
       done: this.done,
     };
   }
+}
 
-  /** After a reset, what the replaced run has started is unknown. */
-  private async result(): Promise<PageResult> {
-    const run = await ownRunId();
-    const unsettled = this.items.filter(({ state }) => state !== 'ended');
-    const left = unsettled.filter(({ mayExist }) => mayExist || run !== workflowInfo().firstExecutionRunId);
-    return {
-      ends: this.ends,
-      left: left.map(({ workflowId }) => workflowId),
-      notStarted: unsettled.length - left.length,
-    };
-  }
+/** How many ends are reported together, unless one of them frees a place: each report costs the batch a workflow task. */
+const ENDS_PER_REPORT = 10;
+
+function isNews(now: PageReport, last: PageReport): boolean {
+  return (
+    now.open !== last.open ||
+    now.counts.settled >= last.counts.settled + ENDS_PER_REPORT ||
+    failuresOf(now.counts) > failuresOf(last.counts) ||
+    reserved({ allotted: now.places, report: now }) < reserved({ allotted: now.places, report: last }) ||
+    now.places < last.places
+  );
 }

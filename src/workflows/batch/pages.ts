@@ -9,44 +9,40 @@ import {
   WorkflowIdReusePolicy,
   workflowInfo,
 } from '@temporalio/workflow';
-import { hasPage, pageInput, pagesIn } from '../../core/batch-pages';
-import { BATCH_PRIORITY_KEY } from '../../core/batch';
+import { hasPage, pageInput, pagesIn } from '../../core/batch/pages';
 import {
   type Allotment,
   BATCH_PAGE_WORKFLOW,
-  BATCH_TASK_TIMEOUT_MS,
   type BatchPage,
   MEMO_PAGES,
-} from '../../core/batch-workflows';
-import { pageSummary } from '../../core/names';
+  noPlaces,
+} from '../../core/batch/workflows';
 import { pageWorkflowId } from '../../core/ids';
-import { ownRunId } from '../activity-proxies';
-import { keyword } from '../keyword';
-import { NO_COUNTS } from './counts';
+import { pageStart } from '../../core/starts';
+import { wasReset } from '../activity-proxies';
+import { allotSignal } from './page';
 import {
   allHaveAnswered,
-  beginPage,
+  allot,
+  allotmentOf,
   type BatchState,
-  type BegunPage,
+  begunPages,
   finishPage,
+  knownPages,
   losePage,
   mayStartItems,
   memoOf,
-  modeOf,
+  reserved,
 } from './state';
-import { allotSignal } from './page';
-import { allot, reserved } from './allotment';
 
 /** How many pages are signalled or started at once. */
 const GROUP_SIZE = 50;
 
 /**
- * How many pages a batch closes at its end. Each costs it up to five events, and a batch that is being cancelled can't
- * continue as new. Further ones find out by themselves within a quarter of an hour.
+ * Pages that a batch closes at its end. Each costs up to five events, and a batch that is being cancelled can't continue
+ * as new. Further ones find out by themselves within a quarter of an hour.
  */
 const MAX_CLOSED_PAGES = 1_000;
-
-const CLOSE: Allotment = { places: 0, tolerated: null, mode: 'leave' };
 
 /**
  * Starts the pages of a batch whose items came with it. They outlive this run, and report to the batch's workflow id. A
@@ -54,44 +50,31 @@ const CLOSE: Allotment = { places: 0, tolerated: null, mode: 'leave' };
  */
 export async function startPages(state: BatchState, pages: readonly BatchPage[]): Promise<void> {
   for (let from = 0; from < pages.length; from += GROUP_SIZE) {
-    const wasReset = (await ownRunId()) !== workflowInfo().firstExecutionRunId;
+    const mayBeForgotten = await wasReset();
     const group = pages.slice(from, from + GROUP_SIZE);
-    if (wasReset)
-      await lookForPages(
-        state,
-        group.map(({ number }) => number),
-      );
+    const numbers = group.map(({ number }) => number);
+    if (mayBeForgotten) await lookForPages(state, numbers);
     else await Promise.all(group.map((page) => startPage(state, page)));
   }
 }
 
-/** Ends the batch where a page that has not reported yet does not exist. */
+/** Ends the batch if a page that has not reported does not exist. */
 export async function lookForPages(state: BatchState, pages: readonly number[]): Promise<void> {
-  const silent = pages.filter(
-    (page) => !state.begun[page] && !state.waiting[page] && !hasPage(state.finishedPages, page),
-  );
-  const exist = await inGroups(silent, (page) =>
-    sendAllotment(pageIdOf(state, page), { places: 0, tolerated: null, mode: 'run' }),
-  );
+  const silent = pages.filter((page) => !(page in state.known) && !hasPage(state.finishedPages, page));
+  const exist = await inGroups(silent, (page) => sendAllotment(state, page, noPlaces('run')));
   if (exist.includes(false)) state.ending ??= 'lost-page';
 }
 
 async function startPage({ batchId, run, earlier, again }: BatchState, page: BatchPage): Promise<void> {
-  const { workflowId: batchWorkflowId } = workflowInfo();
+  const batchWorkflowId = workflowInfo().workflowId;
   const input = pageInput({ batchWorkflowId, batchId, run, again }, page, earlier);
   try {
     // The cancellation of the batch reaches its pages by an allotment, which says what becomes of their follow-ups.
     await CancellationScope.nonCancellable(() =>
       startChild(BATCH_PAGE_WORKFLOW, {
-        workflowId: pageWorkflowId(batchId, run, page.number),
-        args: [input],
+        ...pageStart(input),
         workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
         parentClosePolicy: ParentClosePolicy.ABANDON,
-        priority: { priorityKey: BATCH_PRIORITY_KEY },
-        workflowTaskTimeout: BATCH_TASK_TIMEOUT_MS,
-        // As a page that was handed over has it from its start.
-        typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
-        staticSummary: pageSummary(page.number, page.items.length),
       }),
     );
   } catch (error) {
@@ -106,26 +89,26 @@ export async function notifyPages(state: BatchState): Promise<void> {
   // In history before any of the pages can start an item.
   if (JSON.stringify(memo) !== JSON.stringify(workflowInfo().memo?.[MEMO_PAGES]))
     upsertMemo({ [MEMO_PAGES]: memo });
-  const due = Object.entries(state.begun).flatMap(([number, page]) => {
+  const due = begunPages(state).flatMap(([number, page]) => {
     const allotment = allotmentOf(state, page);
     const sent = JSON.stringify(allotment);
-    return sent === page.lastSent ? [] : [{ number: Number(number), page, allotment, sent }];
+    return sent === page.lastSent ? [] : [{ number, page, allotment, sent }];
   });
-  const areThere = await inGroups(due, async ({ number, page, allotment, sent }) => {
+  const exist = await inGroups(due, async ({ number, page, allotment, sent }) => {
     page.lastSent = sent;
-    const isThere = await sendAllotment(pageIdOf(state, number), allotment);
-    if (!isThere) losePage(state, number);
-    return isThere;
+    const exists = await sendAllotment(state, number, allotment);
+    if (!exists) losePage(state, number);
+    return exists;
   });
   // The other pages learn at once that the batch is ending.
-  if (areThere.includes(false)) await notifyPages(state);
+  if (exist.includes(false)) await notifyPages(state);
 }
 
 /** The end of the batch closes its pages, whose results then are kept as long as its own. */
 export async function closePages(state: BatchState): Promise<void> {
-  const waiting = Object.keys(state.waiting).map(Number);
-  const pages = [...pagesIn(state.finishedPages), ...waiting].slice(0, MAX_CLOSED_PAGES);
-  await inGroups(pages, (page) => sendAllotment(pageIdOf(state, page), CLOSE));
+  const waiting = knownPages(state).filter(([, page]) => !page.begun);
+  const pages = [...pagesIn(state.finishedPages), ...waiting.map(([number]) => number)];
+  await inGroups(pages.slice(0, MAX_CLOSED_PAGES), (page) => sendAllotment(state, page, noPlaces('leave')));
 }
 
 async function inGroups<T, R>(all: readonly T[], work: (one: T) => Promise<R>): Promise<R[]> {
@@ -136,48 +119,26 @@ async function inGroups<T, R>(all: readonly T[], work: (one: T) => Promise<R>): 
   return results;
 }
 
-function pageIdOf({ batchId, run }: BatchState, page: number): string {
-  return pageWorkflowId(batchId, run, page);
-}
-
 function allotPlaces(state: BatchState): void {
-  const begun = Object.entries(state.begun);
   if (state.ending !== null) {
-    // A page without places has told everything: nothing is expected of it.
-    for (const [number, page] of begun)
-      if (reserved(page) === 0) finishPage(state, Number(number), page.report);
+    // A page without places has reported everything: nothing more is expected of it.
+    for (const [number, page] of begunPages(state))
+      if (reserved(page) === 0) finishPage(state, number, page.report.counts);
     return;
   }
-  const open = new Map<number, BegunPage>(begun.map(([number, page]) => [Number(number), page]));
-  const waiting = Object.entries(state.waiting).map(([number, page]) => ({ page: Number(number), ...page }));
   const answered = allHaveAnswered(state);
-  const mayStart = (number: number): boolean => {
-    const page = state.begun[number]?.report ?? state.waiting[number];
-    return answered && page !== undefined && mayStartItems(state, number, page);
-  };
-  const concurrency = state.paused ? 0 : state.concurrency;
-  for (const [number, places] of allot(concurrency, open, waiting, mayStart)) {
-    const page = state.waiting[number];
-    if (page !== undefined)
-      beginPage(state, number, { ...page, places: 0, open: 0, counts: NO_COUNTS, failures: 0 });
-    const allotted = state.begun[number];
-    if (allotted !== undefined) allotted.allotted = places;
+  const mayStart = (page: number): boolean => answered && mayStartItems(state, page);
+  const pages = knownPages(state);
+  for (const [number, places] of allot(state.paused ? 0 : state.concurrency, pages, mayStart)) {
+    const page = state.known[number];
+    if (page !== undefined) Object.assign(page, { begun: true, allotted: places });
   }
-}
-
-function allotmentOf(state: BatchState, { allotted, report }: BegunPage): Allotment {
-  return {
-    places: allotted,
-    // All reported failures are within the tolerance, or the batch would be ending.
-    tolerated: state.tolerate === null ? null : report.failures,
-    mode: modeOf(state.ending),
-  };
 }
 
 /** @returns false if the page no longer exists */
-async function sendAllotment(pageId: string, allotment: Allotment): Promise<boolean> {
+async function sendAllotment({ batchId, run }: BatchState, page: number, allotment: Allotment) {
   try {
-    await getExternalWorkflowHandle(pageId).signal(allotSignal, allotment);
+    await getExternalWorkflowHandle(pageWorkflowId(batchId, run, page)).signal(allotSignal, allotment);
     return true;
   } catch (error) {
     if (isCancellation(error)) throw error;

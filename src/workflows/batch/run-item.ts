@@ -1,7 +1,6 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   ActivityFailure,
-  ApplicationFailure,
   CancellationScope,
   CancelledFailure,
   ChildWorkflowCancellationType,
@@ -12,21 +11,23 @@ import {
   startChild,
   TerminatedFailure,
   TimeoutFailure,
-  WorkflowIdReusePolicy,
+  type WorkflowIdReusePolicy,
 } from '@temporalio/workflow';
-import { BATCH_PRIORITY_KEY, type EndOfItem, mayTryAgain, type TryAgain } from '../../core/batch';
-import { brokenEnd, endOfFailure, endOfResult, endWithoutReceipt } from '../../core/batch-item-end';
-import { fairnessKey } from '../../core/ids';
 import {
-  FOLLOW_UP_WORKFLOW,
-  followUpAttributes,
-  followUpSummary,
-  MEMO_PROMPT_DIGEST,
-} from '../../core/names';
-import { isEndOfItem } from '../../core/wire-checks';
+  BATCH_PRIORITY_KEY,
+  brokenEnd,
+  type EndOfItem,
+  endOfFailure,
+  endOfResult,
+  endWithoutReceipt,
+  isEndOfItem,
+  type TryAgain,
+} from '../../core/batch/batch';
+import { fairnessKey } from '../../core/ids';
+import { FOLLOW_UP_WORKFLOW } from '../../core/names';
+import { followUpStart } from '../../core/starts';
 import { ownRunId, questionProxy } from '../activity-proxies';
-import { keyword } from '../keyword';
-import type { PageItem } from './items';
+import { mayRunAgain, named, type PageItem } from './items';
 
 /** What an item must know of its page. */
 interface PageOfItem {
@@ -37,43 +38,35 @@ interface PageOfItem {
 }
 
 /**
- * Runs one item to its end: a follow-up of its own, which goes on if this page ends. One that exists already is awaited
+ * Runs one item to its end: a follow-up of its own, which continues if this page ends. One that exists already is awaited
  * instead: its message is not sent again.
  *
  * @returns the end of any kind; only the cancellation of this page is thrown
  */
 export async function runItem(item: PageItem, page: PageOfItem): Promise<EndOfItem> {
   try {
-    if (item.mayExist) return await runAgain(item, page);
-    return (
-      (await startAndAwait(item, page, WorkflowIdReusePolicy.REJECT_DUPLICATE)) ??
-      (await awaitItem(item, page))
-    );
+    const last = item.mayExist ? await lastEnd(item, page) : null;
+    if (last !== null && !mayRunAgain(item, last, page.again)) return last;
+    // A completed run has an accepted message: it is never run again.
+    const policy = last === null ? 'REJECT_DUPLICATE' : 'ALLOW_DUPLICATE_FAILED_ONLY';
+    return (await startAndAwait(item, page, policy)) ?? (await awaitItem(item, page));
   } catch (error) {
     if (isCancellation(error)) throw error;
     return brokenEnd(error instanceof Error ? error.message : String(error));
   }
 }
 
-/** Gives an item another run, if its last one still allows that: its turn may come long after it was asked for. */
-async function runAgain(item: PageItem, page: PageOfItem): Promise<EndOfItem> {
+/** How an item has ended, asked for again when its turn comes: that may be long after the page has asked. */
+async function lastEnd(item: PageItem, page: PageOfItem): Promise<EndOfItem> {
   for (let run = await ownRunId(); ;) {
     const end = await awaitItem(item, page);
     if (!mayRunAgain(item, end, page.again)) return end;
     const asked = run;
     run = await ownRunId();
-    if (run === asked) break;
+    if (run === asked) return end;
     // A reset has made this run after the answer: the run before may have acted upon it. It is asked for again.
     item.before = null;
   }
-  // A completed run has an accepted message: it is never run again.
-  const end = await startAndAwait(item, page, WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY);
-  return end ?? (await awaitItem(item, page));
-}
-
-/** Whether a retry gives an item another run. What an earlier page knows of one that was forgotten still holds. */
-export function mayRunAgain({ before }: PageItem, end: EndOfItem, again: TryAgain | null): boolean {
-  return mayTryAgain(end.outcome === 'gone' && before !== null ? before : end, again);
 }
 
 /** @returns null when a follow-up of this name exists that the policy does not allow to be run again */
@@ -93,40 +86,29 @@ async function startAndAwait(
   } catch (error) {
     if (error instanceof WorkflowExecutionAlreadyStartedError) return null;
     if (!(error instanceof ChildWorkflowFailure)) throw error;
+    const { cause } = error;
+    if (cause instanceof TerminatedFailure) return endWithoutReceipt('terminated');
+    if (cause instanceof TimeoutFailure) return endWithoutReceipt('timed-out');
+    if (!(cause instanceof CancelledFailure)) return endOfFailure(cause ?? error);
     // The receipt of a cancelled child is known to the server only.
-    return endOfFailedChild(error) ?? CancellationScope.nonCancellable(() => awaitItem(item, page));
+    return CancellationScope.nonCancellable(() => awaitItem(item, page));
   }
 }
 
-/** The end of a child that failed; null for one that was cancelled. */
-function endOfFailedChild({ cause, message }: ChildWorkflowFailure): EndOfItem | null {
-  if (cause instanceof CancelledFailure) return null;
-  if (cause instanceof TerminatedFailure) return endWithoutReceipt('terminated');
-  if (cause instanceof TimeoutFailure) return endWithoutReceipt('timed-out');
-  if (!(cause instanceof ApplicationFailure)) return brokenEnd(cause?.message ?? message);
-  return endOfFailure(cause.type ?? '', cause.message, cause.details?.[0]);
-}
-
 function startFollowUp(
-  { workflowId, requestId, item }: PageItem,
+  { request, requestId }: PageItem,
   batchId: string,
   workflowIdReusePolicy: WorkflowIdReusePolicy,
 ) {
-  const { request, promptDigest } = item;
+  const named = { ...request, requestId };
   return startChild(FOLLOW_UP_WORKFLOW, {
-    workflowId,
-    args: [{ ...request, requestId }],
+    ...followUpStart(named, batchId),
+    args: [named],
     workflowIdReusePolicy,
     parentClosePolicy: ParentClosePolicy.ABANDON,
     cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
     // Its activities inherit the priority: single follow-ups go first.
     priority: { priorityKey: BATCH_PRIORITY_KEY, fairnessKey: fairnessKey(request.projectId) },
-    memo: { [MEMO_PROMPT_DIGEST]: promptDigest },
-    typedSearchAttributes: [
-      ...followUpAttributes(request).map(([name, text]) => keyword(name, text)),
-      keyword('FollowUpBatch', batchId),
-    ],
-    staticSummary: followUpSummary(request),
   });
 }
 
@@ -136,16 +118,12 @@ export async function awaitItem(
   page: Pick<PageOfItem, 'batchId'>,
   cancelOf?: string,
 ): Promise<EndOfItem> {
-  const { workflowId } = item;
-  const { promptDigest } = item.item;
   const { followUpEnd } = questionProxy('the end of a follow-up that exists already');
   try {
-    const end: unknown = await followUpEnd({
-      workflowId,
-      promptDigest,
-      ...(cancelOf === undefined ? {} : { cancelOf }),
-    });
-    return isEndOfItem(end) ? end : brokenEnd('The question for its end was completed by somebody else.');
+    const end: unknown = await followUpEnd({ ...named(item), ...(cancelOf !== undefined && { cancelOf }) });
+    return isEndOfItem(end)
+      ? end
+      : brokenEnd('Somebody else completed the activity that asks how it has ended.');
   } catch (error) {
     if (isCancellation(error) && cancelOf === undefined)
       return CancellationScope.nonCancellable(() => awaitItem(item, page, page.batchId));

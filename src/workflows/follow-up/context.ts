@@ -1,19 +1,22 @@
 import {
   ActivityFailure,
+  CancellationScope,
   condition,
   isCancellation,
   log,
+  setCurrentDetails,
   TimeoutFailure,
+  upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { JobAnswer, WorkerSettings } from '../../core/activities';
-import { isJobAnswer } from '../../core/wire-checks';
+import { isJobAnswer, type JobAnswer, type WorkerSettings } from '../../core/wire';
 import type { DeliveryDecision, Phase } from '../../core/result';
+import { keyword } from '../../core/starts';
 import { textOf } from '../../core/tally';
 import { singleLine } from '../../core/text';
-import { readProxy, settingsProxy } from '../activity-proxies';
-import { Display } from './display';
-import { historyBudgetWait, noRoomFor, type OperatorStep } from './history-budget';
+import { readProxy } from '../activity-proxies';
+import { currentDetails } from './display';
+import { historyBudgetWait } from './history-budget';
 import type { FollowUpState } from './state';
 
 /** An answer with the moments between which it was made, in milliseconds since the epoch. */
@@ -21,12 +24,6 @@ export interface TimedAnswer {
   readonly answer: JobAnswer;
   readonly askedAt: number;
   readonly receivedAt: number;
-}
-
-/** What an operator says of an unknown delivery, and for which run; undefined stands for the first one. */
-export interface Decision {
-  readonly decision: DeliveryDecision;
-  readonly runId: string | undefined;
 }
 
 /** One run of a follow-up: its state, and the few things that it does in time: read, wait, show. */
@@ -42,21 +39,14 @@ export class FollowUpContext {
   reads: 'singly' | 'by-activity' | 'counting' = 'singly';
   /** The follow-up has its end: pending update handlers return. */
   over = false;
-  /** The operator's decision, until it is carried out. */
-  decision: Decision | null = null;
-
+  /** What an operator says of an unknown delivery, and for which run, until it is carried out. */
+  decision: { readonly decision: DeliveryDecision; readonly runId: string } | null = null;
   /** How many updates this run has taken. */
   updates = 0;
-
-  private pollWanted = false;
-  private readonly display = new Display();
+  /** Somebody wants a read or has decided: the current wait ends, or the next one is skipped. */
+  wanted = false;
 
   constructor(readonly state: FollowUpState) {}
-
-  /** Learns the worker's settings. They are recorded in history, so that every replay knows the same ones. */
-  async learnSettings(): Promise<void> {
-    this.state.settings = await settingsProxy.workerSettings();
-  }
 
   get settings(): WorkerSettings {
     const { settings } = this.state;
@@ -64,58 +54,48 @@ export class FollowUpContext {
     return settings;
   }
 
-  /** Moves on to a phase, and shows it. */
   enter(phase: Phase): void {
     this.enterBriefly(phase);
     this.show();
   }
 
-  /** Moves on to a phase that usually lasts milliseconds. Filters see it only if it is shown later. */
+  /** For a phase that usually lasts milliseconds: filters see it only if it is shown later. */
   enterBriefly(phase: Phase): void {
     if (this.state.phase === phase) return;
     log.info(`follow-up is ${phase}`, { phase, status: this.state.job?.status });
     this.state.phase = phase;
+    setCurrentDetails(currentDetails(this.state, this.reads === 'by-activity'));
   }
 
-  /** Brings what an operator sees up to date. */
+  /** Current details cost no event and follow every answer; search attributes cost one and change on transitions only. */
   show(): void {
-    this.display.show(this.state, this.reads === 'by-activity');
-  }
-
-  /** Ends the current wait, or skips the next one. */
-  pollNow(): void {
-    this.pollWanted = true;
-  }
-
-  /** Takes what an operator says of an unknown delivery, and ends the current wait. */
-  decide(decision: Decision): void {
-    this.decision = decision;
-    this.pollWanted = true;
-  }
-
-  /** Somebody wants a read now, or has decided. */
-  get wanted(): boolean {
-    return this.pollWanted;
+    setCurrentDetails(currentDetails(this.state, this.reads === 'by-activity'));
+    const { plan, phase, job } = this.state;
+    const wanted = [
+      keyword('FollowUpPhase', phase),
+      ...(job === null || job.status === '' ? [] : [keyword('AgentJobStatus', job.status)]),
+      keyword('AgentProject', plan.projectId),
+      keyword('AgentJob', plan.jobId),
+    ];
+    // What the server has: set by this run, or by the caller at the start.
+    const { typedSearchAttributes } = workflowInfo();
+    const changes = wanted.filter(({ key, value }) => value !== typedSearchAttributes.get(key));
+    if (changes.length > 0) upsertSearchAttributes(changes);
   }
 
   /** Waits on a durable timer, not beyond the deadline and not beyond `pollNow`. */
   async pause(ms: number, summary: string): Promise<void> {
     const until = Math.min(Date.now() + this.withinHistoryBudget(ms), this.state.deadlineAt);
-    if (until <= Date.now() || this.pollWanted) return;
+    if (until <= Date.now() || this.wanted) return;
     this.state.nextPollAt = until;
     this.show();
-    await condition(() => this.pollWanted, until - Date.now(), { summary: singleLine(summary, 200) });
+    await condition(() => this.wanted, until - Date.now(), { summary: singleLine(summary, 200) });
     this.state.nextPollAt = null;
   }
 
   /** `ms`, or longer if the history has grown long. */
   withinHistoryBudget(ms: number): number {
     return Math.max(ms, historyBudgetWait(workflowInfo(), this.state.deadlineAt - Date.now()));
-  }
-
-  /** Why the history has no room for what an operator asks for; undefined while it has. */
-  noRoomFor(step: OperatorStep): string | undefined {
-    return noRoomFor(step, workflowInfo(), this.updates, this.state.deadlineAt - Date.now());
   }
 
   /** Reads the job once. Every failure is an answer, except the cancellation of the workflow. */
@@ -133,9 +113,9 @@ export class FollowUpContext {
     return { answer, askedAt, receivedAt: Date.now() };
   }
 
-  /** Does what answers a `pollNow`. One that is cancelled has ended too, or a later `pollNow` would wait for it. */
+  /** A look that is cancelled has ended too, or a later `pollNow` would wait for it. */
   async look<T>(work: () => Promise<T>): Promise<T> {
-    this.pollWanted = false;
+    this.wanted = false;
     this.readsBegun += 1;
     try {
       return await work();
@@ -144,46 +124,40 @@ export class FollowUpContext {
     }
   }
 
-  /** Keeps an answer as the latest one. */
   note(answer: JobAnswer): void {
     if (answer.kind === 'job') this.state.job = answer.job;
     else if (this.state.lastAnswer !== answer.message)
       log.warn(`read failed: ${answer.message}`, { label: answer.label });
     this.state.lastAnswer = textOf(answer);
   }
-
-  /**
-   * Whether an activity may poll on after a wait: nobody asks for a read now, and so much time is left that one that fails
-   * slowly still ends before the deadline, at which the last read is a single one.
-   */
-  mayPollOn(waitMs: number): boolean {
-    const leftMs = this.state.deadlineAt - Date.now();
-    return !this.pollWanted && leftMs > waitMs + 2 * this.settings.httpTimeoutMs;
-  }
-
-  get deadlinePassed(): boolean {
-    return Date.now() >= this.state.deadlineAt;
-  }
 }
 
-/** An operator has completed a read with something that is none. */
-export const FOREIGN_READ: JobAnswer = {
+/** Starts an activity that is cancelled by hand and not with the workflow: something must be asked for before. */
+export function cancelledByHand<End>(activity: () => Promise<End>) {
+  const parent = new CancellationScope({ cancellable: false });
+  const scope = new CancellationScope({ cancellable: true, parent });
+  /** Its end, once it has one. */
+  const ended: End[] = [];
+  const done = scope.run(async () => {
+    ended.push(await activity());
+  });
+  return { ended, done, scope };
+}
+
+/** An operator has completed a read with something that is not an answer. */
+export const FOREIGN_READ = {
   kind: 'trouble',
   label: 'read failed',
   message: 'the read was completed by somebody else, and not with an answer about the job',
-};
+} as const satisfies JobAnswer;
 
 /** A read that no worker has answered in time, or that failed by a bug: trouble like any other. */
 export function answerOfLostRead(error: unknown): JobAnswer {
   if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-  if (error.cause instanceof TimeoutFailure) {
-    const message =
-      'no worker answered the read in time: none polls the task queue of the reads, or a limit holds it up';
-    return { kind: 'trouble', label: 'no worker', message };
-  }
-  return {
-    kind: 'trouble',
-    label: 'read failed',
-    message: singleLine(error.cause?.message ?? error.message, 300),
-  };
+  const { cause } = error;
+  if (!(cause instanceof TimeoutFailure))
+    return { ...FOREIGN_READ, message: singleLine(cause?.message ?? error.message, 300) };
+  const message =
+    'no worker answered the read in time: none polls the task queue of the reads, or a limit holds it up';
+  return { kind: 'trouble', label: 'no worker', message };
 }

@@ -1,15 +1,14 @@
 import { type ApplicationFailure, workflowInfo } from '@temporalio/workflow';
-import type { Posted, ReadTrouble, SendTrouble, Trouble } from '../../core/activities';
-import { nextWait } from '../../core/cadence';
-import { decideSend } from '../../core/evidence';
-import { type AgentJob, jobState } from '../../core/job';
+import type { Posted, SendTrouble, Trouble } from '../../core/wire';
+import { nextWait, waitUntil } from '../../core/cadence';
+import { decideSend, provesDelivery } from '../../core/evidence';
+import { type AgentJob, isTerminal, jobState } from '../../core/job';
 import type { Phase } from '../../core/result';
 import { afterReading, isLost, isUnauthorized, NO_TROUBLE } from '../../core/tally';
 import { formatDuration } from '../../core/units';
 import type { FollowUpContext } from './context';
 import { followUpFailure, lostJob, refuseAfterDeadline, sentence, sentSoFar } from './failures';
-import { record } from './poll';
-import { reconcile } from './reconcile';
+import { lastAnswerInWords, readAndRecord, readNext, record } from './poll';
 import { earlierBaseline, send } from './send';
 import { afterPost, confirmed, type Watch, withoutPresumed, withPresumed } from './state';
 import { waitUntilAtRest } from './watch';
@@ -38,23 +37,27 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
     const earlier = state.watch;
     const result = await send(context, prompt, permittedRunId);
     if (result.kind === 'unread') {
+      context.note(result.trouble);
       trouble = afterReading(trouble, result.trouble, Date.now());
-      refuseUnread(context, result.trouble, trouble, askedAt);
+      refuseUnread(context, trouble, askedAt);
       await tryAgainLater(context, isUnauthorized(trouble) ? 'unauthorized' : 'baseline', trouble);
       continue;
     }
     if (result.kind === 'not-permitted') {
       const { message } = result;
+      state.lastAnswer = message;
       trouble = afterReading(trouble, { kind: 'trouble', label: 'not permitted', message }, Date.now());
       await tryAgainLater(context, 'baseline', trouble);
       continue;
     }
     if (result.kind === 'held-back') {
+      context.note({ kind: 'job', job: result.job });
       trouble = NO_TROUBLE;
       if (await heldBack(context, result.job, askedAt)) return;
       continue;
     }
 
+    state.job = result.baseline ?? state.job;
     let lost: SendTrouble;
     if (result.kind === 'reset') {
       if (presumed === 'no') state.delivery = withPresumed(state.delivery);
@@ -63,6 +66,7 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
       lost = result;
     } else {
       const { outcome } = result;
+      if (outcome.verdict !== 'accepted') state.lastAnswer = outcome.message;
       if (presumed === 'for now' && outcome.verdict !== 'not-sent') {
         state.delivery = withoutPresumed(state.delivery);
         presumed = 'no';
@@ -79,6 +83,8 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
       if (outcome.verdict === 'accepted') return;
       lost = outcome;
     }
+    state.lastAnswer = lost.message;
+    state.doubt = lost.message;
     const reconciled = await reconcile(context, lost);
     if (reconciled === 'delivered') return;
     permittedRunId = reconciled.permittedRunId;
@@ -86,7 +92,6 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
   }
 }
 
-/** Waits before the next try; what is known of the message stands beside the trouble. */
 async function tryAgainLater(context: FollowUpContext, phase: Phase, trouble: Trouble): Promise<void> {
   const { state } = context;
   context.enterBriefly(phase);
@@ -96,26 +101,18 @@ async function tryAgainLater(context: FollowUpContext, phase: Phase, trouble: Tr
 }
 
 /** Ends the follow-up where the job can't be read and never will be: once it was read, trouble is a delay, as in the watch. */
-function refuseUnread(
-  context: FollowUpContext,
-  { httpStatus, message }: ReadTrouble,
-  trouble: Trouble,
-  askedAt: number,
-): void {
+function refuseUnread(context: FollowUpContext, trouble: Trouble, askedAt: number): void {
   const { state } = context;
+  const { last } = trouble;
   // Once the message may have arrived, the caller needs to know what became of it.
   if (state.job !== null || state.delivery.verdict === 'unknown') {
     if (isLost(trouble, askedAt, state.plan.confirmMs)) throw lostJob(context);
     return;
   }
-  if (httpStatus === 404) {
-    const reason = `The service knows no such job: ${message}.`;
-    throw followUpFailure('JobNotFound', reason, state, trouble.last ?? {});
-  }
-  if (httpStatus === 400 || httpStatus === 401 || httpStatus === 403) {
-    const reason = `The job can't be read: ${message}.`;
-    throw followUpFailure('FollowUpRejected', reason, state, trouble.last ?? {});
-  }
+  if (last?.httpStatus === 404)
+    throw followUpFailure('JobNotFound', `The service knows no such job: ${last.message}.`, state, last);
+  if (last?.httpStatus === 400 || last?.httpStatus === 401 || last?.httpStatus === 403)
+    throw followUpFailure('FollowUpRejected', `The job can't be read: ${last.message}.`, state, last);
 }
 
 /**
@@ -166,4 +163,96 @@ function keepPosted({ state }: FollowUpContext, { baseline, sentAt, outcome }: P
 function refused({ state }: FollowUpContext, outcome: SendTrouble): ApplicationFailure {
   const type = state.delivery.verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
   return followUpFailure(type, sentence(outcome.message), state, outcome);
+}
+
+/** The message counts as delivered, or the run that is named may send it once more. */
+type Reconciled = 'delivered' | { readonly permittedRunId: string };
+
+/**
+ * Finds out whether a message arrived: first by reading the job for `reconcile`, which can prove it only if the job was at
+ * rest before the send; then `onUnknownDelivery` decides.
+ *
+ * @param lost how the send ended
+ * @throws ApplicationFailure `DeliveryUnknown` or `DeadlineExceeded`
+ */
+async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<Reconciled> {
+  const { state } = context;
+  const { watch } = state;
+  if (watch === null) throw new TypeError('a delivery is reconciled before anything was sent');
+  const { baseline } = watch.observations;
+  const canBeRead = baseline !== null && isTerminal(baseline.status);
+  if (canBeRead && (await readForProof(context, watch))) return 'delivered';
+
+  const looked = canBeRead
+    ? `Then reading the job for ${formatDuration(state.plan.reconcileMs)} showed no change caused by the message.`
+    : 'Reading can tell nothing: the job was active before the send, or not known.';
+  const doubt = `${sentence(lost.message)} ${looked}`;
+  const unknown = () => followUpFailure('DeliveryUnknown', doubt, state, lost);
+  switch (state.plan.onUnknownDelivery) {
+    case 'fail':
+      throw unknown();
+    case 'assume-delivered':
+      state.delivery = confirmed(state.delivery, 'assumed');
+      return 'delivered';
+    case 'resend':
+      if (state.resent) throw unknown();
+      state.resent = true;
+      // After a reset, the run before may have used it: the send activity then refuses. It can't be refused here, because a
+      // reset run replays what the first run did with its permission.
+      return { permittedRunId: workflowInfo().firstExecutionRunId };
+    case 'ask':
+      state.doubt = doubt;
+      return askOperator(context, watch);
+  }
+}
+
+/**
+ * Reads at the initial interval until a fresh answer shows that the message arrived, or until `reconcile` is over, counted
+ * from the end of the POST. It lasts until there was a fresh answer.
+ */
+async function readForProof(context: FollowUpContext, watch: Watch): Promise<boolean> {
+  const { polling, reconcileMs, confirmMs } = context.state.plan;
+  const { freshFrom } = watch.observations;
+  const until = freshFrom - confirmMs + reconcileMs;
+  context.enter('reconciling');
+  while (!foundByReading(context, watch)) {
+    refuseAfterDeadline(context);
+    const now = Date.now();
+    const { fresh } = watch.observations;
+    if (fresh !== null && now >= until) return false;
+    const waitMs = waitUntil(fresh === null ? freshFrom : until, polling, watch.trouble, now, Math.random);
+    await context.pause(
+      waitMs,
+      `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`,
+    );
+    await readAndRecord(context, watch);
+    context.show();
+  }
+  return true;
+}
+
+/** Reads on meanwhile: the job itself may still give the answer. */
+async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reconciled> {
+  const { state } = context;
+  for (;;) {
+    context.enter('needs-decision');
+    const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble, Math.random);
+    const why = `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`;
+    await readNext(context, watch, { waitMs, why });
+    const { decision } = context;
+    context.decision = null;
+    if (foundByReading(context, watch)) return 'delivered';
+    if (decision?.decision === 'delivered') {
+      state.delivery = confirmed(state.delivery, 'operator');
+      return 'delivered';
+    }
+    if (decision !== null) return { permittedRunId: decision.runId };
+    refuseAfterDeadline(context);
+  }
+}
+
+function foundByReading({ state }: FollowUpContext, watch: Watch): boolean {
+  if (!provesDelivery(watch.observations)) return false;
+  state.delivery = confirmed(state.delivery, 'read');
+  return true;
 }

@@ -4,17 +4,21 @@ import {
   CancellationScope,
   condition,
   isCancellation,
+  metricMeter,
   upsertMemo,
+  upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
 import { checkRequest } from '../../core/check-request';
-import { problemText } from '../../core/problem';
+import { isRecord } from '../../core/checks';
+import { measure } from '../../core/metrics';
 import { MEMO_RECEIPT } from '../../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
 import type { FollowUpResult } from '../../core/result';
+import { keyword } from '../../core/starts';
+import { workerSettings } from '../activity-proxies';
 import { FollowUpContext } from './context';
 import { deliver } from './deliver';
-import { showInvalid } from './display';
 import { invalidRequest } from './failures';
 import { receiveOperators } from './operator';
 import {
@@ -22,16 +26,15 @@ import {
   type FollowUpState,
   initialState,
   isContinued,
+  NOT_SENT,
   receiptOf,
   withPresumed,
 } from './state';
 import { watchJob } from './watch';
 
 /**
- * Sends one message to an agent job, once, and waits for the job durably.
- *
- * Baseline, send, watch, settle, result: docs/architecture.md draws it, docs/guarantees.md says what holds when
- * something fails.
+ * Sends one message to an agent job, once, and waits for the job durably: docs/architecture.md tells the story,
+ * docs/guarantees.md what holds when something fails.
  *
  * @returns the final job with its `prLink`, and the receipt that says how we know
  * @throws ApplicationFailure non-retryable, of a type in `FAILURE_TYPES`, with `FailureDetails` as its first detail
@@ -39,33 +42,46 @@ import { watchJob } from './watch';
 export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Promise<FollowUpResult> {
   const continued = continuedState(input);
   if (continued !== null) return follow(new FollowUpContext(continued));
-  const { prompt, ...plan } = checkedPlan(input);
+  const plan = checkedPlan(input);
   // The deadline does not count from the workflow's start: a start delay or a cron schedule may lie between.
   const state = initialState(plan, Date.now());
   // A reset made this run, and the run before it may have sent. However it ends, it must not say that nothing was sent.
   const { runId, firstExecutionRunId } = workflowInfo();
   if (runId !== firstExecutionRunId) state.delivery = withPresumed(state.delivery);
-  return follow(new FollowUpContext(state), prompt);
+  return follow(new FollowUpContext(state), plan.prompt);
 }
 
 /** One run from its first step to its end. Without a prompt it can only watch. */
 async function follow(context: FollowUpContext, prompt?: string): Promise<FollowUpResult> {
   const { state } = context;
+  let isDecided = prompt === undefined;
+  const decided = () => {
+    if (!isDecided) measure(metricMeter, 'deliveries', 1, { verdict: state.delivery.verdict });
+    isDecided = true;
+  };
+  const ended = (outcome: string | null | undefined) => {
+    decided();
+    measure(metricMeter, 'ends', 1, { outcome: outcome ?? null, evidence: state.evidence });
+  };
   try {
     context.show();
     receiveOperators(context);
-    await context.learnSettings();
+    state.settings = await workerSettings();
     if (prompt !== undefined) await deliver(context, prompt);
+    decided();
     if (state.watch === null) throw new TypeError('a follow-up is watched before its message was delivered');
     const job = await watchJob(context, state.watch);
     context.enter('done');
+    ended(job.status);
     return { ...job, followUp: receiptOf(state, Date.now()) };
   } catch (error) {
     if (isCancellation(error)) {
       context.enter('cancelled');
+      ended('cancelled');
       upsertMemo({ [MEMO_RECEIPT]: receiptOf(state, Date.now()) });
     } else if (error instanceof ApplicationFailure) {
       context.enter('failed');
+      ended(error.type);
     }
     throw error;
   } finally {
@@ -81,19 +97,22 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
 function continuedState(input: unknown): FollowUpState | null {
   const { continuedFromExecutionRunId, workflowId } = workflowInfo();
   if (continuedFromExecutionRunId === undefined || !isContinued(input)) return null;
-  const { projectId, jobId, requestId } = input.continued.plan;
+  const { plan, watch } = input.continued;
+  const { projectId, jobId, requestId } = plan;
   const named = requestId === workflowId ? {} : { requestId };
   const isOurs = checkRequest({ projectId, jobId, ...named, prompt: 'a message' }, workflowId).ok;
-  return isOurs ? input.continued : null;
+  // A run continues as new in its watch only.
+  return isOurs && watch !== null ? input.continued : null;
 }
 
 function checkedPlan(input: unknown): FollowUpPlan {
-  const { workflowId } = workflowInfo();
+  const { workflowId, continuedFromExecutionRunId } = workflowInfo();
   const checked = checkRequest(input, workflowId);
   if (checked.ok) return checked.plan;
-  showInvalid();
-  throw invalidRequest(
-    checked.problems.map((problem) => problemText(problem)),
-    workflowId,
-  );
+  // A filter by phase finds it.
+  upsertSearchAttributes([keyword('FollowUpPhase', 'failed')]);
+  measure(metricMeter, 'ends', 1, { outcome: 'InvalidRequest', evidence: null });
+  // A worker of another version may have handed over what this one does not know, after its send.
+  const isHandedOver = continuedFromExecutionRunId !== undefined && isRecord(input) && 'continued' in input;
+  throw invalidRequest(checked.problems, workflowId, isHandedOver ? withPresumed(NOT_SENT) : NOT_SENT);
 }

@@ -1,6 +1,5 @@
 import type { WorkflowInfo } from '@temporalio/workflow';
 
-/** The size of a run's history: its events, and their bytes. */
 type HistorySize = Pick<WorkflowInfo, 'historyLength' | 'historySize'>;
 
 const MIB = 1_024 * 1_024;
@@ -42,10 +41,8 @@ export function historyBudgetWait(
 export type OperatorStep = 'read' | 'send' | 'change';
 
 /**
- * Why the history has no room for what an operator asks for; undefined while it has. What a person can repeat must not bring
- * a history to the limits at which the server ends the workflow, or takes no more updates.
- *
- * @param updates how many updates the run has taken
+ * Why the history has no room for what an operator asks for; undefined while it has. What a person can repeat must not make
+ * the server end the workflow, or take no more updates.
  */
 export function noRoomFor(
   step: OperatorStep,

@@ -16,29 +16,23 @@ import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from
 import { singleLine } from '../../core/text';
 import { parseDuration } from '../../core/units';
 import type { FollowUpContext } from './context';
+import { noRoomFor, type OperatorStep } from './history-budget';
 import { progressOf } from './state';
 
-const progressQuery = defineQuery<FollowUpProgress>(QUERY_PROGRESS);
-const pollNowUpdate = defineUpdate<FollowUpProgress>(UPDATE_POLL_NOW);
-const resolveDeliveryUpdate = defineUpdate<FollowUpProgress, [decision: DeliveryDecision, runId?: string]>(
-  UPDATE_RESOLVE_DELIVERY,
-);
-const extendDeadlineUpdate = defineUpdate<FollowUpProgress, [duration: string]>(UPDATE_EXTEND_DEADLINE);
-
-/** Registers the query and the updates. Each update returns the progress after it. */
+/** Each update returns the progress after it. */
 export function receiveOperators(context: FollowUpContext): void {
   const { state } = context;
-  setHandler(progressQuery, () => progressOf(state), {
+  setHandler(defineQuery<FollowUpProgress>(QUERY_PROGRESS), () => progressOf(state), {
     description:
       'Where the follow-up stands: phase, last job, delivery, evidence, counts, next read, deadline.',
   });
   setHandler(
-    pollNowUpdate,
+    defineUpdate<FollowUpProgress>(UPDATE_POLL_NOW),
     async () => {
       // A read that is under way was asked for before this call, so that the next one is waited for.
       const before = context.readsBegun;
       context.updates += 1;
-      context.pollNow();
+      context.wanted = true;
       await condition(() => context.over || (context.readsEnded > before && context.reads !== 'counting'));
       return progressOf(state);
     },
@@ -46,12 +40,12 @@ export function receiveOperators(context: FollowUpContext): void {
       description: 'Reads the job now instead of at the next interval, and answers when it has been read.',
       validator: () => {
         if (context.sending) throw refused('the message is being sent; there is nothing to poll yet');
-        refuseWithoutRoom(context.noRoomFor('read'));
+        refuseWithoutRoom(context, 'read');
       },
     },
   );
   setHandler(
-    extendDeadlineUpdate,
+    defineUpdate<FollowUpProgress, [duration: string]>(UPDATE_EXTEND_DEADLINE),
     (duration) => {
       context.updates += 1;
       const parsed = parseDuration(duration);
@@ -64,16 +58,17 @@ export function receiveOperators(context: FollowUpContext): void {
       validator: (duration) => {
         const parsed = parseDuration(duration);
         if ('problem' in parsed) throw refused(`duration: ${parsed.problem}`);
-        refuseWithoutRoom(context.noRoomFor('change'));
+        refuseWithoutRoom(context, 'change');
       },
     },
   );
   setHandler(
-    resolveDeliveryUpdate,
+    defineUpdate<FollowUpProgress, [DeliveryDecision, runId?: string]>(UPDATE_RESOLVE_DELIVERY),
     async (decision, runId?) => {
       // Several updates may have passed the validator before the first one was carried out.
       refuseUndecidable(context);
-      context.decide({ decision, runId: runId ?? undefined });
+      context.decision = { decision, runId: runId ?? workflowInfo().firstExecutionRunId };
+      context.wanted = true;
       await condition(() => context.over || state.phase !== 'needs-decision');
       return progressOf(state);
     },
@@ -83,35 +78,24 @@ export function receiveOperators(context: FollowUpContext): void {
       validator: (decision, runId?) => {
         refuseUndecidable(context);
         refuseDecision(decision, runId);
-        if (decision === 'not-delivered') refuseWithoutRoom(context.noRoomFor('send'));
+        if (decision === 'not-delivered') refuseWithoutRoom(context, 'send');
       },
     },
   );
 }
 
-/** @throws ApplicationFailure where there is nothing to decide, or somebody has decided */
-function refuseUndecidable(context: FollowUpContext): void {
-  const { phase } = context.state;
-  if (phase !== 'needs-decision') {
-    throw refused(`the follow-up is ${phase}; a decision is taken in needs-decision only`);
-  }
-  if (context.decision !== null) {
-    throw refused(`somebody has decided "${context.decision.decision}", which is being carried out`);
-  }
+function refuseUndecidable({ state, decision: taken }: FollowUpContext): void {
+  if (state.phase !== 'needs-decision')
+    throw refused(`the follow-up is ${state.phase}; a decision is taken in needs-decision only`);
+  if (taken !== null) throw refused(`somebody has decided "${taken.decision}", which is being carried out`);
 }
 
-/**
- * For the validator alone, which a replay leaves out: a run that was made by a reset replays the decisions for the run before.
- *
- * @throws ApplicationFailure for what is no decision, or not for this run
- */
+/** For the validator alone, which a replay leaves out: a run made by a reset replays the decisions for the run before. */
 function refuseDecision(decision: unknown, namedRunId: unknown): void {
-  if (!isDecision(decision)) {
+  if (!(DELIVERY_DECISIONS as readonly unknown[]).includes(decision))
     throw refused(`decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`);
-  }
-  if (namedRunId !== undefined && namedRunId !== null && typeof namedRunId !== 'string') {
+  if (namedRunId !== undefined && namedRunId !== null && typeof namedRunId !== 'string')
     throw refused('runId: must be the run id of this follow-up, as a text');
-  }
   // A reset applies the updates of the run before once more: only a permission for this very run counts.
   const { runId, firstExecutionRunId } = workflowInfo();
   const named = namedRunId ?? firstExecutionRunId;
@@ -122,17 +106,12 @@ function refuseDecision(decision: unknown, namedRunId: unknown): void {
   }
 }
 
-/** What a person repeats must not fill the history, at whose limits the server ends a workflow. */
-function refuseWithoutRoom(reason: string | undefined): void {
+function refuseWithoutRoom({ state, updates }: FollowUpContext, step: OperatorStep): void {
+  const reason = noRoomFor(step, workflowInfo(), updates, state.deadlineAt - Date.now());
   if (reason !== undefined) throw refused(reason);
-}
-
-/** Any client may call an update with anything. */
-function isDecision(value: unknown): value is DeliveryDecision {
-  return (DELIVERY_DECISIONS as readonly unknown[]).includes(value);
 }
 
 /** An update that is refused by its validator leaves no trace in history. */
 function refused(reason: string): ApplicationFailure {
-  return ApplicationFailure.create({ type: 'InvalidUpdate', message: reason, nonRetryable: true });
+  return ApplicationFailure.nonRetryable(reason, 'InvalidUpdate');
 }

@@ -6,18 +6,22 @@ import {
   condition,
   TimeoutFailure,
 } from '@temporalio/workflow';
-import type { Tally, Trouble } from '../../core/activities';
-import { isPollJobResult, isTally } from '../../core/wire-checks';
+import { isPollJobResult, isTally, type Tally } from '../../core/wire';
 import { afterRead } from '../../core/evidence';
 import { jobState, type JobState, sameState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
-import { addCounts, afterReading, countAnswer, labelOf, needsDecision } from '../../core/tally';
+import { addCounts, afterReading, isUnauthorized, labelOf, needsDecision } from '../../core/tally';
+import type { Polling } from '../../core/request';
 import { pendingDetails, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
-import { answerOfLostRead, type FollowUpContext, FOREIGN_READ, type TimedAnswer } from './context';
+import {
+  answerOfLostRead,
+  cancelledByHand,
+  type FollowUpContext,
+  FOREIGN_READ,
+  type TimedAnswer,
+} from './context';
 import { lastAnswerOf, type Watch } from './state';
-import { mayPollOn } from './watch-step';
 
-/** One read: it is counted, and what it shows is kept as evidence. */
 export async function readAndRecord(
   context: FollowUpContext,
   watch: Watch,
@@ -26,7 +30,6 @@ export async function readAndRecord(
   take(watch, await context.read(summary));
 }
 
-/** How the next read is made: when, and what the Web UI shows of it. */
 interface NextRead {
   readonly waitMs: number;
   /** The summary of the timer before it. */
@@ -49,73 +52,48 @@ export async function readNext(
   const { state } = context;
   const { last: known } = watch;
   const firstWaitMs = context.withinHistoryBudget(waitMs);
-  const readOnce = async () => {
-    await context.pause(waitMs, why);
-    if (context.decision === null) await readAndRecord(context, watch, summary);
-  };
-  if (single || known === null || !mayPollOn(state.plan.polling, watch) || !context.mayPollOn(firstWaitMs)) {
-    await readOnce();
-    return;
-  }
-  const hasRead = await pollOn(context, {
-    summary: `${summary} and on, until ${known.status} changes`,
-    known,
-    since: watch.since,
-    trouble: watch.trouble,
-    firstWaitMs,
-    count: (tally) => {
-      count(watch, tally);
-      state.lastAnswer = tally.lastAnswer ?? state.lastAnswer;
-    },
-    take: (answer) => {
-      context.note(answer.answer);
-      take(watch, answer);
-    },
-  });
-  if (!hasRead) await readOnce();
+  // A poll that fails slowly must end before the deadline, at which the last read is a single one.
+  const hasTime = state.deadlineAt - Date.now() > firstWaitMs + 2 * context.settings.httpTimeoutMs;
+  const mayGoOn = hasTime && !single && !context.wanted && mayPollOn(state.plan.polling, watch);
+  const hasRead = mayGoOn && known !== null && (await pollOn(context, watch, known, firstWaitMs, summary));
+  if (hasRead) return;
+  await context.pause(waitMs, why);
+  if (context.decision === null) await readAndRecord(context, watch, summary);
+}
+
+/**
+ * Whether the next read may be made by an activity that polls on: after the first polls, while the job stays as it is and the
+ * service has an answer or is only late with it. What follows a change is read once.
+ */
+export function mayPollOn({ timerPolls }: Polling, { polls, steady, trouble }: Watch): boolean {
+  if (timerPolls === 'all' || polls < timerPolls) return false;
+  return steady && trouble.notFound === null && !isUnauthorized(trouble);
 }
 
 function take(watch: Watch, { answer, askedAt, receivedAt }: TimedAnswer): void {
   watch.polls += 1;
-  watch.observed = countAnswer(watch.observed, labelOf(answer));
+  watch.observed = addCounts(watch.observed, { [labelOf(answer)]: 1 });
   watch.trouble = afterReading(watch.trouble, answer, receivedAt);
   if (answer.kind === 'job') record(watch, answer.job, askedAt, receivedAt);
 }
 
 /** The answers of an activity by which nothing has changed: they show what was known before, and count as polls. */
-function count(watch: Watch, tally: Tally): void {
+function count({ state }: FollowUpContext, watch: Watch, tally: Tally): void {
+  state.lastAnswer = tally.lastAnswer ?? state.lastAnswer;
   watch.polls += tally.polls;
   watch.observed = addCounts(watch.observed, tally.observed);
   if (tally.polls > 0) watch.trouble = tally.trouble;
 }
 
-/** Keeps an answer about the job as evidence. */
 export function record(watch: Watch, job: JobState, askedAt: number, receivedAt: number): void {
   watch.steady = watch.last !== null && sameState(watch.last, job);
   watch.last = jobState(job);
-  watch.observations = afterRead(watch.observations, { job, askedAt, receivedAt });
+  watch.observations = afterRead(watch.observations, job, askedAt, receivedAt);
 }
 
-/** The last answer, for the summary of the timer that follows it. */
 export function lastAnswerInWords({ state }: FollowUpContext): string {
   const polls = state.watch?.polls ?? 0;
   return `${polls === 0 ? 'sent' : `poll ${polls}`}: ${lastAnswerOf(state) ?? 'no answer yet'}`;
-}
-
-/** Reads by one activity that goes on polling until something needs a decision. */
-interface Poll {
-  readonly summary: string;
-  /** The job as it is known; another answer ends the poll. */
-  readonly known: JobState;
-  /** When the turn, or the wait for its beginning, began; milliseconds since the epoch. */
-  readonly since: number;
-  readonly trouble: Trouble;
-  /** The wait before the first read, in milliseconds. */
-  readonly firstWaitMs: number;
-  /** Takes the answers by which nothing has changed: at most once, at the end, before the answer that ended it. */
-  count(tally: Tally): void;
-  /** Takes a single answer: the one that ended the poll, or one of a read beside it. */
-  take(answer: TimedAnswer): void;
 }
 
 /** How the activity has ended: with the answer that needs a decision, or with the last of those that need none. */
@@ -129,12 +107,24 @@ interface PollEnd {
  * when its time is up, which is never after the deadline; by a decision of an operator; by a read beside it that needs
  * a decision; and by the cancellation of the workflow. In every case the answers that were reported are counted.
  *
+ * @param known the job as it is known; another answer ends the poll
  * @returns whether anything was read, or somebody wants the poll to end; a worker whose clock is wrong may end it at once
  */
-async function pollOn(context: FollowUpContext, poll: Poll): Promise<boolean> {
+async function pollOn(
+  context: FollowUpContext,
+  watch: Watch,
+  known: JobState,
+  firstWaitMs: number,
+  readSummary: string,
+): Promise<boolean> {
+  const summary = `${readSummary} and on, until ${known.status} changes`;
   const { plan, deadlineAt } = context.state;
   const { projectId, jobId, polling } = plan;
-  const { known, since, trouble, summary, firstWaitMs } = poll;
+  const { since, trouble } = watch;
+  const takeNoted = (answer: TimedAnswer) => {
+    context.note(answer.answer);
+    take(watch, answer);
+  };
   const { pollLimitMs, httpTimeoutMs } = context.settings;
   const askedAt = Date.now();
   const limitAt = askedAt + firstWaitMs + Math.max(pollLimitMs, 4 * polling.maximumMs);
@@ -142,20 +132,14 @@ async function pollOn(context: FollowUpContext, poll: Poll): Promise<boolean> {
   const timeLimitMs = Math.min(deadlineAt, endsAt + httpTimeoutMs + REPORT_MARGIN_MS) - askedAt;
   const input = { projectId, jobId, known, since, polling, trouble, firstWaitMs, endsAt };
 
-  const ended: PollEnd[] = [];
-  // Not cancelled with the workflow, but by hand: what was counted must be asked for before.
-  const scope = new CancellationScope({
-    cancellable: true,
-    parent: new CancellationScope({ cancellable: false }),
-  });
-  const polled = scope.run(async () => {
-    const activity = pollProxy(context.settings, plan, timeLimitMs, summary);
-    const end = await activity.pollJob(input).then(
-      (result: unknown) => endByResult(result, askedAt),
-      (error: unknown) => endByFailure(error, askedAt),
-    );
-    ended.push(end);
-  });
+  const { ended, done, scope } = cancelledByHand(() =>
+    pollProxy(context.settings, plan, timeLimitMs, summary)
+      .pollJob(input)
+      .then(
+        (result: unknown) => endByResult(result, askedAt),
+        (error: unknown) => endByFailure(error, askedAt),
+      ),
+  );
 
   let beside: TimedAnswer | null = null;
   let read = false;
@@ -168,7 +152,7 @@ async function pollOn(context: FollowUpContext, poll: Poll): Promise<boolean> {
       if (ended.length > 0 || context.decision !== null) break;
       const answer = await context.read(`${summary}: read now`);
       if (needsDecision(answer.answer, known)) beside = answer;
-      else poll.take(answer);
+      else takeNoted(answer);
       read = true;
       context.show();
     }
@@ -176,25 +160,20 @@ async function pollOn(context: FollowUpContext, poll: Poll): Promise<boolean> {
     context.reads = 'counting';
     context.state.nextPollAt = null;
     await CancellationScope.nonCancellable(async () => {
-      const soFar = ended.length > 0 ? null : await countedSoFar();
+      const recorded = ended.length === 0 ? (await pendingDetails('pollJob'))?.details : null;
       scope.cancel();
-      await polled;
+      await done;
       const [end] = ended;
       // A worker may have answered in the meantime, and then its own count is the right one.
-      const tally = end?.tally ?? soFar;
+      const tally = end?.tally ?? (isTally(recorded) ? recorded : null);
       read ||= (tally?.polls ?? 0) > 0 || Boolean(end?.answer) || context.decision !== null;
-      if (tally !== null) poll.count(tally);
-      if (end?.answer) poll.take(end.answer);
-      if (beside !== null) poll.take(beside);
+      if (tally !== null) count(context, watch, tally);
+      if (end?.answer) takeNoted(end.answer);
+      if (beside !== null) takeNoted(beside);
     });
     context.reads = 'singly';
   }
-  return read || beside !== null;
-}
-
-async function countedSoFar(): Promise<Tally | null> {
-  const tally = (await pendingDetails('pollJob'))?.details;
-  return isTally(tally) ? tally : null;
+  return read;
 }
 
 /** @param begunAt when the activity began: it asked for no answer before that */

@@ -6,13 +6,12 @@ import {
   isCancellation,
   TimeoutFailure,
 } from '@temporalio/workflow';
-import type { SendCheckpoint, SendResult } from '../../core/activities';
 import { SEND_PERMISSION_MS } from '../../core/cadence';
 import type { JobState } from '../../core/job';
 import { singleLine } from '../../core/text';
-import { isSendCheckpoint, isSendResult } from '../../core/wire-checks';
+import { isSendCheckpoint, isSendResult, type SendCheckpoint, type SendResult } from '../../core/wire';
 import { pendingDetails, sendProxy, sendTimeLimitMs } from '../activity-proxies';
-import type { FollowUpContext } from './context';
+import { cancelledByHand, type FollowUpContext } from './context';
 import { type FollowUpState, newWatch, type Watch } from './state';
 
 /** The job before a POST of unknown delivery; null where there was none, or where a look at `askedAt` is not fresh. */
@@ -41,18 +40,14 @@ export async function send(
   context.enterBriefly('sending');
   try {
     const sent = await context.look(() => lookAndPost(context, prompt, permittedRunId));
-    const result = sent.kind === 'posted' ? { ...sent, sentAt: within(askedAt, sent.sentAt) } : sent;
+    // The worker's clock may be wrong by minutes: the POST was made between the start of the send and now.
+    const within = (sentAt: number): number => Math.max(askedAt, Math.min(sentAt, Date.now()));
+    const result = sent.kind === 'posted' ? { ...sent, sentAt: within(sent.sentAt) } : sent;
     state.watch = watchAfter(context, result);
-    noteResult(context, result);
     return result;
   } finally {
     context.sending = false;
   }
-}
-
-/** The worker's clock may be wrong by minutes: the POST was made between the start of the send and now. */
-function within(askedAt: number, sentAt: number): number {
-  return Math.max(askedAt, Math.min(sentAt, Date.now()));
 }
 
 /**
@@ -71,30 +66,6 @@ function watchAfter({ state, settings }: FollowUpContext, result: SendResult): W
   return newWatch(result.baseline, result.sentAt, now + plan.confirmMs, watch);
 }
 
-function noteResult(context: FollowUpContext, result: SendResult): void {
-  const { state } = context;
-  switch (result.kind) {
-    case 'unread':
-      context.note(result.trouble);
-      return;
-    case 'held-back':
-      context.note({ kind: 'job', job: result.job });
-      return;
-    case 'not-permitted':
-      state.lastAnswer = result.message;
-      return;
-    case 'reset':
-      state.job = result.baseline ?? state.job;
-      state.lastAnswer = result.message;
-      return;
-    case 'posted': {
-      const { outcome, baseline } = result;
-      state.job = baseline ?? state.job;
-      if (outcome.verdict !== 'accepted') state.lastAnswer = outcome.message;
-    }
-  }
-}
-
 async function lookAndPost(
   { state, settings }: FollowUpContext,
   prompt: string,
@@ -105,35 +76,26 @@ async function lookAndPost(
   const { plan, delivery, deadlineAt } = state;
   const { projectId, jobId, whenActive } = plan;
   const now = Date.now();
-  const summary =
-    delivery.sends === 0
-      ? 'look at the job, send the message'
-      : `look at the job, send the message (POST ${delivery.sends + 1})`;
+  const nth = delivery.sends === 0 ? '' : ` (POST ${delivery.sends + 1})`;
+  const summary = `look at the job, send the message${nth}`;
   const proxy = sendProxy(settings, projectId, Math.max(1, deadlineAt - now), summary);
   const input = { projectId, jobId, prompt, whenActive, permittedRunId, deadlineAt };
 
-  const ended: (SendResult | CancelledFailure)[] = [];
-  // Not cancelled with the workflow, but by hand: the checkpoint must be asked for before.
-  const scope = new CancellationScope({
-    cancellable: true,
-    parent: new CancellationScope({ cancellable: false }),
-  });
-  const sending = scope.run(async () => {
-    const result = await proxy
+  const { ended, done, scope } = cancelledByHand(() =>
+    proxy
       .sendMessage({ ...input, earlierBaseline: earlierBaseline(state, now) })
       .then(
         (value: unknown) =>
-          isSendResult(value) ? value : unknownResult('the send was completed by somebody else', null),
+          isSendResult(value) ? value : unknownResult('the send was completed by somebody else'),
         resultOfLostSend,
-      );
-    ended.push(result);
-  });
+      ),
+  );
   try {
     await condition(() => ended.length > 0);
   } catch (error) {
     if (!isCancellation(error)) throw error;
     return await CancellationScope.nonCancellable(async () => {
-      const before = ended.length > 0 ? null : await pendingCheckpoint();
+      const before = ended.length === 0 ? await pendingCheckpoint() : null;
       scope.cancel();
       // The server may never give up a send that is paused: its time limit stands still.
       await condition(() => ended.length > 0, sendTimeLimitMs(settings));
@@ -145,14 +107,13 @@ async function lookAndPost(
       return unknownResult('the follow-up was cancelled before the send reported', checkpoint);
     });
   }
-  await sending;
+  await done;
   const [result] = ended;
   if (result === undefined || result instanceof CancelledFailure)
     throw result ?? new TypeError('a send has no end');
   return result;
 }
 
-/** What it proves that the send activity has not reported. */
 function resultOfLostSend(error: unknown): SendResult | CancelledFailure {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
@@ -170,22 +131,26 @@ function resultOfLostSend(error: unknown): SendResult | CancelledFailure {
     return { kind: 'not-permitted', message };
   }
   // The activity itself returns in every case: what fails is around it, before or after a POST.
-  return unknownResult(`the send ended without an answer (${cause?.message ?? error.message})`, null);
+  return unknownResult(`the send ended without an answer (${cause?.message ?? error.message})`);
 }
 
 /** What a send has recorded. A foreign client can record anything, and a POST may have been made all the same. */
 function checkpointOf(details: unknown): SendCheckpoint | null {
   if (details === null || details === undefined) return null;
-  return isSendCheckpoint(details) ? details : { baseline: null, sentAt: Date.now() };
+  return isSendCheckpoint(details) ? details : unknownCheckpoint();
 }
 
-function unknownResult(why: string, checkpoint: SendCheckpoint | null): SendResult {
+function unknownCheckpoint(): SendCheckpoint {
+  return { baseline: null, sentAt: Date.now() };
+}
+
+function unknownResult(why: string, checkpoint = unknownCheckpoint()): SendResult {
   const outcome = { verdict: 'unknown', label: 'no report', message: singleLine(why, 300) } as const;
-  return { kind: 'posted', ...(checkpoint ?? { baseline: null, sentAt: Date.now() }), outcome };
+  return { kind: 'posted', ...checkpoint, outcome };
 }
 
 /** What the pending send has recorded. Where the server does not answer, a POST may have been made. */
 async function pendingCheckpoint(): Promise<SendCheckpoint | null> {
   const pending = await pendingDetails('sendMessage');
-  return pending === null ? { baseline: null, sentAt: Date.now() } : checkpointOf(pending.details);
+  return pending === null ? unknownCheckpoint() : checkpointOf(pending.details);
 }

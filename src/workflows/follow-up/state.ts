@@ -1,60 +1,82 @@
-import type { PostOutcome, Trouble, WorkerSettings } from '../../core/activities';
-import { belief, noObservations, type Observations } from '../../core/evidence';
-import { type AgentJob, isTerminal, jobState, type JobState } from '../../core/job';
-import { isRecord } from '../../core/json';
-import type { FollowUpPlan } from '../../core/request';
-import type { ConfirmedBy, Delivery, Evidence, FollowUpProgress, Phase, Receipt } from '../../core/result';
+import {
+  boolean,
+  type Checked,
+  count,
+  fields,
+  mapOf,
+  mutable,
+  oneOf,
+  orNull,
+  text,
+  time,
+} from '../../core/checks';
+import { belief, isObservations, noObservations } from '../../core/evidence';
+import { digestOf } from '../../core/ids';
+import { isAgentJob, isJobState, isTerminal, jobState, type JobState } from '../../core/job';
+import { type FollowUpPlan, isWatchPlan } from '../../core/request';
+import {
+  type ConfirmedBy,
+  type Delivery,
+  type FollowUpProgress,
+  isDelivery,
+  isEvidence,
+  PHASES,
+  type Receipt,
+} from '../../core/result';
 import { NO_TROUBLE } from '../../core/tally';
-import { isContinuedState } from '../../core/wire-checks';
+import { isTrouble, isWorkerSettings, type PostOutcome } from '../../core/wire';
 
-/** The plan without the message: what a watch needs, and by which nothing can be sent. */
-type WatchPlan = Omit<FollowUpPlan, 'prompt'>;
+/** What was read since a moment: since the POST, or while a job is waited for before it. */
+const isWatch = mutable(
+  fields({
+    observations: isObservations,
+    /** When the turn, or the wait for its beginning, began: the interval grows with its age. */
+    since: time,
+    trouble: isTrouble,
+    /** The job as the latest readable answer showed it. */
+    last: orNull(isJobState),
+    /** The latest readable answer was like the one before. */
+    steady: boolean,
+    polls: count,
+    observed: mapOf(count),
+  }),
+);
+export type Watch = Checked<typeof isWatch>;
 
 /**
  * Everything that a follow-up knows. It is plain JSON, because a run that continues as new hands it to the next one.
  * Times are milliseconds since the epoch, by the workflow's clock.
  */
-export interface FollowUpState {
-  readonly plan: WatchPlan;
-  /** Null until the worker has reported them, which is the first thing that a run asks for. */
-  settings: WorkerSettings | null;
-  deadlineAt: number;
-  phase: Phase;
-  job: AgentJob | null;
-  baseline: JobState | null;
-  delivery: Delivery;
-  /** The one further POST that `onUnknownDelivery: resend` allows has been used up. */
-  resent: boolean;
-  sentAt: number | null;
-  evidence: Evidence | null;
-  lastAnswer: string | null;
-  nextPollAt: number | null;
-  /** What was read since the latest POST that may have arrived; null until there is one. */
-  watch: Watch | null;
-}
+const isState = mutable(
+  fields({
+    /** What a watch needs, and by which nothing can be sent. */
+    plan: isWatchPlan,
+    /** The SHA-256 of the message. */
+    promptDigest: text,
+    /** Null until the worker has reported them, which is the first thing that a run asks for. */
+    settings: orNull(isWorkerSettings),
+    deadlineAt: time,
+    phase: oneOf(...PHASES),
+    job: orNull(isAgentJob),
+    baseline: orNull(isJobState),
+    delivery: isDelivery,
+    /** The one further POST that `onUnknownDelivery: resend` allows has been used up. */
+    resent: boolean,
+    sentAt: orNull(time),
+    /** Why nobody can tell whether the message arrived. */
+    doubt: orNull(text),
+    evidence: orNull(isEvidence),
+    lastAnswer: orNull(text),
+    nextPollAt: orNull(time),
+    /** What was read since the latest POST that may have arrived; null until there is one. */
+    watch: orNull(isWatch),
+  }),
+);
+export type FollowUpState = Checked<typeof isState>;
 
 /** What a run that continues as new hands to the next one. It holds no message, so that nothing can be sent by it. */
-export interface ContinuedFollowUp {
-  readonly continued: FollowUpState;
-}
-
-export function isContinued(input: unknown): input is ContinuedFollowUp {
-  return isRecord(input) && isContinuedState(input.continued);
-}
-
-/** What was read since a moment: since the POST, or while a job is waited for before it. */
-export interface Watch {
-  observations: Observations;
-  /** When the turn, or the wait for its beginning, began: the interval grows with its age. */
-  readonly since: number;
-  trouble: Trouble;
-  /** The job as the latest readable answer showed it. */
-  last: JobState | null;
-  /** The latest readable answer was like the one before. */
-  steady: boolean;
-  polls: number;
-  observed: Readonly<Record<string, number>>;
-}
+export const isContinued = fields({ continued: isState });
+export type ContinuedFollowUp = Checked<typeof isContinued>;
 
 /**
  * @param freshFrom from when on an answer is fresh
@@ -78,9 +100,10 @@ export function newWatch(
   };
 }
 
-export function initialState(plan: WatchPlan, startedAt: number): FollowUpState {
+export function initialState({ prompt, ...plan }: FollowUpPlan, startedAt: number): FollowUpState {
   return {
     plan,
+    promptDigest: digestOf(prompt),
     settings: null,
     deadlineAt: startedAt + plan.deadlineMs,
     phase: 'baseline',
@@ -89,6 +112,7 @@ export function initialState(plan: WatchPlan, startedAt: number): FollowUpState 
     delivery: NOT_SENT,
     resent: false,
     sentAt: null,
+    doubt: null,
     evidence: null,
     lastAnswer: null,
     nextPollAt: null,
@@ -103,6 +127,7 @@ export function receiptOf(state: FollowUpState, settledAt: number | null): Recei
     delivery: state.delivery,
     evidence: state.evidence,
     baseline: state.baseline === null ? null : jobState(state.baseline),
+    promptDigest: state.promptDigest,
     polls: state.watch?.polls ?? 0,
     sentAt: isoTime(state.sentAt),
     settledAt: isoTime(settledAt),
@@ -118,7 +143,8 @@ export function progressOf(state: FollowUpState): FollowUpProgress {
     nextPollAt: isoTime(state.nextPollAt),
     deadlineAt: new Date(state.deadlineAt).toISOString(),
   };
-  return { phase, job, delivery, evidence, observed, polls, ...times, lastAnswer };
+  const doubt = delivery.verdict === 'unknown' && state.doubt !== null ? { doubt: state.doubt } : {};
+  return { phase, job, delivery, evidence, observed, polls, ...times, ...doubt, lastAnswer };
 }
 
 /** The last answer in words; where a terminal status is not believed yet, with the reason. */
@@ -150,7 +176,8 @@ export const NOT_SENT: Delivery = { verdict: 'not-sent', confirmedBy: null, send
  * so: a later POST that was certainly not sent takes nothing back.
  */
 export function afterPost(before: Delivery, outcome: PostOutcome): Delivery {
-  const sends = before.sends + (reachedService(outcome) ? 1 : 0);
+  const reachedService = outcome.verdict !== 'not-sent' || outcome.answered;
+  const sends = before.sends + (reachedService ? 1 : 0);
   if (outcome.verdict === 'accepted') return { verdict: 'accepted', confirmedBy: 'response', sends };
   const verdict = before.verdict === 'unknown' ? 'unknown' : outcome.verdict;
   return { verdict, confirmedBy: null, sends };
@@ -169,8 +196,4 @@ export function withoutPresumed(before: Delivery): Delivery {
 /** The delivery once somebody other than the POST's answer says that the message arrived. */
 export function confirmed(before: Delivery, confirmedBy: Exclude<ConfirmedBy, 'response'>): Delivery {
   return { ...before, verdict: 'accepted', confirmedBy };
-}
-
-function reachedService(outcome: PostOutcome): boolean {
-  return outcome.verdict !== 'not-sent' || outcome.answered;
 }

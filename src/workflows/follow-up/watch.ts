@@ -1,14 +1,14 @@
 import { allHandlersFinished, continueAsNew, workflowInfo } from '@temporalio/workflow';
-import { nextWait } from '../../core/cadence';
-import { type AgentJob, isTerminal } from '../../core/job';
-import type { FollowUpResult } from '../../core/result';
+import { nextWait, type Random, waitUntil } from '../../core/cadence';
+import { belief, type Observations } from '../../core/evidence';
+import { type AgentJob, isTerminal, terminalMeaning } from '../../core/job';
+import type { Evidence, FollowUpResult, Phase } from '../../core/result';
 import { isLost, isUnauthorized } from '../../core/tally';
 import { formatDuration } from '../../core/units';
 import type { FollowUpContext } from './context';
 import { lostJob, overdue, refuseAfterDeadline } from './failures';
 import { lastAnswerInWords, readNext, record } from './poll';
-import { type ContinuedFollowUp, newWatch, type Watch } from './state';
-import { nextStep } from './watch-step';
+import { type ContinuedFollowUp, type FollowUpState, newWatch, type Watch } from './state';
 
 /**
  * Watches the job until its terminal status is believed and its link has settled: durable timer, read, decision.
@@ -23,7 +23,10 @@ export async function watchJob(context: FollowUpContext, watch: Watch): Promise<
     if (step.kind === 'lost') throw lostJob(context);
     if (step.kind === 'overdue') throw overdue(context);
     state.evidence = step.evidence;
-    if (step.kind === 'settled') return seenJob(context);
+    if (step.kind === 'settled') {
+      if (state.job === null) throw new TypeError('a job was believed that was never seen');
+      return state.job;
+    }
 
     context.enter(step.phase);
     // A handler that waits for the next answer keeps this run for one more round.
@@ -36,9 +39,64 @@ export async function watchJob(context: FollowUpContext, watch: Watch): Promise<
   }
 }
 
-function seenJob(context: FollowUpContext): AgentJob {
-  if (context.state.job === null) throw new TypeError('a job was believed that was never seen');
-  return context.state.job;
+type WatchStep =
+  | { readonly kind: 'settled'; readonly evidence: Evidence }
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'overdue' }
+  | {
+      readonly kind: 'wait';
+      readonly phase: Phase;
+      readonly waitMs: number;
+      /** The read after the wait is a single one; else it may go on by itself until the job changes. */
+      readonly single: boolean;
+      /** The evidence for a status that is believed while its link is waited for. */
+      readonly evidence: Evidence | null;
+    };
+
+/**
+ * Decides by what was seen so far. Nothing here reads a clock or a service.
+ *
+ * @param watch what was read since the POST
+ * @param lastAskedAt when the latest read, answered or not, was asked for: one asked for at the deadline is the last
+ */
+export function nextStep(
+  { plan, deadlineAt }: Pick<FollowUpState, 'plan' | 'deadlineAt'>,
+  watch: Watch,
+  now: number,
+  lastAskedAt: number,
+  random: Random,
+): WatchStep {
+  const { observations, trouble, last } = watch;
+  const held = belief(observations, plan.confirmMs);
+  const evidence = held.kind === 'believed' ? held.evidence : null;
+  const read = (phase: Phase, waitMs: number, single = true): WatchStep => ({
+    ...{ kind: 'wait', phase: isUnauthorized(trouble) ? 'unauthorized' : phase, waitMs, single, evidence },
+  });
+
+  if (evidence !== null) {
+    const settledAt = settleEnd(observations, plan.settleMs);
+    if (settledAt === null || now >= deadlineAt) return { kind: 'settled', evidence };
+    return read('settling', waitUntil(settledAt, plan.polling, trouble, now, random));
+  }
+  if (isLost(trouble, lastAskedAt, plan.confirmMs)) return { kind: 'lost' };
+  if (now >= deadlineAt) return lastAskedAt >= deadlineAt ? { kind: 'overdue' } : read('watching', 0);
+  if (last !== null && isTerminal(last.status)) {
+    const until = held.kind === 'doubted' ? held.until : observations.freshFrom;
+    return read('confirming', waitUntil(until, plan.polling, trouble, now, random));
+  }
+  return read('watching', nextWait(plan.polling, now - watch.since, trouble, random), false);
+}
+
+/**
+ * Until when a believed job is re-read for a late `prLink`; null when there is nothing to wait for: an answer that was asked
+ * for at the end of `settle` or later has shown none.
+ *
+ * A turn that changed no file leaves the link null for ever: only time tells this from a late link.
+ */
+function settleEnd({ fresh }: Observations, settleMs: number): number | null {
+  if (fresh?.job.prLink !== null || !terminalMeaning(fresh.job.status)?.awaitsLink) return null;
+  const endsAt = fresh.since + settleMs;
+  return fresh.askedAt >= endsAt ? null : endsAt;
 }
 
 /**

@@ -12,12 +12,18 @@ import io.temporal.serviceclient.WorkflowServiceStubs;
 import java.io.IOException;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** Sends one follow-up and prints its pull request: FollowUp PROJECT JOB REQUEST_ID PROMPT */
 public final class FollowUp {
+  static final String CONFLICT =
+      "conflict: the follow-up of this request id carries another prompt; nothing was sent for this one";
+
   static String workflowId(String projectId, String jobId, String requestId) {
     return Stream.of(projectId, jobId, requestId)
         .map(part -> URLEncoder.encode(part, StandardCharsets.UTF_8)
@@ -41,6 +47,13 @@ public final class FollowUp {
     return stub.getResult(JsonNode.class);
   }
 
+  /** Whether the follow-up of this request id carries another prompt: then this one was not sent. */
+  static boolean isConflict(JsonNode receipt, String prompt) throws NoSuchAlgorithmException {
+    byte[] digest = MessageDigest.getInstance("SHA-256").digest(prompt.getBytes(StandardCharsets.UTF_8));
+    JsonNode sent = receipt.get("promptDigest");
+    return !sent.isNull() && !sent.asText().equals(HexFormat.of().formatHex(digest));
+  }
+
   /** The client of TEMPORAL_* and temporal.toml. */
   static WorkflowClient connect() throws IOException {
     ClientConfigProfile profile = ClientConfigProfile.load();
@@ -49,7 +62,7 @@ public final class FollowUp {
         profile.toWorkflowClientOptions());
   }
 
-  public static void main(String[] args) throws IOException {
+  public static void main(String[] args) throws IOException, NoSuchAlgorithmException {
     // The sandbox of the demo neither lags nor takes messages up late; for your service leave `confirm` out.
     var request =
         Map.of("projectId", args[0], "jobId", args[1], "requestId", args[2], "prompt", args[3], "confirm", "2s");
@@ -57,12 +70,18 @@ public final class FollowUp {
     int exitCode = 0;
     try {
       JsonNode job = followUp(client, workflowId(args[0], args[1], args[2]), request);
-      System.out.println(job.get("status").asText() + " " + job.get("prLink").asText());
+      if (isConflict(job.get("followUp"), args[3])) {
+        System.err.println(CONFLICT);
+        exitCode = 1;
+      } else {
+        System.out.println(job.get("status").asText() + " " + job.get("prLink").asText());
+      }
     } catch (WorkflowFailedException error) {
       if (!(error.getCause() instanceof ApplicationFailure failure)) throw error;
-      String delivery =
-          failure.getDetails().get(JsonNode.class).at("/followUp/delivery/verdict").asText();
-      System.err.printf("%s, delivery %s: %s%n", failure.getType(), delivery, failure.getOriginalMessage());
+      JsonNode receipt = failure.getDetails().get(JsonNode.class).get("followUp");
+      String delivery = receipt.at("/delivery/verdict").asText();
+      String end = failure.getType() + ", delivery " + delivery + ": " + failure.getOriginalMessage();
+      System.err.println(isConflict(receipt, args[3]) ? CONFLICT : end);
       exitCode = 1;
     } finally {
       client.getWorkflowServiceStubs().shutdown();

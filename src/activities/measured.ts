@@ -1,0 +1,35 @@
+import { log, metricMeter } from '@temporalio/activity';
+import { type AgentApi, COOLING_DOWN } from '../agent-api/client';
+import { type LabelsOf, measure, type MetricKey } from '../core/metrics';
+
+/** As {@link measure}, for activities. It never throws: what becomes of a message must not depend on a metric. */
+export function note<K extends MetricKey>(key: K, value: number, labels: LabelsOf<K>): void {
+  try {
+    measure(metricMeter, key, value, labels);
+  } catch (error) {
+    log.warn('a metric was not recorded', { metric: key, error });
+  }
+}
+
+/** The agent service for activities: its exchanges are counted and timed. */
+export function measured(api: AgentApi): AgentApi {
+  let cooled = 0;
+  const timed = async <T extends object>(operation: 'read' | 'send', exchange: Promise<T>) => {
+    const begunAt = performance.now();
+    const end = await exchange;
+    const answer = 'label' in end ? String(end.label) : 'job';
+    if (answer === COOLING_DOWN) return end;
+    note('exchanges', 1, { operation, answer });
+    note('exchangeSeconds', (performance.now() - begunAt) / 1_000, { operation });
+    // The SDK's counters take whole numbers.
+    const before = cooled;
+    cooled = api.cooldownSeconds();
+    note('cooldown', cooled - before, {});
+    return end;
+  };
+  return {
+    ...api,
+    getJob: (...call) => timed('read', api.getJob(...call)),
+    sendMessage: (...call) => timed('send', api.sendMessage(...call)),
+  };
+}

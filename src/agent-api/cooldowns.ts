@@ -1,0 +1,76 @@
+import { boundedRetryAfter, type Random } from '../core/cadence';
+
+/** Of a 429 that names no time: from here it doubles with each refusal in a row, up to five minutes. */
+const FIRST_MS = 5_000;
+const MAX_UNNAMED_MS = 5 * 60_000;
+
+/** Those who waited come back within this share of the wait, and not all at its end. */
+const SPREAD = 0.1;
+
+/** How many projects are kept; beyond it the oldest is forgotten, and learnt again by one refusal. */
+const MAX_PROJECTS = 1_000;
+
+interface Cooldown {
+  readonly until: number;
+  readonly lengthMs: number;
+  /** Refusals in a row that named no time. */
+  readonly unnamed: number;
+}
+
+/**
+ * Until when the service wants no request for a project. The service limits projects, so a refusal of one follow-up holds
+ * for all. Each worker process learns it by a refusal of its own.
+ */
+export class Cooldowns {
+  private readonly projects = new Map<string, Cooldown>();
+  private totalMs = 0;
+
+  constructor(
+    /** Milliseconds of a clock that nobody sets: a wall clock that goes back would close a project for hours. */
+    private readonly now: () => number = () => performance.now(),
+    private readonly random: Random = Math.random,
+  ) {}
+
+  /** Keeps what an answer says: a 429 closes the project, and so does a 503 that names a time. */
+  heard(projectId: string, status: number, retryAfterMs: number | undefined): void {
+    const now = this.now();
+    const before = this.projects.get(projectId);
+    const refused = status === 429 || (status === 503 && retryAfterMs !== undefined);
+    // An answer to a request from before the cool-down says nothing new, unless it names a later time.
+    const cooling = before !== undefined && before.until > now;
+    if (!refused) {
+      if (!cooling) this.projects.delete(projectId);
+      return;
+    }
+    if (cooling && retryAfterMs === undefined) return;
+    const unnamed = retryAfterMs === undefined ? (before?.unnamed ?? 0) + 1 : 0;
+    const unnamedMs = Math.min(MAX_UNNAMED_MS, FIRST_MS * 2 ** Math.min(unnamed - 1, 10));
+    const lengthMs = retryAfterMs === undefined ? unnamedMs : boundedRetryAfter(retryAfterMs);
+    if (cooling && now + lengthMs <= before.until) return;
+    this.totalMs += now + lengthMs - Math.max(now, before?.until ?? 0);
+    this.projects.delete(projectId);
+    this.projects.set(projectId, { until: now + lengthMs, lengthMs, unnamed });
+    const [oldest] = this.projects.keys();
+    if (this.projects.size > MAX_PROJECTS && oldest !== undefined) this.projects.delete(oldest);
+  }
+
+  /** How long all cool-downs so far are, in whole seconds; what is still to come of one counts already. */
+  get totalSeconds(): number {
+    // Differences of this clock's readings miss a whole number by a hair.
+    return Math.floor((this.totalMs + 1) / 1_000);
+  }
+
+  /** What keeps a request for a project from being made now; null if nothing does. */
+  of(projectId: string): { readonly message: string; readonly retryAfterMs: number } | null {
+    const cooldown = this.projects.get(projectId);
+    const leftMs = (cooldown?.until ?? 0) - this.now();
+    if (cooldown === undefined || leftMs <= 0) return null;
+    const { lengthMs, unnamed } = cooldown;
+    const untilText = new Date(Date.now() + leftMs).toISOString().replace(/\.\d+/, '');
+    const why = unnamed === 0 ? 'as the service asked' : `after ${unnamed} refusals (429) in a row`;
+    return {
+      message: `project cooling down until ${untilText}, ${why}`,
+      retryAfterMs: Math.ceil(leftMs + SPREAD * lengthMs * this.random()),
+    };
+  }
+}

@@ -1,0 +1,131 @@
+import { Command, InvalidArgumentError } from 'commander';
+import {
+  checkLimits,
+  ensureSearchAttributes,
+  type Limits,
+  type LimitsChange,
+  type QueueLimits,
+} from '../../client';
+import { formatDuration } from '../../core/units';
+import { workersPolling } from '../../temporal/sdk-internals';
+import { numberOr } from '../flags/request-flags';
+import { columns, table } from '../render/text';
+import type { Session } from '../session';
+
+export function setupCommand(session: Session): Command {
+  return new Command('setup')
+    .description(
+      'Registers the search attributes in the namespace, and checks the connection. Reports the version of the server and ' +
+        'whether workers poll the task queue. Safe to repeat. The key of the agent service is checked where it is: ' +
+        '`worker.js --check-key --project P --job J`.',
+    )
+    .option('--json', 'print one JSON document')
+    .action(async () => {
+      const { client, namespace, taskQueue } = await session.connect();
+      const { serverVersion } = await client.workflowService.getSystemInfo({});
+      const searchAttributes = await ensureSearchAttributes(client.connection, namespace);
+      const workers = await workersPolling(client, taskQueue);
+      const text = columns([
+        ['server', `Temporal ${serverVersion}`],
+        ['namespace', namespace],
+        ['registered now', searchAttributes.registered.join(', ') || 'none'],
+        ['there before', searchAttributes.present.join(', ') || 'none'],
+        ['task queue', taskQueue],
+        ['workers', workers.join(', ') || 'none poll the task queue yet; start a worker'],
+      ]);
+      session.output.print({ serverVersion, namespace, searchAttributes, taskQueue, workers }, text);
+    });
+}
+
+/** The server's API does not say whether fairness is on (measured, server 1.31). */
+const FAIRNESS_NOTE =
+  'Limits per project and weights need fairness on the server (matching.enableFairness). The server does not say whether ' +
+  'it is on. Without it, a project at its limit holds up the others.';
+
+export function limitsCommand(session: Session): Command {
+  const print = (now: Limits): void => {
+    session.output.print(now, limitsTable(now));
+  };
+  const limits = new Command('limits').description(
+    'Limits how often the agent service is asked, in total and by project. The Temporal server keeps them, and they hold for all workers ' +
+      'at once. Whatever exceeds a limit waits in its task queue; nothing is lost or refused. Every attempt counts, so ' +
+      'each poll of a job is one read.',
+  );
+  const verb = (name: string, description: string): Command =>
+    limits.command(name).description(description).option('--json', 'print one JSON document');
+  verb('show', 'Shows the current limits and weights, and about how many tasks wait.').action(async () => {
+    print(await (await session.connect()).limits.get());
+  });
+  verb(
+    'set',
+    'Sets or changes limits. A rate is a number per unit of time (s, m, h, d), such as 5/s or 90/h; off removes a limit. Limits ' +
+      "that are not given stay as they are. A project's weight is its share where projects compete, and multiplies its " +
+      'own limits.',
+  )
+    .option('--sends-per-project <rate>', 'messages of each project')
+    .option('--reads-per-project <rate>', 'reads of the jobs of each project')
+    .option('--sends-total <rate>', 'messages of all projects together')
+    .option('--reads-total <rate>', 'reads of all projects together')
+    .option(
+      '--project-weight <project=number>',
+      'the share of a project compared with others, 0.001 to 1000; may be given several times',
+      addWeight,
+    )
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ ${session.command('limits', 'set', '--sends-per-project', '90/h', '--reads-total', '50/s')}
+  $ ${session.command('limits', 'set', '--project-weight', 'docs=3', '--sends-per-project', 'off')}`,
+    )
+    .action(async ({ projectWeight: projectWeights, ...flags }: LimitFlags) => {
+      const { sendsPerProject, readsPerProject, sendsTotal, readsTotal } = flags;
+      const change = { sendsPerProject, readsPerProject, sendsTotal, readsTotal, projectWeights };
+      // Before anything is connected.
+      checkLimits(change);
+      print(await (await session.connect()).limits.set(change));
+      const fair = [sendsPerProject, readsPerProject, ...Object.values(projectWeights ?? {})];
+      if (fair.some((value) => value !== undefined && value !== 'off')) session.output.note(FAIRNESS_NOTE);
+    });
+  verb('clear', 'Removes all limits and weights, whoever has set them.').action(async () => {
+    print(await (await session.connect()).limits.clear());
+  });
+  return limits;
+}
+
+type LimitFlags = Omit<LimitsChange, 'projectWeights'> & {
+  readonly projectWeight?: LimitsChange['projectWeights'];
+};
+
+/** Adds the weight of one project. The client checks it. */
+function addWeight(text: string, before: object = {}): object {
+  // A project id may hold an equals sign, a weight can't.
+  const at = text.lastIndexOf('=');
+  if (at < 1) throw new InvalidArgumentError('It must be PROJECT=NUMBER, such as docs=3 or docs=off.');
+  const id = text.slice(0, at);
+  if (Object.hasOwn(before, id))
+    throw new InvalidArgumentError(`"${id}" is given twice; give it one weight.`);
+  return { ...before, [id]: numberOr(text.slice(at + 1)) };
+}
+
+const HEADINGS = ['REQUESTS', 'TASK QUEUE', 'TOTAL', 'PER PROJECT', 'WAITING', 'WEIGHTS'];
+
+/** The current limits, one line for each kind of request. */
+export function limitsTable({ sends, reads }: Limits): string {
+  return table(HEADINGS, [row('sends', sends), row('reads', reads)]);
+}
+
+function row(
+  kind: string,
+  { taskQueue, total, perProject, weights, waiting, oldestMs }: QueueLimits,
+): string[] {
+  const shares = Object.entries(weights).map(([key, weight]) => `${key}=${weight}`);
+  return [
+    kind,
+    taskQueue,
+    total?.rate ?? 'none',
+    perProject?.rate ?? 'none',
+    waiting === 0 ? '0' : `${waiting}, oldest ${formatDuration(oldestMs)}`,
+    shares.join(' ') || 'none',
+  ];
+}

@@ -1,0 +1,158 @@
+import {
+  FollowUpError,
+  type FollowUpErrorCode,
+  type FollowUpHandle,
+  type FollowUpResult,
+  InvalidRequestError,
+  type Problem,
+} from '../client';
+import { problemText } from '../core/checks';
+import { isTerminal } from '../core/job';
+import { nextStep } from '../core/result';
+import { FLAG_OF_FIELD, flagsOf } from './flags/request-flags';
+import { jobRows, known, receiptRows } from './render/follow-up';
+import { columns } from './render/text';
+import type { Session } from './session';
+
+/** The exit codes of the starter; docs/configuration.md and `--help` list them for scripts. */
+export const EXIT = {
+  completed: 0,
+  archived: 10,
+  failed: 11,
+  rejected: 20,
+  deliveryUnknown: 21,
+  deadline: 22,
+  jobNotFound: 23,
+  cancelled: 24,
+  beyondTolerance: 30,
+  /** Bad flags, an invalid request, an unknown workflow id, a request id with another prompt. */
+  usage: 2,
+  /** Anything else, above all an unreachable Temporal. */
+  other: 1,
+  /** 128 + the signal's number, as in shells: the follow-up continues. */
+  interrupted: 130,
+  terminated: 143,
+  /** Whoever read the results has gone: 128 and the number of SIGPIPE. */
+  readerGone: 141,
+} as const;
+
+export const EXIT_CODES_HELP = `Exit codes:
+  0   completed; a batch: done       20  rejected            30   batch beyond its tolerance
+  10  archived                       21  delivery unknown    2    usage or invalid input
+  11  failed (the job, not the       22  deadline            1    anything else
+      follow-up)                     23  job not found       130  Ctrl-C (the work continues)
+                                     24  cancelled           143  SIGTERM (likewise)
+                                                             141  whoever reads has gone (likewise)`;
+
+/** The ends of a follow-up without a job. */
+const EXIT_OF_END: Partial<Record<FollowUpErrorCode, number>> = {
+  INVALID_REQUEST: EXIT.usage,
+  REJECTED: EXIT.rejected,
+  DELIVERY_UNKNOWN: EXIT.deliveryUnknown,
+  DEADLINE_EXCEEDED: EXIT.deadline,
+  JOB_NOT_FOUND: EXIT.jobNotFound,
+  CANCELLED: EXIT.cancelled,
+  TERMINATED: EXIT.other,
+  TIMED_OUT: EXIT.other,
+  UNEXPECTED_FAILURE: EXIT.other,
+};
+
+const USAGE_ERRORS: readonly FollowUpErrorCode[] = ['CONFLICT', 'NOT_FOUND', 'MISCONFIGURED'];
+
+/** The words of the command line for the fields of every input. */
+const NAME_OF_FIELD: Readonly<Record<string, string>> = {
+  ...FLAG_OF_FIELD,
+  ...flagsOf('batchId', 'concurrency', 'tolerate'),
+  ...flagsOf('sendsPerProject', 'readsPerProject', 'sendsTotal', 'readsTotal'),
+  ...{ scheduleId: 'ID', items: 'FILE', spec: 'timing' },
+};
+
+/** How a follow-up or a command ended. */
+export interface End {
+  readonly exitCode: number;
+  /** The JSON document of `--json`. */
+  readonly document: unknown;
+  readonly text: string;
+  /** Whether there is a job: it goes to stdout. An end without a job goes to stderr. */
+  readonly isResult: boolean;
+}
+
+export function printEnd(session: Session, end: End): void {
+  const { output } = session;
+  session.exitCode = end.exitCode;
+  output.print(end.document, end.isResult ? end.text : '');
+  if (!end.isResult) output.note(end.text);
+}
+
+/** Waits for the end of a follow-up. @throws any error that is not its end */
+export async function endOf(followUp: FollowUpHandle, signal?: AbortSignal): Promise<End> {
+  try {
+    return endOfResult(followUp.workflowId, await followUp.result({ signal }));
+  } catch (error) {
+    if (error instanceof FollowUpError && error.code in EXIT_OF_END) return endOfError(error);
+    throw error;
+  }
+}
+
+export function endOfResult(workflowId: string, result: FollowUpResult): End {
+  const { id, status, prLink, model, archivedAt } = result;
+  const source = [result.source.repository, result.source.ref].filter((part) => part !== null).join(' @ ');
+  const text = columns([
+    ['status', status],
+    ['prLink', prLink ?? 'null (no file was changed, or no pull request was opened)'],
+    ['job', id],
+    ...known('source', source === '' ? null : source),
+    ...known('model', model),
+    ...known('archivedAt', archivedAt),
+    ...receiptRows(result.followUp),
+    ['workflow', workflowId],
+  ]);
+  const exitCode = isTerminal(status) ? EXIT[status] : EXIT.other;
+  return { exitCode, document: result, text, isResult: true };
+}
+
+export function endOfError(error: unknown): End {
+  if (error instanceof InvalidRequestError) {
+    const problems = error.problems.map(inFlags);
+    const message = problems.length === 1 ? problems.join() : ['', ...problems].join('\n  ');
+    return failed(EXIT.usage, 'InvalidRequest', message, { problems });
+  }
+  if (error instanceof FollowUpError) return endOfFollowUpError(error);
+  const { name, message, cause } = error instanceof Error ? error : new Error(String(error));
+  // The SDK says "Failed to …" and keeps the reason in the cause.
+  const reason = name === 'ServiceError' && cause instanceof Error ? `: ${cause.message}` : '';
+  return failed(EXIT.other, name.replace(/(?!^)Error$/, ''), message + reason, null);
+}
+
+/** A retry would send the same request. */
+const CORRECT_IT = 'send a corrected request under a new request id';
+
+function endOfFollowUpError(error: FollowUpError): End {
+  const { code, workflowId, message, receipt, job } = error;
+  // `BATCH_FORGOTTEN` is `BatchForgotten`, as all types of `--json` are written.
+  const words = code.toLowerCase().replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
+  const type = code === 'REJECTED' ? 'FollowUpRejected' : words;
+  const exitCode = EXIT_OF_END[code];
+  if (exitCode === undefined)
+    return failed(USAGE_ERRORS.includes(code) ? EXIT.usage : EXIT.other, type, message, null);
+  const details = error.details ?? (code === 'CANCELLED' ? { job, followUp: receipt } : null);
+  const rows = [
+    ...known('http status', error.details?.httpStatus),
+    ...known('service', error.details?.serviceMessage),
+    ...(job === null ? [] : jobRows(job)),
+    ...(receipt === null ? [] : receiptRows(receipt)),
+    ...known('what to do', code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && nextStep(receipt.delivery)),
+    ...known('workflow', workflowId),
+  ];
+  const text = `${type}: ${message}\n${columns(rows, '  ')}`;
+  return { exitCode, document: { type, message, details, workflowId }, text, isResult: false };
+}
+
+function failed(exitCode: number, type: string, message: string, details: unknown): End {
+  return { exitCode, document: { type, message, details }, text: `error: ${message}`, isResult: false };
+}
+
+function inFlags(problem: Problem): string {
+  const field = problem.field.replace(/^projectWeights\./, '--project-weight ');
+  return problemText({ ...problem, field }, NAME_OF_FIELD).replace(': is missing', ' is missing');
+}

@@ -1,0 +1,134 @@
+import type {
+  BatchOutcome,
+  BatchProgress,
+  BatchReport,
+  BatchSummary,
+  ItemEnd,
+  ItemStates,
+} from '../../client';
+import { nextStepOfBatch } from '../../core/batch/workflows';
+import { formatDuration } from '../../core/units';
+import { EXIT } from '../ends';
+import type { Session } from '../session';
+import { countsText, known, silenceText } from './follow-up';
+import { columns, type Row } from './text';
+
+/** How an item ended, as one line; the link or the message comes last, because it may be long. */
+export function itemLine(end: ItemEnd): string {
+  const { settledAt, outcome, delivery, projectId, jobId, message, prLink } = end;
+  const parts = [
+    settledAt.slice(0, 19) + 'Z',
+    outcome.padEnd('FollowUpRejected'.length),
+    (delivery ?? '-').padEnd('accepted'.length),
+    `${projectId}/${jobId}`,
+    message ?? prLink ?? '',
+  ];
+  return parts.join('  ').trimEnd();
+}
+
+/** @param meter how far it is, and how fast */
+export function batchLine(progress: BatchProgress, meter: string): string {
+  const { state, items, settled, open, byStatus, byFailure, unknownDeliveries, pages } = progress;
+  const waiting = items - settled - open;
+  const parts = [
+    state !== 'running' && (state === 'paused' ? 'paused; "batch resume" continues it' : state),
+    meter,
+    `open ${open}`,
+    ...Object.entries({ ...byStatus, ...byFailure }).map(([name, count]) => `${name} ${count}`),
+    unknownDeliveries > 0 && `unknown deliveries ${unknownDeliveries}`,
+    waiting > 0 && `to come ${waiting}`,
+    pages.handedOver < pages.total && `${pages.handedOver} of ${pages.total} pages handed over`,
+  ];
+  return parts.filter(Boolean).join(' · ');
+}
+
+function rowsOf(counts: BatchSummary | BatchProgress): Row[] {
+  const { settled, items, byStatus, byFailure, byEvidence, unknownDeliveries, startedAt } = counts;
+  const rows: Row[] = [['settled', `${settled} of ${items}`]];
+  if ('open' in counts) {
+    const { open, concurrency, pages } = counts;
+    rows.push(['open', `${open} (concurrency ${concurrency})`]);
+    rows.push(['pages', `${pages.handedOver} of ${pages.total} handed over, ${pages.done} done`]);
+  }
+  const tallies = { status: byStatus, failure: byFailure, evidence: byEvidence };
+  for (const [name, tally] of Object.entries(tallies)) rows.push([name, countsText(tally) || '-']);
+  rows.push(['unknown', `${unknownDeliveries} deliveries`], ['started', startedAt]);
+  if ('endedAt' in counts) {
+    const after = formatDuration(Date.parse(counts.endedAt) - Date.parse(startedAt));
+    rows.push(['ended', `${counts.endedAt} (after ${after})`]);
+  }
+  return rows;
+}
+
+/** How a batch has ended, or where it stands. */
+export interface BatchView {
+  readonly state: BatchOutcome['state'] | BatchProgress['state'];
+  /** What went wrong, or why nothing goes on; null if all is well. */
+  readonly message: string | null;
+  /** Null if no worker answers, and for a batch that was terminated. */
+  readonly summary: BatchSummary | BatchProgress | null;
+  /** Its follow-ups by state, if no worker answers. */
+  readonly followUps?: ItemStates | null;
+}
+
+/** A running batch in the form of one that has ended. */
+export function viewOf(progress: BatchProgress): BatchView {
+  return { state: progress.state, message: progress.message, summary: progress };
+}
+
+export function standingOf(report: BatchReport): BatchView {
+  if (report.from === 'worker') return viewOf(report.progress);
+  return { state: 'running', message: silenceText(report), summary: null, followUps: report.followUps };
+}
+
+/**
+ * The document of `--json`, and its last line.
+ *
+ * @param asked the batch id or workflow id that was asked for; the summary knows the batch id
+ */
+export function documentOfBatch(asked: string, view: BatchView) {
+  return { batchId: view.summary?.batchId ?? asked, ...view };
+}
+
+/** However a batch has ended or stands, that is a result, and goes to stdout. */
+export function printBatch({ output }: Session, asked: string, view: BatchView): void {
+  const document = documentOfBatch(asked, view);
+  const { batchId, state, message, summary, followUps } = document;
+  const rows: Row[] = [
+    ['batch', batchId],
+    ['state', state],
+    ...known('why', message),
+    // Without a worker the why says what to do.
+    ...(followUps
+      ? known('follow-ups', countsText(followUps) || '-')
+      : known('what to do', nextStepOfBatch(state, summary?.byFailure ?? {}))),
+    ...(summary === null ? [] : rowsOf(summary)),
+  ];
+  const failures = (summary?.firstFailures ?? []).map(({ workflowId, outcome, message: words }) =>
+    ['', workflowId, words === null ? outcome : `${outcome}: ${words}`].join('  '),
+  );
+  const text = [columns(rows), ...(failures.length > 0 ? ['first failures', ...failures] : [])];
+  output.print(document, text.join('\n'));
+}
+
+const EXIT_CODES: Readonly<Record<BatchOutcome['state'], number>> = {
+  done: EXIT.completed,
+  'tolerance-exceeded': EXIT.beyondTolerance,
+  cancelled: EXIT.cancelled,
+  incomplete: EXIT.other,
+  terminated: EXIT.other,
+};
+
+export function printBatchEnd(session: Session, batchId: string, outcome: BatchOutcome): void {
+  session.exitCode = EXIT_CODES[outcome.state];
+  printBatch(session, batchId, outcome);
+  if (!session.output.isJson)
+    session.output.note(`each item   ${session.command('batch', 'results', batchId)}`);
+}
+
+/** How many of the items have settled, after a list of their ends. */
+export function settledLine(settled: number, { state, message, summary, followUps }: BatchView): string {
+  const of = summary === null ? '' : ` of ${summary.items}`;
+  const byState = followUps ? ` (follow-ups: ${countsText(followUps)})` : '';
+  return `${settled}${of} settled${byState}; the batch is ${state}${message === null ? '' : `: ${message}`}`;
+}

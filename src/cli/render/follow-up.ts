@@ -1,0 +1,113 @@
+import type { FollowUpProgress, FollowUpResult, Phase, ProgressReport, Receipt } from '../../client';
+import { phaseRows } from '../../core/result';
+import { formatDuration } from '../../core/units';
+import type { Session } from '../session';
+import type { Row } from './text';
+
+export function known(name: string, value: string | number | null | undefined): Row[] {
+  return value === null || value === undefined ? [] : [[name, String(value)]];
+}
+
+export function jobRows({ status, prLink }: Pick<FollowUpResult, 'status' | 'prLink'>): Row[] {
+  return [
+    ['status', status],
+    ['prLink', prLink ?? 'null'],
+  ];
+}
+
+/** How the message was delivered, why its end is believed, and what polls have seen. */
+export function receiptRows({ delivery, evidence, polls, observed }: Receipt | FollowUpProgress): Row[] {
+  const by = delivery.confirmedBy === null ? '' : ` by ${delivery.confirmedBy}`;
+  const counts = countsText(observed);
+  return [
+    ['delivery', `${delivery.verdict}${by}, ${delivery.sends} ${delivery.sends === 1 ? 'send' : 'sends'}`],
+    ['evidence', evidence ?? 'none'],
+    ['polls', counts === '' ? String(polls) : `${polls} (${counts})`],
+  ];
+}
+
+export function countsText(counts: Readonly<Record<string, number>>): string {
+  const words = Object.entries(counts).map(([name, count]) => `${name} × ${count}`);
+  return words.join(', ');
+}
+
+/** Where a follow-up stands, as one line; `now` in milliseconds since the epoch. */
+export function progressText(progress: FollowUpProgress, now: number, decide: string): string {
+  const { phase, polls, nextPollAt, deadlineAt, evidence, delivery } = progress;
+  const { verdict, confirmedBy } = delivery;
+  const by = confirmedBy === null || confirmedBy === 'response' ? '' : ` (by ${confirmedBy})`;
+  const message = verdict === 'unknown' ? 'delivery unknown' : `message ${verdict}${by}`;
+  const parts = [
+    phase,
+    phase === 'needs-decision' && `did the message arrive? ${decide}`,
+    answerText(progress),
+    polls > 0 && `poll ${polls}`,
+    nextPollAt !== null && `${verdict === 'not-sent' ? 'next try' : 'next'} ${inTime(nextPollAt, now)}`,
+    verdict !== 'not-sent' && message,
+    evidence,
+    `deadline ${inTime(deadlineAt, now)}`,
+  ];
+  return parts.filter(Boolean).join(' · ');
+}
+
+/** Changes when a new line is worth printing, if lines can't be rewritten: with anything but the passing of time. */
+export function progressKey(progress: FollowUpProgress): string {
+  const { phase, job, delivery, evidence, lastAnswer, deadlineAt } = progress;
+  return JSON.stringify([phase, job?.status, job?.prLink, delivery, evidence, lastAnswer, deadlineAt]);
+}
+
+function answerText({ job, lastAnswer, delivery }: FollowUpProgress): string | null {
+  if (lastAnswer === null || lastAnswer === job?.status) return lastAnswer;
+  // Anything but a status is trouble on the way to the service.
+  if (delivery.verdict === 'not-sent' && delivery.sends === 0) return `${lastAnswer}; nothing sent yet`;
+  return job === null ? lastAnswer : `${lastAnswer} (job was ${job.status})`;
+}
+
+function inTime(at: string, now: number): string {
+  const ms = Date.parse(at) - now;
+  return ms <= 0 ? 'now' : `in ${formatDuration(Math.ceil(ms / 1_000) * 1_000)}`;
+}
+
+export function progressRows(session: Session, workflowId: string, progress: FollowUpProgress): Row[] {
+  const { job, deadlineAt, lastAnswer } = progress;
+  const now = Date.now();
+  return [
+    ...phaseRows(progress, decideCommand(session, workflowId)),
+    ...(job === null ? known('status', 'not read yet') : jobRows(job)),
+    ['last answer', lastAnswer ?? 'none yet'],
+    ...receiptRows(progress),
+    ['next read', nextRead(progress, now)],
+    ['deadline', `${deadlineAt} (${inTime(deadlineAt, now)})`],
+    ['workflow', workflowId],
+  ];
+}
+
+export function decideCommand(session: Session, workflowId: string): string {
+  return `${session.command('resolve', workflowId, 'delivered')} (or not-delivered)`;
+}
+
+/** The phases in which the job is not read again and again. */
+const NOT_READING: readonly Phase[] = ['baseline', 'sending', 'settling', 'done', 'failed', 'cancelled'];
+
+function nextRead({ phase, nextPollAt }: FollowUpProgress, now: number): string {
+  if (nextPollAt !== null) return `${nextPollAt} (${inTime(nextPollAt, now)})`;
+  // Its worker reports such an activity every 24 s.
+  return NOT_READING.includes(phase) ? 'none planned' : 'within 30s, by a running activity';
+}
+
+/** What the server knows while no worker answers. */
+export function serverText(report: Extract<ProgressReport, { from: 'server' }>): string {
+  const { phase, jobStatus, taskTrouble } = report.description;
+  return [taskTrouble ?? silenceText(report), phase, jobStatus].filter((word) => word !== null).join(' · ');
+}
+
+/** Why a follow-up or a batch gives no answer. */
+export function silenceText(report: {
+  readonly description: { readonly taskQueue: string };
+  readonly workers: number;
+}): string {
+  const { taskQueue } = report.description;
+  return report.workers === 0
+    ? `no worker answers on task queue ${taskQueue} (yet); start one, nothing is lost`
+    : `no worker on task queue ${taskQueue} answers (yet); if this lasts, see whether one runs, and its log; nothing is lost`;
+}

@@ -1,0 +1,21 @@
+/**
+ * Does the work for all items with limited concurrency. After a failure no further item is taken, and those under way are
+ * awaited: nothing happens any more once it has thrown.
+ *
+ * @throws what `work` or the items have thrown
+ */
+export async function eachConcurrently<T>(
+  items: Iterable<T> | AsyncIterable<T>,
+  atATime: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const queue = (async function* () {
+    yield* items;
+  })();
+  // A worker that throws closes the queue for all.
+  const worker = async (): Promise<void> => {
+    for await (const item of queue) await work(item);
+  };
+  const ends = await Promise.allSettled(Array.from({ length: atATime }, worker));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+}

@@ -1,0 +1,112 @@
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isRecord(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function typeName(value: unknown): string {
+  if (value === undefined) return 'absent';
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'an array' : `of type ${typeof value}`;
+}
+
+/**
+ * One thing that is wrong with an input. It is data, so that whoever shows it can name the field in his own way: as a
+ * flag, a column, or a path in JSON.
+ */
+export interface Problem {
+  /** The path of the field, such as `polling.initial`. */
+  readonly field: string;
+  /** What is wrong with it, and what is right. It names no field by its path. */
+  readonly text: string;
+  /** The item of a batch that it is about, from 1. @default none, it is about the whole */
+  readonly item?: number;
+}
+
+/** @param nameOf the reader's names for fields; a field without one keeps its path */
+export function problemText(
+  { item, field, text }: Problem,
+  nameOf: Readonly<Record<string, string>> = {},
+): string {
+  return `${item === undefined ? '' : `item ${item}: `}${nameOf[field] ?? field}: ${text}`;
+}
+
+/** All of them, by their paths. */
+export function problemTexts(problems: readonly Problem[]): string {
+  return problems.map((problem) => problemText(problem)).join('; ');
+}
+
+/*
+ * The shapes of what comes over the wire between workflows, activities and runs, from which their types are inferred. An
+ * operator may complete a pending activity with any value at all (`temporal activity complete`), and anybody may send a
+ * signal; a workflow that took it for its own would fail its tasks for ever. Half a character of UTF-16 in a text would even
+ * end the worker (sdk-core 1.24).
+ */
+
+/** Tells whether a value has a shape. */
+export type Check<T> = (value: unknown) => value is T;
+
+/** The type that a check tells. */
+export type Checked<C> = C extends Check<infer T> ? T : never;
+
+type Checks = Readonly<Record<string, Check<unknown>>>;
+type Flat<T> = { [K in keyof T]: T[K] };
+/** A field whose check takes undefined may be left out. With `as`, the comments of the fields stay with them. */
+type Fields<F extends Checks> = Flat<
+  { readonly [K in keyof F as undefined extends Checked<F[K]> ? never : K]: Checked<F[K]> } & {
+    readonly [K in keyof F as undefined extends Checked<F[K]> ? K : never]?: Exclude<
+      Checked<F[K]>,
+      undefined
+    >;
+  }
+>;
+
+/** The same shape, for a state that is changed in place. */
+export function mutable<T>(check: Check<T>): Check<{ -readonly [K in keyof T]: T[K] }> {
+  return check;
+}
+
+/** Above the bounds of every text that our activities return. */
+const MAX_TEXT_CHARACTERS = 4_096;
+
+export const text: Check<string> = (value): value is string =>
+  typeof value === 'string' && value.length <= MAX_TEXT_CHARACTERS && value.isWellFormed();
+export const number: Check<number> = (value): value is number => Number.isFinite(value);
+export const count: Check<number> = (value): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0;
+export const boolean: Check<boolean> = (value) => typeof value === 'boolean';
+/** Milliseconds since the epoch. */
+export const time: Check<number> = (value): value is number =>
+  typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
+
+export function orNull<T>(check: Check<T>): Check<T | null> {
+  return (value): value is T | null => value === null || check(value);
+}
+
+export function optional<T>(check: Check<T>): Check<T | undefined> {
+  return (value): value is T | undefined => value === undefined || check(value);
+}
+
+export function listOf<T>(check: Check<T>): Check<readonly T[]> {
+  return (value): value is readonly T[] => Array.isArray(value) && value.every(check);
+}
+
+export function mapOf<T>(check: Check<T>): Check<Readonly<Record<string, T>>> {
+  return (value): value is Readonly<Record<string, T>> =>
+    isRecord(value) && Object.entries(value).every(([name, each]) => text(name) && check(each));
+}
+
+export function oneOf<const T>(...values: readonly T[]): Check<T> {
+  return (value): value is T => values.some((each) => each === value);
+}
+
+export function fields<F extends Checks>(checks: F): Check<Fields<F>> {
+  return (value): value is Fields<F> =>
+    isRecord(value) && Object.entries(checks).every(([name, check]) => check(value[name]));
+}
+
+export function anyOf<T extends readonly unknown[]>(
+  ...checks: { readonly [K in keyof T]: Check<T[K]> }
+): Check<T[number]> {
+  return (value): value is T[number] => checks.some((check) => check(value));
+}

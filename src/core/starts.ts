@@ -1,0 +1,61 @@
+import { BATCH_PRIORITY_KEY } from './batch/batch';
+import { BATCH_TASK_TIMEOUT_MS, type PageInput } from './batch/workflows';
+import { digestOf, followUpWorkflowId, pageWorkflowId } from './ids';
+import { MEMO_PROMPT_DIGEST, type SearchAttributeName } from './names';
+import type { FollowUpRequest } from './request';
+import { counted, markdownCode, MAX_ATTRIBUTE_CHARACTERS, truncate } from './text';
+
+/* What every start carries, whoever makes it: a client, a page of a batch, or somebody else's workflow. */
+
+/** A search attribute and its value. @param text bounded, because a longer one can end a workflow (measured) */
+export function keyword(name: SearchAttributeName, text: string) {
+  return { key: { name, type: 'KEYWORD' as const }, value: truncate(text, MAX_ATTRIBUTE_CHARACTERS) };
+}
+
+type NamedRequest = Pick<FollowUpRequest, 'projectId' | 'jobId' | 'prompt'> & { readonly requestId: string };
+
+/**
+ * The options of a follow-up's start. Without another policy, a second start of the same name never sends.
+ *
+ * @param batchId of the batch that it belongs to
+ */
+export function followUpStart(request: NamedRequest, batchId?: string) {
+  const { projectId, jobId, requestId, prompt } = request;
+  return {
+    workflowId: followUpWorkflowId(projectId, jobId, requestId),
+    workflowIdReusePolicy: 'REJECT_DUPLICATE' as const,
+    memo: { [MEMO_PROMPT_DIGEST]: digestOf(prompt) },
+    typedSearchAttributes: [
+      // The value that the workflow would set first: this saves an event in every history.
+      keyword('FollowUpPhase', 'baseline'),
+      keyword('AgentProject', projectId),
+      keyword('AgentJob', jobId),
+      ...(batchId === undefined ? [] : [keyword('FollowUpBatch', batchId)]),
+    ],
+    // Without the prompt. The server takes 400 bytes; the names fill at most the 255 bytes of a workflow id.
+    staticSummary: `Follow-up to job ${markdownCode(jobId)} of project ${markdownCode(projectId)}`,
+  };
+}
+
+/** What the start of a batch and of its pages have in common. */
+export function batchStart(batchId: string) {
+  return {
+    typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
+    priority: { priorityKey: BATCH_PRIORITY_KEY },
+    workflowTaskTimeout: BATCH_TASK_TIMEOUT_MS,
+  };
+}
+
+export function batchSummary(items: number): string {
+  return `Batch of ${counted(items, 'follow-up')}`;
+}
+
+export function pageStart(input: PageInput) {
+  const { batchId, run, page } = input;
+  return {
+    ...batchStart(batchId),
+    workflowId: pageWorkflowId(batchId, run, page.number),
+    args: [input] as [PageInput],
+    staticSummary: `Page ${page.number} of a batch: ${counted(page.items.length, 'item')}`,
+  };
+}

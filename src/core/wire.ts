@@ -1,0 +1,221 @@
+import type { EndOfItem } from './batch/batch';
+import type { EarlierPage, PageTrouble } from './batch/workflows';
+import {
+  anyOf,
+  boolean,
+  type Check,
+  type Checked,
+  count,
+  fields,
+  mapOf,
+  number,
+  oneOf,
+  optional,
+  orNull,
+  text,
+  time,
+} from './checks';
+import { isAgentJob, type JobState } from './job';
+import type { FollowUpRequest, Polling, WhenActive } from './request';
+import type { FollowUpResult } from './result';
+
+/** What the workflow must know of the worker's configuration; times in milliseconds. Recorded in history for a replay. */
+export const isWorkerSettings = fields({
+  readTaskQueue: text,
+  sendTaskQueue: text,
+  /** The limit of one HTTP exchange. */
+  httpTimeoutMs: number,
+  /** How long one activity polls at most. */
+  pollLimitMs: number,
+  /** How often a page of a batch checks that its batch and its follow-ups exist. */
+  lookEveryMs: number,
+});
+export type WorkerSettings = Checked<typeof isWorkerSettings>;
+
+export type JobAddress = Pick<FollowUpRequest, 'projectId' | 'jobId'>;
+
+const trouble = {
+  /** The short name under which it is counted: `http 503`, `timeout`, `ECONNREFUSED`, `not a job`, … */
+  label: text,
+  /** One sentence for people, bounded, without the key. */
+  message: text,
+  httpStatus: optional(number),
+  /** The service's own words, at most 1 KiB. */
+  serviceMessage: optional(text),
+};
+
+const readTrouble = fields({
+  kind: oneOf('trouble'),
+  ...trouble,
+  /** The wait that the service asked for, in milliseconds, unbounded. */
+  retryAfterMs: optional(number),
+});
+export type ReadTrouble = Checked<typeof readTrouble>;
+export type SendTrouble = Omit<ReadTrouble, 'kind' | 'retryAfterMs'>;
+
+/** The answer to one read of the job. Trouble is an answer too: it is a delay, never the job's failure. */
+export const isJobAnswer = anyOf(fields({ kind: oneOf('job'), job: isAgentJob }), readTrouble);
+export type JobAnswer = Checked<typeof isJobAnswer>;
+
+/** The latest answers in a row that said nothing about the job. */
+export const isTrouble = fields({
+  last: orNull(readTrouble),
+  count,
+  /** The answers in a row, up to the latest one, that were a 404. */
+  notFound: orNull(fields({ count, since: time })),
+});
+export type Trouble = Checked<typeof isTrouble>;
+
+/** The input of the activity that polls. Times are milliseconds since the epoch, by the workflow's clock. */
+export interface PollJobInput extends JobAddress {
+  /** The job as it is known: a different answer ends the poll. */
+  readonly known: JobState;
+  /** When the turn, or the wait for its beginning, began: the interval grows with its age. */
+  readonly since: number;
+  readonly polling: Polling;
+  readonly trouble: Trouble;
+  /** The wait before the first read, in milliseconds. */
+  readonly firstWaitMs: number;
+  /** No read begins at this moment or later. */
+  readonly endsAt: number;
+}
+
+/** Of one activity; far below what numbers count exactly, so that sums stay counts. */
+const reads: Check<number> = (value): value is number => count(value) && value <= 2 ** 32;
+
+/** The answers that changed nothing: trouble, and the job as it was known. */
+export const isTally = fields({
+  polls: reads,
+  observed: mapOf(reads),
+  trouble: isTrouble,
+  /** The latest answer in words. */
+  lastAnswer: orNull(text),
+  /** When the next read is due, in milliseconds since the epoch. */
+  nextReadAt: orNull(time),
+});
+export type Tally = Checked<typeof isTally>;
+
+export const isPollJobResult = fields({
+  /** The answer that needs a decision; null if the time was over. */
+  answer: orNull(isJobAnswer),
+  /** It was asked for at this moment or later: by the server's clock, in milliseconds since the epoch; 0 without one. */
+  askedAt: time,
+  before: isTally,
+});
+export type PollJobResult = Checked<typeof isPollJobResult>;
+
+interface SendInput extends JobAddress {
+  readonly prompt: string;
+  readonly whenActive: WhenActive;
+  /**
+   * The one run that may send: the first run of the follow-up, or the run that an operator's decision names. Any other
+   * run was made by a workflow reset, and the run before it may have sent the message.
+   */
+  readonly permittedRunId: string;
+  /** Nothing is sent from this moment on; milliseconds since the epoch. */
+  readonly deadlineAt: number;
+  /** The job before an earlier POST of unknown delivery; null if there was none. */
+  readonly earlierBaseline: JobState | null;
+}
+
+/** What one POST proved; the rows are those of docs/guarantees.md. */
+const postOutcome = anyOf(
+  fields({ verdict: oneOf('accepted'), job: isAgentJob }),
+  fields({ verdict: oneOf('rejected', 'unknown'), ...trouble }),
+  fields({
+    verdict: oneOf('not-sent'),
+    ...trouble,
+    /** False for a configuration error: repeating the POST does not help. */
+    repeatable: boolean,
+    /** The service answered (429), so the POST counts as a send although it was not processed. */
+    answered: boolean,
+    retryAfterMs: optional(number),
+  }),
+);
+export type PostOutcome = Checked<typeof postOutcome>;
+
+const checkpoint = {
+  /** The job right before the POST; null if it is not known. */
+  baseline: orNull(isAgentJob),
+  /** When the POST began, by the worker's clock, in milliseconds since the epoch. */
+  sentAt: time,
+};
+
+/**
+ * The details of the one heartbeat of a send. The server records them before the POST may begin. So a send that ends
+ * without a report still shows whether the POST may have been made.
+ */
+export const isSendCheckpoint = fields(checkpoint);
+export type SendCheckpoint = Checked<typeof isSendCheckpoint>;
+
+const posted = fields({ kind: oneOf('posted'), ...checkpoint, outcome: postOutcome });
+export type Posted = Checked<typeof posted>;
+
+/** What the send activity did. Only `posted` may have sent anything. The activity never throws. */
+export const isSendResult = anyOf(
+  fields({ kind: oneOf('unread'), trouble: readTrouble }),
+  /** `decideSend` forbids the POST. */
+  fields({ kind: oneOf('held-back'), job: isAgentJob }),
+  /** The server no longer wants the send, or the deadline has passed. */
+  fields({ kind: oneOf('not-permitted'), message: text }),
+  /** This run is not the permitted one; the run before it may have sent the message. */
+  fields({ kind: oneOf('reset'), ...trouble, baseline: orNull(isAgentJob) }),
+  posted,
+);
+export type SendResult = Checked<typeof isSendResult>;
+
+export interface NamedFollowUp {
+  readonly workflowId: string;
+  /** The SHA-256 of the prompt that the follow-up must carry. */
+  readonly promptDigest: string;
+  /** The asker has never started one of this name, so another prompt under it proves that its own was not sent. */
+  readonly isForeign: boolean;
+}
+
+interface PageTroubleInput {
+  /** Null once the batch is known to be gone. */
+  readonly batchWorkflowId: string | null;
+  readonly run: string;
+  /** Follow-ups that were reported before. */
+  readonly known: readonly string[];
+}
+
+/** The activities as the workflows see them. The retryable failures are `ApplicationFailure`s of the type `NO_CHANGE`. */
+export interface FollowUpActivities {
+  /** Local. */
+  workerSettings(): Promise<WorkerSettings>;
+  /** One GET of the job. */
+  getJob(address: JobAddress): Promise<JobAnswer>;
+  /**
+   * Reads the job by the cadence until an answer needs a decision: another status, link or `archivedAt`, or a 401, 403 or
+   * 404. It waits in the worker's process, or as retries of itself with the {@link Tally} as the failure's detail.
+   */
+  pollJob(input: PollJobInput): Promise<PollJobResult>;
+  /**
+   * Local: the latest heartbeat details of a pending activity of this run, a {@link Tally} or a {@link SendCheckpoint}; null
+   * if there are none. A `pollJob` in the process of this worker has the latest details itself, and ends.
+   */
+  pendingDetails(activity: 'pollJob' | 'sendMessage'): Promise<unknown>;
+  /** How some follow-ups have ended, in their order, `gone` for one that does not exist, null for one that runs. */
+  followUpEnds(followUps: readonly NamedFollowUp[]): Promise<readonly (EndOfItem | null)[]>;
+  /**
+   * The end of a follow-up that exists already; as retries of itself, until the follow-up ends.
+   *
+   * @param input `cancelOf`: cancels it if the batch of this id has started it; any other one is left running
+   */
+  followUpEnd(input: NamedFollowUp & { readonly cancelOf?: string }): Promise<EndOfItem>;
+  /**
+   * For a workflow of somebody else: the result of a follow-up that exists already, as retries of itself.
+   *
+   * @throws ApplicationFailure its own failure, or one of a type that `ChildFollowUp.result` names
+   */
+  followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;
+  /** What became of a page in an earlier run of its batch; null if nobody can tell. A page that still runs is ended first. */
+  earlierPage(workflowId: string): Promise<EarlierPage | null>;
+  /** Looks after the calling page every few minutes, as retries of itself, until there is trouble. */
+  pageTrouble(input: PageTroubleInput): Promise<PageTrouble>;
+  /** Local: the run that really calls it. A run made by a reset gets the recorded answer of the run before, up to there. */
+  ownRunId(): Promise<string>;
+  /** Looks at the job, and sends the message by one POST if the job, the server and the deadline allow it. */
+  sendMessage(input: SendInput): Promise<SendResult>;
+}

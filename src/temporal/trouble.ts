@@ -1,0 +1,166 @@
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { checkServerIdentity, connect as connectTls } from 'node:tls';
+import type { FollowUpError } from '../core/errors';
+import { ConfigurationError, type TemporalConfig } from './config';
+import { hasGrpcStatus, TemporalUnreachableError, transportError } from './grpc-status';
+import { noNamespace } from './search-attributes';
+
+type Server = Omit<TemporalConfig, 'secrets'>;
+
+/**
+ * Why Temporal can't be used, in words that name the variable to check. Waiting may heal `UNREACHABLE` and `NOT_SET_UP`: a
+ * server that is not up yet, a namespace that has still to be created. It does not heal a process's own settings.
+ *
+ * @param error of a connection or a call
+ */
+export async function whyNot(error: unknown, server: Server): Promise<FollowUpError> {
+  if (hasGrpcStatus(error, 'NOT_FOUND')) return noNamespace(server.namespace, error);
+  const answered = transportError(error, server.address);
+  if (answered?.code === 'UNAUTHORIZED') return answered;
+  return (await lookAt(server)) ?? answered ?? noAnswer(server.address, error);
+}
+
+/** The error of a server of which nothing else is known. */
+export function noAnswer(address: string, cause: unknown): FollowUpError {
+  const text = (cause instanceof Error ? cause.message : String(cause)).slice(0, 300);
+  const words = `it does not answer as a Temporal server (${text})`;
+  // The Rust core refuses some certificates that Node accepts (SDK 1.24, measured).
+  if (text.includes('InvalidCertificate')) return wrongTls(address, words);
+  return unreachable(address, `${words}; use the gRPC port, 7233 by default, not the Web UI's`, cause);
+}
+
+function wrongTls(address: string, text: string): ConfigurationError {
+  return new ConfigurationError([{ field: `Temporal at ${address}`, text }]);
+}
+
+function unreachable(address: string, reason: string, cause?: unknown): TemporalUnreachableError {
+  const hint = 'check TEMPORAL_ADDRESS or the profile in temporal.toml';
+  return new TemporalUnreachableError(`Can't reach Temporal at ${address}: ${reason}; ${hint}`, { cause });
+}
+
+/**
+ * Why no connection comes about, which gRPC keeps to itself: makes one connection more, or two, and looks how they end.
+ *
+ * @param signal ends the look
+ * @returns undefined where the connection is made and stays; `MISCONFIGURED` for TLS settings that can't be right;
+ *   `UNREACHABLE` for anything that a server that is only starting, or a proxy before one, might do too
+ */
+export async function lookAt(server: Server, signal?: AbortSignal): Promise<FollowUpError | undefined> {
+  const { address, connection } = server;
+  const { hostname, port } = new URL(`tcp://${address}`);
+  const endpoint = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || '7233') };
+  // An API key turns TLS on where nothing else is said, as the SDK does.
+  const tls = connection.tls ?? connection.apiKey !== undefined;
+  if (tls === false) {
+    const end = await endOf(connectTcp(endpoint), 'connect', signal);
+    if (end.error) return unreachable(address, end.error.message);
+    if (!end.closed) return undefined;
+    const greeting = connectTls({ ...endpoint, ...HTTP2, rejectUnauthorized: false });
+    const wantsTls = (await endOf(greeting, 'secureConnect', signal)).connected;
+    if (wantsTls) return wrongTls(address, `the server wants TLS; ${TURN_TLS_ON}`);
+    return unreachable(address, `the server ends the connection at once; if it wants TLS, ${TURN_TLS_ON}`);
+  }
+  const { serverNameOverride, serverRootCACertificate: ca, clientCertPair: pair } = tls === true ? {} : tls;
+  const name = serverNameOverride ?? endpoint.host;
+  const handshake = connectTls({
+    ...endpoint,
+    ...HTTP2,
+    // Node warns of an IP address there (DEP0123), and TLS has none (RFC 6066, 3).
+    servername: isIP(name) === 0 ? name : '',
+    checkServerIdentity: (_host, certificate) => checkServerIdentity(name, certificate),
+    ...(ca ? { ca: Buffer.from(ca) } : {}),
+    ...(pair ? { cert: Buffer.from(pair.crt), key: Buffer.from(pair.key) } : {}),
+  });
+  const { error, closed, connected } = await endOf(handshake, 'secureConnect', signal);
+  if (error) {
+    // An error of the system, such as a refused connection, says nothing about TLS; EPROTO is OpenSSL's.
+    const isSystem = error.syscall !== undefined && error.code !== 'EPROTO';
+    return isSystem ? unreachable(address, error.message) : wrongTls(address, tlsWords(error));
+  }
+  if (!closed) return undefined;
+  const when = connected ? 'after the TLS handshake' : 'in the TLS handshake';
+  return unreachable(address, `the server ends the connection ${when}; ${CHECK_CLIENT_CERTIFICATE}`);
+}
+
+const HTTP2 = { ALPNProtocols: ['h2'] };
+
+/** The beginning of every HTTP/2 connection (RFC 9113, 3.4), with empty settings: a gRPC server answers it with its own. */
+const HTTP2_PREFACE = Buffer.concat([
+  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]),
+]);
+
+/** A server answers the first bytes within this time; one that says nothing tells nothing. */
+const SILENCE_MS = 2_000;
+
+/** The first byte of a TLS alert (RFC 8446, 5.1), with which a TLS server may answer what is not TLS. */
+const TLS_ALERT = 0x15;
+
+interface SocketError extends NodeJS.ErrnoException {
+  readonly reason?: string;
+  readonly errors?: readonly SocketError[];
+}
+
+interface End {
+  /** As far as TCP, or the TLS handshake. */
+  readonly connected: boolean;
+  /** The other side ended it, without an answer or with a TLS alert. */
+  readonly closed: boolean;
+  readonly error?: SocketError | undefined;
+}
+
+/** How a connection goes on once it has begun as HTTP/2: TLS 1.3 refuses a client's certificate only then. */
+function endOf(
+  socket: Socket,
+  connectedBy: 'connect' | 'secureConnect',
+  signal: AbortSignal | undefined,
+): Promise<End> {
+  return new Promise((resolve) => {
+    let connected = false;
+    const end = (closed: boolean, error?: SocketError): void => {
+      signal?.removeEventListener('abort', giveUp);
+      resolve({ connected, closed, error });
+      socket.destroy();
+    };
+    const giveUp = (): void => {
+      // A firewall may drop what is sent to an address.
+      const silence = Object.assign(new Error('the host does not answer'), { syscall: 'connect' });
+      end(false, socket.connecting ? silence : undefined);
+    };
+    socket.setTimeout(SILENCE_MS, giveUp);
+    signal?.addEventListener('abort', giveUp, { once: true });
+    socket.once(connectedBy, () => {
+      connected = true;
+      socket.write(HTTP2_PREFACE);
+    });
+    socket.once('data', (chunk: Buffer) => {
+      end(chunk[0] === TLS_ALERT);
+    });
+    socket.once('error', (failure: SocketError) => {
+      // Of a name with several addresses, such as localhost: one error for each, under one without words.
+      const error = failure.errors?.[0] ?? failure;
+      // A reset says no more than an end does.
+      const isReset = error.code === 'ECONNRESET' || error.code === 'EPIPE';
+      end(isReset, isReset ? undefined : error);
+    });
+    socket.once('close', () => {
+      end(true);
+    });
+  });
+}
+
+const TURN_TLS_ON = 'set TEMPORAL_TLS=true, or TEMPORAL_API_KEY';
+const CHECK_CLIENT_CERTIFICATE =
+  'it may want a client certificate, or another one: check TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_*';
+
+function tlsWords({ code = '', message, reason = message }: SocketError): string {
+  if (code.includes('NO_APPLICATION_PROTOCOL'))
+    return 'the server speaks TLS, but no HTTP/2, so it is not Temporal; check TEMPORAL_ADDRESS';
+  if (/ALERT|HANDSHAKE/.test(code))
+    return `the server refuses the TLS handshake (${reason}); ${CHECK_CLIENT_CERTIFICATE}`;
+  if (/^(ERR_SSL_|EPROTO)/.test(code))
+    return 'the server speaks no TLS; unset TEMPORAL_TLS*, or set TEMPORAL_TLS=false if an API key turns it on';
+  const what = 'check TEMPORAL_ADDRESS, TEMPORAL_TLS_SERVER_NAME and TEMPORAL_TLS_SERVER_CA_CERT_*';
+  if (!/CERT|ISSUER|SIGNATURE|CRL/.test(code)) return `no TLS connection comes about (${reason}); ${what}`;
+  return `the server's certificate is not accepted (${reason}); ${what}`;
+}

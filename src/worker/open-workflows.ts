@@ -1,0 +1,62 @@
+import { noopMetricMeter } from '@temporalio/common';
+import { Runtime, type Worker } from '@temporalio/worker';
+import { BATCH_PAGE_WORKFLOW, BATCH_WORKFLOW } from '../core/batch/workflows';
+import { measure, type OpenState } from '../core/metrics';
+import { FOLLOW_UP_WORKFLOW } from '../core/names';
+import { VERDICTS } from '../core/result';
+
+/** Alerts on these counts wait for minutes anyway, and each worker costs the server six counts a time. */
+export const ASK_EVERY_MS = 60_000;
+/** A count takes milliseconds. */
+const ANSWER_LIMIT_MS = 10_000;
+const DAY_MS = 24 * 3_600_000;
+
+const FOLLOW_UPS = `WorkflowType = '${FOLLOW_UP_WORKFLOW}'`;
+const QUERIES: Readonly<Record<OpenState, () => string>> = {
+  any: () => FOLLOW_UPS,
+  // The phase `sending` is shown only while a send is tried again.
+  sending: () => `${FOLLOW_UPS} AND FollowUpPhase IN ('baseline', 'sending')`,
+  'needs-decision': () => `${FOLLOW_UPS} AND FollowUpPhase = 'needs-decision'`,
+  unauthorized: () => `${FOLLOW_UPS} AND FollowUpPhase = 'unauthorized'`,
+  'older-than-1d': () => `${FOLLOW_UPS} AND StartTime < '${new Date(Date.now() - DAY_MS).toISOString()}'`,
+  batch: () => `WorkflowType = '${BATCH_WORKFLOW}'`,
+};
+
+/**
+ * Has the worker ask the server once a minute what is open, and shows it as metrics, where the process has any. Without an
+ * answer the last counts stay, with their time.
+ *
+ * @returns ends it
+ */
+export function showOpenWorkflows({ connection, options }: Worker): () => void {
+  const { logger, metricMeter } = Runtime.instance();
+  if (connection === undefined || metricMeter === noopMetricMeter) return () => undefined;
+  const { namespace, taskQueue } = options;
+  let trouble = '';
+  const ask = async (): Promise<void> => {
+    try {
+      await connection.withDeadline(Date.now() + ANSWER_LIMIT_MS, async () => {
+        for (const [state, query] of Object.entries(QUERIES)) {
+          const running = { namespace, query: `${query()} AND ExecutionStatus = 'Running'` };
+          const { count } = await connection.workflowService.countWorkflowExecutions(running);
+          measure(metricMeter, 'open', Number(count), { state }, { namespace });
+        }
+      });
+      measure(metricMeter, 'openAskedAt', Date.now() / 1_000, {}, { namespace });
+      trouble = '';
+    } catch (error) {
+      // Once for each reason: it may last for hours.
+      if (String(error) !== trouble) logger.warn('the server does not count what is open', { error });
+      trouble = String(error);
+    }
+  };
+  // A counter that begins at 1 is no increase to Prometheus: the first unknown delivery would raise no alert.
+  const by = (workflowType: string) => ({ namespace, taskQueue, workflowType });
+  for (const verdict of VERDICTS) measure(metricMeter, 'deliveries', 0, { verdict }, by(FOLLOW_UP_WORKFLOW));
+  measure(metricMeter, 'batchItems', 0, { outcome: 'completed' }, by(BATCH_PAGE_WORKFLOW));
+  void ask();
+  const timer = setInterval(() => void ask(), ASK_EVERY_MS);
+  return () => {
+    clearInterval(timer);
+  };
+}

@@ -1,0 +1,113 @@
+/**
+ * Follow-ups for the workflows of others: the entry `agent-follow-up-client/workflow`, made for workflow code. It needs a
+ * worker of follow-ups on the task queue, and nothing of the caller's worker.
+ */
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancellationScope,
+  CancelledFailure,
+  ChildWorkflowCancellationType,
+  ChildWorkflowFailure,
+  ParentClosePolicy,
+  startChild,
+} from '@temporalio/workflow';
+import type { NamedFollowUp } from '../core/wire';
+import { checkRequest } from '../core/check-request';
+import { digestOf, followUpWorkflowId } from '../core/ids';
+import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../core/names';
+import { problemTexts } from '../core/checks';
+import type { FollowUpRequest } from '../core/request';
+import type { FollowUpResult } from '../core/result';
+import { followUpStart } from '../core/starts';
+import { questionProxy } from './activity-proxies';
+
+export { followUpWorkflowId };
+export { FAILURE_TYPES, type FailureDetails, type FailureType, type Receipt } from '../core/result';
+export type { FollowUpRequest, FollowUpResult };
+
+export interface ChildFollowUpOptions {
+  /** The task queue of the follow-ups' worker. @default 'follow-up' */
+  readonly taskQueue?: string;
+}
+
+export interface ChildFollowUp {
+  readonly workflowId: string;
+  /** Whether the follow-up existed already. Nothing was sent by this start then. */
+  readonly attached: boolean;
+  /**
+   * Waits for the end of the follow-up. If this wait is cancelled, the follow-up continues.
+   *
+   * @throws ApplicationFailure of a type in {@link FAILURE_TYPES}, or `FollowUpConflict` (the existing follow-up carries
+   * another prompt), `FollowUpCancelled`, `FollowUpTerminated`, `FollowUpTimedOut`, `FollowUpNotFound`
+   */
+  result(): Promise<FollowUpResult>;
+}
+
+/**
+ * Starts a follow-up as a child of the calling workflow, or attaches to the one of the same `requestId`, whoever started it.
+ * It outlives its parent: that one may return, be cancelled or be terminated. To cancel the follow-up, use
+ * `getExternalWorkflowHandle(workflowId).cancel()`.
+ *
+ * @throws ApplicationFailure `InvalidRequest`, with every problem, before anything is started
+ */
+export async function startFollowUp(
+  request: FollowUpRequest & { readonly requestId: string },
+  { taskQueue = DEFAULT_TASK_QUEUES.followUp }: ChildFollowUpOptions = {},
+): Promise<ChildFollowUp> {
+  const checked = checkRequest(request);
+  if (!checked.ok) throw ApplicationFailure.nonRetryable(problemTexts(checked.problems), 'InvalidRequest');
+  const start = followUpStart(checked.plan);
+  const { workflowId } = start;
+  const promptDigest = digestOf(checked.plan.prompt);
+  const existing = () => endOfExisting(taskQueue, { workflowId, promptDigest, isForeign: false });
+  const scope = CancellationScope.current();
+  if (scope.consideredCancelled) await scope.cancelRequested;
+  try {
+    // The server drops a child's start if its parent ends before it, so there is no cancellation in between.
+    const child = await CancellationScope.nonCancellable(() =>
+      startChild(FOLLOW_UP_WORKFLOW, {
+        ...start,
+        taskQueue,
+        args: [request],
+        parentClosePolicy: ParentClosePolicy.ABANDON,
+        cancellationType: ChildWorkflowCancellationType.ABANDON,
+      }),
+    );
+    const result = () => endOfChild(child.result() as Promise<FollowUpResult>, existing);
+    return { workflowId, attached: false, result };
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    return { workflowId, attached: true, result: existing };
+  }
+}
+
+/** Starts a follow-up or attaches to it, and waits for its end: {@link startFollowUp} and `result()` in one. */
+export async function executeFollowUp(...start: Parameters<typeof startFollowUp>): Promise<FollowUpResult> {
+  return (await startFollowUp(...start)).result();
+}
+
+async function endOfChild(result: Promise<FollowUpResult>, existing: ChildFollowUp['result']) {
+  try {
+    // By itself the SDK would wait for an abandoned child after a cancellation.
+    return await Promise.race([result, CancellationScope.current().cancelRequested]);
+  } catch (error) {
+    if (!(error instanceof ChildWorkflowFailure)) throw error;
+    if (error.cause instanceof ApplicationFailure) throw error.cause;
+    // Cancelled, terminated or timed out: the same words as for one that exists already.
+    return existing();
+  }
+}
+
+/** The end of a follow-up that the caller has not started. The activity runs in the follow-ups' worker. */
+async function endOfExisting(taskQueue: string, followUp: NamedFollowUp): Promise<FollowUpResult> {
+  const { followUpResult } = questionProxy('the end of a follow-up that exists already', taskQueue);
+  try {
+    return await followUpResult(followUp);
+  } catch (error) {
+    if (error instanceof ActivityFailure && !(error.cause instanceof CancelledFailure))
+      throw error.cause ?? error;
+    throw error;
+  }
+}

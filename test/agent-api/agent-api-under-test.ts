@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, expect } from '@jest/globals';
+import { keyFromText } from '../../src/agent-api/api-key';
+import { type AgentApi, type AgentApiOptions, createAgentApi } from '../../src/agent-api/client';
+import { MisbehavingServer } from './misbehaving-server';
+
+export const KEY = 'agnt_9f8e7d6c5b4a39281706f5e4d3c2b1a0';
+
+export const ADDRESS = { projectId: 'docs', jobId: 'job-1' };
+export const MESSAGE = { ...ADDRESS, prompt: 'Please add a changelog entry.' };
+
+/** The job as the service answers it after a message. */
+export const JOB = {
+  id: 'job-1',
+  status: 'active',
+  source: { repository: 'acme/docs', ref: 'main' },
+  model: 'large',
+  prLink: null,
+  createdAt: '2026-01-01T00:00:00.000Z',
+  archivedAt: null,
+};
+
+/** Long enough for one exchange on one machine that is busy, short enough to wait for. */
+export const PATIENT_MS = 5_000;
+
+/** For tests in which the time limit itself is what happens. A third of it is still enough to connect. */
+export const SHORT_MS = 750;
+
+/** A server and a client of it for each test of a file; both are closed after it. */
+export class WireTest {
+  private serverNow: MisbehavingServer | undefined;
+  private readonly clients: AgentApi[] = [];
+  private readonly servers: MisbehavingServer[] = [];
+
+  constructor() {
+    beforeEach(async () => {
+      this.serverNow = await this.anotherServer();
+    });
+    afterEach(async () => {
+      await Promise.all(this.clients.splice(0).map((client) => client.close()));
+      await Promise.all(this.servers.splice(0).map((server) => server.stop()));
+    });
+  }
+
+  get server(): MisbehavingServer {
+    if (this.serverNow === undefined) throw new Error('no test is running');
+    return this.serverNow;
+  }
+
+  async anotherServer(...how: Parameters<typeof MisbehavingServer.start>): Promise<MisbehavingServer> {
+    const server = await MisbehavingServer.start(...how);
+    this.servers.push(server);
+    return server;
+  }
+
+  client(options: Partial<AgentApiOptions> = {}): AgentApi {
+    const client = createAgentApi({
+      baseUrl: this.server.url,
+      apiKey: keyFromText(KEY),
+      timeoutMs: PATIENT_MS,
+      ...options,
+    });
+    this.clients.push(client);
+    return client;
+  }
+}
+
+/** Fails when any part of an outcome holds the key. */
+export function expectNoKey(outcome: unknown): void {
+  expect(JSON.stringify(outcome)).not.toContain(KEY);
+}

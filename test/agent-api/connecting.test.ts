@@ -1,0 +1,108 @@
+import type { Socket } from 'node:net';
+import { describe, expect, it, jest } from '@jest/globals';
+import { Front } from '../harness/front';
+import { ADDRESS, expectNoKey, JOB, MESSAGE, SHORT_MS, WireTest } from './agent-api-under-test';
+import { answer, refusedPort } from './misbehaving-server';
+import { selfSignedCertificate } from './self-signed-certificate';
+
+/** Before the first byte of the request: nothing can have been sent, whatever went wrong. */
+describe('a POST that got no connection was not sent', () => {
+  const wire = new WireTest();
+
+  async function sendAndRead(baseUrl: string, timeoutMs = 5_000) {
+    const client = wire.client({ baseUrl, timeoutMs });
+    const beforeFirstByte = jest.fn(() => undefined);
+    const outcome = await client.sendMessage(MESSAGE, { beforeFirstByte });
+    const read = await client.getJob(ADDRESS);
+    expectNoKey([outcome, read]);
+    expect(beforeFirstByte).not.toHaveBeenCalled();
+    expect(outcome).toMatchObject({ verdict: 'not-sent', repeatable: true, answered: false });
+    const { label, message } = outcome as { label: string; message: string };
+    expect(read).toMatchObject({ kind: 'trouble', label });
+    return { label, message };
+  }
+
+  it('when the port refuses it', async () => {
+    const port = await refusedPort();
+    expect(await sendAndRead(`http://127.0.0.1:${port}`)).toEqual({
+      label: 'ECONNREFUSED',
+      message: `ECONNREFUSED 127.0.0.1:${port}`,
+    });
+  });
+
+  it('when nobody knows the host', async () => {
+    const { label, message } = await sendAndRead('http://agent-service.invalid');
+    // Without a network the resolver can only say "try again".
+    expect(label).toMatch(/^(ENOTFOUND|EAI_AGAIN)$/);
+    expect(message).toBe(`${label} agent-service.invalid`);
+  });
+
+  it('when the host takes no connection in a third of the time limit', async () => {
+    const front = await Front.open(wire.server.port);
+    await front.deafen();
+    expect(await sendAndRead(`http://127.0.0.1:${front.port}`, 900).finally(() => front.close())).toEqual({
+      label: 'connect timeout',
+      message: `connect timeout: no connection to http://127.0.0.1:${front.port} within 300ms`,
+    });
+  });
+
+  it.each<[string, number, (socket: Socket) => unknown, RegExp]>([
+    ['reset', 5_000, (socket) => socket.once('data', () => socket.resetAndDestroy()), /^ECONNRESET$/],
+    [
+      'answered without TLS',
+      5_000,
+      (socket) => socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
+      /^(ERR_SSL_|EPROTO)/,
+    ],
+    ['never answered', SHORT_MS, () => undefined, /^connect timeout$/],
+  ])('when the TLS handshake is %s', async (_how, timeoutMs, onConnection, label) => {
+    wire.server.onConnection = (socket) => {
+      onConnection(socket);
+      return true;
+    };
+    const why = await sendAndRead(`https://127.0.0.1:${wire.server.port}`, timeoutMs);
+    expect(why.label).toMatch(label);
+    expect(wire.server.connections).toBe(2);
+  });
+
+  it('when the certificate is not trusted', async () => {
+    const server = await wire.anotherServer(selfSignedCertificate());
+    server.onRequest = answer(200, JOB);
+    expect(await sendAndRead(server.url)).toEqual({
+      label: 'DEPTH_ZERO_SELF_SIGNED_CERT',
+      // Node 24 adds a hint to the words.
+      message: expect.stringMatching(
+        /^DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate.*; for a private authority, start the worker with NODE_EXTRA_CA_CERTS/,
+      ),
+    });
+    expect(server.connections).toBe(2);
+    expect(server.requests).toHaveLength(0);
+    expect(server.bytesReceived).toBe(0);
+  });
+});
+
+describe('beforeFirstByte', () => {
+  const wire = new WireTest();
+
+  it('keeps every byte from the service by its reason, and the connection is destroyed', async () => {
+    const message = 'the worker stood still while it was connecting';
+    const outcome = await wire.client().sendMessage(MESSAGE, { beforeFirstByte: () => message });
+    const notSent = { verdict: 'not-sent', repeatable: true, answered: false };
+    expect(outcome).toEqual({ ...notSent, label: 'held back', message });
+    await wire.server.allClosed();
+    expect(wire.server.bytesReceived).toBe(0);
+  });
+});
+
+describe('a job that no URL can name', () => {
+  const wire = new WireTest();
+
+  it.each(['', '.', '..', 'lone \ud800 surrogate'])('is not asked for and not sent to: %j', async (jobId) => {
+    const client = wire.client();
+    const notSent = { verdict: 'not-sent', repeatable: false, answered: false, label: 'invalid id' };
+    expect(await client.sendMessage({ ...MESSAGE, jobId })).toMatchObject(notSent);
+    const trouble = { kind: 'trouble', label: 'invalid id' };
+    expect(await client.getJob({ projectId: jobId, jobId: 'job-1' })).toMatchObject(trouble);
+    expect(wire.server.connections).toBe(0);
+  });
+});

@@ -1,0 +1,64 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it } from '@jest/globals';
+import { ADDRESS, expectNoKey, JOB, KEY, PATIENT_MS, SHORT_MS, WireTest } from './agent-api-under-test';
+import { answer, type OnRequest } from './misbehaving-server';
+
+describe('a GET of the job', () => {
+  const wire = new WireTest();
+
+  async function read(onRequest: OnRequest, timeoutMs = PATIENT_MS) {
+    wire.server.onRequest = onRequest;
+    const result = await wire.client({ timeoutMs }).getJob(ADDRESS);
+    expectNoKey(result);
+    expect(wire.server.requests).toHaveLength(1);
+    return result;
+  }
+
+  it.each([
+    [401, 'http 401: the key is expired or wrong; no'],
+    [403, 'http 403: the key may not read this project, or this address is not allowed; no'],
+    [404, 'http 404: no'],
+    [500, 'http 500: no'],
+  ])('that is answered with %i is a trouble, with the wait that is asked for', async (status, message) => {
+    expect(await read(answer(status, { error: 'no' }, { 'retry-after': '2' }))).toEqual({
+      kind: 'trouble',
+      label: `http ${status}`,
+      message,
+      httpStatus: status,
+      serviceMessage: 'no',
+      retryAfterMs: 2_000,
+    });
+  });
+
+  it.each([302, 307])('follows no redirect: %i', async (status) => {
+    const other = await wire.anotherServer();
+    expect(await read(answer(status, '', { location: `${other.url}/?key=${KEY}` }))).toEqual({
+      kind: 'trouble',
+      label: `http ${status}`,
+      message: `http ${status}: a redirect to ${other.url}/?key=[key], which is not followed; check AGENT_API_BASE_URL`,
+      httpStatus: status,
+    });
+    expect(other.connections).toBe(0);
+  });
+
+  it('that is never answered ends by the time limit', async () => {
+    expect(await read(() => undefined, SHORT_MS)).toMatchObject({ kind: 'trouble', label: 'timeout' });
+    await wire.server.allClosed();
+  });
+
+  it('that meets the end of a kept connection is a trouble, and the next one is fine', async () => {
+    const client = wire.client();
+    wire.server.onRequest = (socket, request) => {
+      if (wire.server.requests.length === 2) socket.resetAndDestroy();
+      else answer(200, JOB)(socket, request);
+    };
+    const kinds = [];
+    for (let n = 0; n < 3; n += 1) {
+      kinds.push((await client.getJob(ADDRESS)).kind);
+      // undici gives a kept connection out again one turn of the event loop after its answer.
+      await setImmediate();
+    }
+    expect(kinds).toEqual(['job', 'trouble', 'job']);
+    expect(wire.server.requests.map(({ connection }) => connection)).toEqual([1, 1, 2]);
+  });
+});

@@ -1,0 +1,59 @@
+import { describe, expect, it } from '@jest/globals';
+import { errorFacts } from '../../src/agent-api/trouble';
+import { parseRetryAfter, proofOfFailure, proofOfStatus } from '../../src/agent-api/outcome';
+
+describe('what a status proves about a POST', () => {
+  it('is a rejection, that it was not processed, or nothing', () => {
+    const rejected = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422];
+    for (let status = 200; status < 1_000; status += 1) {
+      const certain = status === 429 ? 'not processed' : 'unknown';
+      expect([status, proofOfStatus(status)]).toEqual([
+        status,
+        rejected.includes(status) ? 'rejected' : certain,
+      ]);
+    }
+  });
+});
+
+describe('what an error proves about a POST', () => {
+  it.each(['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR', 'PROXY_ERROR'])(
+    '%s before the first byte: not sent, and no repetition heals it',
+    (code) => {
+      expect(proofOfFailure(false, errorFacts({ code }))).toEqual({ verdict: 'not-sent', repeatable: false });
+    },
+  );
+
+  it('a limit of our own: not sent before the first byte, unknown after it', () => {
+    expect(proofOfFailure(false, [])).toEqual({ verdict: 'not-sent', repeatable: true });
+    expect(proofOfFailure(true, [])).toEqual({ verdict: 'unknown' });
+  });
+});
+
+const NOW = Date.parse('2026-03-01T12:00:00.500Z');
+
+describe('Retry-After', () => {
+  it.each<[string | undefined, number | undefined]>([
+    ['120', 120_000],
+    ['1.5', 1_500],
+    ['-5', 0],
+    ['Sun, 01 Mar 2026 12:00:30 GMT', 29_500],
+    ['2026-03-01T12:00:30Z', 29_500],
+    ['Wed, 21 Oct 2015 07:28:00 GMT', 0],
+    [undefined, undefined],
+    ['', undefined],
+    ['later 7', undefined],
+    ['1e3', undefined],
+    ['Sun, 99 Foo 2026 12:00:30 GMT', undefined],
+  ])('%j is %j ms', (header, expected) => {
+    expect(parseRetryAfter(header, NOW)).toBe(expected);
+  });
+
+  it.each(['9'.repeat(400), '99999999999999999999', 'Fri, 31 Dec 9999 23:59:59 GMT'])(
+    'an absurd one is a safe integer: %s',
+    (header) => {
+      const ms = parseRetryAfter(header, NOW);
+      expect(Number.isSafeInteger(ms)).toBe(true);
+      expect(ms).toBeGreaterThan(200_000_000_000_000);
+    },
+  );
+});

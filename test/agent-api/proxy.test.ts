@@ -1,0 +1,181 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { eventually } from '../harness/eventually';
+import { ADDRESS, expectNoKey, JOB, MESSAGE, SHORT_MS, WireTest } from './agent-api-under-test';
+import { ConnectProxy } from './connect-proxy';
+import { answer, refusedPort } from './misbehaving-server';
+import { sendAndRead } from './send-over-tls';
+import { selfSignedCertificate } from './self-signed-certificate';
+
+// Some tests start a process that compiles its program: a second, or ten on a machine with much else to do.
+jest.setTimeout(30_000);
+
+const READ = { kind: 'job', job: JOB };
+
+describe('through a proxy', () => {
+  const wire = new WireTest();
+  const certificate = selfSignedCertificate();
+  let proxy: ConnectProxy;
+  beforeEach(async () => {
+    proxy = await ConnectProxy.start();
+  });
+  afterEach(() => proxy.stop());
+
+  async function tlsServer() {
+    const server = await wire.anotherServer(certificate);
+    server.onRequest = answer(200, JOB);
+    return server;
+  }
+
+  it('the message and the reads pass in tunnels; the POST has one of its own, and the reads share another', async () => {
+    const server = await tlsServer();
+    const url = proxy.url.replace('//', '//user:pass%20word@');
+    expect(await sendAndRead({ baseUrl: server.url, proxy: { url } }, certificate)).toEqual({
+      outcome: { verdict: 'accepted', job: JOB },
+      reads: [READ, READ],
+    });
+    expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${server.port}`, `CONNECT 127.0.0.1:${server.port}`]);
+    const credentials = `Basic ${Buffer.from('user:pass word').toString('base64')}`;
+    expect(proxy.credentials).toEqual([credentials, credentials]);
+    expect(server.requests.map(({ method, connection }) => [method, connection])).toEqual([
+      ['POST', 1],
+      ['GET', 2],
+      ['GET', 2],
+    ]);
+    expect(server.requests[0]?.headers).not.toHaveProperty('proxy-authorization');
+    expect(Buffer.concat(proxy.passed).toString('latin1')).not.toMatch(/a-key-of-this-test|Hello|Bearer/);
+  });
+
+  it('a host of NO_PROXY is not asked for', async () => {
+    const server = await tlsServer();
+    const direct = { url: proxy.url, noProxy: 'example.com,127.0.0.1' };
+    expect(await sendAndRead({ baseUrl: server.url, proxy: direct }, certificate)).toMatchObject({
+      outcome: { verdict: 'accepted' },
+    });
+    expect(proxy.asked).toEqual([]);
+  });
+
+  it('an http base URL is not asked for', async () => {
+    wire.server.onRequest = answer(200, JOB);
+    const client = wire.client({ proxy: { url: proxy.url } });
+    expect(await client.sendMessage(MESSAGE)).toEqual({ verdict: 'accepted', job: JOB });
+    expect(await client.getJob(ADDRESS)).toEqual(READ);
+    expect(proxy.asked).toEqual([]);
+  });
+
+  it('a message that is held back at its first byte is not sent, though the tunnel is there', async () => {
+    const server = await tlsServer();
+    const options = { baseUrl: server.url, proxy: { url: proxy.url }, heldBackBy: 'too late' };
+    expect(await sendAndRead(options, certificate)).toMatchObject({
+      outcome: { verdict: 'not-sent', label: 'held back', message: 'too late' },
+      reads: [READ, READ],
+    });
+    expect(server.requests.map(({ method }) => method)).toEqual(['GET', 'GET']);
+  });
+
+  it('a tunnel that breaks after the message was read leaves the delivery unknown', async () => {
+    const server = await tlsServer();
+    server.onRequest = (socket) => socket.destroy();
+    expect(await sendAndRead({ baseUrl: server.url, proxy: { url: proxy.url } }, certificate)).toMatchObject({
+      outcome: { verdict: 'unknown', label: 'UND_ERR_SOCKET' },
+    });
+    expect(server.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
+  });
+
+  it('an address that the certificate of the service does not name keeps the message from being sent', async () => {
+    const ofAnother = selfSignedCertificate([192, 0, 2, 1]);
+    const server = await wire.anotherServer(ofAnother);
+    const why = {
+      label: 'ERR_TLS_CERT_ALTNAME_INVALID',
+      message: expect.stringMatching(/; check the host of the URL$/),
+    };
+    expect(await sendAndRead({ baseUrl: server.url, proxy: { url: proxy.url } }, ofAnother)).toMatchObject({
+      outcome: { verdict: 'not-sent', repeatable: true, ...why },
+      reads: [why, why].map((each) => ({ kind: 'trouble', ...each })),
+    });
+    expect(proxy.asked).toHaveLength(3);
+    expect(server.requests).toHaveLength(0);
+  });
+
+  describe('nothing is sent', () => {
+    async function notSent(url: string, { timeoutMs = 5_000, port = wire.server.port } = {}) {
+      const client = wire.client({ baseUrl: `https://127.0.0.1:${port}`, proxy: { url }, timeoutMs });
+      const beforeFirstByte = jest.fn(() => undefined);
+      const outcome = await client.sendMessage(MESSAGE, { beforeFirstByte });
+      const read = await client.getJob(ADDRESS);
+      expectNoKey([outcome, read]);
+      expect(beforeFirstByte).not.toHaveBeenCalled();
+      if (outcome.verdict !== 'not-sent') throw new Error(`the message is ${outcome.verdict}`);
+      const { repeatable, label, message } = outcome;
+      expect(outcome).toEqual({ verdict: 'not-sent', answered: false, repeatable, label, message });
+      expect(read).toEqual({ kind: 'trouble', label, message });
+      return { repeatable, label, message };
+    }
+
+    it.each([403, 407, 502])('when it answers CONNECT with %i', async (status) => {
+      proxy.onConnect = (socket) => socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`);
+      expect(await notSent(proxy.url)).toEqual({
+        repeatable: false,
+        label: 'PROXY_ERROR',
+        message: `PROXY_ERROR: the proxy ${proxy.host} answered CONNECT with ${status}; check HTTPS_PROXY`,
+      });
+      expect(wire.server.connections).toBe(0);
+      expect(proxy.asked).toHaveLength(2);
+    });
+
+    it('when it is not there', async () => {
+      const port = await refusedPort();
+      expect(await notSent(`http://127.0.0.1:${port}`)).toEqual({
+        repeatable: false,
+        label: 'PROXY_ERROR',
+        message: `PROXY_ERROR: no tunnel through the proxy 127.0.0.1:${port}: ECONNREFUSED 127.0.0.1:${port}; check HTTPS_PROXY`,
+      });
+    });
+
+    it('when it hangs up, and it is asked once for each request', async () => {
+      proxy.onConnect = (socket) => socket.destroy();
+      expect(await notSent(proxy.url)).toMatchObject({
+        repeatable: false,
+        message: expect.stringMatching(/^PROXY_ERROR: no tunnel .*: (UND_ERR_SOCKET|ECONNRESET)/),
+      });
+      expect(proxy.asked).toHaveLength(2);
+    });
+
+    it('when it does not answer, and no connection to it is left', async () => {
+      proxy.onConnect = () => undefined;
+      expect(await notSent(proxy.url, { timeoutMs: SHORT_MS })).toMatchObject({ label: 'connect timeout' });
+      await eventually('every connection to the proxy is closed', () => proxy.open === 0);
+      expect(proxy.asked).toHaveLength(2);
+    });
+
+    it('when the certificate behind it is not trusted', async () => {
+      const server = await tlsServer();
+      const why = { repeatable: true, label: 'DEPTH_ZERO_SELF_SIGNED_CERT' };
+      expect(await notSent(proxy.url, { port: server.port })).toMatchObject(why);
+      expect(server.bytesReceived).toBe(0);
+      expect(proxy.asked).toHaveLength(2);
+    });
+
+    it('when the tunnel breaks in the handshake', async () => {
+      wire.server.onConnection = (socket) => {
+        socket.once('data', () => socket.resetAndDestroy());
+        return true;
+      };
+      expect(await notSent(proxy.url)).toMatchObject({ repeatable: true });
+      expect(proxy.asked).toHaveLength(2);
+    });
+  });
+});
+
+describe('over TLS, with a certificate that NODE_EXTRA_CA_CERTS makes trusted', () => {
+  const wire = new WireTest();
+  const certificate = selfSignedCertificate();
+
+  it('a refusal after the handshake leaves the delivery unknown', async () => {
+    const server = await wire.anotherServer({ ...certificate, requestCert: true });
+    // TLS 1.3 tells the client of a certificate it lacks only after the client may have begun to write.
+    expect(await sendAndRead({ baseUrl: server.url }, certificate)).toMatchObject({
+      outcome: { verdict: 'unknown' },
+    });
+    expect(server.requests).toHaveLength(0);
+  });
+});

@@ -1,0 +1,216 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { BatchOfTest, REJECTED_ONCE } from '../../harness/batch-of-test';
+import { ENDLESS } from '../../harness/following';
+import { sharedEnvironment } from '../../harness/shared-environment';
+import { temporaryFolder } from '../../harness/temporary-folder';
+import { csv, jsonl, jsonLines } from './batch-file';
+import { QUICK_FLAGS, starter } from './starter';
+import type { Ended } from '../command';
+
+const { open } = sharedEnvironment({ sandbox: { turnMs: 300 } });
+const folder = temporaryFolder();
+
+const FAILS = { turn: { durationMs: 300, outcome: 'failed' } } as const;
+
+/** A batch and the words that run it from stdin. */
+async function newBatch() {
+  const environment = await open();
+  const batch = new BatchOfTest(environment);
+  const start = ['batch', 'run', '-', '--batch-id', batch.batchId, ...QUICK_FLAGS, '--deadline', '60s'];
+  const run = (...more: string[]): Promise<Ended> => starter(environment, [...start, ...more], jsonl(batch));
+  const command = (name: string, ...more: string[]): Promise<Ended> =>
+    starter(environment, ['batch', name, batch.batchId, ...more]);
+  return { environment, batch, start, run, command };
+}
+
+describe('batch run', () => {
+  it.concurrent('sends each line of a CSV file once, and its summary is the result', async () => {
+    const { environment, batch, start } = await newBatch();
+    batch.addMany(3);
+    batch.add(FAILS);
+    batch.add({}, { prompt: 'Fix "it",\nand test. 日本語' });
+    const name = path.join(folder, 'nightly.csv');
+    await writeFile(name, csv(batch));
+    const words = start.map((word) => (word === '-' ? name : word));
+    const { code, stdout, stderr } = await starter(environment, words);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(stdout).toMatch(/^state +done$/m);
+    expect(stdout).toMatch(/^settled +5 of 5$/m);
+    expect(stdout).toMatch(/^status +completed × 4, failed × 1$|^status +failed × 1, completed × 4$/m);
+    expect(stdout).toMatch(/^first failures\n {2}follow-up:project-.* failed$/m);
+    expect(stderr).toContain(`batch       ${batch.batchId} (5 items)`);
+    const page = `http://ui.example/namespaces/default/workflows/follow-up-batch%3A${batch.batchId}`;
+    expect(stderr).toContain(page);
+    expect(stderr).toMatch(/^\d\d:\d\d:\d\dZ [█░]{20} \d of 5 · \d+ %/m);
+    expect(stderr).toMatch(/^[-\dT]+:\d\d:\d\dZ {2}failed +accepted {2}project-batch-\w+\//m);
+    const sent = batch.posts().map(({ jobId, prompt }) => [jobId, prompt?.text]);
+    expect(sent.sort()).toEqual(batch.requests.map(({ jobId, prompt }) => [jobId, prompt]).sort());
+  });
+
+  it.concurrent('with --json prints a line for each item as it settles, and the summary last', async () => {
+    const { batch, run, command } = await newBatch();
+    batch.add({ turn: { durationMs: 2_000 } });
+    batch.addMany(4);
+    batch.again({ projectId: batch.projectId, jobId: 'nobody' });
+    const { code, stdout } = await run('--json');
+    expect(code).toBe(0);
+    const lines = jsonLines(stdout);
+    const items = lines.slice(0, -1);
+    expect(new Set(items.map(({ workflowId }) => workflowId)).size).toBe(6);
+    const times = items.map(({ settledAt = '' }) => settledAt);
+    expect(times).toEqual(times.toSorted());
+    const summary = { items: 6, settled: 6, byStatus: { completed: 5 }, byFailure: { JobNotFound: 1 } };
+    expect(lines.at(-1)).toMatchObject({ batchId: batch.batchId, state: 'done', message: null, summary });
+    // They can be had again, then by themselves.
+    expect((await command('results', '--json')).stdout).toBe(stdout);
+    const text = await command('results');
+    expect(text.stdout.split('\n').slice(0, -1)).toHaveLength(6);
+    expect(text.stdout).toMatch(/JobNotFound +not-sent +[-\w]+\/nobody +The service knows no such job/);
+    expect(text.stderr).toContain('6 of 6 settled; the batch is done');
+  });
+
+  it.concurrent('sends nothing if any line is wrong, and tells every one with its number', async () => {
+    const { environment, batch, start, command } = await newBatch();
+    batch.addMany(9);
+    const bad = JSON.stringify({ project: '..', job: 'j', prompt: '' });
+    const input = `${jsonl(batch)}${bad}\n{"project": "p"`;
+    const { code, stdout, stderr } = await starter(environment, [...start, '--json'], input);
+    expect(code).toBe(2);
+    for (const problem of [
+      /^ {2}line 10: project: /m,
+      /^ {2}line 10: prompt: /m,
+      /^ {2}line 11: is not JSON/m,
+    ])
+      expect(stderr).toMatch(problem);
+    expect(JSON.parse(stdout)).toMatchObject({ type: 'InvalidRequest' });
+    expect(batch.posts()).toEqual([]);
+    expect((await command('status')).code).toBe(2);
+  });
+
+  it.concurrent('ends with 30 beyond its tolerance; run again with a higher one it goes on', async () => {
+    const { batch, run, command } = await newBatch();
+    batch.addMany(4, FAILS);
+    const first = await run('--concurrency', '1', '--tolerate', '25%');
+    expect(first.code).toBe(30);
+    expect(first.stdout).toMatch(
+      /^state +tolerance-exceeded\nwhy +\d+ items failed, more than the tolerance/m,
+    );
+    expect(first.stdout).toMatch(/^settled +2 of 4$/m);
+    const why = expect.stringMatching(/^why .*starts nothing unless its tolerance is raised/m);
+    expect(await command('status')).toMatchObject({ code: 30, stdout: why });
+    const second = await run('--concurrency', '4', '--tolerate', '100%');
+    expect(second).toMatchObject({ code: 0, stdout: expect.stringMatching(/^settled +4 of 4$/m) });
+    expect(second.stderr).toContain('resumed     it had failed; what may have arrived is not sent again');
+    expect(batch.posts()).toHaveLength(4);
+  });
+
+  it.concurrent('attaches to a batch that runs, and to one that is done; nothing is sent again', async () => {
+    const { environment, batch, start } = await newBatch();
+    batch.addMany(3, ENDLESS);
+    // Without a name of its own it is found by its items.
+    const words = start.filter((word) => word !== '--batch-id' && word !== batch.batchId);
+    const first = await starter(environment, [...words, '--no-wait'], jsonl(batch));
+    expect(first.code).toBe(0);
+    const [batchId = ''] = first.stdout.split('\n');
+    expect(first.stderr).toContain(`npm run starter -- batch watch ${batchId}`);
+    await batch.sent(3);
+    const attached = await starter(environment, [...words, '--concurrency', '7', '--no-wait'], jsonl(batch));
+    expect(attached).toMatchObject({ code: 0, stdout: first.stdout });
+    expect(attached.stderr).toContain('attached    this batch is running');
+    expect(attached.stderr).toContain(`batch concurrency ${batchId} 7 changes the first`);
+    const watched = starter(environment, ['batch', 'watch', batchId, '--json']);
+    batch.endTurns();
+    expect(jsonLines((await watched).stdout).slice(0, -1)).toHaveLength(3);
+    const again = await starter(environment, words, jsonl(batch));
+    expect(again.code).toBe(0);
+    expect(again.stderr).toContain(`already run as ${batchId}; give --batch-id to send it once more`);
+    expect(batch.posts()).toHaveLength(3);
+  });
+});
+
+describe('a running batch', () => {
+  it.concurrent('is paused, resumed and given other places, each with where it stands then', async () => {
+    const { batch, run, command } = await newBatch();
+    batch.addMany(4, ENDLESS);
+    await run('--concurrency', '1', '--no-wait');
+    await batch.sent(1);
+    expect(await command('pause')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^state +paused$/m),
+    });
+    const summary = { items: 4, open: 1, concurrency: 1 };
+    const status = JSON.parse((await command('status', '--json')).stdout) as object;
+    expect(status).toMatchObject({ batchId: batch.batchId, state: 'paused', summary });
+    expect(JSON.parse((await command('resume', '--json')).stdout)).toMatchObject({ state: 'running' });
+    expect((await command('concurrency', '4')).stdout).toMatch(/^open +\d \(concurrency 4\)$/m);
+    const problem = expect.stringContaining('It must be a whole number from 1 to 1000');
+    expect(await command('concurrency', '0')).toMatchObject({ code: 2, stderr: problem });
+    await batch.sent(4);
+    expect((await command('retry')).stderr).toContain('is still running');
+    batch.endTurns();
+    const settled = expect.stringMatching(/^settled +4 of 4$/m);
+    expect(await command('watch')).toMatchObject({ code: 0, stdout: settled });
+    const ended = expect.stringContaining('has already ended: completed');
+    expect(await command('pause')).toMatchObject({ code: 1, stderr: ended });
+  });
+
+  it.concurrent('ends by cancel, with what is open only if told to; its exit code is 24', async () => {
+    const { batch, run, command } = await newBatch();
+    batch.addMany(3, ENDLESS);
+    await run('--concurrency', '2', '--no-wait');
+    await batch.sent(2);
+    const cancelled = await command('cancel');
+    expect(cancelled).toMatchObject({ code: 0, stdout: expect.stringMatching(/^state +cancelled$/m) });
+    expect(cancelled.stderr).toContain(`npm run starter -- list --batch ${batch.batchId}`);
+    const already = expect.stringContaining('already cancelled');
+    expect(await command('cancel')).toMatchObject({ code: 0, stderr: already });
+    expect((await command('status')).code).toBe(24);
+    expect((await command('watch')).code).toBe(24);
+    const other = await newBatch();
+    other.batch.addMany(3, ENDLESS);
+    await other.run('--concurrency', '2', '--no-wait');
+    await other.batch.sent(2);
+    const all = await other.command('cancel', '--cancel-running', '--json');
+    const end = { state: 'cancelled', summary: { settled: 2, byFailure: { cancelled: 2 } } };
+    expect(JSON.parse(all.stdout)).toMatchObject({ end });
+  });
+});
+
+describe('batch retry', () => {
+  it.concurrent('sends what was rejected, and what is unknown only with --include-unknown', async () => {
+    const { batch, run, command } = await newBatch();
+    batch.add();
+    batch.add({}, {}, REJECTED_ONCE);
+    batch.add({}, {}, { name: 'reset', operation: 'message', times: 1 });
+    expect((await run()).code).toBe(0);
+    const retried = await command('retry', '--json');
+    expect(retried).toMatchObject({ code: 0, stderr: expect.stringContaining('it was completed') });
+    const summary = { settled: 3, byStatus: { completed: 2 }, byFailure: { DeliveryUnknown: 1 } };
+    expect(jsonLines(retried.stdout).at(-1)).toMatchObject({
+      batchId: batch.batchId,
+      state: 'done',
+      summary,
+    });
+    expect(batch.posts()).toHaveLength(4);
+    const again = await command('retry');
+    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('Nothing to retry') });
+    expect(again.stderr).toContain('--include-unknown also sends items');
+    expect((await run()).stderr).toContain('already run as');
+    const noWait = await command('retry', '--no-wait', '--json');
+    expect(JSON.parse(noWait.stdout)).toEqual({ batchId: batch.batchId, attached: 'ended' });
+    expect(batch.posts()).toHaveLength(4);
+    expect(await command('retry', '--include-unknown')).toMatchObject({ code: 0 });
+    expect(batch.posts()).toHaveLength(5);
+  });
+});
+
+it('a batch of nothing is an error of usage, for every command that takes one', async () => {
+  const environment = await open();
+  for (const name of ['status', 'watch', 'results', 'pause', 'resume', 'cancel', 'retry']) {
+    const { code, stderr } = await starter(environment, ['batch', name, 'no-such-batch']);
+    expect({ name, code }).toEqual({ name, code: 2 });
+    expect(stderr).toContain('There is no batch "no-such-batch"');
+  }
+});

@@ -1,0 +1,51 @@
+import { expect, it } from '@jest/globals';
+import { FollowUpClient } from '../../../src/client';
+import { sharedEnvironment } from '../../harness/shared-environment';
+import { starter } from './starter';
+
+const { open } = sharedEnvironment();
+
+it('limits are shown, changed one by one on the queues that the environment names, and cleared', async () => {
+  const environment = await open();
+  const { client, taskQueues } = environment;
+  const limits = (...args: string[]) => starter(environment, ['limits', ...args]);
+  const row = (requests: string, queue: string, rest: string) =>
+    expect.stringMatching(new RegExp(`^${requests} +${queue} +${rest}$`, 'm'));
+
+  const none = await limits('show');
+  expect(none).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: row('sends', taskQueues.send, 'none +none +0 +none'),
+  });
+  expect(none.stdout).toMatch(/^REQUESTS +TASK QUEUE +TOTAL +PER PROJECT +WAITING +WEIGHTS$/m);
+  expect(none.stdout).toEqual(row('reads', taskQueues.read, 'none +none +0 +none'));
+
+  const weights = ['--project-weight', 'docs=3', '--project-weight', 'site=2'];
+  const set = await limits('set', '--sends-per-project', '90/h', '--reads-total', '50/s', ...weights);
+  expect(set).toMatchObject({
+    code: 0,
+    stdout: row('sends', taskQueues.send, 'none +90/h +0 +(docs=3|site=2) (docs=3|site=2)'),
+  });
+  expect(set.stdout).toEqual(row('reads', taskQueues.read, '50/s +none +0 +(docs=3|site=2) (docs=3|site=2)'));
+  expect(set.stderr).toContain('matching.enableFairness');
+
+  const off = await limits('set', '--sends-per-project', 'off', '--project-weight', 'site=off');
+  expect({ code: off.code, stderr: off.stderr }).toEqual({ code: 0, stderr: '' });
+  const queues = { readTaskQueue: taskQueues.read, sendTaskQueue: taskQueues.send };
+  const { sends, reads } = await new FollowUpClient(client, queues).limits.get();
+  expect([sends.perProject, reads.total]).toMatchObject([null, { rate: '50/s' }]);
+  expect([sends.weights, reads.weights]).toEqual([{ docs: 3 }, { docs: 3 }]);
+
+  const tooMany = Array.from({ length: 1_001 }, (_, i) => ['--project-weight', `p${i}=2`]).flat();
+  const refused = await limits('set', ...tooMany, '--json');
+  expect(refused).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/can't be set: too many fairness weight/),
+  });
+  expect(JSON.parse(refused.stdout)).toMatchObject({ type: 'LimitsUnavailable' });
+
+  const cleared = await limits('clear');
+  expect(cleared).toMatchObject({ code: 0, stdout: row('sends', taskQueues.send, 'none +none +0 +none') });
+  expect(cleared.stdout).toEqual(row('reads', taskQueues.read, 'none +none +0 +none'));
+});

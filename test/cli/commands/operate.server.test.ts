@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import { Client } from '@temporalio/client';
+import { SEARCH_ATTRIBUTES } from '../../../src/core/names';
+import { ENCRYPTING } from '../../harness/encryption';
+import { eventually } from '../../harness/eventually';
+import { sharedEnvironment } from '../../harness/shared-environment';
+import { starter } from './starter';
+import type { Ended } from '../command';
+
+const { open } = sharedEnvironment();
+
+/** A follow-up whose turn ends only when the test says so. */
+async function watched() {
+  const environment = await open();
+  const following = await environment.follow({ turn: { durationMs: null } });
+  await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
+  const run = (...args: string[]): Promise<Ended> => starter(environment, args);
+  return { environment, following, workflowId: following.handle.workflowId, run };
+}
+
+describe('a running follow-up', () => {
+  it.concurrent('is shown by status, as a table and as JSON, is read now, and gets more time', async () => {
+    const { workflowId, run } = await watched();
+    const text = await run('status', workflowId);
+    expect(text.code).toBe(0);
+    expect(text.stdout).toMatch(/^phase +watching$/m);
+    expect(text.stdout).toMatch(/^delivery +accepted by response, 1 send$/m);
+    const json = await run('status', workflowId, '--json');
+    const running = { workflowId, state: 'running', progress: { phase: 'watching' } };
+    expect(JSON.parse(json.stdout)).toMatchObject(running);
+    const polled = await run('poll-now', workflowId, '--json');
+    expect(JSON.parse(polled.stdout)).toMatchObject({ phase: 'watching', lastAnswer: 'active' });
+    const { deadlineAt } = JSON.parse((await run('extend', workflowId, '3h', '--json')).stdout) as {
+      deadlineAt: string;
+    };
+    expect(Date.parse(deadlineAt)).toBeGreaterThan(Date.now() + 10_700_000);
+  });
+
+  it.concurrent('ends by cancel, which says that the agent goes on; its exit code is 24', async () => {
+    const { workflowId, run } = await watched();
+    const first = await run('cancel', workflowId);
+    expect(first.code).toBe(0);
+    expect(first.stderr).toContain('it continues: its service has no operation to stop a job');
+    const again = await run('cancel', workflowId, '--json');
+    expect(again.code).toBe(0);
+    expect(JSON.parse(again.stdout)).toMatchObject({
+      ended: true,
+      end: { type: 'Cancelled', details: { followUp: { delivery: { verdict: 'accepted' } } } },
+    });
+    expect((await run('status', workflowId)).code).toBe(24);
+    expect((await run('watch', workflowId)).code).toBe(24);
+    const ended = expect.stringContaining('has already ended: cancelled');
+    expect(await run('poll-now', workflowId)).toMatchObject({ code: 1, stderr: ended });
+  });
+});
+
+it.concurrent('status shows why the workflow task of a follow-up fails', async () => {
+  const { environment, run } = await watched();
+  const { connection, options } = environment.client;
+  const foreign = new Client({ connection, namespace: options.namespace, dataConverter: ENCRYPTING });
+  const workflowId = `follow-up:undecodable:${randomUUID()}`;
+  const { taskQueue } = environment;
+  const args = [{ projectId: 'p' }];
+  const handle = await foreign.workflow.start('followUp', { workflowId, taskQueue, args });
+  const { stdout } = await eventually('it is shown', () => run('status', workflowId), {
+    until: (shown) => shown.stdout.includes('its workflow task fails'),
+  });
+  expect(stdout).toMatch(/its workflow task fails, and is tried again: .*encoding/);
+  const { taskTrouble } = JSON.parse((await run('status', workflowId, '--json')).stdout) as {
+    taskTrouble: string;
+  };
+  expect(taskTrouble).toMatch(/its workflow task fails/);
+  await handle.terminate();
+});
+
+describe('list', () => {
+  it.concurrent('finds follow-ups by phase and project', async () => {
+    const { following, workflowId, run } = await watched();
+    const words = ['list', '--phase', 'watching', '--project', following.key.projectId];
+    const list = async () => (await run(...words, '--json')).stdout;
+    const found = await eventually('it is listed', list, { until: (text) => text !== '[]\n' });
+    expect(JSON.parse(found)).toMatchObject([{ workflowId, phase: 'watching', state: 'running' }]);
+    expect(found).not.toContain('receipt');
+    const table = await run(...words);
+    expect(table.stdout).toMatch(new RegExp(`^STARTED .*\n.* watching +active .*${workflowId}\n$`));
+    expect(table.stderr).toContain('eventually consistent');
+  });
+});
+
+describe('setup', () => {
+  it.concurrent('says what it found: server, attributes, and the worker on the queue', async () => {
+    const { environment, run } = await watched();
+    const { code, stdout } = await run('setup', '--json');
+    expect(code).toBe(0);
+    const found = JSON.parse(stdout) as { serverVersion: string; workers: string[] };
+    expect(found).toMatchObject({
+      searchAttributes: { registered: [], present: [...SEARCH_ATTRIBUTES] },
+      taskQueue: environment.taskQueue,
+    });
+    expect(found.serverVersion).toMatch(/^\d+\.\d+/);
+    expect(found.workers).toEqual([expect.stringContaining(`${process.pid}@`)]);
+  });
+});
+
+it('a workflow id of nothing is an error of usage, for every command that takes one', async () => {
+  const { run } = await watched();
+  for (const words of [['status'], ['watch'], ['cancel'], ['poll-now']]) {
+    const { code, stderr } = await run(...words, 'follow-up:p:j:nothing');
+    expect({ words, code }).toEqual({ words, code: 2 });
+    expect(stderr).toContain('There is no follow-up "follow-up:p:j:nothing"');
+  }
+});

@@ -1,0 +1,115 @@
+import { describe, expect, it } from '@jest/globals';
+import { endOfError, endOfResult } from '../../src/cli/ends';
+import {
+  DeadlineExceededError,
+  DeliveryUnknownError,
+  FollowUpError,
+  FollowUpRejectedError,
+  type FollowUpResult,
+  JobNotFoundError,
+} from '../../src/client';
+import {
+  batchForgotten,
+  endsUnread,
+  followUpFailed,
+  notFound,
+  requestConflict,
+} from '../../src/client/errors';
+import { FAILURE_TYPES, type Receipt } from '../../src/core/result';
+
+const RECEIPT: Receipt = {
+  requestId: 'r',
+  delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
+  evidence: 'seen-active',
+  promptDigest: 'a'.repeat(64),
+  baseline: { status: 'completed', prLink: null, archivedAt: null },
+  polls: 7,
+  sentAt: '2030-01-01T00:00:00.000Z',
+  settledAt: '2030-01-01T00:01:00.000Z',
+  observed: { active: 6, completed: 1 },
+};
+
+function result(status: string): FollowUpResult {
+  return {
+    id: 'job-1',
+    status,
+    source: { repository: 'docs', ref: 'main' },
+    model: 'm',
+    prLink: 'https://code.example/pull/7',
+    createdAt: null,
+    archivedAt: null,
+    followUp: RECEIPT,
+  };
+}
+
+describe('the exit code', () => {
+  it.each([
+    ['completed', 0],
+    ['archived', 10],
+    ['failed', 11],
+  ])('of a job that is %s is %d', (status, code) => {
+    expect(endOfResult('w', result(status)).exitCode).toBe(code);
+  });
+
+  it('of each failure is the documented one, as are its class and code', () => {
+    const ends = FAILURE_TYPES.map((type) => {
+      const error = followUpFailed(type, 'message', { workflowId: 'w' });
+      expect(error).toMatchObject({ workflowId: 'w', job: null, receipt: null });
+      return [endOfError(error).document, endOfError(error).exitCode, error.constructor, error.code];
+    });
+    expect(ends).toMatchObject([
+      [{ type: 'InvalidRequest' }, 2, FollowUpError, 'INVALID_REQUEST'],
+      [{ type: 'FollowUpRejected' }, 20, FollowUpRejectedError, 'REJECTED'],
+      [{ type: 'DeliveryUnknown' }, 21, DeliveryUnknownError, 'DELIVERY_UNKNOWN'],
+      [{ type: 'JobNotFound' }, 23, JobNotFoundError, 'JOB_NOT_FOUND'],
+      [{ type: 'DeadlineExceeded' }, 22, DeadlineExceededError, 'DEADLINE_EXCEEDED'],
+    ]);
+  });
+
+  it('of a cancelled one is 24, of a terminated one 1', () => {
+    const codes = (['CANCELLED', 'TERMINATED'] as const).map((code) => new FollowUpError(code, 'message'));
+    expect(codes.map((error) => endOfError(error).exitCode)).toEqual([24, 1]);
+  });
+});
+
+describe('what is printed', () => {
+  it('of a result are the job, the evidence and the delivery, and the link in full', () => {
+    expect(endOfResult('follow-up:p:j:r', result('completed')).text.split('\n')).toEqual([
+      'status    completed',
+      'prLink    https://code.example/pull/7',
+      'job       job-1',
+      'source    docs @ main',
+      'model     m',
+      'delivery  accepted by response, 1 send',
+      'evidence  seen-active',
+      'polls     7 (active × 6, completed × 1)',
+      'workflow  follow-up:p:j:r',
+    ]);
+  });
+});
+
+describe('what to do', () => {
+  it.each([
+    ['InvalidRequest', 'send a corrected request under a new request id'],
+    [
+      'FollowUpRejected',
+      "mend the cause; then the starter's `retry` sends the message. A corrected request needs a new request id",
+    ],
+  ] as const)('about %s is what works', (type, words) => {
+    const delivery = { verdict: 'not-sent', confirmedBy: null, sends: 0 } as const;
+    const details = { job: null, followUp: { ...RECEIPT, delivery } };
+    const { text } = endOfError(followUpFailed(type, 'message', { workflowId: 'w', details }));
+    expect(text).toMatch(new RegExp(`^ +what to do +${words}$`, 'm'));
+  });
+});
+
+describe('an error of a command', () => {
+  it.each([
+    [endsUnread('nightly', [], null), 1, 'ResultsUnreadable'],
+    [batchForgotten('nightly'), 1, 'BatchForgotten'],
+    [requestConflict('r', 'follow-up:a:b:r'), 2, 'Conflict'],
+    [notFound('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
+  ])('%s has an exit code and a type', (error, exitCode, type) => {
+    expect(endOfError(error)).toMatchObject({ exitCode, document: { type, message: error.message } });
+  });
+});

@@ -1,0 +1,107 @@
+import { describe, expect, it } from '@jest/globals';
+import { offline } from './command';
+
+const CREATE = ['schedule', 'create', 'nightly', '-'];
+const SEND = ['send', '--project', 'p', '--job', 'j'];
+
+describe('usage', () => {
+  it('help is the result, teaches by example, and lists exit codes and environment', async () => {
+    const { code, stdout, stderr } = await offline(['--help']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const word of ['Examples:', 'Exit codes:', 'TEMPORAL_ADDRESS', 'FOLLOW_UP_TASK_QUEUE', 'setup'])
+      expect(stdout).toContain(word);
+  });
+
+  it('without a command the help goes to stderr', async () => {
+    const { code, stdout, stderr } = await offline([]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('Usage: agent-follow-up');
+  });
+
+  it.each([
+    ['an unknown command', ['snd'], "unknown command 'snd'", 'Did you mean send?'],
+    ['an unknown flag', [...SEND, '--promt', 'x'], "unknown option '--promt'", 'Did you mean --prompt?'],
+    ['a flag without its value', [...SEND, '--deadline'], '--deadline', 'argument missing'],
+    ['a missing argument', ['status'], 'workflow-id', 'Example: agent-follow-up status follow-up:docs:job-1'],
+    ['one argument too many', ['status', 'a', 'b'], 'too many arguments', '--help'],
+  ])('%s is told with what is right', async (_, args, problem, remedy) => {
+    const { code, stdout, stderr } = await offline(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(problem);
+    expect(stderr).toContain(remedy);
+  });
+});
+
+describe('invalid input', () => {
+  it('is told in full before anything is connected, and as one JSON document', async () => {
+    const words = [
+      'send',
+      '--project',
+      '..',
+      '--prompt',
+      '',
+      '--deadline',
+      '10',
+      '--polling-growth',
+      'much',
+      '--json',
+    ];
+    const { code, stdout, stderr } = await offline(words);
+    expect(code).toBe(2);
+    const problems = [
+      expect.stringMatching(/^--project: must not be "\.\."/),
+      '--job is missing',
+      expect.stringMatching(/^--prompt or --prompt-file: /),
+      expect.stringMatching(/^--deadline: "10" needs a unit/),
+      expect.stringMatching(/^--polling-growth: must be a number from 0 to 10; it is "much"/),
+    ];
+    const document = JSON.parse(stdout) as { type: string; details: { problems: string[] } };
+    expect(document).toMatchObject({ type: 'InvalidRequest', details: { problems } });
+    for (const problem of document.details.problems) expect(stderr).toContain(problem);
+  });
+
+  it('is no document where --json is the value of another flag', async () => {
+    const { code, stdout, stderr } = await offline([...SEND, '--prompt', 'x', '--deadline', '--json']);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('--deadline:');
+  });
+
+  it.each([
+    [['extend', 'w', '30'], "'30' is invalid for argument 'duration'. \"30\" needs a unit"],
+    [['list', '--limit', '0'], "argument '0' is invalid. It must be a whole number from 1 to 10000."],
+    [
+      ['batch', 'concurrency', 'b', '0'],
+      "'0' is invalid for argument 'concurrency'. It must be a whole number",
+    ],
+    [[...CREATE, '--calendar', '{"hours":"3"}'], 'Unrecognized key: "hours"'],
+    [[...CREATE, '--calendar', '{"hour":"3 4"}'], 'must be a text without spaces, such as "1-5"'],
+    [[...CREATE, '--calendar', 'hour=3'], 'It must be JSON, such as {"dayOfWeek":"Fri","hour":"3"}.'],
+    [[...CREATE, '--every', '5'], '"5" needs a unit'],
+    [[...CREATE, '--jitter', 'x'], '"x" is not a duration'],
+    [[...CREATE, '--start-at', 'tomorrow'], 'It must be ISO 8601 with an offset, as 2026-11-21T03:00:00Z.'],
+    [[...CREATE, '--end-at', '2026-02-30T00:00Z'], 'It must be ISO 8601 with an offset'],
+    [[...CREATE, '--end-at', '2026-02-20T00:00'], 'It must be ISO 8601 with an offset'],
+    [
+      [...CREATE, '--cron', '0 3 * * *', '--offset', '5m'],
+      '--offset: belongs to an interval; give --every too',
+    ],
+    [CREATE, 'timing is missing; give --cron, --calendar or --every'],
+    [['batch', 'run', '-', '--format', 'xml'], "'xml' is invalid. Allowed choices are jsonl, csv."],
+    [['list', '--phase', 'finished'], "'finished' is invalid. Allowed choices are baseline, waiting"],
+  ])('%j is refused with the field named', async (args, message) => {
+    const { code, stderr } = await offline(args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});
+
+describe('a Temporal that is not there', () => {
+  it('is one message with the address, the reason and the remedy', async () => {
+    const { code, stdout, stderr } = await offline([...SEND, '--prompt', 'x', '--json']);
+    expect(code).toBe(1);
+    expect(stderr).toContain("Can't reach Temporal at 127.0.0.1:1: connect ECONNREFUSED");
+    expect(stderr).toContain('TEMPORAL_ADDRESS');
+    expect(stderr).not.toMatch(/\n\s+at /);
+    expect(JSON.parse(stdout)).toMatchObject({ type: 'Unreachable' });
+  });
+});

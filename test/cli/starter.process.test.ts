@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { promisify } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import type { TurnPlan } from '../../sandbox';
+import { sharedEnvironment } from '../harness/shared-environment';
+import { jobToSendTo } from './commands/starter';
+import { temporal } from '../harness/temporal';
+import { ROOT } from '../harness/worker-process';
+import { StarterProcess } from '../harness/starter-process';
+
+const { open } = sharedEnvironment();
+
+/** A `send` to a new job, as a process. */
+async function send(turn: TurnPlan | null, more: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  const environment = await open();
+  const job = jobToSendTo(environment, turn);
+  const start = (args: readonly string[], stdin?: string): StarterProcess =>
+    StarterProcess.start(args, { FOLLOW_UP_TASK_QUEUE: environment.taskQueue, ...env }, stdin);
+  return { environment, job, start, process: start([...job.words, ...more], 'Fix it.\n') };
+}
+
+it('prints nothing but its document through npm, as the docs call it', async () => {
+  const { taskQueue } = await open();
+  const env = { ...temporal().env, FOLLOW_UP_TASK_QUEUE: taskQueue };
+  const call = 'npm run -s starter -- list --project nobody-has-this --json | node -e ' + `'${PARSE}'`;
+  const { stdout } = await promisify(execFile)('sh', ['-c', call], { cwd: ROOT, env });
+  expect(JSON.parse(stdout)).toEqual([]);
+}, 60_000);
+
+/** Reads JSON from stdin and prints it, or fails. */
+const PARSE = 'process.stdout.write(JSON.stringify(JSON.parse(require("fs").readFileSync(0, "utf8"))))';
+
+describe('the starter as a process', () => {
+  it.concurrent.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('leaves the follow-up running at %s and says how to go on', async (signal, code) => {
+    const sent = await send(null, ['--prompt', 'x']);
+    await sent.process.says('watching');
+    sent.process.signal(signal);
+    const ended = await sent.process.ended();
+    const { workflowId, posts, ...key } = sent.job;
+    expect(ended).toMatchObject({ code, signal: null, stdout: '' });
+    expect(ended.stderr).toContain(`npm run starter -- watch ${workflowId}`);
+    expect(ended.stderr).toContain(`npm run starter -- cancel ${workflowId}`);
+    sent.environment.sandbox.changeJob(key, { status: 'completed' });
+    expect((await sent.start(['watch', workflowId]).ended()).code).toBe(0);
+    expect(posts()).toHaveLength(1);
+  });
+
+  it.concurrent('says when no worker is there, and that nothing is lost', async () => {
+    const taskQueue = `nobody-${randomUUID()}`;
+    const sent = await send({ durationMs: 300 }, ['--prompt', 'x'], { FOLLOW_UP_TASK_QUEUE: taskQueue });
+    await sent.process.says(`no worker answers on task queue ${taskQueue} (yet); start one, nothing is lost`);
+    sent.process.signal('SIGINT');
+    expect((await sent.process.ended()).code).toBe(130);
+  });
+
+  it.concurrent.each([[['--help']], [['list', '--json']]])(
+    'ends quietly when the reader of its stdout goes away: %j',
+    async (args) => {
+      const { taskQueue } = await open();
+      const starter = StarterProcess.start(args, { FOLLOW_UP_TASK_QUEUE: taskQueue });
+      starter.closeStdout();
+      const { code, stderr } = await starter.ended();
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+      expect(stderr).not.toContain('EPIPE');
+    },
+  );
+});

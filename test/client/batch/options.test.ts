@@ -1,0 +1,76 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Client } from '@temporalio/client';
+import { FollowUpClient, type NewBatchOptions, type NewScheduleOptions } from '../../../src/client';
+
+/** A connection on which every call is an error: what is refused was never asked of the server. */
+const connection = {
+  options: { namespace: 'default' },
+  withAbortSignal: (_: AbortSignal, work: () => unknown) => work(),
+} as unknown as Client;
+const followUps = new FollowUpClient(connection);
+const { batches, schedules } = followUps;
+
+const ITEMS = [{ projectId: 'p', jobId: 'j', prompt: 'Hello' }];
+
+const WRONG = [
+  [{ concurrency: 0 }, 'concurrency: must be a whole number from 1 to 1000; it is 0'],
+  [{ concurrency: 5_000 }, 'concurrency: must be a whole number from 1 to 1000; it is 5000'],
+  [{ concurrency: '50' }, 'concurrency: must be a whole number'],
+  [
+    { tolerate: '5%' },
+    'tolerate: must be { items: N } or { percent: P }, P from 0 to 100 (for the starter N or P%), or null; it is "5%"',
+  ],
+  [{ tolerate: { percent: 101 } }, 'tolerate: must be'],
+  [{ tolerate: { items: 1, percent: 5 } }, 'tolerate: must be'],
+  [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, tolerate, '],
+] as const;
+
+describe('options that are wrong', () => {
+  it.each(WRONG)('%j are refused before anything is started', async (wrong, problem) => {
+    const options = wrong as unknown as NewBatchOptions & NewScheduleOptions;
+    const checked = await batches.check(ITEMS);
+    for (const start of [
+      () => batches.start(ITEMS, options),
+      () => batches.start(checked, options),
+      () => schedules.create('nightly', ITEMS, { ...options, spec: {} }),
+      () => batches.getHandle('nightly').retry(options),
+    ])
+      await expect(start()).rejects.toMatchObject({
+        code: 'INVALID_REQUEST',
+        message: expect.stringContaining(problem),
+      });
+  });
+
+  it('are refused with a batch id that is not one, and all at once', async () => {
+    const start = batches.start(ITEMS, { batchId: '', concurrency: 0 });
+    await expect(start).rejects.toThrow(/batchId: must not be empty.*; concurrency: must be/);
+    await expect(batches.getHandle('nightly').setConcurrency(0)).rejects.toThrow('concurrency: must be');
+    const checked = await batches.check(ITEMS);
+    await expect(batches.start(checked, { batchId: 'other' })).rejects.toThrow(
+      'batchId: is not an option here',
+    );
+  });
+});
+
+describe('what no name, list or filter can be', () => {
+  it.each([undefined, '', 5, 'half of \ud800'])('%j names nothing', (name) => {
+    const wrong = name as string;
+    expect(() => followUps.getHandle(wrong)).toThrow('workflowId: must be a well-formed text');
+    expect(() => batches.getHandle(wrong)).toThrow('batchId: must be a well-formed text');
+    expect(() => schedules.getHandle(wrong)).toThrow('scheduleId: must be a well-formed text');
+  });
+
+  it.each([null, 'text', 5, {}])('%j is no list of items', async (items) => {
+    const wrong = items as unknown as [];
+    const problem = /items: must be a list or an iterable of requests/;
+    await expect(batches.start(wrong)).rejects.toThrow(problem);
+    await expect(schedules.create('nightly', wrong, { spec: {} })).rejects.toThrow(problem);
+  });
+
+  it('is named, so that a misspelt filter does not list everything', () => {
+    const filter = { project: 'docs', jobId: 5 } as object;
+    expect(() => followUps.list(filter)).toThrow(
+      /project: is not a filter.*; jobId: must be a well-formed text/,
+    );
+  });
+});

@@ -1,0 +1,147 @@
+import { createServer } from 'node:http2';
+import { inspect } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { type CallOptions, FollowUpClient } from '../../src/client';
+import { eventually } from '../harness/eventually';
+import { answering, LETS_IN, listening } from '../temporal/grpc-server';
+
+const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
+
+/** A Temporal server that lets everybody in, and answers nothing else unless it has a status to answer with. */
+let calls: string[];
+let status: number | null;
+let followUps: FollowUpClient;
+
+beforeEach(async () => {
+  calls = [];
+  status = null;
+  const server = answering(createServer(), (method) => {
+    if (method === 'GetSystemInfo') return LETS_IN;
+    calls.push(method);
+    return status;
+  });
+  const env = {
+    ...{ TEMPORAL_ADDRESS: await listening(server), TEMPORAL_TLS: 'false', TEMPORAL_API_KEY: 'tmprl_secret' },
+  };
+  followUps = await FollowUpClient.connect({ env });
+});
+
+afterEach(() => followUps.close());
+
+it.each([
+  ['batches', () => followUps.batches],
+  ['schedules', () => followUps.schedules],
+  ['limits', () => followUps.limits],
+  ['a handle', () => followUps.getHandle('f')],
+  ["a batch's handle", () => followUps.batches.getHandle('b')],
+  ["a schedule's handle", () => followUps.schedules.getHandle('s')],
+])('%s shows a log nothing of the connection', (_, part) => {
+  expect(inspect(part(), { depth: 12 }) + JSON.stringify(part())).not.toContain('tmprl_secret');
+});
+
+type Call = (client: FollowUpClient, options: CallOptions) => Promise<unknown>;
+
+const first = <T>(list: AsyncIterable<T>) => list[Symbol.asyncIterator]().next();
+
+const CALLS: readonly [string, Call][] = [
+  ['start', (client, options) => client.start(REQUEST, options)],
+  ['execute', (client, options) => client.execute(REQUEST, options)],
+  ['list', (client, options) => first(client.list({}, options))],
+  ['result', (client, options) => client.getHandle('f').result(options)],
+  ['progress', (client, options) => client.getHandle('f').progress(options)],
+  ['describe', (client, options) => client.getHandle('f').describe(options)],
+  ['pollNow', (client, options) => client.getHandle('f').pollNow(options)],
+  ['extendDeadline', (client, options) => client.getHandle('f').extendDeadline('1h', options)],
+  ['resolveDelivery', (client, options) => client.getHandle('f').resolveDelivery('delivered', options)],
+  ['cancel', (client, options) => client.getHandle('f').cancel(options)],
+  ['retry', (client, options) => client.getHandle('f').retry(options)],
+  ['batches.start', (client, options) => client.batches.start([REQUEST], options)],
+  ['batch.describe', (client, options) => client.batches.getHandle('b').describe(options)],
+  ['batch.progress', (client, options) => client.batches.getHandle('b').progress(options)],
+  ['batch.result', (client, options) => client.batches.getHandle('b').result(options)],
+  ['batch.results', (client, options) => first(client.batches.getHandle('b').results(options))],
+  ['batch.settled', (client, options) => client.batches.getHandle('b').settled(options)],
+  ['batch.watch', (client, options) => first(client.batches.getHandle('b').watch(options))],
+  ['batch.pause', (client, options) => client.batches.getHandle('b').pause(options)],
+  ['batch.resume', (client, options) => client.batches.getHandle('b').resume(options)],
+  ['batch.setConcurrency', (client, options) => client.batches.getHandle('b').setConcurrency(5, options)],
+  ['batch.cancel', (client, options) => client.batches.getHandle('b').cancel(options)],
+  ['batch.retry', (client, options) => client.batches.getHandle('b').retry(options)],
+  [
+    'schedules.create',
+    (client, options) => client.schedules.create('s', [UNNAMED], { spec: {}, ...options }),
+  ],
+  ['schedules.list', (client, options) => first(client.schedules.list(options))],
+  ['schedule.describe', (client, options) => client.schedules.getHandle('s').describe(options)],
+  ['schedule.trigger', (client, options) => client.schedules.getHandle('s').trigger(undefined, options)],
+  ['schedule.pause', (client, options) => client.schedules.getHandle('s').pause('', options)],
+  ['schedule.unpause', (client, options) => client.schedules.getHandle('s').unpause('', options)],
+  ['schedule.backfill', (client, options) => client.schedules.getHandle('s').backfill([], options)],
+  ['schedule.update', (client, options) => client.schedules.getHandle('s').update({}, options)],
+  ['schedule.delete', (client, options) => client.schedules.getHandle('s').delete(options)],
+  ['limits.get', (client, options) => client.limits.get(options)],
+  ['limits.set', (client, options) => client.limits.set({ sendsTotal: '5/s' }, options)],
+  ['limits.clear', (client, options) => client.limits.clear(options)],
+];
+const UNNAMED = { projectId: 'p', jobId: 'j', prompt: 'Hello' };
+
+describe('every call', () => {
+  it.each(CALLS)('%s with an aborted signal asks the server nothing', async (_name, call) => {
+    const reason = new Error('nobody waits any more');
+    await expect(call(followUps, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    expect(calls).toEqual([]);
+  });
+
+  it.each(CALLS)('%s ends with its time-out, with the signal, and with the client', async (_name, call) => {
+    await expect(call(followUps, { timeout: 30 })).rejects.toMatchObject({
+      code: 'NO_ANSWER',
+      message: 'There was no answer within 0.03 s.',
+    });
+    const late = AbortSignal.timeout(30);
+    await expect(call(followUps, { signal: late })).rejects.toMatchObject({ name: 'TimeoutError' });
+    calls = [];
+    const pending = call(followUps, {}).catch((error: unknown) => error);
+    await eventually('the server is asked', () => calls.length > 0);
+    await followUps[Symbol.asyncDispose]();
+    expect(await pending).toMatchObject({ code: 'CLOSED' });
+    await expect(call(followUps, {})).rejects.toMatchObject({ code: 'CLOSED' });
+  });
+
+  it.each(CALLS)('%s that the server refuses has a code', async (_name, call) => {
+    status = 16;
+    await expect(call(followUps, {})).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+    status = 3;
+    const codes = expect.stringMatching(/^(SERVER_REFUSED|INVALID_REQUEST|LIMITS_UNAVAILABLE)$/);
+    await expect(call(followUps, {})).rejects.toMatchObject({ code: codes });
+  });
+
+  it('limits of a server that has none for task queues are an error that says so', async () => {
+    status = 12;
+    for (const asked of [followUps.limits.set({ sendsTotal: '5/s' }), followUps.limits.get()])
+      await expect(asked).rejects.toMatchObject({
+        code: 'LIMITS_UNAVAILABLE',
+        message: expect.stringMatching(/no limits of task queues.*Update the server/),
+      });
+  });
+
+  it.each([[0], [-1], [Number.NaN], [2 ** 31], ['1s']])('refuses %p as a time-out', async (timeout) => {
+    const options = { timeout } as CallOptions;
+    await expect(followUps.start(REQUEST, options)).rejects.toMatchObject({
+      code: 'INVALID_REQUEST',
+      problems: [{ field: 'timeout' }],
+    });
+    expect(calls).toEqual([]);
+  });
+});
+
+it('close leaves the connection open that it was given', async () => {
+  status = 16;
+  const { client } = followUps;
+  await new FollowUpClient(client).close();
+  await expect(client.workflow.getHandle('f').describe()).rejects.toThrow();
+  expect(calls).not.toEqual([]);
+  await followUps.close();
+  calls = [];
+  await expect(client.workflow.getHandle('f').describe()).rejects.toThrow();
+  expect(calls).toEqual([]);
+});

@@ -1,0 +1,31 @@
+import { describe, expect, it } from '@jest/globals';
+import { planOf, staticDetails } from '../../src/client/start';
+import { followUpStart } from '../../src/core/starts';
+
+const SECRET_PROMPT = 'the prompt, which is nobody else’s business';
+const NAMED = { projectId: 'docs', jobId: 'job-1', prompt: SECRET_PROMPT, requestId: 'r' };
+const plan = planOf({ ...NAMED, deadline: '2h' });
+// As long as a workflow id of 255 bytes allows.
+const longest = planOf({ ...NAMED, projectId: 'p'.repeat(120), jobId: 'j'.repeat(121) });
+
+describe('what the Web UI shows from the start', () => {
+  it('describes the prompt by length and digest, and shows nothing of it', () => {
+    const details = staticDetails(plan);
+    expect(details).toMatch(/\| prompt: \| 45 bytes, sha256 `[0-9a-f]{12}`… \|/);
+    for (const word of ['prompt,', 'nobody', 'business'])
+      expect(details + followUpStart(plan).staticSummary).not.toContain(word);
+  });
+
+  it('keeps within what the server takes', () => {
+    expect(Buffer.byteLength(followUpStart(longest).staticSummary)).toBeLessThanOrEqual(400);
+    expect(Buffer.byteLength(staticDetails(longest))).toBeLessThan(20_000);
+    for (const { value } of followUpStart(longest, '').typedSearchAttributes)
+      expect(value.length).toBeLessThanOrEqual(255);
+  });
+
+  it('lets no name become markup', () => {
+    const named = planOf({ ...NAMED, projectId: 'a`|b', jobId: '<b>' });
+    expect(staticDetails(named)).toContain('| projectId: | `a b` |');
+    expect(followUpStart(named).staticSummary).toContain('`<b>`');
+  });
+});

@@ -1,0 +1,178 @@
+import { EventEmitter, once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from '@jest/globals';
+import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
+import {
+  FollowUpCancelledError,
+  FollowUpClient,
+  FollowUpRejectedError,
+  hasCode,
+  type NamedRequest,
+} from '../../src/client';
+import { RECEIPT_HOLDS_MS } from '../../src/client/start';
+import { readFirstEvent } from '../../src/temporal/existing-run';
+import type { Environment } from '../harness/environment';
+import { eventually } from '../harness/eventually';
+import { sharedEnvironment } from '../harness/shared-environment';
+import { clientOf, listed, posts, request } from './client-under-test';
+
+const { open } = sharedEnvironment();
+
+/** The next read of the job is answered as if the key had expired. */
+function expire({ sandbox }: Environment, { projectId, jobId }: Pick<NamedRequest, 'projectId' | 'jobId'>) {
+  sandbox.setFault({ name: 'unauthorized', projectId, jobId, operation: 'get', times: 1 });
+}
+
+/** A follow-up that ended before its message was sent. */
+async function unsent(environment: Environment, followUps: FollowUpClient, asked: NamedRequest) {
+  expire(environment, asked);
+  const handle = await followUps.start(asked);
+  await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
+  return handle;
+}
+
+/** A retry that has read the receipt, and starts nothing before `go` is called. */
+async function heldRetry({ client: { connection } }: Environment, workflowId: string) {
+  const begun = new EventEmitter();
+  const mayGo = once(begun, 'go');
+  const startWithDetails: WorkflowClientInterceptor['startWithDetails'] = async (input, next) => {
+    begun.emit('begun');
+    await mayGo;
+    return next(input);
+  };
+  const isBegun = once(begun, 'begun');
+  const interceptors = { workflow: [{ startWithDetails }] };
+  const slow = new FollowUpClient(new Client({ connection, interceptors }));
+  const late = slow.getHandle(workflowId).retry();
+  await isBegun;
+  return { late, go: () => begun.emit('go') };
+}
+
+describe('a retry of a follow-up', () => {
+  it.concurrent('sends the message once after an expired key, with the same id and options', async () => {
+    const environment = await open();
+    const followUps = clientOf(environment);
+    const asked = request(environment);
+    const handle = await unsent(environment, followUps, asked);
+    expect(posts(environment, asked)).toHaveLength(0);
+    const { runId } = await handle.retry();
+    expect(runId).not.toBe(handle.runId);
+    const followUp = { requestId: 'order-1', delivery: { verdict: 'accepted', sends: 1 } };
+    expect(await handle.result()).toMatchObject({ status: 'completed', followUp });
+    expect(posts(environment, asked)).toHaveLength(1);
+    const event = await readFirstEvent(environment.client, handle.workflowId, runId);
+    expect(event?.input).toEqual(asked);
+    expect(await followUps.start(asked)).toMatchObject({ runId, attached: 'ended', differences: [] });
+    await expect(handle.retry()).rejects.toMatchObject({
+      code: 'RETRY_REFUSED',
+      message: expect.stringContaining('was accepted'),
+      receipt: { delivery: { verdict: 'accepted' } },
+    });
+  });
+
+  it.concurrent('is made once by many calls at a time', async () => {
+    const environment = await open();
+    const asked = request(environment);
+    const handle = await unsent(environment, clientOf(environment), asked);
+    const retry = () => handle.retry().catch((error: unknown) => hasCode(error, 'STILL_RUNNING'));
+    const retried = await Promise.all(Array.from({ length: 8 }, retry));
+    expect(new Set(retried.flatMap((each) => (typeof each === 'object' ? [each.runId] : []))).size).toBe(1);
+    expect(retried).not.toContain(false);
+    await handle.result();
+    expect(posts(environment, asked)).toHaveLength(1);
+  });
+
+  it.concurrent('that comes late does not retry the run of another one', async () => {
+    const environment = await open();
+    const asked = request(environment);
+    const handle = await unsent(environment, clientOf(environment), asked);
+    const { late, go } = await heldRetry(environment, handle.workflowId);
+    expire(environment, asked);
+    const { runId } = await handle.retry();
+    await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
+    go();
+    expect(await late).toEqual({ runId });
+    expect(posts(environment, asked)).toHaveLength(0);
+  });
+
+  it.concurrent('that comes so late that two others have ended meanwhile starts nothing', async () => {
+    const environment = await open();
+    const asked = request(environment);
+    const { projectId, jobId } = asked;
+    const handle = await unsent(environment, clientOf(environment), asked);
+    const { late, go } = await heldRetry(environment, handle.workflowId);
+    const over = sleep(RECEIPT_HOLDS_MS + 500);
+    expire(environment, asked);
+    await handle.retry();
+    await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
+    environment.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
+    await handle.retry();
+    await expect(handle.result()).rejects.toMatchObject({ code: 'DELIVERY_UNKNOWN' });
+    await over;
+    go();
+    await expect(late).rejects.toMatchObject({ code: 'UNREACHABLE' });
+    expect(posts(environment, asked)).toHaveLength(1);
+  });
+
+  it.concurrent('is refused where no receipt proves it, and says why', async () => {
+    const environment = await open();
+    const followUps = clientOf(environment);
+    const running = await followUps.start(request(environment, null));
+    await expect(running.retry()).rejects.toMatchObject({ code: 'STILL_RUNNING' });
+    await environment.client.workflow.getHandle(running.workflowId).terminate('by hand');
+    await expect(running.retry()).rejects.toMatchObject({
+      code: 'RETRY_REFUSED',
+      message: expect.stringContaining('left no receipt'),
+      receipt: null,
+    });
+    const asked = request(environment);
+    const { projectId, jobId } = asked;
+    environment.sandbox.setFault({ name: 'hang', projectId, jobId, operation: 'message', times: 1 });
+    const unknown = await followUps.start(asked);
+    await expect(unknown.result()).rejects.toMatchObject({ code: 'DELIVERY_UNKNOWN' });
+    await expect(unknown.retry()).rejects.toMatchObject({
+      code: 'RETRY_REFUSED',
+      message: expect.stringContaining('is unknown'),
+    });
+    await expect(followUps.getHandle('follow-up:a:b:c').retry()).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  it.concurrent('of a cancelled one goes by the receipt that it left', async () => {
+    const environment = await open();
+    const followUps = clientOf(environment);
+    const asked = { ...request(environment, null), whenActive: 'wait' as const };
+    environment.sandbox.changeJob(asked, { status: 'active' });
+    const handle = await followUps.start(asked);
+    await eventually('it waits', async () => {
+      const report = await handle.progress();
+      return report.from === 'worker' && report.progress.phase === 'waiting';
+    });
+    await handle.cancel();
+    await expect(handle.result()).rejects.toThrow(FollowUpCancelledError);
+    await expect(handle.result()).rejects.toMatchObject({ receipt: { delivery: { verdict: 'not-sent' } } });
+    environment.sandbox.changeJob(asked, { status: 'completed' });
+    await handle.retry();
+    await environment.sandbox.journal.waitFor({ projectId: asked.projectId, operation: 'message' });
+    await handle.cancel();
+    await expect(handle.result()).rejects.toMatchObject({ receipt: { delivery: { verdict: 'accepted' } } });
+  });
+
+  it.concurrent('of an item of a batch stays an item of that batch', async () => {
+    const environment = await open();
+    const followUps = clientOf(environment);
+    const { projectId, jobId, prompt } = request(environment);
+    expire(environment, { projectId, jobId });
+    const batch = await followUps.batches.start([{ projectId, jobId, prompt }], { batchId: projectId });
+    await batch.result();
+    const [item] = await listed(followUps, { batchId: projectId });
+    const handle = followUps.getHandle(item?.workflowId ?? '');
+    await handle.retry();
+    const info = await environment.client.workflow.getHandle(handle.workflowId).describe();
+    expect(info.priority).toMatchObject({ priorityKey: 4, fairnessKey: projectId });
+    expect(info.typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value])).toContainEqual([
+      'FollowUpBatch',
+      projectId,
+    ]);
+    await handle.cancel();
+  });
+});

@@ -1,0 +1,316 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { Client, type ScheduleDescription } from '@temporalio/client';
+import { defineSearchAttributeKey, type Payload } from '@temporalio/common';
+import { ConflictError, type NewScheduleOptions, type ScheduleHandle } from '../../../src/client';
+import { pageWorkflowId, runOf } from '../../../src/core/ids';
+import type { FollowUpRequest } from '../../../src/core/request';
+import { clientOf } from '../client-under-test';
+import { taskSeconds } from '../../harness/batch-of-test';
+import { type Environment, QUICK } from '../../harness/environment';
+import { eventually } from '../../harness/eventually';
+import { sharedEnvironment } from '../../harness/shared-environment';
+
+const { open } = sharedEnvironment({ sandbox: { turnMs: 300 } });
+
+/** All test files share one server: no schedule may outlive its test, whatever becomes of the test. */
+const made: ScheduleOfTest[] = [];
+afterAll(async () => {
+  for (const schedule of made) await schedule.temporal.delete().catch(() => undefined);
+});
+
+/** Longer than a firing and its batch take beside the batches of the other tests. */
+const PATIENCE_MS = 20_000;
+
+/** A schedule that sends to a job of its own. */
+class ScheduleOfTest {
+  readonly id = `schedule-${randomUUID().slice(0, 8)}`;
+  readonly request: FollowUpRequest;
+
+  constructor(
+    private readonly environment: Environment,
+    durationMs: number | null,
+  ) {
+    const turn = { durationMs };
+    const { projectId, jobId } = environment.sandbox.addJob({ projectId: `project-${this.id}`, turn });
+    this.request = { projectId, jobId, prompt: 'Rebase on main.', ...QUICK, deadline: '60s' };
+    made.push(this);
+  }
+
+  static async open(durationMs: number | null = 300): Promise<ScheduleOfTest> {
+    return new ScheduleOfTest(await open(), durationMs);
+  }
+
+  get schedules() {
+    return clientOf(this.environment).schedules;
+  }
+
+  get handle(): ScheduleHandle {
+    return this.schedules.getHandle(this.id);
+  }
+
+  /** The same in the terms of Temporal. */
+  get temporal() {
+    return this.environment.client.schedule.getHandle(this.id);
+  }
+
+  create(options: NewScheduleOptions, request = this.request) {
+    return this.schedules.create(this.id, [request], options);
+  }
+
+  /** The messages that reached the service. */
+  posts() {
+    return this.environment.sandbox.journal.entries({
+      projectId: this.request.projectId,
+      operation: 'message',
+    });
+  }
+
+  async sent(messages: number): Promise<void> {
+    const filter = { projectId: this.request.projectId, operation: 'message', processed: true } as const;
+    await this.environment.sandbox.journal.waitFor(filter, { atLeast: messages, timeoutMs: PATIENCE_MS });
+  }
+
+  /** Ends the turn of its job. */
+  completeJob(): void {
+    const { projectId, jobId } = this.request;
+    this.environment.sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
+  }
+
+  async describedWhen(wanted: (schedule: ScheduleDescription) => boolean): Promise<ScheduleDescription> {
+    return eventually('the schedule is as wanted', () => this.handle.describe(), {
+      until: wanted,
+      timeoutMs: PATIENCE_MS,
+    });
+  }
+
+  /** The batches of its last firings, the newest last. */
+  async batchIds(): Promise<string[]> {
+    const { info } = await this.handle.describe();
+    return info.recentActions.map(({ action }) => action.workflow.workflowId.replace('follow-up-batch:', ''));
+  }
+}
+
+const UNTIL_TRIGGERED: NewScheduleOptions = {
+  spec: { cronExpressions: ['0 0 1 1 *'] },
+  state: { paused: true },
+};
+const DAILY: NewScheduleOptions = { spec: { cronExpressions: ['0 3 * * *'] } };
+
+describe('a schedule', () => {
+  it.concurrent('sends a batch at each firing, skips while one runs, and rests when paused', async () => {
+    const schedule = await ScheduleOfTest.open(null);
+    await schedule.create({ spec: { intervals: [{ every: '2s' }] } });
+    await schedule.sent(1);
+    const held = await schedule.describedWhen(({ info }) => info.numActionsSkippedOverlap > 0);
+    expect(held.info.numActionsTaken).toBe(1);
+    expect(held.policies.catchupWindow).toBe(600_000);
+    expect(schedule.posts()).toHaveLength(1);
+
+    schedule.completeJob();
+    await schedule.sent(2);
+    await schedule.handle.pause('enough of it');
+    schedule.completeJob();
+    const { state, info } = await schedule.describedWhen(
+      (now) => now.info.recentActions.length === 2 && now.info.runningActions.length === 0,
+    );
+    expect(state).toMatchObject({ paused: true, note: 'enough of it' });
+    const seconds = info.recentActions.map(({ scheduledAt }) => scheduledAt.toISOString().slice(0, 19));
+    expect(await schedule.batchIds()).toEqual(seconds.map((second) => `${schedule.id}-${second}Z`));
+    for (const batchId of await schedule.batchIds())
+      expect(
+        await clientOf(await open())
+          .batches.getHandle(batchId)
+          .result(),
+      ).toMatchObject({
+        state: 'done',
+        summary: { items: 1, settled: 1 },
+      });
+    expect(schedule.posts()).toHaveLength(2);
+  });
+
+  it.concurrent(
+    'fires at each trigger, paused as it is; and not while one runs, unless told to',
+    async () => {
+      const schedule = await ScheduleOfTest.open(null);
+      await schedule.create(UNTIL_TRIGGERED);
+      const first = await schedule.handle.trigger();
+      expect(first).toEqual({ outcome: 'started', batchId: expect.stringContaining(`${schedule.id}-`) });
+      await schedule.sent(1);
+      expect(await schedule.handle.trigger()).toEqual({ outcome: 'skipped', batchId: null });
+      const both = await Promise.all([1, 2].map(() => schedule.handle.trigger('ALLOW_ALL')));
+      expect(both.map(({ outcome }) => outcome)).toEqual(['started', 'started']);
+      await schedule.sent(3);
+      const ids = [first, ...both].map(({ batchId }) => batchId);
+      expect(new Set(ids).size).toBe(3);
+      expect((await schedule.batchIds()).sort()).toEqual(ids.sort());
+      expect((await schedule.handle.describe()).state.paused).toBe(true);
+      schedule.completeJob();
+    },
+  );
+
+  it.concurrent('is found from its batches: by their summary, and its id as a search attribute', async () => {
+    const schedule = await ScheduleOfTest.open();
+    const { client } = await open();
+    await schedule.create(UNTIL_TRIGGERED);
+    const { batchId } = await schedule.handle.trigger();
+    await schedule.sent(1);
+    const batch = await client.workflow.getHandle(`follow-up-batch:${batchId ?? ''}`).describe();
+    expect(batch.priority).toMatchObject({ priorityKey: 4 });
+    expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${schedule.id}\``);
+    const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
+    expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(schedule.id);
+    const pageId = pageWorkflowId(batchId ?? '', runOf(batch.runId), 1);
+    const page = await client.workflow.getHandle(pageId).describe();
+    const ofBatch = defineSearchAttributeKey('FollowUpBatch', 'KEYWORD');
+    expect([batch, page].map((each) => each.typedSearchAttributes.get(ofBatch))).toEqual([batchId, batchId]);
+    const both = [batch.workflowId, pageId].map((id) => taskSeconds(client.workflow.getHandle(id)));
+    expect(await Promise.all(both)).toEqual([60, 60]);
+  });
+
+  it.concurrent('sends what an update has given it, and keeps what is not given', async () => {
+    const schedule = await ScheduleOfTest.open();
+    await schedule.create({
+      spec: { cronExpressions: ['0 0 1 1 *'], jitter: '3s', endAt: new Date('2099-01-01') },
+      policies: { overlap: 'BUFFER_ALL' },
+      state: { paused: true, note: 'new' },
+    });
+    const item = { ...schedule.request, prompt: 'Fix the links.' };
+    await schedule.handle.update({
+      items: [item, item],
+      spec: { intervals: [{ every: '24h' }], endAt: null },
+      concurrency: 7,
+    });
+    const { spec, policies, state, action } = await schedule.handle.describe();
+    expect(spec).toMatchObject({ calendars: [], intervals: [{ every: 86_400_000 }], jitter: 3_000 });
+    expect(spec.endAt).toBeUndefined();
+    expect({ policies, state }).toMatchObject({
+      policies: { overlap: 'BUFFER_ALL' },
+      state: { paused: true, note: 'new' },
+    });
+    expect(action).toMatchObject({
+      args: [{ concurrency: 7 }],
+      staticSummary: `Batch of 2 follow-ups by the schedule \`${schedule.id}\``,
+    });
+    await schedule.handle.trigger();
+    await schedule.sent(2);
+    expect(schedule.posts().map(({ prompt }) => prompt?.text)).toEqual(['Fix the links.', 'Fix the links.']);
+  });
+
+  it.concurrent('fires for times that have passed, and for none of them twice', async () => {
+    const schedule = await ScheduleOfTest.open();
+    await schedule.create({ ...DAILY, state: { paused: true } });
+    const range = {
+      start: new Date('2026-01-10T03:00:00Z'),
+      end: new Date('2026-01-12T02:59:59Z'),
+      overlap: 'BUFFER_ALL',
+    } as const;
+    await schedule.handle.backfill(range);
+    await schedule.describedWhen(
+      ({ info }) => info.numActionsTaken === 2 && info.runningActions.length === 0,
+    );
+    expect((await schedule.batchIds()).sort()).toEqual([
+      `${schedule.id}-2026-01-10T03:00:00Z`,
+      `${schedule.id}-2026-01-11T03:00:00Z`,
+    ]);
+    await schedule.handle.backfill(range);
+    // The server takes them in turn: when this firing has started, the repeated ones have been looked at.
+    const last = new Date('2026-01-12T03:00:00Z');
+    await schedule.handle.backfill({ start: last, end: last, overlap: 'BUFFER_ALL' });
+    await schedule.describedWhen(({ info }) => info.numActionsTaken === 3);
+    await schedule.sent(3);
+    expect(schedule.posts()).toHaveLength(3);
+  });
+
+  it.concurrent('keeps what somebody else has set of it', async () => {
+    const schedule = await ScheduleOfTest.open();
+    await schedule.create(DAILY);
+    await schedule.temporal.update((previous) => ({
+      ...previous,
+      spec: {
+        ...previous.spec,
+        calendars: [{ hour: { start: 8, end: 18 }, dayOfWeek: 'MONDAY', comment: 'in office hours' }],
+        skip: [{ month: 'DECEMBER', hour: 3 }],
+      },
+      action: {
+        ...previous.action,
+        workflowExecutionTimeout: '48h',
+        workflowTaskTimeout: '90s',
+        memo: { ...previous.action.memo, team: 'docs' },
+        staticSummary: 'Nightly, by the docs team',
+        staticDetails: 'Ask the docs team.',
+        priority: { priorityKey: 2 },
+      },
+    }));
+    await schedule.handle.update({ concurrency: 2, spec: { jitter: '1m' } });
+    const { spec, action } = await schedule.temporal.describe();
+    expect(spec).toMatchObject({
+      calendars: [{ hour: [{ start: 8, end: 18 }], comment: 'in office hours' }],
+      skip: [{ month: [{ start: 'DECEMBER' }] }],
+      jitter: 60_000,
+    });
+    expect(action).toMatchObject({
+      workflowExecutionTimeout: 172_800_000,
+      workflowTaskTimeout: 90_000,
+      memo: { team: 'docs' },
+      staticSummary: 'Nightly, by the docs team',
+      staticDetails: 'Ask the docs team.',
+      priority: { priorityKey: 2 },
+      args: [{ concurrency: 2, items: [{ request: { prompt: 'Rebase on main.' } }] }],
+    });
+  });
+
+  it.concurrent.each([
+    [{ cronExpressions: ['60 3 * * *'] }, 'spec: is refused: Minute is not in range [0-59]'],
+    [{ intervals: [{ every: '6h', offset: '7h' }] }, 'spec: is refused: phase cannot be greater'],
+    [{ calendars: [{ hour: 25 }] }, 'spec: is refused: Invalid CalendarSpec component for field hour'],
+    [{ timezone: 'Europe/Berlim' }, 'spec: is refused: unknown time zone Europe/Berlim'],
+  ])('is not made of %j: %s', async (spec, problem) => {
+    const schedule = await ScheduleOfTest.open();
+    await expect(schedule.create({ spec })).rejects.toThrow(problem);
+    await schedule.create(UNTIL_TRIGGERED);
+    await expect(schedule.handle.update({ spec })).rejects.toThrow(problem);
+  });
+
+  it.concurrent('of another program, with a memo that nobody can read, is not touched', async () => {
+    const schedule = await ScheduleOfTest.open();
+    const { client } = await open();
+    const encrypting = new Client({
+      connection: client.connection,
+      dataConverter: { payloadCodecs: [{ encode: encrypted, decode: encrypted }] },
+    });
+    await encrypting.schedule.create({
+      scheduleId: schedule.id,
+      spec: { intervals: [{ every: 3_600_000 }] },
+      action: { type: 'startWorkflow', workflowType: 'other', taskQueue: 'nobody' },
+      memo: { secret: 'x' },
+    });
+    await eventually('it is listed', async () => {
+      const { schedules } = await client.workflowService.listSchedules({ namespace: 'default' });
+      return schedules.some(({ scheduleId }) => scheduleId === schedule.id);
+    });
+    for await (const { scheduleId } of schedule.schedules.list()) expect(scheduleId).not.toBe(schedule.id);
+    await expect(schedule.create(UNTIL_TRIGGERED)).rejects.toThrow(ConflictError);
+    const refused = 'does not start follow-up batches; it starts "other"';
+    const { handle } = schedule;
+    const now = new Date();
+    for (const call of [
+      () => handle.trigger(),
+      () => handle.pause(),
+      () => handle.unpause(),
+      () => handle.backfill({ start: now, end: now }),
+      () => handle.update({ concurrency: 2 }),
+      () => handle.delete(),
+    ])
+      await expect(call()).rejects.toThrow(refused);
+    const request = { namespace: 'default', scheduleId: schedule.id };
+    const there = await client.workflowService.describeSchedule(request);
+    expect(there.schedule?.action?.startWorkflow?.workflowType?.name).toBe('other');
+  });
+});
+
+/** A codec whose key is somebody else's. */
+function encrypted(payloads: Payload[]): Promise<Payload[]> {
+  const metadata = { encoding: Buffer.from('binary/encrypted') };
+  return Promise.resolve(payloads.map(({ data }) => ({ metadata, ...(data ? { data } : {}) })));
+}

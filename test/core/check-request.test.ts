@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { checkRequest } from '../../src/core/check-request';
+import { problemText } from '../../src/core/checks';
+import {
+  fieldOf,
+  fieldOfPlan,
+  REQUEST_FIELDS,
+  REQUEST_OPTIONS,
+  type RequestOption,
+  requestWith,
+} from '../../src/core/request';
+
+const good = { projectId: 'docs', jobId: 'job-1', prompt: 'Fix the links.', requestId: 'r1' };
+const goodId = 'follow-up:docs:job-1:r1';
+
+function problemsOf(input: unknown, workflowId?: string): readonly string[] {
+  const checked = checkRequest(input, workflowId);
+  return checked.ok ? [] : checked.problems.map((problem) => problemText(problem));
+}
+
+describe('checkRequest', () => {
+  it('fills in every default', () => {
+    expect(checkRequest(good)).toEqual({
+      ok: true,
+      plan: {
+        ...good,
+        whenActive: 'send',
+        onUnknownDelivery: 'fail',
+        deadlineMs: 86_400_000,
+        polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 3 },
+        reconcileMs: 120_000,
+        settleMs: 30_000,
+        confirmMs: 30_000,
+      },
+    });
+  });
+
+  it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))('carries the option %s', (field, option) => {
+    const values = { duration: '4m', number: 0.25, count: 7 };
+    const asked = option.kind === 'choice' ? option.choices.at(-1) : values[option.kind];
+    const checked = checkRequest({ ...good, ...requestWith([[field, asked]]) });
+    const used = checked.ok ? fieldOf({ ...checked.plan }, fieldOfPlan(field, option)) : checked.problems;
+    expect(used).toBe(option.kind === 'duration' ? 240_000 : asked);
+  });
+
+  it('refuses a workflow id that is not the derived one, and names the right one', () => {
+    expect(problemsOf(good, 'my-id')).toEqual([expect.stringContaining(`"${goodId}"`)]);
+    expect(problemsOf(good, goodId)).toEqual([]);
+  });
+
+  it('finds every problem at once, and each names its field', () => {
+    const bad = {
+      jobId: '..',
+      prompt: '',
+      requestId: 7,
+      whenActive: 'maybe',
+      deadline: 30,
+      polling: { initial: '1ms', growth: -1, jitter: 'much', timerPolls: 1.5, every: '5s' },
+      reconcile: 'long',
+      dealine: '24h',
+    };
+    expect(problemsOf(bad, 'x').map((problem) => problem.slice(0, problem.indexOf(':')))).toEqual([
+      'projectId',
+      'jobId',
+      'prompt',
+      'requestId',
+      'whenActive',
+      'deadline',
+      'reconcile',
+      'polling.initial',
+      'polling.growth',
+      'polling.jitter',
+      'polling.timerPolls',
+      'polling."every"',
+      '"dealine"',
+    ]);
+  });
+
+  it.each([
+    ['jobId', '..', 'no URL can carry it'],
+    ['jobId', 'a\nb', 'control characters'],
+    ['jobId', '\ud800', 'lone surrogate'],
+    ['jobId', 'x'.repeat(129), 'at most 128 characters; it has 129'],
+    ['prompt', 'é'.repeat(131_073), 'at most 262144 bytes of UTF-8; it is 262146'],
+    ['confirm', '24h', 'deadline: must be more than the confirm time'],
+    ['polling', { initial: '10s', maximum: '5s' }, 'polling.maximum: must not be below the initial'],
+    ['projectId', '日'.repeat(30), 'at most 255 are possible'],
+  ])('refuses %s = %j: %s', (field, value, words) => {
+    expect(problemsOf({ ...good, [field]: value })).toEqual([expect.stringContaining(words)]);
+  });
+
+  it.each([
+    ['whenActive', 'x'.repeat(58) + '🙂🙂'],
+    ['whenActive', '\u001b[2J\u009b2J\u2028\u202e'],
+    ['\udc00', 1],
+    [
+      'polling',
+      { ['y'.repeat(59) + '🙂']: 1, growth: '\ud83d', initial: '\ud83d1s', timerPolls: '🙂'.repeat(40) },
+    ],
+    ['deadline', 'x'.repeat(59) + '🙂'],
+  ])('answers %j with a message that every reader can decode and show', (field, value) => {
+    const problems = problemsOf({ ...good, [field]: value }, `x${'🙂'.repeat(40)}\u0085`);
+    expect(problems).not.toEqual([]);
+    for (const problem of problems) {
+      expect(problem.isWellFormed()).toBe(true);
+      expect(problem).not.toMatch(/[\p{Cc}\u2028\u202e]/u);
+    }
+  });
+});
+
+it('refuses a request of 200,000 unknown fields', () => {
+  const others = Object.fromEntries(Array.from({ length: 200_000 }, (_, number) => [`field ${number}`, 1]));
+  expect(problemsOf({ ...good, ...others })[49]).toMatch(/^"field 49": is not a field here/);
+});
+
+describe('the table of request fields', () => {
+  it('has every field that the checker knows, and no other', () => {
+    const checked = checkRequest({ unknown: 1, polling: { unknown: 1 } }, 'any-id');
+    const known = (checked.ok ? [] : checked.problems)
+      .filter(({ text }) => text.includes('is not a field here'))
+      .map(({ text }) => /the fields are (.*)$/.exec(text)?.[1]?.split(', ') ?? []);
+    const [polling = [], request = []] = known;
+    const names = [
+      ...request.filter((name) => name !== 'polling'),
+      ...polling.map((name) => `polling.${name}`),
+    ];
+
+    expect(names.sort()).toEqual(Object.keys(REQUEST_FIELDS).sort());
+  });
+
+  it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))(
+    'and the documentation of the type have the same default for %s',
+    (field, option) => {
+      const source = readFileSync(path.join(__dirname, '../../src/core/request.ts'), 'utf8');
+      const types = source.slice(
+        source.indexOf('interface FollowUpRequest'),
+        source.indexOf('interface FollowUpPlan'),
+      );
+      const name = field.replace('polling.', '');
+      const documented = new RegExp(`@default ([^*]+?)\\s*\\*/\\s+readonly ${name}\\?:`).exec(types)?.[1];
+
+      expect(documented?.replaceAll("'", '')).toBe(String(option.default));
+    },
+  );
+});

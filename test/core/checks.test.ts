@@ -1,0 +1,146 @@
+import { describe, expect, it } from '@jest/globals';
+import {
+  isJobAnswer,
+  isPollJobResult,
+  isSendResult,
+  type PollJobResult,
+  type SendResult,
+} from '../../src/core/wire';
+import { endOfResult, isEndOfItem } from '../../src/core/batch/batch';
+import { type EarlierPage, isEarlierPage, isPageTrouble } from '../../src/core/batch/workflows';
+import type { AgentJob } from '../../src/core/job';
+import { isRecord } from '../../src/core/checks';
+import { isFollowUpResult } from '../../src/core/result';
+
+const JOB: AgentJob = {
+  id: 'job-1',
+  status: 'active',
+  source: { repository: 'https://example.test/docs', ref: null },
+  model: null,
+  prLink: 'https://example.test/pull/1',
+  createdAt: '2026-11-21T00:00:00.000Z',
+  archivedAt: null,
+};
+
+const TROUBLE = { label: 'http 503', message: 'The service answered 503.', httpStatus: 503 } as const;
+
+const POLL: PollJobResult = {
+  answer: { kind: 'job', job: JOB },
+  askedAt: 1_000,
+  before: {
+    polls: 3,
+    observed: { active: 2, 'http 503': 1 },
+    trouble: { last: { kind: 'trouble', ...TROUBLE }, count: 1, notFound: { count: 1, since: 1_000 } },
+    lastAnswer: 'active',
+    nextReadAt: 2_000,
+  },
+};
+
+const SENDS: readonly SendResult[] = [
+  { kind: 'unread', trouble: { kind: 'trouble', ...TROUBLE } },
+  { kind: 'held-back', job: JOB },
+  { kind: 'not-permitted', message: 'The deadline has passed.' },
+  { kind: 'reset', baseline: JOB, ...TROUBLE },
+  { kind: 'posted', baseline: JOB, sentAt: 1_000, outcome: { verdict: 'accepted', job: JOB } },
+  { kind: 'posted', baseline: JOB, sentAt: 1_000, outcome: { verdict: 'unknown', ...TROUBLE } },
+  {
+    kind: 'posted',
+    baseline: JOB,
+    sentAt: 1_000,
+    outcome: { verdict: 'not-sent', repeatable: true, answered: false, ...TROUBLE },
+  },
+];
+
+const EARLIER: EarlierPage = {
+  ends: [
+    {
+      workflowId: 'follow-up:docs:job-1:a',
+      projectId: 'docs',
+      jobId: 'job-1',
+      requestId: 'a',
+      outcome: 'completed',
+      delivery: 'accepted',
+      evidence: 'seen-active',
+      prLink: 'https://example.test/pull/1',
+      message: 'none',
+      settledAt: '2026-11-21T00:00:00.000Z',
+    },
+  ],
+  left: ['follow-up:docs:job-2:b'],
+};
+
+const ENDS = EARLIER.ends.map(({ outcome, delivery, evidence, prLink, message }) => ({
+  ...{ outcome, delivery, evidence, prLink, message },
+}));
+
+/** The value with each of its leaves replaced, one at a time. */
+function* withEachLeaf(value: unknown, leaf: unknown): Generator {
+  if (Array.isArray(value)) {
+    for (const [index, each] of value.entries())
+      for (const changed of withEachLeaf(each, leaf)) yield value.with(index, changed);
+  } else if (isRecord(value)) {
+    for (const [name, each] of Object.entries(value))
+      for (const changed of withEachLeaf(each, leaf)) yield { ...value, [name]: changed };
+  } else yield leaf;
+}
+
+describe.each([
+  ['a send', isSendResult, SENDS],
+  ['a read', isJobAnswer, [POLL.answer, { kind: 'trouble', ...TROUBLE, retryAfterMs: 1_000 }]],
+  ['a poll', isPollJobResult, [POLL, { ...POLL, answer: null }]],
+  ['an earlier page', isEarlierPage, [EARLIER]],
+  ['a look at a page', isPageTrouble, [{ batchIsGone: false, lost: ['follow-up:docs:job-1:a'] }]],
+  ['the end of a follow-up', isEndOfItem, ENDS],
+] as const)('the result of %s', (_, isResult: (value: unknown) => boolean, results) => {
+  it.each(results.map((result) => [JSON.stringify(result), result]))('is known: %s', (__, result) => {
+    expect(isResult(result)).toBe(true);
+  });
+
+  it.each([
+    ['a list', ['a']],
+    ['half a character', '\ud800'],
+    ['a text without end', 'x'.repeat(100_000)],
+    ['no finite number', Number.NaN],
+  ])('has nowhere %s', (__, leaf) => {
+    const changed = results.flatMap((result) => [...withEachLeaf(result, leaf)]);
+    expect(changed.filter((each) => isResult(each))).toEqual([]);
+  });
+
+  it.each([undefined, '', 1, [], {}])('is not %j', (value) => {
+    expect(isResult(value)).toBe(false);
+  });
+});
+
+describe('the counts of a poll', () => {
+  it.each([0.5, -1, 2 ** 53])('are not %d', (count) => {
+    const { before } = POLL;
+    const changed = [
+      { ...before, polls: count },
+      { ...before, observed: { active: count } },
+      { ...before, trouble: { ...before.trouble, count } },
+      { ...before, trouble: { ...before.trouble, notFound: { count, since: 1_000 } } },
+    ];
+    expect(changed.filter((each) => isPollJobResult({ ...POLL, before: each }))).toEqual([]);
+  });
+});
+
+describe('the result of a follow-up by a later version', () => {
+  it('is taken with words for its evidence and its delivery that are not known here', () => {
+    const followUp = {
+      ...{ requestId: 'a', baseline: null, promptDigest: null, polls: 3, sentAt: null, settledAt: null },
+      ...{
+        observed: {},
+        evidence: 'told-by-the-service',
+        delivery: { sends: 1, confirmedBy: 'the-service' },
+      },
+    };
+    const delivery = { ...followUp.delivery, verdict: 'accepted' };
+    const result = { ...JOB, status: 'completed', followUp: { ...followUp, delivery } };
+    expect(endOfResult(result)).toMatchObject({
+      ...{ outcome: 'completed', delivery: 'accepted', evidence: 'told-by-the-service' },
+    });
+    expect(isFollowUpResult(result)).toBe(true);
+    // By the verdict it is decided what may be sent again.
+    expect(isFollowUpResult({ ...result, followUp })).toBe(false);
+  });
+});

@@ -1,0 +1,233 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import dashboard from '../../deploy/grafana/follow-ups.json';
+import { type DevServer, startDevServer } from '../../dev/dev-server';
+import { freePorts } from '../../dev/free-ports';
+import { ALERTS_FILE } from '../../scripts/prometheus-rule';
+import { FollowUpClient } from '../../src/client';
+import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
+import { alertsIn, hurried, metricsIn, panelExpressions } from '../harness/alert-rules';
+import { eventually } from '../harness/eventually';
+import { ENDLESS, QUICK } from '../harness/following';
+import { ASKS_EVERY_SECOND, PATIENT, ProcessEnvironment } from '../harness/process-environment';
+import { Prometheus } from '../harness/prometheus';
+import { showsPhase } from '../harness/scenario';
+import { StarterProcess } from '../harness/starter-process';
+import { temporal } from '../harness/temporal';
+
+// The alerts look at up to two hours, which are 40 s here.
+jest.setTimeout(240_000);
+
+/** How long an alert may take to come or to go. */
+const PATIENCE = { timeoutMs: 120_000, intervalMs: 300 };
+/** A follow-up that is read every half second. */
+const WATCHED = { ...PATIENT, deadline: '20m' } as const;
+/** The POST arrives, and its answer is lost. */
+const LOST = { name: 'processed-then-close', operation: 'message' } as const;
+const AT_ONCE = { reconcile: '200ms', confirm: '200ms' } as const;
+
+/** What stands in production: a server, an agent service, a worker with its metrics, and Prometheus with the alerts. */
+let server: DevServer;
+let environment: ProcessEnvironment;
+let prometheus: Prometheus;
+let folder: string;
+let workerEnv: NodeJS.ProcessEnv;
+let serverOptions: Parameters<typeof startDevServer>[0];
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'alerts-'));
+  const databaseFile = path.join(folder, 'temporal.db');
+  serverOptions = { cli: temporal().cli, databaseFile, searchAttributes: true };
+  server = await startDevServer(serverOptions);
+  serverOptions = { ...serverOptions, port: server.port };
+  const keyFile = path.join(folder, 'key');
+  environment = await ProcessEnvironment.open({
+    address: server.address,
+    sandbox: { messagesPerHour: null },
+    env: { AGENT_API_KEY: '', AGENT_API_KEY_FILE: keyFile },
+  });
+  await writeFile(keyFile, environment.sandbox.apiKey);
+  const [port = 0] = await freePorts(1);
+  const metrics = `127.0.0.1:${port}`;
+  // A request that is held does not run out of time.
+  workerEnv = { ...ASKS_EVERY_SECOND, FOLLOW_UP_METRICS_ADDRESS: metrics, AGENT_API_TIMEOUT: '5m' };
+  prometheus = await Prometheus.start(hurried(await readFile(ALERTS_FILE, 'utf8')), metrics);
+});
+
+afterAll(async () => {
+  await prometheus.stop();
+  await environment.close();
+  await server.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const tested: string[] = [];
+
+async function expectFiring(alert: string): Promise<void> {
+  tested.push(alert);
+  const firing = async () => (await prometheus.firing()).get(alert);
+  const { annotations } = await eventually(`${alert} fires`, firing, PATIENCE);
+  expect(annotations.summary).not.toMatch(/<|error/);
+}
+
+async function expectCleared(alert: string): Promise<void> {
+  const gone = async () => !(await prometheus.firing()).has(alert);
+  await eventually(`${alert} is cleared`, gone, PATIENCE);
+}
+
+/** A command of the starter that must succeed. */
+async function starter(...args: string[]): Promise<void> {
+  const env = {
+    TEMPORAL_ADDRESS: server.address,
+    FOLLOW_UP_TASK_QUEUE: environment.taskQueue,
+    AGENT_API_TASK_QUEUE: environment.taskQueues.readTaskQueue,
+    AGENT_API_SEND_TASK_QUEUE: environment.taskQueues.sendTaskQueue,
+  };
+  expect(await StarterProcess.start(args, env).ended()).toMatchObject({ code: 0 });
+}
+
+async function sandbox(method: 'POST' | 'DELETE', what: string): Promise<void> {
+  const { ok } = await fetch(`${environment.sandbox.baseUrl}/sandbox/${what}`, { method });
+  expect(ok).toBe(true);
+}
+
+describe('an alert fires, and the command of the runbook clears it', () => {
+  it('FollowUpNoWorker', async () => {
+    await expectFiring('FollowUpNoWorker');
+    await environment.startWorker(workerEnv);
+    await expectCleared('FollowUpNoWorker');
+  });
+
+  it('FollowUpAgentServiceUnreachable', async () => {
+    const following = await environment.follow(ENDLESS, WATCHED);
+    await showsPhase(following, 'watching');
+    environment.sandbox.setFault({ name: 'http-503' });
+    await expectFiring('FollowUpAgentServiceUnreachable');
+    await sandbox('DELETE', 'faults');
+    await expectCleared('FollowUpAgentServiceUnreachable');
+    await following.handle.cancel();
+  });
+
+  it('FollowUpKeyRefused', async () => {
+    const following = await environment.follow(ENDLESS, WATCHED);
+    await showsPhase(following, 'watching');
+    await sandbox('DELETE', 'keys');
+    await expectFiring('FollowUpKeyRefused');
+    await showsPhase(following, 'unauthorized');
+    await writeFile(path.join(folder, 'key'), environment.sandbox.createKey());
+    await expectCleared('FollowUpKeyRefused');
+    await following.handle.cancel();
+  });
+
+  it('FollowUpDeliveryUnknown', async () => {
+    const following = await environment.follow(
+      { status: 'active', ...ENDLESS },
+      { ...QUICK, ...AT_ONCE },
+      LOST,
+    );
+    expect(await following.failure()).toMatchObject({ type: 'DeliveryUnknown' });
+    await expectFiring('FollowUpDeliveryUnknown');
+    following.clearFaults();
+    const { projectId, jobId } = following.key;
+    const words = ['--prompt', 'Once more.', '--request-id', 'new', '--no-wait'];
+    await starter('send', '--project', projectId, '--job', jobId, ...words);
+    await following.reached({ operation: 'message' }, { atLeast: 2 });
+    await expectCleared('FollowUpDeliveryUnknown');
+  });
+
+  it('FollowUpNeedsDecision', async () => {
+    const asked = { ...WATCHED, ...AT_ONCE, onUnknownDelivery: 'ask' } as const;
+    const following = await environment.follow({ status: 'active', ...ENDLESS }, asked, LOST);
+    await expectFiring('FollowUpNeedsDecision');
+    await starter('resolve', following.handle.workflowId, 'delivered');
+    await expectCleared('FollowUpNeedsDecision');
+    await following.handle.cancel();
+  });
+
+  it('FollowUpSendsStandStill, and a limit that lets messages through does not fire it', async () => {
+    await starter('limits', 'set', '--sends-total', '1/h');
+    const many = await Promise.all(Array.from({ length: 6 }, () => environment.follow({}, WATCHED)));
+    await expectFiring('FollowUpSendsStandStill');
+    await starter('limits', 'set', '--sends-total', '20/m');
+    await expectCleared('FollowUpSendsStandStill');
+    const sent = () => many.filter((each) => each.posts().length > 0).length;
+    while (sent() < many.length) {
+      expect([...(await prometheus.firing()).keys()]).not.toContain('FollowUpSendsStandStill');
+      const before = sent();
+      await eventually('another message goes out', () => sent() > before, PATIENCE);
+    }
+    await starter('limits', 'set', '--sends-total', 'off');
+  });
+
+  it('FollowUpWorkflowTasksFail', async () => {
+    const workflowId = `undecodable-${randomUUID()}`;
+    await environment.client.workflowService.startWorkflowExecution({
+      namespace: 'default',
+      workflowId,
+      workflowType: { name: FOLLOW_UP_WORKFLOW },
+      taskQueue: { name: environment.taskQueue },
+      requestId: randomUUID(),
+      input: {
+        payloads: [{ metadata: { encoding: Buffer.from('binary/unknown') }, data: Buffer.from('?') }],
+      },
+    });
+    await expectFiring('FollowUpWorkflowTasksFail');
+    const terminate = ['workflow', 'terminate', '--workflow-id', workflowId, '--address', server.address];
+    await promisify(execFile)(temporal().cli, terminate);
+    await expectCleared('FollowUpWorkflowTasksFail');
+  });
+
+  it('FollowUpSlotsUsedUp', async () => {
+    environment.sandbox.setFault({ name: 'hold', operation: 'message' });
+    // The worker makes 50 sends at once.
+    const many = await Promise.all(Array.from({ length: 55 }, () => environment.follow({}, WATCHED)));
+    await expectFiring('FollowUpSlotsUsedUp');
+    await sandbox('DELETE', 'faults');
+    await sandbox('POST', 'release');
+    await expectCleared('FollowUpSlotsUsedUp');
+    await Promise.all(many.map((each) => each.result()));
+  });
+
+  it('FollowUpBatchStandsStill', async () => {
+    const client = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
+    const items = Array.from({ length: 3 }, () => ({ ...environment.addJob(), prompt: 'Go on.', ...QUICK }));
+    const batch = await client.batches.start(items, { batchId: 'forgotten', concurrency: 1 });
+    await batch.pause();
+    await expectFiring('FollowUpBatchStandsStill');
+    await starter('batch', 'resume', 'forgotten');
+    await expectCleared('FollowUpBatchStandsStill');
+    expect((await batch.result()).summary).toMatchObject({ settled: 3 });
+  });
+
+  it('FollowUpTemporalSilent', async () => {
+    server.kill();
+    await server.exited;
+    await expectFiring('FollowUpTemporalSilent');
+    server = await startDevServer(serverOptions);
+    await expectCleared('FollowUpTemporalSilent');
+  });
+});
+
+describe('the rules and the dashboard', () => {
+  it('are taken by promtool, and by Prometheus', async () => {
+    const { stdout } = await promisify(execFile)('promtool', ['check', 'rules', ALERTS_FILE]);
+    const alerts = alertsIn(await readFile(ALERTS_FILE, 'utf8'));
+    expect(stdout).toContain(`SUCCESS: ${alerts.length} rules found`);
+    for (const { expression } of panelExpressions(dashboard)) {
+      const found = await prometheus.query(expression.replaceAll('$__rate_interval', '10m'));
+      expect({ expression, isEmpty: found.length === 0 }).toEqual({ expression, isEmpty: false });
+    }
+  });
+
+  it('name only metrics that a worker has exported, and no alert is left out here', async () => {
+    const alerts = alertsIn(await readFile(ALERTS_FILE, 'utf8'));
+    const expressions = [...alerts, ...panelExpressions(dashboard)].map(({ expression }) => expression);
+    expect(await prometheus.names()).toEqual(expect.arrayContaining(expressions.flatMap(metricsIn)));
+    expect(tested.sort()).toEqual(alerts.map(({ name }) => name).sort());
+  });
+});

@@ -1,0 +1,67 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { describe, expect, it, jest } from '@jest/globals';
+import { temporal } from '../harness/temporal';
+
+/** The demo takes half a minute; it waits for its worker alone for up to 90 s. */
+jest.setTimeout(180_000);
+
+const root = path.resolve(__dirname, '../..');
+
+/** The demo as a user starts it, with a hook for what happens while it runs. */
+async function demo(args: string[], during: (stderr: string, pid: number) => void = () => undefined) {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'dev/demo.ts', ...args], {
+    cwd: root,
+    env: { ...process.env, CI: '', TEMPORAL_CLI_PATH: temporal().cli },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const heard = { stdout: '', stderr: '' };
+  child.stdout.on('data', (data: Buffer) => (heard.stdout += data.toString()));
+  child.stderr.on('data', (data: Buffer) => {
+    heard.stderr += data.toString();
+    if (child.pid !== undefined) during(heard.stderr, child.pid);
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, ...heard };
+}
+
+/** The addresses that the demo has named and where somebody still listens. */
+async function leftovers(stderr: string): Promise<number[]> {
+  const ports = [...new Set([...stderr.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port)))];
+  // Temporal's front end, its Web UI and the sandbox; a demo that stays up shows the HTTP API too.
+  expect(ports.length).toBeGreaterThanOrEqual(3);
+  const isOpen = async (port: number) => {
+    const socket = connect(port, '127.0.0.1');
+    const connected = once(socket, 'connect').then(() => true);
+    return connected.catch(() => false).finally(() => socket.destroy());
+  };
+  const open = await Promise.all(ports.map(isOpen));
+  return ports.filter((_, index) => open[index]);
+}
+
+describe('npm run demo', () => {
+  it('--once prints the final job with its prLink, ends with the starter’s exit code and leaves nothing behind', async () => {
+    const { code, stdout, stderr } = await demo(['--once']);
+    expect(stdout).toMatch(/^status +completed$/m);
+    expect(stdout).toMatch(/^prLink +http:\/\/127\.0\.0\.1:\d+\/pull\/\d+$/m);
+    expect(stderr).toMatch(
+      /web ui +http:\/\/127\.0\.0\.1:\d+\/namespaces\/default\/workflows\/follow-up%3Adocs/,
+    );
+    expect(code).toBe(0);
+    expect(await leftovers(stderr)).toEqual([]);
+  });
+
+  it('stays up after the follow-up until it is interrupted, and then ends everything', async () => {
+    let interrupted = false;
+    const { code, stderr } = await demo([], (heard, pid) => {
+      if (interrupted || !heard.includes('Everything stays up until Ctrl-C')) return;
+      interrupted = true;
+      process.kill(pid, 'SIGINT');
+    });
+    expect(interrupted).toBe(true);
+    expect(code).toBe(0);
+    expect(await leftovers(stderr)).toEqual([]);
+  });
+});

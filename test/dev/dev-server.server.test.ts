@@ -1,0 +1,40 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, it } from '@jest/globals';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { startDevServer, stripTemporalEnv } from '../../dev/dev-server';
+import { temporaryFolder } from '../harness/temporary-folder';
+import { temporal } from '../harness/temporal';
+
+const REAL = 'production.example:7233';
+const home = temporaryFolder();
+
+it('the dev server is not taken for another server that has the port', async () => {
+  const { cli, address } = temporal();
+  const port = Number(address.split(':')[1]);
+  await expect(startDevServer({ cli, port })).rejects.toThrow(
+    `port ${port} of 127.0.0.1 can't be used: listen EADDRINUSE`,
+  );
+});
+
+it('what tests and demo start never gets a server of the user: of a profile, or of TEMPORAL_ variables', async () => {
+  // Where Linux and macOS keep the profiles.
+  for (const folder of ['Library/Application Support', '.config']) {
+    const temporalio = path.join(home, folder, 'temporalio');
+    await mkdir(temporalio, { recursive: true });
+    await writeFile(path.join(temporalio, 'temporal.toml'), `[profile.default]\naddress = "${REAL}"\n`);
+  }
+  const addressIn = (env: NodeJS.ProcessEnv) => {
+    const overrideEnvVars = Object.fromEntries(
+      Object.entries(env).map(([name, value = '']) => [name, value]),
+    );
+    return loadClientConnectConfig({ overrideEnvVars }).connectionOptions.address;
+  };
+  expect(addressIn({ HOME: home })).toBe(REAL);
+  expect(addressIn(stripTemporalEnv({ HOME: home }))).toBeUndefined();
+  const file = path.join(home, '.config/temporalio/temporal.toml');
+  const variables = { TEMPORAL_ADDRESS: REAL, TEMPORAL_PROFILE: 'default', TEMPORAL_CONFIG_FILE: file };
+  const stripped = stripTemporalEnv({ HOME: home, ...variables });
+  expect(addressIn(stripped)).toBeUndefined();
+  expect(Object.keys(stripped)).toEqual(['HOME', 'TEMPORAL_CONFIG_FILE']);
+});

@@ -1,0 +1,144 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { scripts } from '../../package.json';
+import { requestTable, TABLE_FILE, tableIn } from '../../scripts/request-docs';
+import { EXIT } from '../../src/cli/ends';
+import { SEARCH_ATTRIBUTES } from '../../src/core/names';
+import { FAILURE_TYPES, PHASES } from '../../src/core/result';
+import { parseFault } from '../../sandbox/fault-board';
+import { VARIABLES } from '../../src/worker/variables';
+
+const root = path.resolve(__dirname, '../..');
+const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
+const readme = read('README.md');
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(path.join(root, 'docs'))
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `docs/${file}`),
+];
+
+/** What stands below a heading, up to the next one. */
+function section(page: string, heading: string): string {
+  const parts = read(page).split(/^#+ /m);
+  return parts.find((part) => part.startsWith(`${heading}\n`)) ?? '';
+}
+
+/** Characters of a line of prose; some words and links can't be broken. */
+const MAX_LINE = 120;
+
+/** The first cells of the table rows below a heading, without Markdown's code marks. */
+function firstCells(page: string, heading: string): string[] {
+  return section(page, heading)
+    .split('\n')
+    .filter((line) => line.startsWith('|'))
+    .map((line) => (line.split('|')[1] ?? '').replaceAll('`', '').trim());
+}
+
+describe('README.md', () => {
+  it.each(pages.filter((page) => page !== 'README.md'))('links %s', (page) => {
+    expect(readme).toContain(`](${page})`);
+  });
+});
+
+describe('docs/request.md', () => {
+  it('has the table of request fields', () => {
+    const cells = (table = ''): string[][] =>
+      table
+        .split('\n')
+        .filter((line) => !/^[|\s-]+$/.test(line))
+        .map((line) => line.split('|').map((cell) => cell.trim()));
+
+    // Run `npm run docs` after a change of the table.
+    expect(cells(tableIn(readFileSync(TABLE_FILE, 'utf8')))).toEqual(cells(requestTable()));
+  });
+});
+
+describe('docs/result.md', () => {
+  it.each(FAILURE_TYPES)('explains the failure %s', (type) => {
+    expect(section('docs/result.md', 'Failures')).toContain(`- **\`${type}\`**: `);
+  });
+});
+
+describe('docs/configuration.md', () => {
+  it('lists every exit code of the starter, and no other', () => {
+    // The first table below the heading is the starter's.
+    const [ofStarter = ''] = section('docs/configuration.md', 'Exit codes').split('Of the worker:');
+    const listed = [...ofStarter.matchAll(/^\| ([\d, ]+) +\|/gm)].flatMap(
+      ([, codes = '']) => codes.match(/\d+/g) ?? [],
+    );
+
+    expect(listed.map(Number).sort()).toEqual(Object.values(EXIT).sort());
+  });
+
+  it.each(FAILURE_TYPES)('gives the exit code of %s', (type) => {
+    expect(section('docs/configuration.md', 'Exit codes')).toContain(`\`${type}\``);
+  });
+
+  it.each(VARIABLES)('lists the variable %s', (name) => {
+    expect(firstCells('docs/configuration.md', 'Variables of the worker')).toContain(name);
+  });
+});
+
+describe('docs/progress.md', () => {
+  it.each(PHASES)('explains the phase %s', (phase) => {
+    const explained = [...section('docs/progress.md', 'Phases').matchAll(/^- ([^:]+):/gm)];
+
+    expect(explained.flatMap(([, names = '']) => names.split(', '))).toContain(`\`${phase}\``);
+  });
+
+  it.each(SEARCH_ATTRIBUTES)('names the search attribute %s', (name) => {
+    expect(section('docs/progress.md', 'Search attributes')).toContain(`\`${name}\``);
+  });
+});
+
+describe.each(pages)('%s', (page) => {
+  const text = read(page);
+
+  it('has lines that fit a screen, except for tables, code and what a script has made', () => {
+    const made = /<!-- begin [\s\S]*?<!-- end /g;
+    const prose = text
+      .replace(made, '')
+      .replace(/^```[\s\S]*?^```$/gm, '')
+      .split('\n');
+    const long = prose.filter((line) => line.length > MAX_LINE && !/^(\||!\[)/.test(line));
+
+    expect(long).toEqual([]);
+  });
+
+  it('names only npm scripts that exist', () => {
+    const named = [...text.matchAll(/npm (?:run (?:-s )?([\w:-]+)|(test|start)\b)/g)].map(
+      ([, run, short]) => run ?? short ?? '',
+    );
+
+    for (const script of named) expect(Object.keys(scripts)).toContain(script);
+  });
+
+  it('links only to files and headings that exist', () => {
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)];
+
+    for (const [, file = '', anchor] of links) {
+      const target = file === '' ? page : path.join(path.dirname(page), file);
+      const content = read(target);
+      if (anchor === undefined) continue;
+      const headings = [...content.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => slug(heading));
+      expect(headings).toContain(anchor);
+    }
+  });
+
+  it('shows only faults that the sandbox takes', () => {
+    const shown = [...text.matchAll(/--fault (?:'([^']*)')?/g)].map(([, json = '']) => json);
+
+    for (const json of shown) expect(() => parseFault(json)).not.toThrow();
+  });
+});
+
+/** As GitHub makes the anchor of a heading. */
+function slug(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
+}

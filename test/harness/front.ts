@@ -1,0 +1,113 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { spawnTethered, type TetheredProcess } from '../../dev/tether';
+import { eventually } from './eventually';
+
+/** Hands every connection on, byte by byte; its backlog holds so few that they are soon used up. */
+const PROGRAM = `
+const { connect, createServer } = require('net');
+const server = createServer((near) => {
+  const far = connect(Number(process.argv[1]), '127.0.0.1');
+  for (const [one, other] of [[near, far], [far, near]]) {
+    one.pipe(other);
+    one.on('error', () => other.destroy());
+  }
+});
+server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => console.log(server.address().port));
+`;
+
+/** The states of a connection in /proc/net/tcp. */
+const STATES = { connecting: '02', connected: '01' } as const;
+
+/** More connections than any backlog of 1 could hold. */
+const MAX_FILLERS = 64;
+
+/** On one machine a connection is made in well under this, unless the backlog is full. */
+const FULL_AFTER_MS = 300;
+
+/** A process of its own before a port of this machine, which can be made deaf to new connections. */
+export class Front {
+  private fillers: Socket[] = [];
+
+  private constructor(
+    private readonly process: TetheredProcess,
+    readonly port: number,
+  ) {}
+
+  static async open(target: number): Promise<Front> {
+    const program = ['-e', PROGRAM, String(target)];
+    const process_ = await spawnTethered(process.execPath, program, { env: {}, stdout: 'pipe' });
+    if (process_.stdout === null) throw new TypeError('the front has no output');
+    const [line] = (await once(process_.stdout, 'data')) as [Buffer];
+    return new Front(process_, Number(line.toString()));
+  }
+
+  /** From now on a new connection is neither made nor refused. */
+  async deafen(): Promise<void> {
+    this.process.kill('SIGSTOP');
+    this.fillers = await fillBacklog(this.port);
+  }
+
+  /** Connections that were tried meanwhile are made as soon as the kernel tries again: within 1, 2 or 4 s. */
+  hear(): void {
+    for (const filler of this.fillers) filler.destroy();
+    this.process.kill('SIGCONT');
+  }
+
+  /** Waits until somebody's connection to it is in that state. @throws Error when none is within 15 seconds */
+  async meets(state: keyof typeof STATES, localPort?: number): Promise<number> {
+    const isMeant = (each: { localPort: number; state: string }): boolean =>
+      each.state === STATES[state] && (localPort ?? each.localPort) === each.localPort;
+    const found = await eventually(
+      `somebody is ${state} to port ${this.port}`,
+      async () => (await this.connections()).find(isMeant),
+      { timeoutMs: 15_000, intervalMs: 10 },
+    );
+    return found.localPort;
+  }
+
+  async close(): Promise<void> {
+    this.process.kill('SIGKILL');
+    await this.process.stop();
+    for (const filler of this.fillers) filler.destroy();
+  }
+
+  /** The connections to it, from the side that makes them. */
+  private async connections(): Promise<{ localPort: number; state: string }[]> {
+    const rows = (await readFile('/proc/net/tcp', 'utf8')).split('\n').slice(1, -1);
+    return rows.flatMap((row) => {
+      const [, local = '', remote = '', state = ''] = row.trim().split(/\s+/);
+      const [localPort, remotePort] = [local, remote].map((each) => parseInt(each.split(':')[1] ?? '', 16));
+      return remotePort === this.port ? [{ localPort: localPort ?? 0, state }] : [];
+    });
+  }
+}
+
+/**
+ * Makes connections to a port of 127.0.0.1 whose process is stopped, until it takes no further one.
+ *
+ * @returns the connections, whose end makes room again
+ */
+async function fillBacklog(port: number): Promise<Socket[]> {
+  const fillers: Socket[] = [];
+  while (fillers.length < MAX_FILLERS) {
+    const filler = connect(port, '127.0.0.1');
+    filler.on('error', () => undefined);
+    if (!(await connectsSoon(filler))) {
+      filler.destroy();
+      return fillers;
+    }
+    fillers.push(filler);
+  }
+  for (const filler of fillers) filler.destroy();
+  throw new Error(`the backlog took ${MAX_FILLERS} connections`);
+}
+
+async function connectsSoon(socket: Socket): Promise<boolean> {
+  const connected = once(socket, 'connect', { signal: AbortSignal.timeout(FULL_AFTER_MS) });
+  return connected.then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,93 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { freePorts } from '../../dev/free-ports';
+import { keepLastLines, spawnTethered, type TetheredProcess } from '../../dev/tether';
+import { eventually } from './eventually';
+
+interface FiringAlert {
+  readonly state: 'pending' | 'firing';
+  readonly labels: { readonly alertname: string };
+  readonly annotations: { readonly summary: string; readonly runbook: string };
+}
+
+/** Prometheus as a process of its own (Debian's package), which scrapes every second and keeps its data in a folder of its own. */
+export class Prometheus {
+  private constructor(
+    private readonly process: TetheredProcess,
+    private readonly url: string,
+    private readonly folder: string,
+  ) {}
+
+  /**
+   * @param rules the text of a rule file
+   * @param target `HOST:PORT` of the worker's metrics
+   */
+  static async start(rules: string, target: string): Promise<Prometheus> {
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'prometheus-'));
+    const config = {
+      global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+      rule_files: ['rules.yaml'],
+      scrape_configs: [{ job_name: 'agent-follow-up', static_configs: [{ targets: [target] }] }],
+    };
+    await writeFile(path.join(folder, 'rules.yaml'), rules);
+    // JSON is YAML.
+    await writeFile(path.join(folder, 'prometheus.yml'), JSON.stringify(config));
+    const [port = 0] = await freePorts(1);
+    const address = `127.0.0.1:${port}`;
+    const flags = [
+      `--config.file=${folder}/prometheus.yml`,
+      `--storage.tsdb.path=${folder}/data`,
+      `--web.listen-address=${address}`,
+      // A look back of 5 min would let a stopped worker seem to be there; a scrape that fails marks its series as stale.
+      '--query.lookback-delta=15s',
+    ];
+    const env = { PATH: process.env.PATH };
+    const server = await spawnTethered('prometheus', flags, { env, stdout: 'pipe', stderr: 'pipe' });
+    const words = keepLastLines(server.stdout, server.stderr);
+    const prometheus = new Prometheus(server, `http://${address}`, folder);
+    try {
+      await eventually('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
+    } catch (error) {
+      await prometheus.stop();
+      throw new Error(`Prometheus did not start:\n${await words(15)}`, { cause: error });
+    }
+    return prometheus;
+  }
+
+  /** The alerts that fire, by name. */
+  async firing(): Promise<Map<string, FiringAlert>> {
+    const { alerts } = (await this.ask('alerts')) as { alerts: FiringAlert[] };
+    const firing = alerts.filter(({ state }) => state === 'firing');
+    return new Map(firing.map((alert) => [alert.labels.alertname, alert]));
+  }
+
+  /** Evaluates an expression. @throws Error for one that Prometheus does not take */
+  async query(expression: string): Promise<unknown[]> {
+    const { result } = (await this.ask(`query?query=${encodeURIComponent(expression)}`)) as {
+      result: unknown[];
+    };
+    return result;
+  }
+
+  /** Every metric that was ever scraped. */
+  async names(): Promise<string[]> {
+    return (await this.ask('label/__name__/values')) as string[];
+  }
+
+  async stop(): Promise<void> {
+    await this.process.stop();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  private async ask(what: string): Promise<unknown> {
+    const response = await fetch(`${this.url}/api/v1/${what}`);
+    const { status, data, error } = (await response.json()) as {
+      status: string;
+      data: unknown;
+      error?: string;
+    };
+    if (status !== 'success') throw new Error(`Prometheus refuses ${what}: ${error ?? ''}`);
+    return data;
+  }
+}

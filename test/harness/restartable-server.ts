@@ -1,0 +1,71 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { isTransient } from '../../src/temporal/grpc-status';
+import { type DevServer, type DevServerOptions, startDevServer } from '../../dev/dev-server';
+import { eventually } from './eventually';
+import { temporal } from './temporal';
+
+/**
+ * Settings with which a server deletes a closed workflow within seconds. By default it waits until its queues have noted
+ * the end, which they do every half a minute.
+ */
+export const FORGETFUL = {
+  'history.transferProcessorUpdateAckInterval': '500ms',
+  'history.visibilityProcessorUpdateAckInterval': '500ms',
+  'history.timerProcessorUpdateAckInterval': '500ms',
+} as const;
+
+/** A Temporal server on a SQLite file, which can be killed and started again on the same file and port. */
+export class RestartableServer {
+  private constructor(
+    private server: DevServer,
+    private readonly options: DevServerOptions,
+  ) {}
+
+  /** Runs one for the length of a test. */
+  static async with(
+    test: (server: RestartableServer) => Promise<void>,
+    dynamicConfig: NonNullable<DevServerOptions['dynamicConfig']> = {},
+  ): Promise<void> {
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'restartable-server-'));
+    try {
+      const databaseFile = path.join(folder, 'temporal.db');
+      const options = { cli: temporal().cli, databaseFile, searchAttributes: true, dynamicConfig };
+      const server = new RestartableServer(await startDevServer(options), options);
+      await test(server).finally(() => server.server.stop());
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  get address(): string {
+    return this.server.address;
+  }
+
+  async kill(): Promise<void> {
+    this.server.kill();
+    await this.server.exited;
+  }
+
+  async restart(): Promise<void> {
+    this.server = await startDevServer({ ...this.options, port: this.server.port });
+  }
+}
+
+/** Makes a call that may be repeated, again and again while the server is away. @throws what the server answers */
+export async function throughRestarts<T>(call: () => Promise<T>, timeoutMs = 60_000): Promise<T> {
+  const outcome = await eventually(
+    'an answer of the server',
+    async () => {
+      try {
+        return { value: await call() };
+      } catch (error) {
+        return isTransient(error) ? undefined : { error };
+      }
+    },
+    { timeoutMs },
+  );
+  if ('error' in outcome) throw outcome.error;
+  return outcome.value;
+}

@@ -1,0 +1,41 @@
+import type { ItemEnd } from '../../src/core/batch/batch';
+import type { AgentJob } from '../../src/core/job';
+
+/** A job of which the service says no more than it must. */
+export const JOB: AgentJob = {
+  id: 'j',
+  status: 'active',
+  source: { repository: null, ref: null },
+  model: null,
+  prLink: null,
+  createdAt: null,
+  archivedAt: null,
+};
+
+/** A request's plan without its prompt. */
+export const PLAN = {
+  projectId: 'docs',
+  jobId: 'job-1',
+  requestId: 'r',
+  whenActive: 'send',
+  onUnknownDelivery: 'fail',
+  deadlineMs: 86_400_000,
+  polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 6 },
+  reconcileMs: 0,
+  settleMs: 0,
+  confirmMs: 30_000,
+} as const;
+
+/** The end of an item whose job is completed. */
+export const ITEM_END: ItemEnd = {
+  workflowId: 'w',
+  projectId: 'p',
+  jobId: 'j',
+  requestId: 'r',
+  outcome: 'completed',
+  delivery: 'accepted',
+  evidence: null,
+  prLink: null,
+  message: null,
+  settledAt: '2026-01-01T00:00:00.000Z',
+};

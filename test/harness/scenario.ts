@@ -1,0 +1,105 @@
+import { expect } from '@jest/globals';
+import type { Phase } from '../../src/core/result';
+import type { FollowUpRequest } from '../../src/core/request';
+import type { NewJob } from '../../sandbox';
+import { eventually } from './eventually';
+import { BY_READ, BY_RESPONSE, type Following, type JobFault, UNKNOWN } from './following';
+import { PATIENT, ProcessEnvironment } from './process-environment';
+import { temporal } from './temporal';
+import { type Hold, TemporalGate } from './temporal-gate';
+import type { WorkerProcess } from './worker-process';
+
+/** Endings of a follow-up whose message the service has processed once. */
+export const ANSWERED = {
+  ...{ status: 'completed', delivery: BY_RESPONSE },
+  evidence: 'seen-active',
+  posts: [true],
+};
+export const FOUND_BY_READING = { ...ANSWERED, delivery: BY_READ };
+export const NOBODY_KNOWS = {
+  ...{ type: 'DeliveryUnknown', delivery: UNKNOWN },
+  evidence: null,
+  posts: [true],
+};
+
+/** POSTs that hang, having been processed or not. */
+export const PROCESSED = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
+export const NOT_PROCESSED = { ...PROCESSED, parameters: { processed: 'never' } } as const;
+
+/** A turn that ends once two reads have shown it, however slow the machine is. */
+const READ_TWICE = { turn: { reads: 2 } };
+
+export interface Scenario {
+  readonly environment: ProcessEnvironment;
+  readonly following: Following;
+  /** The worker that something happens to. */
+  readonly worker: WorkerProcess;
+  /** Between that worker and the server. */
+  readonly gate: TemporalGate;
+  /** What the gate holds. */
+  readonly held: Hold;
+}
+
+export interface ScenarioOptions {
+  readonly job?: NewJob;
+  readonly asked?: Partial<FollowUpRequest>;
+  readonly fault?: JobFault;
+  /** What the first worker is started with. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** The calls between the first worker and the server that are held. */
+  readonly hold?: Readonly<Parameters<TemporalGate['hold']>>;
+}
+
+/** A follow-up on a worker of its own, behind a gate. */
+export function onWorker(
+  options: ScenarioOptions,
+  test: (scenario: Scenario) => Promise<void>,
+): Promise<void> {
+  return ProcessEnvironment.with({}, (environment) => play(environment, options, test));
+}
+
+export async function play(
+  environment: ProcessEnvironment,
+  { job = READ_TWICE, asked, fault, env, hold = ['no method', 'call'] }: ScenarioOptions,
+  test: (scenario: Scenario) => Promise<void>,
+): Promise<void> {
+  const gate = await TemporalGate.open(temporal().address);
+  try {
+    const held = gate.hold(...hold);
+    const worker = await environment.startWorker({ ...env, TEMPORAL_ADDRESS: gate.address });
+    const faults = fault === undefined ? [] : [fault];
+    const following = await environment.follow(job, { ...PATIENT, ...asked }, ...faults);
+    await test({ environment, following, worker, gate, held });
+  } finally {
+    await gate.close();
+  }
+}
+
+/** Waits until the fault `hold` holds a request. */
+export async function untilHeld({ following }: Scenario): Promise<void> {
+  await following.reached({ fault: 'hold' }, { timeoutMs: 30_000 });
+}
+
+/** Another worker of the same queues takes the place of the one that is killed. */
+export async function killAndReplace({ environment, worker }: Scenario): Promise<void> {
+  worker.signal('SIGKILL');
+  expect(await worker.exited).toEqual({ code: null, signal: 'SIGKILL' });
+  await environment.startWorker();
+}
+
+/** What the server shows of it, without the help of a worker. */
+export async function showsPhase({ handle }: Following, phase: Phase): Promise<void> {
+  const shown = async (): Promise<unknown> => {
+    const { typedSearchAttributes } = await handle.describe();
+    return typedSearchAttributes.getAll().find(({ key }) => key.name === 'FollowUpPhase')?.value;
+  };
+  const until = (value: unknown) => value === phase;
+  await eventually(`the phase is shown as ${phase}`, shown, { timeoutMs: 90_000, intervalMs: 100, until });
+}
+
+/** How it ends when its turn ends after the delivery was found by reading. */
+export async function endAfterReading({ following }: Scenario) {
+  await showsPhase(following, 'watching');
+  following.changeJob({ status: 'completed' });
+  return following.ending();
+}

@@ -1,0 +1,22 @@
+/** One series of a worker's metrics: `name`, its labels, and its value. */
+export interface Series {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** All series that a process serves at `HOST:PORT`. */
+export async function scrape(address: string): Promise<Series[]> {
+  const text = await (await fetch(`http://${address}/metrics`)).text();
+  return text
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => {
+      const [, name = '', labels = '', value] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+      const pairs = [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, label = '', text = '']) => [
+        label,
+        text,
+      ]);
+      return { name, labels: Object.fromEntries(pairs) as Series['labels'], value: Number(value) };
+    });
+}

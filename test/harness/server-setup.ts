@@ -1,3 +1,0 @@
-import { ensureSharedServer } from './shared-server';
-
-export default ensureSharedServer;

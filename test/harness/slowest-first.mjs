@@ -1,0 +1,15 @@
+import Sequencer from '@jest/test-sequencer';
+
+/** Of the long suites, those that take a minute or more: if one of them came last, it would run alone for minutes. */
+const SLOWEST = [
+  ...['alerts.long', 'client-package.doors', 'examples.doors', 'strange-texts.fault', 'soak.fault'],
+  ...['kill-poll.fault', 'versions.long', 'many-pages.long', 'kill-worker.fault', 'demo.long'],
+];
+
+/** Jest begins with the largest files where it has not run them before, as on a clean clone. */
+export default class SlowestFirst extends Sequencer {
+  sort(tests) {
+    const isSlow = ({ path }) => SLOWEST.some((name) => path.includes(name));
+    return super.sort(tests).sort((one, other) => isSlow(other) - isSlow(one));
+  }
+}

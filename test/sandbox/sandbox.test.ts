@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { request } from 'undici';
+import { type Sandbox, startSandbox } from '../../sandbox';
+import type { AgentJob } from '../../src/core/job';
+
+let sandbox: Sandbox;
+let now = Date.parse('2026-01-01T00:00:00Z');
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ turnMs: 60_000, messagesPerHour: null, now: () => now });
+});
+
+afterAll(() => sandbox.close());
+
+/** One request about a job of the project docs, on a connection of its own; with a body it is a message. */
+async function call(jobId: string, body?: string | Buffer, { baseUrl, apiKey } = sandbox) {
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const path = `/v2/agent/docs/job/${encodeURIComponent(jobId)}`;
+  const [method, url] = body === undefined ? ['GET', path] : ['POST', `${path}/message`];
+  const response = await request(baseUrl + url, { method, reset: true, headers, body: body ?? null });
+  const text = await response.body.text();
+  return {
+    status: response.statusCode,
+    headers: response.headers,
+    /** The body as JSON; the type is what a good answer would be. */
+    job: () => JSON.parse(text) as AgentJob,
+    /** The contract's error text. */
+    error: () => (JSON.parse(text) as { error: string }).error,
+  };
+}
+
+const send = (jobId: string, prompt: string) => call(jobId, JSON.stringify({ prompt }));
+
+describe('reading a job', () => {
+  it('answers 200 with every field of the specification', async () => {
+    const reply = await call('job-2');
+    expect(reply.status).toBe(200);
+    expect(reply.headers['content-type']).toMatch(/^application\/json/);
+    expect(reply.job()).toEqual({
+      id: 'job-2',
+      status: 'completed',
+      source: { repository: 'example/handbook', ref: 'main' },
+      model: 'sandbox-writer-1',
+      prLink: `${sandbox.baseUrl}/pull/1`,
+      createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      archivedAt: null,
+    });
+  });
+
+  it.each(['ü 漢字 🙂', 'a?b#c', '%2F'])('decodes the id %j once', async (id) => {
+    sandbox.addJob({ id });
+    expect((await call(id)).job().id).toBe(id);
+  });
+});
+
+describe('a message', () => {
+  it('is answered at once with the job, which is active and shows no link; an archived one refuses it', async () => {
+    for (const id of ['job-2', 'job-3', 'job-4'])
+      expect((await send(id, 'Go on.')).job()).toMatchObject({ id, status: 'active', prLink: null });
+    const archived = await send('job-5', 'Wake up.');
+    expect(archived.status).toBe(400);
+    expect(archived.error()).toBe('the job is archived and takes no more messages');
+  });
+
+  it.each([
+    ['no JSON', '{"prompt":', /not JSON/],
+    ['null', 'null', /expected object, received null/],
+    ['a number as prompt', '{"prompt":1}', /prompt: .*expected string, received number/],
+    ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0x22]), /UTF-8/],
+  ])('with %s is a 400 that says so', async (_, body, words) => {
+    const reply = await call('job-1', body);
+    expect(reply.status).toBe(400);
+    expect(reply.error()).toMatch(words);
+  });
+
+  it('beyond the limit of an hour is told how long to wait, and reads are not', async () => {
+    const limited = await startSandbox({ messagesPerHour: 2, now: () => now });
+    const sent = () => call('job-1', '{"prompt":"x"}', limited);
+    try {
+      await sent();
+      now += 600_000;
+      await sent();
+      expect(await sent()).toMatchObject({ status: 429, headers: { 'retry-after': '3000' } });
+      expect((await call('job-1', undefined, limited)).status).toBe(200);
+      now += 3_000_000;
+      expect((await sent()).status).toBe(200);
+      expect((await sent()).headers['retry-after']).toBe('600');
+    } finally {
+      await limited.close();
+    }
+  });
+});
+
+it('the fault lag answers a read with the job as it was a while ago, and not the message', async () => {
+  const { projectId, jobId } = sandbox.addJob({ turn: { durationMs: 1_000 }, pullRequest: true });
+  sandbox.setFault({ name: 'lag', parameters: { upTo: '400ms' }, projectId, jobId });
+  /** What many reads in a row see, after so many milliseconds. */
+  const seen = async (passedMs: number): Promise<unknown> => {
+    now += passedMs;
+    const reads = Array.from({ length: 40 }, async () => (await call(jobId)).job().status);
+    return new Set(await Promise.all(reads));
+  };
+  const before = (await call(jobId)).job();
+  expect((await send(jobId, 'x')).job().status).toBe('active');
+  expect(await seen(200)).toEqual(new Set(['completed', 'active']));
+  expect(await seen(200)).toEqual(new Set(['active']));
+  // Every status may be the old one, not only that before the message.
+  expect(await seen(800)).toEqual(new Set(['active', 'completed']));
+  now += 200;
+  expect((await call(jobId)).job()).toEqual(before);
+});
+
+it('the journal tells for every message whether it was processed, with a number that increases per job', async () => {
+  const { projectId, jobId } = sandbox.addJob();
+  const job = { projectId, jobId };
+  await send(jobId, 'one');
+  await send(jobId, '');
+  sandbox.setFault({ name: 'close-after-read', times: 1, ...job });
+  await expect(send(jobId, 'lost')).rejects.toThrow();
+  sandbox.setFault({ name: 'processed-then-reset', times: 1, ...job });
+  await expect(send(jobId, 'two')).rejects.toThrow();
+  await call(jobId);
+  await send(jobId, 'three 🙂 \u0000');
+  const messages = await sandbox.journal.waitFor({ ...job, operation: 'message' }, { atLeast: 5 });
+  expect(messages.map(({ prompt, processed, turn }) => [prompt?.text, processed, turn])).toEqual([
+    ['one', true, 1],
+    [undefined, false, null],
+    ['lost', false, null],
+    ['two', true, 2],
+    ['three 🙂 \u0000', true, 3],
+  ]);
+});
+
+describe('control over HTTP', () => {
+  it.each([
+    ['POST', '/faults', '{"name":"htp-503"}', 400, /^name: there is no fault "htp-503"/],
+    ['POST', '/keys', '{', 400, /not JSON/],
+    ['GET', '/nowhere', null, 404, /GET \/sandbox lists them/],
+  ])('%s %s with %j is answered %i%s', async (method, path, body, status, words) => {
+    const response = await fetch(`${sandbox.baseUrl}/sandbox${path}`, { method, body });
+    expect(response.status).toBe(status);
+    expect(await response.json()).toEqual({ error: expect.stringMatching(words) });
+  });
+
+  it('refuses a web page', async () => {
+    const headers = { origin: 'https://elsewhere.example' };
+    expect((await fetch(`${sandbox.baseUrl}/sandbox/keys`, { method: 'POST', headers })).status).toBe(403);
+  });
+});

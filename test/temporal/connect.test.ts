@@ -1,0 +1,252 @@
+import { spawn } from 'node:child_process';
+import dns from 'node:dns';
+import { once } from 'node:events';
+import { createSecureServer, type SecureServerOptions } from 'node:http2';
+import { createServer as createHttpsServer } from 'node:https';
+import { createConnection, createServer as createTcpServer } from 'node:net';
+import { afterAll, describe, expect, it, jest } from '@jest/globals';
+import { freePorts } from '../../dev/free-ports';
+import { FollowUpClient } from '../../src/client';
+import { FollowUpError } from '../../src/core/errors';
+import { transportError } from '../../src/temporal/grpc-status';
+import { certificateSignedBy, selfSignedCertificate } from '../agent-api/self-signed-certificate';
+import { answering, grpcServer, LETS_IN, listening } from './grpc-server';
+
+const authority = selfSignedCertificate();
+const ofServer = certificateSignedBy(authority);
+const ofClient = certificateSignedBy(authority);
+const TRUST = { TEMPORAL_TLS_SERVER_CA_CERT_DATA: authority.cert };
+
+const clients: FollowUpClient[] = [];
+afterAll(async () => {
+  for (const client of clients) await client.close();
+});
+
+function secure(options: SecureServerOptions = {}): Promise<string> {
+  return listening(answering(createSecureServer({ ...ofServer, ...options }), () => LETS_IN));
+}
+
+async function connect(
+  address: string,
+  env: Record<string, string> = {},
+  timeout = 1_500,
+): Promise<FollowUpClient> {
+  const client = await FollowUpClient.connect({ env: { TEMPORAL_ADDRESS: address, ...env }, timeout });
+  clients.push(client);
+  return client;
+}
+
+async function errorOf(work: Promise<unknown>): Promise<FollowUpError> {
+  const error: unknown = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof FollowUpError) return error;
+  throw new Error('no FollowUpError was thrown', { cause: error });
+}
+
+/** A process that listens and never accepts: once its queue is full, the system answers no further connection. */
+async function fullListener(): Promise<{ address: string; close: () => void }> {
+  const program =
+    "const server = require('node:net').createServer();" +
+    "server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {" +
+    '  process.stdout.write(String(server.address().port), () =>' +
+    '    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)); });';
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [port] = (await once(child.stdout, 'data')) as [Buffer];
+  const fill = () => createConnection(Number(port), '127.0.0.1').on('error', () => undefined);
+  const first = fill();
+  await once(first, 'connect');
+  const filling = [first, fill(), fill(), fill()];
+  return {
+    address: `127.0.0.1:${String(port)}`,
+    close: () => {
+      for (const socket of filling) socket.destroy();
+      child.kill('SIGKILL');
+    },
+  };
+}
+
+describe('a connection', () => {
+  it('over TLS with a private authority and a client certificate comes about', async () => {
+    const address = await secure({ requestCert: true, ca: [authority.cert] });
+    const client = await connect(address, {
+      ...TRUST,
+      TEMPORAL_TLS_CLIENT_CERT_DATA: ofClient.cert,
+      TEMPORAL_TLS_CLIENT_KEY_DATA: ofClient.key,
+    });
+    expect(client.namespace).toBe('default');
+  });
+
+  it.concurrent.each<[string, () => Promise<string>, Record<string, string>, RegExp]>([
+    [
+      'an authority that is not known',
+      () => secure(),
+      { TEMPORAL_TLS: 'true' },
+      /certificate is not accepted \(unable to verify .*\); check .* TEMPORAL_TLS_SERVER_CA_CERT_\*$/,
+    ],
+    [
+      'a certificate for another name',
+      () => secure(),
+      { ...TRUST, TEMPORAL_TLS_SERVER_NAME: 'temporal.example.com' },
+      /certificate is not accepted \(.*temporal\.example\.com.*\); check TEMPORAL_ADDRESS, TEMPORAL_TLS_SERVER_NAME/,
+    ],
+    [
+      'a server that wants a client certificate',
+      () => secure({ requestCert: true, rejectUnauthorized: true, ca: [authority.cert] }),
+      TRUST,
+      /refuses the TLS handshake \(.*\); it may want a client certificate, .* TEMPORAL_TLS_CLIENT_CERT_\*/,
+    ],
+    [
+      'a key of another certificate',
+      () => secure(),
+      { ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: ofClient.cert, TEMPORAL_TLS_CLIENT_KEY_DATA: ofServer.key },
+      /TEMPORAL_TLS_CLIENT_KEY_\*: must be a certificate and its unencrypted key in PEM \(.*mismatch\)$/,
+    ],
+    [
+      'a client certificate that is not PEM',
+      () => secure(),
+      { ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: 'x', TEMPORAL_TLS_CLIENT_KEY_DATA: ofClient.key },
+      /TEMPORAL_TLS_CLIENT_CERT_\*.*: must be a certificate and its unencrypted key in PEM/,
+    ],
+    [
+      'TLS to a server without it',
+      () => grpcServer(LETS_IN),
+      { TEMPORAL_TLS: 'true' },
+      /speaks no TLS; unset TEMPORAL_TLS\*/,
+    ],
+    [
+      'an API key to a server without TLS',
+      () => grpcServer(LETS_IN),
+      { TEMPORAL_API_KEY: 'tmprl_secret' },
+      /speaks no TLS; .*TEMPORAL_TLS=false if an API key turns it on/,
+    ],
+    [
+      'TLS to a web server',
+      () => listening(createHttpsServer(ofServer)),
+      TRUST,
+      /speaks TLS, but no HTTP\/2, so it is not Temporal; check TEMPORAL_ADDRESS$/,
+    ],
+    ['no TLS to a server that wants it', () => secure(), {}, /the server wants TLS; set TEMPORAL_TLS=true/],
+  ])('with %s is misconfigured, and the message says what to set', async (_what, server, env, words) => {
+    const error = await errorOf(connect(await server(), env));
+    expect(error).toMatchObject({ code: 'MISCONFIGURED', message: expect.stringMatching(words) });
+    expect(error.message).not.toMatch(/secret/);
+  });
+
+  it.each([
+    [16, /does not accept the credentials .*; check TEMPORAL_API_KEY or the TLS client certificate\.$/],
+    [7, /denies access .*; check TEMPORAL_NAMESPACE and the permissions of the credentials\.$/],
+  ])(
+    'whose credentials the server refuses (gRPC %i) is unauthorized, not unreachable',
+    async (status, words) => {
+      const env = { TEMPORAL_API_KEY: 'tmprl_secret', TEMPORAL_TLS: 'false' };
+      const error = await errorOf(connect(await grpcServer(status), env));
+      expect(error).toMatchObject({ code: 'UNAUTHORIZED', message: expect.stringMatching(words) });
+      expect(error.message).not.toContain('tmprl_secret');
+    },
+  );
+
+  it('to a port where nothing listens is unreachable', async () => {
+    const [port = 0] = await freePorts(1);
+    expect(await errorOf(connect(`127.0.0.1:${port}`))).toMatchObject({
+      code: 'UNREACHABLE',
+      message: expect.stringMatching(
+        /^Can't reach Temporal at .*: connect ECONNREFUSED .*; check TEMPORAL_ADDRESS/,
+      ),
+    });
+  });
+
+  it('to a name of two addresses where nothing listens is unreachable, with TLS too', async () => {
+    const [port = 0] = await freePorts(1);
+    const two = [
+      { address: '127.0.0.1', family: 4 },
+      { address: '127.0.0.2', family: 4 },
+    ];
+    const lookup = jest.spyOn(dns, 'lookup');
+    lookup.mockImplementation(((_name: string, _options: object, then: (...found: unknown[]) => void) => {
+      then(null, two);
+    }) as never);
+    try {
+      for (const env of [{}, { TEMPORAL_TLS: 'true' }]) {
+        const error = await errorOf(connect(`two.test:${port}`, env));
+        expect(error).toMatchObject({ code: 'UNREACHABLE' });
+        expect(error.message).toContain('connect ECONNREFUSED 127.0.0.1');
+      }
+    } finally {
+      lookup.mockRestore();
+    }
+  });
+
+  it('to a server that never answers is given up in time', async () => {
+    const silent = await listening(createTcpServer());
+    for (const env of [{}, { TEMPORAL_TLS: 'true' }]) {
+      const startedAt = performance.now();
+      expect(await errorOf(connect(silent, env))).toMatchObject({ code: 'UNREACHABLE' });
+      expect(performance.now() - startedAt).toBeLessThan(2_500);
+    }
+  });
+
+  it.each([{}, { TEMPORAL_TLS: 'true' }])(
+    'to a host that takes no connection, as behind a firewall, is unreachable: %j',
+    async (env) => {
+      const { address, close } = await fullListener();
+      try {
+        const error = await errorOf(connect(address, env, 10_000));
+        expect(error).toMatchObject({ code: 'UNREACHABLE' });
+        expect(error.message).toContain('the host does not answer');
+      } finally {
+        close();
+      }
+    },
+  );
+
+  it('to a server that never answers ends with the signal of its caller', async () => {
+    const TEMPORAL_ADDRESS = await listening(createTcpServer());
+    const caller = new AbortController();
+    const options = { env: { TEMPORAL_ADDRESS }, timeout: 60_000, signal: caller.signal };
+    const connecting = FollowUpClient.connect(options);
+    const reason = new Error('the caller has left');
+    setTimeout(() => {
+      caller.abort(reason);
+    }, 100);
+    await expect(connecting).rejects.toBe(reason);
+    await expect(FollowUpClient.connect(options)).rejects.toBe(reason);
+  });
+});
+
+describe('a connection that the server ends at once', () => {
+  it.concurrent.each<[string, () => Promise<string>, Record<string, string>, RegExp]>([
+    [
+      'after the TLS handshake',
+      () => secure({ requestCert: true, rejectUnauthorized: true, ca: [selfSignedCertificate().cert] }),
+      { ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: ofClient.cert, TEMPORAL_TLS_CLIENT_KEY_DATA: ofClient.key },
+      /ends the connection after the TLS handshake; .* TEMPORAL_TLS_CLIENT_CERT_\*/,
+    ],
+    [
+      'without TLS',
+      () => listening(createTcpServer((socket) => socket.destroy())),
+      {},
+      /ends the connection at once; if it wants TLS, set TEMPORAL_TLS=true/,
+    ],
+  ])(
+    '%s is unreachable, because a starting server looks the same; TLS is named',
+    async (_when, server, env, words) => {
+      const error = await errorOf(connect(await server(), env));
+      expect(error).toMatchObject({ code: 'UNREACHABLE', message: expect.stringMatching(words) });
+    },
+  );
+});
+
+describe('a start', () => {
+  it.each([
+    [14, 'UNREACHABLE'],
+    [4, 'UNREACHABLE'],
+    [16, 'UNAUTHORIZED'],
+    [7, 'UNAUTHORIZED'],
+    [5, undefined],
+  ])('that ends with gRPC %i has the code %s', (code, expected) => {
+    const error = Object.assign(new Error('no'), { code, details: 'no', metadata: {} });
+    expect(transportError(new Error('Failed to start', { cause: error }))?.code).toBe(expected);
+  });
+});

@@ -1,0 +1,216 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { temporaryFolder } from '../harness/temporary-folder';
+import { ConfigurationError } from '../../src/temporal/config';
+import { configurationText, describeConfig, loadConfig } from '../../src/worker/config';
+
+const KEY = 'svc_3f9c1e77aa5b4d20';
+const GOOD = { AGENT_API_BASE_URL: 'https://agents.example.com', AGENT_API_KEY: KEY };
+
+const folder = temporaryFolder();
+
+function fileHolding(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+async function problemsOf(env: Record<string, string>): Promise<string> {
+  try {
+    await loadConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return configurationText(error.problems);
+    throw error;
+  }
+  return '';
+}
+
+describe('the configuration', () => {
+  it('needs nothing but the base URL and a key', async () => {
+    const { config, warnings } = await loadConfig(GOOD);
+    expect(config).toMatchObject({
+      temporal: { address: 'localhost:7233', namespace: 'default' },
+      agentApi: { baseUrl: 'https://agents.example.com/', timeoutMs: 30_000 },
+      taskQueues: { followUp: 'follow-up', read: 'agent-api', send: 'agent-api-send' },
+      health: { address: { host: '127.0.0.1', port: 9465 }, chosen: false },
+      metrics: { address: { host: '127.0.0.1', port: 9464 }, chosen: false },
+      logLevel: 'info',
+    });
+    expect(config.deploymentVersion).toBeUndefined();
+    expect(await config.agentApi.apiKey.current()).toBe(KEY);
+    expect(warnings).toEqual([]);
+  });
+
+  it('takes every variable', async () => {
+    const { config } = await loadConfig({
+      AGENT_API_BASE_URL: 'http://127.0.0.1:4010/prefix/',
+      AGENT_API_KEY_FILE: fileHolding('key', `${KEY}\n`),
+      AGENT_API_TIMEOUT: '2m',
+      FOLLOW_UP_TASK_QUEUE: 'a',
+      AGENT_API_TASK_QUEUE: 'b',
+      AGENT_API_SEND_TASK_QUEUE: 'c',
+      TEMPORAL_DEPLOYMENT_NAME: 'agents/follow-up',
+      TEMPORAL_WORKER_BUILD_ID: '0.3.0-1a2b',
+      FOLLOW_UP_HEALTH_ADDRESS: '[::1]:8080',
+      FOLLOW_UP_METRICS_ADDRESS: 'off',
+      LOG_LEVEL: 'DEBUG',
+      TEMPORAL_ADDRESS: 'temporal.example.com:443',
+      TEMPORAL_NAMESPACE: 'agents',
+      TEMPORAL_API_KEY: 'temporal-key',
+    });
+    expect(config).toMatchObject({
+      temporal: {
+        address: 'temporal.example.com:443',
+        namespace: 'agents',
+        connection: { apiKey: 'temporal-key', tls: true },
+      },
+      agentApi: { baseUrl: 'http://127.0.0.1:4010/prefix/', timeoutMs: 120_000 },
+      taskQueues: { followUp: 'a', read: 'b', send: 'c' },
+      deploymentVersion: { deploymentName: 'agents/follow-up', buildId: '0.3.0-1a2b' },
+      health: { address: { host: '::1', port: 8080 }, chosen: true },
+      metrics: 'off',
+      logLevel: 'debug',
+    });
+    expect(await config.agentApi.apiKey.current()).toBe(KEY);
+  });
+
+  it('names every problem in one message', async () => {
+    const message = await problemsOf({
+      AGENT_API_BASE_URL: 'ftp://agents.example.com',
+      AGENT_API_TIMEOUT: '30',
+      AGENT_API_TASK_QUEUE: 'follow-up',
+      FOLLOW_UP_HEALTH_ADDRESS: '9465',
+      FOLLOW_UP_METRICS_ADDRESS: '127.0.0.1',
+      LOG_LEVEL: 'loud',
+      TEMPORAL_ADDRESS: 'http://localhost:7233',
+    });
+    expect(message).toContain('its configuration has 8 problems');
+    for (const name of [
+      'AGENT_API_BASE_URL: has a scheme that is not HTTP',
+      'AGENT_API_KEY: is not set',
+      'AGENT_API_TIMEOUT: "30" needs a unit',
+      'AGENT_API_TASK_QUEUE: is "follow-up" as FOLLOW_UP_TASK_QUEUE is',
+      'FOLLOW_UP_HEALTH_ADDRESS: is not host:port',
+      'FOLLOW_UP_METRICS_ADDRESS: is not host:port',
+      'LOG_LEVEL: must be one of trace, debug, info, warn, error',
+      'TEMPORAL_ADDRESS: is not host:port',
+    ]) {
+      expect(message).toContain(name);
+    }
+  });
+
+  it.each([
+    ['AGENT_API_BASE_URL', 'agents.example.com', 'is not a URL'],
+    ['AGENT_API_BASE_URL', 'https://me:secret@agents.example.com', 'holds a user name or password'],
+    ['AGENT_API_BASE_URL', 'https://agents.example.com/?a=b', 'has a query'],
+    ['AGENT_API_BASE_URL', 'https://agents.example.com/#top', 'or a fragment'],
+    ['AGENT_API_TIMEOUT', '0.9s', 'must be between 1s and 10m; it is 900ms'],
+    ['AGENT_API_SEND_TASK_QUEUE', 'agent-api', 'is "agent-api" as AGENT_API_TASK_QUEUE is'],
+    ['FOLLOW_UP_HEALTH_ADDRESS', '::1:9465', 'is not host:port'],
+    ['FOLLOW_UP_HEALTH_ADDRESS', 'localhost:99999', 'is not host:port'],
+    ['FOLLOW_UP_METRICS_ADDRESS', '127.0.0.1:0', 'has port 0'],
+    ['HTTPS_PROXY', 'socks5://me:hunter-two@proxy', 'give http://host:port'],
+    ['HTTPS_PROXY', 'http://me:hunter-two%@proxy', 'give http://host:port'],
+    ['AGENT_API_IN_PROCESS_POLLS', '1.5', 'must be a whole number from 0 to 50000'],
+    ['TEMPORAL_DEPLOYMENT_NAME', 'follow-up', 'TEMPORAL_WORKER_BUILD_ID: is not set'],
+    ['TEMPORAL_WORKER_BUILD_ID', '0.3.0', 'TEMPORAL_DEPLOYMENT_NAME: is not set'],
+    ['AGENT_API_KEY', 'two words', 'AGENT_API_KEY: must hold the admin key alone'],
+    ['TEMPORAL_NAMESPACE', '  ', 'is blank'],
+    ['TEMPORAL_PROFILE', 'nowhere', "Profile 'nowhere' not found"],
+    ['TEMPORAL_TLS_SERVER_CA_CERT_PATH', '/no/such/ca.pem', 'ENOENT'],
+    ['TEMPORAL_TLS_CLIENT_CERT_DATA', 'pem', 'mutual TLS needs the certificate and its key'],
+  ])('refuses %s=%s', async (name, value, problem) => {
+    const message = await problemsOf({ ...GOOD, [name]: value });
+    expect(message).toContain('its configuration has a problem.');
+    expect(message).toContain(name.replace(/^TEMPORAL_(PROFILE|TLS).*/, 'TEMPORAL_'));
+    expect(message).toContain(problem);
+    expect(message).not.toContain('hunter-two');
+  });
+});
+
+describe('the version of the worker', () => {
+  it.each([
+    [{ TEMPORAL_DEPLOYMENT_NAME: 'a.b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
+    [{ TEMPORAL_DEPLOYMENT_NAME: 'a:b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
+    [{ TEMPORAL_WORKER_BUILD_ID: '__b' }, 'TEMPORAL_WORKER_BUILD_ID: begins with __'],
+    [{ TEMPORAL_WORKER_BUILD_ID: 'b'.repeat(481) }, 'TEMPORAL_WORKER_BUILD_ID: is longer than 480'],
+  ])('is refused where Temporal would refuse it: %j', async (env, problem) => {
+    const version = { TEMPORAL_DEPLOYMENT_NAME: 'follow-up', TEMPORAL_WORKER_BUILD_ID: '1' };
+    expect(await problemsOf({ ...GOOD, ...version, ...env })).toContain(problem);
+  });
+});
+
+describe('the key', () => {
+  it('comes from one variable, not from two', async () => {
+    const message = await problemsOf({ ...GOOD, AGENT_API_KEY_FILE: fileHolding('other', 'svc_other') });
+    expect(message).toContain('AGENT_API_KEY, AGENT_API_KEY_FILE: both are set');
+  });
+
+  it('appears in no message, wherever it was put by mistake', async () => {
+    const file = fileHolding('toml', `[profile.default]\napi_key = "${KEY}\n`);
+    const misplaced = [
+      { AGENT_API_BASE_URL: KEY, AGENT_API_KEY: KEY },
+      { AGENT_API_BASE_URL: `https://${KEY}@agents.example.com`, AGENT_API_KEY: KEY },
+      { AGENT_API_BASE_URL: KEY },
+      { AGENT_API_BASE_URL: `${KEY}://x` },
+      { ...GOOD, AGENT_API_KEY: `${KEY} ${KEY}` },
+      { AGENT_API_BASE_URL: GOOD.AGENT_API_BASE_URL, AGENT_API_KEY_FILE: KEY },
+      { ...GOOD, TEMPORAL_CONFIG_FILE: file },
+    ];
+    for (const env of misplaced) {
+      const message = await problemsOf(env);
+      expect(message).toContain('The worker cannot start');
+      expect(message).not.toContain('3f9c1e77');
+    }
+  });
+
+  it('appears neither in the description of the configuration nor in what the redactor lets through', async () => {
+    const { config, redactor } = await loadConfig({ ...GOOD, TEMPORAL_API_KEY: 'temporal-key' });
+    expect(JSON.stringify(describeConfig(config))).not.toMatch(/3f9c1e77|temporal-key/);
+    expect(describeConfig(config)).toMatchObject({ agentApiKey: 'from AGENT_API_KEY', tls: 'on' });
+    expect(redactor.text(`${KEY} temporal-key`)).not.toMatch(/3f9c1e77|temporal-key/);
+  });
+});
+
+describe('the proxy of the agent service', () => {
+  const proxyOf = async (env: Record<string, string>) =>
+    (await loadConfig({ ...GOOD, ...env })).config.agentApi.proxy;
+
+  it.each([
+    [{ HTTPS_PROXY: 'http://proxy.corp:3128' }, { url: 'http://proxy.corp:3128/', noProxy: '' }],
+    [
+      { HTTPS_PROXY: 'proxy.corp:3128', NO_PROXY: '.corp' },
+      { url: 'http://proxy.corp:3128/', noProxy: '.corp' },
+    ],
+    [{ HTTPS_PROXY: '', NO_PROXY: '*' }, undefined],
+    [{ HTTP_PROXY: 'http://proxy.corp:3128' }, undefined],
+  ])('is taken from %j', async (env, proxy) => {
+    expect(await proxyOf(env)).toEqual(proxy);
+  });
+
+  it('is named in the description of the configuration, and its password is shown nowhere', async () => {
+    const { config, redactor } = await loadConfig({
+      ...GOOD,
+      HTTPS_PROXY: 'http://me:hunter%2Ftwo@proxy:3128',
+    });
+    expect(describeConfig(config).agentApiProxy).toBe('proxy:3128');
+    expect(JSON.stringify(describeConfig(config))).not.toContain('hunter');
+    expect(redactor.text('hunter%2Ftwo hunter/two')).not.toContain('hunter');
+  });
+});
+
+describe('warnings', () => {
+  it('are given for a key that would travel in clear to another machine', async () => {
+    const warn = async (url: string) => (await loadConfig({ ...GOOD, AGENT_API_BASE_URL: url })).warnings;
+    expect(await warn('http://agents.example.com')).toEqual([expect.stringContaining('unencrypted')]);
+    for (const url of [
+      'http://localhost:4010',
+      'http://127.1.2.3',
+      'http://[::1]:80',
+      'https://agents.example.com',
+    ]) {
+      expect(await warn(url)).toEqual([]);
+    }
+  });
+});

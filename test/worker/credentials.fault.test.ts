@@ -1,0 +1,141 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { freePorts } from '../../dev/free-ports';
+import { payloadText } from '../harness/encryption';
+import { eventually } from '../harness/eventually';
+import { listed } from '../harness/listed';
+import { PATIENT, ProcessEnvironment } from '../harness/process-environment';
+import { eventsOf } from '../harness/reset';
+import { temporaryFolder } from '../harness/temporary-folder';
+import type { WorkerProcess } from '../harness/worker-process';
+
+/** A worker's start and visibility, which lags behind by some seconds; the rest takes one or two. */
+jest.setTimeout(90_000);
+
+const PROMPT = 'Mention the harbour in the first line.';
+
+let environment: ProcessEnvironment;
+let worker: WorkerProcess;
+const keyFile = path.join(temporaryFolder(), 'key');
+let metricsAddress: string;
+/** Every key that the worker has had. */
+const keys: string[] = [];
+
+/** Puts a key into the worker's file, as an operator does who rotates it. */
+async function rotate(key: string): Promise<void> {
+  keys.push(key);
+  await writeFile(keyFile, `${key}\n`);
+}
+
+beforeAll(async () => {
+  const [port = 0] = await freePorts(1);
+  metricsAddress = `127.0.0.1:${port}`;
+  environment = await ProcessEnvironment.open({
+    env: {
+      AGENT_API_KEY: '',
+      AGENT_API_KEY_FILE: keyFile,
+      FOLLOW_UP_METRICS_ADDRESS: metricsAddress,
+      // Everything that the worker could ever say.
+      LOG_LEVEL: 'trace',
+    },
+  });
+  await rotate(environment.sandbox.createKey());
+  worker = await environment.startWorker();
+});
+afterAll(async () => {
+  await environment.close();
+});
+
+/** The workflow ids that an operator finds in the Web UI by this phase; waits until there is one. */
+async function foundByPhase(phase: string): Promise<string[]> {
+  const query = `TaskQueue = '${environment.taskQueue}' AND FollowUpPhase = '${phase}'`;
+  const list = () => listed(environment.client, query);
+  return eventually(`a follow-up is listed as ${phase}`, list, {
+    timeoutMs: 30_000,
+    intervalMs: 200,
+    until: (found) => found.length > 0,
+  });
+}
+
+it('a key that expires in the watch is visible, and a new one in its file heals the watch without a restart', async () => {
+  const following = await environment.follow({ turn: { durationMs: null } }, { ...PATIENT, prompt: PROMPT });
+  await following.progressWhen(({ polls }) => polls > 0);
+  environment.sandbox.expireKeys();
+  const progress = await following.progressWhen(({ phase }) => phase === 'unauthorized');
+  expect(progress.lastAnswer).toMatch(/^http 401: the key is expired or wrong/);
+  expect(await foundByPhase('unauthorized')).toEqual([following.handle.workflowId]);
+  expect(await timerSummaries(following.handle.workflowId)).toContainEqual(
+    expect.stringContaining('http 401: the key is expired or wrong'),
+  );
+
+  await rotate(environment.sandbox.createKey());
+  await following.progressWhen(({ phase }) => phase === 'watching');
+  environment.sandbox.changeJob(following.key, { status: 'completed', prLink: 'https://code.test/pull/5' });
+  const { followUp } = await following.result();
+  expect(followUp).toMatchObject({
+    delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
+    evidence: 'seen-active',
+    observed: { 'http 401': expect.any(Number) },
+  });
+  expect(following.posts().map(({ processed }) => processed)).toEqual([true]);
+});
+
+it('a key that may not write is rejected on the send, with both likely causes named', async () => {
+  await rotate(environment.sandbox.createKey('read-only'));
+  const following = await environment.follow({}, { ...PATIENT, prompt: PROMPT });
+  const { type, message, details } = await following.failure();
+  expect(type).toBe('FollowUpRejected');
+  expect(message).toContain('the key may read but not write, or this address is not allowed');
+  expect(details).toMatchObject({ httpStatus: 403, serviceMessage: 'this API key may only read' });
+  expect(details.followUp.delivery).toEqual({ verdict: 'rejected', confirmedBy: null, sends: 1 });
+  expect(following.posts().map(({ processed, key }) => [processed, key])).toEqual([[false, 'read-only']]);
+});
+
+it('no key is in any history, log line, metric, process argument or variable', async () => {
+  const ids = environment.sandbox.jobs().map(({ jobId }) => jobId);
+  const histories: string[] = [];
+  for (const workflowId of await listed(environment.client, `TaskQueue = '${environment.taskQueue}'`)) {
+    const handle = environment.client.workflow.getHandle(workflowId);
+    for (const told of [await handle.fetchHistory(), (await handle.describe()).raw])
+      histories.push(texts(told).join('\n'));
+  }
+  const proc = (file: string) => readFile(`/proc/${worker.pid}/${file}`, 'utf8');
+  const metrics = await (await fetch(`http://${metricsAddress}/metrics`)).text();
+  const places = {
+    histories: histories.join('\n'),
+    logs: worker.stdout + worker.stderr,
+    metrics,
+    arguments: await proc('cmdline'),
+    variables: await proc('environ'),
+  };
+  // What must be there, so that the search is known to look at the right text.
+  for (const id of ids) expect(places.histories).toContain(id);
+  expect(places.histories).toContain(PROMPT);
+  expect(places.logs).toContain('follow-up is unauthorized');
+  expect(places.metrics).toContain('temporal_');
+  expect(places.arguments).toContain('worker.js');
+  expect(places.variables).toContain('AGENT_API_KEY_FILE');
+
+  expect(keys).toHaveLength(3);
+  for (const [place, text] of Object.entries(places)) {
+    const shown = keys.filter(
+      (key) => text.includes(key) || text.includes(Buffer.from(key).toString('base64')),
+    );
+    expect({ place, shown: shown.length }).toEqual({ place, shown: 0 });
+  }
+});
+
+async function timerSummaries(workflowId: string): Promise<string[]> {
+  const events = await eventsOf(environment.client.workflow.getHandle(workflowId));
+  const timers = events.filter(({ timerStartedEventAttributes: timer }) => timer);
+  return timers.map(({ userMetadata }) => payloadText(userMetadata?.summary));
+}
+
+/** Every text within a value, also where it is in the bytes of a payload. */
+function texts(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (value instanceof Uint8Array) return [Buffer.from(value).toString()];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, each]) => [name, ...texts(each)]);
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { msToTs } from '@temporalio/common/lib/time';
+import { version } from '../../package.json';
+import { SEARCH_ATTRIBUTES } from '../../src/core/names';
+import { type DevServer, startDevServer } from '../../dev/dev-server';
+import { freePorts } from '../../dev/free-ports';
+import { BY_RESPONSE } from '../harness/following';
+import { ProcessEnvironment } from '../harness/process-environment';
+import { eventsOf } from '../harness/reset';
+import { temporal } from '../harness/temporal';
+
+let server: DevServer | undefined;
+afterAll(() => server?.stop());
+
+/** Runs a test on task queues of its own; a POST may be held for longer than a worker takes to drain. */
+const within = (test: (environment: ProcessEnvironment) => Promise<void>) =>
+  ProcessEnvironment.with({ env: { AGENT_API_TIMEOUT: '30s' } }, test);
+
+/** A worker and a follow-up whose POST the service holds open, processed. */
+async function holdAPost(environment: ProcessEnvironment) {
+  const worker = await environment.startWorker();
+  const following = await environment.follow({}, {}, { name: 'hold', operation: 'message', times: 1 });
+  await following.reached({ operation: 'message', fault: 'hold' });
+  const release = () => environment.sandbox.release(following.key);
+  return { worker, following, release };
+}
+
+describe('a worker', () => {
+  it.concurrent('starts before its server, registers search attributes, notices a server that is gone', () =>
+    within(async (environment) => {
+      const [port = 0, metricsPort = 0] = await freePorts(2);
+      const worker = await environment.beginWorker({
+        TEMPORAL_ADDRESS: `127.0.0.1:${port}`,
+        FOLLOW_UP_METRICS_ADDRESS: `localhost:${metricsPort}`,
+      });
+      await worker.says(/^waiting for Temporal .*ECONNREFUSED/);
+      server = await startDevServer({ cli: temporal().cli, port });
+      await worker.says(/^ready$/);
+      expect(await worker.answersReadyz(200)).toEqual([]);
+      for (const name of SEARCH_ATTRIBUTES) {
+        expect((await worker.says(/^search attributes registered/)).msg).toContain(name);
+      }
+      const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+      expect(metrics).toContain('temporal_worker_task_slots_available');
+      expect(metrics).toMatch(
+        new RegExp(`^agent_follow_up_worker_info\\{.*version="${version}".*\\} 1$`, 'm'),
+      );
+
+      await server.stop();
+      expect(await worker.answersReadyz(503)).toEqual([expect.stringContaining(`127.0.0.1:${port}`)]);
+      expect((await worker.ask('/healthz')).status).toBe(200);
+      worker.signal('SIGTERM');
+      expect(await worker.exited).toEqual({ code: 0, signal: null });
+    }),
+  );
+
+  it.concurrent('waits for a namespace that is not there yet', () =>
+    within(async (environment) => {
+      const namespace = `later-${randomUUID().slice(0, 8)}`;
+      const worker = await environment.beginWorker({ TEMPORAL_NAMESPACE: namespace });
+      await worker.says(/no namespace.*temporal operator namespace create/);
+      const workflowExecutionRetentionPeriod = msToTs('1 day');
+      const { workflowService } = environment.client;
+      await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
+      await worker.says(/^ready$/);
+      expect(await worker.answersReadyz(200)).toEqual([]);
+    }),
+  );
+});
+
+describe('SIGTERM', () => {
+  it.concurrent('finishes a POST in flight and records its outcome: the message is sent once', () =>
+    within(async (environment) => {
+      const { worker, following, release } = await holdAPost(environment);
+      worker.signal('SIGTERM');
+      await worker.says(/^draining; requests in flight: [12];/);
+      expect(await worker.answersReadyz(503)).toEqual(['the worker is shutting down']);
+      expect((await worker.ask('/healthz')).status).toBe(200);
+      release();
+      expect(await worker.exited).toEqual({ code: 0, signal: null });
+      const completed = (await eventsOf(following.handle)).flatMap(
+        (event) => event.activityTaskCompletedEventAttributes ?? [],
+      );
+      const outcome = JSON.parse(String(completed.at(-1)?.result?.payloads?.[0]?.data)) as unknown;
+      expect(outcome).toMatchObject({
+        kind: 'posted',
+        outcome: { verdict: 'accepted', job: { id: following.key.jobId } },
+      });
+
+      // The next worker of the same queues brings it to its end.
+      const next = await environment.startWorker();
+      expect((await following.result()).followUp.delivery).toEqual(BY_RESPONSE);
+      expect(following.posts()).toHaveLength(1);
+      const said = next.stdout + next.stderr + worker.stdout + worker.stderr;
+      expect(said).not.toContain(environment.sandbox.apiKey);
+    }),
+  );
+
+  it.concurrent('again within a second is the same signal: npm passes a Ctrl-C on once more', () =>
+    within(async (environment) => {
+      const { worker, release } = await holdAPost(environment);
+      worker.signal('SIGINT');
+      worker.signal('SIGINT');
+      await worker.says(/^draining/);
+      worker.signal('SIGINT');
+      release();
+      expect(await worker.exited).toEqual({ code: 0, signal: null });
+    }),
+  );
+
+  it.concurrent('after a second ends the process at once', () =>
+    within(async (environment) => {
+      const { worker } = await holdAPost(environment);
+      const again = setInterval(() => {
+        worker.signal('SIGTERM');
+      }, 300);
+      const exit = await worker.exited.finally(() => {
+        clearInterval(again);
+      });
+      expect(exit).toEqual({ code: 143, signal: null });
+      await worker.says(/^SIGTERM again: ending at once/);
+    }),
+  );
+});

@@ -1,0 +1,138 @@
+import { stripVTControlCharacters } from 'node:util';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, it } from '@jest/globals';
+import { Redactor } from '../../src/agent-api/redaction';
+import type { LogLevelName } from '../../src/worker/variables';
+import { createLogger, type LogDestination } from '../../src/worker/logging';
+
+const KEY = 'svc_5e0d/7b"1a\\c4';
+
+/** A logger and what it writes. */
+function recorder(level: LogLevelName = 'info', isTTY = false) {
+  const written: string[] = [];
+  const destination: LogDestination = { isTTY, write: (line) => written.push(line) };
+  const logger = createLogger(level, new Redactor([KEY]), destination);
+  const records = () => written.map((line) => JSON.parse(line) as Record<string, unknown>);
+  return { logger, written, records };
+}
+
+describe('the log', () => {
+  it('is one JSON object per line, with its own fields beside the message, which those of the same name do not hide', () => {
+    const { logger, records, written } = recorder();
+    const theirs = { msg: 'theirs', level: 7, time: 'noon' };
+    logger.warn('poll failed', { workflowId: 'follow-up:p:j:r', sdkComponent: 'activity', ...theirs });
+    expect(written.join('')).toMatch(/^[^\n]+\n$/);
+    expect(written.join('').match(/"msg":/g)).toHaveLength(1);
+    expect(records()).toEqual([
+      expect.objectContaining({
+        level: 'warn',
+        msg: 'poll failed',
+        workflowId: 'follow-up:p:j:r',
+        ...{ msg_: 'theirs', level_: 7, time_: 'noon' },
+        pid: process.pid,
+        time: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+      }),
+    ]);
+  });
+
+  it('never holds the key: in the message, in fields, in errors and their causes, in any encoding', () => {
+    const { logger, written } = recorder();
+    const cause = Object.assign(new Error(`refused ${KEY}`), { headers: { note: `Bearer ${KEY}` } });
+    logger.error(`with ${KEY}`, {
+      error: new Error(`outer ${KEY}`, { cause }),
+      nested: { list: [`a ${KEY}`], map: new Map([['k', KEY]]) },
+      url: new URL(`http://localhost/${encodeURIComponent(KEY)}`),
+      json: JSON.stringify({ KEY }),
+      base64: Buffer.from(KEY).toString('base64'),
+    });
+    const all = written.join('');
+    expect(all).toContain('outer');
+    expect(all).toContain('refused');
+    for (const form of [KEY, '5e0d', Buffer.from(KEY).toString('base64')]) expect(all).not.toContain(form);
+  });
+
+  it('hides what looks like a credential although nobody has told it', () => {
+    const { logger, written } = recorder();
+    logger.info('sent Bearer abcdef123', { headers: { Authorization: 'xyz', apiKey: 'xyz', note: 'fine' } });
+    expect(written.join('')).not.toMatch(/abcdef123|xyz/);
+    expect(written.join('')).toContain('fine');
+  });
+
+  it('survives big integers, cycles, throwing getters, bytes and depth', () => {
+    const { logger, records } = recorder();
+    const cycle: Record<string, unknown> = { big: 2n ** 64n, at: new Date(NaN) };
+    cycle.self = cycle;
+    const bytes = { array: new Uint8Array(3), buffer: Buffer.from(KEY) };
+    const deep = Array.from({ length: 50 }).reduce((inner: object) => ({ inner }), {});
+    const trap = Object.defineProperty({}, 'x', {
+      enumerable: true,
+      get: () => {
+        throw new Error('no');
+      },
+    });
+    logger.info('odd', {
+      cycle,
+      bytes,
+      deep,
+      trap,
+      skipped: undefined,
+      f: () => 1,
+      long: 'x'.repeat(100_000),
+    });
+    const [record] = records();
+    expect(record).toMatchObject({
+      cycle: { big: 2 ** 64, self: '[Circular]', at: null },
+      bytes: { array: '[bytes]', buffer: '[bytes]' },
+      trap: expect.stringContaining('unable to serialize'),
+    });
+    expect(record).not.toHaveProperty('skipped');
+    expect(JSON.stringify(record).length).toBeLessThan(10_000);
+  });
+
+  it('tells errors of another realm, such as the workflow sandbox, with stack and causes', () => {
+    const { logger, records } = recorder();
+    const error: unknown = runInNewContext('new Error("outer", { cause: new TypeError("inner") })');
+    logger.error('failed', { error });
+    expect(records()).toMatchObject([
+      {
+        error: {
+          message: 'outer',
+          stack: expect.stringContaining('evalmachine'),
+          cause: { type: 'TypeError' },
+        },
+      },
+    ]);
+  });
+
+  it('cuts a record that is a dumped object, and never a key in two', () => {
+    const { logger, written, records } = recorder();
+    logger.info('dumped', { list: Array.from({ length: 10_000 }, () => `a text with ${KEY} in it`) });
+    expect(records()).toMatchObject([
+      { level: 'info', msg: 'dumped', cut: expect.stringContaining('a text with [key] in it') },
+    ]);
+    expect(written.join('').length).toBeLessThan(12_000);
+    expect(written.join('')).not.toContain('5e0d');
+  });
+
+  it('leaves out what the SDK tells of its own life, unless somebody debugs', () => {
+    const life = (level: LogLevelName) => {
+      const { logger, records } = recorder(level);
+      logger.info('Worker state changed', { sdkComponent: 'worker', state: 'RUNNING' });
+      logger.warn('No workflows registered, not polling for workflow tasks', { sdkComponent: 'worker' });
+      logger.warn('Task polling has encountered errors', { sdkComponent: 'core' });
+      logger.info('a word of the workflow', { sdkComponent: 'workflow' });
+      return records().map(({ level: at, msg }) => `${String(at)} ${String(msg).slice(0, 14)}`);
+    };
+    expect(life('info')).toEqual(['warn Task polling h', 'info a word of the ']);
+    expect(life('debug')).toHaveLength(4);
+  });
+
+  it('is readable on a terminal, on one line, without what a service might do to the terminal', () => {
+    const { logger, written } = recorder('info', true);
+    logger.info('poll \u001b[2J\u0007done', { workflowId: 'w', taskToken: 'abc', answer: 'a\u001b]0;x' });
+    const line = stripVTControlCharacters(written.join(''));
+    expect(line).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: poll .*done {"workflowId":"w",.*}\n$/);
+    expect(line).toContain('poll  [2J done');
+    expect(line).not.toContain('taskToken');
+  });
+});

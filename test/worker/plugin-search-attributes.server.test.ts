@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { NativeConnection, Worker } from '@temporalio/worker';
+import { Client, Connection } from '@temporalio/client';
+import { keyFromText } from '../../src/agent-api/api-key';
+import { createAgentApi } from '../../src/agent-api/client';
+import { SEARCH_ATTRIBUTES } from '../../src/core/names';
+import { FollowUpPlugin, SearchAttributesError } from '../../src/worker/plugin';
+import { type DevServer, startDevServer } from '../../dev/dev-server';
+import { workersPolling } from '../../src/temporal/sdk-internals';
+import { eventually } from '../harness/eventually';
+import { temporal } from '../harness/temporal';
+
+const KEYWORD = 2;
+const INT = 3;
+const OPTIONS = { taskQueue: 'of-the-team', namespace: 'default' };
+
+let server: DevServer;
+let connection: Connection;
+let native: NativeConnection;
+const apiKey = keyFromText('a-key-of-this-test');
+const agentApi = createAgentApi({ baseUrl: 'http://127.0.0.1:9', apiKey, timeoutMs: 1_000 });
+beforeAll(async () => {
+  server = await startDevServer({ cli: temporal().cli });
+  connection = await Connection.connect({ address: server.address });
+  native = await NativeConnection.connect({ address: server.address });
+});
+afterAll(async () => {
+  await native.close();
+  await connection.close();
+  await agentApi.close();
+  await server.stop();
+});
+
+it('a worker with the plugin registers search attributes before it polls; one of another type keeps it from polling', async () => {
+  const { operatorService } = connection;
+  const [first] = SEARCH_ATTRIBUTES;
+  const searchAttributes = { [first]: INT };
+  await operatorService.addSearchAttributes({ namespace: 'default', searchAttributes });
+  const plugin = new FollowUpPlugin({ agentApi });
+  plugin.configureWorker({ taskQueue: 'of-the-team' });
+  const polls = jest.fn(() => Promise.resolve());
+  // A worker that was never run holds its connection for good, so this one is none.
+  const run = plugin.runWorker({ options: OPTIONS, connection: native } as unknown as Worker, polls);
+  await expect(run).rejects.toThrow(SearchAttributesError);
+  expect(polls).not.toHaveBeenCalled();
+  await operatorService.removeSearchAttributes({ namespace: 'default', searchAttributes: [first] });
+
+  const workflowBundle = { codePath: temporal().bundlePath };
+  const plugins = [new FollowUpPlugin({ agentApi })];
+  const worker = await Worker.create({ ...OPTIONS, connection: native, workflowBundle, plugins });
+  await worker.runUntil(async () => {
+    const polling = () => workersPolling(new Client({ connection }), 'of-the-team');
+    await eventually('the worker polls', polling, { until: ({ length }) => length > 0 });
+    const registered = await operatorService.listSearchAttributes({ namespace: 'default' });
+    const all = Object.fromEntries(SEARCH_ATTRIBUTES.map((name) => [name, KEYWORD]));
+    expect(registered.customAttributes).toMatchObject(all);
+  });
+});

@@ -1,0 +1,128 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import path from 'node:path';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { freePorts } from '../../dev/free-ports';
+import { version } from '../../package.json';
+import { grpcServer } from '../temporal/grpc-server';
+import { temporaryFolder } from '../harness/temporary-folder';
+import { ROOT, WorkerProcess } from '../harness/worker-process';
+
+const KEY = 'svc_9d2b7c41e0f6';
+const AGENT = { AGENT_API_BASE_URL: 'http://127.0.0.1:9', AGENT_API_KEY: KEY };
+
+const folder = temporaryFolder();
+const cleanUps: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+});
+
+async function startWorker(env: NodeJS.ProcessEnv, program?: string): Promise<WorkerProcess> {
+  const worker = await WorkerProcess.start(env, program);
+  cleanUps.push(() => worker.stop());
+  return worker;
+}
+
+/** Listens at a port, or finds that somebody else does. */
+async function take(port: number): Promise<number> {
+  const server = createServer();
+  await once(server.listen(port, '127.0.0.1'), 'listening').catch(() => undefined);
+  cleanUps.push(() => new Promise((resolve) => server.close(resolve)));
+  return (server.address() as AddressInfo | null)?.port ?? port;
+}
+
+/** The address of a Temporal server that isn't there. */
+async function nowhere(): Promise<string> {
+  const [port = 0] = await freePorts(1);
+  return `127.0.0.1:${port}`;
+}
+
+describe('the command line of the worker', () => {
+  it.each([
+    ['--help', 0, 'stdout', /^Works on follow-ups .*\n {2}AGENT_API_KEY_FILE\n.*--version\n$/s],
+    ['--version', 0, 'stdout', /^\d+\.\d+\.\d+\n$/],
+    ['start', 2, 'stderr', /^error: the worker takes --help, --version, or --check-key/],
+  ] as const)('with %s starts nothing', (word, code, stream, words) => {
+    const [program, node] = [path.join(ROOT, 'dist/worker.js'), process.execPath] as const;
+    const ended = spawnSync(node, [program, word], { encoding: 'utf8', timeout: 20_000 });
+    expect(ended).toMatchObject({ status: code, [stream]: expect.stringMatching(words) });
+  });
+});
+
+describe('a worker that is misconfigured', () => {
+  it('says at once that its key file is a pipe, also while nobody writes into it', async () => {
+    const pipe = path.join(folder, 'key');
+    execFileSync('mkfifo', [pipe]);
+    const worker = await startWorker({ ...AGENT, AGENT_API_KEY: '', AGENT_API_KEY_FILE: pipe });
+    expect(await worker.exited).toEqual({ code: 2, signal: null });
+    expect(worker.stderr).toContain(
+      `AGENT_API_KEY_FILE: the key file ${JSON.stringify(pipe)} is not a regular file`,
+    );
+  });
+
+  it('names every address that was chosen and is taken, and ends with exit code 2', async () => {
+    const [health, metrics] = [await take(0), await take(0)];
+    const worker = await startWorker({
+      ...AGENT,
+      FOLLOW_UP_HEALTH_ADDRESS: `127.0.0.1:${health}`,
+      FOLLOW_UP_METRICS_ADDRESS: `127.0.0.1:${metrics}`,
+    });
+    expect(await worker.exited).toEqual({ code: 2, signal: null });
+    expect(worker.stderr).toContain('its configuration has 2 problems');
+    expect(worker.stderr).toContain(`FOLLOW_UP_HEALTH_ADDRESS: 127.0.0.1:${health} can't be used`);
+    expect(worker.stderr).toContain(`FOLLOW_UP_METRICS_ADDRESS: 127.0.0.1:${metrics} can't be used`);
+  });
+});
+
+it('a taken default port is a warning, and the worker goes on without that server', async () => {
+  await take(9465);
+  await take(9464);
+  const worker = await startWorker({
+    ...AGENT,
+    TEMPORAL_ADDRESS: await nowhere(),
+    FOLLOW_UP_HEALTH_ADDRESS: '',
+    FOLLOW_UP_METRICS_ADDRESS: '',
+  });
+  expect(await worker.says(/^no health checks: /)).toMatchObject({ level: 'warn' });
+  expect(await worker.says(/^no metrics: /)).toMatchObject({ level: 'warn' });
+  expect(await worker.says(/^listening$/)).toMatchObject({ health: 'off', metrics: 'off' });
+  await worker.says(/^waiting for Temporal/);
+});
+
+describe('a worker whose Temporal server is not there', () => {
+  it('says so at once and again, answers its probes, and ends with exit code 0 on SIGTERM', async () => {
+    const address = await nowhere();
+    const worker = await startWorker({ ...AGENT, TEMPORAL_ADDRESS: address });
+    await worker.says(/next try in 1s.*ECONNREFUSED/);
+    await worker.says(/next try in 2s.*ECONNREFUSED/);
+    expect(await worker.ask('/healthz')).toMatchObject({ status: 200, body: { status: 'ok', version } });
+    expect(await worker.answersReadyz(503)).toEqual([
+      expect.stringContaining(`Can't reach Temporal at ${address}: connect ECONNREFUSED`),
+    ]);
+    worker.signal('SIGTERM');
+    expect(await worker.exited).toEqual({ code: 0, signal: null });
+  });
+});
+
+it('a TLS mistake ends the worker with exit code 2, and it says what to set', async () => {
+  const temporal = { TEMPORAL_ADDRESS: await grpcServer(16), TEMPORAL_TLS: 'true' };
+  const worker = await startWorker({ ...AGENT, ...temporal });
+  expect(await worker.exited).toEqual({ code: 2, signal: null });
+  expect(worker.stderr).toMatch(
+    /its configuration has a problem.*the server speaks no TLS; unset TEMPORAL_TLS/s,
+  );
+});
+
+it('a Temporal server that refuses the credentials ends the worker with exit code 1, and they are not shown', async () => {
+  const worker = await startWorker({
+    ...AGENT,
+    TEMPORAL_ADDRESS: await grpcServer(16),
+    TEMPORAL_API_KEY: 'temporal-secret',
+    TEMPORAL_TLS: 'false',
+  });
+  const said = await worker.says(/^the worker cannot start: .* check TEMPORAL_API_KEY/);
+  expect(said).toMatchObject({ level: 'error' });
+  expect(await worker.exited).toEqual({ code: 1, signal: null });
+  expect(worker.stdout + worker.stderr).not.toContain('temporal-secret');
+});

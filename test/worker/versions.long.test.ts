@@ -1,0 +1,167 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { promisify } from 'node:util';
+import { describe, expect, it, jest } from '@jest/globals';
+import { BatchOfTest } from '../harness/batch-of-test';
+import { eventually } from '../harness/eventually';
+import { failedTasks } from '../harness/failed-tasks';
+import { BY_RESPONSE, ENDLESS, type Following } from '../harness/following';
+import { ProcessEnvironment } from '../harness/process-environment';
+import { Operator } from '../harness/operator';
+import { eventsOf } from '../harness/reset';
+import { temporal } from '../harness/temporal';
+
+/** Three workers start one after the other, and twice each of a hundred follow-ups is replayed by another process. */
+jest.setTimeout(420_000);
+
+const WATCHING = 60;
+const WAITING = 20;
+const LIMITED = 20;
+const FOLLOW_UPS = WATCHING + WAITING + LIMITED;
+const ITEMS = 200;
+/** Fewer than the batch would send by itself, so that sends wait in their queue whenever the version changes. */
+const SENDS_PER_SECOND = 4;
+
+/** The first polls by timers; then some wait in the process, which has places for few, and the others on the server. */
+const TIMES = {
+  deadline: '10m',
+  polling: { initial: '1s', growth: 0.2, maximum: '4s', jitter: 0.2 },
+  reconcile: '4s',
+  settle: '2s',
+  confirm: '3s',
+} as const;
+
+/** In a turn that ends only when the test says so; the message's own turn ends by itself. */
+const BUSY = { status: 'active', turns: [{ durationMs: null }, {}] } as const;
+
+/** The versions, as an operator switches between them. */
+class Deployment {
+  readonly name = `follow-up-${randomUUID().slice(0, 8)}`;
+
+  env(buildId: string): NodeJS.ProcessEnv {
+    return { TEMPORAL_DEPLOYMENT_NAME: this.name, TEMPORAL_WORKER_BUILD_ID: buildId };
+  }
+
+  setCurrent(buildId: string): Promise<unknown> {
+    return this.set('set-current-version', '--build-id', buildId);
+  }
+
+  /** Half of all follow-ups, running ones too, as a progressive rollout begins. */
+  setHalf(buildId: string): Promise<unknown> {
+    return this.set('set-ramping-version', '--build-id', buildId, '--percentage', '50');
+  }
+
+  /** Refused until workers of the version poll every queue of the current one. */
+  private set(command: string, ...words: string[]): Promise<unknown> {
+    const { cli, address, env } = temporal();
+    const args = ['worker', 'deployment', command, '--deployment-name', this.name, '--yes', ...words];
+    const set = () => promisify(execFile)(cli, [...args, '--address', address], { env });
+    return eventually([command, ...words].join(' '), set, { timeoutMs: 60_000, intervalMs: 1_000 });
+  }
+}
+
+describe('a hundred follow-ups and a batch under way', () => {
+  it('go from one version of the worker to the next and back: each message once, no workflow task fails', () =>
+    ProcessEnvironment.with(
+      { sandbox: { messagesPerHour: null }, env: { AGENT_API_IN_PROCESS_POLLS: '20' } },
+      async (environment) => {
+        const { client, taskQueue } = environment;
+        const deployment = new Deployment();
+        const older = await environment.startWorker(deployment.env('older'));
+        await deployment.setCurrent('older');
+        const followings = await startFollowUps(environment);
+        const batch = new BatchOfTest(environment);
+        batch.addMany(ITEMS, { turn: { durationMs: 3_000 } }, TIMES);
+        await new Operator(client).limit(environment.taskQueues.sendTaskQueue, SENDS_PER_SECOND);
+        await batch.start({ concurrency: 60 });
+        const running = (buildId: string) =>
+          client.workflow.count(
+            `TaskQueue = "${taskQueue}" AND WorkflowType = "followUp" AND ExecutionStatus = "Running"` +
+              ` AND AgentProject != "${batch.projectId}"` +
+              ` AND TemporalWorkerDeploymentVersion = "${deployment.name}:${buildId}"`,
+          );
+        const leave = (from: string, to: string) =>
+          eventually(
+            `all running follow-ups have gone from ${from} to ${to}`,
+            async () => ({ left: (await running(from)).count, come: (await running(to)).count }),
+            {
+              timeoutMs: 120_000,
+              intervalMs: 1_000,
+              until: ({ left, come }) => left === 0 && come === FOLLOW_UPS,
+            },
+          );
+        await batch.sent(ITEMS / 5);
+
+        // A newer version with another setting, which no running follow-up may notice.
+        const newer = await environment.startWorker({ ...deployment.env('newer'), AGENT_API_TIMEOUT: '3s' });
+        await deployment.setHalf('newer');
+        await eventually('some have gone ahead', async () => (await running('newer')).count > 0, {
+          timeoutMs: 60_000,
+        });
+        await deployment.setCurrent('newer');
+        // Its polls in process are handed over; until then, or a task, a follow-up stays with the version that it has.
+        older.signal('SIGTERM');
+        expect(await older.exited).toMatchObject({ code: 0 });
+        await leave('older', 'newer');
+
+        await environment.startWorker(deployment.env('older'));
+        await deployment.setCurrent('older');
+        newer.signal('SIGTERM');
+        expect(await newer.exited).toMatchObject({ code: 0 });
+        await leave('newer', 'older');
+
+        const midway = await batch.handle.describe();
+        endTurns(environment, followings);
+        const ends = await Promise.all(followings.map((following) => following.ending()));
+        expect(ends.map(({ delivery, posts }) => ({ delivery, posts }))).toEqual(
+          followings.map((_, index) =>
+            index < WATCHING + WAITING
+              ? { delivery: BY_RESPONSE, posts: [true] }
+              : { delivery: { ...BY_RESPONSE, sends: 2 }, posts: [false, true] },
+          ),
+        );
+        expect(midway.state).toBe('running');
+        expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: ITEMS } });
+        expect(batch.messages()).toEqual(Array.from({ length: ITEMS }, () => 1));
+
+        const went = await versionsOf(followings);
+        expect(went).toEqual(followings.map(() => ['older', 'newer', 'older']));
+        expect((await failedTasks(client, `TaskQueue = "${taskQueue}"`)).failed).toEqual([]);
+      },
+    ));
+});
+
+/** Some watch their job, some wait until it is at rest, and some have been told to send later. */
+async function startFollowUps(environment: ProcessEnvironment): Promise<Following[]> {
+  const parameters = { retryAfter: 20 };
+  const limited = { name: 'http-429', operation: 'message', times: 1, parameters } as const;
+  const followings: Following[] = [];
+  for (let index = 0; index < FOLLOW_UPS; index += 1) {
+    if (index < WATCHING) followings.push(await environment.follow(ENDLESS, TIMES));
+    else if (index < WATCHING + WAITING)
+      followings.push(await environment.follow(BUSY, { ...TIMES, whenActive: 'wait' }));
+    else followings.push(await environment.follow(ENDLESS, TIMES, limited));
+  }
+  for (const following of followings.slice(0, WATCHING))
+    await following.reached({ operation: 'get' }, { atLeast: 5, timeoutMs: 60_000 });
+  return followings;
+}
+
+/** Lets the jobs come to rest; those that were waited for get their message then, and a turn that ends by itself. */
+function endTurns({ sandbox }: ProcessEnvironment, followings: readonly Following[]): void {
+  for (const { key } of followings) {
+    if (sandbox.job(key).job.status === 'active') sandbox.changeJob(key, { status: 'completed' });
+  }
+}
+
+/** The versions that have worked on each, in their order. */
+async function versionsOf(followings: readonly Following[]): Promise<string[][]> {
+  return Promise.all(
+    followings.map(async ({ handle }) => {
+      const builds = (await eventsOf(handle)).flatMap(({ workflowTaskCompletedEventAttributes: task }) =>
+        typeof task?.deploymentVersion?.buildId === 'string' ? [task.deploymentVersion.buildId] : [],
+      );
+      return builds.filter((build, index) => build !== builds[index - 1]);
+    }),
+  );
+}

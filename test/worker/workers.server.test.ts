@@ -1,0 +1,81 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { randomUUID } from 'node:crypto';
+import type { AgentApi } from '../../src/agent-api/client';
+import { FollowUpPlugin } from '../../src/worker/plugin';
+import { FollowUpWorkers } from '../../src/worker/workers';
+import { temporal } from '../harness/temporal';
+
+let connection: NativeConnection;
+beforeAll(async () => {
+  Runtime.install({ logger: new DefaultLogger('ERROR') });
+  connection = await NativeConnection.connect({ address: temporal().address });
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+afterAll(async () => {
+  await connection.close();
+});
+
+const AGENT_API: AgentApi = {
+  timeoutMs: 30_000,
+  cooldownSeconds: () => 0,
+  getJob: () => Promise.reject(new Error('not called')),
+  sendMessage: () => Promise.reject(new Error('not called')),
+  close: () => Promise.resolve(),
+};
+
+async function createWorkers(deploymentVersion?: { deploymentName: string; buildId: string }) {
+  const { namespace, bundlePath } = temporal();
+  const name = randomUUID().slice(0, 8);
+  const taskQueues = { followUp: `follow-up-${name}`, read: `read-${name}`, send: `send-${name}` };
+  // As in the worker process, which has ensured search attributes before.
+  const options = { taskQueues, inProcessPolls: 10, ensureSearchAttributes: false };
+  const plugin = new FollowUpPlugin({ agentApi: AGENT_API, ...options });
+  const created = jest.spyOn(Worker, 'create');
+  const workers = await FollowUpWorkers.create(
+    connection,
+    { temporal: { namespace }, inProcessPolls: 10, taskQueues, deploymentVersion },
+    { workflowBundle: { codePath: bundlePath } },
+    plugin,
+  );
+  const configured = created.mock.calls.map(([each]) => plugin.configureWorker(each));
+  return { workers, taskQueues, options: configured };
+}
+
+describe('the three workers', () => {
+  it.each([
+    ['one version that workflows upgrade to', { deploymentName: 'workers-test', buildId: '0.3.0' }],
+    ['no version, where none is given', undefined],
+  ])('run as %s', async (_, version) => {
+    const { workers, options } = await createWorkers(version);
+    const stop = new AbortController();
+    stop.abort();
+    await workers.run(stop.signal, () => undefined);
+    const versioned = { version, useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' };
+    const wanted = version === undefined ? undefined : versioned;
+    expect(options.map((each) => each.workerDeploymentOptions)).toEqual([wanted, wanted, wanted]);
+  });
+
+  it('all end when one fails, and its error is told with its task queue', async () => {
+    const { workers, taskQueues } = await createWorkers();
+    const run = Object.getOwnPropertyDescriptor(Worker.prototype, 'run')?.value as () => Promise<void>;
+    jest.spyOn(Worker.prototype, 'run').mockImplementation(async function (this: Worker) {
+      const ended = run.call(this);
+      if (this.options.taskQueue !== taskQueues.send) return ended;
+      this.shutdown();
+      await ended;
+      throw new Error('polling broke');
+    });
+    const failed: unknown[] = [];
+    const stopped = workers.run(new AbortController().signal, (taskQueue, error) => {
+      failed.push([taskQueue, String(error)]);
+    });
+    await expect(stopped).rejects.toThrow('polling broke');
+    expect(failed).toEqual([[taskQueues.send, 'Error: polling broke']]);
+    expect(workers.notRunning()).toEqual(
+      Object.values(taskQueues).map((taskQueue) => `the worker of task queue ${taskQueue} is STOPPED`),
+    );
+  });
+});

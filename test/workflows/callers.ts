@@ -1,0 +1,33 @@
+/** Workflows of another team, which send follow-ups. */
+import { CancellationScope } from '@temporalio/workflow';
+import { executeFollowUp, type FollowUpRequest, startFollowUp } from '../../src/workflows/child';
+
+type Request = FollowUpRequest & { readonly requestId: string };
+type Call = readonly [Request, { readonly taskQueue: string }];
+
+export async function startsAndReturns(...call: Call): Promise<string> {
+  return (await startFollowUp(...call)).workflowId;
+}
+
+export async function waits(...call: Call): Promise<string | null> {
+  return (await executeFollowUp(...call)).prLink;
+}
+
+export async function startsTwice(...call: Call): Promise<unknown> {
+  const [first, second] = [await startFollowUp(...call), await startFollowUp(...call)];
+  const [one, two] = [await first.result(), await second.result()];
+  return { attached: [first.attached, second.attached], links: [one.prLink, two.prLink] };
+}
+
+export async function sendsAnotherPrompt(...[request, options]: Call): Promise<string> {
+  await startFollowUp(request, options);
+  const other = await startFollowUp({ ...request, prompt: 'Another message.' }, options);
+  return (await other.result()).status;
+}
+
+export async function startsAfterItsCancellation(...call: Call): Promise<void> {
+  await new CancellationScope().run(async () => {
+    CancellationScope.current().cancel();
+    await startFollowUp(...call);
+  });
+}

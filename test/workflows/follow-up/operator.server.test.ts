@@ -1,0 +1,132 @@
+import { describe, expect, it } from '@jest/globals';
+import { WorkflowUpdateFailedError } from '@temporalio/client';
+import { payloadText } from '../../harness/encryption';
+import { BY_RESPONSE, ENDLESS, NOT_SENT } from '../../harness/following';
+import { eventsOf } from '../../harness/reset';
+import { sharedEnvironment } from '../../harness/shared-environment';
+
+const { follow } = sharedEnvironment();
+
+/** Whoever asks for an update is told why it is refused. */
+async function expectRefused(update: Promise<unknown>, words: RegExp): Promise<void> {
+  const error: unknown = await update.catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(WorkflowUpdateFailedError);
+  expect((error as WorkflowUpdateFailedError).cause?.message).toMatch(words);
+}
+
+it.concurrent('the query progress tells phase, job, delivery, counts and times', async () => {
+  const following = await follow(ENDLESS);
+  const progress = await following.progressWhen(({ polls, nextPollAt }) => polls > 1 && nextPollAt !== null);
+  expect(progress).toEqual({
+    phase: 'watching',
+    job: following.report().job,
+    delivery: BY_RESPONSE,
+    evidence: null,
+    observed: { active: progress.polls },
+    polls: expect.any(Number),
+    nextPollAt: expect.stringMatching(/^\d{4}-.*Z$/),
+    deadlineAt: expect.stringMatching(/^\d{4}-.*Z$/),
+    lastAnswer: 'active',
+  });
+  await following.handle.terminate();
+});
+
+describe('the update pollNow', () => {
+  it.concurrent('reads at once and answers with what it has read', async () => {
+    const following = await follow(ENDLESS, { polling: { initial: '15s', maximum: '15s' } });
+    await following.progressWhen(({ nextPollAt, phase }) => phase === 'watching' && nextPollAt !== null);
+    following.changeJob({ status: 'completed', prLink: 'https://example.test/pull/7' });
+    expect(await following.update('pollNow')).toMatchObject({ polls: 1, job: { status: 'completed' } });
+    const { prLink, followUp } = await following.result();
+    expect(prLink).toBe('https://example.test/pull/7');
+    // One more when an answer is fresh, and one when that has held.
+    expect(followUp).toMatchObject({ polls: 3, evidence: 'job-changed' });
+  });
+
+  it.concurrent('is refused while the message is being sent', async () => {
+    const following = await follow({}, {}, { name: 'hold', operation: 'message' });
+    await following.reached({ operation: 'message' });
+    await expectRefused(following.update('pollNow'), /./);
+    following.release();
+    await following.result();
+  });
+});
+
+describe('the update extendDeadline', () => {
+  it.concurrent('moves the deadline, but never back; the watch goes on beyond the old one', async () => {
+    const following = await follow(ENDLESS, { deadline: '6s', confirm: '1s' });
+    const before = await following.progressWhen(({ phase }) => phase === 'watching');
+    expect((await following.update('extendDeadline', '1s')).deadlineAt).toBe(before.deadlineAt);
+    const after = await following.update('extendDeadline', '20s');
+    expect(Date.parse(after.deadlineAt)).toBeGreaterThan(Date.parse(before.deadlineAt));
+    await following.progressWhen(() => Date.now() > Date.parse(before.deadlineAt) + 500);
+    following.changeJob({ status: 'failed' });
+    expect((await following.result()).status).toBe('failed');
+  });
+
+  it.concurrent('refuses what is no duration, and says what is right', async () => {
+    const following = await follow(ENDLESS);
+    for (const duration of ['10', 10, undefined])
+      await expectRefused(following.update('extendDeadline', duration), /^duration: .*"30s"/);
+    await following.handle.terminate();
+  });
+});
+
+it.concurrent('the update resolveDelivery is refused while there is nothing to decide', async () => {
+  const following = await follow(ENDLESS);
+  await expectRefused(following.update('resolveDelivery', 'delivered'), /needs-decision only/);
+  await following.handle.terminate();
+});
+
+describe('a cancelled follow-up', () => {
+  it.concurrent('ends its watch at once and leaves the receipt in the memo', async () => {
+    // It ends before its next read is due.
+    const polling = { initial: '60s', maximum: '60s' } as const;
+    const following = await follow(ENDLESS, { polling, deadline: '10m' });
+    await following.progressWhen(({ phase }) => phase === 'watching');
+    await following.handle.cancel();
+    expect(await following.receiptOfCancelled()).toMatchObject({
+      requestId: following.request.requestId,
+      delivery: { verdict: 'accepted', sends: 1 },
+      polls: 0,
+      settledAt: expect.any(String),
+    });
+    expect(following.report().job.status).toBe('active');
+  });
+
+  it.concurrent('awaits a POST that is under way, whose outcome is in the receipt', async () => {
+    const following = await follow(ENDLESS, {}, { name: 'hold', operation: 'message' });
+    await following.reached({ operation: 'message' });
+    await following.handle.cancel();
+    following.release();
+    expect(await following.receiptOfCancelled()).toMatchObject({ delivery: BY_RESPONSE });
+    expect(following.processed()).toEqual([true]);
+  });
+
+  it.concurrent('before the send has sent nothing', async () => {
+    const following = await follow({ status: 'active', ...ENDLESS }, { whenActive: 'wait' });
+    await following.progressWhen(({ phase }) => phase === 'waiting');
+    await following.handle.cancel();
+    expect(await following.receiptOfCancelled()).toMatchObject({ delivery: NOT_SENT });
+    expect(following.posts()).toEqual([]);
+  });
+});
+
+it.concurrent('an operator sees search attributes that find a follow-up, and no prompt', async () => {
+  const following = await follow({ turn: { durationMs: 4_000 } }, { prompt: 'a secret wish' });
+  await following.result();
+  const { typedSearchAttributes } = await following.handle.describe();
+  const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
+  expect(Object.fromEntries(attributes)).toMatchObject({
+    FollowUpPhase: 'done',
+    AgentJobStatus: 'completed',
+    AgentProject: following.key.projectId,
+    AgentJob: following.key.jobId,
+  });
+  const events = await eventsOf(following.handle);
+  const summaries = events.map(({ userMetadata }) => payloadText(userMetadata?.summary));
+  expect(summaries).toContain('"look at the job, send the message"');
+  expect(summaries).toContain('"poll 1"');
+  expect(summaries.filter((summary) => summary.startsWith('"poll 1: active, next in '))).toHaveLength(1);
+  expect(summaries.join()).not.toContain('secret');
+});

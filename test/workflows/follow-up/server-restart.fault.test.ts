@@ -1,0 +1,63 @@
+import { describe, expect, it, jest } from '@jest/globals';
+import { BY_RESPONSE, ENDLESS, type Following, type JobFault } from '../../harness/following';
+import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
+import { RestartableServer, throughRestarts } from '../../harness/restartable-server';
+
+/** Two starts of a server on a file, one of a worker, and the back-off of everybody's gRPC; some 20 s on two cores. */
+jest.setTimeout(180_000);
+
+/**
+ * A follow-up on a server on a SQLite file, which is killed and started again in the test. It is watched on and ends right.
+ *
+ * @param restart returns once the server is back
+ */
+async function expectWatchedOn(
+  env: NodeJS.ProcessEnv,
+  faults: readonly JobFault[],
+  restart: (
+    server: RestartableServer,
+    following: Following,
+    sandbox: ProcessEnvironment['sandbox'],
+  ) => Promise<void>,
+): Promise<void> {
+  await RestartableServer.with((server) =>
+    ProcessEnvironment.with({ address: server.address, env }, async (environment) => {
+      await environment.startWorker();
+      const following = await environment.follow(ENDLESS, PATIENT, ...faults);
+      await restart(server, following, environment.sandbox);
+      const seen = following.gets();
+      await following.reached({ operation: 'get' }, { atLeast: seen + 2, timeoutMs: 60_000 });
+      following.changeJob({ status: 'completed', prLink: 'https://code.test/pull/3' });
+      const { prLink, followUp } = await throughRestarts(() => following.result());
+      expect(prLink).toBe('https://code.test/pull/3');
+      expect(followUp).toMatchObject({ delivery: BY_RESPONSE, evidence: 'seen-active' });
+      expect(followUp.polls).toBeGreaterThan(seen - 1);
+      expect(following.processed()).toEqual([true]);
+    }),
+  );
+}
+
+describe('a Temporal server that is killed and comes back', () => {
+  it.concurrent('in the watch: the watch goes on, and the message is not sent again', () =>
+    expectWatchedOn({}, [], async (server, following) => {
+      await following.progressWhen(({ polls }) => polls > 1);
+      await server.kill();
+      await server.restart();
+    }),
+  );
+
+  it.concurrent('while the POST is answered: the worker reports later, and nothing is sent again', () =>
+    // The server waits for 45 s for the report: longer than it is away.
+    expectWatchedOn(
+      { AGENT_API_TIMEOUT: '30s' },
+      [{ name: 'hold', operation: 'message', times: 1 }],
+      async (server, following, sandbox) => {
+        await following.reached({ fault: 'hold' }, { timeoutMs: 30_000 });
+        await server.kill();
+        sandbox.release();
+        await following.reached({ operation: 'message', ending: 'answered' });
+        await server.restart();
+      },
+    ),
+  );
+});

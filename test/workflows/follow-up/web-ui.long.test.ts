@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { FollowUpClient } from '../../../src/client';
+import { type DevServer, startDevServer } from '../../../dev/dev-server';
+import { type Browser, openBrowser, pageOf } from '../../harness/browser';
+import { Environment } from '../../harness/environment';
+import { eventually } from '../../harness/eventually';
+import { ENDLESS } from '../../harness/following';
+import { SOON, untilItWaits } from '../../harness/pending-poll';
+import { temporal } from '../../harness/temporal';
+
+/** The Web UI is a single-page application that asks server and worker: its texts come seconds after the page. */
+const SHOWN_WITHIN_MS = 20_000;
+
+const closing: (() => Promise<unknown>)[] = [];
+let server: DevServer;
+let environment: Environment;
+let browser: Browser;
+let handle: Awaited<ReturnType<FollowUpClient['start']>>;
+
+beforeAll(async () => {
+  // First, because a machine without a browser needs no server.
+  browser = await openBrowser({ width: 1_400, height: 1_400 });
+  closing.unshift(() => browser.close());
+  server = await startDevServer({ cli: temporal().cli, webUi: true, searchAttributes: true });
+  closing.unshift(() => server.stop());
+  environment = await Environment.open({ inProcessPolls: 0, address: server.address });
+  closing.unshift(() => environment.close());
+  const followUps = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
+  const trouble = { name: 'http-503', operation: 'get', skip: 2, times: 1 } as const;
+  handle = await followUps.start({
+    ...environment.addJob({ projectId: 'docs', id: 'job-1042', ...ENDLESS }, trouble),
+    ...{ prompt: 'Fix the secret plans on page 7.', requestId: 'release-7.2' },
+    polling: { initial: '1s', growth: 0, maximum: '1s', jitter: 0 },
+  });
+  await eventually('three polls', async () => {
+    const report = await handle.progress();
+    return report.from === 'worker' && report.progress.polls >= 3;
+  });
+});
+
+afterAll(async () => {
+  for (const close of closing) await close();
+});
+
+/** Opens a page of the Web UI, waits until it shows a text, and returns all that it shows. */
+async function shownAt(url: string, text: string): Promise<string> {
+  const { page } = browser;
+  await page.goto(url);
+  // A tooltip that is not shown may hold the same words.
+  await page.getByText(text).locator('visible=true').first().waitFor({ timeout: SHOWN_WITHIN_MS });
+  return page.locator('body').innerText();
+}
+
+/** What the Web UI shows as Markdown, each text in a frame of its own: summary, details and current details. */
+async function userMetadata(page: string, count: number): Promise<string[]> {
+  await shownAt(`${page}/user-metadata`, 'Current Details');
+  const frames = browser.page.locator('iframe');
+  await frames.nth(count - 1).waitFor({ timeout: SHOWN_WITHIN_MS });
+  const texts: string[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const body = frames.nth(index).contentFrame().locator('body');
+    await body.getByText(/\S/).first().waitFor({ timeout: SHOWN_WITHIN_MS });
+    texts.push(await body.innerText());
+  }
+  return texts;
+}
+
+const followUpPage = () => pageOf(server.uiUrl ?? '', handle.workflowId, handle.runId);
+
+describe('the Web UI', () => {
+  it('shows of a running follow-up its summary, its options, and where it stands', async () => {
+    const [summary, details, current] = await userMetadata(followUpPage(), 3);
+    expect(summary?.trim()).toBe('Follow-up to job job-1042 of project docs');
+    expect(details).toMatch(/requestId:\s+release-7\.2/);
+    expect(details).toMatch(/polling\.timerPolls:\s+3/);
+    expect(details).toMatch(/prompt:\s+31 bytes, sha256/);
+    expect(current?.trim()).toMatch(/^Follow-up release-7\.2 to job job-1042 of project docs/);
+    expect(current).toMatch(/phase:\s+watching/);
+    expect(current).toMatch(/last answer:\s+active/);
+    expect(current).toMatch(/delivery:\s+accepted \(by response\)/);
+    expect(current).toMatch(/observed:\s+active × \d+, http 503 × 1/);
+    expect([summary, details, current].join()).not.toContain('secret plans');
+  });
+
+  it('tells the story in its timeline: what was done, what was answered, what comes next', async () => {
+    const timeline = await shownAt(followUpPage(), 'poll 3');
+    expect(timeline).toContain('sendMessage • look at the job, send the message');
+    expect(timeline).toContain('sent: active, next in 1s');
+    expect(timeline).toContain('getJob • poll 1');
+    expect(timeline).toContain('poll 1: active, next in 1s');
+    expect(timeline).toMatch(/poll 2: http 503: .*, next in 1s/);
+  });
+
+  it('shows of a finished one the final job with its pull request, and where it ended', async () => {
+    const prLink = 'https://example.test/pull/1042';
+    environment.sandbox.changeJob({ projectId: 'docs', jobId: 'job-1042' }, { status: 'completed', prLink });
+    await handle.result();
+    const text = await shownAt(followUpPage(), '"prLink"');
+    expect(text).toContain(`"prLink": "${prLink}"`);
+    expect(text).toContain('"evidence": "seen-active"');
+    const [, , current] = await userMetadata(followUpPage(), 3);
+    expect(current).toMatch(/phase:\s+done/);
+    expect(current).toContain(prLink);
+  });
+
+  it('lists it by project, status and phase', async () => {
+    const query = 'FollowUpPhase="done" AND AgentProject="docs" AND AgentJobStatus="completed"';
+    await eventually('it is listed', () => environment.client.workflow.count(query), {
+      until: ({ count }) => count === 1,
+    });
+    const list = `${server.uiUrl ?? ''}/namespaces/default/workflows?query=${encodeURIComponent(query)}`;
+    expect(await shownAt(list, handle.workflowId)).toContain('1–1');
+  });
+
+  it('shows which activity polls on, its last answer, its counts and its next attempt', async () => {
+    const job = { projectId: 'handbook', id: 'job-7', ...ENDLESS };
+    const following = await environment.follow(job, { polling: SOON, deadline: '1h' });
+    await untilItWaits(environment.sandbox, following);
+    const page = pageOf(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
+    const timeline = await shownAt(page, 'poll 3 and on');
+    expect(timeline).toMatch(
+      /Attempt\s+\d+\s+\/\s+∞\s+•\s+pollJob\s+•\s+poll 3 and on, until active changes/,
+    );
+    const pending = await shownAt(`${page}/pending-activities`, 'Next Retry');
+    expect(pending).toMatch(/\d+\s+\/\s+UNLIMITED/);
+    expect(pending).toMatch(/Next Retry\s[^()]*\(\d+s\)/);
+    expect(pending).toMatch(/"message": "poll \d+ of this activity: http 429: .*, next in 2m"/);
+    expect(pending).toMatch(/"observed": \{[^}]*"http 429": 1/);
+    const [current] = await userMetadata(page, 1);
+    expect(current).toMatch(/polls:\s+2, and those of the pending activity/);
+    expect(current).toMatch(/next read:\s+by the pending activity/);
+  });
+});
