@@ -16,7 +16,8 @@ import type { PollingRequest } from '../src/core/request';
 import { pageWorkflowId } from '../src/core/ids';
 import { findTemporalCli } from '../dev/temporal-cli';
 import { eventually } from '../test/harness/eventually';
-import { type Following, Environment, QUICK } from '../test/harness/environment';
+import { Environment } from '../test/harness/environment';
+import { type Following, QUICK } from '../test/harness/following';
 import { pendingRead } from '../test/harness/pending-poll';
 
 const ROOT = path.resolve(__dirname, '..');

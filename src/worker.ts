@@ -22,8 +22,6 @@ import { defaultInProcessPolls, FollowUpWorkers } from './worker/workers';
 /** The exit codes of the worker. With 2, starting it again without a change does not help. */
 const EXIT = { drained: 0, failed: 1, misconfigured: 2 } as const;
 
-const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
-
 /** Signals within this time of the first are the same gesture: npm passes a Ctrl-C on that its child has got as well. */
 const SAME_GESTURE_MS = 1_000;
 
@@ -41,7 +39,11 @@ async function main(): Promise<number> {
     return isGood ? EXIT.drained : EXIT.failed;
   }
   const logger = createLogger(loaded.config.logLevel, loaded.redactor);
-  endOnBug(logger);
+  // It ends the process, as it would anyway. Here its text passes the redactor, unlike in Node's report.
+  process.on('uncaughtException', (error) => {
+    logger.error('the worker ends because of a bug', { error });
+    process.exit(EXIT.failed);
+  });
   const stop = onShutdownSignals(logger);
   try {
     await work(loaded, logger, stop);
@@ -113,10 +115,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   }
 }
 
-/**
- * Says why the worker could not start or go on, and returns the exit code for it. Wrong settings go to stderr in plain words.
- * Anything else is a failure of the process, and goes to the log, with its stack where it is a bug.
- */
+/** Says why the worker ends: wrong settings on stderr in plain words, anything else in the log, a bug with its stack. */
 function exitCode(error: unknown, logger?: Logger): number {
   if (error instanceof ConfigurationError) {
     process.stderr.write(configurationText(error.problems));
@@ -128,24 +127,11 @@ function exitCode(error: unknown, logger?: Logger): number {
   return EXIT.failed;
 }
 
-/** An uncaught error ends the process, as it would anyway. Here its text passes the redactor, unlike in Node's report. */
-function endOnBug(logger: Logger): void {
-  process.on('uncaughtException', (error) => {
-    logger.error('the worker ends because of a bug', { error });
-    process.exit(EXIT.failed);
-  });
-}
-
-/**
- * Makes the first SIGTERM or SIGINT drain the process. A later one ends it at once with the exit code that a shell gives
- * for the signal (143, 130).
- *
- * @returns aborted by the first signal
- */
+/** Aborted by the first SIGTERM or SIGINT. A later one ends the process at once, with a shell's exit code (143, 130). */
 function onShutdownSignals(logger: Logger): AbortSignal {
   const controller = new AbortController();
   let firstAt = 0;
-  for (const signal of SIGNALS) {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (!controller.signal.aborted) {
         firstAt = performance.now();

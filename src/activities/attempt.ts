@@ -23,11 +23,7 @@ export function serverClock(): () => number {
   return () => Math.round(currentAttemptScheduledTimestampMs + performance.now() - begunAt);
 }
 
-/**
- * The failure by which an activity asks the server for its next attempt: between the two it takes no slot of a worker.
- *
- * @param details what the workflow learns if this was the last attempt
- */
+/** With this failure an activity asks for its next attempt; until then it takes no slot. The workflow gets the last details. */
 export function askAgainIn(waitMs: number, message: string, ...details: unknown[]): ApplicationFailure {
   return ApplicationFailure.create({
     type: NO_CHANGE,

@@ -8,14 +8,7 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { keywordKey } from '../temporal/search-attributes';
-import {
-  describeWorkflow,
-  firstRunOf,
-  ignoreClosed,
-  readFirstEvent,
-  type RunState,
-  stateOf,
-} from '../temporal/existing-run';
+import { describeWorkflow, firstRunOf, ignoreClosed, readInput, stateOf } from '../temporal/existing-run';
 import type { FollowUpResult } from '../core/result';
 import type { FollowUpActivities, NamedFollowUp } from '../core/wire';
 import {
@@ -36,6 +29,7 @@ import {
   endOfResult,
   endWithoutReceipt,
   type EndOfItem,
+  type ItemOutcome,
 } from '../core/batch/batch';
 import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT, SIGNAL_WAKE } from '../core/names';
 import { grpcError } from '../temporal/grpc-status';
@@ -55,13 +49,13 @@ export const followUpEnds: FollowUpActivities['followUpEnds'] = (followUps) => {
 
 export const followUpEnd: FollowUpActivities['followUpEnd'] = async ({ cancelOf, ...followUp }) => {
   const { client, info } = Context.current();
-  const looked = await look(client, followUp);
-  if (looked.end !== null) return looked.end;
+  const { end, batchId } = await look(client, followUp);
+  if (end !== null) return end;
   if (cancelOf === undefined) {
     const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt);
     throw askAgainIn(waitMs, 'the follow-up still runs');
   }
-  if (looked.batchId !== cancelOf) return endWithoutReceipt('left-running');
+  if (batchId !== cancelOf) return endWithoutReceipt('left-running');
   await client.workflow.getHandle(followUp.workflowId).cancel().catch(ignoreClosed);
   throw askAgainIn(CANCELLED_WAIT_MS, 'the follow-up is being cancelled');
 };
@@ -70,40 +64,33 @@ export const followUpEnd: FollowUpActivities['followUpEnd'] = async ({ cancelOf,
 const FIRST_RESULT_WAIT_MS = 2_000;
 const LONGEST_RESULT_WAIT_MS = 60_000;
 
-/** Ends without a failure from the workflow itself. */
-const TYPES: Partial<Record<RunState, string>> = {
+/** Ends without a result or a failure of the workflow itself. */
+const TYPES: Partial<Record<ItemOutcome, string>> = {
+  conflict: 'FollowUpConflict',
   cancelled: 'FollowUpCancelled',
   terminated: 'FollowUpTerminated',
   'timed-out': 'FollowUpTimedOut',
+  gone: 'FollowUpNotFound',
 };
 
 export const followUpResult: FollowUpActivities['followUpResult'] = async (followUp) => {
   const { client, info } = Context.current();
-  const handle = client.workflow.getHandle(followUp.workflowId);
-  try {
-    const description = await handle.describe();
-    const conflict = await conflictOf(client, followUp, description);
-    if (conflict !== null) throw ended('FollowUpConflict', conflict.message ?? '');
-    const state = stateOf(description.status.name);
-    if (state === 'running') {
-      const waitMs = Math.min(LONGEST_RESULT_WAIT_MS, FIRST_RESULT_WAIT_MS * info.attempt);
-      throw askAgainIn(waitMs, 'the follow-up still runs');
-    }
-    const type = TYPES[state];
-    if (type !== undefined) throw ended(type, `The follow-up ended as ${state}.`);
-    return (await handle.result()) as FollowUpResult;
-  } catch (error) {
-    if (error instanceof WorkflowFailedError) throw error.cause ?? error;
-    if (error instanceof WorkflowNotFoundError)
-      throw ended('FollowUpNotFound', 'The follow-up no longer exists.');
-    throw error;
-  }
+  const { end, result, failure } = await look(client, followUp);
+  if (failure !== undefined) throw failure;
+  if (result !== undefined) return result;
+  if (end !== null) throw ApplicationFailure.nonRetryable(end.message ?? '', TYPES[end.outcome]);
+  const waitMs = Math.min(LONGEST_RESULT_WAIT_MS, FIRST_RESULT_WAIT_MS * info.attempt);
+  throw askAgainIn(waitMs, 'the follow-up still runs');
 };
 
-const ended = (type: string, message: string) => ApplicationFailure.nonRetryable(message, type);
-
-/** How it has ended, or null and the batch that has started it. */
-type Look = { readonly end: EndOfItem } | { readonly end: null; readonly batchId: string | undefined };
+interface Look {
+  /** Null while it runs. */
+  readonly end: EndOfItem | null;
+  readonly result?: FollowUpResult;
+  readonly failure?: Error;
+  /** The batch that has started it. */
+  readonly batchId?: string | undefined;
+}
 
 async function look(client: Client, followUp: NamedFollowUp): Promise<Look> {
   const handle = client.workflow.getHandle(followUp.workflowId);
@@ -114,18 +101,24 @@ async function look(client: Client, followUp: NamedFollowUp): Promise<Look> {
     const state = stateOf(description.status.name);
     if (state === 'terminated' || state === 'timed-out') return { end: endWithoutReceipt(state) };
     if (state === 'cancelled') return { end: endOfCancelled(description.memo?.[MEMO_RECEIPT]) };
-    if (state !== 'running') return { end: endOfResult(await handle.result()) };
+    if (state !== 'running') {
+      const result = (await handle.result()) as FollowUpResult;
+      return { end: endOfResult(result), result };
+    }
     // The server schedules a child's first workflow task in a step of its own, and leaves it out if the page has been ended
     // by an operator in between: such a follow-up would run for ever.
     if (description.historyLength === 1) await handle.signal(SIGNAL_WAKE).catch(ignoreClosed);
     return { end: null, batchId: description.typedSearchAttributes.get(keywordKey('FollowUpBatch')) };
   } catch (error) {
-    if (error instanceof WorkflowFailedError) return { end: endOfFailure(error.cause ?? error) };
+    if (error instanceof WorkflowFailedError) {
+      const failure = error.cause ?? error;
+      return { end: endOfFailure(failure), failure };
+    }
     if (error instanceof WorkflowNotFoundError) return { end: endWithoutReceipt('gone') };
     if (grpcError(error) !== undefined) throw error;
     // Another program's memo, result or failure that can't be decoded never will be.
-    const words = error instanceof Error ? error.message : String(error);
-    return { end: brokenEnd(`It can't be read: ${words}`) };
+    const failure = error instanceof Error ? error : new Error(String(error));
+    return { end: brokenEnd(`It can't be read: ${failure.message}`), failure };
   }
 }
 
@@ -136,22 +129,16 @@ async function conflictOf(
   { type, memo, runId }: WorkflowExecutionDescription,
 ): Promise<EndOfItem | null> {
   if (type !== FOLLOW_UP_WORKFLOW) return endOfConflict(true, isForeign);
-  const digest = memo?.[MEMO_PROMPT_DIGEST] ?? (await digestOfFirstEvent(client, workflowId, runId));
+  const digest = memo?.[MEMO_PROMPT_DIGEST] ?? (await digestByInput(client, workflowId, runId));
   if (digest === wanted) return null;
   return endOfConflict(typeof digest === 'string', isForeign);
 }
 
-/** A run that was continued as new holds no message; the first run of its chain does. */
-async function digestOfFirstEvent(client: Client, workflowId: string, runId: string): Promise<unknown> {
-  const event = await readFirstEvent(client, workflowId, runId);
+async function digestByInput(client: Client, workflowId: string, runId: string): Promise<string | undefined> {
+  const run = await readInput(client, workflowId, runId);
   // It is being deleted: the description goes last.
-  if (event === undefined) throw new WorkflowNotFoundError('its history is gone', workflowId, runId);
-  const own = promptOf(event.input);
-  if (own !== undefined || event.firstRunId === runId) return own;
-  return promptOf((await readFirstEvent(client, workflowId, event.firstRunId))?.input);
-}
-
-function promptOf(input: unknown): string | undefined {
+  if (run === undefined) throw new WorkflowNotFoundError('its history is gone', workflowId, runId);
+  const { input } = run;
   return isRecord(input) && typeof input.prompt === 'string' ? digestOf(input.prompt) : undefined;
 }
 
@@ -176,9 +163,9 @@ export const earlierPage: FollowUpActivities['earlierPage'] = async (workflowId)
 
 /** A page starts an item by a child workflow, and by nothing else. */
 async function pageByHistory(client: Client, handle: WorkflowHandle): Promise<EarlierPage | null> {
-  const event = await readFirstEvent(client, handle.workflowId, '');
-  if (!isRecord(event?.input)) return null;
-  const { earlier } = event.input as unknown as PageInput;
+  const run = await readInput(client, handle.workflowId, '');
+  if (!isRecord(run?.input)) return null;
+  const { earlier } = run.input as unknown as PageInput;
   const before = earlier ? await earlierPage(earlier) : { ends: [], left: [] };
   const { events } = await handle.fetchHistory();
   // What a run did that was replaced by a reset is not in this history.

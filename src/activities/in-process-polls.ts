@@ -3,11 +3,8 @@ import type { Tally } from '../core/wire';
 import { ACTIVITY_TASKS } from '../temporal/sdk-internals';
 import { note } from './measured';
 
-/**
- * The longest wait that is slept through in this process; a longer one is kept by the server. A wait here holds a slot and
- * some memory, and saves the server an attempt (5 to 6 ms of CPU: docs/architecture.md), which is worth less the rarer it is.
- */
-export const LONGEST_WAIT_MS = 30_000;
+/** The server keeps a longer wait. One here holds a slot to save an attempt (5 to 6 ms of CPU), worth less the rarer it is. */
+const LONGEST_WAIT_MS = 30_000;
 
 /** How often the server is asked at most whether reads are limited: a limit is respected within a minute. */
 const ASK_EVERY_MS = 25_000;
@@ -33,10 +30,7 @@ export class InProcessPolls {
     });
   }
 
-  /**
-   * Whether a poll may begin to wait here: the wait is short, there is room, reads are not limited, and the worker is not
-   * shutting down.
-   */
+  /** Whether a poll may begin to wait here: a short wait, room for it, no limit on reads, and no shutdown. */
   async mayWait(poll: InProcessPoll, waitMs: number): Promise<boolean> {
     if (waitMs > LONGEST_WAIT_MS || this.options.shutdown.aborted) return false;
     const other = this.polls.get(poll.runId);

@@ -3,37 +3,25 @@ import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities, WorkerSettings } from '../core/wire';
 import { activityContext, decodeFirst } from '../temporal/sdk-internals';
 import { ownRun, queuedMs } from './attempt';
-import {
-  earlierPage,
-  followUpEnd,
-  followUpEnds,
-  followUpResult,
-  LOOK_EVERY_MS,
-  pageTroubleEvery,
-} from './batch';
+import { earlierPage, followUpEnd, followUpEnds, followUpResult, pageTroubleEvery } from './batch';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
 import { measured, note } from './measured';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
 
-export { LONGEST_WAIT_MS } from './in-process-polls';
+export { LOOK_EVERY_MS } from './batch';
 export { POLL_LIMIT_MS } from './poll-job';
 
-/**
- * The activities of a worker, bound to its agent service and its configuration.
- *
- * @param lookEveryMs how often the pages of a batch look whether all is there, in milliseconds
- */
+/** The activities of a worker, bound to its agent service and its configuration. */
 export function createActivities(
   agentApi: AgentApi,
-  settings: Omit<WorkerSettings, 'lookEveryMs'>,
+  settings: WorkerSettings,
   inProcess: InProcessOptions,
-  lookEveryMs = LOOK_EVERY_MS,
 ): FollowUpActivities {
   const polls = new InProcessPolls(inProcess);
   const api = measured(agentApi);
   return {
-    workerSettings: () => Promise.resolve({ ...settings, lookEveryMs }),
+    workerSettings: () => Promise.resolve(settings),
     getJob: getJobBy(api),
     pollJob: pollJobBy(api, polls),
     pendingDetails: pendingDetailsBy(polls),
@@ -41,7 +29,7 @@ export function createActivities(
     followUpEnds,
     followUpResult,
     earlierPage,
-    pageTrouble: pageTroubleEvery(lookEveryMs),
+    pageTrouble: pageTroubleEvery(settings.lookEveryMs),
     ownRunId: () => Promise.resolve(ownRun().runId),
     sendMessage: sendMessageBy(api),
   };
@@ -63,10 +51,7 @@ function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
   };
 }
 
-/**
- * The workflow itself can't know the details: the start of an activity enters history only with its end, and a cancellation
- * in its back-off brings none (measured). They are asked of the server, unless the activity is in this very process.
- */
+/** The history has no details of a pending activity, and a cancellation in its back-off brings none (measured). */
 function pendingDetailsBy(inProcess: InProcessPolls): FollowUpActivities['pendingDetails'] {
   return async (activity) => {
     const { client } = Context.current();

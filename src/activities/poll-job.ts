@@ -11,25 +11,16 @@ import { askAgainIn, ownRun, queuedMs, serverClock } from './attempt';
 import { InProcessPoll, type InProcessPolls } from './in-process-polls';
 import { note } from './measured';
 
-/**
- * How long one activity polls, in milliseconds. After it the workflow decides anew, so that history gets the counts now
- * and then, and a deadline that was extended in the meantime comes to bear.
- */
+/** How long one activity polls: then history gets the counts, and a deadline that was extended meanwhile comes to bear. */
 export const POLL_LIMIT_MS = 30 * 60_000;
 
-/**
- * The SDK sends a heartbeat at most every 24 s (0.8 of the heartbeat time-out of 30 s), the latest one of those made since;
- * one that is made every ten seconds is always there to send, through a wait of 30 s and a read of any length.
- */
+/** The SDK sends the latest heartbeat, at most every 24 s (0.8 of the time-out). One each ten seconds is always there. */
 const HEARTBEAT_EVERY_MS = 10_000;
 
-/** A retry delay of 0 would mean the maximum interval (measured). */
-const AT_ONCE_MS = 1;
-
 /**
- * While the waits are short it goes on in this process and heartbeats what it has counted ("frequent polling" in Temporal's
- * documentation). Else the attempt fails with the wait that is left as its retry delay, and the server keeps the time
- * ("infrequent polling"). In both cases the server has the counts, for whichever worker makes the next attempt.
+ * While the waits are short it goes on in this process and heartbeats its counts ("frequent polling" in Temporal's
+ * documentation). Else the attempt fails, with the rest of the wait as its retry delay and the counts as its details
+ * ("infrequent polling"). So the server has the counts, for whichever worker makes the next attempt.
  */
 export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): FollowUpActivities['pollJob'] {
   return async (input) => {
@@ -72,10 +63,7 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
         const words = textOf(answer);
         if (answer.kind === 'trouble' && words !== poll.tally.lastAnswer) log.warn(`read failed: ${words}`);
         const counted = tallied(poll.tally, answer, now);
-        waitMs = Math.max(
-          AT_ONCE_MS,
-          nextWait(input.polling, now - input.since, counted.trouble, Math.random),
-        );
+        waitMs = nextWait(input.polling, now - input.since, counted.trouble, Math.random);
         poll.tally = { ...counted, nextReadAt: now + waitMs };
       }
     } finally {
@@ -103,7 +91,8 @@ async function retryAfter(waitMs: number, tally: Tally): Promise<never> {
     tally.polls === 0
       ? `the first poll of this activity comes in ${next}`
       : `poll ${tally.polls} of this activity: ${tally.lastAnswer ?? ''}, next in ${next}`;
-  const failure = askAgainIn(Math.max(AT_ONCE_MS, waitMs), words, tally);
+  // A retry delay of 0 would mean the maximum interval (measured).
+  const failure = askAgainIn(Math.max(1, waitMs), words, tally);
   const { info, client } = Context.current();
   try {
     await failWithHeartbeatDetails(client, info, failure);

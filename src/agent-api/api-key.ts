@@ -6,11 +6,7 @@ import { MIN_SECRET_CHARACTERS } from './redaction';
 
 /** Where the admin key comes from. It is asked before every request, so that a key can be rotated without a restart. */
 export interface ApiKeySource {
-  /**
-   * The key to use now.
-   *
-   * @throws ApiKeyError when there is none; its message never holds any part of a key.
-   */
+  /** The key to use now. @throws ApiKeyError when there is none; its message never holds any part of a key */
   current(): Promise<string>;
 }
 
@@ -33,12 +29,7 @@ const MAX_KEY_CHARACTERS = 16_384;
 /** Anything but visible ASCII would let a key break out of its header, or not fit into one; a shorter one can't be hidden. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{${MIN_SECRET_CHARACTERS},${MAX_KEY_CHARACTERS}}$`);
 
-/**
- * The key in `text`, without the white space around it.
- *
- * @param name what the error calls the text
- * @throws ApiKeyError, which shows nothing of the text
- */
+/** The key in `text`, without white space around it. @throws ApiKeyError, which shows only the `name` of the text */
 export function checkedKey(text: string, name: string): string {
   const key = text.trim();
   if (KEY.test(key)) return key;
@@ -56,13 +47,10 @@ export function keyFromText(text: string): ApiKeySource {
 const FILE_LIMIT_MS = 2_000;
 
 /**
- * A key in a file. The first read happens here and must succeed. Every use reads the file again: it is tiny, and
- * unlike a comparison of time stamps that sees every rotation, a swapped Kubernetes symlink and a rewrite within the
- * clock's tick too. While the file can't be read or holds no key, as in the middle of a rotation, the last good key
- * stays in use.
- *
- * At most one read is under way, because one that hangs occupies one of the four threads with which Node reads files and
- * looks up names. For longer than two seconds nobody waits for it.
+ * A key in a file. The first read happens here and must succeed. Every use reads the file again: unlike time stamps, that
+ * shows a swapped Kubernetes symlink, and a rewrite within the clock's tick. While the file can't be read or holds no key,
+ * as in the middle of a rotation, the last good key stays in use. At most one read is under way, because one that hangs
+ * occupies one of the four threads with which Node reads files and looks up names.
  *
  * @throws ApiKeyError when the file can't be read now, or holds no key
  */
@@ -70,21 +58,18 @@ export async function keyFromFile(path: string): Promise<ApiKeySource> {
   const name = `the key file ${JSON.stringify(path)}`;
   let underWay: Promise<string> | undefined;
   const readInTime = (): Promise<string> => {
-    if (underWay !== undefined) return underWay;
-    const reading = readKey(path, name);
-    let timer: NodeJS.Timeout;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
+    underWay ??= new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
         const limit = formatDuration(FILE_LIMIT_MS);
         reject(new ApiKeyError(name, `can't be read within ${limit}; its mount may hang`));
       }, FILE_LIMIT_MS);
+      const end = () => {
+        clearTimeout(timer);
+        underWay = undefined;
+      };
+      readKey(path, name).finally(end).then(resolve, reject);
     });
-    const end = () => {
-      clearTimeout(timer);
-      underWay = undefined;
-    };
-    reading.then(end, end);
-    return (underWay = Promise.race([reading, late]));
+    return underWay;
   };
   let lastGood = await readInTime();
   return {

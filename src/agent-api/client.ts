@@ -1,4 +1,4 @@
-import { Client, type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
+import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
 import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/wire';
 import { percentEncode } from '../core/ids';
 import { type ApiKeySource, checkedKey } from './api-key';
@@ -77,7 +77,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOp
   const { origin, pathname } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const redactor = new Redactor();
-  const reads = keptConnections(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
+  const reads = connectionsTo(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
   const underWay = new Set<Promise<unknown>>();
   let closed = false;
@@ -95,7 +95,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOp
     if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
     const request = { origin, method: 'GET', ...prepared } as const;
     const result = await exchange(reads, request, limitsOf(ownTimeoutMs), redactor.text);
-    return jobAnswer(heard(address, result), address.jobId, Date.now());
+    return jobAnswer(heard(address, result), address.jobId);
   }
 
   async function send(
@@ -115,10 +115,10 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOp
       headers: { ...prepared.headers, 'content-type': 'application/json' },
       body: JSON.stringify({ prompt: message.prompt }),
     };
-    const connection = freshConnection(origin, proxy, limits.connectTimeoutMs);
+    const connection = connectionsTo(origin, proxy, limits.connectTimeoutMs, FOR_ONE_POST);
     const result = heard(message, await exchange(connection, request, limits, redactor.text));
     await connection.destroy();
-    return sendOutcome(result, message.jobId, Date.now());
+    return sendOutcome(result, message.jobId);
   }
 
   /** Path and headers of a request, or why there can be none: then nothing was sent. */
@@ -148,8 +148,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOp
   }
 
   function heard({ projectId }: JobAddress, result: Exchange): Exchange {
-    if (result.kind === 'answer')
-      cooldowns.heard(projectId, result.status, retryAfter(result, Date.now()).retryAfterMs);
+    if (result.kind === 'answer') cooldowns.heard(projectId, result.status, retryAfter(result).retryAfterMs);
     return result;
   }
 
@@ -189,31 +188,24 @@ function addressProblem({ projectId, jobId }: JobAddress): string | undefined {
 }
 
 /**
+ * A connection of its own for each POST: one that was used before, and that the server is closing, turns a POST into a
+ * message that may have arrived. Without pipelining undici asks the server to close it after the answer.
+ */
+const FOR_ONE_POST: Pool.Options = { connections: 1, pipelining: 0 };
+
+/**
  * The exchange has time limits of its own. undici's for connecting stays, because it closes the socket of an attempt
  * that the exchange has given up; the others are off.
  */
-function connectionOptions(connectTimeoutMs: number) {
-  return { headersTimeout: 0, bodyTimeout: 0, connectTimeout: connectTimeoutMs };
-}
-
-/** Connections that are kept and shared, for reads. */
-function keptConnections(origin: string, proxy: Proxy | undefined, connectTimeoutMs: number): Dispatcher {
-  const options = connectionOptions(connectTimeoutMs);
-  return proxy === undefined ? new Pool(origin, options) : throughProxy(proxy, connectTimeoutMs, options);
-}
-
-/**
- * One connection for one POST. A pooled connection that the server is closing turns a POST into a message that may have
- * arrived. Without pipelining undici asks the server to close this one after the answer.
- */
-function freshConnection(origin: string, proxy: Proxy | undefined, connectTimeoutMs: number): Dispatcher {
-  const options = { ...connectionOptions(connectTimeoutMs), pipelining: 0 };
-  if (proxy === undefined) return new Client(origin, options);
-  return throughProxy(proxy, connectTimeoutMs, { ...options, connections: 1 });
-}
-
-/** A tunnel (CONNECT), so that the proxy sees neither key nor prompt. The request begins when TLS inside it is made. */
-function throughProxy(proxy: Proxy, connectTimeoutMs: number, options: Pool.Options): Dispatcher {
+function connectionsTo(
+  origin: string,
+  proxy: Proxy | undefined,
+  connectTimeoutMs: number,
+  own: Pool.Options = {},
+): Dispatcher {
+  const options = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: connectTimeoutMs, ...own };
+  if (proxy === undefined) return new Pool(origin, options);
+  // A tunnel (CONNECT), so that the proxy sees neither key nor prompt. The request begins when TLS inside it is made.
   return new EnvHttpProxyAgent({
     ...options,
     httpsProxy: proxy.url,
@@ -222,8 +214,8 @@ function throughProxy(proxy: Proxy, connectTimeoutMs: number, options: Pool.Opti
     noProxy: proxy.noProxy ?? '',
     proxyTls: { timeout: connectTimeoutMs },
     requestTls: { timeout: connectTimeoutMs },
-    clientFactory: (origin: URL, factoryOptions: object) =>
-      proxyConnections(origin, { ...factoryOptions, headersTimeout: connectTimeoutMs }),
+    clientFactory: (proxyUrl: URL, factoryOptions: object) =>
+      proxyConnections(proxyUrl, { ...factoryOptions, headersTimeout: connectTimeoutMs }),
   });
 }
 

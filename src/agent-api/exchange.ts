@@ -48,11 +48,7 @@ export interface ExchangeLimits {
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
 
-/**
- * One request and its whole answer, within limits. Nothing is followed, and nothing is tried twice. Never rejects.
- *
- * @param redact hides the key in a text
- */
+/** One request and its whole answer, within limits. Nothing is followed, and nothing is tried twice. Never rejects. */
 export function exchange(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,

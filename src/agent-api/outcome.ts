@@ -6,16 +6,16 @@ import type { Answer, Body, Exchange } from './exchange';
 import { bodyTrouble, type ErrorFact, errorTrouble, type Operation, statusTrouble } from './trouble';
 
 /** What one GET of the job brought. */
-export function jobAnswer(exchange: Exchange, jobId: string, nowMs: number): JobAnswer {
+export function jobAnswer(exchange: Exchange, jobId: string): JobAnswer {
   if (exchange.kind === 'no answer') return { kind: 'trouble', ...errorTrouble(exchange.brokenBy) };
   const read = readAnswer(exchange, jobId, 'read');
   return 'job' in read
     ? { kind: 'job', job: read.job }
-    : { kind: 'trouble', ...read.trouble, ...retryAfter(exchange, nowMs) };
+    : { kind: 'trouble', ...read.trouble, ...retryAfter(exchange) };
 }
 
 /** What one POST of the message proved. */
-export function sendOutcome(exchange: Exchange, jobId: string, nowMs: number): PostOutcome {
+export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
   if (exchange.kind === 'no answer') {
     const proof = proofOfFailure(exchange.started, exchange.brokenBy);
     const trouble = errorTrouble(exchange.brokenBy);
@@ -27,8 +27,7 @@ export function sendOutcome(exchange: Exchange, jobId: string, nowMs: number): P
     return { verdict: 'not-sent', repeatable: true, answered: true, ...read.trouble, label: BUSY };
   const proof = proofOfStatus(exchange.status);
   if (proof !== 'not processed') return { verdict: proof, ...read.trouble };
-  const hint = retryAfter(exchange, nowMs);
-  return { verdict: 'not-sent', repeatable: true, answered: true, ...hint, ...read.trouble };
+  return { verdict: 'not-sent', repeatable: true, answered: true, ...retryAfter(exchange), ...read.trouble };
 }
 
 /** The job that an answer holds, or what is wrong with it. A broken body doesn't matter where the status or a whole job stands. */
@@ -42,8 +41,8 @@ function readAnswer(
   return job?.id === jobId ? { job } : { trouble: bodyTrouble(answer, job?.id) };
 }
 
-export function retryAfter(answer: Answer, nowMs: number): { retryAfterMs?: number } {
-  const retryAfterMs = parseRetryAfter(answer.headers.retryAfter, nowMs);
+export function retryAfter({ headers }: Answer): { retryAfterMs?: number } {
+  const retryAfterMs = parseRetryAfter(headers.retryAfter, Date.now());
   return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
@@ -54,10 +53,7 @@ const text = z
   .nullable()
   .catch(null);
 
-/**
- * Anything but an http(s) URL is left out: the link is shown in the Web UI, where a `javascript:` one would run. White space
- * around it is removed: a link that a shell command printed ends with a newline.
- */
+/** Only an http(s) URL: a `javascript:` one would run in the Web UI. One that a shell command printed ends with a newline. */
 const link = z.string().trim().refine(isWebLink).nullable().catch(null);
 
 /** Only `id` and `status` are needed; unknown fields are dropped. The id is kept whole, because it is compared. */
@@ -74,11 +70,7 @@ const jobSchema = z.object({
   archivedAt: text,
 });
 
-/**
- * The job in a body, read as leniently as the service's specification is vague.
- *
- * @returns undefined if the body is not a JSON object with an `id` and a `status`
- */
+/** The job in a body; undefined if that is not a JSON object with an `id` and a `status`. */
 export function readJob(body: Body): AgentJob | undefined {
   return body.kind === 'json' ? jobSchema.safeParse(body.value).data : undefined;
 }
@@ -95,12 +87,8 @@ const DATE = /^(?:[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$
 const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/;
 
 /**
- * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past, as
- * large as the service says otherwise. The cadence bounds it.
- *
- * @param header the header's value: seconds or a date
- * @param nowMs the clock against which a date is read
- * @returns undefined if there is no readable header
+ * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past, as large
+ * as the service says otherwise (the cadence bounds it); undefined if there is no readable header.
  */
 export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
   const value = header?.trim();
@@ -165,7 +153,6 @@ const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
  * `ECONNREFUSED`. What proves is that no byte was written, which only the exchange knows.
  *
  * @param started whether the first byte of the request may have left
- * @param facts the errors the failure is made of
  */
 export function proofOfFailure(
   started: boolean,

@@ -1,9 +1,6 @@
 const REDACTED = '[key]';
 
-/**
- * A shorter text would be found by chance in links and messages, and garble them. Keys of the agent service must be at
- * least this long; shorter secrets of other kinds are left alone.
- */
+/** A shorter text would be found by chance and garble messages. No key is shorter; other such secrets are left alone. */
 export const MIN_SECRET_CHARACTERS = 8;
 
 /** How many rotated keys are remembered. Only an answer to a request in flight can still hold an earlier one. */
@@ -11,30 +8,6 @@ const REMEMBERED_KEYS = 16;
 
 /** Deeper nesting than JSON in JSON in a URL in HTML, each twice, is no accident. */
 const MAX_LAYERS = 8;
-
-/**
- * `text` without any of the secrets, however a service, a proxy or an error spells them: verbatim, in base64, and with any
- * of their characters escaped as in JSON, a URL or HTML, also one within the other (JSON in JSON). A text with a secret
- * behind escapes is returned with these decoded. Redact before cutting: half a key would not be found.
- */
-export function redact(text: string, secrets: readonly string[]): string {
-  return withoutForms(text, secrets.flatMap(formsOf));
-}
-
-function withoutForms(text: string, unsorted: readonly string[]): string {
-  // The longest first: one secret may be the beginning of another.
-  const forms = unsorted.toSorted((a, b) => b.length - a.length);
-  if (forms.length === 0) return text;
-  let shown = text;
-  let layer = text;
-  for (let depth = 0; depth <= MAX_LAYERS; depth += 1) {
-    const hidden = forms.reduce((rest, form) => rest.replaceAll(form, REDACTED), layer);
-    if (hidden !== layer) shown = hidden;
-    layer = decoded(hidden);
-    if (layer === hidden) break;
-  }
-  return shown;
-}
 
 /** Whatever follows Bearer is a credential. */
 const BEARER = /\b(Bearer\s+)[^\s"',;]+/gi;
@@ -56,9 +29,24 @@ export class Redactor {
     if (this.keys.size > REMEMBERED_KEYS) this.keys.delete(oldest);
   }
 
-  /** `text` without any known secret in any of its usual encodings, and without the word that follows Bearer. */
-  readonly text = (text: string): string =>
-    withoutForms(text, [...this.forms, ...[...this.keys.values()].flat()]).replaceAll(BEARER, '$1[redacted]');
+  /**
+   * `text` without any known secret, however a service, a proxy or an error spells it: verbatim, in base64, and with any
+   * of its characters escaped as in JSON, a URL or HTML, also one within the other (JSON in JSON). A text with a secret
+   * behind escapes is returned with these decoded. Redact before cutting: half a key would not be found.
+   */
+  readonly text = (text: string): string => {
+    // The longest first: one secret may be the beginning of another.
+    const forms = [this.forms, ...this.keys.values()].flat().sort((a, b) => b.length - a.length);
+    let shown = text;
+    let layer = text;
+    for (let depth = 0; depth <= MAX_LAYERS; depth += 1) {
+      const hidden = forms.reduce((rest, form) => rest.replaceAll(form, REDACTED), layer);
+      if (hidden !== layer) shown = hidden;
+      layer = decoded(hidden);
+      if (layer === hidden) break;
+    }
+    return shown.replaceAll(BEARER, '$1[redacted]');
+  };
 }
 
 function formsOf(secret: string): string[] {

@@ -22,12 +22,10 @@ export function errorTrouble(facts: readonly ErrorFact[]): SendTrouble {
 /** The trouble of an answer whose status is not a success. */
 export function statusTrouble(answer: Answer, operation: Operation): SendTrouble {
   const label = `http ${answer.status}`;
-  const words = wordsOf(answer);
-  const said = words === undefined ? undefined : truncate(words, MAX_QUOTE_CHARACTERS);
-  const hint = hintFor(answer, operation);
-  const phrases = [hint, said].filter((phrase) => phrase !== undefined);
-  if (phrases.length === 0) phrases.push(STATUS_CODES[answer.status] ?? 'a status without a meaning');
-  return answerTrouble(label, `${label}: ${phrases.join('; ')}`, answer);
+  const said = truncate(wordsOf(answer) ?? '', MAX_QUOTE_CHARACTERS);
+  const phrases = [hintFor(answer, operation), said].filter(Boolean).join('; ');
+  const meaning = STATUS_CODES[answer.status] ?? 'a status without a meaning';
+  return answerTrouble(label, `${label}: ${phrases || meaning}`, answer);
 }
 
 /** The trouble of a success whose body is not the job that was asked for. */
@@ -41,11 +39,8 @@ export function bodyTrouble(answer: Answer, otherId: string | undefined): SendTr
   if (broken !== undefined) {
     return message(broken.label, `but the body is not whole (${describeFacts(answer.brokenBy)})`);
   }
-  const isHtml = answer.body.kind === 'html';
-  return message(
-    'not a job',
-    isHtml ? `with an HTML page instead of a job: ${CHECK_BASE_URL}` : 'with a body that is no job',
-  );
+  const page = `with an HTML page instead of a job: ${CHECK_BASE_URL}`;
+  return message('not a job', answer.body.kind === 'html' ? page : 'with a body that is no job');
 }
 
 function hintFor(answer: Answer, operation: Operation): string | undefined {
@@ -77,8 +72,7 @@ function quote(text: string): string {
 
 function answerTrouble(label: string, message: string, answer: Answer): SendTrouble {
   const words = wordsOf(answer);
-  const said = words === undefined ? {} : { serviceMessage: words };
-  return { ...trouble(label, message), httpStatus: answer.status, ...said };
+  return { ...trouble(label, message), httpStatus: answer.status, ...(words && { serviceMessage: words }) };
 }
 
 /** A trouble with its message on one line and within its bound. */
@@ -89,8 +83,6 @@ export function trouble(label: string, message: string): SendTrouble {
 /**
  * The service's own words in the body of an error, on one line and at most 1 KiB: those of `{"error": "…"}`, which the
  * service uses, of the common shapes of gateways before it, or a short plain text. HTML is never quoted.
- *
- * @returns undefined where the body has no words for people
  */
 export function serviceMessage(body: Body): string | undefined {
   const value = body.kind === 'json' ? body.value : body.kind === 'text' ? body.text : undefined;
@@ -114,10 +106,7 @@ const MAX_DEPTH = 5;
 /** One attempt for each address of a host; more of them say nothing new. */
 const MAX_FACTS = 4;
 
-/**
- * The errors that a failure is made of. Node tries every address of a host (`localhost` is `::1` and `127.0.0.1`) and
- * reports an AggregateError, whose `errors` hold the facts; others wrap theirs in `cause`.
- */
+/** The errors that a failure is made of. Node's AggregateError has one for each address of a host; others have a `cause`. */
 export function errorFacts(error: unknown, depth = MAX_DEPTH): ErrorFact[] {
   const fields = isRecord(error) ? error : {};
   const { errors, cause, code } = fields;

@@ -78,10 +78,9 @@ export interface End {
 }
 
 export function printEnd(session: Session, end: End): void {
-  const { output } = session;
   session.exitCode = end.exitCode;
-  output.print(end.document, end.isResult ? end.text : '');
-  if (!end.isResult) output.note(end.text);
+  session.print(end.document, end.isResult ? end.text : '');
+  if (!end.isResult) session.note(end.text);
 }
 
 /** Waits for the end of a follow-up. @throws any error that is not its end */

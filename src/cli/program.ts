@@ -6,7 +6,7 @@ import { scheduleCommand } from './commands/schedule';
 import { retryCommand, sendCommand } from './commands/send';
 import { endOfError, EXIT, EXIT_CODES_HELP, printEnd } from './ends';
 import { printableLines } from './render/text';
-import { callName, Output, type OutputStream, Session } from './session';
+import { callName, type OutputStream, Session } from './session';
 
 const ENVIRONMENT_HELP = `Environment (only the worker needs the agent service's key):
   TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE
@@ -48,9 +48,9 @@ ${ENVIRONMENT_HELP}`,
   program.addCommand(batchCommand(session)).addCommand(scheduleCommand(session));
   program.addCommand(limitsCommand(session)).addCommand(setupCommand(session));
   // Commander does not pass settings on to commands that are added.
-  for (const command of allCommands(program)) {
-    const help = `(${session.command(...path(command), '--help')} explains)`;
-    const example = exampleOf(session, command);
+  for (const [command, words] of allCommands(program)) {
+    const help = `(${session.command(...words, '--help')} explains)`;
+    const example = exampleOf(session, command, words);
     command.exitOverride().configureOutput(streams);
     command.showHelpAfterError([...example, help].join('\n'));
     // Its first sentence.
@@ -60,14 +60,10 @@ ${ENVIRONMENT_HELP}`,
   return program;
 }
 
-/** A command and its subcommands, such as `limits` and `limits set`. */
-function allCommands(command: Command): Command[] {
-  return [command, ...command.commands.flatMap(allCommands)];
-}
-
-/** The words that call a command, without the program's own name. */
-function path(command: Command): string[] {
-  return command.parent === null ? [] : [...path(command.parent), command.name()];
+/** A command and its subcommands, each with the words that call it: `limits`, `limits set`. */
+function allCommands(command: Command, words: readonly string[] = []): [Command, readonly string[]][] {
+  const inner = command.commands.flatMap((each) => allCommands(each, [...words, each.name()]));
+  return [[command, words], ...inner];
 }
 
 /** For commands that have no examples of their own, because their arguments say everything. */
@@ -82,18 +78,17 @@ const EXAMPLE_OF_ARGUMENT: Readonly<Record<string, string>> = {
   '--to': '2026-11-22T00:00:00Z',
 };
 
-function exampleOf(session: Session, command: Command): string[] {
+function exampleOf(session: Session, command: Command, words: readonly string[]): string[] {
   const needed = command.options.filter(({ mandatory }) => mandatory).map(({ long }) => long ?? '');
-  const words = [
+  const given = [
     ...command.registeredArguments.map((argument) => EXAMPLE_OF_ARGUMENT[argument.name()]),
     ...needed.flatMap((flag) => [flag, EXAMPLE_OF_ARGUMENT[flag]]),
   ].filter((word) => word !== undefined);
-  if (words.length === 0 || words.length < command.registeredArguments.length) return [];
-  return [`Example: ${session.command(...path(command), ...words)}`];
+  if (given.length === 0 || given.length < command.registeredArguments.length) return [];
+  return [`Example: ${session.command(...words, ...given)}`];
 }
 
 interface Invocation {
-  /** The words after the program's name. */
   readonly args: readonly string[];
   readonly env: Session['env'];
   readonly stdin: AsyncIterable<Uint8Array>;
@@ -101,24 +96,23 @@ interface Invocation {
   readonly stderr: OutputStream;
   /** `process.argv[1]`: how the starter was called. */
   readonly scriptPath: string | undefined;
-  /** Whether npm has a script for the starter. @default true */
+  /** Whether npm has a script for the starter, as it has not in the worker's artefact. @default true */
   readonly isCheckout?: boolean;
   readonly version: string;
 }
 
 /** Runs one command of the starter. @returns the exit code; it throws nothing */
 export async function run(invocation: Invocation): Promise<number> {
-  const { args, env, stdin, stdout, stderr, scriptPath, version } = invocation;
-  const output = new Output(stdout, stderr);
-  const session = new Session(output, stdin, env, callName(scriptPath, invocation.isCheckout ?? true));
+  const { args, env, stdin, stdout, stderr, scriptPath, isCheckout = true, version } = invocation;
+  const session = new Session(env, stdin, stdout, stderr, callName(scriptPath, isCheckout));
   const program = createProgram(session, version, {
     writeOut: (text) => stdout.write(text),
     writeErr: (text) => stderr.write(printableLines(text)),
   });
   // A usage error comes before a command is known.
-  output.isJson = args.includes('--json');
+  session.isJson = args.includes('--json');
   program.hook('preAction', (_, command) => {
-    output.isJson = command.opts<{ readonly json?: boolean }>().json === true;
+    session.isJson = command.opts<{ readonly json?: boolean }>().json === true;
   });
   try {
     await program.parseAsync(args, { from: 'user' });
@@ -128,12 +122,11 @@ export async function run(invocation: Invocation): Promise<number> {
       // Help and version were asked for. For anything else, commander has already printed the problem.
       if (error.exitCode === 0) return EXIT.completed;
       const message = error.message.replace(/^error: /, '');
-      output.print({ type: 'Usage', message, details: null });
+      session.print({ type: 'Usage', message, details: null });
       return EXIT.usage;
     }
     printEnd(session, endOfError(error));
-    // For developers of the starter.
-    if (env.DEBUG && error instanceof Error) output.note(error.stack ?? '');
+    if (env.DEBUG && error instanceof Error) session.note(error.stack ?? '');
     return session.exitCode;
   } finally {
     await session.close();

@@ -12,8 +12,9 @@ export interface OutputStream {
   readonly columns?: number;
 }
 
-/** The output of a command: results on stdout; progress, hints and errors on stderr. */
-export class Output {
+/** What every command needs: the environment, the output, and a connection that is made on first use. */
+export class Session {
+  exitCode = 0;
   /** Whether the command has the flag `--json`. */
   isJson = false;
   /** With it, for commands that print several documents: each is a line (jsonlines.org). */
@@ -21,9 +22,16 @@ export class Output {
   /** Resolves when the reader of the results has gone, as the one in `batch run --json | head -1` does. */
   readonly readerGone: Promise<'SIGPIPE'>;
 
+  private connected: Promise<FollowUpClient> | undefined;
+
   constructor(
+    readonly env: Environment,
+    /** What `-` reads. */
+    readonly stdin: AsyncIterable<Uint8Array>,
     private readonly stdout: OutputStream,
     readonly stderr: OutputStream,
+    /** How the user calls the starter, for the commands in our hints. */
+    private readonly calledAs: string,
   ) {
     this.readerGone = new Promise((resolve) => {
       stdout.once?.('error', () => {
@@ -38,25 +46,10 @@ export class Output {
     else if (text !== '') this.stdout.write(printableLines(text) + '\n');
   }
 
+  /** Progress, a hint or an error. */
   note(text: string): void {
     this.stderr.write(printableLines(text) + '\n');
   }
-}
-
-/** What every command needs: the environment, the output, and a connection that is made on first use. */
-export class Session {
-  exitCode = 0;
-
-  private connected: Promise<FollowUpClient> | undefined;
-
-  constructor(
-    readonly output: Output,
-    /** What `-` reads. */
-    readonly stdin: AsyncIterable<Uint8Array>,
-    readonly env: Environment,
-    /** How the user calls the starter, for the commands in our hints. */
-    private readonly calledAs: string,
-  ) {}
 
   connect(): Promise<FollowUpClient> {
     this.connected ??= FollowUpClient.connect({
@@ -79,7 +72,7 @@ export class Session {
     if (base === undefined) return;
     const { namespace } = await this.connect();
     const page = `namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(workflowId)}`;
-    this.output.note(`web ui      ${base}/${page}`);
+    this.note(`web ui      ${base}/${page}`);
   }
 
   async close(): Promise<void> {
@@ -88,11 +81,7 @@ export class Session {
   }
 }
 
-/**
- * How the user calls the starter: by the name of its bin, by npm from a checkout, else by its path.
- *
- * @param isCheckout whether npm has a script for it, as it has not in the worker's artefact
- */
+/** How the user calls the starter: by the name of its bin, by npm from a checkout, else by its path. */
 export function callName(scriptPath: string | undefined, isCheckout: boolean): string {
   if (/(^|[/\\])agent-follow-up$/.test(scriptPath ?? '')) return 'agent-follow-up';
   if (isCheckout || scriptPath === undefined) return 'npm run starter --';

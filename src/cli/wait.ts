@@ -60,8 +60,7 @@ async function showProgress(
 const LINE_EVERY_MS = 10_000;
 
 /**
- * Shows the progress of a batch on stderr until it ends, and prints its end. With `--json` each item is printed on stdout as
- * it settles.
+ * Shows the progress of a batch until it ends, and prints its end; with `--json` each item too, as it settles.
  *
  * @throws the reason of `left`, which ends the waiting
  */
@@ -71,16 +70,15 @@ export async function waitForBatch(
   left: AbortSignal,
   line: ProgressLine,
 ): Promise<void> {
-  const { output } = session;
   const meter = new Meter();
   let counted = { words: '', at: -Infinity };
   try {
     for await (const { report, ends } of batch.watch({ signal: left })) {
-      const shown = output.isJson ? ends : ends.filter(isFailure);
+      const shown = session.isJson ? ends : ends.filter(isFailure);
       if (shown.length > 0) line.clear();
       for (const end of shown) {
-        if (output.isJson) output.print(end);
-        else output.note(itemLine(end));
+        if (session.isJson) session.print(end);
+        else session.note(itemLine(end));
       }
       if (report?.from === 'worker') {
         const now = Date.now();
@@ -94,7 +92,7 @@ export async function waitForBatch(
   } catch (error) {
     if (!hasCode(error, 'RESULTS_UNREADABLE', 'NO_ANSWER')) throw error;
     line.clear();
-    output.note(error.message);
+    session.note(error.message);
   }
   line.clear();
   printBatchEnd(session, batch.batchId, await batch.result({ signal: left }));
@@ -110,14 +108,14 @@ const EXIT_OF_SIGNAL: Readonly<Record<string, number>> = {
  * Works until a signal, or the end of whoever reads the results, ends the waiting. What is waited for continues.
  *
  * @param words what to say then
- * @param work rejects when its signal is aborted
+ * @param work clears the line when it is done; rejects when its signal is aborted
  */
 export async function untilLeft(
   session: Session,
   words: () => string,
   work: (left: AbortSignal, line: ProgressLine) => Promise<void>,
 ): Promise<void> {
-  const line = new ProgressLine(session.output.stderr, session.env);
+  const line = new ProgressLine(session.stderr, session.env);
   const left = new AbortController();
   let leftBy = '';
   const leave = (signal: string): void => {
@@ -126,14 +124,13 @@ export async function untilLeft(
   };
   process.on('SIGINT', leave);
   process.on('SIGTERM', leave);
-  void session.output.readerGone.then(leave);
+  void session.readerGone.then(leave);
   try {
-    await work(left.signal, line).finally(() => {
-      line.clear();
-    });
+    await work(left.signal, line);
   } catch (error) {
+    line.clear();
     if (!left.signal.aborted) throw error;
-    session.output.note(words());
+    session.note(words());
     session.exitCode = EXIT_OF_SIGNAL[leftBy] ?? EXIT.other;
   } finally {
     // A terminal sends Ctrl-C to every process of npm's, and some pass it on again: that must not cut off the last output.
@@ -147,20 +144,20 @@ export async function untilLeft(
 /** How long `cancel` waits for the end. It comes within a second, unless a message under way is awaited first. */
 const END_WITHIN_MS = 10_000;
 
-/** Cancels, and waits for the end. What was cancelled before is not an error; what ended otherwise is. */
+/** Waits for a cancellation, and for the end. What was cancelled before is not an error; what ended otherwise is. */
 export async function cancelAndWait<Answer, Ended>(
-  { output }: Session,
-  cancel: () => Promise<Answer>,
+  session: Session,
+  cancellation: Promise<Answer>,
   result: () => Promise<Ended>,
 ): Promise<{ readonly answer: Answer | null; readonly end: Ended | null }> {
-  const answer = await cancel().catch((error: unknown) => {
+  const answer = await cancellation.catch((error: unknown) => {
     if (!hasCode(error, 'ALREADY_ENDED') || error.state !== 'cancelled') throw error;
-    output.note('It was already cancelled.');
+    session.note('It was already cancelled.');
     return null;
   });
   const end = await Promise.race([result(), sleep(END_WITHIN_MS, null, { ref: false })]);
   if (end === null)
-    output.note(
+    session.note(
       'Cancellation was requested. The end comes when messages under way are answered and a worker polls the task queue.',
     );
   return { answer, end };

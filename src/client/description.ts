@@ -4,11 +4,12 @@ import {
   type WorkflowExecutionDescription,
   type WorkflowExecutionInfo,
 } from '@temporalio/client';
-import type { DataConverter, PayloadCodec } from '@temporalio/common';
+import type { PayloadCodec } from '@temporalio/common';
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, type SearchAttributeName } from '../core/names';
 import type { Problem } from '../core/checks';
 import { isReceipt, type Phase, type Receipt } from '../core/result';
-import { MAX_ATTRIBUTE_CHARACTERS, singleLine, truncate } from '../core/text';
+import { keyword } from '../core/starts';
+import { singleLine } from '../core/text';
 import { describeWorkflow, type RunState, stateOf } from '../temporal/existing-run';
 import { keywordKey } from '../temporal/search-attributes';
 import { InvalidRequestError, notFound } from './errors';
@@ -50,12 +51,8 @@ export async function findFollowUp(
 ): Promise<WorkflowExecutionDescription> {
   const info = await describeWorkflow(client, workflowId);
   if (info?.type === FOLLOW_UP_WORKFLOW) return info;
-  const found = info ? anotherType(info.type) : undefined;
+  const found = info ? `the workflow of this id has the type ${JSON.stringify(info.type)}` : undefined;
   throw notFound('follow-up', workflowId, client.options.namespace, found);
-}
-
-export function anotherType(type: string): string {
-  return `the workflow of this id has the type ${JSON.stringify(type)}`;
 }
 
 export function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
@@ -129,25 +126,24 @@ export async function* listFollowUps(
 ): AsyncGenerator<FollowUpDescription, void, undefined> {
   const wanted = Object.entries(FILTERS).flatMap(([field, name]) => {
     const value = filter[field as keyof FollowUpFilter];
-    return value === undefined ? [] : [[name, attribute(value)] as const];
+    return value === undefined ? [] : [keyword(name, value)];
   });
   for await (const info of listWorkflows(client, wanted)) yield descriptionOf(info);
 }
 
-type Wanted = readonly (readonly [name: SearchAttributeName, value: string])[];
+type Wanted = readonly ReturnType<typeof keyword>[];
 
 /** The workflows of a type that have these attributes, without their memos. */
 export async function* listWorkflows(
-  { connection, options: { namespace, identity } }: Client,
+  client: Client,
   wanted: Wanted,
   type = FOLLOW_UP_WORKFLOW,
   restriction = '',
 ): AsyncGenerator<WorkflowExecutionInfo, void, undefined> {
-  const client = new WorkflowClient({ connection, namespace, identity, dataConverter: UNDECODED });
   const query = visibilityQuery(wanted, type) + restriction;
-  for await (const info of client.list({ query, pageSize: 100 }))
-    if (wanted.every(([name, value]) => info.typedSearchAttributes.get(keywordKey(name)) === value))
-      yield info;
+  const undecoded = new WorkflowClient(withoutDecoding(client));
+  for await (const info of undecoded.list({ query, pageSize: 100 }))
+    if (wanted.every(({ key, value }) => info.typedSearchAttributes.get(key) === value)) yield info;
 }
 
 /**
@@ -158,16 +154,12 @@ export async function* listWorkflows(
  * character). Such a value is looked for by as much of its beginning as can be written.
  */
 export function visibilityQuery(wanted: Wanted, type: string = FOLLOW_UP_WORKFLOW): string {
-  const clauses = wanted.map(([name, value]) => {
+  const clauses = wanted.map(({ key: { name }, value }) => {
     const beginning = /^(?!')[^"\\\p{Cc}]*[^'"\\\p{Cc}]/u.exec(value)?.[0];
     if (beginning === undefined) return `${name} IS NOT NULL`;
     return `${name} ${beginning === value ? '=' : 'STARTS_WITH'} '${beginning.replaceAll("'", "''")}'`;
   });
   return [`WorkflowType = '${type}'`, ...clauses].join(' AND ');
-}
-
-export function attribute(text: string): string {
-  return truncate(text, MAX_ATTRIBUTE_CHARACTERS);
 }
 
 const blind: PayloadCodec = {
@@ -176,5 +168,7 @@ const blind: PayloadCodec = {
     Promise.resolve(payloads.map(() => ({ metadata: { encoding: Buffer.from('binary/null') } }))),
 };
 
-/** For lists, which need no memo: a single one that another service has encrypted would end the list. */
-export const UNDECODED: DataConverter = { payloadCodecs: [blind] };
+/** The options of a client for lists, which need no memo: one that another service has encrypted would end the list. */
+export function withoutDecoding({ connection, options: { namespace, identity } }: Client) {
+  return { connection, namespace, identity, dataConverter: { payloadCodecs: [blind] } };
+}

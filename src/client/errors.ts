@@ -66,10 +66,8 @@ export function requestConflict(requestId: string, workflowId: string): Conflict
 
 /** @param differences the options that differ, in words, as far as they are known */
 export function batchConflict(batchId: string, differences: readonly string[]): ConflictError {
-  const what =
-    differences.length > 0
-      ? `other options (${differences.join(', ')})`
-      : 'different items, options or order';
+  const options = differences.join(', ');
+  const what = options === '' ? 'different items, options or order' : `other options (${options})`;
   const message =
     `The batch ${JSON.stringify(batchId)} exists with ${what}. Nothing was started. ` +
     'Give the same input to continue it, or another batch id for another batch.';

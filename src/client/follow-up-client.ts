@@ -76,9 +76,8 @@ export class FollowUpClient {
   }
 
   /**
-   * Starts a follow-up, or attaches to the one of the same `requestId`, running or ended.
-   *
-   * Safe to repeat: after a crash, call it again with the same request, and the message is still sent once.
+   * Starts a follow-up, or attaches to the one of the same `requestId`, running or ended. Safe to repeat: after a crash, call
+   * it again with the same request, and the message is still sent once.
    *
    * @throws InvalidRequestError with every problem, before anything is started
    * @throws ConflictError when the follow-up of this `requestId` carries another prompt

@@ -38,11 +38,7 @@ export class FollowUpHandle {
     return this.#calls.run(options, (client, signal) => awaitResult(client, this.workflowId, signal));
   }
 
-  /**
-   * Where it stands, by its worker; by the server alone when no worker answers within 3 s.
-   *
-   * @throws NotFoundError
-   */
+  /** Where it stands, by its worker; by the server alone when no worker answers within 3 s. @throws NotFoundError */
   progress(options: CallOptions = {}): Promise<ProgressReport> {
     return this.#calls.run(options, (client) => readProgress(client, this.workflowId));
   }
@@ -67,11 +63,10 @@ export class FollowUpHandle {
    * and by no later one.
    */
   resolveDelivery(decision: DeliveryDecision, options: CallOptions = {}): Promise<FollowUpProgress> {
-    const args: Update['args'] = ({ runId }) => [decision, runId];
     return this.update(options, {
       name: UPDATE_RESOLVE_DELIVERY,
       timeoutMs: READING_UPDATE_TIMEOUT_MS,
-      args,
+      args: ({ runId }) => [decision, runId],
     });
   }
 

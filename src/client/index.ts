@@ -1,8 +1,13 @@
 /** What other TypeScript services import. */
-export { BatchClient, type BatchItems } from './batch/batch-client';
 export type { BatchDescription, BatchReport, ItemStates } from './batch/describe-batch';
 export type { BatchLook } from './batch/batch-ends';
-export { BatchHandle, type BatchOutcome, type StartedBatch } from './batch/batch-handle';
+export {
+  BatchClient,
+  BatchHandle,
+  type BatchItems,
+  type BatchOutcome,
+  type StartedBatch,
+} from './batch/batch-client';
 export { checkBatch, type CheckedBatch, type NewBatchOptions } from './batch/items';
 export type { BatchOptions, RetryOptions } from './batch/start-batch';
 export type { CallOptions } from './call';

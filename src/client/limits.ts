@@ -173,14 +173,13 @@ async function updateLimits(client: Client, queues: LimitedQueues, changes: Chan
   return { sends: { ...sends, ...sendsNow }, reads: { ...reads, ...readsNow } };
 }
 
-type Service = Client['workflowService'];
-type QueueConfig = NonNullable<Awaited<ReturnType<Service['describeTaskQueue']>>['config']>;
+type QueueConfig = NonNullable<Awaited<ReturnType<Client['workflowService']['describeTaskQueue']>>['config']>;
 
 const CALL_TIMEOUT_MS = 10_000;
 
 async function readQueue(client: Client, taskQueue: string): Promise<QueueLimits> {
-  const { config, stats, effectiveRateLimit } = await ask(client, taskQueue, 'read', (service) =>
-    service.describeTaskQueue({
+  const { config, stats, effectiveRateLimit } = await ask(client, taskQueue, 'read', () =>
+    client.workflowService.describeTaskQueue({
       namespace: client.options.namespace,
       taskQueue: { name: taskQueue },
       taskQueueType: ACTIVITY_TASKS,
@@ -200,8 +199,8 @@ async function updateQueue(client: Client, taskQueue: string, change: QueueChang
   if (isEmpty(change)) return undefined;
   const { total, perProject, weights } = change;
   const set = [...weights].filter((each): each is [string, number] => each[1] !== null);
-  const { config } = await ask(client, taskQueue, 'set', (service) =>
-    service.updateTaskQueueConfig({
+  const { config } = await ask(client, taskQueue, 'set', () =>
+    client.workflowService.updateTaskQueueConfig({
       namespace: client.options.namespace,
       identity: client.options.identity,
       taskQueue,
@@ -245,10 +244,10 @@ async function ask<T>(
   client: Client,
   taskQueue: string,
   what: 'read' | 'set',
-  work: (service: Service) => Promise<T>,
+  work: () => Promise<T>,
 ): Promise<T> {
   try {
-    return await within(client, CALL_TIMEOUT_MS, () => work(client.workflowService));
+    return await within(client, CALL_TIMEOUT_MS, work);
   } catch (error) {
     const old = hasGrpcStatus(error, 'UNIMPLEMENTED');
     if (!old && !hasGrpcStatus(error, 'PERMISSION_DENIED', 'INVALID_ARGUMENT', 'FAILED_PRECONDITION'))

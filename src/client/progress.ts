@@ -79,10 +79,8 @@ function mayBePolling({ phase, nextPollAt }: FollowUpProgress): boolean {
 /**
  * The progress with what the server alone knows of an activity that polls: the answers that the workflow counts at its end,
  * and when it reads next. Of one that polls in its worker's process this is up to 24 s old (its heartbeats), and the time
- * of the next read is null where the known one has passed.
- *
- * Nothing is counted twice: an activity that is pending after the workflow has answered was not counted in that answer. And
- * nothing is left out if the workflow counts no more afterwards.
+ * of the next read is null where the known one has passed. Nothing is counted twice: an activity that is pending after the
+ * workflow has answered was not counted in that answer.
  *
  * @param progress the worker's latest answer
  * @returns undefined if no such activity is pending
@@ -124,9 +122,8 @@ function nextReadAt(
   if (readAt === null) return null;
   // The read for which the attempt was made, or one that is still to come; others have been made since the last heartbeat.
   const startedAt = optionalTsToDate(lastStartedTime)?.getTime() ?? 0;
-  return readAt > Date.now() || readAt <= startedAt + CLOCKS_DIFFER_MS
-    ? new Date(readAt).toISOString()
-    : null;
+  const isNext = readAt > Date.now() || readAt <= startedAt + CLOCKS_DIFFER_MS;
+  return isNext ? new Date(readAt).toISOString() : null;
 }
 
 type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state'> & { readonly runId?: string };

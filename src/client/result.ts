@@ -25,17 +25,13 @@ import { followUpFailed, FollowUpCancelledError, FollowUpTerminatedError, notFou
 const PAUSE_MS = 1_000;
 
 /** Repeats a call that waits for something on the server, until the server answers. */
-export async function waitThrough<T>(
-  signal: AbortSignal,
-  call: () => Promise<T>,
-  isRetryable: (error: unknown) => boolean = isTransient,
-): Promise<T> {
+export async function waitThrough<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
   for (;;) {
     signal.throwIfAborted();
     try {
       return await call();
     } catch (error) {
-      if (!isRetryable(error)) throw error;
+      if (!isTransient(error)) throw error;
       await sleep(PAUSE_MS, undefined, { signal });
     }
   }
@@ -47,12 +43,8 @@ export function awaitResult(
   workflowId: string,
   signal: AbortSignal,
 ): Promise<FollowUpResult> {
-  const isRetryable = (error: unknown): boolean => error instanceof RunReplaced || isTransient(error);
-  return waitThrough(signal, () => onceEnded(client, workflowId), isRetryable);
+  return waitThrough(signal, () => onceEnded(client, workflowId));
 }
-
-/** The run that was waited for is not the follow-up's last one. */
-class RunReplaced extends Error {}
 
 async function onceEnded(client: Client, workflowId: string): Promise<FollowUpResult> {
   try {
@@ -64,7 +56,8 @@ async function onceEnded(client: Client, workflowId: string): Promise<FollowUpRe
     if (!(error instanceof WorkflowFailedError)) throw error;
     const { state, receipt } = await describeFollowUp(client, workflowId);
     // A reset terminates the run that we wait for, and continues in another one.
-    if (error.cause instanceof TerminatedFailure && state !== 'terminated') throw new RunReplaced();
+    if (error.cause instanceof TerminatedFailure && state !== 'terminated')
+      return onceEnded(client, workflowId);
     throw endOf(workflowId, error.cause, receipt);
   }
   throw unexpected(workflowId, 'its result is not a job with a receipt');

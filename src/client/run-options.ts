@@ -1,4 +1,4 @@
-import { CONCURRENCY, isTolerance, type Tolerance } from '../core/batch/batch';
+import { CONCURRENCY, settingProblems, type Tolerance } from '../core/batch/batch';
 import type { Problem } from '../core/checks';
 import { quote } from '../core/text';
 import { InvalidRequestError } from './errors';
@@ -27,17 +27,8 @@ export function checkRunOptions(
   others: readonly string[],
   problems: Problem[] = [],
 ): void {
-  const { concurrency, tolerate } = options;
-  const { minimum, maximum, default: usual } = CONCURRENCY;
-  const places = concurrency ?? usual;
-  if (!Number.isInteger(places) || places < minimum || places > maximum) {
-    const text = `must be a whole number from ${minimum} to ${maximum}; it is ${quote(places)}`;
-    problems.push({ field: 'concurrency', text });
-  }
-  if (!isTolerance(tolerate ?? null)) {
-    const text = `must be { items: N } or { percent: P }, P from 0 to 100 (for the starter N or P%), or null; it is ${quote(tolerate)}`;
-    problems.push({ field: 'tolerate', text });
-  }
+  const { concurrency = CONCURRENCY.default, tolerate = null } = options;
+  problems.push(...settingProblems(concurrency, tolerate));
   problems.push(...unknownOptions(options, ['concurrency', 'tolerate', ...others]));
   if (problems.length > 0) throw new InvalidRequestError(problems);
 }

@@ -1,4 +1,5 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { SEND_PERMISSION_MS } from '../core/cadence';
 import { checkRequest } from '../core/check-request';
 import { digestOf } from '../core/ids';
 import { FollowUpError } from '../core/errors';
@@ -7,11 +8,11 @@ import { type FollowUpPlan, type FollowUpRequest, optionTexts } from '../core/re
 import { type FollowUpResult, mayBeRetried, type Receipt } from '../core/result';
 import { followUpStart } from '../core/starts';
 import { markdownCode as code, markdownTable } from '../core/text';
-import { compareRequests, readFirstEvent } from '../temporal/existing-run';
+import { compareRequests, readInput } from '../temporal/existing-run';
 import { startOnceOptions } from '../temporal/sdk-internals';
 import { keywordKey } from '../temporal/search-attributes';
-import { anotherType, describeFollowUp, findFollowUp } from './description';
-import { InvalidRequestError, notFound, requestConflict, retryRefused, wrongState } from './errors';
+import { describeFollowUp, findFollowUp } from './description';
+import { InvalidRequestError, requestConflict, retryRefused, wrongState } from './errors';
 import { awaitResult, sentInWords } from './result';
 
 /** A request with a `requestId`: without one, a caller that repeats a start would send twice. */
@@ -57,8 +58,9 @@ export async function startFollowUp(
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
-  const { runId, closeTime, memo } = await client.workflow.getHandle(workflowId).describe();
-  const comparison = compareRequests(plan, await inputOf(client, workflowId, runId), memo);
+  const { runId, closeTime, memo } = await findFollowUp(client, workflowId);
+  const existing = await readInput(client, workflowId, runId);
+  const comparison = compareRequests(plan, existing?.input, memo);
   if (comparison === null) throw requestConflict(requestId, workflowId);
   // A paused follow-up has not ended either.
   const attached = closeTime === undefined ? 'running' : 'ended';
@@ -74,9 +76,6 @@ function startOptions(plan: FollowUpPlan, batchId?: string) {
   } as const;
 }
 
-/** How old a receipt may be when a run is started by it: as old as a permission to send (`sendMessage`). */
-export const RECEIPT_HOLDS_MS = 10_000;
-
 /**
  * Gives a follow-up that has ended another run, with the input of its last one.
  *
@@ -89,7 +88,8 @@ export async function retryFollowUp(
   workflowId: string,
   signal: AbortSignal,
 ): Promise<{ readonly runId: string }> {
-  const startBy = Date.now() + RECEIPT_HOLDS_MS;
+  // A receipt by which a run is started holds for as long as a permission to send.
+  const startBy = Date.now() + SEND_PERMISSION_MS;
   const found = await findFollowUp(client, workflowId);
   const { runId, taskQueue, closeTime, priority, typedSearchAttributes } = found;
   if (closeTime === undefined) throw wrongState(workflowId, 'running');
@@ -99,7 +99,7 @@ export async function retryFollowUp(
     const reason = verdict === 'accepted' ? 'Its message was accepted.' : sentInWords(receipt);
     throw retryRefused(workflowId, reason, receipt);
   }
-  const input = await inputOf(client, workflowId, runId);
+  const input = (await readInput(client, workflowId, runId))?.input;
   if (input === undefined)
     throw retryRefused(workflowId, 'Its history was deleted, and its message with it.', receipt);
   const plan = planOf(input, workflowId);
@@ -130,16 +130,6 @@ async function receiptOf(result: Promise<FollowUpResult>): Promise<Receipt | nul
     if (error instanceof FollowUpError) return error.receipt;
     throw error;
   }
-}
-
-/** Undefined where the server has it no longer. A run that was continued as new has no message: the first one has. */
-async function inputOf(client: Client, workflowId: string, runId: string): Promise<unknown> {
-  const event = await readFirstEvent(client, workflowId, runId);
-  if (event === undefined) return undefined;
-  const { workflowType, input, firstRunId } = event;
-  if (workflowType !== FOLLOW_UP_WORKFLOW)
-    throw notFound('follow-up', workflowId, client.options.namespace, anotherType(workflowType));
-  return firstRunId === runId ? input : (await readFirstEvent(client, workflowId, firstRunId))?.input;
 }
 
 /** The options of a follow-up, as the Web UI shows them from its start on. The prompt is described, never shown. */

@@ -9,19 +9,15 @@ const MIN_RETRY_AFTER_MS = 1_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /**
- * How long the server's answer that a send is still wanted is valid, in milliseconds. Connecting takes at most 10 s, and the
- * send's start-to-close leaves 15 s beyond its two exchanges, so that a POST that begins within it ends before the server
- * gives the send up.
+ * How long the server's answer that a send is still wanted is valid. Connecting takes at most 10 s, and the send's
+ * start-to-close leaves 15 s beyond its two exchanges: a POST that begins within it ends before the server gives the send up.
  */
 export const SEND_PERMISSION_MS = 10_000;
 
 /** A random number from 0 (inclusive) to 1 (exclusive): in a workflow `Math.random`, which a replay repeats. */
 export type Random = () => number;
 
-/**
- * A share of the turn's age, so that detection is late by at most that share, within bounds. The jitter applies at the
- * maximum too; otherwise thousands of follow-ups that have reached it would poll in step for ever.
- */
+/** A share of the turn's age, within bounds. With jitter at the maximum too, or thousands would poll in step for ever. */
 export function pollInterval(polling: Polling, ageMs: number, random: Random): number {
   const grown = Math.max(polling.initialMs, Math.min(polling.maximumMs, polling.growth * ageMs));
   return Math.round(grown * (1 + polling.jitter * (2 * random() - 1)));
@@ -39,9 +35,8 @@ export function boundedRetryAfter(askedMs: number): number {
 }
 
 /**
- * The wait after an answer, good or bad, in milliseconds. A `Retry-After` counts for this one wait, and jitter only
- * lengthens it. After a 404 it is `polling.initial`: the job may be gone, and the caller should learn it soon. In other
- * trouble the service is never asked more often than a healthy one.
+ * The wait after an answer, in milliseconds. A `Retry-After` counts for this one wait, and jitter only lengthens it. After a
+ * 404 it is `polling.initial`: the job may be gone. In other trouble the service is never asked more often than a healthy one.
  *
  * @param ageMs the age of the turn, or of the wait for its beginning
  */
@@ -54,10 +49,7 @@ export function nextWait(polling: Polling, ageMs: number, trouble: Trouble, rand
   return Math.max(pollInterval(polling, ageMs, random), troubleWait(polling, count, random));
 }
 
-/**
- * The wait before the next read while something becomes true with time alone: the initial interval, and no longer than to
- * that moment, when an answer decides. In trouble the service's wishes come first.
- */
+/** The wait before the next read while time alone decides: not beyond `at`. In trouble the service's wishes come first. */
 export function waitUntil(
   at: number,
   polling: Polling,

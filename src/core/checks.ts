@@ -10,10 +10,7 @@ export function typeName(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `of type ${typeof value}`;
 }
 
-/**
- * One thing that is wrong with an input. It is data, so that whoever shows it can name the field in his own way: as a
- * flag, a column, or a path in JSON.
- */
+/** One thing that is wrong with an input, as data: whoever shows it names the field as a flag, a column, or a path in JSON. */
 export interface Problem {
   /** The path of the field, such as `polling.initial`. */
   readonly field: string;
@@ -37,10 +34,9 @@ export function problemTexts(problems: readonly Problem[]): string {
 }
 
 /*
- * The shapes of what comes over the wire between workflows, activities and runs, from which their types are inferred. An
- * operator may complete a pending activity with any value at all (`temporal activity complete`), and anybody may send a
- * signal; a workflow that took it for its own would fail its tasks for ever. Half a character of UTF-16 in a text would even
- * end the worker (sdk-core 1.24).
+ * The shapes of what comes over the wire between workflows, activities and runs; their types are inferred. An operator may
+ * complete an activity with any value (`temporal activity complete`), and anybody may send a signal: a workflow that took it
+ * for its own would fail its tasks for ever, and half a character of UTF-16 would end the worker (sdk-core 1.24).
  */
 
 /** Tells whether a value has a shape. */

@@ -4,10 +4,9 @@ import type { WhenActive } from './request';
 import type { Evidence } from './result';
 
 /**
- * What the reads since a POST have shown. The service gives a turn no id, and the `completed` answers before and after a
- * message can be identical. A read may come from a replica that lags, and a message may be taken up later than it was
- * accepted; `confirm` is assumed to be longer than both together. So one rule decides: only a fresh answer counts, one that
- * was asked for at least `confirm` after the POST ended. It shows the job after the message was taken up.
+ * What the reads since a POST have shown. The service gives a turn no id, a read may come from a replica that lags, and a
+ * message may be taken up later than it was accepted; `confirm` is assumed to be longer than both together. So only a fresh
+ * answer counts, one that was asked for at least `confirm` after the POST ended.
  */
 export const isObservations = fields({
   /** The job right before the POST; null if the worker that read it could not report it. */
@@ -59,10 +58,8 @@ export function afterRead(
 }
 
 /**
- * Whether the status of the latest fresh answer is believed to be the end of the message's turn.
- *
- * How long a status has held is measured from when its first answer was received to when the latest one was asked for: the
- * true span is never shorter, whatever delays lie between service, worker and workflow.
+ * Whether the status of the latest fresh answer is believed to be the end of the message's turn. How long it has held counts
+ * from when its first answer was received to when the latest one was asked for: the true span is never shorter.
  */
 export function belief({ baseline, seenActive, fresh }: Observations, confirmMs: number): Belief {
   if (fresh === null || !isTerminal(fresh.job.status)) return { kind: 'open' };
@@ -84,10 +81,7 @@ export function provesDelivery({ baseline, fresh }: Observations): boolean {
   return fresh !== null && showsTurn(baseline, fresh.job);
 }
 
-/**
- * Whether a fresh answer shows a turn since the baseline. If the job was active before, reading can't tell
- * (docs/guarantees.md). Anybody may archive a job, or take it out of the archive.
- */
+/** Whether a fresh answer shows a turn. If the job was active, reading can't tell; and anybody may archive a job, or undo it. */
 function showsTurn(baseline: JobState | null, job: JobState): boolean {
   if (baseline === null || !isTerminal(baseline.status)) return false;
   if (!isTerminal(job.status)) return true;
@@ -96,8 +90,7 @@ function showsTurn(baseline: JobState | null, job: JobState): boolean {
 }
 
 /**
- * What the look at the job right before a POST decides: it is sent, or as `whenActive` says if the job is active, as with an
- * unknown status; `arrived` if the job has changed since an earlier POST of unknown delivery, which proves that delivery.
+ * What the look at the job right before a POST decides. `arrived`: it proves an earlier POST of unknown delivery.
  *
  * @param earlierBaseline the job before that POST where this look is fresh; else null
  */

@@ -3,10 +3,8 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 import { utf8Bytes } from './text';
 
 /**
- * The workflow id of a follow-up: `follow-up:{projectId}:{jobId}:{requestId}`, each part percent-encoded.
- *
- * Every client in every language derives the same id, because the id is what makes a second start attach to the
- * first instead of sending twice (test vectors: docs/workflow-id-vectors.json).
+ * The workflow id of a follow-up: `follow-up:{projectId}:{jobId}:{requestId}`, each part percent-encoded. Clients in every
+ * language derive the same (docs/workflow-id-vectors.json), so that a second start attaches instead of sending twice.
  *
  * @throws URIError when a part holds a lone surrogate; the request checker refuses those before.
  */
@@ -44,10 +42,7 @@ export function runOf(firstRunId: string): string {
   return firstRunId.slice(-RUN_CHARACTERS);
 }
 
-/**
- * `text` with every UTF-8 byte but RFC 3986's unreserved characters (letters, digits, `-`, `.`, `_`, `~`) as `%XX` in
- * upper case. `encodeURIComponent` leaves `!'()*` as they are, so there is a second step.
- */
+/** `text` with every UTF-8 byte but RFC 3986's unreserved characters as `%XX`; `encodeURIComponent` leaves `!'()*`. */
 export function percentEncode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

@@ -31,10 +31,7 @@ interface Metric {
   readonly meaning: string;
 }
 
-/**
- * Every metric of the project: `docs/metrics.md` is made of it, and each call names one of its rows. No label names a project, a job
- * or a workflow: their number has no bound.
- */
+/** Every metric of the project, of which `docs/metrics.md` is made. No label names a project, a job or a workflow. */
 export const METRICS = {
   workerInfo: {
     name: 'agent_follow_up_worker_info',

@@ -13,10 +13,7 @@ export const SIGNAL_WAKE = 'wake';
 /** Where a cancelled follow-up leaves its receipt: the TypeScript SDK carries no details on a cancelled workflow. */
 export const MEMO_RECEIPT = 'followUp';
 
-/**
- * The memo that a start leaves: the SHA-256 of its message. A memo survives continue-as-new, and outlives the first run,
- * whose history is removed when the namespace's retention has passed.
- */
+/** The memo that a start leaves: the SHA-256 of its message. It outlives the first run and its history. */
 export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
 
 /** The type of the failure with which an activity that polls asks for its next attempt. */

@@ -9,11 +9,7 @@ export type WhenActive = (typeof WHEN_ACTIVE)[number];
 export const ON_UNKNOWN_DELIVERY = ['fail', 'assume-delivered', 'resend', 'ask'] as const;
 type OnUnknownDelivery = (typeof ON_UNKNOWN_DELIVERY)[number];
 
-/**
- * The input of the workflow `followUp`: one message to one agent job. Bounds and defaults are those of `REQUEST_OPTIONS`.
- *
- * Fields other than these are refused, so that a misspelt option is an error and not a default.
- */
+/** The input of the workflow `followUp`: one message to one agent job. Any other field is refused. */
 export interface FollowUpRequest {
   /** The project that owns the job: 1 to 128 characters; not `.` or `..`, no control characters, no lone surrogates. */
   readonly projectId: string;
@@ -105,10 +101,9 @@ export const REQUEST_IDENTITY = {
 } as const;
 
 /**
- * The options of a request. The checker, the starter's flags, the columns of batch files, the comparison of a repeated
- * request, the details in the Web UI, the JSON Schema and the table of docs/request.md all take them from here.
- *
- * `FollowUpRequest` has a property for each, and `FollowUpPlan` too, with `Ms` at the end of a duration's.
+ * The options of a request, for the checker, the starter's flags, the columns of batch files, the comparison of a repeated
+ * request, the Web UI, the JSON Schema and docs/request.md. `FollowUpRequest` has a property for each, and `FollowUpPlan`
+ * too, with `Ms` at the end of a duration's.
  */
 export const REQUEST_OPTIONS = {
   whenActive: {

@@ -35,9 +35,7 @@ export const isDelivery = fields({
 export type Delivery = Checked<typeof isDelivery>;
 
 /**
- * Why a terminal status was believed.
- *
- * Only fresh answers count: those that were asked for at least `confirm` after the POST ended.
+ * Why a terminal status was believed, by fresh answers: those that were asked for at least `confirm` after the POST ended.
  *
  * - `seen-active`: the job was terminal before the send, and a read since the POST was not.
  * - `status-changed`: it went from one terminal status to another, `completed` or `failed`.
@@ -115,11 +113,8 @@ export type Phase = keyof typeof DOING;
 export const PHASES = Object.keys(DOING) as readonly Phase[];
 
 /**
- * The answer of the query `progress`, and of every update. Times are ISO 8601 in UTC.
- *
- * While an activity polls on, only its heartbeats have its counts and the time of its next read. `polls`, `observed` and
- * `lastAnswer` are then those from before it, and `nextPollAt` is its first read. `FollowUpClient` and the starter add
- * what the server knows.
+ * The answer of the query `progress`, and of every update. Times are ISO 8601 in UTC. While an activity polls on, `polls`,
+ * `observed` and `lastAnswer` are those from before it, and `nextPollAt` is its first read; the client adds its heartbeats.
  */
 export interface FollowUpProgress {
   readonly phase: Phase;
@@ -150,11 +145,7 @@ const AFTER: Readonly<Record<Verdict, string>> = {
   accepted: 'look at the job: the agent may still work on it',
 };
 
-/**
- * What a follow-up does, and, where it needs somebody, why and what to do.
- *
- * @param decide how the reader decides about an unknown delivery
- */
+/** What a follow-up does, why, and what to do. @param decide how the reader decides about an unknown delivery */
 export function phaseRows(
   { phase, doubt, delivery }: Pick<FollowUpProgress, 'phase' | 'doubt' | 'delivery'>,
   decide: string,

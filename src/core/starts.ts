@@ -14,11 +14,7 @@ export function keyword(name: SearchAttributeName, text: string) {
 
 type NamedRequest = Pick<FollowUpRequest, 'projectId' | 'jobId' | 'prompt'> & { readonly requestId: string };
 
-/**
- * The options of a follow-up's start. Without another policy, a second start of the same name never sends.
- *
- * @param batchId of the batch that it belongs to
- */
+/** The options of a follow-up's start, by itself or in a batch. Without another policy, a second start never sends. */
 export function followUpStart(request: NamedRequest, batchId?: string) {
   const { projectId, jobId, requestId, prompt } = request;
   return {

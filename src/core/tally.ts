@@ -16,10 +16,7 @@ export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally
   };
 }
 
-/**
- * Whether an answer needs a decision of the workflow: the job has changed, or the service says that it is gone or that
- * the key is refused. Everything else (429, 5xx, time-outs, a lost connection) is a delay.
- */
+/** Whether the workflow must decide: the job has changed or is gone, or the key is refused. All else is a delay. */
 export function needsDecision(answer: JobAnswer, known: PollJobInput['known']): boolean {
   if (answer.kind === 'job') return !sameState(answer.job, known);
   return answer.httpStatus === 404 || isUnauthorized({ last: answer });
@@ -63,10 +60,7 @@ export function afterReading(trouble: Trouble, answer: JobAnswer, heardAt: numbe
   return { last: answer, count: trouble.count + 1, notFound };
 }
 
-/**
- * Whether a job that was read before is gone: five 404s in a row, the last one asked for at least `confirmMs` after the
- * first was received.
- */
+/** Whether a job that was read before is gone: five 404s in a row, which span at least `confirmMs`. */
 export function isLost({ notFound }: Trouble, askedAt: number, confirmMs: number): boolean {
   return notFound !== null && notFound.count >= MIN_NOT_FOUND && askedAt - notFound.since >= confirmMs;
 }

@@ -1,7 +1,4 @@
-/**
- * Bounds of texts from outside. Each bound is applied where the text enters (the agent API client, the request checker),
- * so that no attribute, summary or history ever carries more.
- */
+/** Bounds of texts from outside, applied where a text enters: no attribute, summary or history ever carries more. */
 
 /* Characters. */
 export const MAX_STATUS_CHARACTERS = 64;
@@ -27,18 +24,14 @@ export const MAX_WORKFLOW_ID_BYTES = 255;
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
- * A field from outside, in at most `limit` characters. Unsafe characters become U+FFFD, so that `completed` with a hidden
- * character still differs from `completed`. Lone surrogates become U+FFFD too: the SDK's core can't decode them in a
- * failure message, and the worker process exits (measured, 1.24).
+ * A field from outside, in at most `limit` characters. Unsafe characters become U+FFFD, so that `completed` with a hidden one
+ * still differs. Lone surrogates do too: the SDK's core can't decode them, and the worker process exits (measured, 1.24).
  */
 export function plainText(text: string, limit: number): string {
   return truncate(text.toWellFormed().replace(UNSAFE, '\ufffd'), limit);
 }
 
-/**
- * `text` on one line, in at most `limit` characters, for messages. Unsafe characters and white space become single spaces.
- * Every message with words from outside passes here.
- */
+/** Words from outside for a message: on one line, in at most `limit` characters, unsafe ones as single spaces. */
 export function singleLine(text: string, limit: number): string {
   const line = text.toWellFormed().replace(UNSAFE, ' ').replace(/\s+/g, ' ').trim();
   return truncate(line, limit);
@@ -55,11 +48,7 @@ export function visible(text: string): string {
   return text.toWellFormed().replace(UNSAFE, ' ');
 }
 
-/**
- * The JSON document of a value, safe to show: characters that {@link visible} would replace are written as escapes.
- *
- * @param indent spaces per level; 0 for a document on one line
- */
+/** The JSON of a value, safe to show: what {@link visible} would replace is escaped. @param indent 0 for one line */
 export function safeJson(value: unknown, indent = 0): string {
   const json = (JSON.stringify(value, null, indent) as string | undefined) ?? 'undefined';
   // JSON itself escapes those of ASCII; a line break that is left comes from the indentation.
@@ -68,10 +57,7 @@ export function safeJson(value: unknown, indent = 0): string {
   );
 }
 
-/**
- * Any value from outside as JSON for a message, shortened to about `limit` characters. It is well-formed and has no control
- * characters, as every failure message of a workflow must be: see `singleLine`.
- */
+/** Any value from outside as JSON for a message, shortened to about `limit` characters, safe as {@link safeJson}. */
 export function quote(value: unknown, limit = 60): string {
   if (typeof value === 'string') return safeJson(truncate(value, limit));
   try {
@@ -107,15 +93,7 @@ export function jsonBytes(value: unknown): number {
   return utf8Bytes(JSON.stringify(value));
 }
 
-/** Bytes of a well-formed text in UTF-8. It counts without encoding: a batch may hold a gigabyte of prompts. */
+/** Bytes of a well-formed text in UTF-8. */
 export function utf8Bytes(text: string): number {
-  let bytes = text.length;
-  for (let i = 0; i < text.length; i += 1) {
-    const unit = text.charCodeAt(i);
-    if (unit < 0x80) continue;
-    // Each half of a surrogate pair stands for two of the four bytes of its character.
-    const isHalf = unit >= 0xd800 && unit <= 0xdfff;
-    bytes += unit < 0x800 || isHalf ? 1 : 2;
-  }
-  return bytes;
+  return new TextEncoder().encode(text).length;
 }

@@ -17,10 +17,7 @@ export function parseDuration(text: unknown): { ms: number } | { problem: string
   return ms > MAX_DURATION_MS ? { problem: `${quote(text)} is longer than 3650d` } : { ms };
 }
 
-/**
- * The value of a number with its unit. A bare number is refused: `30` may mean seconds or milliseconds, and a wrong guess
- * would show only later.
- */
+/** The value of a number with its unit. A bare one is refused: `30` may mean seconds or milliseconds. */
 function valueOf(
   text: unknown,
   form: RegExp,
@@ -85,10 +82,7 @@ export function parseRate(text: unknown): { perSecond: number } | { problem: str
 /** Agent services count by the hour, so `300/h` is shown rather than `5/m`. */
 const PREFERRED: readonly Unit[] = ['s', 'h', 'm', 'd'];
 
-/**
- * A rate for people, in the first unit in which it is a whole number: `5/s`, `90/h`. A server keeps rates as floats of 32
- * bits, so only six digits are reliable.
- */
+/** A rate in the first unit in which it is whole: `5/s`, `90/h`. Servers keep floats of 32 bits: six digits are reliable. */
 export function formatRate(perSecond: number): RateText {
   const numberIn = (unit: Unit): number => Number((perSecond / PER_SECOND[unit]).toPrecision(6));
   const above = PREFERRED.filter((unit) => numberIn(unit) >= 1);

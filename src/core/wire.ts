@@ -107,10 +107,7 @@ export type PollJobResult = Checked<typeof isPollJobResult>;
 interface SendInput extends JobAddress {
   readonly prompt: string;
   readonly whenActive: WhenActive;
-  /**
-   * The one run that may send: the first run of the follow-up, or the run that an operator's decision names. Any other
-   * run was made by a workflow reset, and the run before it may have sent the message.
-   */
+  /** The first run, or the one that an operator's decision names. A reset made any other, and the run before may have sent. */
   readonly permittedRunId: string;
   /** Nothing is sent from this moment on; milliseconds since the epoch. */
   readonly deadlineAt: number;
@@ -141,10 +138,7 @@ const checkpoint = {
   sentAt: time,
 };
 
-/**
- * The details of the one heartbeat of a send. The server records them before the POST may begin. So a send that ends
- * without a report still shows whether the POST may have been made.
- */
+/** The details of a send's one heartbeat, recorded before the POST begins: without a report they show whether it may have. */
 export const isSendCheckpoint = fields(checkpoint);
 export type SendCheckpoint = Checked<typeof isSendCheckpoint>;
 
@@ -186,14 +180,11 @@ export interface FollowUpActivities {
   workerSettings(): Promise<WorkerSettings>;
   /** One GET of the job. */
   getJob(address: JobAddress): Promise<JobAnswer>;
-  /**
-   * Reads the job by the cadence until an answer needs a decision: another status, link or `archivedAt`, or a 401, 403 or
-   * 404. It waits in the worker's process, or as retries of itself with the {@link Tally} as the failure's detail.
-   */
+  /** Reads the job by the cadence until an answer `needsDecision`; in the worker's process, or as retries of itself. */
   pollJob(input: PollJobInput): Promise<PollJobResult>;
   /**
    * Local: the latest heartbeat details of a pending activity of this run, a {@link Tally} or a {@link SendCheckpoint}; null
-   * if there are none. A `pollJob` in the process of this worker has the latest details itself, and ends.
+   * if there are none. A `pollJob` in this process ends by it.
    */
   pendingDetails(activity: 'pollJob' | 'sendMessage'): Promise<unknown>;
   /** How some follow-ups have ended, in their order, `gone` for one that does not exist, null for one that runs. */

@@ -10,7 +10,7 @@ import { FollowUpError } from '../core/errors';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface TemporalConfig {
-  /** The options of a worker's native connection; those of a client are a part of them. */
+  /** Address, API key, TLS and metadata, which a worker's native connection and a client's take alike. */
   readonly connection: ClientConnectConfig['connectionOptions'];
   /** As given; the port is 7233 where it has none. */
   readonly address: string;

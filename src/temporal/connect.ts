@@ -36,15 +36,9 @@ export async function connectClient(
   const config = loadTemporalConfig(env);
   const dataConverter = await loadDataConverter(env);
   const { address, namespace } = config;
-  // The options that a client takes too.
-  const { apiKey, tls, metadata } = config.connection;
   const retries = new Retries();
   const connection = Connection.lazy({
-    ...(apiKey && { apiKey }),
-    // False is another thing than undefined: with an API key the SDK turns TLS on.
-    ...(tls === undefined ? {} : { tls }),
-    ...(metadata && { metadata }),
-    address,
+    ...config.connection,
     connectTimeout: timeout,
     interceptors: [makeGrpcRetryInterceptor(retries)],
   });

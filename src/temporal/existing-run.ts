@@ -36,11 +36,16 @@ export function ignoreClosed(error: unknown): void {
 }
 
 /**
- * The event with which a run began.
+ * The input of a run; of the first run of its chain for one that was continued as new, which holds no message.
  *
- * @returns `firstRunId`: the run with which the chain of continued-as-new runs began; undefined where the run is gone
+ * @param runId empty for the latest run
+ * @returns undefined where the run is gone; without `input` where only the first one is
  */
-export async function readFirstEvent(client: Client, workflowId: string, runId: string) {
+export async function readInput(
+  client: Client,
+  workflowId: string,
+  runId: string,
+): Promise<{ readonly input?: unknown } | undefined> {
   const { namespace } = client.options;
   try {
     const { history } = await client.workflowService.getWorkflowExecutionHistory({
@@ -50,11 +55,10 @@ export async function readFirstEvent(client: Client, workflowId: string, runId: 
     });
     const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
     if (!started) return undefined;
-    return {
-      workflowType: started.workflowType?.name ?? '',
-      input: await decodeFirst(client, started.input?.payloads, workflowContext(namespace, workflowId)),
-      firstRunId: started.firstExecutionRunId ?? runId,
-    };
+    const { input, continuedExecutionRunId, firstExecutionRunId } = started;
+    if (continuedExecutionRunId && firstExecutionRunId && firstExecutionRunId !== runId)
+      return (await readInput(client, workflowId, firstExecutionRunId)) ?? {};
+    return { input: await decodeFirst(client, input?.payloads, workflowContext(namespace, workflowId)) };
   } catch (error) {
     if (hasGrpcStatus(error, 'NOT_FOUND')) return undefined;
     throw error;
@@ -72,15 +76,12 @@ export function compareRequests(wanted: FollowUpPlan, input: unknown, memo: Json
   const promptCompared = typeof digest === 'string';
   if (promptCompared && digest !== digestOf(wanted.prompt)) return null;
   const existing = checkRequest(input);
-  // An input that is gone or was refused has no options to compare.
-  return { promptCompared, differences: existing.ok ? optionDifferences(wanted, existing.plan) : [] };
-}
-
-function optionDifferences(wanted: FollowUpPlan, existing: FollowUpPlan): string[] {
   const asked = new Map(optionTexts(wanted));
-  return optionTexts(existing)
+  // An input that is gone or was refused has no options to compare.
+  const differences = (existing.ok ? optionTexts(existing.plan) : [])
     .filter(([option, text]) => asked.get(option) !== text)
     .map(([option, text]) => `${option} is ${text} there, not ${asked.get(option) ?? ''}`);
+  return { promptCompared, differences };
 }
 
 const ENDS = ['completed', 'failed', 'cancelled', 'terminated', 'timed-out'] as const;

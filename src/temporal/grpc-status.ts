@@ -1,20 +1,25 @@
 import { isGrpcServiceError } from '@temporalio/client';
 import { FollowUpError } from '../core/errors';
 
-/** The gRPC status codes that decide something here (source: gRPC, "Status codes and their use in gRPC"). */
-const GRPC_STATUS = {
+/** The server restarts, is overloaded, or a proxy before it has cut the stream (CANCELLED and INTERNAL come from there). */
+const TRANSIENT = {
   CANCELLED: 1,
   UNKNOWN: 2,
-  INVALID_ARGUMENT: 3,
   DEADLINE_EXCEEDED: 4,
-  NOT_FOUND: 5,
-  PERMISSION_DENIED: 7,
   RESOURCE_EXHAUSTED: 8,
-  FAILED_PRECONDITION: 9,
   ABORTED: 10,
-  UNIMPLEMENTED: 12,
   INTERNAL: 13,
   UNAVAILABLE: 14,
+} as const;
+
+/** The gRPC status codes that decide something here (source: gRPC, "Status codes and their use in gRPC"). */
+const GRPC_STATUS = {
+  ...TRANSIENT,
+  INVALID_ARGUMENT: 3,
+  NOT_FOUND: 5,
+  PERMISSION_DENIED: 7,
+  FAILED_PRECONDITION: 9,
+  UNIMPLEMENTED: 12,
   UNAUTHENTICATED: 16,
 } as const;
 type GrpcStatusName = keyof typeof GRPC_STATUS;
@@ -47,21 +52,10 @@ export function hasGrpcStatus(error: unknown, ...names: GrpcStatusName[]): boole
   return status !== undefined && names.includes(status);
 }
 
-/**
- * Whether the same call may succeed a little later: the server restarts, is overloaded, or a proxy between us and it
- * has cut the stream (INTERNAL and CANCELLED come from there). A refused permission does not heal by waiting.
- */
+/** Whether the same call may succeed a little later. A refused permission does not heal by waiting. */
 export function isTransient(error: unknown): boolean {
-  return hasGrpcStatus(
-    error,
-    'UNAVAILABLE',
-    'DEADLINE_EXCEEDED',
-    'RESOURCE_EXHAUSTED',
-    'ABORTED',
-    'UNKNOWN',
-    'INTERNAL',
-    'CANCELLED',
-  );
+  const status = grpcError(error)?.status;
+  return status !== undefined && status in TRANSIENT;
 }
 
 /** Thrown when the Temporal server can't be reached, or did not answer in time. */
@@ -76,11 +70,7 @@ const REFUSALS = [
   ['PERMISSION_DENIED', 'denies access', 'TEMPORAL_NAMESPACE and the permissions of the credentials'],
 ] as const;
 
-/**
- * An error of the SDK that is about the transport, in words that tell what to do; undefined for any other error.
- *
- * @param address names the server in the message, where it is known
- */
+/** An error of the transport, in words that tell what to do; undefined for any other. @param address for the words */
 export function transportError(error: unknown, address?: string): FollowUpError | undefined {
   const words = grpcError(error)?.words ?? '';
   const server = address === undefined ? 'The Temporal server' : `Temporal at ${address}`;

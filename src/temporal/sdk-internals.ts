@@ -62,11 +62,10 @@ export function contextOf({ namespace, workflowExecution, activityId }: RunningA
 }
 
 /**
- * Fails an attempt with `failure`, whose details the server also keeps as heartbeat details for the next attempt.
- *
- * `RespondActivityTaskFailed` has a field for them that the SDK (1.24) does not set. A heartbeat before the failure would be
- * one more call and billable action for each poll, and cost the server a fifth of a retry. So the failure is reported through
- * the client's own encoding, with that field set. The attempt then has to tell the SDK that it is completed asynchronously.
+ * Fails an attempt with `failure`, whose details the server also keeps as heartbeat details for the next attempt: in a field
+ * of `RespondActivityTaskFailed` that the SDK (1.24) does not set, and that is added to what the client encodes. A heartbeat
+ * before the failure would be one more call and billable action for each poll, and cost the server a fifth of a retry. The
+ * attempt then has to tell the SDK that it is completed asynchronously.
  *
  * @throws ActivityNotFoundError when the server no longer waits for the attempt; other errors of the call
  */

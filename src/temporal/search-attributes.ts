@@ -29,9 +29,8 @@ export class SearchAttributesError extends FollowUpError {
 
 /**
  * Makes sure that the namespace has the search attributes of follow-ups, all of type Keyword. A workflow that sets an
- * attribute which isn't registered does not fail: its task is retried for ever, without a word to its caller.
- *
- * Safe to call at any time, from any number of processes.
+ * attribute which isn't registered does not fail: its task is retried for ever, without a word to its caller. Safe to call
+ * at any time, from any number of processes.
  *
  * @throws SearchAttributesError when one has another type, or when they are missing and may not be registered here
  */
@@ -39,10 +38,8 @@ export async function ensureSearchAttributes(
   connection: ConnectionLike,
   namespace: string,
 ): Promise<SearchAttributesReport> {
-  const before = await readTypes(connection, namespace);
-  refuseOtherTypes(before, namespace);
-  const registered = SEARCH_ATTRIBUTES.filter((name) => !before.has(name));
-  const present = SEARCH_ATTRIBUTES.filter((name) => before.has(name));
+  const present = await readPresent(connection, namespace);
+  const registered = SEARCH_ATTRIBUTES.filter((name) => !present.includes(name));
   if (registered.length > 0) await register(connection, namespace, registered);
   return { registered, present };
 }
@@ -111,9 +108,12 @@ async function readTypes(connection: ConnectionLike, namespace: string): Promise
   }
 }
 
-function refuseOtherTypes(types: ReadonlyMap<string, number>, namespace: string): void {
-  const wrong = SEARCH_ATTRIBUTES.filter((name) => types.has(name) && types.get(name) !== KEYWORD);
-  if (wrong.length === 0) return;
+/** Those that are there. @throws SearchAttributesError when one has another type */
+async function readPresent(connection: ConnectionLike, namespace: string): Promise<SearchAttributeName[]> {
+  const types = await readTypes(connection, namespace);
+  const present = SEARCH_ATTRIBUTES.filter((name) => types.has(name));
+  const wrong = present.filter((name) => types.get(name) !== KEYWORD);
+  if (wrong.length === 0) return present;
   throw new SearchAttributesError(
     `The namespace ${namespace} has search attributes whose type is not Keyword: ${wrong.join(', ')}. ` +
       'Remove or rename them (temporal operator search-attribute remove), or use another namespace.',
@@ -135,9 +135,8 @@ async function register(
   // The server accepts an addition and says nothing when it is a no-op, for example of an existing name (measured).
   const deadline = Date.now() + VISIBLE_WITHIN_MS;
   for (;;) {
-    const types = await readTypes(connection, namespace);
-    refuseOtherTypes(types, namespace);
-    const unseen = missing.filter((name) => !types.has(name));
+    const present = await readPresent(connection, namespace);
+    const unseen = missing.filter((name) => !present.includes(name));
     if (unseen.length === 0) return;
     if (Date.now() > deadline) {
       const problem = `does not list ${unseen.join(', ')} ${VISIBLE_WITHIN_MS / 1_000} s after the registration`;

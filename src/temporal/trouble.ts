@@ -5,15 +5,13 @@ import { ConfigurationError, type TemporalConfig } from './config';
 import { hasGrpcStatus, TemporalUnreachableError, transportError } from './grpc-status';
 import { noNamespace } from './search-attributes';
 
-type Server = Omit<TemporalConfig, 'secrets'>;
-
 /**
  * Why Temporal can't be used, in words that name the variable to check. Waiting may heal `UNREACHABLE` and `NOT_SET_UP`: a
  * server that is not up yet, a namespace that has still to be created. It does not heal a process's own settings.
  *
  * @param error of a connection or a call
  */
-export async function whyNot(error: unknown, server: Server): Promise<FollowUpError> {
+export async function whyNot(error: unknown, server: TemporalConfig): Promise<FollowUpError> {
   if (hasGrpcStatus(error, 'NOT_FOUND')) return noNamespace(server.namespace, error);
   const answered = transportError(error, server.address);
   if (answered?.code === 'UNAUTHORIZED') return answered;
@@ -45,12 +43,13 @@ function unreachable(address: string, reason: string, cause?: unknown): Temporal
  * @returns undefined where the connection is made and stays; `MISCONFIGURED` for TLS settings that can't be right;
  *   `UNREACHABLE` for anything that a server that is only starting, or a proxy before one, might do too
  */
-export async function lookAt(server: Server, signal?: AbortSignal): Promise<FollowUpError | undefined> {
-  const { address, connection } = server;
+export async function lookAt(
+  { address, connection }: TemporalConfig,
+  signal?: AbortSignal,
+): Promise<FollowUpError | undefined> {
   const { hostname, port } = new URL(`tcp://${address}`);
   const endpoint = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || '7233') };
-  // An API key turns TLS on where nothing else is said, as the SDK does.
-  const tls = connection.tls ?? connection.apiKey !== undefined;
+  const tls = connection.tls ?? false;
   if (tls === false) {
     const end = await endOf(connectTcp(endpoint), 'connect', signal);
     if (end.error) return unreachable(address, end.error.message);

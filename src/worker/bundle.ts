@@ -10,8 +10,7 @@ const ROOT = resolve(__dirname, '..');
 const BUNDLE = join(ROOT, 'workflow-bundle.js');
 
 /**
- * The workflow code of a worker: the prebuilt bundle if compiled; if run from source, none. The plugin then adds the sources,
- * which the SDK bundles itself (some three seconds).
+ * The prebuilt bundle if compiled. If run from source, nothing: the plugin adds the sources, and the SDK bundles them (3 s).
  *
  * @throws FollowUpError when the bundle is missing
  */

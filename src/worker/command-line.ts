@@ -34,10 +34,7 @@ type Asked =
   | { readonly what: 'print'; readonly output: string; readonly isError: boolean }
   | { readonly what: 'check key'; readonly address: JobAddress };
 
-/**
- * What the words after the program's name ask for instead of working; undefined where there are none. The worker takes no
- * settings from there, because anybody on the machine can read a process's arguments.
- */
+/** What the arguments ask for instead of working. They hold no settings, since anybody on the machine can read them. */
 export function commandLine(words: readonly string[], version: string): Asked | undefined {
   if (words.length === 0) return undefined;
   try {
@@ -54,12 +51,7 @@ export function commandLine(words: readonly string[], version: string): Asked | 
   return { what: 'print', output: USAGE, isError: true };
 }
 
-/**
- * Whether the service takes the key, by one read of a job. A key that may read but not write can't be told before a message is
- * sent.
- *
- * @returns good also where there is no such job
- */
+/** Whether the service takes the key, by one read of a job. Whether it may write too, only a message would show. */
 export async function checkKey(
   api: AgentApi,
   address: JobAddress,

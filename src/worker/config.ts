@@ -1,7 +1,7 @@
 import { toCanonicalString } from '@temporalio/common';
 import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
 import type { Proxy } from '../agent-api/client';
-import { redact, Redactor } from '../agent-api/redaction';
+import { Redactor } from '../agent-api/redaction';
 import { type Problem, problemText } from '../core/checks';
 import { formatDuration } from '../core/units';
 import {
@@ -40,9 +40,8 @@ export async function loadConfig(env: Environment) {
     () => loadDataConverter(env),
   ]).catch((error: unknown) => {
     if (!(error instanceof ConfigurationError)) throw error;
-    throw new ConfigurationError(
-      error.problems.map(({ field, text }) => ({ field, text: redact(text, given) })),
-    );
+    const { text: redact } = new Redactor(given);
+    throw new ConfigurationError(error.problems.map(({ field, text }) => ({ field, text: redact(text) })));
   });
   const redactor = new Redactor([...given, key.first, ...temporal.secrets, ...proxySecrets(proxy)]);
   const apiKey: ApiKeySource = {
@@ -54,11 +53,10 @@ export async function loadConfig(env: Environment) {
   };
   const baseUrl = values.AGENT_API_BASE_URL;
   const { TEMPORAL_DEPLOYMENT_NAME: deploymentName, TEMPORAL_WORKER_BUILD_ID: buildId } = values;
-  const isVersioned = deploymentName !== undefined && buildId !== undefined;
   const config = {
     temporal,
     /** The version as which the workers run; undefined without Worker Versioning. */
-    deploymentVersion: isVersioned ? { deploymentName, buildId } : undefined,
+    deploymentVersion: deploymentName && buildId ? { deploymentName, buildId } : undefined,
     agentApi: {
       baseUrl: baseUrl.href,
       apiKey,
@@ -87,11 +85,7 @@ export async function loadConfig(env: Environment) {
 const IN_CLEAR =
   'AGENT_API_BASE_URL is a plain http:// URL of another machine: the key and every prompt travel unencrypted; use https://';
 
-/**
- * Waits for all parts, so that one message tells what is wrong with each.
- *
- * @throws ConfigurationError with the problems of all
- */
+/** Waits for all parts. @throws ConfigurationError that tells what is wrong with each, in one message */
 export async function allConfigured<T extends readonly unknown[]>(parts: {
   [K in keyof T]: () => T[K] | Promise<T[K]>;
 }): Promise<T> {
@@ -120,7 +114,7 @@ export function describeConfig(config: WorkerConfig): Record<string, string> {
   return {
     temporal: temporal.address,
     namespace: temporal.namespace,
-    tls: temporal.connection.tls === undefined || temporal.connection.tls === false ? 'off' : 'on',
+    tls: temporal.connection.tls ? 'on' : 'off',
     agentApi: agentApi.baseUrl,
     agentApiKey: `from ${agentApi.keyOrigin}`,
     agentApiTimeout: formatDuration(agentApi.timeoutMs),
@@ -136,10 +130,7 @@ export function describeConfig(config: WorkerConfig): Record<string, string> {
   };
 }
 
-/**
- * The agent service's key from exactly one of the two variables, as it is at the start of the process, and its origin for
- * the log: the variable, and the path of the file.
- */
+/** The key from exactly one of the two variables, as it is at the start of the process, and its origin for the log. */
 async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: SetVariables) {
   const wrong = (field: string, words: string) => new ConfigurationError([{ field, text: words }]);
   if (text !== undefined && path !== undefined) {
@@ -160,7 +151,7 @@ async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: Set
     if (!(error instanceof ApiKeyError)) throw error;
     if (path === undefined) throw wrong('AGENT_API_KEY', error.problem);
     // A "path" without a slash may be the key itself, put into the wrong variable: it is not shown.
-    const reason = /^[/.]/.test(path) ? error.message : redact(error.message, [path]);
+    const reason = /^[/.]/.test(path) ? error.message : new Redactor([path]).text(error.message);
     const advice = 'give the path of a readable file that holds the key and nothing else';
     throw wrong('AGENT_API_KEY_FILE', `${reason}; ${advice}`);
   }

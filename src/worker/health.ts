@@ -22,8 +22,7 @@ const MAX_CONNECTIONS = 64;
  * 503 with the reasons), for Kubernetes' probes and for people. Any method is answered as GET is.
  *
  * @returns `address`: where it listens; undefined if it doesn't
- * @throws ConfigurationError when it can't listen at an address that was set. If a default address is taken, for example by
- *   a second worker on the host, that is a warning, and this process goes without.
+ * @throws ConfigurationError when it can't listen at an address that was set. A taken default address is a warning.
  */
 export async function startHealthServer(
   listener: Listener,
@@ -91,17 +90,14 @@ export function connectionCheck(connection: NativeConnection, temporal: Temporal
 /** Nobody has this job: a service answers 404 to a key that it knows, and 401 to one that it doesn't. */
 const NOBODYS_JOB: JobAddress = { projectId: 'agent-follow-up-check', jobId: 'no-such-job' };
 
-/** One read in this time: reads may count against the service's limit. */
+/** One read in this time, until the service has taken the key: reads may count against its limit. */
 const ASK_AGAIN_MS = 60_000;
 
 /** Troubles that only another key, URL, proxy or certificate heals, by label; what may heal by itself is left out. */
 const BY_SETTINGS =
   /^(http (401|3\d\d)|not a job|no key|ENOTFOUND|PROXY_ERROR|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
 
-/**
- * Whether follow-ups can succeed with these settings: a wrong key or URL then shows, and is logged, before the first
- * follow-up. The service is asked once a minute until it has taken the key; that it is down is no reason.
- */
+/** A wrong key or URL is shown and logged before the first follow-up. That the service is down is no reason. */
 export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Reasons {
   let isTaken = false;
   return seldom(async () => {

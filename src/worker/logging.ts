@@ -23,9 +23,7 @@ const UNREADABLE_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanCon
 /**
  * The only logger of the process, for its own lines and, through `Runtime.install`, for those of the SDK, its Rust core,
  * the workflows and the activities. One JSON object per line; on a terminal a readable line with colours (`NO_COLOR`
- * turns these off). Every line passes the redactor.
- *
- * Lines are written synchronously, so that the last lines of a process that ends are never lost.
+ * turns these off). Every line passes the redactor, and is written synchronously, so that a process's last ones aren't lost.
  */
 export function createLogger(
   level: LogLevelName,
@@ -66,10 +64,7 @@ function lineWriter({ fd, isTTY, write }: LogDestination, redactor: Redactor): (
 /** By design, two of the three workers have no workflows, and one has no activity tasks. */
 const BY_DESIGN = /^No (workflows|activities) registered/;
 
-/**
- * The SDK's lines about itself ("Creating worker" with all options, "Worker state changed") are debug here: the worker
- * has its own lines for when it is ready and when it drains.
- */
+/** The SDK's lines about itself ("Creating worker") are debug here: the worker says itself when it is ready and drains. */
 function ownLevel({ level, message, meta }: LogEntry): LogLevelName {
   const fromTheSdk = meta?.sdkComponent === 'worker' || meta?.sdkComponent === 'core';
   const unimportant = level === 'INFO' || BY_DESIGN.test(message);

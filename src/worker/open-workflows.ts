@@ -23,10 +23,8 @@ const QUERIES: Readonly<Record<OpenState, () => string>> = {
 };
 
 /**
- * Has the worker ask the server once a minute what is open, and shows it as metrics, where the process has any. Without an
- * answer the last counts stay, with their time.
- *
- * @returns ends it
+ * Asks the server once a minute what is open, and shows it as metrics, where the process has any. Without an answer the last
+ * counts stay, with their time. The returned function ends it.
  */
 export function showOpenWorkflows({ connection, options }: Worker): () => void {
   const { logger, metricMeter } = Runtime.instance();

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { Worker, WorkerOptions, WorkerPlugin } from '@temporalio/worker';
-import { createActivities, POLL_LIMIT_MS } from '../activities';
+import { createActivities, LOOK_EVERY_MS, POLL_LIMIT_MS } from '../activities';
 import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities } from '../core/wire';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
@@ -19,24 +19,16 @@ export interface TaskQueues {
 export interface FollowUpPluginOptions {
   /** See `createAgentApi`. The plugin does not close it. */
   readonly agentApi: AgentApi;
-  /**
-   * Which queue is for what. A worker gets what its own task queue is for.
-   *
-   * @default the task queue of the first worker for everything
-   */
+  /** A worker gets what its own task queue is for. @default the task queue of the first worker for everything */
   readonly taskQueues?: TaskQueues;
   /**
    * How many polls may wait in this process at a time. Each holds about 0.14 MiB and a slot of its own, which the plugin
-   * adds to the worker's activity slots; a `tuner` must have room for them. With 0 the server keeps every wait.
-   *
-   * @default 0
+   * adds to the worker's activity slots; a `tuner` must have room for them. With 0 the server keeps every wait. @default 0
    */
   readonly inProcessPolls?: number;
   /**
-   * Whether a worker looks for the search attributes of follow-ups before it polls, and registers those that are missing.
-   * Without them every follow-up stalls without a word.
-   *
-   * @default true
+   * Whether a worker registers the search attributes that are missing, before it polls. Without them every follow-up stalls
+   * without a word. @default true
    */
   readonly ensureSearchAttributes?: boolean;
   /** How long one activity polls at most, in milliseconds. @default 30 minutes */
@@ -152,12 +144,17 @@ export class FollowUpPlugin implements WorkerPlugin {
   /** The activities are made once: all workers of the process share the polls that wait in it. */
   private offer(taskQueue: string): NonNullable<FollowUpPlugin['offered']> {
     if (this.offered !== undefined) return this.offered;
-    const { agentApi, inProcessPolls = 0, pollLimitMs = POLL_LIMIT_MS, lookEveryMs } = this.options;
+    const { agentApi, inProcessPolls = 0 } = this.options;
     const taskQueues = this.options.taskQueues ?? { followUp: taskQueue, read: taskQueue, send: taskQueue };
-    const { read: readTaskQueue, send: sendTaskQueue } = taskQueues;
-    const settings = { readTaskQueue, sendTaskQueue, httpTimeoutMs: agentApi.timeoutMs, pollLimitMs };
+    const settings = {
+      readTaskQueue: taskQueues.read,
+      sendTaskQueue: taskQueues.send,
+      httpTimeoutMs: agentApi.timeoutMs,
+      pollLimitMs: this.options.pollLimitMs ?? POLL_LIMIT_MS,
+      lookEveryMs: this.options.lookEveryMs ?? LOOK_EVERY_MS,
+    };
     const polls = { maximum: inProcessPolls, shutdown: this.shutdown.signal };
-    this.offered = { taskQueues, activities: createActivities(agentApi, settings, polls, lookEveryMs) };
+    this.offered = { taskQueues, activities: createActivities(agentApi, settings, polls) };
     return this.offered;
   }
 }

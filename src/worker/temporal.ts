@@ -24,8 +24,7 @@ export type SdkRuntime = Awaited<ReturnType<typeof installRuntime>>;
  * and may find the port taken by another process that also waits.
  *
  * @param metrics where Prometheus finds `/metrics`
- * @throws ConfigurationError when the metrics can't listen at an address that was set. If a default address is taken, for
- *   example by a second worker on the host, that is a warning, and this process goes without metrics.
+ * @throws ConfigurationError when it can't listen at an address that was set. A taken default address is a warning.
  */
 export async function installRuntime(
   metrics: Listener,
@@ -116,11 +115,7 @@ export async function connectToTemporal(
   });
 }
 
-/**
- * Asks the server about a namespace: whether the server is up, has the namespace, and lets this process in.
- *
- * @throws ServiceError with the gRPC status, after `limitMs` milliseconds at the latest
- */
+/** Asks whether the server is up, has the namespace, and lets this process in. @throws ServiceError within `limitMs` */
 export function describeNamespace(connection: NativeConnection, namespace: string, limitMs: number) {
   const ask = () => connection.workflowService.describeNamespace({ namespace });
   return connection.withDeadline(Date.now() + limitMs, ask);
@@ -177,8 +172,6 @@ async function watched<T>(attempt: Promise<T>, { signal, onTrouble }: Waiting): 
     return await Promise.race([attempt, aborted]);
   } finally {
     clearInterval(notice);
-    // After an abort the attempt may still fail later, when nobody waits for it any more.
-    for (const left of [attempt, aborted]) left.catch(() => undefined);
     settled.abort();
   }
 }

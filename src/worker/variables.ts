@@ -5,7 +5,7 @@ import type { Problem } from '../core/checks';
 import { formatDuration, parseDuration } from '../core/units';
 import { ConfigurationError, type Environment, variable } from '../temporal/config';
 
-/** Where a server of the process listens. A taken port is an error only if the address was set. */
+/** Where a server of the process listens. A taken port, as by a second worker, is an error only if the address was set. */
 export type Listener = { readonly address: ListenAddress; readonly chosen: boolean } | 'off';
 
 export interface ListenAddress {

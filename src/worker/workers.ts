@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import { type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import type { WorkerConfig } from './config';
@@ -16,10 +15,7 @@ const CONCURRENT_READS = 200;
  */
 const CONCURRENT_SENDS = 50;
 
-/**
- * Questions of batches to the Temporal server at once, which no limit of the agent service may hold back. Each takes
- * milliseconds, and waits as a retry, without a slot.
- */
+/** Questions of batches to the Temporal server at once. Each takes milliseconds, and waits as a retry, without a slot. */
 const CONCURRENT_QUESTIONS = 50;
 
 /**
@@ -32,10 +28,7 @@ const CONCURRENT_WORKFLOW_TASKS = 40;
 const CACHED_WORKFLOW_MB = 0.48;
 /** What the process grows by for each poll that waits in it, at most: measured with 1,000 of them. */
 const IN_PROCESS_POLL_MB = 0.14;
-/**
- * With intervals of 5 s, 2,000 polls are 400 reads a second, and one heartbeat each 24 s is 80 updates a second on the
- * server: more would keep worker and server from their other work.
- */
+/** 2,000 polls are 400 reads a second (one each 5 s) and 80 heartbeats (24 s): more would hold up worker and server. */
 const MAX_IN_PROCESS_POLLS = 2_000;
 /** What the process needs without any workflow, activities under way included. */
 const BASE_MB = 256;
@@ -50,10 +43,7 @@ interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'de
   readonly inProcessPolls: number;
 }
 
-/**
- * Auto-upgrade: a follow-up may wait for weeks and moves on with its next task, so that no old worker is needed for it.
- * That its history fits the newer code is what the replay tests are for.
- */
+/** A follow-up that waits for weeks needs no worker of an old version. The replay tests prove that its history fits. */
 const VERSIONING = { useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } as const;
 
 /** The process's three workers on one connection: workflow tasks, reads, sends. */
@@ -69,10 +59,8 @@ export class FollowUpWorkers {
     const shared = {
       connection,
       namespace: temporal.namespace,
-      // Process and host: the Web UI shows them beside each task.
-      identity: `${process.pid}@${hostname()}`,
       plugins: [plugin],
-      ...(dataConverter === undefined ? {} : { dataConverter }),
+      ...(dataConverter && { dataConverter }),
       ...(deploymentVersion && { workerDeploymentOptions: { version: deploymentVersion, ...VERSIONING } }),
       workflowTaskPollerBehavior: POLLERS,
       activityTaskPollerBehavior: POLLERS,
@@ -83,12 +71,7 @@ export class FollowUpWorkers {
       maxCachedWorkflows: cachedWorkflows(inProcessPolls),
     };
     const create = (taskQueue: string, activities: number, options: Partial<WorkerOptions> = {}) =>
-      Worker.create({
-        ...shared,
-        ...options,
-        taskQueue,
-        maxConcurrentActivityTaskExecutions: activities,
-      });
+      Worker.create({ ...shared, ...options, taskQueue, maxConcurrentActivityTaskExecutions: activities });
     return new FollowUpWorkers([
       await create(taskQueues.followUp, CONCURRENT_QUESTIONS, workflows),
       // The plugin adds a slot for each poll that may wait in the process.

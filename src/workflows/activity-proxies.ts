@@ -25,8 +25,8 @@ export async function wasReset(): Promise<boolean> {
 
 /**
  * Local, because an activity on a queue could wait behind a limit while somebody waits for the end of a cancelled follow-up.
- * Without an answer the counts of a read are lost, and a send is asked for again. One attempt, without a schedule-to-close:
- * the SDK's core never ends a local activity whose next attempt would begin after that (1.24, measured).
+ * One attempt, without a schedule-to-close: the SDK's core never ends a local activity whose next attempt would begin after
+ * that (1.24, measured).
  */
 const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendingDetails'>>({
   startToCloseTimeout: 5_000,
@@ -34,9 +34,8 @@ const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendi
 });
 
 /**
- * What the server knows of a pending activity, or null if it can't be known. The failure of a local activity comes as an
- * `ActivityFailure` or as its bare cause, and not always the same when it is replayed (measured, SDK 1.24.0): whoever tells
- * them apart breaks the replay.
+ * What the server knows of a pending activity; null if it can't be known. The failure of a local activity comes as an
+ * `ActivityFailure` or as its bare cause, not always the same in a replay (measured, SDK 1.24.0): never tell them apart.
  */
 export async function pendingDetails(
   activity: 'sendMessage' | 'pollJob',
@@ -49,11 +48,6 @@ export async function pendingDetails(
   }
 }
 
-/** Each project gets its share of a queue, and a limit per key is one per project. The rest is inherited from the workflow. */
-function priorityOf(projectId: string) {
-  return { fairnessKey: fairnessKey(projectId) };
-}
-
 /**
  * How long a read may wait in its task queue behind a limit. One that lapses loses its place to those that came later:
  * with a minute, a project whose limit made it wait for two and a half had reads that others overtook again and again.
@@ -61,7 +55,8 @@ function priorityOf(projectId: string) {
 const LONGEST_QUEUE_WAIT_MS = 10 * 60_000;
 
 /**
- * Reads may be repeated at will, so that Temporal's retries cover a worker that dies or is being replaced.
+ * Reads may be repeated at will, so Temporal's retries cover a worker that dies or is being replaced. Like all activities on
+ * the wire, each project gets its share of the queue (`fairnessKey`), and a limit per key is one per project.
  *
  * - Schedule-to-close is the HTTP time limit and a minute, enough for one worker to die and another one to read; or more,
  *   up to the longest wait in the queue, within the deadline. After it the silence counts as an answer.
@@ -82,7 +77,7 @@ export function readProxy(
     heartbeatTimeout: 15_000,
     retry: { initialInterval: 1_000, backoffCoefficient: 1, maximumAttempts: 10 },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
-    priority: priorityOf(projectId),
+    priority: { fairnessKey: fairnessKey(projectId) },
     summary,
   });
 }
@@ -118,14 +113,13 @@ export function pollProxy(
       maximumInterval: Math.max(LONGEST_WAIT_MS, 2 * polling.maximumMs),
     },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
-    priority: priorityOf(projectId),
+    priority: { fairnessKey: fairnessKey(projectId) },
     summary,
   });
 }
 
 /**
- * Questions to the Temporal server, on the queue of workflow tasks, for which no limit of the agent service holds. A page of a
- * batch asks them, or a workflow of somebody else.
+ * Questions to the Temporal server, on the queue of workflow tasks, for which no limit of the agent service holds.
  *
  * - No schedule-to-close: some of them wait for as long as a follow-up or a batch runs.
  * - Start-to-close: a look at fifty follow-ups takes a second or two, or the server is asked again.
@@ -178,7 +172,7 @@ export function sendProxy(
     scheduleToStartTimeout: startWithinMs,
     retry: { maximumAttempts: 1 },
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    priority: priorityOf(projectId),
+    priority: { fairnessKey: fairnessKey(projectId) },
     summary,
   });
 }

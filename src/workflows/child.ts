@@ -1,7 +1,4 @@
-/**
- * Follow-ups for the workflows of others: the entry `agent-follow-up-client/workflow`, made for workflow code. It needs a
- * worker of follow-ups on the task queue, and nothing of the caller's worker.
- */
+/** For the workflows of others: the entry `agent-follow-up-client/workflow`. It needs nothing of the caller's worker. */
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   ActivityFailure,

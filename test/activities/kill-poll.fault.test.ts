@@ -1,5 +1,4 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import { FollowUpClient } from '../../src/client';
 import type { Tally } from '../../src/core/wire';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
@@ -36,16 +35,13 @@ async function holdRead({ following }: Scenario): Promise<void> {
   await following.reached({ fault: 'hold' });
 }
 
-/** The counts that the server has of the pending poll. */
-async function recorded({ following }: Scenario): Promise<number> {
-  const { heartbeatDetails } = (await pendingRead(following)) ?? {};
-  const [payload] = heartbeatDetails?.payloads ?? [];
-  return payload ? (JSON.parse(Buffer.from(payload.data ?? []).toString()) as Tally).polls : 0;
-}
-
-/** How many answers of the pending poll the server doesn't know yet. */
+/** How many answers of the pending poll the server doesn't know yet, by its last heartbeat. */
 async function unrecorded(scenario: Scenario): Promise<number> {
-  return answered(scenario) - 1 - (await recorded(scenario));
+  const polls = answered(scenario) - 1;
+  const { heartbeatDetails } = (await pendingRead(scenario.following)) ?? {};
+  const [payload] = heartbeatDetails?.payloads ?? [];
+  if (!payload) return polls;
+  return polls - (JSON.parse(Buffer.from(payload.data ?? []).toString()) as Tally).polls;
 }
 
 /** Starts another worker by `start`, and waits until it has read. */
@@ -161,7 +157,7 @@ describe('a worker in whose process a follow-up is polled', () => {
   it.concurrent('hands each read to the queue under a limit, and takes it back without one', () =>
     onWorker(PLOT, async (scenario) => {
       const { environment, following } = scenario;
-      const { limits } = new FollowUpClient(environment.client, environment.taskQueues);
+      const { limits } = environment.followUps;
       const attempt = async () => (await pendingRead(following))?.attempt ?? 0;
       await untilAnswered(scenario, 2);
       expect(await attempt()).toBe(1);

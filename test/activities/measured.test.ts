@@ -2,7 +2,7 @@ import { expect, it, jest } from '@jest/globals';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import type { AgentApi } from '../../src/agent-api/client';
 import { measured } from '../../src/activities/measured';
-import { JOB } from '../harness/samples';
+import { AGENT_API, JOB } from '../harness/samples';
 
 it('a metric that can not be recorded does not change what a POST has proved', async () => {
   const refuse = () => {
@@ -12,15 +12,9 @@ it('a metric that can not be recorded does not change what a POST has proved', a
   const metricMeter = { ...creates, withTags: refuse };
   const sent = { verdict: 'accepted', job: JOB } as const;
   const sendMessage = jest.fn<AgentApi['sendMessage']>().mockResolvedValue(sent);
-  const api: AgentApi = {
-    timeoutMs: 1,
-    cooldownSeconds: () => 0,
-    getJob: () => Promise.reject(new Error('not called')),
-    sendMessage,
-    close: () => Promise.resolve(),
-  };
   const environment = new MockActivityEnvironment({}, { metricMeter });
-  const post = () => measured(api).sendMessage({ projectId: 'p', jobId: 'j', prompt: 'x' });
+  const post = () =>
+    measured({ ...AGENT_API, sendMessage }).sendMessage({ projectId: 'p', jobId: 'j', prompt: 'x' });
   await expect(environment.run(post)).resolves.toEqual(sent);
   expect(sendMessage).toHaveBeenCalledTimes(1);
 });

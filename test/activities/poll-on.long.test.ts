@@ -3,9 +3,9 @@ import { describe, expect, it } from '@jest/globals';
 import type { Receipt } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
 import { eventually } from '../harness/eventually';
-import { ENDLESS, type Following, type JobFault } from '../harness/following';
+import { ENDLESS, type Following } from '../harness/following';
 import { pendingRead, SOON } from '../harness/pending-poll';
-import { eventsOf } from '../harness/reset';
+import { activities } from '../harness/reset';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 /** Both ways in which one activity polls on; whatever is counted must be the same. */
@@ -16,18 +16,6 @@ const GEARS = [
 
 /** One read by a timer, one by the activity two seconds later, and then intervals of six seconds and more. */
 const SLOW = { initial: '500ms', growth: 3, maximum: '10m', jitter: 0, timerPolls: 1 } as const;
-
-const PONDERING: JobFault = {
-  name: 'unknown-status',
-  operation: 'get',
-  parameters: { word: 'pondering', 'instead-of': 'active' },
-};
-
-/** The types of the activities of the last run, in the order in which they were scheduled. */
-async function activities({ handle }: Following): Promise<string[]> {
-  const events = await eventsOf(handle);
-  return events.flatMap((event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? []);
-}
 
 /** Waits until so many reads (the look before the send too) were answered, and the activity that polls is pending. */
 async function untilPolled(following: Following, gets: number): Promise<Following> {
@@ -57,7 +45,7 @@ describe.each(GEARS)('the long tail, $gear', ({ inProcessPolls }) => {
     expect(polls).toBeGreaterThanOrEqual(6);
     expect(observed).toEqual({ active: polls - 1, failed: 1 });
     // The send with its look, two single reads.
-    expect(await activities(following)).toEqual(['sendMessage', 'getJob', 'getJob', 'pollJob']);
+    expect(await activities(following.handle)).toEqual(['sendMessage', 'getJob', 'getJob', 'pollJob']);
   });
 
   it.concurrent('keeps the cadence of the turn’s age', async () => {
@@ -77,7 +65,7 @@ describe.each(GEARS)('the long tail, $gear', ({ inProcessPolls }) => {
     const following = await untilPolled(await follow(ENDLESS, MINUTE), 4);
     following.setFault({ name: 'http-503', operation: 'get', times: 2 });
     await following.reached({ fault: 'http-503' }, { atLeast: 2 });
-    expect(await activities(following)).toHaveLength(4);
+    expect(await activities(following.handle)).toHaveLength(4);
     following.setFault({ name: 'unauthorized', operation: 'get' });
     await following.progressWhen(({ phase }) => phase === 'unauthorized');
     following.clearFaults();
@@ -113,7 +101,7 @@ describe.each(GEARS)('the long tail, $gear', ({ inProcessPolls }) => {
     const { followUp } = await following.result();
     // Nor is one that the end of a patience has cut off.
     expect(followUp.observed).toEqual({ active: followUp.polls - 1, failed: 1 });
-    const patient = (await activities(following)).filter((type) => type === 'pollJob');
+    const patient = (await activities(following.handle)).filter((type) => type === 'pollJob');
     expect(patient.length).toBeGreaterThanOrEqual(2);
   });
 
@@ -123,8 +111,8 @@ describe.each(GEARS)('the long tail, $gear', ({ inProcessPolls }) => {
     const following = await follow(ENDLESS, NEAR);
     const { type, details } = await following.failure();
     expect(type).toBe('DeadlineExceeded');
-    expect(await activities(following)).toContain('pollJob');
-    expect((await activities(following)).at(-1)).toBe('getJob');
+    expect(await activities(following.handle)).toContain('pollJob');
+    expect((await activities(following.handle)).at(-1)).toBe('getJob');
     // An attempt that the deadline has cut off was not reported, and is not counted.
     expect([1, 2]).toContain(following.gets() - details.followUp.polls);
     expect(details.followUp.observed).toEqual({ active: details.followUp.polls });
@@ -192,7 +180,8 @@ it('two polls of one run are counted once each: the first frees its place with i
   following.setFault({ name: 'hold', operation: 'get', times: 1 });
   await following.reached({ fault: 'hold' });
   // Beside the read that is held, the job has another status: the first poll is ended, and a second one follows.
-  following.setFault(PONDERING);
+  const parameters = { word: 'pondering', 'instead-of': 'active' };
+  following.setFault({ name: 'unknown-status', operation: 'get', parameters });
   await following.update('pollNow');
   await following.reached({ operation: 'get' }, { atLeast: following.gets() + 6 });
   await following.handle.cancel();

@@ -12,11 +12,11 @@ import {
   writeSync,
 } from 'node:fs';
 import filePromises, { type FileHandle, open } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { ApiKeyError, keyFromFile, keyFromText } from '../../src/agent-api/api-key';
 import { eventually } from '../harness/eventually';
+import { temporaryFolder } from '../harness/temporary-folder';
 
 describe('keyFromText', () => {
   it('takes the key without the white space around it', async () => {
@@ -36,14 +36,12 @@ describe('keyFromText', () => {
 });
 
 describe('keyFromFile', () => {
+  const root = temporaryFolder();
   let folder: string;
   let path: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'agent-key-'));
+    folder = mkdtempSync(join(root, 'test-'));
     path = join(folder, 'key');
-  });
-  afterEach(() => {
-    rmSync(folder, { recursive: true });
   });
 
   it('follows the links with which Kubernetes mounts a secret', async () => {
@@ -70,11 +68,11 @@ describe('keyFromFile', () => {
     ['that is far too big', 'secret'.repeat(10_000), /must hold the admin key alone/],
   ])('refuses a file %s, by its name and without its content', async (_what, content, expected) => {
     if (content !== null) writeFileSync(path, content);
-    const error = await rejectionOf(keyFromFile(path));
+    const error: unknown = await keyFromFile(path).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(ApiKeyError);
-    expect(error.message).toMatch(expected);
-    expect(error.message).toContain(`the key file ${JSON.stringify(path)}`);
-    expect(error.message).not.toContain('secret');
+    expect(String(error)).toMatch(expected);
+    expect(String(error)).toContain(`the key file ${JSON.stringify(path)}`);
+    expect(String(error)).not.toContain('secret');
   });
 
   it('refuses a pipe at once, whether or not somebody writes into it', async () => {
@@ -107,9 +105,9 @@ describe('keyFromFile', () => {
 
     it('is refused at the start, within seconds', async () => {
       blockFiles();
-      const error = await rejectionOf(keyFromFile(path));
+      const error: unknown = await keyFromFile(path).catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(ApiKeyError);
-      expect(error.message).toMatch(/can't be read within 2s; its mount may hang$/);
+      expect(String(error)).toMatch(/can't be read within 2s; its mount may hang$/);
       await unblockFiles();
     });
 
@@ -137,13 +135,3 @@ describe('keyFromFile', () => {
     expect(await source.current()).toBe('the-key-1');
   });
 });
-
-/** What a promise is rejected with. */
-async function rejectionOf(work: Promise<unknown>): Promise<Error> {
-  return work.then(
-    () => {
-      throw new Error('nothing was thrown');
-    },
-    (error: unknown) => error as Error,
-  );
-}

@@ -1,14 +1,15 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it, jest } from '@jest/globals';
+import { freePorts } from '../../dev/free-ports';
 import { Front } from '../harness/front';
 import { ADDRESS, expectNoKey, JOB, MESSAGE, SHORT_MS, WireTest } from './agent-api-under-test';
-import { answer, refusedPort } from './misbehaving-server';
+import { answer } from './misbehaving-server';
 import { selfSignedCertificate } from './self-signed-certificate';
+
+const wire = new WireTest();
 
 /** Before the first byte of the request: nothing can have been sent, whatever went wrong. */
 describe('a POST that got no connection was not sent', () => {
-  const wire = new WireTest();
-
   async function sendAndRead(baseUrl: string, timeoutMs = 5_000) {
     const client = wire.client({ baseUrl, timeoutMs });
     const beforeFirstByte = jest.fn(() => undefined);
@@ -23,7 +24,7 @@ describe('a POST that got no connection was not sent', () => {
   }
 
   it('when the port refuses it', async () => {
-    const port = await refusedPort();
+    const [port = 0] = await freePorts(1);
     expect(await sendAndRead(`http://127.0.0.1:${port}`)).toEqual({
       label: 'ECONNREFUSED',
       message: `ECONNREFUSED 127.0.0.1:${port}`,
@@ -82,8 +83,6 @@ describe('a POST that got no connection was not sent', () => {
 });
 
 describe('beforeFirstByte', () => {
-  const wire = new WireTest();
-
   it('keeps every byte from the service by its reason, and the connection is destroyed', async () => {
     const message = 'the worker stood still while it was connecting';
     const outcome = await wire.client().sendMessage(MESSAGE, { beforeFirstByte: () => message });
@@ -94,15 +93,14 @@ describe('beforeFirstByte', () => {
   });
 });
 
-describe('a job that no URL can name', () => {
-  const wire = new WireTest();
-
-  it.each(['', '.', '..', 'lone \ud800 surrogate'])('is not asked for and not sent to: %j', async (jobId) => {
+it.each(['', '.', '..', 'lone \ud800 surrogate'])(
+  'a job that no URL can name is not asked for and not sent to: %j',
+  async (jobId) => {
     const client = wire.client();
     const notSent = { verdict: 'not-sent', repeatable: false, answered: false, label: 'invalid id' };
     expect(await client.sendMessage({ ...MESSAGE, jobId })).toMatchObject(notSent);
     const trouble = { kind: 'trouble', label: 'invalid id' };
     expect(await client.getJob({ projectId: jobId, jobId: 'job-1' })).toMatchObject(trouble);
     expect(wire.server.connections).toBe(0);
-  });
-});
+  },
+);

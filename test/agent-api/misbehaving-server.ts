@@ -17,19 +17,14 @@ export interface ReceivedRequest {
 /** What the server does with a request that it has read whole. */
 export type OnRequest = (socket: Socket, request: ReceivedRequest) => void;
 
-/** What the server does with a connection before anything is read; true when it takes the connection over. */
-export type OnConnection = (socket: Socket) => boolean;
-
-/**
- * A server on 127.0.0.1 that speaks HTTP by hand, so that it can break it anywhere. It counts what really arrived:
- * connections, bytes and whole requests.
- */
+/** A server on 127.0.0.1 that speaks HTTP by hand, so that it can break it anywhere, and counts what really arrived. */
 export class MisbehavingServer {
   connections = 0;
   bytesReceived = 0;
   readonly requests: ReceivedRequest[] = [];
   onRequest: OnRequest = () => undefined;
-  onConnection: OnConnection = () => false;
+  /** What it does with a connection before anything is read; true when that takes the connection over. */
+  onConnection: (socket: Socket) => boolean = () => false;
   private readonly sockets = new Set<Socket>();
 
   private constructor(
@@ -132,14 +127,6 @@ export function dripForever(socket: Socket, piece: string, everyMs: number): voi
   socket.on('close', () => {
     clearInterval(timer);
   });
-}
-
-/** A port of 127.0.0.1 on which nobody listens. */
-export async function refusedPort(): Promise<number> {
-  const server = await MisbehavingServer.start();
-  const { port } = server;
-  await server.stop();
-  return port;
 }
 
 function parseRequest(

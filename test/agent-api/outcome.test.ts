@@ -2,17 +2,15 @@ import { describe, expect, it } from '@jest/globals';
 import { errorFacts } from '../../src/agent-api/trouble';
 import { parseRetryAfter, proofOfFailure, proofOfStatus } from '../../src/agent-api/outcome';
 
-describe('what a status proves about a POST', () => {
-  it('is a rejection, that it was not processed, or nothing', () => {
-    const rejected = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422];
-    for (let status = 200; status < 1_000; status += 1) {
-      const certain = status === 429 ? 'not processed' : 'unknown';
-      expect([status, proofOfStatus(status)]).toEqual([
-        status,
-        rejected.includes(status) ? 'rejected' : certain,
-      ]);
-    }
-  });
+it('what a status proves about a POST is a rejection, that it was not processed, or nothing', () => {
+  const rejected = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422];
+  for (let status = 200; status < 1_000; status += 1) {
+    const certain = status === 429 ? 'not processed' : 'unknown';
+    expect([status, proofOfStatus(status)]).toEqual([
+      status,
+      rejected.includes(status) ? 'rejected' : certain,
+    ]);
+  }
 });
 
 describe('what an error proves about a POST', () => {

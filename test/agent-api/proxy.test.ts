@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { freePorts } from '../../dev/free-ports';
 import { eventually } from '../harness/eventually';
 import { ADDRESS, expectNoKey, JOB, MESSAGE, SHORT_MS, WireTest } from './agent-api-under-test';
 import { ConnectProxy } from './connect-proxy';
-import { answer, refusedPort } from './misbehaving-server';
+import { answer } from './misbehaving-server';
 import { sendAndRead } from './send-over-tls';
 import { selfSignedCertificate } from './self-signed-certificate';
 
@@ -11,9 +12,10 @@ jest.setTimeout(30_000);
 
 const READ = { kind: 'job', job: JOB };
 
+const wire = new WireTest();
+const certificate = selfSignedCertificate();
+
 describe('through a proxy', () => {
-  const wire = new WireTest();
-  const certificate = selfSignedCertificate();
   let proxy: ConnectProxy;
   beforeEach(async () => {
     proxy = await ConnectProxy.start();
@@ -123,7 +125,7 @@ describe('through a proxy', () => {
     });
 
     it('when it is not there', async () => {
-      const port = await refusedPort();
+      const [port = 0] = await freePorts(1);
       expect(await notSent(`http://127.0.0.1:${port}`)).toEqual({
         repeatable: false,
         label: 'PROXY_ERROR',
@@ -166,16 +168,11 @@ describe('through a proxy', () => {
   });
 });
 
-describe('over TLS, with a certificate that NODE_EXTRA_CA_CERTS makes trusted', () => {
-  const wire = new WireTest();
-  const certificate = selfSignedCertificate();
-
-  it('a refusal after the handshake leaves the delivery unknown', async () => {
-    const server = await wire.anotherServer({ ...certificate, requestCert: true });
-    // TLS 1.3 tells the client of a certificate it lacks only after the client may have begun to write.
-    expect(await sendAndRead({ baseUrl: server.url }, certificate)).toMatchObject({
-      outcome: { verdict: 'unknown' },
-    });
-    expect(server.requests).toHaveLength(0);
+it('over TLS a refusal after the handshake leaves the delivery unknown', async () => {
+  const server = await wire.anotherServer({ ...certificate, requestCert: true });
+  // TLS 1.3 tells the client of a certificate it lacks only after the client may have begun to write.
+  expect(await sendAndRead({ baseUrl: server.url }, certificate)).toMatchObject({
+    outcome: { verdict: 'unknown' },
   });
+  expect(server.requests).toHaveLength(0);
 });

@@ -1,6 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { Redactor, redact } from '../../src/agent-api/redaction';
+import { Redactor } from '../../src/agent-api/redaction';
 import { seededRandom } from '../../sandbox/random';
+
+const redact = (text: string, secrets: readonly string[]) => new Redactor(secrets).text(text);
 
 type Spelling = (text: string) => string;
 

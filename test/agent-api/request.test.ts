@@ -7,9 +7,9 @@ import { temporaryFolder } from '../harness/temporary-folder';
 import { ADDRESS, JOB, KEY, MESSAGE, WireTest } from './agent-api-under-test';
 import { answer } from './misbehaving-server';
 
-describe('what is written on the wire', () => {
-  const wire = new WireTest();
+const wire = new WireTest();
 
+describe('what is written on the wire', () => {
   beforeEach(() => {
     wire.server.onRequest = answer(200, JOB);
   });
@@ -90,7 +90,6 @@ describe('what is written on the wire', () => {
 });
 
 describe('a key from a file', () => {
-  const wire = new WireTest();
   const path = join(temporaryFolder(), 'key');
 
   beforeEach(async () => {

@@ -13,10 +13,10 @@ import {
 } from './agent-api-under-test';
 import { answer, dripForever, httpHead, type OnRequest } from './misbehaving-server';
 
+const wire = new WireTest();
+
 /** What a POST proves once its connection was made: one test for each row of docs/guarantees.md. */
 describe('a POST that was answered', () => {
-  const wire = new WireTest();
-
   async function sendTo(onRequest: OnRequest, timeoutMs = PATIENT_MS) {
     wire.server.onRequest = onRequest;
     const outcome = await wire.client({ timeoutMs }).sendMessage(MESSAGE);
@@ -217,8 +217,6 @@ describe('a POST that was answered', () => {
 });
 
 describe('a POST whose answer comes after another one', () => {
-  const wire = new WireTest();
-
   it.each(['102 Processing', '103 Early Hints'])('%s is accepted', async (early) => {
     wire.server.onRequest = (socket, request) => {
       socket.write(`HTTP/1.1 ${early}\r\nlink: </x>; rel=preload\r\n\r\n`);
@@ -244,8 +242,6 @@ describe('a POST whose answer comes after another one', () => {
 });
 
 describe('a POST without an answer', () => {
-  const wire = new WireTest();
-
   it.each<[string, OnRequest, RegExp]>([
     ['reset', (socket) => socket.resetAndDestroy(), /^ECONNRESET$|^UND_ERR_SOCKET$/],
     ['answered with no HTTP at all', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), /^invalid http$/],

@@ -42,18 +42,16 @@ describe('the service’s own words', () => {
   });
 });
 
-describe('a body', () => {
-  it('is read, and so redacted, only in the fields of a job and of an error, and a text of 16 KiB is left out', () => {
-    const asked: string[] = [];
-    const redact = (text: string) => {
-      asked.push(text);
-      return text;
-    };
-    const hostile = '\\u0041%41&amp;'.repeat(2_000);
-    const error = { message: 'no', other: { error: hostile } };
-    const body = JSON.stringify({ error, list: [hostile], x: hostile, detail: hostile });
-    const value = { error: { message: 'no' }, detail: '' };
-    expect(bodyOf(body, redact)).toEqual({ kind: 'json', value });
-    expect(asked).toEqual(['no']);
-  });
+it('a body is read, and so redacted, only in the fields of a job and of an error, and a text of 16 KiB is left out', () => {
+  const asked: string[] = [];
+  const redact = (text: string) => {
+    asked.push(text);
+    return text;
+  };
+  const hostile = '\\u0041%41&amp;'.repeat(2_000);
+  const error = { message: 'no', other: { error: hostile } };
+  const body = JSON.stringify({ error, list: [hostile], x: hostile, detail: hostile });
+  const value = { error: { message: 'no' }, detail: '' };
+  expect(bodyOf(body, redact)).toEqual({ kind: 'json', value });
+  expect(asked).toEqual(['no']);
 });

@@ -16,6 +16,7 @@ import {
   requestConflict,
 } from '../../src/client/errors';
 import { FAILURE_TYPES, type Receipt } from '../../src/core/result';
+import { JOB } from '../harness/samples';
 
 const RECEIPT: Receipt = {
   requestId: 'r',
@@ -30,16 +31,9 @@ const RECEIPT: Receipt = {
 };
 
 function result(status: string): FollowUpResult {
-  return {
-    id: 'job-1',
-    status,
-    source: { repository: 'docs', ref: 'main' },
-    model: 'm',
-    prLink: 'https://code.example/pull/7',
-    createdAt: null,
-    archivedAt: null,
-    followUp: RECEIPT,
-  };
+  const source = { repository: 'docs', ref: 'main' };
+  const prLink = 'https://code.example/pull/7';
+  return { ...JOB, id: 'job-1', status, source, model: 'm', prLink, followUp: RECEIPT };
 }
 
 describe('the exit code', () => {
@@ -72,44 +66,38 @@ describe('the exit code', () => {
   });
 });
 
-describe('what is printed', () => {
-  it('of a result are the job, the evidence and the delivery, and the link in full', () => {
-    expect(endOfResult('follow-up:p:j:r', result('completed')).text.split('\n')).toEqual([
-      'status    completed',
-      'prLink    https://code.example/pull/7',
-      'job       job-1',
-      'source    docs @ main',
-      'model     m',
-      'delivery  accepted by response, 1 send',
-      'evidence  seen-active',
-      'polls     7 (active × 6, completed × 1)',
-      'workflow  follow-up:p:j:r',
-    ]);
-  });
+it('what is printed of a result are the job, the evidence and the delivery, and the link in full', () => {
+  expect(endOfResult('follow-up:p:j:r', result('completed')).text.split('\n')).toEqual([
+    'status    completed',
+    'prLink    https://code.example/pull/7',
+    'job       job-1',
+    'source    docs @ main',
+    'model     m',
+    'delivery  accepted by response, 1 send',
+    'evidence  seen-active',
+    'polls     7 (active × 6, completed × 1)',
+    'workflow  follow-up:p:j:r',
+  ]);
 });
 
-describe('what to do', () => {
-  it.each([
-    ['InvalidRequest', 'send a corrected request under a new request id'],
-    [
-      'FollowUpRejected',
-      "mend the cause; then the starter's `retry` sends the message. A corrected request needs a new request id",
-    ],
-  ] as const)('about %s is what works', (type, words) => {
-    const delivery = { verdict: 'not-sent', confirmedBy: null, sends: 0 } as const;
-    const details = { job: null, followUp: { ...RECEIPT, delivery } };
-    const { text } = endOfError(followUpFailed(type, 'message', { workflowId: 'w', details }));
-    expect(text).toMatch(new RegExp(`^ +what to do +${words}$`, 'm'));
-  });
+it.each([
+  ['InvalidRequest', 'send a corrected request under a new request id'],
+  [
+    'FollowUpRejected',
+    "mend the cause; then the starter's `retry` sends the message. A corrected request needs a new request id",
+  ],
+] as const)('what to do about %s is what works', (type, words) => {
+  const delivery = { verdict: 'not-sent', confirmedBy: null, sends: 0 } as const;
+  const details = { job: null, followUp: { ...RECEIPT, delivery } };
+  const { text } = endOfError(followUpFailed(type, 'message', { workflowId: 'w', details }));
+  expect(text).toMatch(new RegExp(`^ +what to do +${words}$`, 'm'));
 });
 
-describe('an error of a command', () => {
-  it.each([
-    [endsUnread('nightly', [], null), 1, 'ResultsUnreadable'],
-    [batchForgotten('nightly'), 1, 'BatchForgotten'],
-    [requestConflict('r', 'follow-up:a:b:r'), 2, 'Conflict'],
-    [notFound('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
-  ])('%s has an exit code and a type', (error, exitCode, type) => {
-    expect(endOfError(error)).toMatchObject({ exitCode, document: { type, message: error.message } });
-  });
+it.each([
+  [endsUnread('nightly', [], null), 1, 'ResultsUnreadable'],
+  [batchForgotten('nightly'), 1, 'BatchForgotten'],
+  [requestConflict('r', 'follow-up:a:b:r'), 2, 'Conflict'],
+  [notFound('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
+])('an error of a command has an exit code and a type: %s', (error, exitCode, type) => {
+  expect(endOfError(error)).toMatchObject({ exitCode, document: { type, message: error.message } });
 });

@@ -86,6 +86,7 @@ describe('invalid input', () => {
       '--offset: belongs to an interval; give --every too',
     ],
     [CREATE, 'timing is missing; give --cron, --calendar or --every'],
+    [['schedule', 'trigger', 'nightly', '--overlap', 'x'], 'Allowed choices are skip, '],
     [['batch', 'run', '-', '--format', 'xml'], "'xml' is invalid. Allowed choices are jsonl, csv."],
     [['list', '--phase', 'finished'], "'finished' is invalid. Allowed choices are baseline, waiting"],
   ])('%j is refused with the field named', async (args, message) => {
@@ -95,13 +96,11 @@ describe('invalid input', () => {
   });
 });
 
-describe('a Temporal that is not there', () => {
-  it('is one message with the address, the reason and the remedy', async () => {
-    const { code, stdout, stderr } = await offline([...SEND, '--prompt', 'x', '--json']);
-    expect(code).toBe(1);
-    expect(stderr).toContain("Can't reach Temporal at 127.0.0.1:1: connect ECONNREFUSED");
-    expect(stderr).toContain('TEMPORAL_ADDRESS');
-    expect(stderr).not.toMatch(/\n\s+at /);
-    expect(JSON.parse(stdout)).toMatchObject({ type: 'Unreachable' });
-  });
+it('a Temporal that is not there is one message with the address, the reason and the remedy', async () => {
+  const { code, stdout, stderr } = await offline([...SEND, '--prompt', 'x', '--json']);
+  expect(code).toBe(1);
+  expect(stderr).toContain("Can't reach Temporal at 127.0.0.1:1: connect ECONNREFUSED");
+  expect(stderr).toContain('TEMPORAL_ADDRESS');
+  expect(stderr).not.toMatch(/\n\s+at /);
+  expect(JSON.parse(stdout)).toMatchObject({ type: 'Unreachable' });
 });

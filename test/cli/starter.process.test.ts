@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import type { TurnPlan } from '../../sandbox';
+import type { NewJob } from '../../sandbox';
+import { ENDLESS } from '../harness/following';
 import { sharedEnvironment } from '../harness/shared-environment';
 import { jobToSendTo } from './commands/starter';
 import { temporal } from '../harness/temporal';
@@ -12,9 +13,9 @@ import { StarterProcess } from '../harness/starter-process';
 const { open } = sharedEnvironment();
 
 /** A `send` to a new job, as a process. */
-async function send(turn: TurnPlan | null, more: readonly string[], env: NodeJS.ProcessEnv = {}) {
+async function send(newJob: NewJob, more: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const environment = await open();
-  const job = jobToSendTo(environment, turn);
+  const job = jobToSendTo(environment, newJob);
   const start = (args: readonly string[], stdin?: string): StarterProcess =>
     StarterProcess.start(args, { FOLLOW_UP_TASK_QUEUE: environment.taskQueue, ...env }, stdin);
   return { environment, job, start, process: start([...job.words, ...more], 'Fix it.\n') };
@@ -36,7 +37,7 @@ describe('the starter as a process', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)('leaves the follow-up running at %s and says how to go on', async (signal, code) => {
-    const sent = await send(null, ['--prompt', 'x']);
+    const sent = await send(ENDLESS, ['--prompt', 'x']);
     await sent.process.says('watching');
     sent.process.signal(signal);
     const ended = await sent.process.ended();
@@ -51,7 +52,7 @@ describe('the starter as a process', () => {
 
   it.concurrent('says when no worker is there, and that nothing is lost', async () => {
     const taskQueue = `nobody-${randomUUID()}`;
-    const sent = await send({ durationMs: 300 }, ['--prompt', 'x'], { FOLLOW_UP_TASK_QUEUE: taskQueue });
+    const sent = await send({}, ['--prompt', 'x'], { FOLLOW_UP_TASK_QUEUE: taskQueue });
     await sent.process.says(`no worker answers on task queue ${taskQueue} (yet); start one, nothing is lost`);
     sent.process.signal('SIGINT');
     expect((await sent.process.ended()).code).toBe(130);

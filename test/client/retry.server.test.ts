@@ -9,26 +9,29 @@ import {
   hasCode,
   type NamedRequest,
 } from '../../src/client';
-import { RECEIPT_HOLDS_MS } from '../../src/client/start';
-import { readFirstEvent } from '../../src/temporal/existing-run';
+import { SEND_PERMISSION_MS } from '../../src/core/cadence';
+import { readInput } from '../../src/temporal/existing-run';
 import type { Environment } from '../harness/environment';
 import { eventually } from '../harness/eventually';
+import { ENDLESS } from '../harness/following';
+import { listed } from '../harness/listed';
 import { sharedEnvironment } from '../harness/shared-environment';
-import { clientOf, listed, posts, request } from './client-under-test';
 
-const { open } = sharedEnvironment();
+const { open } = sharedEnvironment({ sandbox: { turnMs: 300 } });
 
 /** The next read of the job is answered as if the key had expired. */
-function expire({ sandbox }: Environment, { projectId, jobId }: Pick<NamedRequest, 'projectId' | 'jobId'>) {
+function expire({ sandbox }: Environment, { projectId, jobId }: NamedRequest) {
   sandbox.setFault({ name: 'unauthorized', projectId, jobId, operation: 'get', times: 1 });
 }
 
 /** A follow-up that ended before its message was sent. */
-async function unsent(environment: Environment, followUps: FollowUpClient, asked: NamedRequest) {
+async function unsent() {
+  const environment = await open();
+  const asked = environment.newRequest();
   expire(environment, asked);
-  const handle = await followUps.start(asked);
+  const handle = await environment.followUps.start(asked);
   await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
-  return handle;
+  return { environment, asked, handle };
 }
 
 /** A retry that has read the receipt, and starts nothing before `go` is called. */
@@ -50,19 +53,17 @@ async function heldRetry({ client: { connection } }: Environment, workflowId: st
 
 describe('a retry of a follow-up', () => {
   it.concurrent('sends the message once after an expired key, with the same id and options', async () => {
-    const environment = await open();
-    const followUps = clientOf(environment);
-    const asked = request(environment);
-    const handle = await unsent(environment, followUps, asked);
-    expect(posts(environment, asked)).toHaveLength(0);
+    const { environment, asked, handle } = await unsent();
+    expect(environment.posts(asked)).toHaveLength(0);
     const { runId } = await handle.retry();
     expect(runId).not.toBe(handle.runId);
-    const followUp = { requestId: 'order-1', delivery: { verdict: 'accepted', sends: 1 } };
+    const followUp = { requestId: asked.requestId, delivery: { verdict: 'accepted', sends: 1 } };
     expect(await handle.result()).toMatchObject({ status: 'completed', followUp });
-    expect(posts(environment, asked)).toHaveLength(1);
-    const event = await readFirstEvent(environment.client, handle.workflowId, runId);
-    expect(event?.input).toEqual(asked);
-    expect(await followUps.start(asked)).toMatchObject({ runId, attached: 'ended', differences: [] });
+    expect(environment.posts(asked)).toHaveLength(1);
+    const run = await readInput(environment.client, handle.workflowId, runId);
+    expect(run?.input).toEqual(asked);
+    const again = await environment.followUps.start(asked);
+    expect(again).toMatchObject({ runId, attached: 'ended', differences: [] });
     await expect(handle.retry()).rejects.toMatchObject({
       code: 'RETRY_REFUSED',
       message: expect.stringContaining('was accepted'),
@@ -71,37 +72,31 @@ describe('a retry of a follow-up', () => {
   });
 
   it.concurrent('is made once by many calls at a time', async () => {
-    const environment = await open();
-    const asked = request(environment);
-    const handle = await unsent(environment, clientOf(environment), asked);
+    const { environment, asked, handle } = await unsent();
     const retry = () => handle.retry().catch((error: unknown) => hasCode(error, 'STILL_RUNNING'));
     const retried = await Promise.all(Array.from({ length: 8 }, retry));
     expect(new Set(retried.flatMap((each) => (typeof each === 'object' ? [each.runId] : []))).size).toBe(1);
     expect(retried).not.toContain(false);
     await handle.result();
-    expect(posts(environment, asked)).toHaveLength(1);
+    expect(environment.posts(asked)).toHaveLength(1);
   });
 
   it.concurrent('that comes late does not retry the run of another one', async () => {
-    const environment = await open();
-    const asked = request(environment);
-    const handle = await unsent(environment, clientOf(environment), asked);
+    const { environment, asked, handle } = await unsent();
     const { late, go } = await heldRetry(environment, handle.workflowId);
     expire(environment, asked);
     const { runId } = await handle.retry();
     await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
     go();
     expect(await late).toEqual({ runId });
-    expect(posts(environment, asked)).toHaveLength(0);
+    expect(environment.posts(asked)).toHaveLength(0);
   });
 
   it.concurrent('that comes so late that two others have ended meanwhile starts nothing', async () => {
-    const environment = await open();
-    const asked = request(environment);
+    const { environment, asked, handle } = await unsent();
     const { projectId, jobId } = asked;
-    const handle = await unsent(environment, clientOf(environment), asked);
     const { late, go } = await heldRetry(environment, handle.workflowId);
-    const over = sleep(RECEIPT_HOLDS_MS + 500);
+    const over = sleep(SEND_PERMISSION_MS + 500);
     expire(environment, asked);
     await handle.retry();
     await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
@@ -111,13 +106,13 @@ describe('a retry of a follow-up', () => {
     await over;
     go();
     await expect(late).rejects.toMatchObject({ code: 'UNREACHABLE' });
-    expect(posts(environment, asked)).toHaveLength(1);
+    expect(environment.posts(asked)).toHaveLength(1);
   });
 
   it.concurrent('is refused where no receipt proves it, and says why', async () => {
     const environment = await open();
-    const followUps = clientOf(environment);
-    const running = await followUps.start(request(environment, null));
+    const { followUps } = environment;
+    const running = await followUps.start(environment.newRequest(ENDLESS));
     await expect(running.retry()).rejects.toMatchObject({ code: 'STILL_RUNNING' });
     await environment.client.workflow.getHandle(running.workflowId).terminate('by hand');
     await expect(running.retry()).rejects.toMatchObject({
@@ -125,7 +120,7 @@ describe('a retry of a follow-up', () => {
       message: expect.stringContaining('left no receipt'),
       receipt: null,
     });
-    const asked = request(environment);
+    const asked = environment.newRequest();
     const { projectId, jobId } = asked;
     environment.sandbox.setFault({ name: 'hang', projectId, jobId, operation: 'message', times: 1 });
     const unknown = await followUps.start(asked);
@@ -139,10 +134,8 @@ describe('a retry of a follow-up', () => {
 
   it.concurrent('of a cancelled one goes by the receipt that it left', async () => {
     const environment = await open();
-    const followUps = clientOf(environment);
-    const asked = { ...request(environment, null), whenActive: 'wait' as const };
-    environment.sandbox.changeJob(asked, { status: 'active' });
-    const handle = await followUps.start(asked);
+    const asked = environment.newRequest({ status: 'active', ...ENDLESS });
+    const handle = await environment.followUps.start({ ...asked, whenActive: 'wait' });
     await eventually('it waits', async () => {
       const report = await handle.progress();
       return report.from === 'worker' && report.progress.phase === 'waiting';
@@ -159,13 +152,14 @@ describe('a retry of a follow-up', () => {
 
   it.concurrent('of an item of a batch stays an item of that batch', async () => {
     const environment = await open();
-    const followUps = clientOf(environment);
-    const { projectId, jobId, prompt } = request(environment);
-    expire(environment, { projectId, jobId });
+    const { followUps } = environment;
+    const asked = environment.newRequest();
+    const { projectId, jobId, prompt } = asked;
+    expire(environment, asked);
     const batch = await followUps.batches.start([{ projectId, jobId, prompt }], { batchId: projectId });
     await batch.result();
-    const [item] = await listed(followUps, { batchId: projectId });
-    const handle = followUps.getHandle(item?.workflowId ?? '');
+    const [workflowId = ''] = await listed(followUps.list({ batchId: projectId }));
+    const handle = followUps.getHandle(workflowId);
     await handle.retry();
     const info = await environment.client.workflow.getHandle(handle.workflowId).describe();
     expect(info.priority).toMatchObject({ priorityKey: 4, fairnessKey: projectId });

@@ -3,7 +3,7 @@ import { Client, Connection, type ConnectionLike } from '@temporalio/client';
 import { ensureSearchAttributes, FollowUpClient, SearchAttributesError } from '../../src/client';
 import { SEARCH_ATTRIBUTES } from '../../src/core/names';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
-import { listed } from './client-under-test';
+import { listed } from '../harness/listed';
 import { temporal } from '../harness/temporal';
 
 let server: DevServer;
@@ -41,7 +41,7 @@ describe('a namespace that is not set up', () => {
     expect((error as Error).message).toMatch(
       /Nothing was started.*"setup".*temporal operator search-attribute create/s,
     );
-    await expect(listed(followUps, { projectId: 'p' })).rejects.toThrow(SearchAttributesError);
+    await expect(listed(followUps.list({ projectId: 'p' }))).rejects.toThrow(SearchAttributesError);
   });
 
   it('gets what is missing, once, by any number of callers, and works at once', async () => {

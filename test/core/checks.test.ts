@@ -11,6 +11,7 @@ import { type EarlierPage, isEarlierPage, isPageTrouble } from '../../src/core/b
 import type { AgentJob } from '../../src/core/job';
 import { isRecord } from '../../src/core/checks';
 import { isFollowUpResult } from '../../src/core/result';
+import { ITEM_END } from '../harness/samples';
 
 const JOB: AgentJob = {
   id: 'job-1',
@@ -52,20 +53,7 @@ const SENDS: readonly SendResult[] = [
 ];
 
 const EARLIER: EarlierPage = {
-  ends: [
-    {
-      workflowId: 'follow-up:docs:job-1:a',
-      projectId: 'docs',
-      jobId: 'job-1',
-      requestId: 'a',
-      outcome: 'completed',
-      delivery: 'accepted',
-      evidence: 'seen-active',
-      prLink: 'https://example.test/pull/1',
-      message: 'none',
-      settledAt: '2026-11-21T00:00:00.000Z',
-    },
-  ],
+  ends: [{ ...ITEM_END, evidence: 'seen-active', prLink: JOB.prLink, message: 'none' }],
   left: ['follow-up:docs:job-2:b'],
 };
 
@@ -111,17 +99,15 @@ describe.each([
   });
 });
 
-describe('the counts of a poll', () => {
-  it.each([0.5, -1, 2 ** 53])('are not %d', (count) => {
-    const { before } = POLL;
-    const changed = [
-      { ...before, polls: count },
-      { ...before, observed: { active: count } },
-      { ...before, trouble: { ...before.trouble, count } },
-      { ...before, trouble: { ...before.trouble, notFound: { count, since: 1_000 } } },
-    ];
-    expect(changed.filter((each) => isPollJobResult({ ...POLL, before: each }))).toEqual([]);
-  });
+it.each([0.5, -1, 2 ** 53])('the counts of a poll are not %d', (count) => {
+  const { before } = POLL;
+  const changed = [
+    { ...before, polls: count },
+    { ...before, observed: { active: count } },
+    { ...before, trouble: { ...before.trouble, count } },
+    { ...before, trouble: { ...before.trouble, notFound: { count, since: 1_000 } } },
+  ];
+  expect(changed.filter((each) => isPollJobResult({ ...POLL, before: each }))).toEqual([]);
 });
 
 describe('the result of a follow-up by a later version', () => {

@@ -89,30 +89,26 @@ describe('a fresh terminal answer about a job that was not terminal before, or i
   });
 });
 
-describe('with confirm 0s', () => {
-  it('a status that nothing shows to be new takes two answers', () => {
-    const once = afterRead(noObservations(completed, 0), completed, 0, 0);
-    expect(belief(once, 0).kind).toBe('doubted');
-    expect(belief(afterRead(once, completed, 1, 1), 0).kind).toBe('believed');
-  });
+it('with confirm 0s a status that nothing shows to be new takes two answers', () => {
+  const once = afterRead(noObservations(completed, 0), completed, 0, 0);
+  expect(belief(once, 0).kind).toBe('doubted');
+  expect(belief(afterRead(once, completed, 1, 1), 0).kind).toBe('believed');
 });
 
-describe('an unknown delivery', () => {
-  it.each([
-    [completed, [active, pondering, failed], [completed, linked, archived]],
-    [failed, [active, completed], [failed]],
-    [archived, [active], [completed, failed, archived]],
-    [active, [], [active, completed, failed]],
-    [null, [], [active, completed, failed]],
-  ])(
-    'about a job that was %j is proved by a fresh answer %j, and by no other: %j',
-    (before, proofs, others) => {
-      expect(proves(before)).toBe(false);
-      for (const job of proofs) expect(proves(before, [job, 30])).toBe(true);
-      for (const job of others) expect(proves(before, [job, 30])).toBe(false);
-    },
-  );
-});
+it.each([
+  [completed, [active, pondering, failed], [completed, linked, archived]],
+  [failed, [active, completed], [failed]],
+  [archived, [active], [completed, failed, archived]],
+  [active, [], [active, completed, failed]],
+  [null, [], [active, completed, failed]],
+])(
+  'an unknown delivery about a job that was %j is proved by a fresh answer %j, and by no other: %j',
+  (before, proofs, others) => {
+    expect(proves(before)).toBe(false);
+    for (const job of proofs) expect(proves(before, [job, 30])).toBe(true);
+    for (const job of others) expect(proves(before, [job, 30])).toBe(false);
+  },
+);
 
 describe('the look before a POST', () => {
   it.each(['send', 'wait', 'reject'] as const)(

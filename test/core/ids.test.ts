@@ -4,20 +4,16 @@ import { batchWorkflowId, fairnessKey, pageWorkflowId } from '../../src/core/ids
 import { MAX_WORKFLOW_ID_BYTES } from '../../src/core/text';
 
 // docs/workflow-id-vectors.json has many more (test/docs).
-describe('the workflow id', () => {
-  it('of a batch and of its pages hold its id percent-encoded', () => {
-    expect(batchWorkflowId('night/é 1')).toBe('follow-up-batch:night%2F%C3%A9%201');
-    expect(pageWorkflowId('night:1', '0a1b2c3d', 12)).toBe('follow-up-batch:night%3A1:0a1b2c3d:page-12');
-  });
+it('the workflow ids of a batch and of its pages hold its id percent-encoded', () => {
+  expect(batchWorkflowId('night/é 1')).toBe('follow-up-batch:night%2F%C3%A9%201');
+  expect(pageWorkflowId('night:1', '0a1b2c3d', 12)).toBe('follow-up-batch:night%3A1:0a1b2c3d:page-12');
 });
 
-describe('the fairness key of a project', () => {
-  it('is its id, or a hash of an id of more than 64 bytes', () => {
-    expect(fairnessKey('x'.repeat(64))).toBe('x'.repeat(64));
-    const key = fairnessKey('ü'.repeat(33));
-    expect(key).toMatch(/^hash-[0-9a-f]{32}$/);
-    expect(fairnessKey('ü'.repeat(34))).not.toBe(key);
-  });
+it('the fairness key of a project is its id, or a hash of an id of more than 64 bytes', () => {
+  expect(fairnessKey('x'.repeat(64))).toBe('x'.repeat(64));
+  const key = fairnessKey('ü'.repeat(33));
+  expect(key).toMatch(/^hash-[0-9a-f]{32}$/);
+  expect(fairnessKey('ü'.repeat(34))).not.toBe(key);
 });
 
 describe('a batch id', () => {

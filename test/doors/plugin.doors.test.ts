@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { spawn } from 'node:child_process';
 import { copyFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { dependencies } from '../../package.json';
 import { eventually } from '../harness/eventually';
 import { ROOT } from '../harness/worker-process';
-import { artifact, Ground, mustRun, temporaryFolder } from './ground';
+import { temporaryFolder } from '../harness/temporary-folder';
+import { artifact, Ground, mustRun } from './ground';
 
 // The SDK with its native core is downloaded, and the team's worker bundles its workflows.
 jest.setTimeout(300_000);
@@ -96,10 +97,9 @@ main();
 `;
 
 let ground: Ground;
-let place: Awaited<ReturnType<typeof temporaryFolder>>;
 
 beforeAll(async () => {
-  [ground, place] = await Promise.all([Ground.open(), temporaryFolder()]);
+  ground = await Ground.open(folder);
   const files = {
     'codec.cjs': CODEC,
     'workflows.cjs': WORKFLOWS,
@@ -108,7 +108,7 @@ beforeAll(async () => {
     'package.json': '{ "name": "team", "private": true }',
     key: randomBytes(32).toString('base64'),
   };
-  const inPlace = (name: string) => path.join(place.folder, name);
+  const inPlace = (name: string) => path.join(folder, name);
   for (const [name, text] of Object.entries(files)) await writeFile(inPlace(name), text);
   await copyFile(path.join(ROOT, 'examples/encryption/data-converter.js'), inPlace('data-converter.js'));
   const names = ['activity', 'client', 'common', 'envconfig', 'worker', 'workflow'] as const;
@@ -117,44 +117,42 @@ beforeAll(async () => {
   const others = ['undici@6.23.0', 'zod@3.25.76'];
   const packages = [artifact('client'), artifact('plugin')];
   const install = ['install', '--no-audit', '--no-fund', ...packages, ...sdk, ...others];
-  await mustRun('npm', install, { cwd: place.folder, env: ground.env });
+  await mustRun('npm', install, { cwd: folder, env: ground.env });
 });
 
-afterAll(async () => {
-  await ground.close();
-  await place.remove();
-});
+afterAll(() => ground.close());
 
-describe("the plugin in a team's own worker", () => {
-  it('runs follow-ups and batches beside the workflows of the team, with its queue, codec and interceptors', async () => {
-    const { server, sandbox } = ground;
-    const env = {
-      ...ground.env,
-      PAYLOAD_KEY_FILE: path.join(place.folder, 'key'),
-      AGENT_API_BASE_URL: sandbox.baseUrl,
-      AGENT_API_KEY: sandbox.apiKey,
-    };
-    const worker = spawn(process.execPath, ['worker.cjs'], { cwd: place.folder, env });
-    let printed = '';
-    for (const stream of [worker.stdout, worker.stderr])
-      stream.on('data', (text: Buffer) => (printed += text.toString()));
-    const exited = new Promise((resolve) => worker.once('exit', resolve));
-    try {
-      await eventually('the worker is created', () => printed.includes('created'), { timeoutMs: 60_000 });
-      const { projectId, jobId } = sandbox.addJob({ turn: { durationMs: 4_000 } });
-      const told = await mustRun('node', ['service.cjs', projectId, jobId], { cwd: place.folder, env });
-      expect(told).toBe('hello team\ncompleted seen-active ended true\ndone\ncompleted\n');
-      expect(printed).toContain('intercepted sendMessage');
-      expect(printed).toContain('intercepted pollJob');
-      const words = ['workflow', 'show', '--address', server.address, '--output', 'json'];
-      const id = ['--workflow-id', `follow-up:${projectId}:${jobId}:one`];
-      const shown = await mustRun('temporal', [...words, ...id], { cwd: place.folder, env });
-      expect(shown).not.toContain(Buffer.from('A secret prompt.').toString('base64').slice(0, 16));
-      worker.kill('SIGTERM');
-      expect(await exited).toBe(0);
-      expect(printed).toContain('ended');
-    } finally {
-      worker.kill('SIGKILL');
-    }
-  });
+/** Removed when nothing runs in it any more. */
+const folder = temporaryFolder();
+
+it('the plugin runs follow-ups and batches in a team’s own worker, beside the workflows of the team, with its queue, codec and interceptors', async () => {
+  const { server, sandbox } = ground;
+  const env = {
+    ...ground.env,
+    PAYLOAD_KEY_FILE: path.join(folder, 'key'),
+    AGENT_API_BASE_URL: sandbox.baseUrl,
+    AGENT_API_KEY: sandbox.apiKey,
+  };
+  const worker = spawn(process.execPath, ['worker.cjs'], { cwd: folder, env });
+  let printed = '';
+  for (const stream of [worker.stdout, worker.stderr])
+    stream.on('data', (text: Buffer) => (printed += text.toString()));
+  const exited = new Promise((resolve) => worker.once('exit', resolve));
+  try {
+    await eventually('the worker is created', () => printed.includes('created'), { timeoutMs: 60_000 });
+    const { projectId, jobId } = sandbox.addJob({ turn: { durationMs: 4_000 } });
+    const told = await mustRun('node', ['service.cjs', projectId, jobId], { cwd: folder, env });
+    expect(told).toBe('hello team\ncompleted seen-active ended true\ndone\ncompleted\n');
+    expect(printed).toContain('intercepted sendMessage');
+    expect(printed).toContain('intercepted pollJob');
+    const words = ['workflow', 'show', '--address', server.address, '--output', 'json'];
+    const id = ['--workflow-id', `follow-up:${projectId}:${jobId}:one`];
+    const shown = await mustRun('temporal', [...words, ...id], { cwd: folder, env });
+    expect(shown).not.toContain(Buffer.from('A secret prompt.').toString('base64').slice(0, 16));
+    worker.kill('SIGTERM');
+    expect(await exited).toBe(0);
+    expect(printed).toContain('ended');
+  } finally {
+    worker.kill('SIGKILL');
+  }
 });

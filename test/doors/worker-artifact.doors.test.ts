@@ -2,9 +2,10 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
+import { DEFAULT_TASK_QUEUES } from '../../src/core/names';
 import { FollowUpCaller } from '../harness/following';
-import type { WorkerProcess } from '../harness/worker-process';
-import { Ground, mustRun, run, temporaryFolder } from './ground';
+import { temporaryFolder } from '../harness/temporary-folder';
+import { Ground, mustRun, run } from './ground';
 
 // A first run downloads two versions of Node.
 jest.setTimeout(300_000);
@@ -13,37 +14,31 @@ jest.setTimeout(300_000);
 const NODES = ['20.19.0', '22.23.3', '24.21.0'];
 
 let ground: Ground;
-let place: Awaited<ReturnType<typeof temporaryFolder>>;
 let connection: Connection;
 let caller: FollowUpCaller;
 
 beforeAll(async () => {
-  [ground, place] = await Promise.all([Ground.open(), temporaryFolder()]);
+  ground = await Ground.open(folder);
   connection = await Connection.connect({ address: ground.server.address });
-  caller = new FollowUpCaller(ground.sandbox, new Client({ connection }), 'follow-up');
+  const { followUp, agentApi: read, agentApiSend: send } = DEFAULT_TASK_QUEUES;
+  caller = new FollowUpCaller(ground.sandbox, new Client({ connection }), { followUp, read, send });
 });
 
 afterAll(async () => {
   await connection.close();
   await ground.close();
-  await place.remove();
 });
+
+/** Removed when nothing runs in it any more. */
+const folder = temporaryFolder();
 
 /** The program of a Node version, from the registry. */
 async function node(version: string): Promise<string> {
-  const cwd = path.join(place.folder, version);
+  const cwd = path.join(folder, version);
   await mkdir(cwd, { recursive: true });
   const install = ['install', '--no-audit', '--no-fund', '--prefix', cwd];
   await mustRun('npm', [...install, `node-${process.platform}-${process.arch}@${version}`], { cwd });
   return path.join(cwd, `node_modules/node-${process.platform}-${process.arch}/bin/node`);
-}
-
-/** Lets a worker do a whole follow-up. */
-async function works(worker: WorkerProcess): Promise<void> {
-  expect(await worker.answersReadyz(200)).toEqual([]);
-  const following = await caller.follow({ turn: { durationMs: 1_000 } });
-  const { status, prLink } = await following.result();
-  expect({ status, prLink }).toEqual({ status: 'completed', prLink: expect.stringContaining('/pull/') });
 }
 
 describe('the worker artefact', () => {
@@ -51,37 +46,20 @@ describe('the worker artefact', () => {
     'works under Node %s, as a user who may write nowhere in it, and ends on SIGTERM',
     async (version) => {
       const worker = await ground.startWorker(await node(version));
-      await works(worker);
+      expect(await worker.answersReadyz(200)).toEqual([]);
+      const following = await caller.follow({ turn: { durationMs: 1_000 } });
+      const { status, prLink } = await following.result();
+      expect({ status, prLink }).toEqual({ status: 'completed', prLink: expect.stringContaining('/pull/') });
       worker.signal('SIGTERM');
       expect(await worker.exited).toEqual({ code: 0, signal: null });
     },
   );
 
-  it('finishes the POST under way on SIGTERM, and sends it once', async () => {
-    const worker = await ground.startWorker();
-    const { projectId, jobId } = ground.sandbox.addJob({ projectId: 'docs' });
-    ground.sandbox.setFault({ name: 'hold', projectId, jobId, operation: 'message', times: 1 });
-    const following = await caller.send({ projectId, jobId });
-    await ground.sandbox.journal.waitFor(
-      { projectId, jobId, operation: 'message', fault: 'hold' },
-      { timeoutMs: 20_000 },
-    );
-    worker.signal('SIGTERM');
-    await worker.says(/^draining; requests in flight: 1/);
-    ground.sandbox.release({ projectId, jobId });
-    expect(await worker.exited).toEqual({ code: 0, signal: null });
-
-    await ground.startWorker();
-    const { followUp } = await following.result();
-    expect(followUp.delivery).toEqual({ verdict: 'accepted', confirmedBy: 'response', sends: 1 });
-    expect(following.posts()).toHaveLength(1);
-  });
-
   it('has the starter, and nothing that production does not run', async () => {
-    const starter = await run('node', [ground.worker('dist/starter.js'), '--version'], { cwd: place.folder });
+    const starter = await run('node', [ground.worker('dist/starter.js'), '--version'], { cwd: folder });
     expect(starter).toMatchObject({ code: 0 });
     const found = (pattern: string) =>
-      mustRun('find', [ground.worker('.'), '-path', pattern, '-print'], { cwd: place.folder });
+      mustRun('find', [ground.worker('.'), '-path', pattern, '-print'], { cwd: folder });
     for (const pattern of [
       '*/node_modules/jest',
       '*/node_modules/typescript',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
-import { type BatchHandle, FollowUpClient } from '../../src/client';
+import type { BatchHandle, FollowUpClient } from '../../src/client';
 import { batchWorkflowId, followUpWorkflowId, pageWorkflowId } from '../../src/core/ids';
 import { requestIdOf } from '../../src/core/batch/batch';
 import { BATCH_WORKFLOW, type BatchInput, type BatchProgress } from '../../src/core/batch/workflows';
@@ -31,18 +31,16 @@ export async function taskSeconds(handle: WorkflowHandle): Promise<number> {
 export class BatchOfTest {
   readonly projectId: string;
   readonly requests: FollowUpRequest[] = [];
-  readonly client: FollowUpClient;
 
   constructor(
     readonly environment: FollowUpCaller,
     readonly batchId = `batch-${randomUUID().slice(0, 8)}`,
   ) {
     this.projectId = `project-${batchId}`;
-    this.client = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
   }
 
   get batches() {
-    return this.client.batches;
+    return this.environment.followUps.batches;
   }
 
   add(job: NewJob = {}, asked: Partial<FollowUpRequest> = {}, ...faults: JobFault[]): JobKey {
@@ -98,8 +96,8 @@ export class BatchOfTest {
     await this.workflow.terminate();
   }
 
-  posts(key: Partial<JobKey> = { projectId: this.projectId }) {
-    return this.environment.sandbox.journal.entries({ ...key, operation: 'message' });
+  posts(key: Parameters<FollowUpCaller['posts']>[0] = { projectId: this.projectId }) {
+    return this.environment.posts(key);
   }
 
   /** Waits until so many messages of the batch were processed, for each as long as the journal waits. */
@@ -156,7 +154,7 @@ export class BatchOfTest {
   /** The workflow ids of its follow-ups that run, by the server's list. */
   async running(): Promise<string[]> {
     const query = `FollowUpBatch = '${this.batchId}' AND WorkflowType = 'followUp' AND ExecutionStatus = 'Running'`;
-    return listed(this.environment.client, query);
+    return listed(this.environment.client.workflow.list({ query }));
   }
 
   /** Which jobs got how many messages. */

@@ -1,9 +1,4 @@
-import { chromium, type Page } from 'playwright-core';
-
-export interface Browser {
-  readonly page: Page;
-  close(): Promise<void>;
-}
+import { chromium } from 'playwright-core';
 
 /** Without a sandbox of its own, because containers run as root; and silent, because it is to load one page only. */
 const ARGUMENTS = [
@@ -17,7 +12,7 @@ const ARGUMENTS = [
 ];
 
 /** Opens a headless Chromium: that of `CHROMIUM_PATH`, or Debian's (`apt-get install chromium`). */
-export async function openBrowser(viewport: { width: number; height: number }): Promise<Browser> {
+export async function openBrowser(viewport: { width: number; height: number }) {
   const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium';
   const browser = await chromium.launch({ executablePath, args: ARGUMENTS });
   return { page: await browser.newPage({ viewport }), close: () => browser.close() };

@@ -1,19 +1,16 @@
-import { randomUUID } from 'node:crypto';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
 import { startDevServer } from '../../dev/dev-server';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox';
+import { type SandboxOptions, startSandbox } from '../../sandbox';
 import { connectClient } from '../../src/client';
 import { FollowUpPlugin } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
 import { ENCRYPTING, payloadsAreEncrypted } from './encryption';
-import { FollowUpCaller } from './following';
+import { FollowUpCaller, newTaskQueues } from './following';
 import { FORGETFUL } from './restartable-server';
 import { temporal } from './temporal';
-
-export { failureOf, Following, QUICK } from './following';
 
 // Failures of follow-ups are what many tests are about; only what breaks the worker itself is news.
 Runtime.install({
@@ -31,8 +28,6 @@ export interface EnvironmentOptions {
   readonly inProcessPolls?: number;
   /** How often pages of a batch look whether all is there. @default as in production */
   readonly lookEveryMs?: number;
-  /** Where the agent service is looked for. @default the sandbox's base URL */
-  readonly baseUrl?: string;
   /** The Temporal server. @default the one that all test files share */
   readonly address?: string;
   /** A server of its own with these settings, on top of those with which a server soon forgets. */
@@ -46,13 +41,11 @@ export interface EnvironmentOptions {
 /** A sandbox, the three workers of a worker process with queues of their own, and a client, on the shared server. */
 export class Environment extends FollowUpCaller {
   private constructor(
-    sandbox: Sandbox,
-    client: Client,
-    readonly taskQueues: Readonly<Record<'followUp' | 'read' | 'send', string>>,
     readonly address: string,
     readonly close: () => Promise<void>,
+    ...caller: ConstructorParameters<typeof FollowUpCaller>
   ) {
-    super(sandbox, client, taskQueues.followUp);
+    super(...caller);
   }
 
   static async open(options: EnvironmentOptions = {}): Promise<Environment> {
@@ -65,11 +58,9 @@ export class Environment extends FollowUpCaller {
     const namespace = 'default';
     const timeoutMs = options.httpTimeoutMs ?? 2_000;
     const sandbox = await startSandbox({ seedJobs: false, turnMs: 1_500, ...options.sandbox });
-    const name = randomUUID().slice(0, 8);
-    const taskQueues = { followUp: `follow-up-${name}`, read: `read-${name}`, send: `send-${name}` };
-    const baseUrl = options.baseUrl ?? sandbox.baseUrl;
+    const taskQueues = newTaskQueues();
     const apiKey = keyFromText(sandbox.apiKey);
-    const agentApi = createAgentApi({ baseUrl, apiKey, timeoutMs });
+    const agentApi = createAgentApi({ baseUrl: sandbox.baseUrl, apiKey, timeoutMs });
     // The SDK's own connection lets a retry that is due after its end break the process.
     const connected = await connectClient({ env: { TEMPORAL_ADDRESS: address } });
     const { connection } = connected.client;
@@ -112,6 +103,6 @@ export class Environment extends FollowUpCaller {
       await own?.stop();
     };
     const client = new Client({ connection, namespace, ...(dataConverter && { dataConverter }) });
-    return new Environment(sandbox, client, taskQueues, address, close);
+    return new Environment(address, close, sandbox, client, taskQueues);
   }
 }

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 
 type Found<T> = Exclude<T, false | null | undefined>;
 
-export interface EventuallyOptions<T> {
+interface EventuallyOptions<T> {
   /** @default 20000 */
   readonly timeoutMs?: number;
   /** From one check to the next. @default 50 */

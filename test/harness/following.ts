@@ -6,10 +6,12 @@ import {
   WorkflowFailedError,
 } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { FollowUpClient } from '../../src/client';
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, QUERY_PROGRESS } from '../../src/core/names';
 import type { FailureDetails, FollowUpProgress, FollowUpResult, Receipt } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
 import { followUpWorkflowId } from '../../src/core/ids';
+import type { TaskQueues } from '../../src/worker/plugin';
 import type { FaultSetting, JobChange, JobKey, NewJob, Sandbox } from '../../sandbox';
 import { eventually } from './eventually';
 
@@ -34,13 +36,31 @@ export const NOT_SENT = { verdict: 'not-sent', confirmedBy: null, sends: 0 };
 export type JobFault = Omit<FaultSetting, 'projectId' | 'jobId'>;
 type JournalFilter = NonNullable<Parameters<Sandbox['journal']['entries']>[0]>;
 
-/** Who starts follow-ups in a test: a sandbox with the jobs, and a client of the Temporal server. */
+/** Names of task queues that no other test has. */
+export function newTaskQueues(): TaskQueues {
+  const name = randomUUID().slice(0, 8);
+  return { followUp: `follow-up-${name}`, read: `read-${name}`, send: `send-${name}` };
+}
+
+/** The variables that name the task queues to a worker and a starter. */
+export function queueVariables({ followUp, read, send }: TaskQueues) {
+  return { FOLLOW_UP_TASK_QUEUE: followUp, AGENT_API_TASK_QUEUE: read, AGENT_API_SEND_TASK_QUEUE: send };
+}
+
+/** Who starts follow-ups in a test: a sandbox with the jobs, and clients of the Temporal server. */
 export class FollowUpCaller {
+  readonly taskQueue: string;
+  readonly followUps: FollowUpClient;
+
   constructor(
     readonly sandbox: Sandbox,
     readonly client: Client,
-    readonly taskQueue: string,
-  ) {}
+    readonly taskQueues: TaskQueues,
+  ) {
+    const { followUp: taskQueue, read: readTaskQueue, send: sendTaskQueue } = taskQueues;
+    this.taskQueue = taskQueue;
+    this.followUps = new FollowUpClient(client, { taskQueue, readTaskQueue, sendTaskQueue });
+  }
 
   /** Adds a job with these faults and starts a follow-up to it. */
   async follow(
@@ -60,14 +80,14 @@ export class FollowUpCaller {
     return { projectId, jobId };
   }
 
+  /** A request to a new job. */
+  newRequest(job?: NewJob) {
+    return { ...this.addJob(job), ...named() };
+  }
+
   /** Starts a follow-up to a job that is there, or not. */
   async send(asked: Partial<FollowUpRequest> & JobKey): Promise<Following> {
-    const request = {
-      prompt: 'Fix the broken links.',
-      requestId: randomUUID().slice(0, 8),
-      ...QUICK,
-      ...asked,
-    };
+    const request = { ...named(), ...asked };
     const workflowId = followUpWorkflowId(request.projectId, request.jobId, request.requestId);
     return new Following(this, request, await this.start(workflowId, request));
   }
@@ -82,6 +102,17 @@ export class FollowUpCaller {
       args: [input],
     });
   }
+
+  /** The POSTs to a job, or to all of a project, that reached the service, in order. */
+  posts({ projectId, jobId }: Pick<JobKey, 'projectId'> & Partial<JobKey>) {
+    const key = jobId === undefined ? { projectId } : { projectId, jobId };
+    return this.sandbox.journal.entries({ ...key, operation: 'message' });
+  }
+}
+
+/** What each request of a test has, with a name of its own. */
+function named() {
+  return { prompt: 'Fix the broken links.', requestId: randomUUID().slice(0, 8), ...QUICK };
 }
 
 /** One follow-up of a test. */
@@ -173,9 +204,8 @@ export class Following {
     return this.caller.sandbox.journal.waitFor({ ...this.key, ...filter }, options);
   }
 
-  /** The POSTs that reached the service, in order. */
   posts() {
-    return this.caller.sandbox.journal.entries({ ...this.key, operation: 'message' });
+    return this.caller.posts(this.key);
   }
 
   /** Whether the service has processed each of the POSTs. */

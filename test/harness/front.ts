@@ -84,11 +84,7 @@ export class Front {
   }
 }
 
-/**
- * Makes connections to a port of 127.0.0.1 whose process is stopped, until it takes no further one.
- *
- * @returns the connections, whose end makes room again
- */
+/** Makes connections to a process that is stopped until it takes no further one. @returns them; their end makes room again */
 async function fillBacklog(port: number): Promise<Socket[]> {
   const fillers: Socket[] = [];
   while (fillers.length < MAX_FILLERS) {

@@ -1,8 +1,6 @@
-import type { Client } from '@temporalio/client';
-
-/** The workflow ids that the server's list finds. */
-export async function listed({ workflow }: Client, query: string): Promise<string[]> {
+/** The workflow ids of a list. */
+export async function listed(list: AsyncIterable<{ readonly workflowId: string }>): Promise<string[]> {
   const ids: string[] = [];
-  for await (const { workflowId } of workflow.list({ query })) ids.push(workflowId);
+  for await (const { workflowId } of list) ids.push(workflowId);
   return ids;
 }

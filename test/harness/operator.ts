@@ -10,10 +10,7 @@ export interface ActivityOptionsChange {
   readonly scheduleToClose?: DurationText;
 }
 
-/**
- * What an operator does to pending activities and task queues with the Temporal CLI, by the calls that the CLI makes.
- * An activity is named by its type; where none of it is pending, nothing is done.
- */
+/** What an operator does with the Temporal CLI, by the same calls. Where no activity of a type is pending, nothing is done. */
 export class Operator {
   constructor(private readonly client: Client) {}
 

@@ -1,10 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Client } from '@temporalio/client';
 import { connectClient } from '../../src/client';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox';
-import { FollowUpCaller } from './following';
+import { type SandboxOptions, startSandbox } from '../../sandbox';
+import { FollowUpCaller, newTaskQueues, queueVariables } from './following';
 import { temporal } from './temporal';
 import { WorkerProcess } from './worker-process';
 
@@ -43,14 +41,11 @@ export class ProcessEnvironment extends FollowUpCaller {
   private readonly workers: WorkerProcess[] = [];
 
   private constructor(
-    sandbox: Sandbox,
-    client: Client,
     private readonly disconnect: () => Promise<void>,
     private readonly env: NodeJS.ProcessEnv,
-    taskQueue: string,
-    readonly taskQueues: { readonly readTaskQueue: string; readonly sendTaskQueue: string },
+    ...caller: ConstructorParameters<typeof FollowUpCaller>
   ) {
-    super(sandbox, client, taskQueue);
+    super(...caller);
   }
 
   /** Opens one for the length of a test; ends everything that was started in it, also when the test fails. */
@@ -87,21 +82,16 @@ export class ProcessEnvironment extends FollowUpCaller {
       // The SDK's own connection lets a retry that is due after its end break the process.
       connectClient({ env: { TEMPORAL_ADDRESS: address } }),
     ]);
-    const name = randomUUID().slice(0, 8);
+    const taskQueues = newTaskQueues();
     const env = {
       TEMPORAL_ADDRESS: address,
       AGENT_API_BASE_URL: sandbox.baseUrl,
       AGENT_API_KEY: sandbox.apiKey,
       AGENT_API_TIMEOUT: '2s',
-      FOLLOW_UP_TASK_QUEUE: `follow-up-${name}`,
-      AGENT_API_TASK_QUEUE: `read-${name}`,
-      AGENT_API_SEND_TASK_QUEUE: `send-${name}`,
+      ...queueVariables(taskQueues),
       ...options.env,
     };
-    return new ProcessEnvironment(sandbox, client, close, env, env.FOLLOW_UP_TASK_QUEUE, {
-      readTaskQueue: env.AGENT_API_TASK_QUEUE,
-      sendTaskQueue: env.AGENT_API_SEND_TASK_QUEUE,
-    });
+    return new ProcessEnvironment(close, env, sandbox, client, taskQueues);
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { freePorts } from '../../dev/free-ports';
 import { keepLastLines, spawnTethered, type TetheredProcess } from '../../dev/tether';
@@ -11,20 +10,15 @@ interface FiringAlert {
   readonly annotations: { readonly summary: string; readonly runbook: string };
 }
 
-/** Prometheus as a process of its own (Debian's package), which scrapes every second and keeps its data in a folder of its own. */
+/** Prometheus as a process of its own (Debian's package), which scrapes every second. */
 export class Prometheus {
   private constructor(
     private readonly process: TetheredProcess,
     private readonly url: string,
-    private readonly folder: string,
   ) {}
 
-  /**
-   * @param rules the text of a rule file
-   * @param target `HOST:PORT` of the worker's metrics
-   */
-  static async start(rules: string, target: string): Promise<Prometheus> {
-    const folder = await mkdtemp(path.join(os.tmpdir(), 'prometheus-'));
+  /** Starts it in a folder, with the text of a rule file, for the metrics of a worker at `HOST:PORT`. */
+  static async start(folder: string, rules: string, target: string): Promise<Prometheus> {
     const config = {
       global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
       rule_files: ['rules.yaml'],
@@ -45,7 +39,7 @@ export class Prometheus {
     const env = { PATH: process.env.PATH };
     const server = await spawnTethered('prometheus', flags, { env, stdout: 'pipe', stderr: 'pipe' });
     const words = keepLastLines(server.stdout, server.stderr);
-    const prometheus = new Prometheus(server, `http://${address}`, folder);
+    const prometheus = new Prometheus(server, `http://${address}`);
     try {
       await eventually('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
     } catch (error) {
@@ -64,10 +58,8 @@ export class Prometheus {
 
   /** Evaluates an expression. @throws Error for one that Prometheus does not take */
   async query(expression: string): Promise<unknown[]> {
-    const { result } = (await this.ask(`query?query=${encodeURIComponent(expression)}`)) as {
-      result: unknown[];
-    };
-    return result;
+    const answer = await this.ask(`query?query=${encodeURIComponent(expression)}`);
+    return (answer as { result: unknown[] }).result;
   }
 
   /** Every metric that was ever scraped. */
@@ -77,17 +69,13 @@ export class Prometheus {
 
   async stop(): Promise<void> {
     await this.process.stop();
-    await rm(this.folder, { recursive: true, force: true });
   }
 
   private async ask(what: string): Promise<unknown> {
     const response = await fetch(`${this.url}/api/v1/${what}`);
-    const { status, data, error } = (await response.json()) as {
-      status: string;
-      data: unknown;
-      error?: string;
-    };
-    if (status !== 'success') throw new Error(`Prometheus refuses ${what}: ${error ?? ''}`);
+    const answer = (await response.json()) as { status: string; data: unknown; error?: string };
+    const { status, data, error = '' } = answer;
+    if (status !== 'success') throw new Error(`Prometheus refuses ${what}: ${error}`);
     return data;
   }
 }

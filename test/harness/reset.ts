@@ -9,19 +9,19 @@ export async function eventsOf(handle: WorkflowHandle): Promise<HistoryEvent[]> 
   return (await handle.fetchHistory()).events ?? [];
 }
 
+/** The types of the activities of a run, in the order in which they were scheduled. */
+export async function activities(handle: WorkflowHandle): Promise<string[]> {
+  const events = await eventsOf(handle);
+  return events.flatMap((event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? []);
+}
+
 /** The completions of workflow tasks in the latest run: the points to which it can be reset. */
 export async function workflowTasks({ client, workflowId }: WorkflowHandle): Promise<HistoryEvent[]> {
   const events = await eventsOf(client.getHandle(workflowId));
   return events.filter((event) => event.workflowTaskCompletedEventAttributes);
 }
 
-/**
- * Resets the latest run to before a workflow task, as `temporal workflow reset` does: a new run takes the history up to
- * there and goes on from it.
- *
- * @param task the completion of that task
- * @returns the new run
- */
+/** Resets the latest run to before a workflow task, which is given by its completion. @returns the new run */
 export async function resetToTask(
   { client, workflowId }: WorkflowHandle,
   task: Pick<HistoryEvent, 'eventId'> | undefined,

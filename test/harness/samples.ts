@@ -1,5 +1,15 @@
+import type { AgentApi } from '../../src/agent-api/client';
 import type { ItemEnd } from '../../src/core/batch/batch';
 import type { AgentJob } from '../../src/core/job';
+
+/** An agent service that nobody may ask. */
+export const AGENT_API: AgentApi = {
+  timeoutMs: 4_000,
+  cooldownSeconds: () => 0,
+  getJob: () => Promise.reject(new Error('not called')),
+  sendMessage: () => Promise.reject(new Error('not called')),
+  close: () => Promise.resolve(),
+};
 
 /** A job of which the service says no more than it must. */
 export const JOB: AgentJob = {

@@ -40,7 +40,6 @@ async function start(): Promise<Shared> {
   ]);
   process.env[VARIABLES.cli] = cli.path;
   process.env[VARIABLES.address] = server.address;
-  process.env[VARIABLES.namespace] = server.namespace;
   process.env[VARIABLES.bundle] = bundlePath;
   return { server, folder };
 }

@@ -6,13 +6,6 @@ import { temporal } from './temporal';
 
 const PROGRAM = path.resolve(__dirname, '../../dist/starter.js');
 
-export interface Ended {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 /** The starter as a process of its own, on the shared server. It knows no variable of the agent service. */
 export class StarterProcess {
   stdout = '';
@@ -30,11 +23,12 @@ export class StarterProcess {
     return starter;
   }
 
-  readonly ended = async (): Promise<Ended> => {
+  /** Waits for its end. */
+  async ended() {
     if (this.child.exitCode === null && this.child.signalCode === null) await once(this.child, 'close');
     const { exitCode: code, signalCode: signal } = this.child;
     return { code, signal, stdout: this.stdout, stderr: this.stderr };
-  };
+  }
 
   /** Waits until stderr holds `text`. @throws Error when the process ends, or 30 seconds pass, before */
   async says(text: string | RegExp): Promise<void> {

@@ -16,7 +16,7 @@ import { eventually } from './eventually';
 /** Longer than any point of a follow-up takes to be reached, the start of a worker included. */
 const PATIENCE_MS = 60_000;
 
-export type Side = 'call' | 'answer';
+type Side = 'call' | 'answer';
 
 /** Calls of one method that are held at the gate. */
 export interface Hold {
@@ -83,11 +83,7 @@ export class TemporalGate {
     return `127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /**
-   * Holds every call of a method from now on, on its way to the server or its answer on the way back.
-   *
-   * @param containing only those whose message contains this text
-   */
+  /** From now on holds the calls of a method on their way, or the answers to them, whose message contains a text. */
   hold(method: string, side: Side, containing = ''): Hold {
     const events = new EventEmitter();
     const rule: Rule = {

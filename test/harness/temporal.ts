@@ -4,32 +4,22 @@ import { stripTemporalEnv } from '../../dev/dev-server';
 export const VARIABLES = {
   cli: 'FOLLOW_UP_TEST_CLI',
   address: 'FOLLOW_UP_TEST_ADDRESS',
-  namespace: 'FOLLOW_UP_TEST_NAMESPACE',
   bundle: 'FOLLOW_UP_TEST_BUNDLE',
 } as const;
 
-export interface TestTemporal {
-  /** `127.0.0.1:PORT` of the dev server that all test files of a run share: use ids and task queues of your own. */
-  readonly address: string;
-  readonly namespace: string;
-  /** The bundle of src/workflows, for `workflowBundle: { codePath: bundlePath }`. */
-  readonly bundlePath: string;
-  /** The executable of the Temporal CLI, for tests that start a server of their own or call `temporal workflow …`. */
-  readonly cli: string;
-  /** The environment of a worker or starter process: this one's, with the shared server and no other. */
-  readonly env: NodeJS.ProcessEnv;
-}
-
 /** The Temporal server of this test run. @throws Error in a test file whose project has none, see jest.config.mjs. */
-export function temporal(): TestTemporal {
+export function temporal() {
   const address = variable(VARIABLES.address);
-  const namespace = variable(VARIABLES.namespace);
+  const env: NodeJS.ProcessEnv = { ...stripTemporalEnv(process.env), TEMPORAL_ADDRESS: address };
   return {
+    /** `127.0.0.1:PORT` of the dev server that all test files of a run share: use ids and task queues of your own. */
     address,
-    namespace,
+    /** The bundle of src/workflows, for `workflowBundle: { codePath: bundlePath }`. */
     bundlePath: variable(VARIABLES.bundle),
+    /** The executable of the Temporal CLI, for tests that start a server of their own or call `temporal workflow …`. */
     cli: variable(VARIABLES.cli),
-    env: { ...stripTemporalEnv(process.env), TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace },
+    /** The environment of a worker or starter process: this one's, with the shared server and no other. */
+    env,
   };
 }
 

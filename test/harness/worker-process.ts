@@ -41,8 +41,7 @@ export class WorkerProcess {
       FOLLOW_UP_METRICS_ADDRESS: 'off',
     };
     const options = { env: { ...bare, ...env }, stdout: 'pipe', stderr: 'pipe', graceMs: 1_000 } as const;
-    const worker = new WorkerProcess(await spawnTethered(node, [...words, program], options));
-    return worker;
+    return new WorkerProcess(await spawnTethered(node, [...words, program], options));
   }
 
   get pid(): number {

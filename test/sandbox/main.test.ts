@@ -11,28 +11,26 @@ jest.setTimeout(30_000);
 let child: ChildProcess;
 afterEach(() => void child.kill('SIGKILL'));
 
-describe('npm run sandbox', () => {
-  it('prints its jobs, a line to run and the two variables, and these work', async () => {
-    const [port = 0] = await freePorts(1);
-    // As `npm run sandbox` starts it.
-    const args = ['--import', 'tsx', 'sandbox/main.ts', '--port', String(port), '--turn', '50ms'];
-    child = spawn(process.execPath, args, { cwd: join(__dirname, '../..') });
-    let stdout = '';
-    child.stdout?.on('data', (data: Buffer) => (stdout += data.toString()));
-    const printed = (words: RegExp) =>
-      eventually(`it prints ${words.source}`, () => words.test(stdout), { timeoutMs: 25_000 });
-    await printed(/Every request gets a line below/);
-    expect(stdout).toContain(`export AGENT_API_BASE_URL=http://127.0.0.1:${port}\n`);
-    expect(stdout).toContain('npm run starter -- send --project docs --job job-1 --prompt "');
-    expect(stdout).toMatch(/docs +job-5 +archived +http/);
-    const key = /export AGENT_API_KEY=(\S+)/.exec(stdout)?.[1] ?? '';
-    const job = `http://127.0.0.1:${port}/v2/agent/docs/job/job-1`;
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-    const reply = await fetch(`${job}/message`, { method: 'POST', headers, body: '{"prompt":"Go on."}' });
-    expect(((await reply.json()) as { status: string }).status).toBe('active');
-    await printed(/^POST \/v2\/agent\/docs\/job\/job-1\/message 200 \d+ ms · processed as turn 1$/m);
-    expect(stdout.split(key)).toHaveLength(2);
-  });
+it('npm run sandbox prints its jobs, a line to run and the two variables, and these work', async () => {
+  const [port = 0] = await freePorts(1);
+  // As `npm run sandbox` starts it.
+  const args = ['--import', 'tsx', 'sandbox/main.ts', '--port', String(port), '--turn', '50ms'];
+  child = spawn(process.execPath, args, { cwd: join(__dirname, '../..') });
+  let stdout = '';
+  child.stdout?.on('data', (data: Buffer) => (stdout += data.toString()));
+  const printed = (words: RegExp) =>
+    eventually(`it prints ${words.source}`, () => words.test(stdout), { timeoutMs: 25_000 });
+  await printed(/Every request gets a line below/);
+  expect(stdout).toContain(`export AGENT_API_BASE_URL=http://127.0.0.1:${port}\n`);
+  expect(stdout).toContain('npm run starter -- send --project docs --job job-1 --prompt "');
+  expect(stdout).toMatch(/docs +job-5 +archived +http/);
+  const key = /export AGENT_API_KEY=(\S+)/.exec(stdout)?.[1] ?? '';
+  const job = `http://127.0.0.1:${port}/v2/agent/docs/job/job-1`;
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const reply = await fetch(`${job}/message`, { method: 'POST', headers, body: '{"prompt":"Go on."}' });
+  expect(((await reply.json()) as { status: string }).status).toBe('active');
+  await printed(/^POST \/v2\/agent\/docs\/job\/job-1\/message 200 \d+ ms · processed as turn 1$/m);
+  expect(stdout.split(key)).toHaveLength(2);
 });
 
 describe('a fault as JSON', () => {

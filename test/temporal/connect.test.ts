@@ -1,14 +1,13 @@
-import { spawn } from 'node:child_process';
 import dns from 'node:dns';
-import { once } from 'node:events';
 import { createSecureServer, type SecureServerOptions } from 'node:http2';
 import { createServer as createHttpsServer } from 'node:https';
-import { createConnection, createServer as createTcpServer } from 'node:net';
+import { createServer as createTcpServer } from 'node:net';
 import { afterAll, describe, expect, it, jest } from '@jest/globals';
 import { freePorts } from '../../dev/free-ports';
 import { FollowUpClient } from '../../src/client';
 import { FollowUpError } from '../../src/core/errors';
 import { transportError } from '../../src/temporal/grpc-status';
+import { Front } from '../harness/front';
 import { certificateSignedBy, selfSignedCertificate } from '../agent-api/self-signed-certificate';
 import { answering, grpcServer, LETS_IN, listening } from './grpc-server';
 
@@ -37,34 +36,9 @@ async function connect(
 }
 
 async function errorOf(work: Promise<unknown>): Promise<FollowUpError> {
-  const error: unknown = await work.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
+  const error: unknown = await work.catch((reason: unknown) => reason);
   if (error instanceof FollowUpError) return error;
   throw new Error('no FollowUpError was thrown', { cause: error });
-}
-
-/** A process that listens and never accepts: once its queue is full, the system answers no further connection. */
-async function fullListener(): Promise<{ address: string; close: () => void }> {
-  const program =
-    "const server = require('node:net').createServer();" +
-    "server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {" +
-    '  process.stdout.write(String(server.address().port), () =>' +
-    '    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)); });';
-  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [port] = (await once(child.stdout, 'data')) as [Buffer];
-  const fill = () => createConnection(Number(port), '127.0.0.1').on('error', () => undefined);
-  const first = fill();
-  await once(first, 'connect');
-  const filling = [first, fill(), fill(), fill()];
-  return {
-    address: `127.0.0.1:${String(port)}`,
-    close: () => {
-      for (const socket of filling) socket.destroy();
-      child.kill('SIGKILL');
-    },
-  };
 }
 
 describe('a connection', () => {
@@ -147,16 +121,6 @@ describe('a connection', () => {
     },
   );
 
-  it('to a port where nothing listens is unreachable', async () => {
-    const [port = 0] = await freePorts(1);
-    expect(await errorOf(connect(`127.0.0.1:${port}`))).toMatchObject({
-      code: 'UNREACHABLE',
-      message: expect.stringMatching(
-        /^Can't reach Temporal at .*: connect ECONNREFUSED .*; check TEMPORAL_ADDRESS/,
-      ),
-    });
-  });
-
   it('to a name of two addresses where nothing listens is unreachable, with TLS too', async () => {
     const [port = 0] = await freePorts(1);
     const two = [
@@ -190,14 +154,12 @@ describe('a connection', () => {
   it.each([{}, { TEMPORAL_TLS: 'true' }])(
     'to a host that takes no connection, as behind a firewall, is unreachable: %j',
     async (env) => {
-      const { address, close } = await fullListener();
-      try {
-        const error = await errorOf(connect(address, env, 10_000));
-        expect(error).toMatchObject({ code: 'UNREACHABLE' });
-        expect(error.message).toContain('the host does not answer');
-      } finally {
-        close();
-      }
+      const front = await Front.open(0);
+      await front.deafen();
+      const connecting = connect(`127.0.0.1:${front.port}`, env, 10_000);
+      const error = await errorOf(connecting).finally(() => front.close());
+      expect(error).toMatchObject({ code: 'UNREACHABLE' });
+      expect(error.message).toContain('the host does not answer');
     },
   );
 
@@ -238,15 +200,13 @@ describe('a connection that the server ends at once', () => {
   );
 });
 
-describe('a start', () => {
-  it.each([
-    [14, 'UNREACHABLE'],
-    [4, 'UNREACHABLE'],
-    [16, 'UNAUTHORIZED'],
-    [7, 'UNAUTHORIZED'],
-    [5, undefined],
-  ])('that ends with gRPC %i has the code %s', (code, expected) => {
-    const error = Object.assign(new Error('no'), { code, details: 'no', metadata: {} });
-    expect(transportError(new Error('Failed to start', { cause: error }))?.code).toBe(expected);
-  });
+it.each([
+  [14, 'UNREACHABLE'],
+  [4, 'UNREACHABLE'],
+  [16, 'UNAUTHORIZED'],
+  [7, 'UNAUTHORIZED'],
+  [5, undefined],
+])('a start that ends with gRPC %i has the code %s', (code, expected) => {
+  const error = Object.assign(new Error('no'), { code, details: 'no', metadata: {} });
+  expect(transportError(new Error('Failed to start', { cause: error }))?.code).toBe(expected);
 });

@@ -16,7 +16,8 @@ describe('what is made of the error that a connection of the worker gives', () =
   ])('to a server that %s', async (_, server, code, message) => {
     const address = await server();
     const error: unknown = await NativeConnection.connect({ address }).catch((reason: unknown) => reason);
-    const trouble = await whyNot(error, { address, namespace: 'agents', connection: { address } });
+    const config = { address, namespace: 'agents', connection: { address }, secrets: [] };
+    const trouble = await whyNot(error, config);
     expect(trouble).toMatchObject({ code, message: expect.stringMatching(message) });
   });
 });

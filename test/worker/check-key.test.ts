@@ -1,7 +1,7 @@
 import { expect, it, jest } from '@jest/globals';
-import type { AgentApi } from '../../src/agent-api/client';
 import type { JobAnswer } from '../../src/core/wire';
 import { keyCheck } from '../../src/worker/health';
+import { AGENT_API } from '../harness/samples';
 
 const trouble = (httpStatus: number): JobAnswer => ({
   kind: 'trouble',
@@ -14,7 +14,7 @@ it('asks once a minute until the service has taken the key, and a service that i
   const answers = [503, 401, 404].map(trouble);
   const getJob = jest.fn(() => Promise.resolve(answers.shift() ?? trouble(401)));
   const reasons: string[] = [];
-  const check = keyCheck({ getJob } as unknown as AgentApi, { warn: (reason) => reasons.push(reason) });
+  const check = keyCheck({ ...AGENT_API, getJob }, { warn: (reason) => reasons.push(reason) });
   const clock = jest.spyOn(performance, 'now').mockReturnValue(0);
   expect(await check()).toEqual([]);
   expect(await check()).toEqual([]);

@@ -129,16 +129,14 @@ describe('the configuration', () => {
   });
 });
 
-describe('the version of the worker', () => {
-  it.each([
-    [{ TEMPORAL_DEPLOYMENT_NAME: 'a.b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
-    [{ TEMPORAL_DEPLOYMENT_NAME: 'a:b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
-    [{ TEMPORAL_WORKER_BUILD_ID: '__b' }, 'TEMPORAL_WORKER_BUILD_ID: begins with __'],
-    [{ TEMPORAL_WORKER_BUILD_ID: 'b'.repeat(481) }, 'TEMPORAL_WORKER_BUILD_ID: is longer than 480'],
-  ])('is refused where Temporal would refuse it: %j', async (env, problem) => {
-    const version = { TEMPORAL_DEPLOYMENT_NAME: 'follow-up', TEMPORAL_WORKER_BUILD_ID: '1' };
-    expect(await problemsOf({ ...GOOD, ...version, ...env })).toContain(problem);
-  });
+it.each([
+  [{ TEMPORAL_DEPLOYMENT_NAME: 'a.b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
+  [{ TEMPORAL_DEPLOYMENT_NAME: 'a:b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
+  [{ TEMPORAL_WORKER_BUILD_ID: '__b' }, 'TEMPORAL_WORKER_BUILD_ID: begins with __'],
+  [{ TEMPORAL_WORKER_BUILD_ID: 'b'.repeat(481) }, 'TEMPORAL_WORKER_BUILD_ID: is longer than 480'],
+])('the version of the worker is refused where Temporal would refuse it: %j', async (env, problem) => {
+  const version = { TEMPORAL_DEPLOYMENT_NAME: 'follow-up', TEMPORAL_WORKER_BUILD_ID: '1' };
+  expect(await problemsOf({ ...GOOD, ...version, ...env })).toContain(problem);
 });
 
 describe('the key', () => {
@@ -200,17 +198,15 @@ describe('the proxy of the agent service', () => {
   });
 });
 
-describe('warnings', () => {
-  it('are given for a key that would travel in clear to another machine', async () => {
-    const warn = async (url: string) => (await loadConfig({ ...GOOD, AGENT_API_BASE_URL: url })).warnings;
-    expect(await warn('http://agents.example.com')).toEqual([expect.stringContaining('unencrypted')]);
-    for (const url of [
-      'http://localhost:4010',
-      'http://127.1.2.3',
-      'http://[::1]:80',
-      'https://agents.example.com',
-    ]) {
-      expect(await warn(url)).toEqual([]);
-    }
-  });
+it('a warning is given for a key that would travel in clear to another machine', async () => {
+  const warn = async (url: string) => (await loadConfig({ ...GOOD, AGENT_API_BASE_URL: url })).warnings;
+  expect(await warn('http://agents.example.com')).toEqual([expect.stringContaining('unencrypted')]);
+  for (const url of [
+    'http://localhost:4010',
+    'http://127.1.2.3',
+    'http://[::1]:80',
+    'https://agents.example.com',
+  ]) {
+    expect(await warn(url)).toEqual([]);
+  }
 });

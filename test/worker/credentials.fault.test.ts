@@ -47,24 +47,17 @@ afterAll(async () => {
   await environment.close();
 });
 
-/** The workflow ids that an operator finds in the Web UI by this phase; waits until there is one. */
-async function foundByPhase(phase: string): Promise<string[]> {
-  const query = `TaskQueue = '${environment.taskQueue}' AND FollowUpPhase = '${phase}'`;
-  const list = () => listed(environment.client, query);
-  return eventually(`a follow-up is listed as ${phase}`, list, {
-    timeoutMs: 30_000,
-    intervalMs: 200,
-    until: (found) => found.length > 0,
-  });
-}
-
 it('a key that expires in the watch is visible, and a new one in its file heals the watch without a restart', async () => {
   const following = await environment.follow({ turn: { durationMs: null } }, { ...PATIENT, prompt: PROMPT });
   await following.progressWhen(({ polls }) => polls > 0);
   environment.sandbox.expireKeys();
   const progress = await following.progressWhen(({ phase }) => phase === 'unauthorized');
   expect(progress.lastAnswer).toMatch(/^http 401: the key is expired or wrong/);
-  expect(await foundByPhase('unauthorized')).toEqual([following.handle.workflowId]);
+  // As an operator finds it in the Web UI.
+  const query = `TaskQueue = '${environment.taskQueue}' AND FollowUpPhase = 'unauthorized'`;
+  const list = () => listed(environment.client.workflow.list({ query }));
+  const within = { timeoutMs: 30_000, intervalMs: 200, until: (ids: string[]) => ids.length > 0 };
+  expect(await eventually('it is listed', list, within)).toEqual([following.handle.workflowId]);
   expect(await timerSummaries(following.handle.workflowId)).toContainEqual(
     expect.stringContaining('http 401: the key is expired or wrong'),
   );
@@ -95,8 +88,10 @@ it('a key that may not write is rejected on the send, with both likely causes na
 it('no key is in any history, log line, metric, process argument or variable', async () => {
   const ids = environment.sandbox.jobs().map(({ jobId }) => jobId);
   const histories: string[] = [];
-  for (const workflowId of await listed(environment.client, `TaskQueue = '${environment.taskQueue}'`)) {
-    const handle = environment.client.workflow.getHandle(workflowId);
+  const { workflow } = environment.client;
+  const query = `TaskQueue = '${environment.taskQueue}'`;
+  for (const workflowId of await listed(workflow.list({ query }))) {
+    const handle = workflow.getHandle(workflowId);
     for (const told of [await handle.fetchHistory(), (await handle.describe()).raw])
       histories.push(texts(told).join('\n'));
   }

@@ -22,8 +22,7 @@ async function holdAPost(environment: ProcessEnvironment) {
   const worker = await environment.startWorker();
   const following = await environment.follow({}, {}, { name: 'hold', operation: 'message', times: 1 });
   await following.reached({ operation: 'message', fault: 'hold' });
-  const release = () => environment.sandbox.release(following.key);
-  return { worker, following, release };
+  return { worker, following };
 }
 
 describe('a worker', () => {
@@ -72,12 +71,12 @@ describe('a worker', () => {
 describe('SIGTERM', () => {
   it.concurrent('finishes a POST in flight and records its outcome: the message is sent once', () =>
     within(async (environment) => {
-      const { worker, following, release } = await holdAPost(environment);
+      const { worker, following } = await holdAPost(environment);
       worker.signal('SIGTERM');
       await worker.says(/^draining; requests in flight: [12];/);
       expect(await worker.answersReadyz(503)).toEqual(['the worker is shutting down']);
       expect((await worker.ask('/healthz')).status).toBe(200);
-      release();
+      following.release();
       expect(await worker.exited).toEqual({ code: 0, signal: null });
       const completed = (await eventsOf(following.handle)).flatMap(
         (event) => event.activityTaskCompletedEventAttributes ?? [],
@@ -99,12 +98,12 @@ describe('SIGTERM', () => {
 
   it.concurrent('again within a second is the same signal: npm passes a Ctrl-C on once more', () =>
     within(async (environment) => {
-      const { worker, release } = await holdAPost(environment);
+      const { worker, following } = await holdAPost(environment);
       worker.signal('SIGINT');
       worker.signal('SIGINT');
       await worker.says(/^draining/);
       worker.signal('SIGINT');
-      release();
+      following.release();
       expect(await worker.exited).toEqual({ code: 0, signal: null });
     }),
   );

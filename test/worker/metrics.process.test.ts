@@ -1,7 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { freePorts } from '../../dev/free-ports';
 import { METRICS } from '../../src/core/metrics';
-import { FollowUpClient } from '../../src/client';
 import { eventually } from '../harness/eventually';
 import { ENDLESS, QUICK } from '../harness/following';
 import { Operator } from '../harness/operator';
@@ -10,21 +9,27 @@ import { scrape, type Series } from '../harness/scrape';
 import { showsPhase } from '../harness/scenario';
 import { temporal } from '../harness/temporal';
 import { TemporalGate } from '../harness/temporal-gate';
+import type { WorkerProcess } from '../harness/worker-process';
 
 const PREFIX = 'agent_follow_up_';
 const POLLS_ON = { ...QUICK, polling: { ...QUICK.polling, timerPolls: 0 } };
 
 /** A worker with metrics, for the length of a test; `series` are the project's own. */
 function withMetrics(
-  test: (environment: ProcessEnvironment, series: () => Promise<Series[]>) => Promise<void>,
+  test: (
+    environment: ProcessEnvironment,
+    series: () => Promise<Series[]>,
+    worker: WorkerProcess,
+  ) => Promise<void>,
   env: NodeJS.ProcessEnv = {},
 ): Promise<void> {
   return ProcessEnvironment.with({}, async (environment) => {
     const [port = 0] = await freePorts(1);
     const address = `127.0.0.1:${port}`;
-    await environment.startWorker({ ...ASKS_EVERY_SECOND, ...env, FOLLOW_UP_METRICS_ADDRESS: address });
+    const variables = { ...ASKS_EVERY_SECOND, ...env, FOLLOW_UP_METRICS_ADDRESS: address };
+    const worker = await environment.startWorker(variables);
     const own = async () => (await scrape(address)).filter(({ name }) => name.startsWith(PREFIX));
-    await test(environment, own);
+    await test(environment, own, worker);
   });
 }
 
@@ -43,9 +48,9 @@ it.concurrent('every metric of the table is exported, with its labels, and none 
     const parameters = { retryAfter: 2 };
     const limited = { name: 'http-429', operation: 'message', times: 1, parameters } as const;
     const following = await environment.follow(ENDLESS, POLLS_ON, limited);
-    const client = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
     const item = { ...environment.addJob(), prompt: 'Go on.', ...QUICK };
-    const batch = await client.batches.start([item], { batchId: `metrics-${item.projectId}` });
+    const { batches } = environment.followUps;
+    const batch = await batches.start([item], { batchId: `metrics-${item.projectId}` });
     await batch.result();
     await eventually('a poll waits', async () => valueOf(await series(), 'polls_waiting') === 1);
     following.changeJob({ status: 'completed' });
@@ -111,7 +116,7 @@ it.concurrent(
 it.concurrent('reads that a limit holds back are late by seconds', () =>
   withMetrics(async (environment, series) => {
     const operator = new Operator(environment.client);
-    await operator.limit(environment.taskQueues.readTaskQueue, 0.5);
+    await operator.limit(environment.taskQueues.read, 0.5);
     const asked = { ...QUICK, polling: { ...QUICK.polling, timerPolls: 'all' } } as const;
     await Promise.all([1, 2, 3].map(() => environment.follow(ENDLESS, asked)));
     const late = await eventually(
@@ -131,24 +136,17 @@ it.concurrent('reads that a limit holds back are late by seconds', () =>
   }),
 );
 
-it.concurrent('a server that does not count what is open leaves the worker working, and is asked again', () =>
-  ProcessEnvironment.with({}, async (environment) => {
-    const gate = await TemporalGate.open(temporal().address);
-    try {
-      const held = gate.hold('CountWorkflowExecutions', 'call');
-      const [port = 0] = await freePorts(1);
-      const metrics = `127.0.0.1:${port}`;
-      const env = { ...ASKS_EVERY_SECOND, TEMPORAL_ADDRESS: gate.address };
-      const worker = await environment.startWorker({ ...env, FOLLOW_UP_METRICS_ADDRESS: metrics });
-      expect((await (await environment.follow()).result()).status).toBe('completed');
-      await worker.says(/^the server does not count what is open/);
-      expect(valueOf(await scrape(metrics), 'open_asked_timestamp_seconds')).toBeUndefined();
-      held.release();
-      const asked = async () => valueOf(await scrape(metrics), 'open_asked_timestamp_seconds');
-      const at = await eventually('the server has counted', asked);
-      expect(Math.abs(Date.now() / 1_000 - at)).toBeLessThan(30);
-    } finally {
-      await gate.close();
-    }
-  }),
-);
+it.concurrent('a server that does not count what is open is asked again, and the worker works', async () => {
+  const gate = await TemporalGate.open(temporal().address);
+  const held = gate.hold('CountWorkflowExecutions', 'call');
+  const env = { TEMPORAL_ADDRESS: gate.address };
+  await withMetrics(async (environment, series, worker) => {
+    const askedAt = async () => valueOf(await series(), 'open_asked_timestamp_seconds');
+    expect((await (await environment.follow()).result()).status).toBe('completed');
+    await worker.says(/^the server does not count what is open/);
+    expect(await askedAt()).toBeUndefined();
+    held.release();
+    const at = await eventually('the server has counted', askedAt);
+    expect(Math.abs(Date.now() / 1_000 - at)).toBeLessThan(30);
+  }, env).finally(() => gate.close());
+});

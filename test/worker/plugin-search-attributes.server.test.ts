@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { Client, Connection } from '@temporalio/client';
-import { keyFromText } from '../../src/agent-api/api-key';
-import { createAgentApi } from '../../src/agent-api/client';
 import { SEARCH_ATTRIBUTES } from '../../src/core/names';
 import { FollowUpPlugin, SearchAttributesError } from '../../src/worker/plugin';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { workersPolling } from '../../src/temporal/sdk-internals';
 import { eventually } from '../harness/eventually';
+import { AGENT_API as agentApi } from '../harness/samples';
 import { temporal } from '../harness/temporal';
 
 const KEYWORD = 2;
@@ -17,8 +16,6 @@ const OPTIONS = { taskQueue: 'of-the-team', namespace: 'default' };
 let server: DevServer;
 let connection: Connection;
 let native: NativeConnection;
-const apiKey = keyFromText('a-key-of-this-test');
-const agentApi = createAgentApi({ baseUrl: 'http://127.0.0.1:9', apiKey, timeoutMs: 1_000 });
 beforeAll(async () => {
   server = await startDevServer({ cli: temporal().cli });
   connection = await Connection.connect({ address: server.address });
@@ -27,7 +24,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await native.close();
   await connection.close();
-  await agentApi.close();
   await server.stop();
 });
 

@@ -1,13 +1,7 @@
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { WorkerOptions } from '@temporalio/worker';
-import { keyFromText } from '../../src/agent-api/api-key';
-import { createAgentApi } from '../../src/agent-api/client';
 import { FollowUpPlugin, shutdownLimitMs } from '../../src/worker/plugin';
-
-const timeoutMs = 4_000;
-const apiKey = keyFromText('a-key-of-this-test');
-const agentApi = createAgentApi({ baseUrl: 'http://127.0.0.1:9', apiKey, timeoutMs });
-afterAll(() => agentApi.close());
+import { AGENT_API as agentApi } from '../harness/samples';
 
 /** What the plugin makes of the options of a team's worker. */
 function configured(
@@ -36,6 +30,7 @@ describe('a worker with the plugin', () => {
   });
 
   it('drains for as long as a send may take, unless it says otherwise', () => {
+    const { timeoutMs } = agentApi;
     const limits = {
       shutdownGraceTime: 2 * timeoutMs + 5_000,
       shutdownForceTime: shutdownLimitMs(timeoutMs),

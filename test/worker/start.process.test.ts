@@ -38,16 +38,14 @@ async function nowhere(): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-describe('the command line of the worker', () => {
-  it.each([
-    ['--help', 0, 'stdout', /^Works on follow-ups .*\n {2}AGENT_API_KEY_FILE\n.*--version\n$/s],
-    ['--version', 0, 'stdout', /^\d+\.\d+\.\d+\n$/],
-    ['start', 2, 'stderr', /^error: the worker takes --help, --version, or --check-key/],
-  ] as const)('with %s starts nothing', (word, code, stream, words) => {
-    const [program, node] = [path.join(ROOT, 'dist/worker.js'), process.execPath] as const;
-    const ended = spawnSync(node, [program, word], { encoding: 'utf8', timeout: 20_000 });
-    expect(ended).toMatchObject({ status: code, [stream]: expect.stringMatching(words) });
-  });
+it.each([
+  ['--help', 0, 'stdout', /^Works on follow-ups .*\n {2}AGENT_API_KEY_FILE\n.*--version\n$/s],
+  ['--version', 0, 'stdout', /^\d+\.\d+\.\d+\n$/],
+  ['start', 2, 'stderr', /^error: the worker takes --help, --version, or --check-key/],
+] as const)('the command line of the worker with %s starts nothing', (word, code, stream, words) => {
+  const [program, node] = [path.join(ROOT, 'dist/worker.js'), process.execPath] as const;
+  const ended = spawnSync(node, [program, word], { encoding: 'utf8', timeout: 20_000 });
+  expect(ended).toMatchObject({ status: code, [stream]: expect.stringMatching(words) });
 });
 
 describe('a worker that is misconfigured', () => {
@@ -90,19 +88,17 @@ it('a taken default port is a warning, and the worker goes on without that serve
   await worker.says(/^waiting for Temporal/);
 });
 
-describe('a worker whose Temporal server is not there', () => {
-  it('says so at once and again, answers its probes, and ends with exit code 0 on SIGTERM', async () => {
-    const address = await nowhere();
-    const worker = await startWorker({ ...AGENT, TEMPORAL_ADDRESS: address });
-    await worker.says(/next try in 1s.*ECONNREFUSED/);
-    await worker.says(/next try in 2s.*ECONNREFUSED/);
-    expect(await worker.ask('/healthz')).toMatchObject({ status: 200, body: { status: 'ok', version } });
-    expect(await worker.answersReadyz(503)).toEqual([
-      expect.stringContaining(`Can't reach Temporal at ${address}: connect ECONNREFUSED`),
-    ]);
-    worker.signal('SIGTERM');
-    expect(await worker.exited).toEqual({ code: 0, signal: null });
-  });
+it('a worker whose Temporal server is not there says so at once and again, answers its probes, and ends with exit code 0 on SIGTERM', async () => {
+  const address = await nowhere();
+  const worker = await startWorker({ ...AGENT, TEMPORAL_ADDRESS: address });
+  await worker.says(/next try in 1s.*ECONNREFUSED/);
+  await worker.says(/next try in 2s.*ECONNREFUSED/);
+  expect(await worker.ask('/healthz')).toMatchObject({ status: 200, body: { status: 'ok', version } });
+  expect(await worker.answersReadyz(503)).toEqual([
+    expect.stringContaining(`Can't reach Temporal at ${address}: connect ECONNREFUSED`),
+  ]);
+  worker.signal('SIGTERM');
+  expect(await worker.exited).toEqual({ code: 0, signal: null });
 });
 
 it('a TLS mistake ends the worker with exit code 2, and it says what to set', async () => {

@@ -72,7 +72,7 @@ describe('a hundred follow-ups and a batch under way', () => {
         const followings = await startFollowUps(environment);
         const batch = new BatchOfTest(environment);
         batch.addMany(ITEMS, { turn: { durationMs: 3_000 } }, TIMES);
-        await new Operator(client).limit(environment.taskQueues.sendTaskQueue, SENDS_PER_SECOND);
+        await new Operator(client).limit(environment.taskQueues.send, SENDS_PER_SECOND);
         await batch.start({ concurrency: 60 });
         const running = (buildId: string) =>
           client.workflow.count(

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
-import { randomUUID } from 'node:crypto';
-import type { AgentApi } from '../../src/agent-api/client';
 import { FollowUpPlugin } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
+import { newTaskQueues } from '../harness/following';
+import { AGENT_API } from '../harness/samples';
 import { temporal } from '../harness/temporal';
 
 let connection: NativeConnection;
@@ -18,26 +18,16 @@ afterAll(async () => {
   await connection.close();
 });
 
-const AGENT_API: AgentApi = {
-  timeoutMs: 30_000,
-  cooldownSeconds: () => 0,
-  getJob: () => Promise.reject(new Error('not called')),
-  sendMessage: () => Promise.reject(new Error('not called')),
-  close: () => Promise.resolve(),
-};
-
 async function createWorkers(deploymentVersion?: { deploymentName: string; buildId: string }) {
-  const { namespace, bundlePath } = temporal();
-  const name = randomUUID().slice(0, 8);
-  const taskQueues = { followUp: `follow-up-${name}`, read: `read-${name}`, send: `send-${name}` };
+  const taskQueues = newTaskQueues();
   // As in the worker process, which has ensured search attributes before.
   const options = { taskQueues, inProcessPolls: 10, ensureSearchAttributes: false };
   const plugin = new FollowUpPlugin({ agentApi: AGENT_API, ...options });
   const created = jest.spyOn(Worker, 'create');
   const workers = await FollowUpWorkers.create(
     connection,
-    { temporal: { namespace }, inProcessPolls: 10, taskQueues, deploymentVersion },
-    { workflowBundle: { codePath: bundlePath } },
+    { temporal: { namespace: 'default' }, inProcessPolls: 10, taskQueues, deploymentVersion },
+    { workflowBundle: { codePath: temporal().bundlePath } },
     plugin,
   );
   const configured = created.mock.calls.map(([each]) => plugin.configureWorker(each));

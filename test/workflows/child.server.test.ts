@@ -6,7 +6,6 @@ import { CancelledFailure, TerminatedFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { followUpWorkflowId } from '../../src/core/ids';
 import { ENCRYPTING, payloadsAreEncrypted } from '../harness/encryption';
-import { QUICK } from '../harness/environment';
 import { eventually } from '../harness/eventually';
 import { sharedEnvironment } from '../harness/shared-environment';
 import { temporal } from '../harness/temporal';
@@ -34,17 +33,15 @@ afterAll(async () => {
 
 /** One of the team's workflows, started with a follow-up to a job of its own. */
 async function start(type: keyof typeof callers, turn = 1_500) {
-  const { sandbox, client, taskQueue } = await open();
-  const { projectId, jobId } = sandbox.addJob({ turn: { durationMs: turn } });
-  const request = { projectId, jobId, prompt: 'Fix it.', requestId: 'r', ...QUICK };
-  const workflowId = `${type}-${randomUUID()}`;
-  const parent = await client.workflow.start(type, {
-    taskQueue: QUEUE,
-    workflowId,
-    args: [request, { taskQueue }],
-  });
-  const followUp = client.workflow.getHandle(followUpWorkflowId(projectId, jobId, 'r'));
-  const messages = () => sandbox.journal.entries({ projectId, jobId, operation: 'message' }).length;
+  const environment = await open();
+  const { workflow } = environment.client;
+  const request = environment.newRequest({ turn: { durationMs: turn } });
+  const { projectId, jobId, requestId } = request;
+  const options = { taskQueue: QUEUE, workflowId: `${type}-${randomUUID()}` };
+  const args: Parameters<typeof callers.waits> = [request, { taskQueue: environment.taskQueue }];
+  const parent = await workflow.start(type, { ...options, args });
+  const followUp = workflow.getHandle(followUpWorkflowId(projectId, jobId, requestId));
+  const messages = () => environment.posts(request).length;
   const sent = () => eventually('the message is sent', () => messages() === 1);
   return { parent, followUp, messages, sent };
 }

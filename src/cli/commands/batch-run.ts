@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { BatchClient, BatchOptions, CallOptions, StartedBatch } from '../../client';
+import { counted } from '../../core/text';
 import { addRunFlags, COLUMNS, readBatch, type RunFlags } from '../flags/batch-input';
 import { addLineFlags, type LineFlags } from '../flags/request-flags';
 import type { Session } from '../session';
@@ -47,17 +48,14 @@ Examples:
   $ ${session.command('batch', 'run', '-', '--prompt', 'Rebase on main.', '--json')} < jobs.csv`,
     )
     .action(async (file: string, flags: StartFlags & LineFlags & { readonly batchId?: string }) => {
-      const { concurrency, tolerate } = flags;
-      const options = { concurrency, tolerate };
-      const batch = await readBatch(session.stdin, file, flags, { ...options, batchId: flags.batchId });
+      const { batchId: name, concurrency, tolerate } = flags;
+      const batch = await readBatch(session.stdin, file, flags, { batchId: name, concurrency, tolerate });
       const { batchId, items } = batch;
       // Printed before anything is started, so that an interrupted caller can come back by it.
-      session.output.note(
-        `batch       ${batchId} (${items.length} ${items.length === 1 ? 'item' : 'items'})`,
-      );
+      session.note(`batch       ${batchId} (${counted(items.length, 'item')})`);
       const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. This is its end`;
-      await runBatch(session, batchId, flags, nothingToDo, (batches, more) =>
-        batches.start(batch, { ...options, ...more }),
+      await runBatch(session, batchId, flags, nothingToDo, (batches, options) =>
+        batches.start(batch, options),
       );
     });
 }
@@ -77,11 +75,11 @@ export function addRetryCommand(batches: Command, session: Session): void {
     );
   addStartFlags(command).action(
     async (batchId: string, flags: StartFlags & { readonly includeUnknown?: boolean }) => {
-      const { concurrency, tolerate, includeUnknown } = flags;
+      const { includeUnknown } = flags;
       const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
       const nothingToDo = `Nothing to retry: no message of ${batchId} was left unsent or rejected.${unknown} This is its end`;
-      await runBatch(session, batchId, flags, nothingToDo, (batches, more) =>
-        batches.getHandle(batchId).retry({ concurrency, tolerate, includeUnknown, ...more }),
+      await runBatch(session, batchId, flags, nothingToDo, (batches, options) =>
+        batches.getHandle(batchId).retry({ includeUnknown, ...options }),
       );
     },
   );
@@ -100,9 +98,9 @@ async function runBatch(
   nothingToDo: string,
   start: (batches: BatchClient, options: BatchOptions & CallOptions) => Promise<StartedBatch | null>,
 ): Promise<void> {
-  const { output } = session;
+  const { wait, concurrency, tolerate } = flags;
   const { batches } = await session.connect();
-  output.jsonLines = flags.wait;
+  session.jsonLines = wait;
   let pages = 'no page yet';
   let isHandedOver = false;
   const words = (): string =>
@@ -119,25 +117,22 @@ async function runBatch(
       // Where lines can't be rewritten, each tenth gets a line.
       if (total > 1) line.show(`handed over ${pages}`, String(Math.floor((10 * handedOver) / total)));
     };
-    const started = await start(batches, { onPage, signal });
+    const started = await start(batches, { concurrency, tolerate, onPage, signal });
     isHandedOver = true;
     line.clear();
-    if (started === null) output.note(nothingToDo);
-    else await noteStarted(session, started, flags, nothingToDo);
-    if (flags.wait) return waitForBatch(session, batches.getHandle(batchId), signal, line);
-    output.print(started ?? { batchId, attached: 'ended' }, batchId);
-    output.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
+    if (started !== null) await noteStarted(session, started, flags);
+    if (started === null || started.attached === 'ended') session.note(nothingToDo);
+    if (wait) return waitForBatch(session, batches.getHandle(batchId), signal, line);
+    session.print(started ?? { batchId, attached: 'ended' }, batchId);
+    session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
   });
 }
 
 export async function watchBatch(session: Session, batchId: string): Promise<void> {
   const batch = (await session.connect()).batches.getHandle(batchId);
-  session.output.jsonLines = true;
-  await untilLeft(
-    session,
-    () => leftWords(session, batchId),
-    (signal, line) => waitForBatch(session, batch, signal, line),
-  );
+  session.jsonLines = true;
+  const words = (): string => leftWords(session, batchId);
+  await untilLeft(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
 }
 
 function leftWords(session: Session, batchId: string): string {
@@ -149,24 +144,16 @@ function leftWords(session: Session, batchId: string): string {
   ].join('\n');
 }
 
-async function noteStarted(
-  session: Session,
-  started: StartedBatch,
-  flags: StartFlags,
-  nothingToDo: string,
-): Promise<void> {
-  const { output } = session;
+async function noteStarted(session: Session, started: StartedBatch, flags: StartFlags): Promise<void> {
   const { batchId, workflowId, attached, resumedAfter } = started;
   await session.notePage(workflowId);
-  if (attached === 'ended') output.note(nothingToDo);
+  const verb = resumedAfter === 'failed' ? 'had' : 'was';
   if (resumedAfter !== null)
-    output.note(
-      `resumed     it ${resumedAfter === 'failed' ? 'had' : 'was'} ${resumedAfter}; what may have arrived is not sent again`,
-    );
+    session.note(`resumed     it ${verb} ${resumedAfter}; what may have arrived is not sent again`);
   if (attached !== 'running') return;
-  output.note('attached    this batch is running; nothing is sent again');
+  session.note('attached    this batch is running; nothing is sent again');
   if (flags.concurrency !== undefined || flags.tolerate !== undefined) {
     const change = session.command('batch', 'concurrency', batchId, String(flags.concurrency ?? 'N'));
-    output.note(`note        it keeps its own concurrency and tolerance; ${change} changes the first`);
+    session.note(`note        it keeps its own concurrency and tolerance; ${change} changes the first`);
   }
 }

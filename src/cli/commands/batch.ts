@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { type BatchHandle, type BatchProgress, FollowUpError } from '../../client';
 import { CONCURRENCY } from '../../core/batch/batch';
+import { counted } from '../../core/text';
 import { wholeNumber } from '../flags/request-flags';
 import {
   documentOfBatch,
@@ -22,14 +23,13 @@ export function batchCommand(session: Session): Command {
     'Sends many follow-ups, from a file, with limited concurrency. Workers do the work: a batch continues when this ' +
       'program ends. A batch is named by its batch id, or by its workflow id.',
   );
-  const verb = (name: string, json: string, description: string): Command =>
+  const verb = (name: string, description: string, json = DOCUMENT_HELP): Command =>
     batches
       .command(name)
       .argument('<batch>', 'batch id, or workflow id')
       .option('--json', json)
       .description(description);
-  const handleOf = async (batchId: string): Promise<BatchHandle> =>
-    (await session.connect()).batches.getHandle(batchId);
+  const handleOf = async (batchId: string) => (await session.connect()).batches.getHandle(batchId);
   /** The action of a command that answers with the progress after it. */
   const changing =
     (change: (batch: BatchHandle, value: number) => Promise<BatchProgress>) =>
@@ -39,7 +39,6 @@ export function batchCommand(session: Session): Command {
   addRunCommand(batches, session);
   verb(
     'status',
-    DOCUMENT_HELP,
     'Prints where a batch stands, or how it ended. The exit code is 0 while it runs, and that of run after its end.',
   ).action(async (batchId: string) => {
     const batch = await handleOf(batchId);
@@ -49,32 +48,26 @@ export function batchCommand(session: Session): Command {
   });
   verb(
     'watch',
-    JSON_LINES_HELP,
     'Waits for a batch, as run does. Shows its progress until it ends, and prints its end. The exit code is that of run.',
+    JSON_LINES_HELP,
   ).action((batchId: string) => watchBatch(session, batchId));
   verb(
     'results',
-    JSON_LINES_HELP,
     'Prints how each item of a batch has ended so far. There is a line for each item that has settled, in the order of ' +
       'settling. It does not wait for a batch that runs; "batch watch --json" does. Without a worker it prints what the ' +
       'server knows, and exits with 1.',
-  ).action(async (batchId: string) => {
-    await results(session, await handleOf(batchId));
-  });
-  verb(
-    'pause',
-    DOCUMENT_HELP,
-    'Starts no further item of a batch until it is resumed; open ones continue.',
-  ).action(changing((batch) => batch.pause()));
+    JSON_LINES_HELP,
+  ).action(async (batchId: string) => results(session, await handleOf(batchId)));
+  verb('pause', 'Starts no further item of a batch until it is resumed; open ones continue.').action(
+    changing((batch) => batch.pause()),
+  );
   verb(
     'resume',
-    DOCUMENT_HELP,
     'Continues a paused batch. To resume a batch that has ended, use "batch run" with the same file.',
   ).action(changing((batch) => batch.resume()));
   const { minimum, maximum } = CONCURRENCY;
   verb(
     'concurrency',
-    DOCUMENT_HELP,
     'Changes how many follow-ups of a running batch are open at a time. A lower number ends none of them: no item starts ' +
       'until fewer are open.',
   )
@@ -82,25 +75,24 @@ export function batchCommand(session: Session): Command {
     .action(changing((batch, concurrency) => batch.setConcurrency(concurrency)));
   verb(
     'cancel',
-    'print one JSON document: { batchId, ended, cancelled, end }',
     'Ends a batch; its open follow-ups continue. Nothing further is started. Open follow-ups can be listed and cancelled ' +
       'one by one. "batch run" with the same file continues the batch.',
+    'print one JSON document: { batchId, ended, cancelled, end }',
   )
     .option(
       '--cancel-running',
       'cancel every open follow-up that the batch has started too, also if it has ended; messages under way are awaited ' +
         'first, and the agents themselves continue',
     )
-    .action(async (batchId: string, { cancelRunning = false }: { readonly cancelRunning?: boolean }) => {
-      await cancel(session, await handleOf(batchId), cancelRunning);
-    });
+    .action(async (batchId: string, { cancelRunning = false }: { readonly cancelRunning?: boolean }) =>
+      cancel(session, await handleOf(batchId), cancelRunning),
+    );
   addRetryCommand(batches, session);
   return batches;
 }
 
 async function results(session: Session, batch: BatchHandle): Promise<void> {
-  const { output } = session;
-  output.jsonLines = true;
+  session.jsonLines = true;
   const { ends, error } = await batch.settled().then(
     (all) => ({ ends: all, error: null }),
     (problem: unknown) => {
@@ -108,30 +100,25 @@ async function results(session: Session, batch: BatchHandle): Promise<void> {
       return { ends: problem.ends, error: problem };
     },
   );
-  for (const end of ends) output.print(end, itemLine(end));
+  for (const end of ends) session.print(end, itemLine(end));
   const isRunning = (await batch.describe()).state === 'running';
   const view = isRunning ? standingOf(await batch.progress()) : await batch.result();
-  if (output.isJson) output.print(documentOfBatch(batch.batchId, view));
-  else output.note(settledLine(ends.length, view));
+  if (session.isJson) session.print(documentOfBatch(batch.batchId, view));
+  else session.note(settledLine(ends.length, view));
   // What can be read is printed before the reason why the rest can't.
   if (error !== null) throw error;
 }
 
 async function cancel(session: Session, batch: BatchHandle, followUps: boolean): Promise<void> {
-  const { output } = session;
   const { batchId } = batch;
-  const { answer, end } = await cancelAndWait(
-    session,
-    () => batch.cancel({ followUps }),
-    () => batch.result(),
-  );
+  const { answer, end } = await cancelAndWait(session, batch.cancel({ followUps }), () => batch.result());
   const cancelled = answer ?? 0;
   const document = end && documentOfBatch(batchId, end);
-  if (output.isJson) output.print({ batchId, ended: end !== null, cancelled, end: document });
+  if (session.isJson) session.print({ batchId, ended: end !== null, cancelled, end: document });
   else if (end !== null) printBatch(session, batchId, end);
-  output.note(
+  session.note(
     followUps
-      ? `Cancelled ${cancelled} open follow-${cancelled === 1 ? 'up' : 'ups'} that the batch had started.`
+      ? `Cancelled ${counted(cancelled, 'open follow-up')} that the batch had started.`
       : `Follow-ups that were open continue; see them with ${session.command('list', '--batch', batchId)}`,
   );
 }

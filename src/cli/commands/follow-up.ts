@@ -11,34 +11,32 @@ import { cancelAndWait, waitForEnd } from '../wait';
 
 /** Adds the commands for follow-ups that exist. */
 export function addFollowUpCommands(program: Command, session: Session): void {
-  const { output } = session;
-  const verb = (name: string, json: string, description: string): Command =>
+  const verb = (name: string, description: string, json = 'the progress'): Command =>
     program
       .command(name)
       .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
       .option('--json', `print one JSON document: ${json}`)
       .description(description);
-  const handleOf = async (workflowId: string): Promise<FollowUpHandle> =>
-    (await session.connect()).getHandle(workflowId);
+  const handleOf = async (workflowId: string) => (await session.connect()).getHandle(workflowId);
   /** The action of a command that answers with the progress after it. */
   const updating =
     <Value>(update: (followUp: FollowUpHandle, value: Value) => Promise<FollowUpProgress>) =>
     async (workflowId: string, value: Value): Promise<void> => {
       const progress = await update(await handleOf(workflowId), value);
-      output.print(progress, columns(progressRows(session, workflowId, progress)));
+      session.print(progress, columns(progressRows(session, workflowId, progress)));
     };
   verb(
     'watch',
-    'the result, or { type, message, details }',
     'Waits for a follow-up, as send does. Shows its progress until it ends, and prints its end. The exit code is that of send.',
+    'the result, or { type, message, details }',
   ).action(async (workflowId: string) => {
     await (await handleOf(workflowId)).describe();
     await waitForEnd(session, workflowId);
   });
   verb(
     'status',
-    '{ workflowId, state, progress } or { workflowId, state, end }',
     'Prints where a follow-up stands, or how it ended. The exit code is 0 while it runs, and that of send after its end.',
+    '{ workflowId, state, progress } or { workflowId, state, end }',
   ).action(async (workflowId: string) => {
     const followUp = await handleOf(workflowId);
     const description = await followUp.describe();
@@ -49,21 +47,14 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     printEnd(session, { ...end, document });
   });
   addListCommand(program, session);
-  verb(
-    'poll-now',
-    'the progress',
-    'Reads the job now instead of at the next interval. Prints the progress.',
-  ).action(updating((followUp) => followUp.pollNow()));
-  verb(
-    'extend',
-    'the progress',
-    'Moves the deadline to now + the duration, never to an earlier time than it has.',
-  )
+  verb('poll-now', 'Reads the job now instead of at the next interval. Prints the progress.').action(
+    updating((followUp) => followUp.pollNow()),
+  );
+  verb('extend', 'Moves the deadline to now + the duration, never to an earlier time than it has.')
     .argument('<duration>', 'a number with a unit: 90m, 24h, 7d', durationOf)
     .action(updating((followUp, ms: number) => followUp.extendDeadline(durationText(ms))));
   verb(
     'resolve',
-    'the progress',
     'Says whether a message of unknown delivery arrived, in the phase needs-decision. "delivered" watches the job. ' +
       '"not-delivered" reads it again and sends the message once more, which is a duplicate if the first one did arrive.',
   )
@@ -71,19 +62,15 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     .action(updating((followUp, decision: DeliveryDecision) => followUp.resolveDelivery(decision)));
   verb(
     'cancel',
-    '{ workflowId, ended, end }',
     'Ends the watch of a follow-up; the agent continues. A sent message stays sent, and the service has no operation to ' +
       'stop a job. A message under way is awaited first, so that the receipt can say whether it arrived.',
+    '{ workflowId, ended, end }',
   ).action(async (workflowId: string) => {
     const followUp = await handleOf(workflowId);
-    const { end } = await cancelAndWait(
-      session,
-      () => followUp.cancel(),
-      () => endOf(followUp),
-    );
-    output.print({ workflowId, ended: end !== null, end: end?.document ?? null });
-    if (end !== null) output.note(end.text);
-    output.note(
+    const { end } = await cancelAndWait(session, followUp.cancel(), () => endOf(followUp));
+    session.print({ workflowId, ended: end !== null, end: end?.document ?? null });
+    if (end !== null) session.note(end.text);
+    session.note(
       'This ends the watch only. If the agent is working on the message, it continues: its service has no operation to stop a job.',
     );
   });
@@ -98,16 +85,15 @@ async function printRunning(
   const document = { workflowId, state, startedAt, taskTrouble };
   if (report.from === 'worker') {
     const rows = [...known('trouble', taskTrouble), ...progressRows(session, workflowId, report.progress)];
-    session.output.print({ ...document, progress: report.progress }, columns(rows));
+    session.print({ ...document, progress: report.progress }, columns(rows));
     return;
   }
-  const { workers } = report;
   const text = columns([
     ['status', serverText(report)],
     ['started', startedAt],
     ['workflow', workflowId],
   ]);
-  session.output.print({ ...document, progress: null, phase, jobStatus, workers }, text);
+  session.print({ ...document, progress: null, phase, jobStatus, workers: report.workers }, text);
 }
 
 interface ListFlags {
@@ -137,7 +123,6 @@ function addListCommand(program: Command, session: Session): void {
     .option('--limit <number>', `how many to list at most, 1 to ${MAX_LIMIT}`, wholeNumber(1, MAX_LIMIT), 50)
     .option('--json', 'print one JSON array')
     .action(async ({ phase, project: projectId, job: jobId, batch: batchId, limit }: ListFlags) => {
-      const { output } = session;
       const found: FollowUpDescription[] = [];
       for await (const each of (await session.connect()).list({ phase, projectId, jobId, batchId })) {
         found.push(each);
@@ -145,9 +130,9 @@ function addListCommand(program: Command, session: Session): void {
       }
       // A list knows neither receipts nor trouble.
       const documents = found.map((each) => ({ ...each, receipt: undefined, taskTrouble: undefined }));
-      output.print(documents, table(HEADINGS, found.map(row)));
+      session.print(documents, table(HEADINGS, found.map(row)));
       const more = found.length === limit ? ' (--limit shows more)' : '';
-      output.note(`${found.length} found${more}; eventually consistent`);
+      session.note(`${found.length} found${more}; eventually consistent`);
     });
 }
 

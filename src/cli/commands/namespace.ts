@@ -1,11 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import {
-  checkLimits,
-  ensureSearchAttributes,
-  type Limits,
-  type LimitsChange,
-  type QueueLimits,
-} from '../../client';
+import { checkLimits, ensureSearchAttributes, type Limits, type LimitsChange } from '../../client';
 import { formatDuration } from '../../core/units';
 import { workersPolling } from '../../temporal/sdk-internals';
 import { numberOr } from '../flags/request-flags';
@@ -33,18 +27,18 @@ export function setupCommand(session: Session): Command {
         ['task queue', taskQueue],
         ['workers', workers.join(', ') || 'none poll the task queue yet; start a worker'],
       ]);
-      session.output.print({ serverVersion, namespace, searchAttributes, taskQueue, workers }, text);
+      session.print({ serverVersion, namespace, searchAttributes, taskQueue, workers }, text);
     });
 }
 
-/** The server's API does not say whether fairness is on (measured, server 1.31). */
+/** The server's API does not say whether fairness is on (measured, server 1.32.0). */
 const FAIRNESS_NOTE =
   'Limits per project and weights need fairness on the server (matching.enableFairness). The server does not say whether ' +
   'it is on. Without it, a project at its limit holds up the others.';
 
 export function limitsCommand(session: Session): Command {
   const print = (now: Limits): void => {
-    session.output.print(now, limitsTable(now));
+    session.print(now, limitsTable(now));
   };
   const limits = new Command('limits').description(
     'Limits how often the agent service is asked, in total and by project. The Temporal server keeps them, and they hold for all workers ' +
@@ -85,7 +79,7 @@ Examples:
       checkLimits(change);
       print(await (await session.connect()).limits.set(change));
       const fair = [sendsPerProject, readsPerProject, ...Object.values(projectWeights ?? {})];
-      if (fair.some((value) => value !== undefined && value !== 'off')) session.output.note(FAIRNESS_NOTE);
+      if (fair.some((value) => value !== undefined && value !== 'off')) session.note(FAIRNESS_NOTE);
     });
   verb('clear', 'Removes all limits and weights, whoever has set them.').action(async () => {
     print(await (await session.connect()).limits.clear());
@@ -108,24 +102,19 @@ function addWeight(text: string, before: object = {}): object {
   return { ...before, [id]: numberOr(text.slice(at + 1)) };
 }
 
-const HEADINGS = ['REQUESTS', 'TASK QUEUE', 'TOTAL', 'PER PROJECT', 'WAITING', 'WEIGHTS'];
-
 /** The current limits, one line for each kind of request. */
 export function limitsTable({ sends, reads }: Limits): string {
-  return table(HEADINGS, [row('sends', sends), row('reads', reads)]);
-}
-
-function row(
-  kind: string,
-  { taskQueue, total, perProject, weights, waiting, oldestMs }: QueueLimits,
-): string[] {
-  const shares = Object.entries(weights).map(([key, weight]) => `${key}=${weight}`);
-  return [
-    kind,
-    taskQueue,
-    total?.rate ?? 'none',
-    perProject?.rate ?? 'none',
-    waiting === 0 ? '0' : `${waiting}, oldest ${formatDuration(oldestMs)}`,
-    shares.join(' ') || 'none',
-  ];
+  const rows = Object.entries({ sends, reads }).map(([kind, queue]) => {
+    const { taskQueue, total, perProject, weights, waiting, oldestMs } = queue;
+    const shares = Object.entries(weights).map(([key, weight]) => `${key}=${weight}`);
+    return [
+      kind,
+      taskQueue,
+      total?.rate ?? 'none',
+      perProject?.rate ?? 'none',
+      waiting === 0 ? '0' : `${waiting}, oldest ${formatDuration(oldestMs)}`,
+      shares.join(' ') || 'none',
+    ];
+  });
+  return table(['REQUESTS', 'TASK QUEUE', 'TOTAL', 'PER PROJECT', 'WAITING', 'WEIGHTS'], rows);
 }

@@ -1,6 +1,6 @@
 import type { ScheduleDescription, ScheduleSummary } from '@temporalio/client';
 import { Command } from 'commander';
-import { batchInputOf, type NewScheduleOptions, type ScheduleHandle } from '../../client';
+import { batchInputOf, type NewScheduleOptions } from '../../client';
 import { batchIdOf } from '../../core/ids';
 import { readBatch } from '../flags/batch-input';
 import { addLineFlags, invalid, type LineFlags } from '../flags/request-flags';
@@ -23,60 +23,57 @@ import type { Session } from '../session';
 type ItemFlags = ScheduleFlags & LineFlags;
 
 export function scheduleCommand(session: Session): Command {
-  const { output } = session;
   const schedules = new Command('schedule').description(
     'Sends the follow-ups of a file at set times, by a Temporal Schedule. Each firing is a batch of its own, named ' +
       'after the schedule and the time: ID-2026-11-21T03:00:00Z.',
   );
-  const verb = (name: string, json: string, description: string): Command =>
+  const verb = (name: string, description: string, json: string): Command =>
     schedules
       .command(name)
       .argument('<id>', 'of the schedule')
       .option('--json', `print one JSON document: ${json}`)
       .description(description);
-  const handleOf = async (id: string): Promise<ScheduleHandle> =>
-    (await session.connect()).schedules.getHandle(id);
+  const handleOf = async (id: string) => (await session.connect()).schedules.getHandle(id);
   addCreateCommand(schedules, session);
   addListCommand(schedules, session);
   verb(
     'describe',
-    'the schedule, as Temporal describes it',
     'Shows when a schedule fires, what it sends, and its last batches. "batch status" shows how one ended.',
+    'the schedule, as Temporal describes it',
   ).action(async (id: string) => {
     const schedule = await (await handleOf(id)).describe();
-    output.print(documentOf(schedule), scheduleText(schedule));
+    session.print(documentOf(schedule), scheduleText(schedule));
   });
   verb(
     'trigger',
-    '{ scheduleId, outcome, batchId }',
     'Lets a schedule fire now, a paused one too. Prints the id of the batch that it starts.',
+    '{ scheduleId, outcome, batchId }',
   )
     .addOption(overlapFlag("if a batch runs (default: the schedule's own policy)"))
     .action(async (id: string, { overlap }: { overlap?: string }) => {
       const { outcome, batchId } = await (await handleOf(id)).trigger(overlapOf(overlap));
-      output.print({ scheduleId: id, outcome, batchId }, batchId ?? '');
-      if (batchId !== null) output.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
+      session.print({ scheduleId: id, outcome, batchId }, batchId ?? '');
+      if (batchId !== null) session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
       else if (outcome === 'skipped')
-        output.note('skipped: a batch of this schedule runs; --overlap can change that');
-      else output.note('requested, but no batch was started yet: it may wait for one that runs');
+        session.note('skipped: a batch of this schedule runs; --overlap can change that');
+      else session.note('requested, but no batch was started yet: it may wait for one that runs');
     });
-  const pauses = {
-    pause: 'Stops a schedule from firing, unless it is triggered; a batch that runs continues.',
-    unpause: 'Lets a schedule fire again, from its next time on.',
-  };
-  for (const name of ['pause', 'unpause'] as const)
-    verb(name, '{ scheduleId, paused, note }', pauses[name])
+  for (const [name, description] of [
+    ['pause', 'Stops a schedule from firing, unless it is triggered; a batch that runs continues.'],
+    ['unpause', 'Lets a schedule fire again, from its next time on.'],
+  ] as const)
+    verb(name, description, '{ scheduleId, paused, note }')
       .option('--note <text>', 'why, shown in lists and in the Web UI', `${name}d by the starter`)
       .action(async (id: string, { note }: { note: string }) => {
         await (await handleOf(id))[name](note);
-        output.print({ scheduleId: id, paused: name === 'pause', note });
-        output.note(`${name}d`);
+        session.print({ scheduleId: id, paused: name === 'pause', note });
+        session.note(`${name}d`);
       });
   verb(
     'backfill',
-    '{ scheduleId, from, to, overlap }',
     'Lets a schedule fire for times that have passed. Fires now for each of its times in a range, both ends included. A ' +
       'time whose batch exists is left out, as long as the namespace keeps that batch.',
+    '{ scheduleId, from, to, overlap }',
   )
     .requiredOption('--from <time>', TIME_HELP, timeOf)
     .requiredOption('--to <time>', 'likewise', timeOf)
@@ -84,15 +81,15 @@ export function scheduleCommand(session: Session): Command {
     .action(async (id: string, { from, to, overlap }: { from: Date; to: Date; overlap: string }) => {
       if (from > to) throw invalid('--to', 'must not be before --from');
       await (await handleOf(id)).backfill({ start: from, end: to, overlap: overlapOf(overlap) });
-      output.print({ scheduleId: id, from, to, overlap });
-      output.note(`requested; its batches: ${session.command('schedule', 'describe', id)}`);
+      session.print({ scheduleId: id, from, to, overlap });
+      session.note(`requested; its batches: ${session.command('schedule', 'describe', id)}`);
     });
   const update = verb(
     'update',
-    'the schedule',
     'Changes when a schedule fires, or what it sends. What is not given stays. Timing (--cron, --calendar, --every with ' +
       '--offset) is replaced as a whole. If a file is given, so are the items with their options. A batch that runs ' +
       'continues as it was.',
+    'the schedule',
   ).argument('[file]', 'JSON Lines or CSV, as for batch run; - for stdin (default: keep the items)');
   addUpdateFlags(update)
     .addHelpText(
@@ -108,19 +105,19 @@ Examples:
       const items = file === undefined ? {} : { items: await readBatch(session.stdin, file, flags) };
       const handle = await handleOf(id);
       await handle.update({ ...change, ...items });
-      if (output.isJson) output.print(documentOf(await handle.describe()));
-      output.note('updated');
+      if (session.isJson) session.print(documentOf(await handle.describe()));
+      session.note('updated');
     });
   verb(
     'delete',
-    '{ scheduleId, deleted, running }',
     'Removes a schedule; a batch that runs continues, and "batch cancel" ends it.',
+    '{ scheduleId, deleted, running }',
   ).action(async (id: string) => {
     const handle = await handleOf(id);
     const running = runningBatches(await handle.describe());
     await handle.delete();
-    output.print({ scheduleId: id, deleted: true, running });
-    output.note(['deleted', ...running.map((batchId) => `still runs  ${batchId}`)].join('\n'));
+    session.print({ scheduleId: id, deleted: true, running });
+    session.note(['deleted', ...running.map((batchId) => `still runs  ${batchId}`)].join('\n'));
   });
   return schedules;
 }
@@ -149,7 +146,6 @@ Examples:
   $ ${session.command('schedule', 'create', 'weekly', 'jobs.csv')} --calendar '{"dayOfWeek":"Fri","hour":"3"}' --prompt "Rebase on main."`,
     )
     .action(async (id: string, file: string, flags: ItemFlags) => {
-      const { output } = session;
       if ((flags.cron ?? flags.calendar ?? flags.every) === undefined)
         throw invalid('spec', 'is missing; give --cron, --calendar or --every');
       // Without the flags of an update, nothing is removed.
@@ -157,11 +153,11 @@ Examples:
       const items = await readBatch(session.stdin, file, flags);
       const handle = await (await session.connect()).schedules.create(id, items, options);
       const schedule = await handle.describe();
-      output.print(documentOf(schedule), id);
+      session.print(documentOf(schedule), id);
       const next = schedule.state.paused
         ? `${session.command('schedule', 'unpause', id)} lets it fire`
         : nextTimes(schedule)[0];
-      output.note(`created\nnext        ${next ?? 'none: its times have passed'}`);
+      session.note(`created\nnext        ${next ?? 'none: its times have passed'}`);
     });
 }
 
@@ -173,7 +169,6 @@ function addListCommand(schedules: Command, session: Session): void {
     )
     .option('--json', 'print one JSON array')
     .action(async () => {
-      const { output } = session;
       const found: ScheduleSummary[] = [];
       for await (const schedule of (await session.connect()).schedules.list()) found.push(schedule);
       found.sort((one, other) => (one.scheduleId < other.scheduleId ? -1 : 1));
@@ -184,8 +179,8 @@ function addListCommand(schedules: Command, session: Session): void {
         nextTimes(schedule)[0] ?? '-',
         recentBatches(schedule)[0] ?? '-',
       ]);
-      output.print(documents, table(['SCHEDULE', 'STATE', 'NEXT', 'LAST BATCH'], rows));
-      output.note(`${found.length} found; eventually consistent`);
+      session.print(documents, table(['SCHEDULE', 'STATE', 'NEXT', 'LAST BATCH'], rows));
+      session.note(`${found.length} found; eventually consistent`);
     });
 }
 

@@ -32,14 +32,13 @@ Examples:
     )
     .action(async (flags: RequestFlags & WaitFlags) => {
       const { requestId = randomUUID() } = flags;
-      const request = requestOfFlags(flags, await readPrompt(flags, session.stdin), requestId);
+      const request = requestOfFlags({ ...flags, requestId, prompt: await readPrompt(flags, session.stdin) });
       const checked = checkRequest(request);
       if (!checked.ok) throw new InvalidRequestError(checked.problems);
       const followUps = await session.connect();
-      const { output } = session;
       // Printed before anything is started, so that an interrupted caller can attach by it.
       if (flags.requestId === undefined)
-        output.note(
+        session.note(
           `request id  ${requestId} (new; with --request-id ${requestId} this command attaches to it again)`,
         );
       // It was checked above, with the same checker.
@@ -47,13 +46,13 @@ Examples:
       const { attached, differences, promptCompared } = started;
       await printPage(session, started.workflowId);
       if (attached === 'running')
-        output.note('attached    a follow-up of this request id is running; nothing is sent again');
+        session.note('attached    a follow-up of this request id is running; nothing is sent again');
       if (attached === 'ended')
-        output.note('attached    the follow-up of this request id has ended; this is its end');
+        session.note('attached    the follow-up of this request id has ended; this is its end');
       for (const difference of differences)
-        output.note(`note        the follow-up keeps its own options: ${difference}`);
+        session.note(`note        the follow-up keeps its own options: ${difference}`);
       if (!promptCompared)
-        output.note('note        the server no longer has its message, so the two could not be compared');
+        session.note('note        the server no longer has its message, so the two could not be compared');
       await waitOrPrint(session, started, flags);
     });
 }
@@ -74,7 +73,7 @@ export function retryCommand(session: Session): Command {
 }
 
 async function printPage(session: Session, workflowId: string): Promise<void> {
-  session.output.note(`workflow    ${workflowId}`);
+  session.note(`workflow    ${workflowId}`);
   await session.notePage(workflowId);
 }
 
@@ -85,6 +84,6 @@ async function waitOrPrint(
 ): Promise<void> {
   const { workflowId } = started;
   if (wait) return waitForEnd(session, workflowId);
-  session.output.print(started, workflowId);
-  session.output.note(`watch it    ${session.command('watch', workflowId)}`);
+  session.print(started, workflowId);
+  session.note(`watch it    ${session.command('watch', workflowId)}`);
 }

@@ -58,27 +58,21 @@ const COLUMN_OF_FIELD = Object.fromEntries(
 export const COLUMNS = Object.values(COLUMN_OF_FIELD);
 
 /** A field goes by the name of its column, or by its name in the request's JSON. */
-const FIELD_OF_NAME = new Map<string, RequestField>(
-  FIELDS.flatMap((field) => [
-    [COLUMN_OF_FIELD[field], field],
-    [field, field],
-  ]),
-);
+function fieldNamed(name: string): RequestField | undefined {
+  return FIELDS.find((field) => name === field || name === COLUMN_OF_FIELD[field]);
+}
 
 /** The whole input is held in memory, with its items; 100,000 items of 2 KiB are 200 MiB. */
 const MAX_INPUT_BYTES = 256 * 1_024 * 1_024;
 
 /** What the readers below tell of the lines of a batch, which count from 1. */
-interface LineReader {
-  readonly take: (line: number, given: JsonObject) => void;
-  readonly report: (line: number, problem: string) => void;
-}
+type Take = (line: number, given: JsonObject) => void;
+type Report = (line: number, problem: string) => void;
 
 /**
- * Reads and checks the whole input of a batch: JSON Lines or CSV. Nothing is started.
+ * Reads and checks the whole input of a batch, JSON Lines or CSV, from a file or, for `-`, from stdin. Nothing is started.
  *
- * @param file a path, or `-` for stdin
- * @param flags `--format`, and the fields of lines without them. A request id is not taken from here: it names one follow-up.
+ * @param flags `--format`, and the fields of lines without them
  * @throws InvalidRequestError when the file can't be read or the flags are invalid; else with every line that is wrong, and why
  */
 export async function readBatch(
@@ -89,31 +83,29 @@ export async function readBatch(
 ): Promise<CheckedBatch> {
   if (file === '-' && flags.promptFile === '-')
     throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
-  const defaults = requestOfFlags(flags, await readPrompt(flags, stdin), undefined);
+  const defaults = requestOfFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
   await checkDefaults(defaults);
   const text = (await readText(file, stdin, 'items', MAX_INPUT_BYTES)).replace(/^\ufeff/, '');
   const lines: number[] = [];
   const requests: JsonObject[] = [];
   const problems: (Problem & { readonly line: number })[] = [];
-  const report = (line: number, words: string): void => {
+  const report: Report = (line, words) => {
     if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field: `line ${line}`, text: words });
   };
-  const take = (line: number, given: JsonObject): void => {
-    const fields = fieldsOfLine(given, (problem) => {
-      report(line, problem);
-    });
+  const take: Take = (line, given) => {
+    const fields = fieldsOfLine(line, given, report);
     lines.push(line);
     requests.push(requestWith(FIELDS.map((field) => [field, fields.get(field) ?? fieldOf(defaults, field)])));
   };
-  const read = formatOf(file, flags.format, text) === 'csv' ? readCsv : readJsonLines;
-  read(text, { take, report });
+  const read = isCsv(file, flags.format, text) ? readCsv : readJsonLines;
+  read(text, take, report);
   try {
     const batch = await checkBatch(requests, options);
     if (problems.length === 0) return batch;
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
     for (const { item, ...problem } of error.problems) {
-      const line = item === undefined ? 0 : (lines[item - 1] ?? 0);
+      const line = lines[(item ?? 0) - 1] ?? 0;
       if (line > 0) report(line, problemText(problem, COLUMN_OF_FIELD));
       // Where no line can be read, it is no news that there are no items.
       else if (requests.length > 0 || problems.length === 0) problems.push({ line, ...problem });
@@ -132,16 +124,14 @@ async function checkDefaults(defaults: JsonObject): Promise<void> {
   }
 }
 
-/** By `--format`, by the file's name, or by its content: JSON begins with a brace or a bracket, and no column's name does. */
-function formatOf(file: string, asked: string | undefined, text: string): string {
-  if (asked !== undefined) return asked;
-  const extension = path.extname(file).slice(1).toLowerCase();
-  if (extension === 'csv') return extension;
-  return /^(jsonl|ndjson)$/.test(extension) || /^\s*[[{]/.test(text) ? 'jsonl' : 'csv';
+/** Told by `--format`, the file's name, or its content: JSON begins with a brace or a bracket, and no column's name does. */
+function isCsv(file: string, asked: string | undefined, text: string): boolean {
+  const format = asked ?? path.extname(file).slice(1).toLowerCase();
+  return format === 'csv' || (!/^(jsonl|ndjson)$/.test(format) && !/^\s*[[{]/.test(text));
 }
 
 /** Reads JSON Lines (jsonlines.org): one object a line; blank lines are skipped. */
-function readJsonLines(text: string, { take, report }: LineReader): void {
+function readJsonLines(text: string, take: Take, report: Report): void {
   for (const [index, json] of text.split('\n').entries()) {
     if (json.trim() === '') continue;
     const line = index + 1;
@@ -157,38 +147,27 @@ function readJsonLines(text: string, { take, report }: LineReader): void {
 }
 
 /**
- * Reads CSV (RFC 4180). Its first record names the columns. An empty cell gives nothing, and other cells are taken as they
- * are, white space included. Empty records are skipped, as spreadsheets leave them at the end.
- *
- * After a misplaced quote nobody can tell where the next record begins, so the rest is not read.
+ * Reads CSV (RFC 4180), whose first record names the columns. Empty records are skipped, as spreadsheets leave them at the
+ * end. After a misplaced quote nobody can tell where the next record begins, so the rest is not read.
  */
-function readCsv(text: string, { take, report }: LineReader): void {
+function readCsv(text: string, take: Take, report: Report): void {
   let line = 1;
   let columns: readonly string[] | undefined;
-  const readRecord = (begins: number, cells: readonly string[], names: readonly string[]): void => {
-    if (cells.length === names.length) {
-      const given = names.flatMap((name, index) => {
-        const field = FIELD_OF_NAME.get(name);
-        const cell = cells[index] ?? '';
-        return field === undefined || cell === '' ? [] : [[name, valueOf(field, cell)] as const];
-      });
-      take(begins, Object.fromEntries(given));
-      return;
-    }
-    const counts = `has ${cells.length} cells, and the first line names ${names.length} columns`;
-    report(begins, `${counts}; put a cell with a comma, a quote or a line break in quotes`);
-  };
   try {
     parse(text, {
       relax_column_count: true,
       record_delimiter: ['\r\n', '\n'],
-      on_record: (record: readonly string[]) => {
+      on_record: (cells: readonly string[]) => {
         const begins = line;
         // The parser's own count takes a CRLF within quotes for two lines. Cells keep their line breaks.
-        line += record.reduce((sum, cell) => sum + cell.split('\n').length - 1, 1);
-        if (record.every((cell) => cell.trim() === '')) return null;
-        if (columns === undefined) columns = readHeader(begins, record, report);
-        else if (columns.length > 0) readRecord(begins, record, columns);
+        line += cells.reduce((sum, cell) => sum + cell.split('\n').length - 1, 1);
+        if (cells.every((cell) => cell.trim() === '')) return null;
+        if (columns === undefined) columns = readHeader(begins, cells, report);
+        else if (columns.length === cells.length) take(begins, valuesOfRecord(columns, cells));
+        else if (columns.length > 0) {
+          const counts = `has ${cells.length} cells, and the first line names ${columns.length} columns`;
+          report(begins, `${counts}; put a cell with a comma, a quote or a line break in quotes`);
+        }
         return null;
       },
     });
@@ -201,33 +180,43 @@ function readCsv(text: string, { take, report }: LineReader): void {
 }
 
 /** The columns; none if the first record names none, because the other records can't be checked then. */
-function readHeader(line: number, names: readonly string[], report: LineReader['report']): readonly string[] {
-  if (!names.some((name) => FIELD_OF_NAME.has(name))) {
+function readHeader(line: number, names: readonly string[], report: Report): readonly string[] {
+  if (!names.some(fieldNamed)) {
     const what = `${quote(names.join())} has none of them; columns are separated by commas`;
     report(line, `must name the columns (${COLUMNS.join(', ')}); ${what}`);
     return [];
   }
   for (const [index, name] of names.entries()) {
-    if (!FIELD_OF_NAME.has(name)) report(line, unknownName(name));
+    if (fieldNamed(name) === undefined) report(line, unknownName(name));
     else if (names.indexOf(name) < index) report(line, `the column ${name} is named twice`);
   }
   return names;
 }
 
+/** An empty cell gives nothing, and other cells are taken as they are, white space included. */
+function valuesOfRecord(names: readonly string[], cells: readonly string[]): JsonObject {
+  const given = names.flatMap((name, index) => {
+    const field = fieldNamed(name);
+    const cell = cells[index] ?? '';
+    return field === undefined || cell === '' ? [] : [[name, valueOf(field, cell)] as const];
+  });
+  return Object.fromEntries(given);
+}
+
 /** The fields that a line gives. Null stands for a field that is not given. */
-function fieldsOfLine(object: JsonObject, report: (problem: string) => void): Map<RequestField, unknown> {
+function fieldsOfLine(line: number, object: JsonObject, report: Report): Map<RequestField, unknown> {
   const fields = new Map<RequestField, unknown>();
   const { polling, ...others } = object;
   const names = Object.entries(others);
   if (isRecord(polling))
     for (const [name, value] of Object.entries(polling)) names.push([`polling.${name}`, value]);
   else if (polling !== undefined && polling !== null)
-    report(`polling: must be an object, not ${typeName(polling)}`);
+    report(line, `polling: must be an object, not ${typeName(polling)}`);
   for (const [name, value] of names) {
-    const field = FIELD_OF_NAME.get(name);
-    if (field === undefined) report(unknownName(name));
+    const field = fieldNamed(name);
+    if (field === undefined) report(line, unknownName(name));
     else if (value === null) continue;
-    else if (fields.has(field)) report(`${COLUMN_OF_FIELD[field]} is given twice; give it once`);
+    else if (fields.has(field)) report(line, `${COLUMN_OF_FIELD[field]} is given twice; give it once`);
     else fields.set(field, value);
   }
   return fields;

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { InvalidRequestError } from '../../client';
 import { BATCH_POLLING_INITIAL } from '../../core/batch/batch';
+import type { JsonObject } from '../../core/checks';
 import {
   REQUEST_FIELDS,
   REQUEST_IDENTITY,
@@ -14,13 +15,12 @@ import {
 import { MAX_PROMPT_BYTES } from '../../core/text';
 import { parseDuration } from '../../core/units';
 
-interface PromptFlags {
+/** The values of flags, as commander names them: `pollingInitial`. Only what was given is there. */
+export interface RequestFlags extends JsonObject {
   readonly prompt?: string;
   readonly promptFile?: string;
+  readonly requestId?: string;
 }
-
-/** The values of flags, as commander names them: `pollingInitial`. Only what was given is there. */
-export type RequestFlags = PromptFlags & Readonly<Record<string, unknown>> & { readonly requestId?: string };
 
 /** The flags of a command that reads the items of a batch. */
 export type LineFlags = RequestFlags & { readonly format?: 'jsonl' | 'csv' };
@@ -57,16 +57,12 @@ export function addRequestFlags(command: Command): Command {
   return addOptionFlags(command, {});
 }
 
-/** Adds the flags of a command that reads the items of a batch: they are the defaults of its lines. */
+/** Adds the flags that are the defaults of the lines of a batch. A request id is not among them: it names one follow-up. */
 export function addLineFlags(command: Command): Command {
   const { projectId, jobId, prompt } = REQUEST_IDENTITY;
+  const format = new Option('--format <format>', 'of the file (default: by its name or content)');
   command
-    .addOption(
-      new Option('--format <format>', 'of the file (default: by its name or content)').choices([
-        'jsonl',
-        'csv',
-      ]),
-    )
+    .addOption(format.choices(['jsonl', 'csv']))
     .option('--project <id>', `${projectId.help}, for lines that name none`)
     .option('--job <id>', `${jobId.help}, for lines that name none`)
     .option('--prompt <text>', `${prompt.help}, for lines that have none`)
@@ -78,11 +74,9 @@ export function addLineFlags(command: Command): Command {
 function addOptionFlags(command: Command, defaults: Readonly<Record<string, string>>): Command {
   for (const [name, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
     const bounds = option.kind === 'number' ? `, ${option.minimum} to ${option.maximum}` : '';
-    const help = option.help.replaceAll('`', '') + bounds;
-    const flag = new Option(
-      `${FLAG_OF_FIELD[name] ?? ''} <${option.kind}>`,
-      `${help} (default: ${defaults[name] ?? option.default})`,
-    );
+    const unlessGiven = `(default: ${defaults[name] ?? option.default})`;
+    const help = `${option.help.replaceAll('`', '')}${bounds} ${unlessGiven}`;
+    const flag = new Option(`${FLAG_OF_FIELD[name] ?? ''} <${option.kind}>`, help);
     command.addOption(flag.helpGroup(OPTIONS_GROUP));
   }
   return command;
@@ -91,24 +85,18 @@ function addOptionFlags(command: Command, defaults: Readonly<Record<string, stri
 const OPTIONS_GROUP = 'Options of the follow-up (a duration is a number with a unit: 500ms, 30s, 10m, 24h):';
 
 /** The request that the flags describe, unchecked. Fields that were not given stay out of it. */
-export function requestOfFlags(
-  flags: RequestFlags,
-  prompt: string | undefined,
-  requestId: string | undefined,
-): Readonly<Record<string, unknown>> {
-  const given = { ...flags, prompt, requestId } as Readonly<Record<string, string | undefined>>;
-  return requestWith(FIELDS.map((field) => [field, valueOf(field, given[attributeOf(field)])]));
-}
-
-/** The name under which commander passes the value of a field's flag. */
-function attributeOf(field: RequestField): string {
-  return new Option(`--${wordsOf(field).join('-')}`).attributeName();
+export function requestOfFlags(flags: JsonObject): JsonObject {
+  const valueOfFlag = (field: RequestField): unknown => {
+    const flag = new Option(`--${wordsOf(field).join('-')}`);
+    return valueOf(field, flags[flag.attributeName()]);
+  };
+  return requestWith(FIELDS.map((field) => [field, valueOfFlag(field)]));
 }
 
 /** The text of a flag or a cell as a value of the request. */
-export function valueOf(field: RequestField, text: string | undefined): number | string | undefined {
+export function valueOf(field: RequestField, text: unknown): unknown {
   const { kind } = REQUEST_FIELDS[field];
-  return text !== undefined && (kind === 'number' || kind === 'count') ? numberOr(text) : text;
+  return typeof text === 'string' && (kind === 'number' || kind === 'count') ? numberOr(text) : text;
 }
 
 /** The number in a text; any other text as it is, so that the checker can quote it. */
@@ -137,14 +125,12 @@ export function invalid(field: string, text: string): InvalidRequestError {
 }
 
 /**
- * The message, unaltered: the last line break and the byte order mark of a file are part of it.
+ * The message, unaltered, with the last line break and the byte order mark of its file; undefined where no flag gives one.
  *
- * @param stdin what `--prompt-file -` reads
- * @returns undefined where neither flag is given
- * @throws InvalidRequestError when both are given, or when the file can't be read, is empty, too large, or not UTF-8
+ * @throws InvalidRequestError when both flags are given, or when the file can't be read, is empty, too large, or not UTF-8
  */
 export async function readPrompt(
-  { prompt, promptFile }: PromptFlags,
+  { prompt, promptFile }: RequestFlags,
   stdin: AsyncIterable<Uint8Array>,
 ): Promise<string | undefined> {
   if (promptFile === undefined) return prompt;
@@ -157,8 +143,7 @@ export async function readPrompt(
 /**
  * A file, or stdin for `-`, as text with its byte order mark.
  *
- * @param field what problems are about
- * @throws InvalidRequestError when it can't be read, is too large, or not UTF-8
+ * @throws InvalidRequestError about `field`, when it can't be read, is too large, or not UTF-8
  */
 export async function readText(
   file: string,

@@ -120,45 +120,36 @@ function cronOf(text: string): string {
   }
   const { data, error } = CALENDAR.safeParse(json);
   if (error) throw new InvalidArgumentError(z.prettifyError(error));
-  const { second, minute, hour, dayOfMonth, month, dayOfWeek, year, comment } = data;
-  const cron = [second, minute, hour, dayOfMonth, month, dayOfWeek, year];
-  return [...cron, ...(comment === undefined ? [] : [`# ${comment}`])].join(' ');
+  const { comment, ...fields } = data;
+  return [...Object.values(fields), ...(comment === undefined ? [] : [`# ${comment}`])].join(' ');
 }
 
 export function scheduleOf(flags: ScheduleFlags): ScheduleChange {
-  const { cron = [], calendar = [], every = [], offset, startAt, endAt, tolerate } = flags;
-  const { timezone, jitter, catchupWindow, pauseOnFailure, paused, note } = flags;
-  if (offset !== undefined && every.length === 0)
+  const { cron = [], calendar = [], every, offset, startAt, endAt, tolerate, concurrency } = flags;
+  const { timezone, jitter, catchupWindow, pauseOnFailure, paused, note, taskQueue } = flags;
+  if (offset !== undefined && every === undefined)
     throw invalid('--offset', 'belongs to an interval; give --every too');
   const cronExpressions = [...cron, ...calendar];
-  const intervals = every.map((each) => ({ every: each, offset: offset ?? 0 }));
   return {
-    spec: given({
+    spec: {
       cronExpressions: cronExpressions.length > 0 ? cronExpressions : undefined,
-      intervals: intervals.length > 0 ? intervals : undefined,
+      intervals: every?.map((each) => ({ every: each, offset: offset ?? 0 })),
       ...{ timezone, jitter },
       startAt: startAt === false ? null : startAt,
       endAt: endAt === false ? null : endAt,
-    }),
-    policies: given({ overlap: overlapOf(flags.overlap), catchupWindow, pauseOnFailure }),
-    state: given({ paused, note }),
+    },
+    policies: { overlap: overlapOf(flags.overlap), catchupWindow, pauseOnFailure },
+    state: { paused, note },
     tolerate: tolerate === false ? null : tolerate,
-    ...{ concurrency: flags.concurrency, taskQueue: flags.taskQueue },
+    concurrency,
+    taskQueue,
   };
-}
-
-/** The SDK takes a field that is undefined for one that is set. */
-function given<Fields extends object>(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
 
 /** Refuses flags that belong to items if no items are given. @throws InvalidRequestError */
 export function refuseLineFlags(flags: LineFlags): void {
-  const { format, promptFile, prompt } = flags;
-  const all = { ...requestOfFlags(flags, prompt, undefined), format, promptFile };
-  if (Object.values(all).some((value) => value !== undefined))
-    throw invalid(
-      'FILE',
-      'is missing, but flags of its items are given (--project, --prompt, --when-active, …)',
-    );
+  const { format, promptFile } = flags;
+  const all = { ...requestOfFlags(flags), format, promptFile };
+  const text = 'is missing, but flags of its items are given (--project, --prompt, --when-active, …)';
+  if (Object.values(all).some((value) => value !== undefined)) throw invalid('FILE', text);
 }

@@ -81,17 +81,13 @@ export function standingOf(report: BatchReport): BatchView {
   return { state: 'running', message: silenceText(report), summary: null, followUps: report.followUps };
 }
 
-/**
- * The document of `--json`, and its last line.
- *
- * @param asked the batch id or workflow id that was asked for; the summary knows the batch id
- */
+/** The document of `--json`, and its last line. @param asked the batch id, or the workflow id, that was asked for */
 export function documentOfBatch(asked: string, view: BatchView) {
   return { batchId: view.summary?.batchId ?? asked, ...view };
 }
 
 /** However a batch has ended or stands, that is a result, and goes to stdout. */
-export function printBatch({ output }: Session, asked: string, view: BatchView): void {
+export function printBatch(session: Session, asked: string, view: BatchView): void {
   const document = documentOfBatch(asked, view);
   const { batchId, state, message, summary, followUps } = document;
   const rows: Row[] = [
@@ -108,7 +104,7 @@ export function printBatch({ output }: Session, asked: string, view: BatchView):
     ['', workflowId, words === null ? outcome : `${outcome}: ${words}`].join('  '),
   );
   const text = [columns(rows), ...(failures.length > 0 ? ['first failures', ...failures] : [])];
-  output.print(document, text.join('\n'));
+  session.print(document, text.join('\n'));
 }
 
 const EXIT_CODES: Readonly<Record<BatchOutcome['state'], number>> = {
@@ -122,8 +118,7 @@ const EXIT_CODES: Readonly<Record<BatchOutcome['state'], number>> = {
 export function printBatchEnd(session: Session, batchId: string, outcome: BatchOutcome): void {
   session.exitCode = EXIT_CODES[outcome.state];
   printBatch(session, batchId, outcome);
-  if (!session.output.isJson)
-    session.output.note(`each item   ${session.command('batch', 'results', batchId)}`);
+  if (!session.isJson) session.note(`each item   ${session.command('batch', 'results', batchId)}`);
 }
 
 /** How many of the items have settled, after a list of their ends. */

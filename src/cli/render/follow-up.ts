@@ -1,5 +1,6 @@
-import type { FollowUpProgress, FollowUpResult, Phase, ProgressReport, Receipt } from '../../client';
+import type { AgentJob, BatchReport, FollowUpProgress, Phase, ProgressReport, Receipt } from '../../client';
 import { phaseRows } from '../../core/result';
+import { counted } from '../../core/text';
 import { formatDuration } from '../../core/units';
 import type { Session } from '../session';
 import type { Row } from './text';
@@ -8,7 +9,7 @@ export function known(name: string, value: string | number | null | undefined): 
   return value === null || value === undefined ? [] : [[name, String(value)]];
 }
 
-export function jobRows({ status, prLink }: Pick<FollowUpResult, 'status' | 'prLink'>): Row[] {
+export function jobRows({ status, prLink }: AgentJob): Row[] {
   return [
     ['status', status],
     ['prLink', prLink ?? 'null'],
@@ -20,7 +21,7 @@ export function receiptRows({ delivery, evidence, polls, observed }: Receipt | F
   const by = delivery.confirmedBy === null ? '' : ` by ${delivery.confirmedBy}`;
   const counts = countsText(observed);
   return [
-    ['delivery', `${delivery.verdict}${by}, ${delivery.sends} ${delivery.sends === 1 ? 'send' : 'sends'}`],
+    ['delivery', `${delivery.verdict}${by}, ${counted(delivery.sends, 'send')}`],
     ['evidence', evidence ?? 'none'],
     ['polls', counts === '' ? String(polls) : `${polls} (${counts})`],
   ];
@@ -102,10 +103,7 @@ export function serverText(report: Extract<ProgressReport, { from: 'server' }>):
 }
 
 /** Why a follow-up or a batch gives no answer. */
-export function silenceText(report: {
-  readonly description: { readonly taskQueue: string };
-  readonly workers: number;
-}): string {
+export function silenceText(report: Extract<ProgressReport | BatchReport, { from: 'server' }>): string {
   const { taskQueue } = report.description;
   return report.workers === 0
     ? `no worker answers on task queue ${taskQueue} (yet); start one, nothing is lost`

@@ -2,10 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import stringWidth from 'string-width';
 import { visible } from '../../core/text';
 
-/**
- * `text` as one line without control sequences. Jobs, links and the service's words come over the wire, and a terminal
- * would obey control sequences in them.
- */
+/** `text` as one line without control sequences: a terminal would obey those of a text that came over the wire. */
 export function printable(text: string): string {
   return visible(stripVTControlCharacters(text));
 }

@@ -1,9 +1,38 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  ApplicationFailure,
+  CancelledFailure,
+  type Client,
+  WorkflowFailedError,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
+import type { BatchSummary, ItemEnd } from '../../core/batch/batch';
+import {
+  BATCH_PAGE_WORKFLOW,
+  type BatchFailureType,
+  type BatchProgress,
+  noPlaces,
+  SIGNAL_ALLOT,
+  UPDATE_CANCEL_RUNNING,
+  UPDATE_PAUSE,
+  UPDATE_RESUME,
+  UPDATE_SET_CONCURRENCY,
+} from '../../core/batch/workflows';
+import { hasCode } from '../../core/errors';
+import { FOLLOW_UP_WORKFLOW } from '../../core/names';
 import type { FollowUpRequest } from '../../core/request';
+import { keyword } from '../../core/starts';
+import { ignoreClosed } from '../../temporal/existing-run';
 import type { CallOptions, Calls } from '../call';
+import { notFound, wrongState } from '../errors';
+import { listWorkflows } from '../description';
+import { waitThrough } from '../result';
 import { checkName, checkRunOptions } from '../run-options';
-import { BatchHandle, type StartedBatch } from './batch-handle';
+import { updateRunning } from '../progress';
+import { BatchEnds, type BatchLook, looksAt } from './batch-ends';
+import { type BatchDescription, type BatchReport, findBatch, reportOf } from './describe-batch';
 import { checkBatch, type CheckedBatch, isChecked, type NewBatchOptions } from './items';
-import { startBatch } from './start-batch';
+import { retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start-batch';
 
 /** What a batch sends: requests, or a batch that was checked before. */
 export type BatchItems = Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest> | CheckedBatch;
@@ -47,4 +76,200 @@ export class BatchClient {
     checkName('batchId', batchId);
     return new BatchHandle(this.#calls, batchId);
   }
+}
+
+/** How a batch has ended. */
+export interface BatchOutcome {
+  readonly state: 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
+  /** Null for a batch that was terminated. */
+  readonly summary: BatchSummary | null;
+  /** What went wrong, in words; null for a batch that is done. */
+  readonly message: string | null;
+}
+
+/**
+ * One batch, running or ended. It is made without asking the server: that comes with the first call, which throws
+ * NotFoundError if there is none.
+ *
+ * `pause`, `resume` and `setConcurrency` answer with the progress after them. They throw NoAnswerError, and FollowUpError
+ * `ALREADY_ENDED` or `UPDATE_REFUSED`.
+ */
+export class BatchHandle {
+  readonly #calls: Calls;
+
+  /** @param batchId or the batch's workflow id */
+  constructor(
+    calls: Calls,
+    readonly batchId: string,
+  ) {
+    this.#calls = calls;
+  }
+
+  /** What the server knows of it, without a worker. */
+  describe(options: CallOptions = {}): Promise<BatchDescription> {
+    return this.#calls.run(options, (client) => findBatch(client, this.batchId));
+  }
+
+  /** Where it stands, running or ended, by its worker; by the server alone when no worker answers within 3 s. */
+  progress(options: CallOptions = {}): Promise<BatchReport> {
+    return this.#calls.run(options, (client) => reportOf(client, this.batchId));
+  }
+
+  /** Waits for the end, through restarts of the server. A batch that has failed or was cancelled has an outcome too. */
+  result(options: CallOptions = {}): Promise<BatchOutcome> {
+    return this.#calls.run(options, async (client, signal) => {
+      const { workflowId } = await findBatch(client, this.batchId);
+      try {
+        const wait = () => client.workflow.getHandle(workflowId).result() as Promise<BatchSummary>;
+        return { state: 'done', summary: await waitThrough(signal, wait), message: null };
+      } catch (error) {
+        if (error instanceof WorkflowFailedError) return this.outcomeOf(client, error);
+        if (!(error instanceof WorkflowNotFoundError)) throw error;
+        throw notFound('batch', this.batchId, client.options.namespace);
+      }
+    });
+  }
+
+  /** The end of each item, live, until the batch has ended. @throws as {@link settled}, after what can be read */
+  async *results(options: CallOptions = {}): AsyncGenerator<ItemEnd, void, undefined> {
+    for await (const { ends } of this.watch(options)) yield* ends;
+  }
+
+  /**
+   * The ends of the items that have settled so far, in the order of settling. Those of a page that has not ended come from
+   * a worker.
+   *
+   * @throws FollowUpError `RESULTS_UNREADABLE` or `NO_ANSWER` with the `ends` that could be read, when some can't be
+   */
+  settled(options: CallOptions = {}): Promise<ItemEnd[]> {
+    return this.#calls.run(options, async (client) => {
+      const { ends, problem } = await new BatchEnds(client, this.batchId).rest();
+      if (problem !== null) throw problem;
+      return ends;
+    });
+  }
+
+  /** A look about once a second until it has ended; the last one has the rest of the ends. @throws as {@link results} */
+  watch(options: CallOptions = {}): AsyncGenerator<BatchLook, void, undefined> {
+    return this.#calls.each(options, (client) => looksAt(client, this.batchId, options.signal));
+  }
+
+  /** Starts no further item until {@link resume}; those that run go on. */
+  pause(options: CallOptions = {}): Promise<BatchProgress> {
+    return this.#calls.run(options, (client) => this.update(client, UPDATE_PAUSE));
+  }
+
+  resume(options: CallOptions = {}): Promise<BatchProgress> {
+    return this.#calls.run(options, (client) => this.update(client, UPDATE_RESUME));
+  }
+
+  /** @param concurrency 1 to 1,000 @throws InvalidRequestError */
+  async setConcurrency(concurrency: number, options: CallOptions = {}): Promise<BatchProgress> {
+    checkRunOptions({ concurrency }, []);
+    return this.#calls.run(options, (client) => this.update(client, UPDATE_SET_CONCURRENCY, concurrency));
+  }
+
+  /**
+   * Ends it: nothing further is started. Its open follow-ups go on, unless `followUps` is true: then every open follow-up that
+   * it has started, in any of its runs, is cancelled too, also if it has ended before. A message under way is awaited first.
+   *
+   * @returns how many open follow-ups were cancelled
+   * @throws FollowUpError `ALREADY_ENDED` without `followUps`
+   */
+  cancel({
+    followUps = false,
+    ...options
+  }: CallOptions & { readonly followUps?: boolean } = {}): Promise<number> {
+    return this.#calls.run(options, async (client) => {
+      const { batchId, workflowId, state } = await findBatch(client, this.batchId);
+      if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
+      const open = followUps ? await openOf(client, FOLLOW_UP_WORKFLOW, batchId) : [];
+      try {
+        if (state === 'running') {
+          if (followUps) await this.update(client, UPDATE_CANCEL_RUNNING);
+          await client.workflow.getHandle(workflowId).cancel();
+        }
+      } catch (error) {
+        // It has ended in the meantime: by the update, or by itself.
+        if (!(error instanceof WorkflowNotFoundError) && !hasCode(error, 'ALREADY_ENDED')) throw error;
+        if (!followUps) throw wrongState(workflowId, (await findBatch(client, batchId)).state);
+      }
+      return followUps ? cancelFollowUps(client, batchId, open) : 0;
+    });
+  }
+
+  /**
+   * Runs a batch that has ended once more: each item whose last run provably sent nothing, or was rejected, gets another run
+   * of the same follow-up id. Every other item keeps its end, so that nothing is sent twice, whatever is called next.
+   *
+   * @returns null when there is nothing to try again
+   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_FORGOTTEN` when not all of it exists any more;
+   *   `NO_ANSWER` when a page has not ended and no worker answers for it
+   */
+  async retry({
+    signal,
+    timeout,
+    ...options
+  }: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
+    const start = await this.#calls.run({ signal, timeout }, (client, over) =>
+      retryBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, this.batchId),
+    );
+    return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);
+  }
+
+  private update(client: Client, name: string, ...args: number[]): Promise<BatchProgress> {
+    const find = () => findBatch(client, this.batchId);
+    return updateRunning(client, find, { name, args: () => args });
+  }
+
+  private async outcomeOf(client: Client, { cause, message }: WorkflowFailedError): Promise<BatchOutcome> {
+    if (cause instanceof CancelledFailure) {
+      const { summary } = await findBatch(client, this.batchId);
+      return { state: 'cancelled', summary, message: 'The batch was cancelled.' };
+    }
+    if (cause instanceof ApplicationFailure) {
+      const summary = (cause.details?.[0] ?? null) as BatchSummary | null;
+      const isBeyond = cause.type === ('ToleranceExceeded' satisfies BatchFailureType);
+      return { state: isBeyond ? 'tolerance-exceeded' : 'incomplete', summary, message: cause.message };
+    }
+    return { state: 'terminated', summary: null, message: cause?.message ?? message };
+  }
+}
+
+/** The handle of a batch that was just started, resumed or attached to, with what the start has found. */
+export type StartedBatch = BatchHandle & StartOfBatch;
+
+/** The visibility store is a moment behind: nothing more is open once it lists nothing new twice, a second apart. */
+const LOOKS = 2;
+const BETWEEN_LOOKS_MS = 1_000;
+
+/**
+ * Cancels every open follow-up that a batch has started in any of its runs. The batch must start nothing more.
+ *
+ * @param open those that were open before
+ */
+async function cancelFollowUps(client: Client, batchId: string, open: readonly string[]): Promise<number> {
+  const told = new Set<string>();
+  for (let looks = 0; looks < LOOKS; looks += 1) {
+    if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
+    for (const page of await openOf(client, BATCH_PAGE_WORKFLOW, batchId)) {
+      // Of a batch that has ended, and has not noticed it yet: it cancels what it has open.
+      await client.workflow.getHandle(page).signal(SIGNAL_ALLOT, noPlaces('cancel')).catch(ignoreClosed);
+    }
+    for (const followUp of await openOf(client, FOLLOW_UP_WORKFLOW, batchId)) {
+      if (told.has(followUp)) continue;
+      told.add(followUp);
+      looks = 0;
+      await client.workflow.getHandle(followUp).cancel().catch(ignoreClosed);
+    }
+  }
+  return new Set([...open, ...told]).size;
+}
+
+async function openOf(client: Client, type: string, batchId: string): Promise<string[]> {
+  const ids: string[] = [];
+  const ofBatch = [keyword('FollowUpBatch', batchId)];
+  for await (const { workflowId } of listWorkflows(client, ofBatch, type, ' AND CloseTime IS NULL'))
+    ids.push(workflowId);
+  return ids;
 }

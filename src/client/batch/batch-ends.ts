@@ -9,12 +9,12 @@ import { describeWorkflow, stateOf } from '../../temporal/existing-run';
 import { isTransient } from '../../temporal/grpc-status';
 import { workersPolling } from '../../temporal/sdk-internals';
 import { within } from '../call';
-import { batchForgotten, endsUnread, silence } from '../errors';
+import { endsUnread, silence } from '../errors';
 import { eachConcurrently } from '../each-concurrently';
 import { type BatchDescription, type BatchReport, findBatch, inputOfBatch, reportOf } from './describe-batch';
 
 /** Pages that are asked at once. */
-const AT_ONCE = 16;
+export const ASKED_AT_ONCE = 16;
 
 /** How often a page of a batch that has ended is asked: its worker closes all pages then, or has died a moment ago. */
 const PATIENT = 3;
@@ -43,31 +43,26 @@ export class BatchEnds {
 
   /** What is new of a batch that runs. */
   async since({ batchId, run, openPages, donePages }: PagesOfRun): Promise<ItemEnd[]> {
-    await eachConcurrently(openPages, AT_ONCE, (page) => this.ask(pageWorkflowId(batchId, run, page)));
+    await eachConcurrently(openPages, ASKED_AT_ONCE, (page) => this.ask(pageWorkflowId(batchId, run, page)));
     const done = [...pagesIn(donePages)].map((page) => pageWorkflowId(batchId, run, page));
     const news = done.filter((page) => !this.complete.has(page));
-    await eachConcurrently(news, AT_ONCE, async (page) => {
+    await eachConcurrently(news, ASKED_AT_ONCE, async (page) => {
       await this.ask(page);
       this.complete.add(page);
     });
     return this.handOut();
   }
 
-  /**
-   * Everything else that has ended, from all pages that have begun.
-   *
-   * @returns `problem`: why others could not be read; null when all could
-   */
+  /** The other ends, from all pages that have begun. @returns `problem`: why some could not be read; null when all could */
   async rest(): Promise<{ ends: ItemEnd[]; problem: FollowUpError | null }> {
     const batch = await findBatch(this.client, this.batch);
     const { batchId, state, taskQueue } = batch;
-    const begun = [...latestRuns(await begunOf(this.client, batch))]
-      .map(([page, run]) => pageWorkflowId(batchId, run, page))
-      .filter((page) => !this.complete.has(page));
+    const begun = latestPages(batchId, await begunOf(this.client, batch));
+    const pages = begun.filter((page) => !this.complete.has(page));
     const workers = (await workersPolling(this.client, taskQueue)).length;
     const unread = new Set<'lost' | 'silent'>();
     const attempts = state === 'running' ? 1 : PATIENT;
-    await eachConcurrently(begun, AT_ONCE, async (page) => {
+    await eachConcurrently(pages, ASKED_AT_ONCE, async (page) => {
       // Where one page gets no answer, the others are not waited for.
       const left = () => (workers === 0 || unread.has('silent') ? 0 : attempts);
       const problem = await this.readPage(page, state === 'completed', left);
@@ -99,7 +94,6 @@ export class BatchEnds {
         const { ends, left } = (await this.client.workflow.getHandle(page).result()) as PageResult;
         const since = this.read.get(page) ?? 0;
         this.take(page, since, ends.slice(since));
-        this.complete.add(page);
         // A batch is done when all items have ended. A page that was reset afterwards has closed without their ends.
         return batchIsDone && left.length > 0 ? 'lost' : null;
       }
@@ -180,40 +174,17 @@ export async function begunOf(client: Client, batch: BatchDescription): Promise<
   if (!wasReset) return begun;
   const total = memo?.pages ?? [...cutPages((await inputOfBatch(client, batch))?.items ?? [])].length;
   const exist: number[] = [];
-  await eachConcurrently(pagesIn([[1, total]]), AT_ONCE, async (page) => {
+  await eachConcurrently(pagesIn([[1, total]]), ASKED_AT_ONCE, async (page) => {
     if ((await describeWorkflow(client, pageWorkflowId(batchId, run, page))) !== null) exist.push(page);
   });
   const own = begun.find((each) => each.run === run)?.pages ?? [];
   return [...begun.filter((each) => each.run !== run), { run, pages: withPages(own, exist) }];
 }
 
-/** Every page that has begun in some run, with the latest run that had begun it. */
-export function latestRuns(begun: readonly BegunPages[]): Map<number, string> {
-  const runs = new Map<number, string>();
-  for (const { run, pages } of begun) for (const page of pagesIn(pages)) runs.set(page, run);
-  return runs;
-}
-
-/**
- * The workflow of each page in the latest of its runs that has it.
- *
- * @param pages the runs of each page, the oldest first
- * @throws FollowUpError `BATCH_FORGOTTEN` when a page is in none
- */
-export async function locatePages(
-  client: Client,
-  batchId: string,
-  pages: Iterable<readonly [page: number, runs: readonly string[]]>,
-): Promise<Map<number, string>> {
-  const found = new Map<number, string>();
-  await eachConcurrently(pages, AT_ONCE, async ([page, runs]) => {
-    for (const run of runs.toReversed()) {
-      const workflowId = pageWorkflowId(batchId, run, page);
-      if ((await describeWorkflow(client, workflowId)) === null) continue;
-      found.set(page, workflowId);
-      return;
-    }
-    throw batchForgotten(batchId);
-  });
-  return found;
+/** The workflow of every page that has begun in some run, in the latest run that had begun it. */
+export function latestPages(batchId: string, begun: readonly BegunPages[]): string[] {
+  const latest = new Map<number, string>();
+  for (const { run, pages } of begun)
+    for (const page of pagesIn(pages)) latest.set(page, pageWorkflowId(batchId, run, page));
+  return [...latest.values()];
 }

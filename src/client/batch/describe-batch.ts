@@ -13,15 +13,10 @@ import {
 } from '../../core/batch/workflows';
 import { isRecord } from '../../core/checks';
 import { batchIdOf, batchWorkflowId, runOf } from '../../core/ids';
+import { keyword } from '../../core/starts';
 import { workersPolling } from '../../temporal/sdk-internals';
-import {
-  describeWorkflow,
-  firstRunOf,
-  readFirstEvent,
-  type RunState,
-  stateOf,
-} from '../../temporal/existing-run';
-import { attribute, visibilityQuery } from '../description';
+import { describeWorkflow, firstRunOf, readInput, type RunState, stateOf } from '../../temporal/existing-run';
+import { visibilityQuery } from '../description';
 import { SERVER_LIMIT_MS, within, WORKER_LIMIT_MS } from '../call';
 import { notFound } from '../errors';
 
@@ -48,11 +43,7 @@ export interface BatchDescription {
   readonly summary: BatchSummary | null;
 }
 
-/**
- * Looks for a batch by its id, or by its workflow id: one that a schedule has started has a workflow id with the time in it.
- *
- * @returns null when there is none
- */
+/** Looks for a batch by its id, or by its workflow id, which holds the time if a schedule has started it; else null. */
 export async function lookForBatch(client: Client, batchId: string): Promise<BatchDescription | null> {
   const raw = batchId.startsWith('follow-up-batch:') ? batchId : `follow-up-batch:${batchId}`;
   for (const workflowId of new Set([batchWorkflowId(batchIdOf(batchId)), raw])) {
@@ -124,7 +115,7 @@ export async function reportOf(client: Client, batch: string): Promise<BatchRepo
 
 /** By the server's visibility store, which is eventually consistent. */
 async function countItems(client: Client, batchId: string): Promise<ItemStates | null> {
-  const query = visibilityQuery([['FollowUpBatch', attribute(batchId)]]);
+  const query = visibilityQuery([keyword('FollowUpBatch', batchId)]);
   // Anything else finds too much.
   if (!query.includes('FollowUpBatch = ')) return null;
   const count = () => client.workflow.count(`${query} GROUP BY ExecutionStatus`);
@@ -140,15 +131,15 @@ export async function inputOfBatch(
   client: Client,
   { workflowId, firstRunId, batchId }: BatchDescription,
 ): Promise<BatchInput | null> {
-  const event = await readFirstEvent(client, workflowId, firstRunId);
-  if (!isRecord(event?.input)) return null;
-  const { items, ...rest } = event.input;
+  const run = await readInput(client, workflowId, firstRunId);
+  if (!isRecord(run?.input)) return null;
+  const { items, ...rest } = run.input;
   const areItems = Array.isArray(items) && itemProblems(items, batchId).length === 0;
   return areItems ? { ...rest, items } : rest;
 }
 
 /** Null if it does not exist. */
 export async function pageWithItems(client: Client, workflowId: string): Promise<BatchPage | null> {
-  const event = await readFirstEvent(client, workflowId, '');
-  return isRecord(event?.input) ? (event.input as unknown as PageInput).page : null;
+  const run = await readInput(client, workflowId, '');
+  return isRecord(run?.input) ? (run.input as unknown as PageInput).page : null;
 }

@@ -49,7 +49,6 @@ export function isChecked(items: unknown): items is CheckedBatch {
 /**
  * Checks options and requests of a batch, before anything is started.
  *
- * @param requests of any type
  * @throws InvalidRequestError with every problem of the options, or else of the items, which count from 1
  */
 export async function checkBatch(
@@ -87,7 +86,8 @@ export async function checkBatch(
       const message = [projectId, jobId, digest].join('\0');
       const occurrence = (occurrences.get(message) ?? 0) + 1;
       occurrences.set(message, occurrence);
-      key = itemKey(projectId, jobId, digest, occurrence);
+      // Without line numbers and options: a file that was sorted anew, or a changed option, sends nothing twice.
+      key = digestOf(JSON.stringify([projectId, jobId, digest, occurrence])).slice(0, KEY_DIGITS);
     }
     const tidy = tidyRequest(request as JsonObject, prompts.get(digest) ?? prompt);
     items.set(number, { key, request: tidy });
@@ -138,16 +138,6 @@ function nameProblems(items: ReadonlyMap<number, BatchItem>, batchId: string): P
 
 function hasRequestId(input: unknown): boolean {
   return isRecord(input) && (input.requestId ?? undefined) !== undefined;
-}
-
-/**
- * It knows neither line numbers nor options, so that a file that was sorted anew, or an option that was changed, sends
- * nothing twice.
- *
- * @param occurrence from 1: which of the items with the same project, job and prompt it is
- */
-function itemKey(projectId: string, jobId: string, digest: string, occurrence: number): string {
-  return digestOf(JSON.stringify([projectId, jobId, digest, occurrence])).slice(0, KEY_DIGITS);
 }
 
 /**

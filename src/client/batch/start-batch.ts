@@ -20,9 +20,9 @@ import {
 import { hasCode } from '../../core/errors';
 import { batchWorkflowId, followUpWorkflowId, pageWorkflowId } from '../../core/ids';
 import { batchStart, batchSummary, pageStart } from '../../core/starts';
-import { compareRequests, type RunState } from '../../temporal/existing-run';
+import { compareRequests, describeWorkflow, type RunState } from '../../temporal/existing-run';
 import { eachConcurrently } from '../each-concurrently';
-import { BatchEnds, begunOf, latestRuns, locatePages } from './batch-ends';
+import { ASKED_AT_ONCE, BatchEnds, begunOf, latestPages } from './batch-ends';
 import {
   type BatchDescription,
   findBatch,
@@ -126,11 +126,20 @@ async function existingSource(client: Client, before: BatchDescription): Promise
   if (ownItems !== undefined) return { ...sourceOf(batchId, ownItems), digest: null, ownItems };
   if (memo === null) throw batchForgotten(batchId);
   const { items, pages, begun } = memo;
-  const runs = [...begun.map(({ run }) => run), before.run];
-  const all = [...pagesIn([[1, pages]])].map((page) => [page, runs] as const);
-  const existing = await locatePages(client, batchId, all);
+  const runs = [before.run, ...begun.toReversed().map(({ run }) => run)];
+  const existing = new Map<number, string>();
+  await eachConcurrently(pagesIn([[1, pages]]), ASKED_AT_ONCE, async (page) => {
+    const ids = runs.map((run) => pageWorkflowId(batchId, run, page));
+    existing.set(page, await firstExisting(client, batchId, ids));
+  });
   const read = (page: number) => pageWithItems(client, existing.get(page) ?? '');
   return { batchId, items, pages, digest, ownItems: null, read };
+}
+
+/** The first workflow id of a page that exists. @throws FollowUpError `BATCH_FORGOTTEN` when none does */
+async function firstExisting(client: Client, batchId: string, ids: readonly string[]): Promise<string> {
+  for (const workflowId of ids) if ((await describeWorkflow(client, workflowId)) !== null) return workflowId;
+  throw batchForgotten(batchId);
 }
 
 /**
@@ -153,8 +162,9 @@ async function runBatch(
   const isOver = before !== null && before.state !== 'running';
   const earlier = isOver ? await begunOf(client, before) : [];
   // They know what has been sent.
-  const begun = [...latestRuns(earlier)].map(([page, run]) => [page, [run]] as const);
-  await locatePages(client, batchId, begun);
+  await eachConcurrently(latestPages(batchId, earlier), ASKED_AT_ONCE, async (page) => {
+    await firstExisting(client, batchId, [page]);
+  });
   const settings = isOver ? (before.pages ?? (await inputOfBatch(client, before))) : null;
   const concurrency = options.concurrency ?? settings?.concurrency ?? CONCURRENCY.default;
   const tolerate = (options.tolerate === undefined ? settings?.tolerate : options.tolerate) ?? null;
@@ -230,7 +240,6 @@ async function handOver(
   const { workflowId, run, pages: memo } = description;
   const begun = await begunOf(client, description);
   const own = begun.find((each) => each.run === run)?.pages ?? [];
-  const earlier = begun.filter((each) => each.run !== run);
   const batch = { batchWorkflowId: workflowId, batchId, run, again: memo?.again ?? null };
   let handedOver = 0;
   const missing = [...pagesIn([[1, pages]])].filter((page) => !hasPage(own, page));
@@ -238,7 +247,7 @@ async function handOver(
     signal.throwIfAborted();
     const page = await read(number);
     if (!page) throw batchForgotten(batchId);
-    const input = pageInput(batch, page, earlier);
+    const input = pageInput(batch, page, begun);
     // The SDK keeps each request as long as its signal, so each page gets its own.
     await client.withAbortSignal(new AbortController().signal, () => startPage(client, taskQueue, input));
     handedOver += 1;

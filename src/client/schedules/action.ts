@@ -15,12 +15,11 @@ import type { BatchItems } from '../batch/batch-client';
 import { MEMO_ITEMS_DIGEST } from '../batch/describe-batch';
 import { checkBatch, isChecked, itemsDigest } from '../batch/items';
 import { InvalidRequestError } from '../errors';
-import type { RunOptions } from '../run-options';
+import type { FiringOptions } from './schedule-client';
 
 /** What is undefined is left out, or stays as it is. */
-interface Firing extends RunOptions {
+interface Firing extends FiringOptions {
   readonly items: readonly BatchItem[] | undefined;
-  readonly taskQueue: string | undefined;
 }
 
 export function newAction(

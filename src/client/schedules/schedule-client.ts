@@ -19,7 +19,7 @@ import { msNumberToTs } from '../../temporal/sdk-internals';
 import type { BatchItems } from '../batch/batch-client';
 import type { CallOptions, Calls } from '../call';
 import { InvalidRequestError, notFound, scheduleConflict } from '../errors';
-import { UNDECODED } from '../description';
+import { withoutDecoding } from '../description';
 import { checkName, checkRunOptions, type RunOptions } from '../run-options';
 import { changedAction, checkItems, newAction, scheduleIdProblems, withGiven } from './action';
 
@@ -69,12 +69,15 @@ export class ScheduleClient {
   ): Promise<ScheduleHandle> {
     checkRunOptions(options, NEW_OPTIONS, scheduleIdProblems(scheduleId));
     const items = await checkItems(scheduleId, requests);
-    const { policies, concurrency, tolerate, taskQueue = this.#calls.taskQueue, ...rest } = options;
+    const { concurrency, tolerate, taskQueue = this.#calls.taskQueue, ...rest } = options;
     const action = newAction(scheduleId, { items, concurrency, tolerate, taskQueue });
+    // The SDK takes a field that is undefined for one that is set.
+    const spec = withGiven({}, rest.spec);
+    const policies = withGiven({ catchupWindow: CATCHUP_WINDOW }, rest.policies ?? {});
+    const state = withGiven({}, rest.state ?? {});
     await this.#calls.run({ signal, timeout }, async (client) => {
       try {
-        const all = { catchupWindow: CATCHUP_WINDOW, ...policies };
-        await client.schedule.create({ ...rest, scheduleId, policies: all, action });
+        await client.schedule.create({ ...rest, spec, policies, state, scheduleId, action });
       } catch (error) {
         throw error instanceof ScheduleAlreadyRunning ? scheduleConflict(scheduleId) : inFieldWords(error);
       }
@@ -94,10 +97,8 @@ export class ScheduleClient {
   }
 }
 
-async function* listSchedules({ connection, options }: Client): AsyncGenerator<ScheduleSummary, void> {
-  const { namespace, identity } = options;
-  const blind = new TemporalScheduleClient({ connection, namespace, identity, dataConverter: UNDECODED });
-  for await (const schedule of blind.list())
+async function* listSchedules(client: Client): AsyncGenerator<ScheduleSummary, void> {
+  for await (const schedule of new TemporalScheduleClient(withoutDecoding(client)).list())
     if (schedule.action?.workflowType === BATCH_WORKFLOW) yield schedule;
 }
 
@@ -189,7 +190,6 @@ export class ScheduleHandle {
     const { items: requests, spec, policies, state, ...firing } = change;
     return this.run(options, async (schedule) => {
       checkRunOptions(firing, ['taskQueue']);
-      const { concurrency, tolerate, taskQueue } = firing;
       const items = requests === undefined ? undefined : await checkItems(this.scheduleId, requests);
       const { calendars, cronExpressions, intervals } = spec ?? {};
       const hasTiming = (calendars ?? cronExpressions ?? intervals) !== undefined;
@@ -201,7 +201,7 @@ export class ScheduleHandle {
           ),
           policies: withChange(now.policies, policies),
           state: withChange(now.state, state),
-          action: changedAction(now, { items, concurrency, tolerate, taskQueue }),
+          action: changedAction(now, { ...firing, items }),
         }));
       } catch (error) {
         throw inFieldWords(error);
@@ -254,7 +254,10 @@ async function fire(
   const now = Date.now();
   const nanos = (now % 1_000) * 1_000_000 + randomInt(1_000_000);
   await workflowService.patchSchedule({
-    ...{ namespace, scheduleId, identity, requestId: `${now}-${nanos}` },
+    namespace,
+    scheduleId,
+    identity,
+    requestId: `${now}-${nanos}`,
     patch: {
       triggerImmediately: {
         scheduledTime: { ...msNumberToTs(now), nanos },

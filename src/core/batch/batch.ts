@@ -1,5 +1,16 @@
 import { checkRequest, nameProblem } from '../check-request';
-import { type Checked, count, fields, isRecord, mapOf, oneOf, orNull, problemText, text } from '../checks';
+import {
+  type Checked,
+  count,
+  fields,
+  isRecord,
+  mapOf,
+  oneOf,
+  orNull,
+  type Problem,
+  problemText,
+  text,
+} from '../checks';
 import { followUpWorkflowId, pageWorkflowId, RUN_CHARACTERS } from '../ids';
 import { isTerminal, TERMINAL_STATUSES, terminalMeaning } from '../job';
 import type { FollowUpRequest } from '../request';
@@ -13,7 +24,7 @@ import {
   mayBeRetried,
   type Receipt,
 } from '../result';
-import { MAX_WORKFLOW_ID_BYTES, truncate } from '../text';
+import { MAX_WORKFLOW_ID_BYTES, quote, truncate } from '../text';
 
 /** Items of one batch, at most. */
 export const MAX_BATCH_ITEMS = 100_000;
@@ -22,9 +33,9 @@ export const MAX_BATCH_ITEMS = 100_000;
 export const CONCURRENCY = { minimum: 1, maximum: 1_000, default: 50 } as const;
 
 /**
- * Items of one page. A worker that takes a page over replays it, which takes some 6 ms for each item (measured), and the
- * server gives it `BATCH_TASK_TIMEOUT_MS`. From the first release on, this number and the next one stay: a batch that runs
- * again cuts the same pages, and takes over what each of them has done.
+ * Items of one page. A worker that takes a page over replays it, some 6 ms for each item (measured), within
+ * `BATCH_TASK_TIMEOUT_MS`. From the first release on, this number and the next one stay: a batch that runs again cuts the
+ * same pages.
  */
 export const MAX_PAGE_ITEMS = 50;
 
@@ -43,12 +54,9 @@ export const BATCH_POLLING_INITIAL = '30s';
 /** The default priority of Temporal is 3; tasks with a larger number wait for those with a smaller one. */
 export const BATCH_PRIORITY_KEY = 4;
 
-/** One follow-up of a batch. Its `requestId` is its own, or made of the batch's id and its key. */
+/** One follow-up of a batch. */
 export interface BatchItem {
-  /**
-   * A short hash of project, job, prompt and occurrence number, so that it does not depend on the line. Null if the
-   * request has a `requestId` of its own.
-   */
+  /** A short hash of project, job, prompt and occurrence number; null if the request has a `requestId` of its own. */
   readonly key: string | null;
   readonly request: FollowUpRequest;
 }
@@ -73,7 +81,7 @@ export const ITEM_OUTCOMES = [
 export type ItemOutcome = (typeof ITEM_OUTCOMES)[number];
 
 /** Whether an end counts against the tolerance: every end but `completed` and `archived` (see `TERMINAL` in `job.ts`). */
-export function isFailure({ outcome }: { readonly outcome: ItemOutcome }): boolean {
+export function isFailure({ outcome }: { readonly outcome: string }): boolean {
   return terminalMeaning(outcome)?.isFailure ?? true;
 }
 
@@ -121,8 +129,7 @@ export function endOfCancelled(receipt: unknown): EndOfItem {
 
 /**
  * @param isCompared whether its prompt is known to differ; otherwise nothing is left to compare
- * @param isForeign whether the item was never started; otherwise its own follow-up may have sent its message before it was
- *   deleted
+ * @param isForeign whether the item was never started; otherwise its own follow-up, deleted since, may have sent its message
  */
 export function endOfConflict(isCompared: boolean, isForeign: boolean): EndOfItem {
   if (!isCompared)
@@ -138,14 +145,11 @@ export function brokenEnd(message: string): EndOfItem {
   return without('broken', message);
 }
 
-/** Only an `ApplicationFailure` has a type and details. */
-interface Failure {
-  readonly message: string;
-  readonly type?: string | null;
-  readonly details?: readonly unknown[] | null;
-}
-
-export function endOfFailure({ type, message, details }: Failure): EndOfItem {
+/** @param failure only an `ApplicationFailure` has a type and details */
+export function endOfFailure(
+  failure: Error & { readonly type?: string | null; readonly details?: readonly unknown[] | null },
+): EndOfItem {
+  const { type, message, details } = failure;
   const known = FAILURE_TYPES.find((each) => each === type);
   const detail = details?.[0];
   if (known === undefined || !isFailureDetails(detail)) return brokenEnd(message);
@@ -158,14 +162,9 @@ function knownBy({ delivery, evidence }: Receipt) {
 }
 
 function without(outcome: ItemOutcome, message: string): EndOfItem {
-  return {
-    outcome,
-    delivery: null,
-    evidence: null,
-    prLink: null,
-    // A foreign program's words may hold half a character, which would end the worker (sdk-core 1.24).
-    message: truncate(message, MAX_MESSAGE_CHARACTERS).toWellFormed(),
-  };
+  // A foreign program's words may hold half a character, which would end the worker (sdk-core 1.24).
+  const words = truncate(message, MAX_MESSAGE_CHARACTERS).toWellFormed();
+  return { outcome, delivery: null, evidence: null, prLink: null, message: words };
 }
 
 /** How one item of a batch ended. */
@@ -233,10 +232,7 @@ function problemsOf(item: unknown, place: number, batchId: string, names: Map<st
   return other === undefined ? [] : [`is the same follow-up as item ${other}: give it its own key`];
 }
 
-/**
- * Which items of an earlier run of the batch are started again: those whose message provably was not sent or was rejected,
- * or also those whose delivery is unknown.
- */
+/** Which items of an earlier run start again: those provably not sent or rejected, or also those of unknown delivery. */
 export const TRY_AGAIN = ['unsent', 'unsent-or-unknown'] as const;
 export type TryAgain = (typeof TRY_AGAIN)[number];
 
@@ -267,7 +263,22 @@ export function requestIdOf(batchId: string, { key, request }: BatchItem): strin
   return request.requestId ?? `${batchId}-${key ?? ''}`;
 }
 
-export function isTolerance(value: unknown): value is Tolerance {
+/** What is wrong with the settings of a batch, whoever gives them. */
+export function settingProblems(concurrency: unknown, tolerate: unknown): Problem[] {
+  const problems: Problem[] = [];
+  const { minimum, maximum } = CONCURRENCY;
+  if (!count(concurrency) || concurrency < minimum || concurrency > maximum) {
+    const words = `must be a whole number from ${minimum} to ${maximum}; it is ${quote(concurrency)}`;
+    problems.push({ field: 'concurrency', text: words });
+  }
+  if (!isTolerance(tolerate)) {
+    const words = `must be { items: N } or { percent: P }, P from 0 to 100 (for the starter N or P%), or null; it is ${quote(tolerate)}`;
+    problems.push({ field: 'tolerate', text: words });
+  }
+  return problems;
+}
+
+function isTolerance(value: unknown): value is Tolerance {
   if (value === null) return true;
   if (!isRecord(value) || Object.keys(value).length !== 1) return false;
   const { items, percent } = value;

@@ -7,12 +7,12 @@ import { jsonBytes } from '../text';
 const FRAME_BYTES = 100;
 
 /**
- * Cuts a batch into pages of at most `MAX_PAGE_ITEMS` items and `MAX_PAGE_BYTES` bytes as JSON. All items of a job are in
- * one page. If they don't fit, they make a chain of pages of their own, numbered one after the other. The same items in the
- * same order always make the same pages. Pages are made on demand, so that a large batch needs no second copy.
+ * Cuts a batch into pages of at most `MAX_PAGE_ITEMS` items and `MAX_PAGE_BYTES` bytes as JSON; the same items in the same
+ * order always make the same pages. All items of a job are in one page, or in a chain of pages of their own, numbered one
+ * after the other. Pages are made on demand, so that a large batch needs no second copy.
  *
- * An item that is larger than a page gets a page to itself. The largest possible item, a prompt of 256 KiB whose every
- * byte is escaped with six (`\u0001`), takes 1.5 MiB, and a payload may have 2 MiB.
+ * An item larger than a page gets one to itself. The largest, 256 KiB whose every byte is escaped with six (`\u0001`), takes
+ * 1.5 MiB, and a payload may have 2 MiB.
  */
 export function* cutPages(items: readonly BatchItem[]): Generator<BatchPage, void, undefined> {
   let number = 0;
@@ -63,10 +63,7 @@ function cutLane(items: readonly BatchItem[]): Lane[] {
   return parts;
 }
 
-/**
- * The lanes of a batch, the projects taking turns, both in the order of the input. A lane has one open follow-up at a time,
- * so one turn for each lane is a fair share of the places, however long the lanes are.
- */
+/** The lanes of a batch, the projects taking turns. A lane has one open follow-up at a time, so each gets a fair share. */
 function lanesInTurns(items: readonly BatchItem[]): Iterable<BatchItem[]> {
   const projects = groupsBy(items, ({ request }) => request.projectId);
   return inTurns(projects.map((project) => groupsBy(project, ({ request }) => request.jobId)));

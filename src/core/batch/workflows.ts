@@ -15,9 +15,9 @@ export const BATCH_PAGE_WORKFLOW = 'followUpBatchPage';
 
 /**
  * How long a worker may take for a workflow task of a batch or a page, in milliseconds. A worker that has lost its cache
- * replays up to 40 workflows (`CONCURRENT_WORKFLOW_TASKS`) by turns on one thread. 40 full pages take 12 s, and on a slow
- * machine five times as long; with the server's default of 10 s, pages ran out of time together, again and again (measured).
- * The price: if a worker dies in such a task, its batch or page stands still for as long.
+ * replays up to 40 workflows by turns on one thread: 40 full pages take 12 s, on a slow machine five times as long, and with
+ * the server's default of 10 s they ran out of time together (measured). If a worker dies in such a task, its batch or page
+ * stands still for as long.
  */
 export const BATCH_TASK_TIMEOUT_MS = 60_000;
 
@@ -67,10 +67,7 @@ export interface BatchMemo {
 /** The types of the failures by which a batch can end, each with the {@link BatchSummary} as its first detail. */
 export type BatchFailureType = 'InvalidBatch' | 'ToleranceExceeded' | 'BatchIncomplete';
 
-/**
- * The input of `followUpBatch`. Its items are in it if they fit into one payload (a schedule). Otherwise the client starts
- * each page as a workflow of its own, which reports to this one.
- */
+/** The input of `followUpBatch`: its items if they fit into one payload (a schedule); else the client starts each page. */
 export interface BatchInput {
   /** @default the workflow id without `follow-up-batch:` */
   readonly batchId?: string;
@@ -155,9 +152,8 @@ export const isAllotment = fields({
   /** How many failures of the page are tolerated. The place of a further one stays empty until the next allotment. */
   tolerated: orNull(count),
   /**
-   * Whether the page goes on: `drain` starts no further item and waits for the open ones; `leave` closes the page at
-   * once and leaves them running; `cancel` cancels them and waits. A page that is done waits for `leave`, because the
-   * namespace's retention never removes an open workflow.
+   * `drain` starts no further item and waits for the open ones; `leave` closes the page at once and leaves them running;
+   * `cancel` cancels them and waits. A page that is done waits for `leave`.
    */
   mode: oneOf('run', 'drain', 'leave', 'cancel'),
 });

@@ -16,7 +16,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { BatchSummary } from '../../core/batch/batch';
+import { type BatchSummary, settingProblems } from '../../core/batch/batch';
 import { countPages, cutPages, pagesIn } from '../../core/batch/pages';
 import {
   type BatchInput,
@@ -32,27 +32,28 @@ import {
   UPDATE_SET_CONCURRENCY,
 } from '../../core/batch/workflows';
 import { runOf } from '../../core/ids';
-import { isRecord } from '../../core/checks';
+import { isRecord, problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
 import { workerSettings } from '../activity-proxies';
-import { checkBatch, CONCURRENCY_PROBLEM, isConcurrency } from './check-batch';
+import { checkBatch } from './check-batch';
 import { batchDetails, failuresOf, toleratedFailures } from './counts';
 import { ignoreCancellation } from './items';
 import { reportSignal } from './page';
 import { closePages, lookForPages, notifyPages, startPages } from './pages';
 import {
   type BatchState,
+  batchFailure,
   begunPages,
   countsOf,
-  failureOf,
   initialState,
   knownPages,
   memoOf,
   progressOf,
   summaryOf,
-  takeReport,
   reserved,
+  takeReport,
+  whyIncomplete,
 } from './state';
 
 /** What a run that continues as new hands to the next one. */
@@ -149,16 +150,16 @@ class Batch {
       throw new CancelledFailure('The batch was cancelled.');
     }
     const summary = summaryOf(state);
-    const failure = failureOf(state, summary);
-    this.ended = failure === null ? 'done' : 'failed';
-    measure(metricMeter, 'batchEnds', 1, { outcome: failure?.type ?? 'done' });
+    const why = whyIncomplete(state);
+    this.ended = why === null ? 'done' : 'failed';
+    measure(metricMeter, 'batchEnds', 1, { outcome: why?.type ?? 'done' });
     // A cancellation comes too late.
     await CancellationScope.nonCancellable(async () => {
       await closePages(state);
       this.show();
       await condition(allHandlersFinished);
     });
-    if (failure !== null) throw failure;
+    if (why !== null) throw batchFailure(why.type, why.message, summary);
     return summary;
   }
 
@@ -231,11 +232,7 @@ class Batch {
   }
 
   private show(): void {
-    setCurrentDetails(batchDetails(this.progress()));
-  }
-
-  private progress(): BatchProgress {
-    return progressOf(this.state, this.ended);
+    setCurrentDetails(batchDetails(progressOf(this.state, this.ended)));
   }
 
   /** The query and the updates of a batch. Each update returns the progress after it. */
@@ -244,14 +241,12 @@ class Batch {
     const change = (values: Partial<BatchState>): BatchProgress => {
       Object.assign(state, values);
       this.changes += 1;
-      return this.progress();
+      return progressOf(state, this.ended);
     };
-    setHandler(defineQuery<BatchProgress>(QUERY_BATCH_PROGRESS), () => this.progress(), {
+    setHandler(defineQuery<BatchProgress>(QUERY_BATCH_PROGRESS), () => progressOf(state, this.ended), {
       description: 'Where the batch stands: counts, open follow-ups, pages, the first failures.',
     });
-    const offer = (name: string, values: Partial<BatchState>, description: string): void => {
-      setHandler(defineUpdate<BatchProgress>(name), () => change(values), { description });
-    };
+    const offer = (name: string, values: Partial<BatchState>, description: string) => { setHandler(defineUpdate<BatchProgress>(name), () => change(values), { description }); };
     offer(UPDATE_PAUSE, { paused: true }, 'Starts no further item until resume; open ones continue.');
     offer(UPDATE_RESUME, { paused: false }, 'Continues after pause.');
     setHandler(
@@ -260,8 +255,9 @@ class Batch {
       {
         description: 'How many follow-ups may be open at a time, 1 to 1,000. Those open beyond it continue.',
         validator: (concurrency) => {
-          if (isConcurrency(concurrency)) return;
-          throw ApplicationFailure.nonRetryable(CONCURRENCY_PROBLEM, 'InvalidUpdate');
+          const problems = settingProblems(concurrency, null);
+          if (problems.length > 0)
+            throw ApplicationFailure.nonRetryable(problemTexts(problems), 'InvalidUpdate');
         },
       },
     );

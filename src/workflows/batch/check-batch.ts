@@ -1,10 +1,10 @@
 import {
   batchIdProblem,
   CONCURRENCY,
-  isTolerance,
   itemProblems,
   MAX_BATCH_ITEMS,
   MAX_PAGES,
+  settingProblems,
   TRY_AGAIN,
 } from '../../core/batch/batch';
 import type { BatchInput, PageInput } from '../../core/batch/workflows';
@@ -17,6 +17,7 @@ import {
   oneOf,
   optional,
   orNull,
+  problemText,
   text,
   typeName,
 } from '../../core/checks';
@@ -25,10 +26,6 @@ import { batchFailure } from './state';
 /** A checked input with its defaults filled in. */
 export type BatchPlan = Required<Omit<BatchInput, 'items' | 'handedOver'>> &
   Pick<BatchInput, 'items' | 'handedOver'>;
-
-const { minimum, maximum } = CONCURRENCY;
-export const CONCURRENCY_PROBLEM = `concurrency: must be a whole number from ${minimum} to ${maximum}`;
-export const isConcurrency = between(minimum, maximum);
 
 const isPageNumber = between(1, MAX_PAGES);
 const isRange: Check<unknown> = (value): value is unknown =>
@@ -69,9 +66,7 @@ export function checkBatch(input: unknown, fallbackId: string): BatchPlan {
   const badId = batchIdProblem(plan.batchId);
   const problems = [
     badId !== undefined && `batchId: ${badId}`,
-    !isConcurrency(plan.concurrency) && CONCURRENCY_PROBLEM,
-    !isTolerance(plan.tolerate) &&
-      'tolerate: must be { "items": N } or { "percent": P }, P from 0 to 100, or null',
+    ...settingProblems(plan.concurrency, plan.tolerate).map((problem) => problemText(problem)),
     !isEarlier(plan.earlier) && 'earlier: must be a list of { "run", "pages": [[from, to], …] }',
     !isTryAgain(plan.again) && `again: must be one of ${TRY_AGAIN.join(', ')}, or null`,
     (items === undefined) === (handedOver === undefined) &&

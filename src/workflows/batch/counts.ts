@@ -1,4 +1,10 @@
-import type { BatchCounts, EndOfItem, FailedItem, Tolerance } from '../../core/batch/batch';
+import {
+  type BatchCounts,
+  type EndOfItem,
+  type FailedItem,
+  isFailure,
+  type Tolerance,
+} from '../../core/batch/batch';
 import { type BatchProgress, nextStepOfBatch } from '../../core/batch/workflows';
 import { isTerminal } from '../../core/job';
 import { addCounts } from '../../core/tally';
@@ -38,7 +44,8 @@ export function addUp(all: readonly BatchCounts[]): BatchCounts {
 }
 
 export function failuresOf({ byStatus, byFailure }: Pick<BatchCounts, 'byStatus' | 'byFailure'>): number {
-  return Object.values(byFailure).reduce((sum, count) => sum + count, byStatus.failed ?? 0);
+  const ends = Object.entries({ ...byStatus, ...byFailure });
+  return ends.reduce((sum, [outcome, count]) => (isFailure({ outcome }) ? sum + count : sum), 0);
 }
 
 /** A percentage counts by its millionths, as whole numbers: 29 / 100 * 100 is less than 29 in floating point. */

@@ -11,7 +11,7 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import { isFailure, type ItemEnd } from '../../core/batch/batch';
+import { type EndOfItem, isFailure, type ItemEnd } from '../../core/batch/batch';
 import {
   type Allotment,
   isAllotment,
@@ -37,9 +37,9 @@ export const reportSignal = defineSignal<[PageReport]>(SIGNAL_REPORT);
 const endsQuery = defineQuery<ItemEnd[], [since: number]>(QUERY_ENDS);
 
 /**
- * Runs some items of a batch as follow-ups of their own, within the places that the batch grants. Items to the same job run
- * one after the other. A page never continues as new, because a child's end is not delivered to a parent that has (measured).
- * It stays open until its batch has ended: retention never removes an open workflow, with what it knows of its items.
+ * Runs some items of a batch as follow-ups of their own, within the places that the batch grants. A page never continues as
+ * new: a child's end is not delivered to a parent that has (measured). It stays open until its batch has ended: retention
+ * never removes an open workflow, with what it knows of its items.
  *
  * @throws ApplicationFailure `InvalidBatch`
  */
@@ -153,22 +153,19 @@ class Page {
     const starting = <T>(start: () => Promise<T>): Promise<T> => this.starting(item, start);
     item.state = 'open';
     // Cancelled follow-ups are still waited for.
-    void this.followUps
-      .run(() => work(item, { batchId, again, starting }))
-      .then(
-        (end) => {
-          this.items.settle(item, end);
-        },
-        (error: unknown) => {
-          item.state = 'to-come';
-          ignoreCancellation(error);
-        },
-      );
+    const end = this.followUps.run(() => work(item, { batchId, again, starting }));
+    const settle = (found: EndOfItem) => {
+      this.items.settle(item, found);
+    };
+    void end.then(settle, (error: unknown) => {
+      item.state = 'to-come';
+      ignoreCancellation(error);
+    });
   }
 
   /**
-   * Makes the start of a follow-up. The server does not start a child whose parent has closed meanwhile, although it is to
-   * be abandoned (measured), so a page waits for its starts before it closes, and makes none once it is about to.
+   * The server does not start a child whose parent has closed meanwhile, although it is to be abandoned (measured), so a page
+   * waits for its starts before it closes, and makes none once it is about to.
    */
   private async starting<T>(item: PageItem, start: () => Promise<T>): Promise<T> {
     if (this.done) throw new CancelledFailure('The page starts nothing more.');

@@ -38,8 +38,7 @@ interface PageOfItem {
 }
 
 /**
- * Runs one item to its end: a follow-up of its own, which continues if this page ends. One that exists already is awaited
- * instead: its message is not sent again.
+ * Runs one item to its end: a follow-up of its own, which continues if this page ends. One that exists is awaited instead.
  *
  * @returns the end of any kind; only the cancellation of this page is thrown
  */

@@ -79,8 +79,8 @@ export function begunPages(state: BatchState): [number, KnownPage][] {
 }
 
 /**
- * Keeps a page's report; a later one replaces an earlier one, and the last one is added up. A page whose number is done, or
- * in whose place another one has begun, gets no places: that one may have started its items.
+ * Keeps a page's report; a later one replaces an earlier one. A page whose number is done, or in whose place another one has
+ * begun, gets no places: that one may have started its items.
  */
 export function takeReport(state: BatchState, report: PageReport): void {
   const { page, pageRun, after, wants, places, open, counts } = report;
@@ -105,10 +105,7 @@ export function takeReport(state: BatchState, report: PageReport): void {
   else state.known[page] = { begun, allotted: 0, lastSent: '', report: known };
 }
 
-/**
- * Whether every page that an earlier run had begun has reported which of its follow-ups are open. Until then no place is
- * given, because nobody knows how many are left.
- */
+/** Whether every page that an earlier run had begun has reported what it has open. Until then no place is given. */
 export function allHaveAnswered(state: BatchState): boolean {
   return state.earlier.every(({ pages }) =>
     [...pagesIn(pages)].every((page) => page in state.known || hasPage(state.finishedPages, page)),
@@ -132,8 +129,8 @@ export function finishPage(state: BatchState, page: number, counts: BatchCounts)
 }
 
 /**
- * Whether a page may be given places. Pages that hold the items of one job make a chain, in which one follow-up is open at a
- * time: all pages before must be done, and nothing may be open in a later one, where an earlier run has started it.
+ * Whether a page may be given places. In a chain of pages, which hold the items of one job, all before must be done, and
+ * nothing may be open in a later one, where an earlier run has started it.
  */
 export function mayStartItems({ known, chained, finishedPages }: BatchState, page: number): boolean {
   for (let each = page; hasPage(chained, each); each -= 1)
@@ -243,14 +240,8 @@ export function batchFailure(type: BatchFailureType, message: string, ...details
   return ApplicationFailure.nonRetryable(message, type, ...details);
 }
 
-/** Null for a batch that is done. */
-export function failureOf(state: BatchState, summary: BatchSummary): ApplicationFailure | null {
-  const why = whyIncomplete(state);
-  return why === null ? null : batchFailure(why.type, why.message, summary);
-}
-
-/** Why a batch ends before its items, and what helps. */
-function whyIncomplete(state: BatchState): { type: BatchFailureType; message: string } | null {
+/** Why a batch ends before its items, and what helps; null for a batch that is done or was cancelled. */
+export function whyIncomplete(state: BatchState): { type: BatchFailureType; message: string } | null {
   const { items, ending } = state;
   const counts = countsOf(state);
   const ended = `${counts.settled} of ${counted(items, 'item')} ended.`;

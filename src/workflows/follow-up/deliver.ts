@@ -19,7 +19,7 @@ import { waitUntilAtRest } from './watch';
  * reading the job.
  *
  * A follow-up never continues as new before its message is delivered: the run's id is what tells the send activity
- * that the run was reset (measured: a run continued from a reset one looks like a fresh one).
+ * that the run was reset (measured: nothing tells a run continued from a reset one from any other).
  *
  * @throws ApplicationFailure `JobNotFound`, `FollowUpRejected`, `DeliveryUnknown` or `DeadlineExceeded`
  */

@@ -22,9 +22,8 @@ const MAX_UPDATES = 1_900;
 const EVENTS_PER_READ = 12;
 
 /**
- * The shortest wait, in milliseconds, with which a history that has grown long still reaches the deadline: a follow-up
- * that waits for weeks before its send must not be ended by the size of its history. Each try to send records the message
- * again; the events to come are taken to be as large as those that are there.
+ * The shortest wait, in milliseconds, with which a history that has grown long still reaches the deadline. Each try to send
+ * records the message again; the events to come are taken to be as large as those that are there.
  */
 export function historyBudgetWait(
   { historyLength, historySize }: HistorySize,
@@ -40,10 +39,7 @@ export function historyBudgetWait(
 /** What an operator asks for by an update: a read that comes earlier, another POST, or nothing that takes much room. */
 export type OperatorStep = 'read' | 'send' | 'change';
 
-/**
- * Why the history has no room for what an operator asks for; undefined while it has. What a person can repeat must not make
- * the server end the workflow, or take no more updates.
- */
+/** Why the history has no room for what an operator asks for, and can repeat; undefined while it has. */
 export function noRoomFor(
   step: OperatorStep,
   size: HistorySize,

@@ -40,10 +40,7 @@ interface NextRead {
   readonly single?: boolean;
 }
 
-/**
- * Waits and reads once; or, while nothing changes, has one activity wait and read on until the job has moved or something
- * else needs a decision. Where an operator decides during the wait, nothing is read.
- */
+/** Waits and reads once, unless an operator decides meanwhile; or, while nothing changes, has one activity read on. */
 export async function readNext(
   context: FollowUpContext,
   watch: Watch,
@@ -103,9 +100,8 @@ interface PollEnd {
 }
 
 /**
- * Polls by one activity: the second gear of every loop that reads. It ends by itself when an answer needs a decision, and
- * when its time is up, which is never after the deadline; by a decision of an operator; by a read beside it that needs
- * a decision; and by the cancellation of the workflow. In every case the answers that were reported are counted.
+ * Polls by one activity. It ends when an answer needs a decision or its time is up, never after the deadline; by a decision of
+ * an operator, a read beside it that needs a decision, or the cancellation of the workflow. What was reported is counted.
  *
  * @param known the job as it is known; another answer ends the poll
  * @returns whether anything was read, or somebody wants the poll to end; a worker whose clock is wrong may end it at once

@@ -21,10 +21,8 @@ export function earlierBaseline({ delivery, watch }: FollowUpState, askedAt: num
 }
 
 /**
- * Looks at the job and makes at most one POST, by one activity. If the POST may have been made, `state.watch` begins with
- * it; else it is as before.
- *
- * A POST under way is never abandoned, by cancellation, deadline or shutdown: its outcome is awaited first.
+ * Looks at the job and makes at most one POST, by one activity. If it may have been made, `state.watch` begins with it. A POST
+ * under way is never abandoned, by cancellation, deadline or shutdown: its outcome is awaited first.
  *
  * @param permittedRunId the one run that may make the POST
  * @throws CancelledFailure when the workflow is cancelled and nothing was sent
@@ -50,10 +48,7 @@ export async function send(
   }
 }
 
-/**
- * The watch after a send: a new one, or the earlier one if nothing was sent. The POST ended before the workflow heard of
- * its end: so freshness is measured by the workflow's clock alone, from then on.
- */
+/** The watch after a send. The POST ended before the workflow heard of it: freshness counts from then, by the workflow's clock. */
 function watchAfter({ state, settings }: FollowUpContext, result: SendResult): Watch | null {
   const { watch, plan } = state;
   const now = Date.now();

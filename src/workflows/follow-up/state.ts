@@ -170,10 +170,8 @@ function isoTime(at: number | null): string | null {
 export const NOT_SENT: Delivery = { verdict: 'not-sent', confirmedBy: null, sends: 0 };
 
 /**
- * The receipt's view of the delivery after one more POST ended with `outcome`.
- *
- * `sends` counts the POSTs that were not provably kept from the service. A message that may have arrived once stays
- * so: a later POST that was certainly not sent takes nothing back.
+ * The delivery after one more POST. `sends` counts those that were not provably kept from the service. A message that may
+ * have arrived stays so: a later POST that was certainly not sent takes nothing back.
  */
 export function afterPost(before: Delivery, outcome: PostOutcome): Delivery {
   const reachedService = outcome.verdict !== 'not-sent' || outcome.answered;

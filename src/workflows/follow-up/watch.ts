@@ -54,7 +54,7 @@ type WatchStep =
     };
 
 /**
- * Decides by what was seen so far. Nothing here reads a clock or a service.
+ * Decides by what was seen so far, without a clock or a service.
  *
  * @param watch what was read since the POST
  * @param lastAskedAt when the latest read, answered or not, was asked for: one asked for at the deadline is the last
@@ -88,10 +88,8 @@ export function nextStep(
 }
 
 /**
- * Until when a believed job is re-read for a late `prLink`; null when there is nothing to wait for: an answer that was asked
- * for at the end of `settle` or later has shown none.
- *
- * A turn that changed no file leaves the link null for ever: only time tells this from a late link.
+ * Until when a believed job is re-read for a late `prLink`; null when there is nothing to wait for. A turn that changed no
+ * file leaves the link null for ever: an answer that was asked for at the end of `settle` or later tells.
  */
 function settleEnd({ fresh }: Observations, settleMs: number): number | null {
   if (fresh?.job.prLink !== null || !terminalMeaning(fresh.job.status)?.awaitsLink) return null;
@@ -100,8 +98,8 @@ function settleEnd({ fresh }: Observations, settleMs: number): number | null {
 }
 
 /**
- * Waits until a job that is active has a terminal status. It has answered once, so that from here on no single bad
- * answer is believed. Its reads are no polls: no receipt counts them.
+ * Waits until an active job has a terminal status. It has answered once: no single bad answer is believed from here on. Its
+ * reads are no polls, and no receipt counts them.
  *
  * @throws ApplicationFailure `JobNotFound` or `DeadlineExceeded`
  */

@@ -145,8 +145,6 @@ describe('a running batch', () => {
     expect(status).toMatchObject({ batchId: batch.batchId, state: 'paused', summary });
     expect(JSON.parse((await command('resume', '--json')).stdout)).toMatchObject({ state: 'running' });
     expect((await command('concurrency', '4')).stdout).toMatch(/^open +\d \(concurrency 4\)$/m);
-    const problem = expect.stringContaining('It must be a whole number from 1 to 1000');
-    expect(await command('concurrency', '0')).toMatchObject({ code: 2, stderr: problem });
     await batch.sent(4);
     expect((await command('retry')).stderr).toContain('is still running');
     batch.endTurns();
@@ -178,32 +176,30 @@ describe('a running batch', () => {
   });
 });
 
-describe('batch retry', () => {
-  it.concurrent('sends what was rejected, and what is unknown only with --include-unknown', async () => {
-    const { batch, run, command } = await newBatch();
-    batch.add();
-    batch.add({}, {}, REJECTED_ONCE);
-    batch.add({}, {}, { name: 'reset', operation: 'message', times: 1 });
-    expect((await run()).code).toBe(0);
-    const retried = await command('retry', '--json');
-    expect(retried).toMatchObject({ code: 0, stderr: expect.stringContaining('it was completed') });
-    const summary = { settled: 3, byStatus: { completed: 2 }, byFailure: { DeliveryUnknown: 1 } };
-    expect(jsonLines(retried.stdout).at(-1)).toMatchObject({
-      batchId: batch.batchId,
-      state: 'done',
-      summary,
-    });
-    expect(batch.posts()).toHaveLength(4);
-    const again = await command('retry');
-    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('Nothing to retry') });
-    expect(again.stderr).toContain('--include-unknown also sends items');
-    expect((await run()).stderr).toContain('already run as');
-    const noWait = await command('retry', '--no-wait', '--json');
-    expect(JSON.parse(noWait.stdout)).toEqual({ batchId: batch.batchId, attached: 'ended' });
-    expect(batch.posts()).toHaveLength(4);
-    expect(await command('retry', '--include-unknown')).toMatchObject({ code: 0 });
-    expect(batch.posts()).toHaveLength(5);
+it.concurrent('retry sends what was rejected, and what is unknown only with --include-unknown', async () => {
+  const { batch, run, command } = await newBatch();
+  batch.add();
+  batch.add({}, {}, REJECTED_ONCE);
+  batch.add({}, {}, { name: 'reset', operation: 'message', times: 1 });
+  expect((await run()).code).toBe(0);
+  const retried = await command('retry', '--json');
+  expect(retried).toMatchObject({ code: 0, stderr: expect.stringContaining('it was completed') });
+  const summary = { settled: 3, byStatus: { completed: 2 }, byFailure: { DeliveryUnknown: 1 } };
+  expect(jsonLines(retried.stdout).at(-1)).toMatchObject({
+    batchId: batch.batchId,
+    state: 'done',
+    summary,
   });
+  expect(batch.posts()).toHaveLength(4);
+  const again = await command('retry');
+  expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('Nothing to retry') });
+  expect(again.stderr).toContain('--include-unknown also sends items');
+  expect((await run()).stderr).toContain('already run as');
+  const noWait = await command('retry', '--no-wait', '--json');
+  expect(JSON.parse(noWait.stdout)).toEqual({ batchId: batch.batchId, attached: 'ended' });
+  expect(batch.posts()).toHaveLength(4);
+  expect(await command('retry', '--include-unknown')).toMatchObject({ code: 0 });
+  expect(batch.posts()).toHaveLength(5);
 });
 
 it('a batch of nothing is an error of usage, for every command that takes one', async () => {

@@ -1,5 +1,4 @@
 import { expect, it } from '@jest/globals';
-import { FollowUpClient } from '../../../src/client';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { starter } from './starter';
 
@@ -7,7 +6,7 @@ const { open } = sharedEnvironment();
 
 it('limits are shown, changed one by one on the queues that the environment names, and cleared', async () => {
   const environment = await open();
-  const { client, taskQueues } = environment;
+  const { taskQueues } = environment;
   const limits = (...args: string[]) => starter(environment, ['limits', ...args]);
   const row = (requests: string, queue: string, rest: string) =>
     expect.stringMatching(new RegExp(`^${requests} +${queue} +${rest}$`, 'm'));
@@ -32,8 +31,7 @@ it('limits are shown, changed one by one on the queues that the environment name
 
   const off = await limits('set', '--sends-per-project', 'off', '--project-weight', 'site=off');
   expect({ code: off.code, stderr: off.stderr }).toEqual({ code: 0, stderr: '' });
-  const queues = { readTaskQueue: taskQueues.read, sendTaskQueue: taskQueues.send };
-  const { sends, reads } = await new FollowUpClient(client, queues).limits.get();
+  const { sends, reads } = await environment.followUps.limits.get();
   expect([sends.perProject, reads.total]).toMatchObject([null, { rate: '50/s' }]);
   expect([sends.weights, reads.weights]).toEqual([{ docs: 3 }, { docs: 3 }]);
 

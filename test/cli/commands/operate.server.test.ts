@@ -67,39 +67,33 @@ it.concurrent('status shows why the workflow task of a follow-up fails', async (
     until: (shown) => shown.stdout.includes('its workflow task fails'),
   });
   expect(stdout).toMatch(/its workflow task fails, and is tried again: .*encoding/);
-  const { taskTrouble } = JSON.parse((await run('status', workflowId, '--json')).stdout) as {
-    taskTrouble: string;
-  };
-  expect(taskTrouble).toMatch(/its workflow task fails/);
+  const taskTrouble = expect.stringMatching(/its workflow task fails/);
+  const json = await run('status', workflowId, '--json');
+  expect(JSON.parse(json.stdout)).toMatchObject({ taskTrouble });
   await handle.terminate();
 });
 
-describe('list', () => {
-  it.concurrent('finds follow-ups by phase and project', async () => {
-    const { following, workflowId, run } = await watched();
-    const words = ['list', '--phase', 'watching', '--project', following.key.projectId];
-    const list = async () => (await run(...words, '--json')).stdout;
-    const found = await eventually('it is listed', list, { until: (text) => text !== '[]\n' });
-    expect(JSON.parse(found)).toMatchObject([{ workflowId, phase: 'watching', state: 'running' }]);
-    expect(found).not.toContain('receipt');
-    const table = await run(...words);
-    expect(table.stdout).toMatch(new RegExp(`^STARTED .*\n.* watching +active .*${workflowId}\n$`));
-    expect(table.stderr).toContain('eventually consistent');
-  });
+it.concurrent('list finds follow-ups by phase and project', async () => {
+  const { following, workflowId, run } = await watched();
+  const words = ['list', '--phase', 'watching', '--project', following.key.projectId];
+  const list = async () => (await run(...words, '--json')).stdout;
+  const found = await eventually('it is listed', list, { until: (text) => text !== '[]\n' });
+  expect(JSON.parse(found)).toMatchObject([{ workflowId, phase: 'watching', state: 'running' }]);
+  expect(found).not.toContain('receipt');
+  const table = await run(...words);
+  expect(table.stdout).toMatch(new RegExp(`^STARTED .*\n.* watching +active .*${workflowId}\n$`));
+  expect(table.stderr).toContain('eventually consistent');
 });
 
-describe('setup', () => {
-  it.concurrent('says what it found: server, attributes, and the worker on the queue', async () => {
-    const { environment, run } = await watched();
-    const { code, stdout } = await run('setup', '--json');
-    expect(code).toBe(0);
-    const found = JSON.parse(stdout) as { serverVersion: string; workers: string[] };
-    expect(found).toMatchObject({
-      searchAttributes: { registered: [], present: [...SEARCH_ATTRIBUTES] },
-      taskQueue: environment.taskQueue,
-    });
-    expect(found.serverVersion).toMatch(/^\d+\.\d+/);
-    expect(found.workers).toEqual([expect.stringContaining(`${process.pid}@`)]);
+it.concurrent('setup says what it found: server, attributes, and the worker on the queue', async () => {
+  const { environment, run } = await watched();
+  const { code, stdout } = await run('setup', '--json');
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({
+    searchAttributes: { registered: [], present: [...SEARCH_ATTRIBUTES] },
+    taskQueue: environment.taskQueue,
+    serverVersion: expect.stringMatching(/^\d+\.\d+/),
+    workers: [expect.stringContaining(`${process.pid}@`)],
   });
 });
 

@@ -1,36 +1,20 @@
-import { randomUUID } from 'node:crypto';
-import type { TurnPlan } from '../../../sandbox';
-import { type Environment, QUICK } from '../../harness/environment';
+import type { NewJob } from '../../../sandbox';
+import { type FollowUpCaller, QUICK, queueVariables } from '../../harness/following';
 import { temporal } from '../../harness/temporal';
 import { command, type Ended } from '../command';
 
 /** One command of the starter in an environment. */
-export function starter(
-  environment: Pick<Environment, 'taskQueue' | 'taskQueues'>,
-  args: readonly string[],
-  stdin = '',
-): Promise<Ended> {
-  const env = {
-    ...temporal().env,
-    FOLLOW_UP_TASK_QUEUE: environment.taskQueue,
-    AGENT_API_TASK_QUEUE: environment.taskQueues.read,
-    AGENT_API_SEND_TASK_QUEUE: environment.taskQueues.send,
-    TEMPORAL_UI_URL: 'http://ui.example/',
-  };
+export function starter({ taskQueues }: FollowUpCaller, args: readonly string[], stdin = ''): Promise<Ended> {
+  const ui = { TEMPORAL_UI_URL: 'http://ui.example/' };
+  const env = { ...temporal().env, ...queueVariables(taskQueues), ...ui };
   return command(args, env, { stdin });
 }
 
-/** A new job, and the words of a quick `send` to it. @param turn null for one that ends only when the test says so */
-export function jobToSendTo(
-  environment: Pick<Environment, 'sandbox'>,
-  turn: TurnPlan | null = { durationMs: 300 },
-) {
-  const { projectId, jobId } = environment.sandbox.addJob({
-    projectId: `cli-${randomUUID().slice(0, 8)}`,
-    turn: turn ?? { durationMs: null },
-  });
+/** A new job, and the words of a quick `send` to it. */
+export function jobToSendTo(environment: FollowUpCaller, job: NewJob = { turn: { durationMs: 300 } }) {
+  const { projectId, jobId } = environment.addJob(job);
   const words = ['send', '--project', projectId, '--job', jobId, '--request-id', 'order-1', ...QUICK_FLAGS];
-  const posts = () => environment.sandbox.journal.entries({ projectId, operation: 'message' });
+  const posts = () => environment.posts({ projectId });
   return { projectId, jobId, words, posts, workflowId: `follow-up:${projectId}:${jobId}:order-1` };
 }
 

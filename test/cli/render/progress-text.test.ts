@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { progressKey, progressRows, progressText } from '../../../src/cli/render/follow-up';
-import { Output, Session } from '../../../src/cli/session';
+import { Session } from '../../../src/cli/session';
 import { JOB } from '../../harness/samples';
 import type { FollowUpProgress } from '../../../src/core/result';
 
@@ -56,12 +56,8 @@ describe('the progress line', () => {
 });
 
 describe('the rows of status', () => {
-  const session = new Session(
-    new Output({ write: () => undefined }, { write: () => undefined }),
-    Readable.from([]),
-    {},
-    'starter',
-  );
+  const nowhere = { write: () => undefined };
+  const session = new Session({}, Readable.from([]), nowhere, nowhere, 'starter');
   const rows = (change: Partial<FollowUpProgress>) =>
     Object.fromEntries(progressRows(session, 'w', { ...WATCHING, ...change }));
 

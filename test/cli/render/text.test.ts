@@ -1,11 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { fitColumns, printable, table } from '../../../src/cli/render/text';
 
-describe('text from the wire', () => {
-  it('cannot steer the terminal', () => {
-    expect(printable('a\u001b[31mred\u001b[0m\u001b]0;title\u0007 b')).toBe('ared b');
-    expect(printable('one\r\ntwo\u0007\u009b2J\u202egpj.exe')).not.toMatch(/[\p{Cc}\u202e]/u);
-  });
+it('text from the wire cannot steer the terminal', () => {
+  expect(printable('a\u001b[31mred\u001b[0m\u001b]0;title\u0007 b')).toBe('ared b');
+  expect(printable('one\r\ntwo\u0007\u009b2J\u202egpj.exe')).not.toMatch(/[\p{Cc}\u202e]/u);
 });
 
 describe('a line that must fit the terminal', () => {

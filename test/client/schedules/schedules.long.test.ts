@@ -5,10 +5,11 @@ import { defineSearchAttributeKey, type Payload } from '@temporalio/common';
 import { ConflictError, type NewScheduleOptions, type ScheduleHandle } from '../../../src/client';
 import { pageWorkflowId, runOf } from '../../../src/core/ids';
 import type { FollowUpRequest } from '../../../src/core/request';
-import { clientOf } from '../client-under-test';
+import type { NewJob } from '../../../sandbox';
 import { taskSeconds } from '../../harness/batch-of-test';
-import { type Environment, QUICK } from '../../harness/environment';
+import type { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
+import { ENDLESS, QUICK } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open } = sharedEnvironment({ sandbox: { turnMs: 300 } });
@@ -29,20 +30,18 @@ class ScheduleOfTest {
 
   constructor(
     private readonly environment: Environment,
-    durationMs: number | null,
+    job: NewJob,
   ) {
-    const turn = { durationMs };
-    const { projectId, jobId } = environment.sandbox.addJob({ projectId: `project-${this.id}`, turn });
-    this.request = { projectId, jobId, prompt: 'Rebase on main.', ...QUICK, deadline: '60s' };
+    this.request = { ...environment.addJob(job), prompt: 'Rebase on main.', ...QUICK, deadline: '60s' };
     made.push(this);
   }
 
-  static async open(durationMs: number | null = 300): Promise<ScheduleOfTest> {
-    return new ScheduleOfTest(await open(), durationMs);
+  static async open(job: NewJob = {}): Promise<ScheduleOfTest> {
+    return new ScheduleOfTest(await open(), job);
   }
 
   get schedules() {
-    return clientOf(this.environment).schedules;
+    return this.environment.followUps.schedules;
   }
 
   get handle(): ScheduleHandle {
@@ -60,10 +59,7 @@ class ScheduleOfTest {
 
   /** The messages that reached the service. */
   posts() {
-    return this.environment.sandbox.journal.entries({
-      projectId: this.request.projectId,
-      operation: 'message',
-    });
+    return this.environment.posts(this.request);
   }
 
   async sent(messages: number): Promise<void> {
@@ -73,8 +69,7 @@ class ScheduleOfTest {
 
   /** Ends the turn of its job. */
   completeJob(): void {
-    const { projectId, jobId } = this.request;
-    this.environment.sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
+    this.environment.sandbox.changeJob(this.request, { status: 'completed' });
   }
 
   async describedWhen(wanted: (schedule: ScheduleDescription) => boolean): Promise<ScheduleDescription> {
@@ -99,7 +94,7 @@ const DAILY: NewScheduleOptions = { spec: { cronExpressions: ['0 3 * * *'] } };
 
 describe('a schedule', () => {
   it.concurrent('sends a batch at each firing, skips while one runs, and rests when paused', async () => {
-    const schedule = await ScheduleOfTest.open(null);
+    const schedule = await ScheduleOfTest.open(ENDLESS);
     await schedule.create({ spec: { intervals: [{ every: '2s' }] } });
     await schedule.sent(1);
     const held = await schedule.describedWhen(({ info }) => info.numActionsSkippedOverlap > 0);
@@ -117,22 +112,18 @@ describe('a schedule', () => {
     expect(state).toMatchObject({ paused: true, note: 'enough of it' });
     const seconds = info.recentActions.map(({ scheduledAt }) => scheduledAt.toISOString().slice(0, 19));
     expect(await schedule.batchIds()).toEqual(seconds.map((second) => `${schedule.id}-${second}Z`));
-    for (const batchId of await schedule.batchIds())
-      expect(
-        await clientOf(await open())
-          .batches.getHandle(batchId)
-          .result(),
-      ).toMatchObject({
-        state: 'done',
-        summary: { items: 1, settled: 1 },
-      });
+    const { batches } = (await open()).followUps;
+    for (const batchId of await schedule.batchIds()) {
+      const summary = { items: 1, settled: 1 };
+      expect(await batches.getHandle(batchId).result()).toMatchObject({ state: 'done', summary });
+    }
     expect(schedule.posts()).toHaveLength(2);
   });
 
   it.concurrent(
     'fires at each trigger, paused as it is; and not while one runs, unless told to',
     async () => {
-      const schedule = await ScheduleOfTest.open(null);
+      const schedule = await ScheduleOfTest.open(ENDLESS);
       await schedule.create(UNTIL_TRIGGERED);
       const first = await schedule.handle.trigger();
       expect(first).toEqual({ outcome: 'started', batchId: expect.stringContaining(`${schedule.id}-`) });

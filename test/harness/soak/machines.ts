@@ -14,22 +14,16 @@ const MAX_RESTARTS = 2;
 /** While the limit holds. As many start, so that some of them wait for as long as it holds. */
 const TASKS_PER_SECOND = 2;
 
-/** What happened to the machines. */
-export interface MachineLog {
-  readonly counts: Record<'kill' | 'freeze' | 'absence' | 'limit' | 'restart', number>;
-  /** The last words of workers that ended and that nobody had killed. */
-  readonly died: string[];
-}
-
 /**
  * Two workers and the server of a soak, to which something happens every few seconds, by chance, until `stop`: a worker
  * is killed with SIGKILL (the first of all) or frozen, both are gone for a while, the queue of sends or reads gets a limit for a while, or the
  * server is killed and started again. In the end all of them work.
  */
 export class Machines {
-  readonly log: MachineLog = {
+  readonly log = {
     counts: { kill: 0, freeze: 0, absence: 0, limit: 0, restart: 0 },
-    died: [],
+    /** The last words of workers that ended and that nobody had killed. */
+    died: [] as string[],
   };
   private readonly workers: WorkerProcess[] = [];
   private readonly killed = new Set<WorkerProcess>();
@@ -115,8 +109,8 @@ export class Machines {
 
   /** As `limits set` and `limits clear` do, on sends or on reads. */
   private async limit(forMs: number): Promise<void> {
-    const { sendTaskQueue, readTaskQueue } = this.environment.taskQueues;
-    const queue = this.random() < 0.5 ? sendTaskQueue : readTaskQueue;
+    const { send, read } = this.environment.taskQueues;
+    const queue = this.random() < 0.5 ? send : read;
     await throughRestarts(() => this.operator.limit(queue, TASKS_PER_SECOND));
     await sleep(2 * forMs);
     await throughRestarts(() => this.operator.limit(queue, null));

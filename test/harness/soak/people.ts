@@ -1,11 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type Client,
-  WorkflowFailedError,
-  WorkflowNotFoundError,
-  WorkflowUpdateFailedError,
-} from '@temporalio/client';
+import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
 import { grpcError, isTransient } from '../../../src/temporal/grpc-status';
 import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../../../src/core/names';
 import type { DeliveryDecision } from '../../../src/core/result';
@@ -17,6 +12,7 @@ import type { ProcessEnvironment } from '../process-environment';
 import { resetToTask, workflowTasks } from '../reset';
 import { throughRestarts } from '../restartable-server';
 import type { DeedKind, Part } from './draw-parts';
+import { endOf } from './oracle';
 
 /**
  * `ended`: the follow-up had its end before it could answer. `lost`: the server could not tell what became of it. `none`:
@@ -122,7 +118,7 @@ export class People {
     'reset-activity': () => this.whenSending(() => this.operator.reset(this.workflowId, SEND, false)),
     'pause-send': () => this.pauseForAWhile(),
     'reset-after-end': async (stop) => {
-      await endOfRun(this.client, this.workflowId);
+      await endOf(this.client, this.workflowId);
       // A late one would take its whole deadline again, and the soak would not end in time.
       if (!stop.aborted) await this.resetSomewhere();
     },
@@ -206,18 +202,6 @@ function outcomeOf(error: unknown): Outcome {
   return grpcError(error) === undefined || isTransient(error) ? 'none' : 'lost';
 }
 
-/** Waits until the latest run of a workflow has ended, in whatever way; the test itself has a limit. */
-export async function endOfRun({ workflow }: Client, workflowId: string): Promise<void> {
-  const end = () =>
-    workflow
-      .getHandle(workflowId)
-      .result()
-      .catch((error: unknown) => {
-        if (!(error instanceof WorkflowFailedError)) throw error;
-      });
-  await throughRestarts(end, 10 * 60_000);
-}
-
 /** Somebody who looks for follow-ups that wait for a decision, and decides. */
 export async function decideAll(
   environment: ProcessEnvironment,
@@ -227,7 +211,7 @@ export async function decideAll(
   const query = `TaskQueue = '${environment.taskQueue}' AND FollowUpPhase = 'needs-decision' AND ExecutionStatus = 'Running'`;
   const deciding = new Map<string, Promise<void>>();
   while (!over.aborted) {
-    const asking = await throughRestarts(() => listed(environment.client, query));
+    const asking = await throughRestarts(() => listed(environment.client.workflow.list({ query })));
     for (const workflowId of asking.filter((each) => !deciding.has(each))) {
       const decision = people.get(workflowId)?.decide() ?? Promise.resolve();
       const decided = decision.finally(() => deciding.delete(workflowId));

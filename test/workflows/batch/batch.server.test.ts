@@ -192,7 +192,7 @@ describe('a batch', () => {
     await batch.startUntilSent(2, { concurrency: 2 });
     const summary = { items: 4, settled: 0 };
     expect(await batch.cancel()).toMatchObject({ state: 'cancelled', summary });
-    for await (const each of batch.client.list({ batchId: batch.batchId }))
+    for await (const each of batch.environment.followUps.list({ batchId: batch.batchId }))
       expect(each.state).toBe('running');
     // Started again, the batch awaits those that still run and starts the others.
     batch.endTurns();

@@ -180,7 +180,7 @@ async function everyWorkflowEnds(environment: ProcessEnvironment): Promise<void>
   const { client, taskQueue } = environment;
   const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running'`;
   const running = async () => {
-    const ids = await listed(client, query);
+    const ids = await listed(client.workflow.list({ query }));
     for (const id of ids) await wake(client.workflow.getHandle(id)).catch(unlessEnded);
     return ids;
   };

@@ -83,7 +83,7 @@ describe('a pending send whose attempts are raised, and whose worker is killed',
       await operate(scenario, raise());
       const { client, taskQueues } = scenario.environment;
       // Nobody takes the next attempt up.
-      await new Operator(client).limit(taskQueues.sendTaskQueue, 0);
+      await new Operator(client).limit(taskQueues.send, 0);
       await killAndReplace(scenario);
       const second = async () => ((await pendingSend(scenario))?.attempt ?? 0) > 1;
       await eventually('the second attempt waits', second, { timeoutMs: 90_000 });
@@ -143,12 +143,12 @@ describe('a pending send that is paused', () => {
     onWorker({ fault: { name: 'http-503', operation: 'get', times: 2 } }, async (scenario) => {
       const { environment, following } = scenario;
       const operator = new Operator(environment.client);
-      await operator.limit(environment.taskQueues.sendTaskQueue, 0);
+      await operator.limit(environment.taskQueues.send, 0);
       await eventually('the send waits in its queue', () => pendingSend(scenario), {
         until: ({ lastStartedTime }) => !lastStartedTime,
       });
       await operate(scenario, pause);
-      await operator.limit(environment.taskQueues.sendTaskQueue, null);
+      await operator.limit(environment.taskQueues.send, null);
       await sleep(3_000);
       expect(following.posts()).toEqual([]);
       await operate(scenario, unpause);

@@ -7,7 +7,6 @@ import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
 import type { FollowUpProgress } from '../../../src/core/result';
 import { compareRequests } from '../../../src/temporal/existing-run';
 import { BatchOfTest, forget, REJECTED_ONCE } from '../../harness/batch-of-test';
-import { clientOf, request } from '../../client/client-under-test';
 import { payloadText } from '../../harness/encryption';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
@@ -75,9 +74,9 @@ describe('a follow-up whose history grows', () => {
   });
 
   it('is attached to, compared and waited for when it has continued as new', async () => {
-    const asked = { ...request(environment, null), ...BY_TIMERS };
+    const asked = { ...environment.newRequest(ENDLESS), ...BY_TIMERS };
     const other = { ...asked, prompt: 'Something else.' };
-    const followUps = clientOf(environment);
+    const { followUps } = environment;
     const { workflowId, runId: firstRun } = await followUps.start(asked);
     const result = followUps.getHandle(workflowId).result();
     const currentRun = async (): Promise<string> => (await followUps.getHandle(workflowId).describe()).runId;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
-import { FollowUpClient, type LimitsChange } from '../../../src/client';
+import type { LimitsChange } from '../../../src/client';
 import { BATCH_PRIORITY_KEY } from '../../../src/core/batch/batch';
 import { fairnessKey, followUpWorkflowId } from '../../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
@@ -8,7 +8,7 @@ import type { FollowUpRequest } from '../../../src/core/request';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
-import { eventsOf } from '../../harness/reset';
+import { activities, eventsOf } from '../../harness/reset';
 
 /** Nothing is read after the send as long as a test goes on: what is limited are the sends. */
 const SEND_ONLY = {
@@ -29,9 +29,7 @@ async function inEnvironment(
 ): Promise<void> {
   const environment = await Environment.open({ workers: 2, sandbox: { messagesPerHour: null } });
   try {
-    const { client, taskQueues } = environment;
-    const queues = { readTaskQueue: taskQueues.read, sendTaskQueue: taskQueues.send };
-    await new FollowUpClient(client, queues).limits.set(limits);
+    await environment.followUps.limits.set(limits);
     await test(environment);
   } finally {
     await environment.close();
@@ -41,9 +39,9 @@ async function inEnvironment(
 /** Starts so many follow-ups, and waits until each of them has scheduled its send. */
 async function scheduled(count: number, start: () => Promise<WorkflowHandle>): Promise<void> {
   const handles = await Promise.all(Array.from({ length: count }, start));
-  const hasScheduled = async (handle: WorkflowHandle) =>
-    (await eventsOf(handle)).some((event) => event.activityTaskScheduledEventAttributes);
-  await Promise.all(handles.map((handle) => eventually('the send is scheduled', () => hasScheduled(handle))));
+  const isScheduled = (handle: WorkflowHandle) =>
+    eventually('the send is scheduled', async () => (await activities(handle)).length > 0);
+  await Promise.all(handles.map(isScheduled));
 }
 
 /** Follow-ups of one project, whose prompt is its name, all of which have scheduled their send. */

@@ -6,11 +6,7 @@ import { RestartableServer, throughRestarts } from '../../harness/restartable-se
 /** Two starts of a server on a file, one of a worker, and the back-off of everybody's gRPC; some 20 s on two cores. */
 jest.setTimeout(180_000);
 
-/**
- * A follow-up on a server on a SQLite file, which is killed and started again in the test. It is watched on and ends right.
- *
- * @param restart returns once the server is back
- */
+/** A follow-up is watched on and ends right after `restart`, which kills the server and returns once it is back. */
 async function expectWatchedOn(
   env: NodeJS.ProcessEnv,
   faults: readonly JobFault[],

@@ -11,7 +11,7 @@ import { RestartableServer, throughRestarts } from '../../harness/restartable-se
 import { drawParts, type Part } from '../../harness/soak/draw-parts';
 import { Machines } from '../../harness/soak/machines';
 import { type End, endOf, type Facts, lies } from '../../harness/soak/oracle';
-import { decideAll, endOfRun, People } from '../../harness/soak/people';
+import { decideAll, People } from '../../harness/soak/people';
 import { counted, say, SEED } from '../../harness/soak/say';
 import { CONFIRM_MS, FAULTS, HTTP_TIMEOUT } from '../../harness/soak/service';
 
@@ -121,7 +121,6 @@ async function play(
   const people = new People(environment, part, following);
   everybody.set(workflowId, people);
   await people.act(chaosOver);
-  await endOfRun(environment.client, workflowId);
   const end = await endOf(environment.client, workflowId);
   return { part, workflowId, firstRunId: following.firstRunId, people, end };
 }

@@ -19,11 +19,7 @@ interface Case {
   readonly fault: JobFault;
 }
 
-/**
- * Follows up a job for each case, on one worker that must live through all of them.
- *
- * @returns how each ended, with the strange texts in its history
- */
+/** How a follow-up ends in each case, with the strange texts in its history. One worker must live through all of them. */
 async function stories(
   cases: readonly Case[],
   job: NewJob = { turn: { durationMs: 3_000 } },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { FollowUpClient } from '../../../src/client';
+import type { StartedFollowUp } from '../../../src/client';
 import { type DevServer, startDevServer } from '../../../dev/dev-server';
-import { type Browser, openBrowser, pageOf } from '../../harness/browser';
+import { openBrowser, pageOf } from '../../harness/browser';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
@@ -14,8 +14,8 @@ const SHOWN_WITHIN_MS = 20_000;
 const closing: (() => Promise<unknown>)[] = [];
 let server: DevServer;
 let environment: Environment;
-let browser: Browser;
-let handle: Awaited<ReturnType<FollowUpClient['start']>>;
+let browser: Awaited<ReturnType<typeof openBrowser>>;
+let handle: StartedFollowUp;
 
 beforeAll(async () => {
   // First, because a machine without a browser needs no server.
@@ -25,9 +25,8 @@ beforeAll(async () => {
   closing.unshift(() => server.stop());
   environment = await Environment.open({ inProcessPolls: 0, address: server.address });
   closing.unshift(() => environment.close());
-  const followUps = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
   const trouble = { name: 'http-503', operation: 'get', skip: 2, times: 1 } as const;
-  handle = await followUps.start({
+  handle = await environment.followUps.start({
     ...environment.addJob({ projectId: 'docs', id: 'job-1042', ...ENDLESS }, trouble),
     ...{ prompt: 'Fix the secret plans on page 7.', requestId: 'release-7.2' },
     polling: { initial: '1s', growth: 0, maximum: '1s', jitter: 0 },
