@@ -39,7 +39,7 @@ async function main(): Promise<number> {
     return isGood ? EXIT.drained : EXIT.failed;
   }
   const logger = createLogger(loaded.config.logLevel, loaded.redactor);
-  // It ends the process, as it would anyway. Here its text passes the redactor, unlike in Node's report.
+  // Node would end the process too, but its report would not pass the redactor.
   process.on('uncaughtException', (error) => {
     logger.error('the worker ends because of a bug', { error });
     process.exit(EXIT.failed);

@@ -105,10 +105,12 @@ async function look(client: Client, followUp: NamedFollowUp): Promise<Look> {
       const result = (await handle.result()) as FollowUpResult;
       return { end: endOfResult(result), result };
     }
+    const batchId = description.typedSearchAttributes.get(keywordKey('FollowUpBatch'));
     // The server schedules a child's first workflow task in a step of its own, and leaves it out if the page has been ended
-    // by an operator in between: such a follow-up would run for ever.
-    if (description.historyLength === 1) await handle.signal(SIGNAL_WAKE).catch(ignoreClosed);
-    return { end: null, batchId: description.typedSearchAttributes.get(keywordKey('FollowUpBatch')) };
+    // by an operator in between: such a follow-up would run for ever. Any other one may have a start delay.
+    if (batchId !== undefined && description.historyLength === 1)
+      await handle.signal(SIGNAL_WAKE).catch(ignoreClosed);
+    return { end: null, batchId };
   } catch (error) {
     if (error instanceof WorkflowFailedError) {
       const failure = error.cause ?? error;

@@ -14,7 +14,7 @@ import { note } from './measured';
 /** How long one activity polls: then history gets the counts, and a deadline that was extended meanwhile comes to bear. */
 export const POLL_LIMIT_MS = 30 * 60_000;
 
-/** The SDK sends the latest heartbeat, at most every 24 s (0.8 of the time-out). One each ten seconds is always there. */
+/** The SDK sends the latest heartbeat every 24 s at most (0.8 of the time-out of 30 s): there is always one to send. */
 const HEARTBEAT_EVERY_MS = 10_000;
 
 /**

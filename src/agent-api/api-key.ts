@@ -49,8 +49,8 @@ const FILE_LIMIT_MS = 2_000;
 /**
  * A key in a file. The first read happens here and must succeed. Every use reads the file again: unlike time stamps, that
  * shows a swapped Kubernetes symlink, and a rewrite within the clock's tick. While the file can't be read or holds no key,
- * as in the middle of a rotation, the last good key stays in use. At most one read is under way, because one that hangs
- * occupies one of the four threads with which Node reads files and looks up names.
+ * as in a rotation, the last good key stays in use. At most one read is under way: one that hangs occupies one of the four
+ * threads with which Node reads files and looks up names.
  *
  * @throws ApiKeyError when the file can't be read now, or holds no key
  */

@@ -1,6 +1,6 @@
 const REDACTED = '[key]';
 
-/** A shorter text would be found by chance and garble messages. No key is shorter; other such secrets are left alone. */
+/** A shorter text would be found by chance and garble messages. Keys are longer; shorter other secrets are left alone. */
 export const MIN_SECRET_CHARACTERS = 8;
 
 /** How many rotated keys are remembered. Only an answer to a request in flight can still hold an earlier one. */

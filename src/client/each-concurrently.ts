@@ -1,8 +1,6 @@
 /**
  * Does the work for all items with limited concurrency. After a failure no further item is taken, and those under way are
  * awaited: nothing happens any more once it has thrown.
- *
- * @throws what `work` or the items have thrown
  */
 export async function eachConcurrently<T>(
   items: Iterable<T> | AsyncIterable<T>,

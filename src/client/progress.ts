@@ -80,7 +80,7 @@ function mayBePolling({ phase, nextPollAt }: FollowUpProgress): boolean {
  * The progress with what the server alone knows of an activity that polls: the answers that the workflow counts at its end,
  * and when it reads next. Of one that polls in its worker's process this is up to 24 s old (its heartbeats), and the time
  * of the next read is null where the known one has passed. Nothing is counted twice: an activity that is pending after the
- * workflow has answered was not counted in that answer.
+ * workflow has answered was not counted in that answer. If the workflow counts no more afterwards, nothing is left out.
  *
  * @param progress the worker's latest answer
  * @returns undefined if no such activity is pending

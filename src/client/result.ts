@@ -56,8 +56,10 @@ async function onceEnded(client: Client, workflowId: string): Promise<FollowUpRe
     if (!(error instanceof WorkflowFailedError)) throw error;
     const { state, receipt } = await describeFollowUp(client, workflowId);
     // A reset terminates the run that we wait for, and continues in another one.
-    if (error.cause instanceof TerminatedFailure && state !== 'terminated')
+    if (error.cause instanceof TerminatedFailure && state !== 'terminated') {
+      await sleep(PAUSE_MS);
       return onceEnded(client, workflowId);
+    }
     throw endOf(workflowId, error.cause, receipt);
   }
   throw unexpected(workflowId, 'its result is not a job with a receipt');

@@ -27,8 +27,8 @@ export function checkRunOptions(
   others: readonly string[],
   problems: Problem[] = [],
 ): void {
-  const { concurrency = CONCURRENCY.default, tolerate = null } = options;
-  problems.push(...settingProblems(concurrency, tolerate));
+  const { concurrency, tolerate } = options;
+  problems.push(...settingProblems(concurrency ?? CONCURRENCY.default, tolerate ?? null));
   problems.push(...unknownOptions(options, ['concurrency', 'tolerate', ...others]));
   if (problems.length > 0) throw new InvalidRequestError(problems);
 }

@@ -17,7 +17,7 @@ export const SEND_PERMISSION_MS = 10_000;
 /** A random number from 0 (inclusive) to 1 (exclusive): in a workflow `Math.random`, which a replay repeats. */
 export type Random = () => number;
 
-/** A share of the turn's age, within bounds. With jitter at the maximum too, or thousands would poll in step for ever. */
+/** A share of the turn's age, within bounds. Jitter applies at the maximum too; else thousands would poll in step. */
 export function pollInterval(polling: Polling, ageMs: number, random: Random): number {
   const grown = Math.max(polling.initialMs, Math.min(polling.maximumMs, polling.growth * ageMs));
   return Math.round(grown * (1 + polling.jitter * (2 * random() - 1)));
@@ -49,7 +49,7 @@ export function nextWait(polling: Polling, ageMs: number, trouble: Trouble, rand
   return Math.max(pollInterval(polling, ageMs, random), troubleWait(polling, count, random));
 }
 
-/** The wait before the next read while time alone decides: not beyond `at`. In trouble the service's wishes come first. */
+/** The initial interval, and not beyond `at`, when time alone decides. In trouble the service's wishes come first. */
 export function waitUntil(
   at: number,
   polling: Polling,

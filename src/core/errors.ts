@@ -41,7 +41,7 @@ export type FollowUpErrorCode =
 export type ErrorFacts = ErrorOptions &
   Partial<Pick<FollowUpError, 'workflowId' | 'receipt' | 'details' | 'state' | 'ends'>>;
 
-/** Everything that the client throws on its own. What callers tell apart has a subclass, the rest only its code. */
+/** What the client throws, also for the connection. What callers tell apart has a subclass, the rest only its code. */
 export class FollowUpError extends Error {
   /** The workflow that the error is about; null where there is none. */
   readonly workflowId: string | null;

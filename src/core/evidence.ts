@@ -4,9 +4,10 @@ import type { WhenActive } from './request';
 import type { Evidence } from './result';
 
 /**
- * What the reads since a POST have shown. The service gives a turn no id, a read may come from a replica that lags, and a
- * message may be taken up later than it was accepted; `confirm` is assumed to be longer than both together. So only a fresh
- * answer counts, one that was asked for at least `confirm` after the POST ended.
+ * What the reads since a POST have shown. The service gives a turn no id: the `completed` answers before and after a message
+ * can be identical. A read may come from a replica that lags, and a message may be taken up later than it was accepted;
+ * `confirm` is assumed to be longer than both together. So only a fresh answer counts, one that was asked for at least
+ * `confirm` after the POST ended: it shows the job after the message was taken up.
  */
 export const isObservations = fields({
   /** The job right before the POST; null if the worker that read it could not report it. */
@@ -90,7 +91,8 @@ function showsTurn(baseline: JobState | null, job: JobState): boolean {
 }
 
 /**
- * What the look at the job right before a POST decides. `arrived`: it proves an earlier POST of unknown delivery.
+ * What the look at the job right before a POST decides: it is sent, or as `whenActive` says if the job is active, as with an
+ * unknown status; `arrived` if the look proves an earlier POST of unknown delivery.
  *
  * @param earlierBaseline the job before that POST where this look is fresh; else null
  */

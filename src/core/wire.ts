@@ -107,7 +107,7 @@ export type PollJobResult = Checked<typeof isPollJobResult>;
 interface SendInput extends JobAddress {
   readonly prompt: string;
   readonly whenActive: WhenActive;
-  /** The first run, or the one that an operator's decision names. A reset made any other, and the run before may have sent. */
+  /** The first run, or the one that an operator named. A reset has made any other; the run before it may have sent. */
   readonly permittedRunId: string;
   /** Nothing is sent from this moment on; milliseconds since the epoch. */
   readonly deadlineAt: number;
@@ -184,7 +184,7 @@ export interface FollowUpActivities {
   pollJob(input: PollJobInput): Promise<PollJobResult>;
   /**
    * Local: the latest heartbeat details of a pending activity of this run, a {@link Tally} or a {@link SendCheckpoint}; null
-   * if there are none. A `pollJob` in this process ends by it.
+   * if there are none. It ends a `pollJob` in this process.
    */
   pendingDetails(activity: 'pollJob' | 'sendMessage'): Promise<unknown>;
   /** How some follow-ups have ended, in their order, `gone` for one that does not exist, null for one that runs. */

@@ -161,7 +161,6 @@ async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: Set
  * The proxy for the agent service, from `HTTPS_PROXY` and `NO_PROXY`. As everywhere, the name in lower case counts first, and a
  * host without a scheme means http. It is for https base URLs.
  *
- * @returns undefined where none is set
  * @throws ConfigurationError, which does not show the value, because it may hold a password
  */
 function loadProxy(env: Environment): Proxy | undefined {

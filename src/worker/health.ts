@@ -97,7 +97,7 @@ const ASK_AGAIN_MS = 60_000;
 const BY_SETTINGS =
   /^(http (401|3\d\d)|not a job|no key|ENOTFOUND|PROXY_ERROR|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
 
-/** A wrong key or URL is shown and logged before the first follow-up. That the service is down is no reason. */
+/** Shows and logs a wrong key or URL before the first follow-up. A service that is down leaves the worker ready. */
 export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Reasons {
   let isTaken = false;
   return seldom(async () => {

@@ -18,12 +18,9 @@ const EXPORTER_FAILED = /prometheus/i;
 export type SdkRuntime = Awaited<ReturnType<typeof installRuntime>>;
 
 /**
- * The SDK's runtime: its logger, its metrics, and no signal handlers of its own (`worker.ts` has them).
+ * The SDK's runtime: its logger, its metrics, and no signal handlers of its own (`worker.ts` has them). The SDK drops it, and
+ * closes the metrics port, whenever a connection fails. The next attempt makes a new one, and may find the port taken.
  *
- * The SDK drops its runtime, and closes the metrics port, whenever a connection fails. The next attempt makes a new one,
- * and may find the port taken by another process that also waits.
- *
- * @param metrics where Prometheus finds `/metrics`
  * @throws ConfigurationError when it can't listen at an address that was set. A taken default address is a warning.
  */
 export async function installRuntime(

@@ -25,8 +25,8 @@ export async function wasReset(): Promise<boolean> {
 
 /**
  * Local, because an activity on a queue could wait behind a limit while somebody waits for the end of a cancelled follow-up.
- * One attempt, without a schedule-to-close: the SDK's core never ends a local activity whose next attempt would begin after
- * that (1.24, measured).
+ * Without an answer the counts of a read are lost, and a send is asked for again. One attempt, without a schedule-to-close:
+ * the SDK's core never ends a local activity whose next attempt would begin after that (1.24, measured).
  */
 const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendingDetails'>>({
   startToCloseTimeout: 5_000,
@@ -55,8 +55,8 @@ export async function pendingDetails(
 const LONGEST_QUEUE_WAIT_MS = 10 * 60_000;
 
 /**
- * Reads may be repeated at will, so Temporal's retries cover a worker that dies or is being replaced. Like all activities on
- * the wire, each project gets its share of the queue (`fairnessKey`), and a limit per key is one per project.
+ * Reads may be repeated at will, so Temporal's retries cover a worker that dies or is being replaced. Each project gets its
+ * share of the queue (`fairnessKey`), and a limit per key is one per project; the rest is inherited from the workflow.
  *
  * - Schedule-to-close is the HTTP time limit and a minute, enough for one worker to die and another one to read; or more,
  *   up to the longest wait in the queue, within the deadline. After it the silence counts as an answer.

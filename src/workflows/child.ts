@@ -1,4 +1,4 @@
-/** For the workflows of others: the entry `agent-follow-up-client/workflow`. It needs nothing of the caller's worker. */
+/** The entry `agent-follow-up-client/workflow`, for others' workflow code. It needs a worker of follow-ups, and no more. */
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   ActivityFailure,

@@ -32,15 +32,19 @@ afterAll(async () => {
 });
 
 /** One of the team's workflows, started with a follow-up to a job of its own. */
-async function start(type: keyof typeof callers, turn = 1_500) {
+async function start(type: keyof typeof callers, turn = 1_500, startDelay?: '3s') {
   const environment = await open();
   const { workflow } = environment.client;
+  const { taskQueue } = environment;
   const request = environment.newRequest({ turn: { durationMs: turn } });
   const { projectId, jobId, requestId } = request;
   const options = { taskQueue: QUEUE, workflowId: `${type}-${randomUUID()}` };
-  const args: Parameters<typeof callers.waits> = [request, { taskQueue: environment.taskQueue }];
+  const args: Parameters<typeof callers.waits> = [request, { taskQueue }];
+  const workflowId = followUpWorkflowId(projectId, jobId, requestId);
+  if (startDelay !== undefined)
+    await workflow.start('followUp', { workflowId, taskQueue, args: [request], startDelay });
   const parent = await workflow.start(type, { ...options, args });
-  const followUp = workflow.getHandle(followUpWorkflowId(projectId, jobId, requestId));
+  const followUp = workflow.getHandle(workflowId);
   const messages = () => environment.posts(request).length;
   const sent = () => eventually('the message is sent', () => messages() === 1);
   return { parent, followUp, messages, sent };
@@ -86,6 +90,13 @@ describe('a workflow of another team', () => {
     expect(links[0]).toContain('/pull/');
     expect(links[1]).toBe(links[0]);
     expect(messages()).toBe(1);
+  });
+
+  it.concurrent('that waits for a follow-up whose start is delayed does not wake it', async () => {
+    const { parent, followUp } = await start('waits', 1_500, '3s');
+    expect(await parent.result()).toContain('/pull/');
+    const { events } = await followUp.fetchHistory();
+    expect(events?.filter((event) => event.workflowExecutionSignaledEventAttributes)).toEqual([]);
   });
 
   it.concurrent('hears of the conflict if the existing follow-up carries another prompt', async () => {

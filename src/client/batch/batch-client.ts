@@ -136,8 +136,7 @@ export class BatchHandle {
   }
 
   /**
-   * The ends of the items that have settled so far, in the order of settling. Those of a page that has not ended come from
-   * a worker.
+   * The ends of the items that have settled so far, in order. Those of a page that has not ended come from a worker.
    *
    * @throws FollowUpError `RESULTS_UNREADABLE` or `NO_ANSWER` with the `ends` that could be read, when some can't be
    */

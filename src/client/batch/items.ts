@@ -140,10 +140,7 @@ function hasRequestId(input: unknown): boolean {
   return isRecord(input) && (input.requestId ?? undefined) !== undefined;
 }
 
-/**
- * A hash of the items, in any order and with any options: an id that changed with them would send every message once more
- * when a batch is resumed with a file that was exported anew or another flag. {@link itemsDigest} shows such a change.
- */
+/** A hash of the items, in any order and with any options: an id that changed with them would send every message again. */
 function defaultBatchId(items: readonly BatchItem[]): string {
   const identities = items.map(({ key, request: { projectId, jobId, requestId, prompt } }) =>
     JSON.stringify(key ?? [projectId, jobId, requestId, digestOf(JSON.stringify(prompt))]),

@@ -13,6 +13,7 @@ import {
   type ScheduleSummary,
 } from '@temporalio/client';
 import { BATCH_WORKFLOW } from '../../core/batch/workflows';
+import { isRecord } from '../../core/checks';
 import { batchIdOf } from '../../core/ids';
 import { grpcError, hasGrpcStatus } from '../../temporal/grpc-status';
 import { msNumberToTs } from '../../temporal/sdk-internals';
@@ -67,12 +68,14 @@ export class ScheduleClient {
     requests: BatchItems,
     { signal, timeout, ...options }: NewScheduleOptions,
   ): Promise<ScheduleHandle> {
-    checkRunOptions(options, NEW_OPTIONS, scheduleIdProblems(scheduleId));
+    const problems = scheduleIdProblems(scheduleId);
+    if (!isRecord(options.spec)) problems.push({ field: 'spec', text: 'is missing; give when it fires' });
+    checkRunOptions(options, NEW_OPTIONS, problems);
     const items = await checkItems(scheduleId, requests);
     const { concurrency, tolerate, taskQueue = this.#calls.taskQueue, ...rest } = options;
     const action = newAction(scheduleId, { items, concurrency, tolerate, taskQueue });
     // The SDK takes a field that is undefined for one that is set.
-    const spec = withGiven({}, rest.spec);
+    const spec = withGiven<ScheduleOptions['spec']>({}, rest.spec);
     const policies = withGiven({ catchupWindow: CATCHUP_WINDOW }, rest.policies ?? {});
     const state = withGiven({}, rest.state ?? {});
     await this.#calls.run({ signal, timeout }, async (client) => {

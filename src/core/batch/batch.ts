@@ -35,7 +35,7 @@ export const CONCURRENCY = { minimum: 1, maximum: 1_000, default: 50 } as const;
 /**
  * Items of one page. A worker that takes a page over replays it, some 6 ms for each item (measured), within
  * `BATCH_TASK_TIMEOUT_MS`. From the first release on, this number and the next one stay: a batch that runs again cuts the
- * same pages.
+ * same pages, and takes over what each of them has done.
  */
 export const MAX_PAGE_ITEMS = 50;
 
@@ -81,7 +81,7 @@ export const ITEM_OUTCOMES = [
 export type ItemOutcome = (typeof ITEM_OUTCOMES)[number];
 
 /** Whether an end counts against the tolerance: every end but `completed` and `archived` (see `TERMINAL` in `job.ts`). */
-export function isFailure({ outcome }: { readonly outcome: string }): boolean {
+export function isFailure({ outcome }: { readonly outcome: ItemOutcome }): boolean {
   return terminalMeaning(outcome)?.isFailure ?? true;
 }
 
@@ -113,8 +113,8 @@ const WORDS = {
   terminated: 'Somebody terminated the follow-up.',
   'timed-out': 'The workflow ran into its time limit.',
   gone:
-    'Its follow-up may have been started and no longer exists (deleted, or older than the retention of the namespace): ' +
-    'nobody can tell whether its message was sent. It was not started again.',
+    'The follow-up no longer exists (deleted, or older than the retention of the namespace): nobody can tell whether its ' +
+    'message was sent. It was not started again.',
   'left-running': 'Somebody else started this follow-up; it continues.',
 } as const;
 
@@ -272,7 +272,7 @@ export function settingProblems(concurrency: unknown, tolerate: unknown): Proble
     problems.push({ field: 'concurrency', text: words });
   }
   if (!isTolerance(tolerate)) {
-    const words = `must be { items: N } or { percent: P }, P from 0 to 100 (for the starter N or P%), or null; it is ${quote(tolerate)}`;
+    const words = `must be { "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null; it is ${quote(tolerate)}`;
     problems.push({ field: 'tolerate', text: words });
   }
   return problems;

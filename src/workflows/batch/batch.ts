@@ -246,7 +246,9 @@ class Batch {
     setHandler(defineQuery<BatchProgress>(QUERY_BATCH_PROGRESS), () => progressOf(state, this.ended), {
       description: 'Where the batch stands: counts, open follow-ups, pages, the first failures.',
     });
-    const offer = (name: string, values: Partial<BatchState>, description: string) => { setHandler(defineUpdate<BatchProgress>(name), () => change(values), { description }); };
+    const offer = (name: string, values: Partial<BatchState>, description: string) => {
+      setHandler(defineUpdate<BatchProgress>(name), () => change(values), { description });
+    };
     offer(UPDATE_PAUSE, { paused: true }, 'Starts no further item until resume; open ones continue.');
     offer(UPDATE_RESUME, { paused: false }, 'Continues after pause.');
     setHandler(

@@ -3,6 +3,7 @@ import {
   type EndOfItem,
   type FailedItem,
   isFailure,
+  type ItemOutcome,
   type Tolerance,
 } from '../../core/batch/batch';
 import { type BatchProgress, nextStepOfBatch } from '../../core/batch/workflows';
@@ -45,7 +46,10 @@ export function addUp(all: readonly BatchCounts[]): BatchCounts {
 
 export function failuresOf({ byStatus, byFailure }: Pick<BatchCounts, 'byStatus' | 'byFailure'>): number {
   const ends = Object.entries({ ...byStatus, ...byFailure });
-  return ends.reduce((sum, [outcome, count]) => (isFailure({ outcome }) ? sum + count : sum), 0);
+  return ends.reduce(
+    (sum, [outcome, count]) => (isFailure({ outcome: outcome as ItemOutcome }) ? sum + count : sum),
+    0,
+  );
 }
 
 /** A percentage counts by its millionths, as whole numbers: 29 / 100 * 100 is less than 29 in floating point. */

@@ -37,9 +37,9 @@ export const reportSignal = defineSignal<[PageReport]>(SIGNAL_REPORT);
 const endsQuery = defineQuery<ItemEnd[], [since: number]>(QUERY_ENDS);
 
 /**
- * Runs some items of a batch as follow-ups of their own, within the places that the batch grants. A page never continues as
- * new: a child's end is not delivered to a parent that has (measured). It stays open until its batch has ended: retention
- * never removes an open workflow, with what it knows of its items.
+ * Runs some items of a batch as follow-ups of their own, within the places that the batch grants; one after the other for a
+ * job. It never continues as new: a child's end is not delivered to a parent that has (measured). It stays open until its
+ * batch has ended: retention never removes an open workflow, with what it knows of its items.
  *
  * @throws ApplicationFailure `InvalidBatch`
  */

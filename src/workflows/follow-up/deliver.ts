@@ -172,7 +172,6 @@ type Reconciled = 'delivered' | { readonly permittedRunId: string };
  * Finds out whether a message arrived: first by reading the job for `reconcile`, which can prove it only if the job was at
  * rest before the send; then `onUnknownDelivery` decides.
  *
- * @param lost how the send ended
  * @throws ApplicationFailure `DeliveryUnknown` or `DeadlineExceeded`
  */
 async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<Reconciled> {

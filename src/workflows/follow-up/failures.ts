@@ -10,7 +10,6 @@ import { type FollowUpState, receiptOf } from './state';
  * The failure by which a follow-up ends: never retried by Temporal, with the last job and the receipt in its details.
  *
  * @param reason one sentence; what is known of the message is added to it
- * @param answered what an answer of the service adds
  */
 export function followUpFailure(
   type: FailureType,

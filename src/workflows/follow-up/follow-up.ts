@@ -90,10 +90,7 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
   }
 }
 
-/**
- * The state from the run before; null for the input of a caller. A run that a cron schedule or a retry policy made has a run
- * before it too, and the input of its caller, which may look like anything.
- */
+/** The state from the run before; null for a caller's input, which a run by a cron schedule or a retry policy has too. */
 function continuedState(input: unknown): FollowUpState | null {
   const { continuedFromExecutionRunId, workflowId } = workflowInfo();
   if (continuedFromExecutionRunId === undefined || !isContinued(input)) return null;

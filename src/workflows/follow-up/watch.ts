@@ -89,7 +89,7 @@ export function nextStep(
 
 /**
  * Until when a believed job is re-read for a late `prLink`; null when there is nothing to wait for. A turn that changed no
- * file leaves the link null for ever: an answer that was asked for at the end of `settle` or later tells.
+ * file leaves the link null for ever: only an answer asked for at the end of `settle` or later decides.
  */
 function settleEnd({ fresh }: Observations, settleMs: number): number | null {
   if (fresh?.job.prLink !== null || !terminalMeaning(fresh.job.status)?.awaitsLink) return null;

@@ -18,7 +18,7 @@ const WRONG = [
   [{ concurrency: '50' }, 'concurrency: must be a whole number'],
   [
     { tolerate: '5%' },
-    'tolerate: must be { items: N } or { percent: P }, P from 0 to 100 (for the starter N or P%), or null; it is "5%"',
+    'tolerate: must be { "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null; it is "5%"',
   ],
   [{ tolerate: { percent: 101 } }, 'tolerate: must be'],
   [{ tolerate: { items: 1, percent: 5 } }, 'tolerate: must be'],
@@ -45,6 +45,8 @@ describe('options that are wrong', () => {
     const start = batches.start(ITEMS, { batchId: '', concurrency: 0 });
     await expect(start).rejects.toThrow(/batchId: must not be empty.*; concurrency: must be/);
     await expect(batches.getHandle('nightly').setConcurrency(0)).rejects.toThrow('concurrency: must be');
+    const schedule = schedules.create('nightly', ITEMS, {} as NewScheduleOptions);
+    await expect(schedule).rejects.toThrow('spec: is missing');
     const checked = await batches.check(ITEMS);
     await expect(batches.start(checked, { batchId: 'other' })).rejects.toThrow(
       'batchId: is not an option here',
