@@ -1,10 +1,11 @@
 import type { Client } from '@temporalio/client';
 
 /**
- * `WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND`: a signal came while a worker was closing the workflow, so the server has
- * it look once more. That is no failure of a worker. The enum's package is no dependency of ours.
+ * With these the server itself takes a task back, and no worker has failed: `UNHANDLED_COMMAND`, because a signal came while the
+ * workflow was being closed; `FORCE_CLOSE_COMMAND`, because a hundred signals wait behind a task whose worker was stopped. The
+ * enum's package (`WorkflowTaskFailedCause`) is no dependency of ours.
  */
-const UNHANDLED_COMMAND = 1;
+const TAKEN_BACK = [1, 17];
 
 /** The failed workflow tasks of all workflows that a query of the visibility finds, with their causes. */
 export async function failedTasks({ workflow }: Client, query: string) {
@@ -13,7 +14,7 @@ export async function failedTasks({ workflow }: Client, query: string) {
   for await (const { workflowId, runId } of workflow.list({ query })) {
     const { events } = await workflow.getHandle(workflowId, runId).fetchHistory();
     for (const { workflowTaskFailedEventAttributes: task } of events ?? []) {
-      if (task && Number(task.cause) !== UNHANDLED_COMMAND)
+      if (task && !TAKEN_BACK.includes(Number(task.cause)))
         failed.push(`${workflowId}: cause ${task.cause}, ${task.failure?.message ?? ''}`);
     }
     workflows += 1;

@@ -9,6 +9,7 @@ import { cutPages } from '../../../src/core/batch/pages';
 import { BATCH_PAGE_WORKFLOW, BATCH_WORKFLOW, SIGNAL_ALLOT } from '../../../src/core/batch/workflows';
 import { followUpWorkflowId, pageWorkflowId } from '../../../src/core/ids';
 import { SIGNAL_WAKE } from '../../../src/core/names';
+import { keyword } from '../../../src/core/starts';
 import { BatchOfTest, deleteWorkflow, forget, LARGE, REJECTED_ONCE } from '../../harness/batch-of-test';
 import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
@@ -143,11 +144,12 @@ describe('an item', () => {
     const batch = await newBatch();
     const key = batch.add({}, { requestId: 'delayed' });
     const { client, taskQueue } = batch.environment;
-    // Like one whose page was ended at the wrong moment, its history has nothing but the start.
+    // Like one that a page started before it was ended at the wrong moment, its history has nothing but the start.
     const delayed = await client.workflow.start('followUp', {
       workflowId: followUpWorkflowId(key.projectId, key.jobId, 'delayed'),
       taskQueue,
       args: [{ ...batch.requests[0], ...key }],
+      typedSearchAttributes: [keyword('FollowUpBatch', batch.batchId)],
       startDelay: '1 hour',
     });
     await batch.start();
