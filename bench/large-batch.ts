@@ -1,6 +1,6 @@
 /**
  * A large batch: `npm run bench:batch [-- N] [--concurrency C] [--projects P] [--steer]`. N items (5,000) over twenty
- * projects, two worker processes of which one is killed in the middle, a service that loses some answers and does not know
+ * projects, two worker processes of which one is killed in the middle, a service that loses some messages and lacks
  * some jobs. With `--steer` the batch is also attached to, paused, resumed, cancelled and run again on the way. Every item
  * is looked for in the sandbox's journal. It prints what the batch has cost and leaves it in `reports/bench-batch.json`.
  */
@@ -24,7 +24,7 @@ import { runBench, say, writeReport } from './run';
 
 const BATCH_ID = 'bench';
 
-/** Of a hundred items: so many go to a job that is not there, and so many lose the answer to their message. */
+/** Of a hundred items: so many go to a job that is not there, and so many lose their message. */
 const ABSENT_PERCENT = 2;
 const LOST_PERCENT = 2;
 

@@ -39,10 +39,7 @@ export interface NewScheduleOptions
 
 const NEW_OPTIONS = ['taskQueue', 'spec', 'policies', 'state', 'memo', 'typedSearchAttributes'];
 
-/**
- * A restart of the server loses no firing, and what an outage has kept back is not sent in the middle of the day.
- * Temporal's own default is a year.
- */
+/** A restart loses no firing, and an outage's are not sent in the middle of the day. Temporal's own default is a year. */
 const CATCHUP_WINDOW = '10m';
 
 /** Batches at set times: Temporal's schedules, whose action starts a batch. Reached as `FollowUpClient.schedules`. */
@@ -54,8 +51,7 @@ export class ScheduleClient {
   }
 
   /**
-   * Creates a schedule. Each firing is a batch of its own, named after the schedule and the time that it was due, such as
-   * `nightly-2026-11-21T03:00:00Z`.
+   * Creates a schedule. Each firing is a batch, named after the schedule and its time: `nightly-2026-11-21T03:00:00Z`.
    *
    * @param scheduleId 1 to 79 letters, digits, `-`, `.`, `_` and `~`
    * @param requests at most 1 MiB as JSON, kept in the schedule. They have no `requestId`, because each firing sends anew.
