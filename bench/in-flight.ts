@@ -196,7 +196,7 @@ function linkOf({ jobId }: JobKey): string {
 }
 
 const program = new Command('npm run bench:in-flight --')
-  .argument('[follow-ups]', 'how many wait at once', wholeNumber, 20_000)
+  .argument('[follow-ups]', 'how many wait at once', wholeNumber, 10_000)
   .option('--heap <MiB>', 'heap limit of the worker; it sizes its cache of workflows by it', wholeNumber, 768)
   .option('--in-process <N>', 'how many polls may wait in its process', wholeNumber)
   .parse();

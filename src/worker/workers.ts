@@ -24,7 +24,7 @@ const CONCURRENT_QUESTIONS = 50;
  */
 const CONCURRENT_WORKFLOW_TASKS = 40;
 
-/** What the process grows by for each workflow in its cache: measured with 20,000 in flight (`npm run bench:in-flight`). */
+/** What the process grows by for each workflow in its cache: measured with thousands in flight (`npm run bench:in-flight`). */
 const CACHED_WORKFLOW_MB = 0.48;
 /** What the process grows by for each poll that waits in it, at most: measured with 1,000 of them. */
 const IN_PROCESS_POLL_MB = 0.14;
