@@ -1,6 +1,6 @@
 const REDACTED = '[key]';
 
-/** A shorter text would be found by chance and garble messages. Keys are longer; shorter other secrets are left alone. */
+/** Shorter texts would be found by chance. Keys have at least so many characters; other secrets that are shorter stay. */
 export const MIN_SECRET_CHARACTERS = 8;
 
 /** How many rotated keys are remembered. Only an answer to a request in flight can still hold an earlier one. */

@@ -15,7 +15,7 @@ const CONCURRENT_READS = 200;
  */
 const CONCURRENT_SENDS = 50;
 
-/** Questions to the Temporal server at once, beside every limit. Each takes milliseconds, and waits as a retry, without a slot. */
+/** Questions to the Temporal server at once; no limit holds them. Each takes milliseconds, and waits as a retry, without a slot. */
 const CONCURRENT_QUESTIONS = 50;
 
 /**

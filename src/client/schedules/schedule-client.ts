@@ -65,7 +65,8 @@ export class ScheduleClient {
     { signal, timeout, ...options }: NewScheduleOptions,
   ): Promise<ScheduleHandle> {
     const problems = scheduleIdProblems(scheduleId);
-    if (!isRecord(options.spec)) problems.push({ field: 'spec', text: 'is missing; give when it fires' });
+    if (!isRecord(options.spec))
+      problems.push({ field: 'spec', text: 'is missing; it says when the schedule fires' });
     checkRunOptions(options, NEW_OPTIONS, problems);
     const items = await checkItems(scheduleId, requests);
     const { concurrency, tolerate, taskQueue = this.#calls.taskQueue, ...rest } = options;
