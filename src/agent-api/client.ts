@@ -30,6 +30,8 @@ export interface AgentApiOptions {
   readonly timeoutMs: number;
   /** How an https base URL is reached. Nothing is taken from the environment here. @default directly */
   readonly proxy?: Proxy | undefined;
+  /** How one request is made. @default by undici; a simulation plays the service here */
+  readonly exchange?: typeof exchange;
 }
 
 /** The proxy through which an https base URL is reached. */
@@ -73,7 +75,8 @@ const HEADERS = {
 export const COOLING_DOWN = 'cooling down';
 
 /** The client of the agent service. It follows no redirect and repeats nothing. */
-export function createAgentApi({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOptions): AgentApi {
+export function createAgentApi(options: AgentApiOptions): AgentApi {
+  const { baseUrl, apiKey, timeoutMs, proxy, exchange: make = exchange } = options;
   const { origin, pathname } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const redactor = new Redactor();
@@ -94,7 +97,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOp
     const prepared = await prepare(address);
     if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
     const request = { origin, method: 'GET', ...prepared } as const;
-    const result = await exchange(reads, request, limitsOf(ownTimeoutMs), redactor.text);
+    const result = await make(reads, request, limitsOf(ownTimeoutMs), redactor.text);
     return jobAnswer(heard(address, result), address.jobId);
   }
 
@@ -116,7 +119,7 @@ export function createAgentApi({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOp
       body: JSON.stringify({ prompt: message.prompt }),
     };
     const connection = connectionsTo(origin, proxy, limits.connectTimeoutMs, FOR_ONE_POST);
-    const result = heard(message, await exchange(connection, request, limits, redactor.text));
+    const result = heard(message, await make(connection, request, limits, redactor.text));
     await connection.destroy();
     return sendOutcome(result, message.jobId);
   }

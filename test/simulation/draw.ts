@@ -1,0 +1,300 @@
+import { durationText } from '../../src/core/units';
+import { ON_UNKNOWN_DELIVERY, WHEN_ACTIVE } from '../../src/core/request';
+import { Luck } from './luck';
+import type { Act, Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
+
+/** Weights of choices: a choice that stands twice comes twice as often. */
+const STATUSES = ['completed', 'completed', 'completed', 'failed', 'active', 'archived'] as const;
+const OUTCOMES = ['pull-request', 'pull-request', 'new-pull-request', 'no-change', 'failed'] as const;
+
+/** The plan of a seed: the same on every machine. Half of the worlds are nearly quiet, so that rules can be seen alone. */
+export function drawPlan(seed: number): Plan {
+  const luck = new Luck(seed * 7_919 + 1);
+  const confirmMs = luck.of('confirm', [0, 1_000, 30_000, 30_000, 30_000, 120_000]);
+  const deadlineMs = confirmMs + luck.of('deadline', [60_000, 10 * 60_000, 30 * 60_000, 2 * 3_600_000]);
+  const spells = luck.between('spells', 0, 3, 1.5);
+  const deeds = luck.between('deeds', 0, 6, 1.3);
+  return {
+    seed,
+    request: {
+      whenActive: luck.of('whenActive', [...WHEN_ACTIVE, 'send']),
+      onUnknownDelivery: luck.of('onUnknownDelivery', [...ON_UNKNOWN_DELIVERY, 'ask']),
+      confirm: durationText(confirmMs),
+      deadline: durationText(deadlineMs),
+      reconcile: luck.of('reconcile', ['0s', '2m', '2m', '10s', '10m']),
+      settle: luck.of('settle', ['0s', '30s', '30s', '2m']),
+      polling: {
+        timerPolls: luck.of('timerPolls', [0, 2, 3, 3, 'all']),
+        initial: luck.of('initial', ['1s', '5s', '5s', '20s']),
+        growth: luck.of('growth', [0.1, 0.5, 1]),
+        jitter: luck.of('jitter', [0, 0.1, 0.5]),
+      },
+    },
+    job: drawJob(luck, confirmMs),
+    workers: luck.of('workers', [1, 1, 2, 3]),
+    inProcessPolls: luck.of('inProcessPolls', [0, 100, 100]),
+    suggestFrom: luck.of('suggestFrom', [4_096, 4_096, 4_096, 20, 40]),
+    spells: Array.from({ length: spells }, () => drawSpell(luck)),
+    deeds: Array.from({ length: deeds }, () => drawDeeds(luck, confirmMs)).flat(),
+  };
+}
+
+function drawJob(luck: Luck, confirmMs: number): PlannedJob {
+  // Both delays together stay within `confirm`, which is what a caller promises by it.
+  const lagMs = luck.of('lag', [0, 0, Math.floor(confirmMs / 2), Math.floor(confirmMs * 0.9)]);
+  const takeUpMs = luck.of('takeUp', [0, 0, 0, Math.max(0, confirmMs - lagMs - 1)]);
+  const turn = (nth: number) => ({
+    durationMs: luck.between(`turn ${nth}`, 50, luck.of('turn is', [2_000, 20_000, 90_000, 90_000, 900_000])),
+    outcome: luck.of('outcome', OUTCOMES),
+    takeUpMs,
+  });
+  return {
+    status: luck.of('status', STATUSES),
+    hasLink: luck.chance('link', 0.4),
+    turns: [turn(1), turn(2)],
+    lagMs,
+    linkLateMs: luck.of('link late', [0, 0, 0, 10_000, 100_000]),
+    whileActive: luck.of('while active', ['interrupt', 'queue']),
+  };
+}
+
+const ANSWERS_TO_READS = [400, 401, 403, 404, 404, 404, 429, 429, 500, 502, 503, 302, 418] as const;
+const REFUSED = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422] as const;
+const NOBODY_KNOWS = [408, 423, 425, 500, 502, 503, 504, 302, 418] as const;
+const RETRY_AFTER = [undefined, undefined, '1', '30', '600', '0', '-5', '1e9', 'soon'] as const;
+
+function drawSpell(luck: Luck): Spell {
+  const operation = luck.of('operation', ['get', 'get', 'post', 'post'] as const);
+  const count = operation === 'post' ? luck.of('posts', [1, 1, 1, 2]) : luck.of('gets', [1, 2, 6, 20]);
+  const after =
+    operation === 'post' ? luck.of('after post', [0, 0, 0, 1]) : luck.between('after get', 0, 12, 2);
+  return {
+    operation,
+    after,
+    count,
+    trouble: operation === 'get' ? troubleOfRead(luck) : troubleOfPost(luck),
+  };
+}
+
+function retryAfter(luck: Luck): { readonly retryAfter?: string } {
+  const value = luck.of('retryAfter', RETRY_AFTER);
+  return value === undefined ? {} : { retryAfter: value };
+}
+
+function troubleOfRead(luck: Luck): Trouble {
+  const processed = false;
+  const kind = luck.of('read', [
+    'status',
+    'status',
+    'status',
+    'status',
+    'refused',
+    'reset',
+    'timeout',
+    'page',
+    'no job',
+    'another job',
+    'unknown word',
+  ] as const);
+  if (kind !== 'status') return { kind, processed };
+  return { kind, processed, status: luck.of('status of read', ANSWERS_TO_READS), ...retryAfter(luck) };
+}
+
+function troubleOfPost(luck: Luck): Trouble {
+  const processed = luck.chance('processed', 0.5);
+  const kind = luck.of('post', [
+    'refused',
+    'misconfigured',
+    'reset',
+    'reset',
+    'timeout',
+    'timeout',
+    'page',
+    'no job',
+    'another job',
+    '429',
+    'rejected',
+    'unknown',
+    'unknown',
+  ] as const);
+  if (kind === '429') return { kind: 'status', status: 429, processed: false, ...retryAfter(luck) };
+  if (kind === 'rejected') return { kind: 'status', status: luck.of('rejected', REFUSED), processed: false };
+  if (kind === 'unknown')
+    return { kind: 'status', status: luck.of('unknown', NOBODY_KNOWS), processed, ...retryAfter(luck) };
+  return { kind, processed };
+}
+
+/** Where something can be done. Those of the send stand more than once: there a message can be lost or sent twice. */
+const POINTS = [
+  ...['started', 'task started', 'task done', 'workerSettings started'],
+  ...[
+    'sendMessage started',
+    'look asked',
+    'look reached',
+    'look heard',
+    'permission asked',
+    'permission recorded',
+    'post asked',
+  ],
+  ...[
+    'post begun',
+    'post reached',
+    'post processed',
+    'post heard',
+    'sendMessage over',
+    'sendMessage reported',
+  ],
+  ...['permission recorded', 'post begun', 'post processed', 'post heard', 'sendMessage over'],
+  ...['getJob started', 'read asked', 'read reached', 'read heard', 'getJob over', 'getJob reported'],
+  ...[
+    'pollJob started',
+    'poll asked',
+    'poll heard',
+    'fail asked',
+    'fail recorded',
+    'beat recorded',
+    'pollJob over',
+    'pollJob reported',
+  ],
+  ...['pendingDetails started', 'describe asked', 'describe recorded'],
+  ...[
+    'phase sending',
+    'phase reconciling',
+    'phase needs-decision',
+    'phase watching',
+    'phase confirming',
+    'phase settling',
+  ],
+  ...[
+    'phase waiting',
+    'phase unauthorized',
+    'phase needs-decision',
+    'phase needs-decision',
+    'phase done',
+    'phase failed',
+  ],
+] as const;
+
+/** One deed, or several at one moment in any order. */
+function drawDeeds(luck: Luck, confirmMs: number): Deed[] {
+  const at = luck.of('at', POINTS);
+  const nth = /^(look|post|permission|sendMessage|phase)/.test(at)
+    ? luck.between('nth', 1, 2, 2)
+    : luck.between('nth', 1, 10, 2);
+  const afterMs = luck.of('after', [
+    0,
+    0,
+    0,
+    luck.between('short', 1, 500),
+    luck.between('long', 1, confirmMs + 60_000),
+  ]);
+  const count = luck.of('volley', [1, 1, 1, 1, 2, 3]);
+  const acts = Array.from({ length: count }, () => drawAct(luck, at));
+  // Who gets a permission wants to use it: what cancels or resets stays rare.
+  return acts.map((act) => ({ at, nth, afterMs, act }));
+}
+
+function drawAct(luck: Luck, at: string): Act {
+  const kinds: readonly Act['kind'][] = at.startsWith('phase needs-decision')
+    ? [
+        'decide',
+        'decide',
+        'decide',
+        'decide',
+        'poll now',
+        'extend',
+        'cancel',
+        'reset',
+        'kill',
+        'turn of others',
+      ]
+    : [
+        ...([
+          'kill',
+          'kill',
+          'kill',
+          'kill',
+          'freeze',
+          'freeze',
+          'stop',
+          'lose',
+          'lose',
+          'wrong clock',
+          'server away',
+        ] as const),
+        ...([
+          'hold queue',
+          'poll now',
+          'poll now',
+          'extend',
+          'decide',
+          'cancel',
+          'cancel',
+          'terminate',
+          'wake',
+        ] as const),
+        ...([
+          'reset',
+          'reset',
+          'reset',
+          'pause send',
+          'reset send',
+          'raise attempts',
+          'raise attempts',
+          'reset poll',
+        ] as const),
+        ...([
+          'complete by hand',
+          'start again',
+          'turn of others',
+          'turn of others',
+          'change job',
+          'change job',
+        ] as const),
+      ];
+  const kind = luck.of('act', kinds);
+  const ms = luck.of('ms', [500, 5_000, 30_000, 90_000, 600_000]);
+  switch (kind) {
+    case 'kill':
+    case 'stop':
+      return { kind, backAfterMs: ms };
+    case 'freeze':
+      return { kind, ms, suspended: luck.chance('suspended', 0.3) };
+    case 'lose':
+      return { kind, what: luck.of('lose', ['request', 'answer']) };
+    case 'wrong clock':
+      return { kind, ms: luck.of('clock', [-3_600_000, -60_000, 60_000, 3_600_000]) };
+    case 'server away':
+      return { kind, ms };
+    case 'hold queue':
+      return { kind, queue: luck.of('queue', ['sends', 'reads']), ms };
+    case 'extend':
+      return { kind, duration: luck.of('duration', ['10m', '1h', '1s', 'soon']) };
+    case 'decide':
+      return {
+        kind,
+        decision: luck.of('decision', ['delivered', 'not-delivered', 'not-delivered']),
+        names: luck.of('names', ['latest', 'latest', 'first', 'nothing']),
+      };
+    case 'reset':
+      return { kind, share: luck.next('share') ** 1.5 };
+    case 'pause send':
+      return { kind, ms };
+    case 'complete by hand':
+      return {
+        kind,
+        activity: luck.of('activity', ['sendMessage', 'getJob', 'pollJob']),
+        value: luck.of('value', [null, 0.5, 'done', {}]),
+      };
+    case 'turn of others':
+      return {
+        kind,
+        ms: luck.between('other turn', 50, 60_000),
+        outcome: luck.of('other outcome', OUTCOMES),
+      };
+    case 'change job':
+      return { kind, status: luck.of('change', ['archived', 'completed', 'failed']) };
+    default:
+      return { kind };
+  }
+}

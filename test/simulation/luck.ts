@@ -1,0 +1,39 @@
+import { seededRandom } from '../../sandbox/random';
+
+/**
+ * Chance by name: each name has a sequence of its own. What is drawn for one thing does not depend on what else happens, so
+ * that a simulation from which something was taken away stays the same in all other things.
+ */
+export class Luck {
+  private readonly sources = new Map<string, () => number>();
+
+  constructor(private readonly seed: number) {}
+
+  /** From 0 up to, but not including, 1. */
+  next(name: string): number {
+    let source = this.sources.get(name);
+    if (source === undefined) this.sources.set(name, (source = seededRandom(hash(`${this.seed}:${name}`))));
+    return source();
+  }
+
+  chance(name: string, share: number): boolean {
+    return this.next(name) < share;
+  }
+
+  /** A whole number from `least` to `most`; small ones are likelier with a `bias` above 1. */
+  between(name: string, least: number, most: number, bias = 1): number {
+    return least + Math.floor((most - least + 1) * this.next(name) ** bias);
+  }
+
+  of<T>(name: string, choices: readonly T[]): T {
+    return choices[Math.floor(this.next(name) * choices.length)] as T;
+  }
+}
+
+/** FNV-1a. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1)
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
+  return value >>> 0;
+}

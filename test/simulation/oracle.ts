@@ -1,0 +1,518 @@
+import { checkRequest } from '../../src/core/check-request';
+import { type AgentJob, isTerminal } from '../../src/core/job';
+import { MEMO_RECEIPT, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../../src/core/names';
+import type { FollowUpPlan } from '../../src/core/request';
+import type { FailureDetails, FollowUpResult, Receipt } from '../../src/core/result';
+import { JOB, PROJECT, PROMPT, type Request } from './agent-service';
+import { fromPayload } from './temporal/history';
+import type { Run } from './temporal/run';
+import type { Facts } from './world';
+
+/** How the latest run of a follow-up has ended. */
+type End =
+  | { readonly kind: 'result'; readonly result: FollowUpResult; readonly receipt: Receipt }
+  | {
+      readonly kind: 'failure';
+      readonly type: string;
+      readonly details: FailureDetails;
+      readonly receipt: Receipt;
+    }
+  | { readonly kind: 'cancelled'; readonly receipt: Receipt }
+  | { readonly kind: 'terminated' | 'open' | 'without receipt' };
+
+/** Everything that the rules ask about. */
+class Case {
+  readonly plan: FollowUpPlan;
+  readonly run: Run;
+  readonly end: End;
+  readonly posts: readonly Request[];
+  readonly gets: readonly Request[];
+  readonly isReset: boolean;
+
+  constructor(readonly facts: Facts) {
+    const named = { projectId: PROJECT, jobId: JOB, prompt: PROMPT, requestId: 'request-1' };
+    const checked = checkRequest({ ...named, ...facts.plan.request });
+    if (!checked.ok)
+      throw new Error(
+        `the plan of seed ${facts.plan.seed} is not valid: ${JSON.stringify(checked.problems)}`,
+      );
+    this.plan = checked.plan;
+    this.run = facts.runs.at(-1) as Run;
+    this.end = endOf(this.run);
+    const { requests } = facts.service;
+    this.posts = requests.filter(({ operation }) => operation === 'post');
+    this.gets = requests.filter(({ operation }) => operation === 'get');
+    this.isReset = facts.people.resets.length > 0;
+  }
+
+  /** POSTs that reached the service, and that nobody can call kept from it: an answered 429 was not processed. */
+  get perhapsProcessed(): readonly Request[] {
+    return this.posts.filter(({ begunAt, answer }) => begunAt !== null && answer !== 'http 429');
+  }
+
+  /** Reads with an answer about the job that somebody has heard. */
+  get shown(): readonly (Request & { readonly shown: AgentJob; readonly heardAt: number })[] {
+    return this.gets.filter(
+      (get): get is Request & { shown: AgentJob; heardAt: number } =>
+        get.shown !== null && get.heardAt !== null,
+    );
+  }
+
+  /** When the latest POST that may have arrived had ended, at the earliest. */
+  postEndedAt(receipt: Receipt): number {
+    const ends = this.perhapsProcessed.map(({ answeredAt, reachedAt, begunAt, heardAt }) =>
+      Math.min(answeredAt ?? reachedAt ?? begunAt ?? 0, heardAt ?? Infinity),
+    );
+    return ends.length > 0 ? Math.max(...ends) : Date.parse(receipt.sentAt ?? '') || 0;
+  }
+
+  /** The deadline as it was at the end, at the earliest: extensions only move it. */
+  get deadlineAt(): number {
+    const first = this.facts.runs[0]?.events.find(({ type }) => type === 'WorkflowTaskStarted');
+    return (first?.at ?? 0) + this.plan.deadlineMs;
+  }
+
+  /** Whether one of these was done. */
+  has(...kinds: readonly string[]): boolean {
+    return this.facts.plan.deeds.some(({ act }) => kinds.includes(act.kind));
+  }
+
+  /** Machines and people have left it alone: what it does, it does by its own rules. */
+  get isUndisturbed(): boolean {
+    return this.facts.plan.deeds.every(({ act }) => UNDISTURBING.has(act.kind));
+  }
+}
+
+const UNDISTURBING: ReadonlySet<string> = new Set(['turn of others', 'change job', 'start again', 'wake']);
+
+type Rule = (found: Case) => Iterable<string>;
+type RuleOfReceipt = (found: Case, receipt: Receipt) => Iterable<string>;
+
+/** What is wrong with a world, by everything that is known of it; empty when all is true. */
+export function lies(facts: Facts): string[] {
+  const found = new Case(facts);
+  const all = [...facts.broken, ...RULES.flatMap((rule) => [...rule(found)])];
+  const { end } = found;
+  if ('receipt' in end) all.push(...RULES_OF_RECEIPTS.flatMap((rule) => [...rule(found, end.receipt)]));
+  else if (end.kind === 'without receipt') all.push('it ended without a receipt');
+  return all;
+}
+
+function endOf(run: Run): End {
+  const { result, failure } = run.end;
+  switch (run.status) {
+    case 'WorkflowExecutionCompleted': {
+      const value = fromPayload<FollowUpResult>(result);
+      return value === undefined
+        ? { kind: 'without receipt' }
+        : { kind: 'result', result: value, receipt: value.followUp };
+    }
+    case 'WorkflowExecutionFailed': {
+      const details = fromPayload<FailureDetails>(failure?.applicationFailureInfo?.details?.payloads?.[0]);
+      const type = failure?.applicationFailureInfo?.type ?? '';
+      return details === undefined
+        ? { kind: 'without receipt' }
+        : { kind: 'failure', type, details, receipt: details.followUp };
+    }
+    case 'WorkflowExecutionCanceled': {
+      const receipt = fromPayload<Receipt>(run.memo[MEMO_RECEIPT]);
+      return receipt === undefined ? { kind: 'without receipt' } : { kind: 'cancelled', receipt };
+    }
+    case 'running':
+      return { kind: 'open' };
+    default:
+      return { kind: 'terminated' };
+  }
+}
+
+const isDecision = (decision: string) => (update: Facts['people']['updates'][number]) =>
+  update.name === UPDATE_RESOLVE_DELIVERY && update.args[0] === decision && update.end?.kind !== 'refused';
+
+const RULES: readonly Rule[] = [
+  /** At most one POST, unless `resend` was asked for or an operator has decided so for this very run. */
+  function* atMostOnce({ facts, plan, perhapsProcessed }) {
+    const decisions = facts.people.updates.filter(isDecision('not-delivered'));
+    for (const run of facts.runs) {
+      const { runId, firstRunId } = run.start;
+      const posts = perhapsProcessed.filter((post) => post.runId === runId);
+      // A decision names a run; without a name, it is for the first one.
+      const decided = decisions.filter(({ args }) => (args[1] ?? firstRunId) === runId).length;
+      const isFirst = runId === firstRunId;
+      const allowed = decided + (isFirst ? 1 : 0) + (isFirst && plan.onUnknownDelivery === 'resend' ? 1 : 0);
+      if (posts.length > allowed)
+        yield `${posts.length} POSTs of ${runId} may have been processed, and ${allowed} were allowed`;
+    }
+  },
+  /** Each POST is made right after a look of the same activity at the job, and to a job that may get a message. */
+  function* lookedBefore({ posts, shown, plan }) {
+    for (const post of posts) {
+      const look = shown.findLast(
+        ({ by, heardAt, runId }) => by === 'sendMessage' && runId === post.runId && heardAt <= post.askedAt,
+      );
+      if (look === undefined) yield `POST ${post.number} without a look before`;
+      else if (plan.whenActive !== 'send' && !isTerminal(look.shown.status))
+        yield `POST ${post.number} to a job that was ${look.shown.status}, and whenActive is ${plan.whenActive}`;
+    }
+  },
+  /** No permission lasts longer than ten seconds. */
+  function* permissionIsYoung({ facts, posts }) {
+    for (const { number, askedAt, begunAt, by } of posts) {
+      const recorded = facts.log.findLast(
+        ({ at, what }) => what === 'permission recorded' && at + BEGIN_AT(facts) <= askedAt,
+      );
+      if (recorded === undefined) yield `POST ${number} of ${by} without a permission`;
+      else if (begunAt !== null && begunAt - (recorded.at + BEGIN_AT(facts)) > PERMISSION_MS)
+        yield `POST ${number} begins ${begunAt - recorded.at - BEGIN_AT(facts)} ms after its permission`;
+    }
+  },
+  /** Whoever has asked for a read gets one that was asked for later. */
+  function* polledNow({ facts, gets }) {
+    for (const { name, askedAt, endedAt, end } of facts.people.updates) {
+      if (name !== UPDATE_POLL_NOW || end?.kind !== 'answered' || endedAt === null) continue;
+      const isOver = facts.runs.some(({ closedAt }) => closedAt >= askedAt && closedAt <= endedAt + 60_000);
+      const isRead = gets.some((get) => get.askedAt >= askedAt - TASK_MS && get.askedAt <= endedAt);
+      if (!isRead && !isOver) yield `pollNow was answered, and nothing was read`;
+    }
+  },
+  /** What an update has begun, it is told. */
+  function* acceptedUpdatesAreAnswered({ facts }) {
+    for (const run of facts.runs) {
+      if (run.status === 'WorkflowExecutionTerminated') continue;
+      const done = new Set(
+        run.events.flatMap((event) =>
+          event.type === 'WorkflowExecutionUpdateCompleted' ? [event.updateId] : [],
+        ),
+      );
+      for (const event of run.events)
+        if (event.type === 'WorkflowExecutionUpdateAccepted' && !done.has(event.updateId))
+          yield `the update ${event.name} was accepted, and never answered`;
+    }
+  },
+  /** An unknown delivery is decided once. */
+  function* oneDecisionAtATime({ facts, isReset }) {
+    if (isReset) return;
+    const answered = facts.people.updates.filter(
+      ({ name, end }) => name === UPDATE_RESOLVE_DELIVERY && end?.kind === 'answered',
+    ).length;
+    const asked = facts.log.filter(({ what }) => what === 'phase needs-decision').length;
+    if (answered > asked) yield `${answered} decisions were taken, and ${asked} were asked for`;
+  },
+  /** Nothing lasts much longer than its deadline. */
+  function* endsInTime({ facts, run, deadlineAt, isUndisturbed }) {
+    const extended = facts.people.updates.length > 0;
+    if (isUndisturbed && !extended && run.closedAt > deadlineAt + END_MS)
+      yield `it ended ${run.closedAt - deadlineAt} ms after its deadline`;
+  },
+  /** A 429 with a time holds the next request of its kind for so long, within bounds. */
+  function* honoursRetryAfter({ facts, posts, gets, isUndisturbed, deadlineAt }) {
+    if (!isUndisturbed) return;
+    for (const requests of [posts, gets])
+      for (const [index, { answer, heardAt, retryAfter }] of requests.entries()) {
+        const next = requests[index + 1];
+        const seconds = Number(retryAfter);
+        if (
+          answer !== 'http 429' ||
+          heardAt === null ||
+          next === undefined ||
+          !/^-?\d+$/.test(retryAfter ?? '')
+        )
+          continue;
+        const waitMs = Math.max(1_000, Math.min(3_600_000, seconds * 1_000));
+        if (next.askedAt < heardAt + waitMs && next.askedAt < deadlineAt)
+          yield `asked ${next.askedAt - heardAt} ms after a 429 that wanted ${waitMs} ms (${facts.plan.seed})`;
+      }
+  },
+  /** A bug fails tasks again and again; the server itself takes one back now and then. */
+  function* tasksSucceed({ facts }) {
+    for (const { runId, failedTasks } of facts.runs)
+      if (failedTasks.length > MOST_FAILED_TASKS)
+        yield `${failedTasks.length} tasks of ${runId} failed: ${String(failedTasks[0])}`;
+  },
+  function* staysWithinItsHistory({ facts }) {
+    for (const { runId, events } of facts.runs)
+      if (events.length > 41_000) yield `${runId} has ${events.length} events`;
+  },
+  function* isCancelledByPeople({ facts, end }) {
+    if (end.kind === 'cancelled' && !facts.people.endings.some(({ kind }) => kind === 'cancel'))
+      yield 'nobody has cancelled it';
+  },
+  /** What a list shows says how it ended. */
+  function* showsItsPhase({ run, end }) {
+    const phase = fromPayload<string>(run.searchAttributes.FollowUpPhase);
+    const wanted = { result: 'done', failure: 'failed', cancelled: 'cancelled' }[end.kind as string];
+    if (wanted !== undefined && phase !== wanted)
+      yield `it ended by ${end.kind}, and its phase is ${String(phase)}`;
+  },
+];
+
+/** Two exchanges, a report, and the queues. */
+const END_MS = 120_000;
+const PERMISSION_MS = 10_000;
+const MOST_FAILED_TASKS = 3;
+/** From the update to the task that carries it, at most: a read of the same task counts. */
+const TASK_MS = 0;
+
+function BEGIN_AT({ service }: Facts): number {
+  return Date.parse(service.life.changes()[0]?.job.createdAt ?? '');
+}
+
+const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
+  function* verdictIsTrue({ facts, plan, posts }, { delivery: { verdict, confirmedBy } }) {
+    const processed = posts.filter(({ processedAt }) => processedAt !== null).length;
+    if ((verdict === 'accepted') !== (confirmedBy !== null)) yield `${verdict} by ${String(confirmedBy)}`;
+    if ((verdict === 'not-sent' || verdict === 'rejected') && processed > 0)
+      yield `${verdict}, and processed`;
+    if (verdict === 'not-sent' && facts.plan.request.onUnknownDelivery === undefined)
+      yield 'a plan without a policy';
+    if (confirmedBy === 'response' && processed === 0) yield 'accepted by response, and never processed';
+    if (confirmedBy === 'operator' && !facts.people.updates.some(isDecision('delivered')))
+      yield 'accepted by operator, and nobody decided';
+    if (confirmedBy === 'assumed' && plan.onUnknownDelivery !== 'assume-delivered')
+      yield 'assumed, and not allowed';
+  },
+  function* countsItsSends({ isReset, posts, end }, { delivery: { sends } }) {
+    const reached = posts.filter(({ begunAt }) => begunAt !== null).length;
+    if (!isReset && reached > sends) yield `${sends} sends, and ${reached} POSTs (${end.kind})`;
+  },
+  /** Nobody can be in doubt of a message for which no permission was given. */
+  function* doubtsForAReason({ facts, isReset, end }, { delivery: { verdict } }) {
+    if (verdict !== 'unknown' || isReset || facts.people.byHand.length > 0) return;
+    if (!facts.log.some(({ what }) => what === 'permission recorded'))
+      yield `unknown, and no permission was ever given (${end.kind})`;
+  },
+  /** Undisturbed, it counts each read since its POST. */
+  function* countsAllReads({ gets, perhapsProcessed, isUndisturbed, facts }, { observed, delivery }) {
+    const last = perhapsProcessed.at(-1);
+    if (
+      !isUndisturbed ||
+      last === undefined ||
+      perhapsProcessed.length > 1 ||
+      facts.runs.length > 1 ||
+      delivery.sends > 1
+    )
+      return;
+    const reads = gets.filter(
+      ({ by, askedAt, heardAt }) =>
+        by !== 'sendMessage' && askedAt >= (last.heardAt ?? Infinity) && heardAt !== null,
+    ).length;
+    const counted = Object.entries(observed).reduce(
+      (sum, [label, count]) => sum + (NOT_ASKED.has(label) ? 0 : count),
+      0,
+    );
+    if (reads !== counted) yield `${counted} reads were counted, and ${reads} were made since the POST`;
+  },
+  /** Each counted answer was heard. */
+  function* countsItsReads({ gets }, { polls, observed }) {
+    const sum = Object.values(observed).reduce((total, count) => total + count, 0);
+    if (sum !== polls) yield `${polls} polls, and ${sum} observed`;
+    const heard = gets.filter(({ by, heardAt }) => by !== 'sendMessage' && heardAt !== null);
+    for (const [label, count] of Object.entries(observed)) {
+      const isHttp = label.startsWith('http ');
+      if (!isHttp && !STATUSES.has(label)) continue;
+      const times = heard.filter(({ answer, shown }) =>
+        isHttp ? answer === label : shown?.status === label,
+      ).length;
+      if (times < count) yield `${label} was counted ${count} times, and heard ${times} times`;
+    }
+  },
+  /** The baseline is what a look right before a POST has shown. */
+  function* hasTheBaseline({ facts, posts, shown }, { baseline, delivery }) {
+    if (baseline === null || facts.people.byHand.length > 0) return;
+    const looks = shown.filter(({ by }) => by === 'sendMessage');
+    const before = posts.map((post) =>
+      looks.findLast(({ heardAt, runId }) => runId === post.runId && heardAt <= post.askedAt),
+    );
+    const possible =
+      delivery.verdict === 'not-sent' || posts.length === 0 ? looks : [...before, ...looks.slice(-1)];
+    const isOne = possible.some(
+      (look) =>
+        look?.shown.status === baseline.status &&
+        look.shown.prLink === baseline.prLink &&
+        look.shown.archivedAt === baseline.archivedAt,
+    );
+    if (!isOne)
+      yield `the baseline is ${JSON.stringify(baseline)}, and the look before the POST showed something else`;
+  },
+  function* knowsWhenItSent(found, { sentAt, settledAt, delivery }) {
+    const { posts, facts } = found;
+    const [started] = facts.runs[0]?.events ?? [];
+    if (sentAt !== null && (Date.parse(sentAt) < (started?.at ?? 0) || sentAt > (settledAt ?? '')))
+      yield `sent at ${sentAt}, which is not in its time`;
+    if (!found.isUndisturbed) return;
+    const known = posts.filter(({ begunAt, heardAt }) => begunAt !== null && heardAt !== null);
+    if (
+      known.length === 0 ||
+      known.length !== posts.length ||
+      posts.length !== delivery.sends ||
+      delivery.verdict === 'not-sent'
+    )
+      return;
+    if (!known.some(({ begunAt }) => Math.abs((begunAt ?? 0) - Date.parse(sentAt ?? '')) <= 1))
+      yield `sentAt is ${String(sentAt)}, and no POST began then`;
+  },
+  /** Failures fit what is known of the message, and have their reason. */
+  function* failsForAReason(found, receipt) {
+    const { end, gets, plan, run, deadlineAt } = found;
+    if (end.kind !== 'failure') return;
+    const { verdict } = receipt.delivery;
+    const verdicts = VERDICTS[end.type];
+    if (verdicts === undefined) yield `it failed by ${end.type}`;
+    else if (!verdicts.includes(verdict)) yield `${end.type} with ${verdict}`;
+    if (end.type === 'DeadlineExceeded' && run.closedAt < deadlineAt)
+      yield `its deadline was ${deadlineAt - run.closedAt} ms away`;
+    if (end.type === 'DeadlineExceeded' && verdict === 'accepted' && found.isUndisturbed)
+      yield* overdueForAReason(found, receipt);
+    if (end.type === 'JobNotFound') yield* lostForAReason(gets, plan, verdict, found);
+    if (
+      end.type === 'DeliveryUnknown' &&
+      receipt.baseline !== null &&
+      isTerminal(receipt.baseline.status) &&
+      plan.whenActive !== 'reject'
+    ) {
+      const freshAt = found.postEndedAt(receipt) + plan.confirmMs;
+      // A service that refuses a later POST ends it as well.
+      const isRefused = end.details.httpStatus !== undefined && found.posts.length > 1;
+      if (!isRefused && !hasFreshRead(found, freshAt)) yield 'DeliveryUnknown, and nobody has looked';
+    }
+  },
+  /** A result is told by fresh answers, has its evidence, and is the job as it was after the turn of every message. */
+  function* resultIsTrue(found, receipt) {
+    const { end, plan, facts, shown } = found;
+    if (end.kind !== 'result') return;
+    const { status, prLink, followUp } = end.result;
+    if (followUp.delivery.verdict !== 'accepted') yield `a result with ${followUp.delivery.verdict}`;
+    if (!isTerminal(status)) yield `a result that is ${status}`;
+    const freshAt = found.postEndedAt(receipt) + plan.confirmMs;
+    const settledAt = Date.parse(followUp.settledAt ?? '');
+    if (settledAt < freshAt) yield `told ${freshAt - settledAt} ms before an answer could be fresh`;
+    const fresh = shown.filter((get) => get.askedAt >= freshAt && get.by !== 'sendMessage');
+    if (fresh.length === 0) yield 'a result, and no fresh answer';
+    yield* evidenceHolds(found, end.result, fresh);
+    const turns = facts.service.life.turns().filter(({ prompt }) => prompt === PROMPT);
+    const turnsEndedAt = Math.max(0, ...turns.map(({ endedAt }) => endedAt ?? Infinity));
+    if (turnsEndedAt > settledAt) yield 'the turn of the message ended after the follow-up';
+    const from = Math.max(freshAt - facts.plan.job.lagMs, turnsEndedAt);
+    const jobs = jobsBetween(facts, from, settledAt);
+    const isLate = facts.plan.job.linkLateMs > 0;
+    if (!jobs.some((job) => job.status === status && (job.prLink === prLink || (isLate && prLink === null))))
+      yield `the result is ${status} with ${String(prLink)}, and since the turn the job was ${jobs.map((job) => `${job.status} ${String(job.prLink)}`).join(', ')}`;
+    if (status === 'completed' && prLink === null && settledAt < found.deadlineAt) {
+      const [first] = fresh.filter(({ shown: job }) => job.status === 'completed');
+      const lookedOn = fresh.some(
+        ({ shown: job, askedAt }) =>
+          job.status === 'completed' &&
+          job.prLink === null &&
+          askedAt >= (first?.heardAt ?? 0) + plan.settleMs,
+      );
+      if (!lookedOn && !found.has('extend')) yield 'a link that is null, and was not waited for';
+    }
+  },
+  /** A delivery that reading has proved: by a fresh answer that shows what counts as a turn. */
+  function* proofHolds(found, receipt) {
+    const { delivery, baseline } = receipt;
+    const { facts, shown, plan } = found;
+    if (delivery.confirmedBy !== 'read') return;
+    const freshAt = found.postEndedAt(receipt) + plan.confirmMs;
+    const fresh = shown.filter(({ askedAt }) => askedAt >= freshAt);
+    if (baseline === null || !isTerminal(baseline.status))
+      yield `proved by reading, and the baseline is ${String(baseline?.status)}`;
+    const proves = (status: string) =>
+      !isTerminal(status) ||
+      (status !== baseline?.status && status !== 'archived' && baseline?.status !== 'archived');
+    if (!fresh.some((get) => proves(get.shown.status)))
+      yield 'proved by reading, and no fresh answer proves it';
+    const isOurs = facts.service.life.turns().some(({ prompt }) => prompt === PROMPT);
+    if (
+      !isOurs &&
+      !found.has('turn of others', 'change job') &&
+      facts.plan.job.status !== 'active' &&
+      !found.isReset
+    )
+      yield 'proved by reading, and there was no turn';
+  },
+];
+
+/** Answers for which no request was made. */
+const NOT_ASKED = new Set(['cooling down', 'closed', 'no worker', 'read failed']);
+const STATUSES = new Set(['active', 'completed', 'archived', 'failed']);
+
+const VERDICTS: Readonly<Record<string, readonly string[]>> = {
+  FollowUpRejected: ['not-sent', 'rejected'],
+  DeliveryUnknown: ['unknown'],
+  JobNotFound: ['not-sent', 'accepted', 'unknown'],
+  DeadlineExceeded: ['not-sent', 'accepted', 'unknown'],
+};
+
+/** There was a last read, and nothing that should have been told. */
+function* overdueForAReason({ gets, deadlineAt, facts, plan }: Case, receipt: Receipt): Iterable<string> {
+  if (!gets.some(({ askedAt, by }) => by !== 'sendMessage' && askedAt >= deadlineAt))
+    yield 'overdue without a last read';
+  const since = facts.service.life.settledSince();
+  const waitMs =
+    2 * plan.confirmMs + plan.settleMs + 2 * (plan.polling.maximumMs + plan.polling.initialMs) + END_MS;
+  const told =
+    facts.plan.spells.length === 0 &&
+    since !== null &&
+    Math.max(since, Date.parse(receipt.sentAt ?? '')) + waitMs < deadlineAt;
+  if (told) yield 'overdue, and the job was at rest for long';
+}
+
+function* lostForAReason(
+  gets: readonly Request[],
+  plan: FollowUpPlan,
+  verdict: string,
+  { posts }: Case,
+): Iterable<string> {
+  const heard = gets.filter(({ answer, heardAt }) => answer === 'http 404' && heardAt !== null);
+  const [first] = heard;
+  const last = heard.at(-1);
+  if (first === undefined || last === undefined) yield 'JobNotFound, and there was no 404';
+  else if (verdict === 'not-sent' && posts.length === 0) return;
+  else if (heard.length < 5) yield `JobNotFound after ${heard.length} answers`;
+  else if (last.askedAt - (first.heardAt ?? 0) < plan.confirmMs)
+    yield 'JobNotFound before the 404s have spanned confirm';
+}
+
+function* evidenceHolds(
+  { shown, plan, posts }: Case,
+  { status, followUp: { evidence, baseline } }: FollowUpResult,
+  fresh: Case['shown'],
+): Iterable<string> {
+  const isAtRest = baseline !== null && isTerminal(baseline.status);
+  switch (evidence) {
+    case 'seen-active': {
+      // Without a POST of its own, a reset run reads from its beginning.
+      const since = posts.length === 0 ? 0 : Math.min(...posts.map(({ askedAt }) => askedAt));
+      const isSeen = shown.some((get) => get.askedAt >= since && !isTerminal(get.shown.status));
+      if (!isAtRest || !isSeen) yield `seen-active, with the baseline ${String(baseline?.status)}`;
+      return;
+    }
+    case 'status-changed':
+      if (!isAtRest || status === baseline.status || status === 'archived')
+        yield `status-changed from ${String(baseline?.status)} to ${status}`;
+      return;
+    case 'job-changed':
+    case 'confirmed': {
+      const same = fresh.filter((get) => get.shown.status === status);
+      const [first] = same;
+      const held = same.some(
+        (get) => get.askedAt >= (first?.heardAt ?? Infinity) + plan.confirmMs && get !== first,
+      );
+      if (!held) yield `${evidence}, and the status did not hold for confirm`;
+      return;
+    }
+    case null:
+      yield 'a result without evidence';
+  }
+}
+
+function hasFreshRead({ shown }: Case, freshAt: number): boolean {
+  return shown.some(({ askedAt }) => askedAt >= freshAt);
+}
+
+/** Every job that an answer may have shown from one moment to another. */
+function jobsBetween({ service }: Facts, from: number, to: number): AgentJob[] {
+  const changes = service.life.changes();
+  const last = changes.findLastIndex(({ at }) => at <= from);
+  return changes.slice(Math.max(0, last)).flatMap(({ at, job }) => (at <= to ? [job] : []));
+}

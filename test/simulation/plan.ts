@@ -1,0 +1,92 @@
+import type { FollowUpRequest } from '../../src/core/request';
+import type { TurnPlan } from '../../sandbox/job-life';
+import type { TerminalStatus } from '../../src/core/job';
+
+/**
+ * Everything that happens in one simulated world, as data. What is not in it (how long a call takes, which worker gets a
+ * task) is drawn from the seed by name, so that a plan from which something is taken away stays the same otherwise.
+ */
+export interface Plan {
+  readonly seed: number;
+  readonly request: Partial<FollowUpRequest>;
+  readonly job: PlannedJob;
+  readonly workers: number;
+  /** Polls may wait in the process of a worker. */
+  readonly inProcessPolls: number;
+  /** From so many events on the server suggests to continue as new. */
+  readonly suggestFrom: number;
+  readonly spells: readonly Spell[];
+  readonly deeds: readonly Deed[];
+}
+
+export interface PlannedJob {
+  readonly status: 'active' | TerminalStatus;
+  readonly hasLink: boolean;
+  /** Of the turns of our messages, in order; the last one repeats. */
+  readonly turns: readonly TurnPlan[];
+  /** A read may show the job as it was so long ago, in milliseconds. With `takeUpMs` it is not above `confirm`. */
+  readonly lagMs: number;
+  /** So long after a turn the link is there. */
+  readonly linkLateMs: number;
+  readonly whileActive: 'interrupt' | 'queue';
+}
+
+/** Some requests of an operation in a row that are answered in another way. */
+export interface Spell {
+  readonly operation: 'get' | 'post';
+  /** How many requests of the operation come before. */
+  readonly after: number;
+  readonly count: number;
+  readonly trouble: Trouble;
+}
+
+export type Trouble =
+  /** No connection: nothing can have been sent. */
+  | { readonly kind: 'refused' | 'misconfigured' }
+  /** The request is on its way, and nothing comes back. */
+  | { readonly kind: 'reset' | 'timeout'; readonly processed: boolean }
+  | {
+      readonly kind: 'status';
+      readonly status: number;
+      readonly processed: boolean;
+      readonly retryAfter?: string;
+      readonly words?: string;
+    }
+  /** A success that is not the job. */
+  | { readonly kind: 'page' | 'no job' | 'another job'; readonly processed: boolean }
+  /** The job, with a status that nobody knows. */
+  | { readonly kind: 'unknown word' };
+
+/** Something is done when a point is reached for the nth time, and so long after it. */
+export interface Deed {
+  readonly at: string;
+  readonly nth: number;
+  readonly afterMs: number;
+  readonly act: Act;
+}
+
+export type Act =
+  // Machines. The worker is the one that has reached the point.
+  | { readonly kind: 'kill'; readonly backAfterMs: number }
+  | { readonly kind: 'freeze'; readonly ms: number; readonly suspended: boolean }
+  | { readonly kind: 'stop'; readonly backAfterMs: number }
+  | { readonly kind: 'lose'; readonly what: 'request' | 'answer' }
+  | { readonly kind: 'wrong clock'; readonly ms: number }
+  | { readonly kind: 'server away'; readonly ms: number }
+  | { readonly kind: 'hold queue'; readonly queue: 'sends' | 'reads'; readonly ms: number }
+  // People.
+  | { readonly kind: 'poll now' | 'cancel' | 'terminate' | 'wake' }
+  | { readonly kind: 'extend'; readonly duration: string }
+  | {
+      readonly kind: 'decide';
+      readonly decision: 'delivered' | 'not-delivered';
+      readonly names: 'latest' | 'first' | 'nothing';
+    }
+  | { readonly kind: 'reset'; readonly share: number }
+  | { readonly kind: 'pause send'; readonly ms: number }
+  | { readonly kind: 'reset send' | 'raise attempts' | 'reset poll' }
+  | { readonly kind: 'complete by hand'; readonly activity: string; readonly value: unknown }
+  | { readonly kind: 'start again' }
+  // Others, at the service.
+  | { readonly kind: 'turn of others'; readonly ms: number; readonly outcome: TurnPlan['outcome'] }
+  | { readonly kind: 'change job'; readonly status: 'archived' | 'completed' | 'failed' };

@@ -1,0 +1,69 @@
+import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
+import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import { lies } from './oracle';
+import type { Plan } from './plan';
+import { loadWorkflows } from './worker/workflow-code';
+import { type Facts, World } from './world';
+
+export interface Verdict {
+  readonly plan: Plan;
+  readonly lies: readonly string[];
+  readonly facts: Facts;
+}
+
+const PURE_MODULES = [
+  'checks',
+  'check-request',
+  'cadence',
+  'errors',
+  'evidence',
+  'ids',
+  'job',
+  'metrics',
+  'names',
+  'request',
+  'result',
+  'tally',
+  'text',
+  'units',
+  'wire',
+];
+
+/** The workflow bundle as a worker has it. */
+export async function bundleWorkflows(): Promise<ReusableVMWorkflowCreator> {
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: require.resolve('../../src/workflows/index.ts'),
+    logger: new DefaultLogger('WARN'),
+    // Evaluated once for all workflows, and frozen: they are pure.
+    preloadModules: [
+      ...PURE_MODULES.map((name) => require.resolve(`../../src/core/${name}.ts`)),
+      '@noble/hashes/sha2.js',
+      '@noble/hashes/utils.js',
+    ],
+  });
+  return loadWorkflows(code, [
+    'getJob',
+    'pollJob',
+    'sendMessage',
+    'workerSettings',
+    'pendingDetails',
+    'ownRunId',
+  ]);
+}
+
+/**
+ * Plays a plan twice, with workers that forget their workflows at other moments: what happens must be the same. An oracle
+ * then compares all that is known with what the follow-up says.
+ */
+export async function simulate(plan: Plan, workflows: ReusableVMWorkflowCreator): Promise<Verdict> {
+  const facts = await new World(plan, workflows, 1).play(true);
+  const again = await new World(plan, workflows, 2).play(false);
+  const difference = facts.log.findIndex(
+    ({ at, what }, index) => again.log[index]?.at !== at || again.log[index].what !== what,
+  );
+  const broken =
+    difference < 0
+      ? []
+      : [`with other evictions, line ${difference + 1} differs: ${JSON.stringify(again.log[difference])}`];
+  return { plan, facts, lies: [...lies(facts), ...broken] };
+}

@@ -1,0 +1,265 @@
+import { temporal } from '@temporalio/proto';
+import type { Timers } from '../clock';
+import type { ActivityOptions, EventType, Failure, Payload, Payloads, Resolution } from './history';
+
+const { TimeoutType, RetryState } = temporal.api.enums.v1;
+type TimeoutKind = 'SCHEDULE_TO_START' | 'SCHEDULE_TO_CLOSE' | 'START_TO_CLOSE' | 'HEARTBEAT';
+
+/** How an activity ends for its workflow. */
+export type ActivityEnd = Extract<
+  EventType,
+  'ActivityTaskCompleted' | 'ActivityTaskFailed' | 'ActivityTaskTimedOut' | 'ActivityTaskCanceled'
+>;
+
+/** What the server does for an activity: it has a queue and a history. */
+export interface ActivityOwner {
+  readonly clock: Timers;
+  /** An attempt waits in its queue from now on. */
+  enqueue(activity: PendingActivity): void;
+  close(activity: PendingActivity, end: ActivityEnd, resolution: Resolution): void;
+}
+
+/** What the server answers to a heartbeat. */
+export interface HeartbeatAnswer {
+  readonly cancelRequested: boolean;
+  readonly activityPaused: boolean;
+  readonly activityReset: boolean;
+}
+
+/**
+ * An activity from its schedule to its end, as the server keeps it: attempts, time-outs, heartbeat details, and what an
+ * operator may change. An attempt is known by its token; what comes from another one is refused.
+ */
+export class PendingActivity {
+  attempt = 1;
+  state: 'queued' | 'started' | 'backing off' | 'paused' | 'closed' = 'queued';
+  attemptScheduledAt = 0;
+  details: Payloads | undefined;
+  cancelRequested = false;
+  paused = false;
+  private wasReset = false;
+  private lastFailure: Failure | undefined;
+  private readonly scheduledAt: number;
+  private startedAt = 0;
+  private attempts: number;
+  private starts = 0;
+  private readonly timers = new Map<TimeoutKind | 'retry', () => void>();
+
+  constructor(
+    private readonly owner: ActivityOwner,
+    readonly workflow: { readonly workflowId: string; readonly runId: string; readonly workflowType: string },
+    readonly seq: number,
+    readonly options: ActivityOptions,
+  ) {
+    this.scheduledAt = owner.clock.now;
+    this.attempts = options.retry.attempts;
+    if (options.scheduleToCloseMs > 0) this.expire('SCHEDULE_TO_CLOSE', options.scheduleToCloseMs);
+    this.queue();
+  }
+
+  get name(): string {
+    return this.options.name;
+  }
+
+  get token(): string {
+    return `${this.workflow.runId}/${this.seq}/${this.starts}`;
+  }
+
+  /** A worker takes the attempt up. @returns what it is given; undefined if there is nothing to do any more */
+  start() {
+    if (this.state !== 'queued') return undefined;
+    this.state = 'started';
+    this.starts += 1;
+    this.startedAt = this.owner.clock.now;
+    this.stop('SCHEDULE_TO_START');
+    this.watchStarted();
+    const { scheduledAt, attemptScheduledAt, attempt, details, token } = this;
+    return { token, attempt, details, scheduledAt, attemptScheduledAt, startedAt: this.startedAt };
+  }
+
+  /** @returns undefined if the server does not wait for this attempt */
+  heartbeat(token: string, details: Payloads | undefined): HeartbeatAnswer | undefined {
+    if (!this.isRunning(token)) return undefined;
+    if (details !== undefined) this.details = details;
+    this.watchHeartbeat();
+    const { cancelRequested, paused, wasReset } = this;
+    return { cancelRequested, activityPaused: paused, activityReset: wasReset };
+  }
+
+  complete(token: string, result: Payload | null | undefined): boolean {
+    if (!this.isRunning(token)) return false;
+    this.end('ActivityTaskCompleted', { completed: { result: result ?? null } });
+    return true;
+  }
+
+  cancelled(token: string, failure: Failure): boolean {
+    if (!this.isRunning(token)) return false;
+    if (this.cancelRequested) this.endCancelled(failure);
+    else this.attemptFailed('ActivityTaskFailed', failure);
+    return true;
+  }
+
+  /** @param details the last ones of the attempt, which the next one gets */
+  fail(token: string, failure: Failure, details: Payloads | undefined): boolean {
+    if (!this.isRunning(token)) return false;
+    if (details !== undefined) this.details = details;
+    this.attemptFailed('ActivityTaskFailed', failure);
+    return true;
+  }
+
+  /** Somebody completes it by its id, whichever attempt is under way. */
+  completeByHand(result: Payload): void {
+    this.end('ActivityTaskCompleted', { completed: { result } });
+  }
+
+  /** The workflow no longer wants it. One that no worker has is over at once. */
+  requestCancel(): void {
+    this.cancelRequested = true;
+    if (this.state === 'started') return;
+    this.endCancelled({ message: 'ACTIVITY_ID_NOT_STARTED', canceledFailureInfo: {} });
+  }
+
+  pause(): void {
+    if (this.paused) return;
+    this.paused = true;
+    this.stop('START_TO_CLOSE');
+    this.stop('HEARTBEAT');
+    if (this.state === 'queued' || this.state === 'backing off') {
+      this.stop('retry');
+      this.stop('SCHEDULE_TO_START');
+      this.state = 'paused';
+    }
+  }
+
+  unpause(): void {
+    if (!this.paused) return;
+    this.paused = false;
+    if (this.state === 'paused') this.queue();
+    if (this.state === 'started') this.watchStarted();
+  }
+
+  /** As `temporal activity reset` does it: the attempts begin anew, and the details stay. */
+  reset(): void {
+    this.attempt = 1;
+    if (this.state === 'started') this.wasReset = true;
+    else if (this.state === 'backing off') this.queue();
+  }
+
+  allowAttempts(attempts: number): void {
+    this.attempts = attempts;
+  }
+
+  /** The workflow is over: nobody waits for it any more. */
+  drop(): void {
+    this.state = 'closed';
+    for (const stop of this.timers.values()) stop();
+    this.timers.clear();
+  }
+
+  private isRunning(token: string): boolean {
+    return this.state === 'started' && token === this.token;
+  }
+
+  private queue(): void {
+    this.stop('retry');
+    this.state = 'queued';
+    this.attemptScheduledAt = this.owner.clock.now;
+    const { scheduleToStartMs } = this.options;
+    if (scheduleToStartMs > 0) this.expire('SCHEDULE_TO_START', scheduleToStartMs);
+    this.owner.enqueue(this);
+  }
+
+  private watchStarted(): void {
+    const { startToCloseMs } = this.options;
+    if (startToCloseMs > 0)
+      this.expire('START_TO_CLOSE', this.startedAt + startToCloseMs - this.owner.clock.now);
+    this.watchHeartbeat();
+  }
+
+  private watchHeartbeat(): void {
+    if (this.options.heartbeatMs > 0 && !this.paused) this.expire('HEARTBEAT', this.options.heartbeatMs);
+  }
+
+  private expire(kind: TimeoutKind, ms: number): void {
+    this.at(kind, ms, () => {
+      const failure: Failure = {
+        message: `activity ${kind} timeout`,
+        source: 'Server',
+        cause: this.lastFailure ?? null,
+        timeoutFailureInfo: {
+          timeoutType: TimeoutType[`TIMEOUT_TYPE_${kind}`],
+          lastHeartbeatDetails: this.details === undefined ? null : { payloads: [...this.details] },
+        },
+      };
+      if (kind === 'START_TO_CLOSE' || kind === 'HEARTBEAT')
+        this.attemptFailed('ActivityTaskTimedOut', failure);
+      else this.endFailed('ActivityTaskTimedOut', failure, RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE);
+    });
+  }
+
+  private at(kind: TimeoutKind | 'retry', ms: number, work: () => void): void {
+    this.stop(kind);
+    this.timers.set(kind, this.owner.clock.after(ms, work));
+  }
+
+  private stop(kind: TimeoutKind | 'retry'): void {
+    this.timers.get(kind)?.();
+    this.timers.delete(kind);
+  }
+
+  private attemptFailed(end: ActivityEnd, failure: Failure): void {
+    const { retry, scheduleToCloseMs } = this.options;
+    this.stop('START_TO_CLOSE');
+    this.stop('HEARTBEAT');
+    if (failure.applicationFailureInfo?.nonRetryable === true)
+      return this.endFailed(end, failure, RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE);
+    if (this.cancelRequested) return this.endFailed(end, failure, RetryState.RETRY_STATE_CANCEL_REQUESTED);
+    if (!this.wasReset && this.attempts > 0 && this.attempt >= this.attempts)
+      return this.endFailed(end, failure, RetryState.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED);
+    const asked = failure.applicationFailureInfo?.nextRetryDelay;
+    const askedMs = asked ? Number(asked.seconds) * 1_000 + Number(asked.nanos) / 1e6 : 0;
+    const byPolicy = retry.initialMs * retry.coefficient ** (this.attempt - 1);
+    const maximumMs = retry.maximumMs > 0 ? retry.maximumMs : 100 * retry.initialMs;
+    const waitMs = Math.min(askedMs > 0 ? askedMs : byPolicy, maximumMs);
+    if (scheduleToCloseMs > 0 && this.owner.clock.now + waitMs >= this.scheduledAt + scheduleToCloseMs)
+      return this.endFailed(end, failure, RetryState.RETRY_STATE_TIMEOUT);
+    this.lastFailure = { ...failure, cause: null };
+    if (!this.wasReset) this.attempt += 1;
+    this.wasReset = false;
+    if (this.paused) {
+      this.state = 'paused';
+      return;
+    }
+    this.state = 'backing off';
+    this.at('retry', waitMs, () => {
+      this.queue();
+    });
+  }
+
+  private endFailed(end: ActivityEnd, cause: Failure, retryState: number): void {
+    const message = end === 'ActivityTaskTimedOut' ? 'Activity task timed out' : 'Activity task failed';
+    this.end(end, { failed: { failure: this.activityFailure(message, cause, retryState) } });
+  }
+
+  private endCancelled(cause: Failure): void {
+    this.end('ActivityTaskCanceled', {
+      cancelled: { failure: this.activityFailure('Activity cancelled', cause, 0) },
+    });
+  }
+
+  private activityFailure(message: string, cause: Failure, retryState: number): Failure {
+    const { seq, name } = this;
+    const activityFailureInfo = {
+      activityId: String(seq),
+      activityType: { name },
+      retryState,
+      identity: 'simulation',
+    };
+    return { message, cause, activityFailureInfo };
+  }
+
+  private end(end: ActivityEnd, resolution: Resolution): void {
+    this.drop();
+    this.owner.close(this, end, resolution);
+  }
+}

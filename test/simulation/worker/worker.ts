@@ -1,0 +1,422 @@
+import { type LoadedDataConverter, noopMetricMeter } from '@temporalio/common';
+import { loadDataConverter } from '@temporalio/common/lib/internal-non-workflow';
+import type { Client } from '@temporalio/client';
+import { Activity } from '@temporalio/worker/lib/activity';
+import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import type { Process, VirtualClock } from '../clock';
+import type { Luck } from '../luck';
+import {
+  type Failure,
+  fromPayload,
+  toPayload,
+  type Payload,
+  type Payloads,
+  type Resolution,
+} from '../temporal/history';
+import type { PendingActivity } from '../temporal/pending-activity';
+import type { Run, ServerCommand } from '../temporal/run';
+import type { Poller, TemporalServer } from '../temporal/server';
+import { clientOf, unavailable } from '../temporal/service';
+import { CachedRun, NonDeterminism } from './cached-run';
+import type { SinkCall } from './workflow-code';
+
+type ActivityFunction = (...args: never[]) => Promise<unknown>;
+export type Activities = Readonly<Record<string, ActivityFunction>>;
+
+/** What a worker is made of, and whom it tells what it does. */
+export interface WorkerOptions {
+  readonly name: string;
+  readonly clock: VirtualClock;
+  readonly luck: Luck;
+  readonly server: TemporalServer;
+  readonly workflows: ReusableVMWorkflowCreator;
+  /** Made in the worker's process: they may keep something in it, and read its clock. */
+  readonly activities: (worker: SimulatedWorker, shutdown: AbortSignal) => Activities;
+  readonly reached: (point: string, worker: SimulatedWorker) => void;
+  readonly logged: (run: Run, call: SinkCall) => void;
+  readonly failed: (run: Run, why: string) => void;
+  /** Whether the cached run is to be evicted before its next task. */
+  readonly evicts: (run: Run) => boolean;
+}
+
+/** One way to the server; and how much longer a slow one takes. */
+const CALL_MS = { usual: 15, slow: 4_000, slowShare: 0.03 };
+
+/** The SDK's core repeats a report that it could not deliver. */
+const REPORT_AGAIN_MS = 500;
+
+/** Start-to-close of a local activity. */
+const LOCAL_TIMEOUT_MS = 5_000;
+
+const SILENT = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} };
+
+/**
+ * A worker process: it polls for tasks, runs the real activity functions by the SDK's own `Activity`, and the workflows in
+ * the SDK's sandbox. It can die, stand still, and lose its connection for one call.
+ */
+export class SimulatedWorker implements Poller, Process {
+  state: 'alive' | 'frozen' | 'stopping' | 'dead' = 'alive';
+  clockError = 0;
+  suspendedMs = 0;
+  /** What is lost of its next call to the server. */
+  loses: 'request' | 'answer' | undefined;
+  readonly client: Client;
+  private readonly shutdown = new AbortController();
+  private readonly activities: Activities;
+  private readonly cache = new Map<string, CachedRun>();
+  private readonly asleep: (() => void)[] = [];
+  private readonly queues = new Map<string, Promise<unknown>>();
+
+  constructor(private readonly options: WorkerOptions) {
+    this.client = clientOf(options.server, (method, answer) => this.call(method, answer));
+    this.activities = options.clock.as(this, () => options.activities(this, this.shutdown.signal));
+    options.server.join(this);
+  }
+
+  get name(): string {
+    return this.options.name;
+  }
+
+  get polls(): boolean {
+    return this.state === 'alive';
+  }
+
+  hasCached(run: Run): boolean {
+    return this.cache.has(run.runId);
+  }
+
+  // The machine.
+
+  kill(): void {
+    this.state = 'dead';
+    this.options.server.leave(this);
+    this.asleep.length = 0;
+    for (const cached of this.cache.values()) void cached.dispose();
+    this.cache.clear();
+  }
+
+  /** A suspended machine loses the time on its monotonic clock; a stopped process does not. */
+  freeze(ms: number, isSuspended: boolean): void {
+    if (this.state !== 'alive') return;
+    this.state = 'frozen';
+    this.options.clock.after(ms, () => {
+      if (this.state !== 'frozen') return;
+      this.state = 'alive';
+      if (isSuspended) this.suspendedMs += ms;
+      for (const work of this.asleep.splice(0)) this.whenAwake(work);
+      this.options.server.join(this);
+    });
+  }
+
+  /** As after SIGTERM: it takes no more tasks, and what is under way ends. */
+  stop(): void {
+    if (this.state !== 'alive') return;
+    this.state = 'stopping';
+    this.options.server.leave(this);
+    this.options.clock.as(this, () => {
+      this.shutdown.abort();
+    });
+  }
+
+  whenAwake(work: () => void): void {
+    if (this.state === 'dead') return;
+    if (this.state === 'frozen') this.asleep.push(work);
+    else this.options.clock.as(this, work);
+  }
+
+  /** A call to the server and back. What the server does of it is done whatever becomes of the worker. */
+  call<T>(method: string, answer: () => T): Promise<T> {
+    const { server, clock } = this.options;
+    const lost = this.loses;
+    this.loses = undefined;
+    return new Promise((resolve, reject) => {
+      const back = (end: () => void) => {
+        clock.after(this.way(method), () => {
+          this.whenAwake(end);
+        });
+      };
+      if (lost === 'request')
+        return back(() => {
+          reject(unavailable());
+        });
+      this.options.reached(`${method} asked`, this);
+      clock.after(this.way(method), () => {
+        server.whenThere(() => {
+          let end: () => void;
+          try {
+            const value = answer();
+            end = () => {
+              resolve(value);
+            };
+          } catch (error) {
+            end = () => {
+              reject(error as Error);
+            };
+          }
+          this.options.reached(`${method} recorded`, this);
+          back(
+            lost === 'answer'
+              ? () => {
+                  reject(unavailable());
+                }
+              : end,
+          );
+        });
+      });
+    });
+  }
+
+  // Workflow tasks.
+
+  takeTask(run: Run): void {
+    const task = run.startTask();
+    if (task === undefined) return;
+    // What comes while the task is under way is not yet part of it.
+    const events = [...run.events];
+    this.options.reached('task started', this);
+    this.whenAwake(() => {
+      void this.inTurn(run, async () => {
+        if (this.options.evicts(run)) await this.evict(run);
+        let commands: ServerCommand[];
+        try {
+          commands = await this.cached(run).doTask(events, task.updates, (seq, name, input) =>
+            this.runLocally(run, seq, name, input),
+          );
+        } catch (error) {
+          if (this.state === 'dead') return;
+          const why = `${error instanceof NonDeterminism ? 'non-determinism: ' : ''}${(error as Error).message}`;
+          this.options.failed(run, why);
+          await this.evict(run);
+          await this.report(() => {
+            run.failTask(task.number, why);
+          });
+          return;
+        }
+        let isTaken = true;
+        await this.report(() => {
+          const failures = run.failedTasks.length;
+          isTaken = run.completeTask(task.number, commands) && run.failedTasks.length === failures;
+        });
+        // A task that the server does not take leaves the workflow ahead of its history.
+        if (!isTaken || !run.isOpen) await this.evict(run);
+        this.options.reached('task done', this);
+      });
+    });
+  }
+
+  /** Asks a workflow as it is; it may have to be replayed for that. */
+  async query(run: Run, name: string, ...args: unknown[]): Promise<unknown> {
+    const { workflows, clock } = this.options;
+    const copy = new CachedRun(workflows, run.start, clock, () => undefined);
+    await copy.replay(run.events);
+    const { result, failure } = await copy.query(name, args as Payloads);
+    await copy.dispose();
+    if (failure) throw new Error(failure.message ?? 'the query failed');
+    return fromPayload(result);
+  }
+
+  private cached(run: Run): CachedRun {
+    let cached = this.cache.get(run.runId);
+    if (cached === undefined) {
+      const { workflows, clock, logged } = this.options;
+      cached = new CachedRun(workflows, run.start, clock, (call, isReplaying) => {
+        if (!isReplaying) logged(run, call);
+      });
+      this.cache.set(run.runId, cached);
+    }
+    return cached;
+  }
+
+  private async evict(run: Run): Promise<void> {
+    const cached = this.cache.get(run.runId);
+    this.cache.delete(run.runId);
+    await cached?.dispose();
+  }
+
+  /** One task of a run at a time. */
+  private inTurn(run: Run, work: () => Promise<void>): Promise<unknown> {
+    const before = this.queues.get(run.runId) ?? Promise.resolve();
+    const next = before.then(() => (this.state === 'dead' ? undefined : work()));
+    this.queues.set(run.runId, next);
+    return next;
+  }
+
+  // Activities.
+
+  takeActivity(activity: PendingActivity): void {
+    const attempt = activity.start();
+    if (attempt === undefined) return;
+    const { options, workflow, seq, name } = activity;
+    const info = {
+      taskToken: Buffer.from(attempt.token),
+      base64TaskToken: attempt.token,
+      activityId: String(seq),
+      activityType: name,
+      namespace: 'default',
+      activityNamespace: 'default',
+      workflowNamespace: 'default',
+      attempt: attempt.attempt,
+      isLocal: false,
+      inWorkflow: true,
+      workflowExecution: { workflowId: workflow.workflowId, runId: workflow.runId },
+      workflowType: workflow.workflowType,
+      scheduledTimestampMs: attempt.scheduledAt,
+      currentAttemptScheduledTimestampMs: attempt.attemptScheduledAt,
+      scheduleToCloseTimeoutMs: options.scheduleToCloseMs,
+      startToCloseTimeoutMs: options.startToCloseMs,
+      heartbeatTimeoutMs: options.heartbeatMs || undefined,
+      heartbeatDetails: fromPayload(attempt.details?.[0]),
+      taskQueue: options.taskQueue,
+    };
+    this.options.reached(`${name} started`, this);
+    this.whenAwake(() => {
+      void this.execute(activity, info, attempt.token);
+    });
+  }
+
+  private async execute(activity: PendingActivity, info: object, token: string): Promise<void> {
+    const { name, options } = activity;
+    const beats = new Heartbeats(options.heartbeatMs, async (details) => {
+      const answer = await this.call('beat', () => activity.heartbeat(token, details)).catch(
+        () => 'lost' as const,
+      );
+      if (answer === 'lost') return;
+      if (answer === undefined) running.cancel('NOT_FOUND', { notFound: true } as never);
+      else if (answer.cancelRequested) running.cancel('CANCELLED', { cancelRequested: true } as never);
+      else if (answer.activityPaused) running.cancel('PAUSED', { paused: true } as never);
+      else if (answer.activityReset) running.cancel('RESET', { reset: true } as never);
+    });
+    const running = this.activity(info, name, (details) => {
+      beats.beat(details);
+    });
+    const result = await running.run({ args: options.input.map((each) => fromPayload(each)), headers: {} });
+    beats.stop();
+    if (result.willCompleteAsync) return;
+    this.options.reached(`${name} over`, this);
+    await this.report(() => {
+      if (result.completed) activity.complete(token, result.completed.result);
+      else if (result.failed) activity.fail(token, result.failed.failure ?? {}, beats.last);
+      else activity.cancelled(token, result.cancelled?.failure ?? {});
+      this.options.reached(`${name} reported`, this);
+    });
+  }
+
+  private async runLocally(run: Run, seq: number, name: string, input: Payloads): Promise<Resolution> {
+    const { clock } = this.options;
+    const { workflowId, runId } = run;
+    const info = {
+      ...{ taskToken: Buffer.from(''), base64TaskToken: '', activityId: String(seq), activityType: name },
+      ...{ namespace: 'default', activityNamespace: 'default', attempt: 1, isLocal: true, inWorkflow: true },
+      workflowExecution: { workflowId, runId },
+      workflowType: run.start.workflowType,
+      ...{
+        scheduledTimestampMs: clock.now,
+        currentAttemptScheduledTimestampMs: clock.now,
+        taskQueue: run.start.taskQueue,
+      },
+    };
+    this.options.reached(`${name} started`, this);
+    const failedBy = (message: string, cause: Failure): Resolution => {
+      const activityFailureInfo = { activityId: String(seq), activityType: { name }, retryState: 0 };
+      return { failed: { failure: { message, cause, activityFailureInfo } } };
+    };
+    const result = clock.as(this, () =>
+      this.activity(info, name, () => undefined).run({
+        args: input.map((each) => fromPayload(each)),
+        headers: {},
+      }),
+    );
+    const end = await Promise.race([result, clock.sleep(LOCAL_TIMEOUT_MS).then(() => undefined)]);
+    if (end === undefined)
+      return failedBy('Local Activity timed out', {
+        message: 'timeout',
+        timeoutFailureInfo: { timeoutType: 1 },
+      });
+    if (end.completed)
+      return { completed: { result: (end.completed.result as Payload | undefined) ?? null } };
+    return failedBy('Local Activity failed', end.failed?.failure ?? {});
+  }
+
+  private activity(info: object, name: string, heartbeat: (details: unknown) => void) {
+    const fn = this.activities[name];
+    return new Activity(
+      info as never,
+      fn as never,
+      CONVERTER,
+      { type: 'activity', namespace: 'default' } as never,
+      undefined,
+      heartbeat as never,
+      this.client,
+      SILENT,
+      noopMetricMeter,
+      [],
+    );
+  }
+
+  /** Reports to the server, again and again until it has heard of it. */
+  private async report(answer: () => void): Promise<void> {
+    const { clock } = this.options;
+    for (;;) {
+      try {
+        await this.call('report', answer);
+        return;
+      } catch {
+        await new Promise<void>((resolve) =>
+          clock.after(REPORT_AGAIN_MS, () => {
+            this.whenAwake(resolve);
+          }),
+        );
+      }
+    }
+  }
+
+  private way(method: string): number {
+    const { luck } = this.options;
+    const isSlow = luck.chance(`${method} is slow`, CALL_MS.slowShare);
+    return luck.between(`${method} takes`, 0, isSlow ? CALL_MS.slow : CALL_MS.usual);
+  }
+}
+
+/** The data converter of the SDK, without a codec. */
+const CONVERTER: LoadedDataConverter = loadDataConverter();
+
+/** A heartbeat is sent at most every 0.8 of its time-out, and at least that often while there is a new one. */
+const THROTTLE = { share: 0.8, mostMs: 60_000, withoutTimeoutMs: 30_000 };
+
+/** The heartbeats of one attempt, throttled as by the SDK's core. It runs on the clock of the worker's process. */
+class Heartbeats {
+  /** The latest details; the core reports them with a failure. */
+  last: Payload[] | undefined;
+  private sentAt = -Infinity;
+  private timer: NodeJS.Timeout | undefined;
+  private readonly everyMs: number;
+
+  constructor(
+    heartbeatMs: number,
+    private readonly send: (details: Payload[] | undefined) => Promise<void>,
+  ) {
+    this.everyMs =
+      heartbeatMs > 0 ? Math.min(THROTTLE.share * heartbeatMs, THROTTLE.mostMs) : THROTTLE.withoutTimeoutMs;
+  }
+
+  beat(details: unknown): void {
+    this.last = details === undefined ? undefined : [toPayload(details)];
+    if (this.timer !== undefined) return;
+    const waitMs = this.sentAt + this.everyMs - performance.now();
+    if (waitMs <= 0) this.sendLast();
+    else
+      this.timer = setTimeout(() => {
+        this.sendLast();
+      }, waitMs);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+  }
+
+  private sendLast(): void {
+    this.timer = undefined;
+    this.sentAt = performance.now();
+    void this.send(this.last);
+  }
+}

@@ -1,0 +1,26 @@
+import { parseWorkflowCode } from '@temporalio/worker/lib/worker';
+import { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared';
+
+/** A call of a workflow to its worker: the SDK's logger and metrics, above all. */
+export interface SinkCall {
+  readonly ifaceName: string;
+  readonly fnName: string;
+  readonly args: readonly unknown[];
+}
+
+/** None: for a time limit Node starts a thread with each call into the sandbox. */
+const NO_TIMEOUT = undefined as unknown as number;
+
+/** The workflow bundle in the sandbox of the SDK, as a worker has it, without the native core. */
+export async function loadWorkflows(
+  code: string,
+  activities: readonly string[],
+): Promise<ReusableVMWorkflowCreator> {
+  const bundle = parseWorkflowCode(code);
+  const creator = await ReusableVMWorkflowCreator.create(bundle, NO_TIMEOUT, new Set(activities));
+  // They record the stack of each promise for the stack trace query, which takes most of the time.
+  globalHandlers.uninstall();
+  globalHandlers.promiseHookInstalled = false;
+  return creator;
+}

@@ -1,0 +1,292 @@
+import { keyFromText } from '../../src/agent-api/api-key';
+import { createAgentApi } from '../../src/agent-api/client';
+import { createActivities, POLL_LIMIT_MS } from '../../src/activities';
+import { followUpStart } from '../../src/core/starts';
+import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
+import type { WorkerSettings } from '../../src/core/wire';
+import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
+import { AgentService, JOB, PROJECT, PROMPT } from './agent-service';
+import { BEGIN, VirtualClock } from './clock';
+import { Luck } from './luck';
+import { People } from './people';
+import type { Act, Plan } from './plan';
+import { type Fields, toPayload } from './temporal/history';
+import type { Run } from './temporal/run';
+import { TemporalServer } from './temporal/server';
+import { CachedRun } from './worker/cached-run';
+import { type Activities, SimulatedWorker } from './worker/worker';
+import type { SinkCall } from './worker/workflow-code';
+
+export const TASK_QUEUES = { followUp: 'follow-up', read: 'reads', send: 'sends' } as const;
+export const HTTP_TIMEOUT_MS = 30_000;
+
+const SETTINGS: WorkerSettings = {
+  readTaskQueue: TASK_QUEUES.read,
+  sendTaskQueue: TASK_QUEUES.send,
+  httpTimeoutMs: HTTP_TIMEOUT_MS,
+  pollLimitMs: POLL_LIMIT_MS,
+  lookEveryMs: 5 * 60_000,
+};
+
+export const REQUEST_ID = 'request-1';
+
+/** Nothing lasts longer: what still runs then waits for ever. */
+const HORIZON_MS = 5 * 86_400_000;
+
+/** Machines are left alone from then on. */
+export const CHAOS_MS = 6 * 3_600_000;
+
+/** One line of what has happened. */
+export interface Entry {
+  readonly at: number;
+  readonly who: string;
+  readonly what: string;
+}
+
+/** What is known of a world once all in it has ended. */
+export interface Facts {
+  readonly plan: Plan;
+  readonly service: AgentService;
+  readonly runs: readonly Run[];
+  readonly people: People;
+  readonly log: readonly Entry[];
+  /** Bugs that have shown themselves: a task that failed, a replay that differs. */
+  readonly broken: readonly string[];
+}
+
+/** One follow-up, its job, the machines and the people around it, on one clock. */
+export class World {
+  readonly luck: Luck;
+  readonly clock: VirtualClock;
+  readonly server: TemporalServer;
+  readonly service: AgentService;
+  readonly people: People;
+  readonly log: Entry[] = [];
+  readonly broken: string[] = [];
+  readonly workers: SimulatedWorker[] = [];
+  private readonly points = new Map<string, number>();
+  private phase = 'none';
+  private named = 0;
+
+  /** @param evictions a seed: when a worker forgets a workflow and replays it. It must change nothing. */
+  constructor(
+    readonly plan: Plan,
+    private readonly workflows: ReusableVMWorkflowCreator,
+    evictions: number,
+  ) {
+    this.luck = new Luck(plan.seed);
+    this.clock = new VirtualClock(() => this.luck.next('random'));
+    const evicts = new Luck(evictions);
+    // A long history takes long to replay.
+    this.evicts = (run) => evicts.chance('evict', 1 / (10 + run.events.length / 8));
+    this.server = new TemporalServer(
+      this.clock,
+      this.luck,
+      { suggestFrom: plan.suggestFrom },
+      (run, words) => {
+        this.say(run.runId, words);
+      },
+    );
+    this.service = new AgentService(this.clock, this.luck, plan, (point, worker) => {
+      this.reached(point, worker);
+    });
+    this.people = new People(this);
+  }
+
+  private readonly evicts: (run: Run) => boolean;
+
+  /**
+   * Lets the plan happen, until everything has ended.
+   *
+   * @param replays whether each history is replayed as a whole then
+   */
+  async play(replays: boolean): Promise<Facts> {
+    try {
+      for (let count = 0; count < this.plan.workers; count += 1) this.addWorker();
+      this.people.start();
+      this.reached('started');
+      await this.clock.run(() => this.isOver(), MOST_STEPS);
+      if (!this.isOver()) this.broken.push('something waits for ever');
+      if (replays) await this.replayAll();
+      const { plan, service, server, people, log, broken } = this;
+      return { plan, service, runs: server.runs, people, log, broken };
+    } finally {
+      for (const worker of this.workers) worker.kill();
+      this.clock.uninstall();
+    }
+  }
+
+  say(who: string, what: string): void {
+    this.log.push({ at: this.clock.now - BEGIN, who, what });
+  }
+
+  /** The latest run of the follow-up. */
+  get run(): Run {
+    const run = this.server.runs.at(-1);
+    if (run === undefined) throw new Error('nothing was started');
+    return run;
+  }
+
+  addWorker(): SimulatedWorker {
+    this.named += 1;
+    const worker = new SimulatedWorker({
+      name: `worker ${this.named}`,
+      clock: this.clock,
+      luck: this.luck,
+      server: this.server,
+      workflows: this.workflows,
+      activities: (self, shutdown) => this.activitiesOf(self, shutdown),
+      reached: (point, self) => {
+        this.reached(pointNames[point] ?? point, self);
+      },
+      logged: (run, call) => {
+        this.heard(run, call);
+      },
+      failed: (run, why) => {
+        this.broken.push(`a workflow task of ${run.runId} fails: ${why}`);
+      },
+      evicts: this.evicts,
+    });
+    this.workers.push(worker);
+    return worker;
+  }
+
+  /** A point in the story: what is planned for it happens. */
+  reached(point: string, worker?: SimulatedWorker): void {
+    const nth = (this.points.get(point) ?? 0) + 1;
+    this.points.set(point, nth);
+    this.say(worker?.name ?? 'world', point);
+    for (const deed of this.plan.deeds) {
+      if (deed.at !== point || deed.nth !== nth) continue;
+      if (deed.afterMs === 0) this.do(deed.act, point, worker);
+      else this.later(deed.act, deed.afterMs, point, worker);
+    }
+  }
+
+  /** A reset may come when all is over: it is waited for. */
+  private later(act: Act, ms: number, point: string, worker?: SimulatedWorker): void {
+    const counts = act.kind === 'reset' ? 1 : 0;
+    this.people.waitsFor += counts;
+    this.clock.after(ms, () => {
+      this.do(act, point, worker);
+      this.people.waitsFor -= counts;
+    });
+  }
+
+  private do(act: Act, point: string, worker = this.workers.find((each) => each.polls)): void {
+    const isClosed = this.server.runs.at(-1)?.isOpen === false;
+    if (isClosed && act.kind !== 'reset') return;
+    if (isClosed) this.phase = 'its end';
+    const what = act.kind === 'decide' ? `decide ${act.decision}` : act.kind;
+    this.say('deed', `${what} at “${point}” in phase ${this.phase}`);
+    switch (act.kind) {
+      case 'kill':
+        worker?.kill();
+        this.clock.after(act.backAfterMs, () => this.addWorker());
+        return;
+      case 'stop':
+        worker?.stop();
+        this.clock.after(act.backAfterMs, () => this.addWorker());
+        return;
+      case 'freeze':
+        worker?.freeze(act.ms, act.suspended);
+        return;
+      case 'lose':
+        if (worker !== undefined) worker.loses = act.what;
+        return;
+      case 'wrong clock':
+        if (worker !== undefined) worker.clockError = act.ms;
+        return;
+      case 'server away':
+        this.server.goAway(act.ms);
+        return;
+      case 'hold queue':
+        this.server.hold(act.queue === 'sends' ? TASK_QUEUES.send : TASK_QUEUES.read, act.ms);
+        return;
+      case 'turn of others':
+        this.service.life.receive('of others', {
+          durationMs: act.ms,
+          ...(act.outcome && { outcome: act.outcome }),
+        });
+        return;
+      case 'change job':
+        this.service.life.change({ status: act.status });
+        return;
+      default:
+        this.people.do(act);
+    }
+  }
+
+  startOptions() {
+    const request = {
+      projectId: PROJECT,
+      jobId: JOB,
+      prompt: PROMPT,
+      requestId: REQUEST_ID,
+      ...this.plan.request,
+    };
+    const { workflowId, memo, typedSearchAttributes } = followUpStart(request);
+    return {
+      ...{
+        workflowId,
+        workflowType: FOLLOW_UP_WORKFLOW,
+        taskQueue: TASK_QUEUES.followUp,
+        input: [toPayload(request)],
+      },
+      memo: Object.fromEntries(Object.entries(memo).map(([name, value]) => [name, toPayload(value)])),
+      searchAttributes: encodeUnifiedSearchAttributes(undefined, typedSearchAttributes as never) as Fields,
+    };
+  }
+
+  private activitiesOf(worker: SimulatedWorker, shutdown: AbortSignal): Activities {
+    const agentApi = createAgentApi({
+      baseUrl: 'http://agent.example',
+      apiKey: keyFromText('key_simulated-secret'),
+      timeoutMs: HTTP_TIMEOUT_MS,
+      exchange: this.service.exchangeFor(worker),
+    });
+    const inProcess = { maximum: this.plan.inProcessPolls, shutdown };
+    return { ...createActivities(agentApi, SETTINGS, inProcess) } as unknown as Activities;
+  }
+
+  private heard(run: Run, { ifaceName, args }: SinkCall): void {
+    if (ifaceName !== '__temporal_logger') return;
+    const [message, attributes] = args as [string, { readonly phase?: string }];
+    if (attributes.phase === undefined) return;
+    this.phase = attributes.phase;
+    this.say(run.runId, message);
+    this.reached(`phase ${attributes.phase}`);
+  }
+
+  private isOver(): boolean {
+    const { now } = this.clock;
+    if (now - BEGIN > HORIZON_MS) return true;
+    return (
+      this.server.runs.length > 0 &&
+      this.server.runs.every(({ isOpen }) => !isOpen) &&
+      this.people.waitsFor === 0
+    );
+  }
+
+  /** Each history, from its beginning, gives the same commands. */
+  private async replayAll(): Promise<void> {
+    for (const run of this.server.runs) {
+      if (run.isOpen) this.broken.push(`${run.runId} has not ended`);
+      const copy = new CachedRun(this.workflows, run.start, this.clock, () => undefined);
+      await copy.replay(run.events).catch((error: unknown) => {
+        this.broken.push(`replay of ${run.runId}: ${String(error)}`);
+      });
+      await copy.dispose();
+    }
+  }
+}
+
+/** Far more than a world takes: what needs more runs in a circle. */
+const MOST_STEPS = 50_000;
+
+/** The calls of an activity to the server, by what they are for. */
+const pointNames: Readonly<Record<string, string>> = {
+  'heartbeat asked': 'permission asked',
+  'heartbeat recorded': 'permission recorded',
+};
