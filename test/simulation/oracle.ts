@@ -483,7 +483,7 @@ function* evidenceHolds(
     case 'seen-active': {
       // Without a POST of its own, a reset run reads from its beginning.
       const since = posts.length === 0 ? 0 : Math.min(...posts.map(({ askedAt }) => askedAt));
-      const isSeen = shown.some((get) => get.askedAt >= since && !isTerminal(get.shown.status));
+      const isSeen = shown.some((get) => get.askedAt >= since && get.shown.status === 'active');
       if (!isAtRest || !isSeen) yield `seen-active, with the baseline ${String(baseline?.status)}`;
       return;
     }
