@@ -121,7 +121,7 @@ describe.each(GEARS)('the long tail, $gear', ({ inProcessPolls }) => {
   it.concurrent('goes beyond the old deadline when it is extended', async () => {
     const following = await untilPolled(await follow(ENDLESS, NEAR), 4);
     const { deadlineAt } = await following.update('extendDeadline', '60s');
-    await following.reached({ operation: 'get' }, { atLeast: 18, timeoutMs: 50_000 });
+    await following.reached({ operation: 'get' }, { atLeast: 18 });
     expect(Date.now()).toBeLessThan(Date.parse(deadlineAt));
     await expectAllCounted(following);
   });

@@ -28,7 +28,7 @@ async function elsewhere<T>({ environment }: Scenario, end: () => Promise<T>): P
 async function expectSentElsewhere(scenario: Scenario): Promise<void> {
   const { following } = scenario;
   const { followUp } = await elsewhere(scenario, async () => {
-    await following.reached({ operation: 'message', ending: 'answered' }, { timeoutMs: 60_000 });
+    await following.reached({ operation: 'message', ending: 'answered' });
     following.changeJob({ status: 'completed', prLink: 'https://code.test/pull/5' });
     return following.result();
   });

@@ -22,7 +22,7 @@ async function expectWatchedOn(
       const following = await environment.follow(ENDLESS, PATIENT, ...faults);
       await restart(server, following, environment.sandbox);
       const seen = following.gets();
-      await following.reached({ operation: 'get' }, { atLeast: seen + 2, timeoutMs: 60_000 });
+      await following.reached({ operation: 'get' }, { atLeast: seen + 2 });
       following.changeJob({ status: 'completed', prLink: 'https://code.test/pull/3' });
       const { prLink, followUp } = await throughRestarts(() => following.result());
       expect(prLink).toBe('https://code.test/pull/3');
@@ -48,7 +48,7 @@ describe('a Temporal server that is killed and comes back', () => {
       { AGENT_API_TIMEOUT: '30s' },
       [{ name: 'hold', operation: 'message', times: 1 }],
       async (server, following, sandbox) => {
-        await following.reached({ fault: 'hold' }, { timeoutMs: 30_000 });
+        await following.reached({ fault: 'hold' });
         await server.kill();
         sandbox.release();
         await following.reached({ operation: 'message', ending: 'answered' });
