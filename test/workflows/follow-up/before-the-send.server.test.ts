@@ -1,11 +1,12 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { failureOf, NOT_SENT } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment({ skipsTime: true });
 
-describe('an input that is no request', () => {
-  it.concurrent('fails as InvalidRequest with every problem named, and nothing is read or sent', async () => {
+it.concurrent(
+  'an invalid input fails as InvalidRequest with every problem named, and nothing is read or sent',
+  async () => {
     const environment = await open();
     const bad = { projectId: 'bad-input', jobId: '', prompt: 7, deadline: '10', poling: {} };
     const { type, message, details } = await failureOf(await environment.start('bad-input-1', bad));
@@ -13,20 +14,20 @@ describe('an input that is no request', () => {
     for (const field of ['jobId', 'prompt', 'deadline', '"poling"']) expect(message).toContain(`${field}: `);
     expect(details).toMatchObject({ job: null, followUp: { delivery: NOT_SENT } });
     expect(environment.sandbox.journal.entries({ projectId: 'bad-input' })).toEqual([]);
-  });
+  },
+);
 
-  it.concurrent.each([
-    ['a text', 'hello', 'must be one JSON object'],
-    ['nothing', null, 'must be one JSON object'],
-    ['a continued run', { continued: { plan: {}, watch: {} } }, ''],
-    // Its workflow id is not the derived one, which the message names.
-    ['another follow-up', { projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' }, '"follow-up:p:j:r"'],
-  ])('fails the same way as %s', async (name, input, words) => {
-    const environment = await open();
-    const { type, message } = await failureOf(await environment.start(`bad-input-${name}`, input));
-    expect(type).toBe('InvalidRequest');
-    expect(message).toContain(words);
-  });
+it.concurrent.each([
+  ['a text', 'hello', 'must be one JSON object'],
+  ['nothing', null, 'must be one JSON object'],
+  ['a continued run', { continued: { plan: {}, watch: {} } }, ''],
+  // Its workflow id is not the derived one, which the message names.
+  ['another follow-up', { projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' }, '"follow-up:p:j:r"'],
+])('an invalid input fails the same way as %s', async (name, input, words) => {
+  const environment = await open();
+  const { type, message } = await failureOf(await environment.start(`bad-input-${name}`, input));
+  expect(type).toBe('InvalidRequest');
+  expect(message).toContain(words);
 });
 
 it.concurrent('a request without a name has that of its workflow', async () => {
@@ -35,23 +36,21 @@ it.concurrent('a request without a name has that of its workflow', async () => {
   expect(await handle.result()).toMatchObject({ followUp: { requestId: 'nightly/42' } });
 });
 
-describe('the baseline', () => {
-  it.concurrent('of a job that is not there ends as JobNotFound with nothing sent', async () => {
-    const environment = await open();
-    const following = await environment.send({ projectId: 'p', jobId: 'nowhere' });
-    const { type, message, details } = await following.failure();
-    expect({ type, httpStatus: details.httpStatus }).toEqual({ type: 'JobNotFound', httpStatus: 404 });
-    expect(message).toContain('Nothing was sent.');
-    expect(details.followUp.delivery).toEqual(NOT_SENT);
-  });
+it.concurrent('a baseline of a job that is not there ends as JobNotFound with nothing sent', async () => {
+  const environment = await open();
+  const following = await environment.send({ projectId: 'p', jobId: 'nowhere' });
+  const { type, message, details } = await following.failure();
+  expect({ type, httpStatus: details.httpStatus }).toEqual({ type: 'JobNotFound', httpStatus: 404 });
+  expect(message).toContain('Nothing was sent.');
+  expect(details.followUp.delivery).toEqual(NOT_SENT);
+});
 
-  it.concurrent('that is refused ends as FollowUpRejected with nothing sent', async () => {
-    const { type, details } = await (
-      await follow({}, {}, { name: 'unauthorized', operation: 'get' })
-    ).failure();
-    expect(type).toBe('FollowUpRejected');
-    expect(details).toMatchObject({ httpStatus: 401, followUp: { delivery: NOT_SENT } });
-  });
+it.concurrent('a baseline that is refused ends as FollowUpRejected with nothing sent', async () => {
+  const { type, details } = await (
+    await follow({}, {}, { name: 'unauthorized', operation: 'get' })
+  ).failure();
+  expect(type).toBe('FollowUpRejected');
+  expect(details).toMatchObject({ httpStatus: 401, followUp: { delivery: NOT_SENT } });
 });
 
 it.concurrent('the deadline counts from the first task, not from a start that was delayed', async () => {

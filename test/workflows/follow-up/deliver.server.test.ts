@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { BY_READ, BY_RESPONSE, type JobFault, UNKNOWN } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
@@ -31,16 +31,20 @@ it.concurrent('a message is sent once, and the final job comes back with its pul
   expect(following.posts()).toMatchObject([{ processed: true, prompt }]);
 });
 
-describe('a message of which nobody knows', () => {
-  it.concurrent('and that arrived is found by reading the job, and is not sent twice', async () => {
+it.concurrent(
+  'a message of which nobody knows and that arrived is found by reading the job, and is not sent twice',
+  async () => {
     // Still active when an answer counts.
     const job = { turn: { reads: 12 } };
     const following = await follow(job, {}, { name: 'processed-then-close', operation: 'message' });
     const ending = { status: 'completed', delivery: BY_READ, posts: [true] };
     expect(await following.ending()).toMatchObject(ending);
-  });
+  },
+);
 
-  it.concurrent('and that did not arrive ends as DeliveryUnknown and is not sent twice', async () => {
+it.concurrent(
+  'a message of which nobody knows and that did not arrive ends as DeliveryUnknown and is not sent twice',
+  async () => {
     const following = await follow({}, {}, LOST_ONCE);
     const { type, message, details } = await following.failure();
     expect(type).toBe('DeliveryUnknown');
@@ -48,8 +52,8 @@ describe('a message of which nobody knows', () => {
     expect(details.followUp.delivery).toEqual(UNKNOWN);
     expect(details.followUp.polls).toBe(following.gets() - 1);
     expect(following.posts()).toHaveLength(1);
-  });
-});
+  },
+);
 
 it.concurrent('a message that is rejected ends at once, with the service’s own words', async () => {
   const fault = { name: 'status', operation: 'message', parameters: { code: 422 } } as const;

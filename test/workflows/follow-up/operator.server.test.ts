@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { payloadText } from '../../harness/encryption';
 import { BY_RESPONSE, ENDLESS } from '../../harness/following';
@@ -77,28 +77,29 @@ it.concurrent('an update is refused with the reason', async () => {
   await following.handle.terminate();
 });
 
-describe('a cancelled follow-up', () => {
-  it.concurrent('ends its watch at once and leaves the receipt in the memo', async () => {
-    const following = await follow(ENDLESS, SELDOM);
-    await following.progressWhen(({ phase }) => phase === 'watching');
-    await following.handle.cancel();
-    expect(await following.receiptOfCancelled()).toMatchObject({
-      requestId: following.request.requestId,
-      delivery: { verdict: 'accepted', sends: 1 },
-      settledAt: expect.any(String),
-    });
-    expect(following.report().job.status).toBe('active');
+it.concurrent('a cancelled follow-up ends its watch at once and leaves the receipt in the memo', async () => {
+  const following = await follow(ENDLESS, SELDOM);
+  await following.progressWhen(({ phase }) => phase === 'watching');
+  await following.handle.cancel();
+  expect(await following.receiptOfCancelled()).toMatchObject({
+    requestId: following.request.requestId,
+    delivery: { verdict: 'accepted', sends: 1 },
+    settledAt: expect.any(String),
   });
+  expect(following.report().job.status).toBe('active');
+});
 
-  it.concurrent('awaits a POST that is under way, whose outcome is in the receipt', async () => {
+it.concurrent(
+  'a cancelled follow-up awaits a POST that is under way, whose outcome is in the receipt',
+  async () => {
     const following = await follow(ENDLESS, {}, { name: 'hold', operation: 'message' });
     await following.reached({ operation: 'message' });
     await following.handle.cancel();
     following.release();
     expect(await following.receiptOfCancelled()).toMatchObject({ delivery: BY_RESPONSE });
     expect(following.processed()).toEqual([true]);
-  });
-});
+  },
+);
 
 it.concurrent('an operator sees search attributes that find a follow-up, and no prompt', async () => {
   const following = await follow({ turn: { reads: 3 } }, { prompt: 'a secret wish' });

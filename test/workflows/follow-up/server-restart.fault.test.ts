@@ -1,10 +1,7 @@
-import { describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { BY_RESPONSE, ENDLESS, type Following, type JobFault } from '../../harness/following';
 import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
 import { RestartableServer, throughRestarts } from '../../harness/restartable-server';
-
-/** Two starts of a server on a file, one of a worker, and the back-off of everybody's gRPC; some 20 s on two cores. */
-jest.setTimeout(180_000);
 
 /** A follow-up is watched on and ends right after `restart`, which kills the server and returns once it is back. */
 async function expectWatchedOn(
