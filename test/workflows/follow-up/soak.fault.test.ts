@@ -28,7 +28,7 @@ const LIMIT_MS = 240_000;
  * and a message waits for its take-up. A send that nobody reports is given up after 22 to 29 s.
  */
 const TIMES = {
-  deadline: '100s',
+  deadline: '70s',
   polling: { initial: '2s', growth: 0.2, maximum: '5s', jitter: 0.2 },
   reconcile: '6s',
   settle: '3s',
