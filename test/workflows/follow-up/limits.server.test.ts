@@ -10,7 +10,7 @@ import { sharedEnvironment } from '../../harness/shared-environment';
 const { follow } = sharedEnvironment();
 
 /** An activity of a follow-up as it was scheduled, by its history. */
-function scheduled(handle: WorkflowHandle, type: 'sendMessage' | 'getJob') {
+function scheduled(handle: WorkflowHandle, type: 'sendMessage' | 'getJob' | 'pollJob') {
   const all = async () => (await eventsOf(handle)).map((event) => event.activityTaskScheduledEventAttributes);
   return eventually(`${type} is scheduled`, async () =>
     (await all()).find((attributes) => attributes?.activityType?.name === type),
@@ -21,7 +21,7 @@ it.concurrent(
   'limits of each project hold for its sends and reads, by the fairness key of its own',
   async () => {
     const { handle, key } = await follow(ENDLESS);
-    for (const type of ['sendMessage', 'getJob'] as const)
+    for (const type of ['sendMessage', 'getJob', 'pollJob'] as const)
       expect((await scheduled(handle, type)).priority).toMatchObject({
         fairnessKey: fairnessKey(key.projectId),
       });
