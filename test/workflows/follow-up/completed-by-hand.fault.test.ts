@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '../../harness/eventually';
-import { ENDLESS, type FollowUpCaller, UNKNOWN } from '../../harness/following';
+import { ENDLESS, type FollowUpCaller, QUICK, UNKNOWN } from '../../harness/following';
 import { Operator } from '../../harness/operator';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
@@ -42,9 +42,10 @@ describe('an activity that an operator completes with what is no result of it', 
     { type: 'pollJob', timerPolls: 1, json: HALF_A_READ },
   ] as const)('is a failed read: $type, $json', async ({ type, timerPolls, json }) => {
     const environment = await open();
-    const following = await environment.follow(ENDLESS, { polling: { timerPolls } });
+    const following = await environment.follow(ENDLESS, { polling: { ...QUICK.polling, timerPolls } });
     await following.progressWhen(({ polls }) => polls > 0);
     following.setFault({ name: 'hold', operation: 'get', times: 1 });
+    await following.reached({ fault: 'hold' });
     await complete(environment, following.handle.workflowId, type, json);
     following.release();
     following.changeJob({ status: 'completed' });

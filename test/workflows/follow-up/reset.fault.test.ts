@@ -7,6 +7,7 @@ import { eventsOf, resetBefore, resetToTask } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { follow } = sharedEnvironment();
+const { follow: followSkippingTime } = sharedEnvironment({ skipsTime: true });
 
 async function asks(run: WorkflowHandle): Promise<void> {
   await eventually('the follow-up asks', () => run.query<FollowUpProgress>('progress'), {
@@ -17,7 +18,7 @@ async function asks(run: WorkflowHandle): Promise<void> {
 it.concurrent(
   'a follow-up that is reset to before its send ends as DeliveryUnknown, and nothing is sent',
   async () => {
-    const following = await follow({ turn: { reads: 2 } });
+    const following = await followSkippingTime({ turn: { reads: 2 } });
     await following.result();
     const again = await resetBefore('send', following.handle);
     const ending = { type: 'DeliveryUnknown', delivery: UNKNOWN, evidence: null, posts: [true] };
