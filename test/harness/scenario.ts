@@ -22,9 +22,8 @@ export const NOBODY_KNOWS = {
   posts: [true],
 };
 
-/** POSTs that hang, having been processed or not. */
+/** A POST that hangs, having been processed. */
 export const PROCESSED = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
-export const NOT_PROCESSED = { ...PROCESSED, parameters: { processed: 'never' } } as const;
 
 /** A turn that ends once two reads have shown it, however slow the machine is. */
 const READ_TWICE = { turn: { reads: 2 } };
