@@ -3,7 +3,7 @@ import { expect, it } from '@jest/globals';
 import { BY_READ, BY_RESPONSE, type JobFault, UNKNOWN } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
-const { open, follow } = sharedEnvironment({ skipsTime: true });
+const { follow } = sharedEnvironment({ skipsTime: true });
 
 /** The message does not arrive, which nobody knows. */
 const LOST_ONCE: JobFault = { name: 'reset', operation: 'message', times: 1 };
@@ -63,16 +63,4 @@ it.concurrent('a message that is rejected ends at once, with the service’s own
   expect(details).toMatchObject({ httpStatus: 422, serviceMessage: expect.any(String) });
   expect(details.followUp.delivery).toEqual({ verdict: 'rejected', confirmedBy: null, sends: 1 });
   expect(following.posts()).toHaveLength(1);
-});
-
-it.concurrent('a project that the service wants quiet is left alone by every follow-up', async () => {
-  const environment = await open();
-  const parameters = { retryAfter: 3_600 };
-  const first = await follow({}, {}, { name: 'http-429', operation: 'message', parameters });
-  await first.progressWhen(({ lastAnswer }) => lastAnswer?.includes('429') === true);
-  const second = await environment.follow({ projectId: first.request.projectId });
-  const { lastAnswer } = await second.progressWhen((progress) => progress.lastAnswer !== null);
-  expect(lastAnswer).toMatch(/^project cooling down until \d{4}-.*Z, as the service asked$/);
-  await Promise.all([first.handle.terminate(), second.handle.terminate()]);
-  expect(environment.sandbox.journal.entries(second.key)).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { ENDLESS } from '../../harness/following';
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
-const { follow } = sharedEnvironment();
+const { open, follow } = sharedEnvironment();
 
 /** An activity of a follow-up as it was scheduled, by its history. */
 function scheduled(handle: WorkflowHandle, type: 'sendMessage' | 'getJob' | 'pollJob') {
@@ -28,6 +28,18 @@ it.concurrent(
     await handle.terminate();
   },
 );
+
+it.concurrent('a project that the service wants quiet is left alone by every follow-up', async () => {
+  const environment = await open();
+  const parameters = { retryAfter: 3_600 };
+  const first = await follow({}, {}, { name: 'http-429', operation: 'message', parameters });
+  await first.progressWhen(({ lastAnswer }) => lastAnswer?.includes('429') === true);
+  const second = await environment.follow({ projectId: first.request.projectId });
+  const { lastAnswer } = await second.progressWhen((progress) => progress.lastAnswer !== null);
+  expect(lastAnswer).toMatch(/^project cooling down until \d{4}-.*Z, as the service asked$/);
+  await Promise.all([first.handle.terminate(), second.handle.terminate()]);
+  expect(environment.sandbox.journal.entries(second.key)).toEqual([]);
+});
 
 it('limits may hold a read up for ten minutes, and not beyond the deadline by more than a minute', async () => {
   // An environment of its own, as limits are of its queues.
