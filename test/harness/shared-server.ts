@@ -11,6 +11,15 @@ interface Shared {
   readonly folder: string;
 }
 
+/**
+ * Lets a start ask for a clock that skips the waits of its workflow (`skipsTime` in environment.ts). By default the server
+ * notices each jump only after a second or so.
+ */
+const TIME_SKIPPING = {
+  'frontend.WorkflowTimeSkippingEnabled': true,
+  'history.timerProcessorMaxTimeShift': '10ms',
+} as const;
+
 /** Both set-ups and the tear-down run in jest's main process, so that they share this. */
 let shared: Promise<Shared> | undefined;
 
@@ -35,7 +44,7 @@ async function start(): Promise<Shared> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-test-'));
   const bundlePath = path.join(folder, 'workflow-bundle.js');
   const [server] = await Promise.all([
-    startDevServer({ cli: cli.path, searchAttributes: true }),
+    startDevServer({ cli: cli.path, searchAttributes: true, dynamicConfig: TIME_SKIPPING }),
     bundleWorkflows(bundlePath),
   ]);
   process.env[VARIABLES.cli] = cli.path;

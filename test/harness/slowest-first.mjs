@@ -2,8 +2,8 @@ import Sequencer from '@jest/test-sequencer';
 
 /** Of the long suites, those that take a minute or more: if one of them came last, it would run alone for minutes. */
 const SLOWEST = [
-  ...['alerts.long', 'client-package.doors', 'examples.doors', 'strange-texts.fault', 'soak.fault'],
-  ...['kill-poll.fault', 'versions.long', 'many-pages.long', 'kill-worker.fault', 'demo.long'],
+  ...['alerts.long', 'client-package.doors', 'examples.doors', 'soak.fault'],
+  ...['kill-poll.fault', 'versions.long', 'many-pages.long', 'frozen-worker.fault', 'demo.long'],
 ];
 
 /** Jest begins with the largest files where it has not run them before, as on a clean clone. */

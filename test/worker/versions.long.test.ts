@@ -143,7 +143,7 @@ async function startFollowUps(environment: ProcessEnvironment): Promise<Followin
     else followings.push(await environment.follow(ENDLESS, TIMES, limited));
   }
   for (const following of followings.slice(0, WATCHING))
-    await following.reached({ operation: 'get' }, { atLeast: 5, timeoutMs: 60_000 });
+    await following.reached({ operation: 'get' }, { atLeast: 5 });
   return followings;
 }
 
