@@ -7,9 +7,6 @@ import { answer } from './misbehaving-server';
 import { sendAndRead } from './send-over-tls';
 import { selfSignedCertificate } from './self-signed-certificate';
 
-// Some tests start a process that compiles its program: a second, or ten on a machine with much else to do.
-jest.setTimeout(30_000);
-
 const READ = { kind: 'job', job: JOB };
 
 const wire = new WireTest();

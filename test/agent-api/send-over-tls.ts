@@ -27,7 +27,7 @@ export async function sendAndRead(
     await writeFile(authority, trusted.cert);
     const args = ['--import', 'tsx', __filename, JSON.stringify(options)];
     const env = { ...process.env, NODE_EXTRA_CA_CERTS: authority };
-    const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: 30_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: 110_000 });
     return JSON.parse(stdout) as { outcome: unknown; reads: unknown[] };
   } finally {
     await rm(folder, { recursive: true });

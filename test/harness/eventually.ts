@@ -1,10 +1,11 @@
+// eslint-disable-next-line no-restricted-syntax -- between two looks
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
 type Found<T> = Exclude<T, false | null | undefined>;
 
 interface EventuallyOptions<T> {
-  /** @default 20000 */
+  /** @default 110000: before jest's own limit, so that a failure shows the last answer */
   readonly timeoutMs?: number;
   /** From one check to the next. @default 50 */
   readonly intervalMs?: number;
@@ -21,7 +22,7 @@ interface EventuallyOptions<T> {
 export async function eventually<T>(
   what: string,
   check: () => T | Promise<T>,
-  { timeoutMs = 20_000, intervalMs = 50, until = () => true }: EventuallyOptions<T> = {},
+  { timeoutMs = 110_000, intervalMs = 50, until = () => true }: EventuallyOptions<T> = {},
 ): Promise<Found<T>> {
   const giveUpAt = Date.now() + timeoutMs;
   for (;;) {
