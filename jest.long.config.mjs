@@ -2,7 +2,7 @@ import { encryptedProject, maxWorkers, project } from './test/harness/jest-proje
 
 /**
  * The tests of `npm run test:long`: kills of real processes, the Web UI in a browser, the doors (both artefacts and every
- * example, from outside), and some of the workflows' tests once more with encrypted payloads. They take minutes.
+ * example, from outside), and the workflows' tests once more with encrypted payloads. They take minutes.
  *
  * @type {import('jest').Config}
  */

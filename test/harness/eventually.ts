@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 type Found<T> = Exclude<T, false | null | undefined>;
 
 interface EventuallyOptions<T> {
-  /** @default 110000: before jest's own limit, so that a failure shows the last answer */
+  /** @default 20000 */
   readonly timeoutMs?: number;
   /** From one check to the next. @default 50 */
   readonly intervalMs?: number;
@@ -22,7 +22,7 @@ interface EventuallyOptions<T> {
 export async function eventually<T>(
   what: string,
   check: () => T | Promise<T>,
-  { timeoutMs = 110_000, intervalMs = 50, until = () => true }: EventuallyOptions<T> = {},
+  { timeoutMs = 20_000, intervalMs = 50, until = () => true }: EventuallyOptions<T> = {},
 ): Promise<Found<T>> {
   const giveUpAt = Date.now() + timeoutMs;
   for (;;) {

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 
 /**
- * The one limit that the waits of most tests have: far beyond what a busy machine takes, so that it only ends what hangs.
- * Jest knows one limit for a whole run (measured, jest 30), hence a file that each test file loads.
+ * A follow-up on a real server takes 1 to 3 s in a test, a batch that looks for one that is there 10 to 20 s, and the start
+ * of each process 1 to 3 s. Jest knows one limit for a whole run (measured, jest 30), hence a file that each test file loads.
  */
-jest.setTimeout(120_000);
+jest.setTimeout(60_000);
