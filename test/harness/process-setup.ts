@@ -3,13 +3,9 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import ensureSharedServer from './shared-server';
 
-/** Several projects of one test run need this, in jest's main process. */
-let built: Promise<void> | undefined;
-
 /** Compiles the programs that the tests start, as `npm start` does, and makes sure of the shared server. */
 export default async function processSetup(): Promise<void> {
-  built ??= build();
-  await Promise.all([built, ensureSharedServer()]);
+  await Promise.all([build(), ensureSharedServer()]);
 }
 
 async function build(): Promise<void> {
