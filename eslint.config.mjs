@@ -32,7 +32,8 @@ const REAL_TIME = [
       'A test waits for an event: `eventually`, the journal, or a fence that comes after what is forbidden.',
   },
   {
-    selector: "CallExpression[callee.name='setTimeout']",
+    // What a stand-in for it hands on is returned.
+    selector: "CallExpression[callee.name='setTimeout']:not(ReturnStatement > *)",
     message:
       'A test waits for an event: `eventually`, the journal, or a fence that comes after what is forbidden.',
   },

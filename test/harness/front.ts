@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { spawnTethered, type TetheredProcess } from '../../dev/tether';
 import { eventually } from './eventually';
 
-/** Hands every connection on, byte by byte. The kernel keeps two that it has not taken up, and drops any further one. */
+/** Hands every connection on, byte by byte; its backlog holds so few that they are soon used up. */
 const PROGRAM = `
 const { connect, createServer } = require('net');
 const server = createServer((near) => {
@@ -18,13 +18,18 @@ server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => console.log(serv
 `;
 
 /** The states of a connection in /proc/net/tcp. */
-const STATES = { connecting: '02', connected: '01', listening: '0A' } as const;
+const STATES = { connecting: '02', connected: '01' } as const;
 
-/** More than the kernel keeps. */
-const FILLERS = 8;
+/** More connections than any backlog of 1 could hold. */
+const MAX_FILLERS = 64;
+
+/** On one machine a connection is made in well under this, unless the backlog is full. */
+const FULL_AFTER_MS = 300;
 
 /** A process of its own before a port of this machine, which can be made deaf to new connections. */
 export class Front {
+  private fillers: Socket[] = [];
+
   private constructor(
     private readonly process: TetheredProcess,
     readonly port: number,
@@ -41,30 +46,23 @@ export class Front {
   /** From now on a new connection is neither made nor refused. */
   async deafen(): Promise<void> {
     this.process.kill('SIGSTOP');
-    const fillers = Array.from({ length: FILLERS }, () =>
-      connect(this.port, '127.0.0.1').on('error', () => undefined),
-    );
-    await eventually('it stands still and can take no connection', async () => {
-      const isStopped = (await readFile(`/proc/${this.process.pid}/stat`, 'utf8')).includes(') T ');
-      return isStopped && (await this.kept()) === 2;
-    });
-    // What it has not taken up stays there, and those that found no room are out of the way.
-    for (const filler of fillers) filler.destroy();
+    this.fillers = await fillBacklog(this.port);
   }
 
   /** Connections that were tried meanwhile are made as soon as the kernel tries again: within 1, 2 or 4 s. */
   hear(): void {
+    for (const filler of this.fillers) filler.destroy();
     this.process.kill('SIGCONT');
   }
 
-  /** Waits until somebody's connection to it is in that state. @returns the port at the other end */
-  async meets(state: 'connecting' | 'connected', localPort?: number): Promise<number> {
+  /** Waits until somebody's connection to it is in that state. @throws Error when none is within 15 seconds */
+  async meets(state: keyof typeof STATES, localPort?: number): Promise<number> {
     const isMeant = (each: { localPort: number; state: string }): boolean =>
       each.state === STATES[state] && (localPort ?? each.localPort) === each.localPort;
     const found = await eventually(
       `somebody is ${state} to port ${this.port}`,
       async () => (await this.connections()).find(isMeant),
-      { intervalMs: 10 },
+      { timeoutMs: 15_000, intervalMs: 10 },
     );
     return found.localPort;
   }
@@ -72,37 +70,40 @@ export class Front {
   async close(): Promise<void> {
     this.process.kill('SIGKILL');
     await this.process.stop();
-  }
-
-  /** How many connections the kernel has made and it has not taken up. */
-  private async kept(): Promise<number | undefined> {
-    const isOwn = (each: Row): boolean => each.state === STATES.listening && each.local === this.port;
-    return (await rows()).find(isOwn)?.received;
+    for (const filler of this.fillers) filler.destroy();
   }
 
   /** The connections to it, from the side that makes them. */
   private async connections(): Promise<{ localPort: number; state: string }[]> {
-    const own = (await rows()).filter(({ remote }) => remote === this.port);
-    return own.map(({ local, state }) => ({ localPort: local, state }));
+    const rows = (await readFile('/proc/net/tcp', 'utf8')).split('\n').slice(1, -1);
+    return rows.flatMap((row) => {
+      const [, local = '', remote = '', state = ''] = row.trim().split(/\s+/);
+      const [localPort, remotePort] = [local, remote].map((each) => parseInt(each.split(':')[1] ?? '', 16));
+      return remotePort === this.port ? [{ localPort: localPort ?? 0, state }] : [];
+    });
   }
 }
 
-/** A socket of this machine. `received`: the bytes that wait, or the connections where it listens. */
-interface Row {
-  readonly local: number;
-  readonly remote: number;
-  readonly state: string;
-  readonly received: number;
+/** Makes connections to a process that is stopped until it takes no further one. @returns them; their end makes room again */
+async function fillBacklog(port: number): Promise<Socket[]> {
+  const fillers: Socket[] = [];
+  while (fillers.length < MAX_FILLERS) {
+    const filler = connect(port, '127.0.0.1');
+    filler.on('error', () => undefined);
+    if (!(await connectsSoon(filler))) {
+      filler.destroy();
+      return fillers;
+    }
+    fillers.push(filler);
+  }
+  for (const filler of fillers) filler.destroy();
+  throw new Error(`the backlog took ${MAX_FILLERS} connections`);
 }
 
-async function rows(): Promise<Row[]> {
-  const hexadecimal = (pair = ''): number => parseInt(pair.split(':')[1] ?? '', 16);
-  return (await readFile('/proc/net/tcp', 'utf8'))
-    .split('\n')
-    .slice(1, -1)
-    .map((line) => {
-      const [, local, remote, state = '', queues] = line.trim().split(/\s+/);
-      const [localPort, remotePort, received] = [local, remote, queues].map(hexadecimal);
-      return { local: localPort ?? 0, remote: remotePort ?? 0, state, received: received ?? 0 };
-    });
+async function connectsSoon(socket: Socket): Promise<boolean> {
+  const connected = once(socket, 'connect', { signal: AbortSignal.timeout(FULL_AFTER_MS) });
+  return connected.then(
+    () => true,
+    () => false,
+  );
 }
