@@ -88,7 +88,7 @@ describe('the client package', () => {
   });
 
   it.each(CONSUMERS)('works from $name', async ({ runs }) => {
-    const { projectId, jobId } = ground.sandbox.addJob({ turn: { durationMs: 1_500 } });
+    const { projectId, jobId } = ground.sandbox.addJob({ turn: { reads: 2 } });
     const printed = await mustRun('node', [runs, projectId, jobId], inProject());
     const { prLink } = ground.sandbox.job({ projectId, jobId }).job;
     expect(printed.split('\n')).toEqual([

@@ -139,8 +139,8 @@ it('the plugin runs follow-ups and batches in a team’s own worker, beside the 
     stream.on('data', (text: Buffer) => (printed += text.toString()));
   const exited = new Promise((resolve) => worker.once('exit', resolve));
   try {
-    await eventually('the worker is created', () => printed.includes('created'), { timeoutMs: 60_000 });
-    const { projectId, jobId } = sandbox.addJob({ turn: { durationMs: 4_000 } });
+    await eventually('the worker is created', () => printed.includes('created'));
+    const { projectId, jobId } = sandbox.addJob({ turn: { reads: 2 } });
     const told = await mustRun('node', ['service.cjs', projectId, jobId], { cwd: folder, env });
     expect(told).toBe('hello team\ncompleted seen-active ended true\ndone\ncompleted\n');
     expect(printed).toContain('intercepted sendMessage');
