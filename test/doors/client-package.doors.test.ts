@@ -16,8 +16,8 @@ const STORY = `
 async function story() {
   const followUps = await FollowUpClient.connect();
   const [projectId = '', jobId = ''] = process.argv.slice(2);
-  const polling = { initial: '500ms', maximum: '1s' } as const;
-  const request = { projectId, jobId, requestId: 'one', prompt: 'Please fix the typo.', polling };
+  const times = { polling: { initial: '500ms', maximum: '1s' }, confirm: '1s' } as const;
+  const request = { projectId, jobId, requestId: 'one', prompt: 'Please fix the typo.', ...times };
   const handle = await followUps.start(request);
   const job = await handle.result();
   console.log(job.status, job.prLink, handle.attached);
