@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { AgentJob } from '../src/core/job';
 import { checked, duration } from './input';
-import type { JobLife, TurnPlan } from './job-life';
+import type { JobLife, Since, TurnPlan } from './job-life';
 import type { Random } from './random';
 import { close, errorAnswer, type Reaction, reset, silence, textAnswer, truncated } from './reaction';
 import { STRANGE_FIELDS, STRANGE_HEADERS, STRANGE_TEXTS, strangeJob, strangeWords } from './strange-texts';
@@ -83,6 +83,19 @@ const retryAfter = z
   .transform(String)
   .describe('the Retry-After header');
 const processed = z.enum(['yes', 'no']).describe('whether a message is processed before the answer');
+
+const count = z.int().min(1);
+const reads = count.optional().describe('for so many reads, instead of a time');
+
+/** Whether it is no longer, or no more reads, since then than the fault is to last. */
+function isWithin(
+  lasts: { readonly for: number; readonly reads?: number | undefined },
+  since: Since,
+  { reads }: JobLife,
+  now: number,
+): boolean {
+  return lasts.reads === undefined ? now - since.at < lasts.for : reads - since.reads <= lasts.reads;
+}
 
 function code(minimum: number) {
   return z.coerce.number().int().min(minimum).max(599).describe('the status code');
@@ -170,26 +183,33 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   ),
   stale: fault(
     'answers with the job as it was before the last message',
-    { for: duration.prefault('3s').describe('how long after the message') },
+    { for: duration.prefault('3s').describe('how long after the message'), reads },
     (values) =>
       alter((job, { life, now }) => {
         const last = life.beforeLastMessage;
-        return last !== undefined && now - last.at < values.for ? last.job : job;
+        return last !== undefined && isWithin(values, last, life, now) ? last.job : job;
       }),
   ),
   lag: fault(
     'answers with the job as it was a while ago, as a replica that lags does',
-    { upTo: duration.prefault('3s').describe('each answer is behind by a time from 0 to this') },
-    ({ upTo }) => alter((job, { life, now, random }) => life.jobAt(now - Math.round(upTo * random())) ?? job),
+    {
+      upTo: duration.prefault('3s').describe('each answer is behind by a time from 0 to this'),
+      reads: count.optional().describe('each answer is behind by 0 to so many reads, instead of a time'),
+    },
+    ({ upTo, reads }) =>
+      alter((job, { life, now, random }) => {
+        const behind = Math.round((reads ?? upTo) * random());
+        return (reads === undefined ? life.jobAt(now - behind) : life.jobAtRead(behind)) ?? job;
+      }),
     ['get'],
   ),
   'late-link': fault(
     'prLink stays null after the job has completed',
-    { for: duration.prefault('3s').describe('how long') },
+    { for: duration.prefault('3s').describe('how long'), reads },
     (values) =>
       alter((job, { life, now }) => {
         const since = life.settledSince();
-        return job.prLink !== null && since !== null && now - since < values.for
+        return job.prLink !== null && since !== null && isWithin(values, since, life, now)
           ? { ...job, prLink: null }
           : job;
       }),
