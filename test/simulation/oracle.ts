@@ -417,8 +417,11 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (baseline === null || !isTerminal(baseline.status))
       yield `proved by reading, and the baseline is ${String(baseline?.status)}`;
     const proves = (status: string) =>
-      !isTerminal(status) ||
-      (status !== baseline?.status && status !== 'archived' && baseline?.status !== 'archived');
+      status === 'active' ||
+      (isTerminal(status) &&
+        status !== baseline?.status &&
+        status !== 'archived' &&
+        baseline?.status !== 'archived');
     if (!fresh.some((get) => proves(get.shown.status)))
       yield 'proved by reading, and no fresh answer proves it';
     const isOurs = facts.service.life.turns().some(({ prompt }) => prompt === PROMPT);
@@ -447,7 +450,7 @@ const VERDICTS: Readonly<Record<string, readonly string[]>> = {
 function* overdueForAReason({ gets, deadlineAt, facts, plan }: Case, receipt: Receipt): Iterable<string> {
   if (!gets.some(({ askedAt, by }) => by !== 'sendMessage' && askedAt >= deadlineAt))
     yield 'overdue without a last read';
-  const since = facts.service.life.settledSince();
+  const since = facts.service.life.settledSince()?.at ?? null;
   const waitMs =
     2 * plan.confirmMs + plan.settleMs + 2 * (plan.polling.maximumMs + plan.polling.initialMs) + END_MS;
   const told =
