@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { AgentJob } from '../src/core/job';
 import { checked, duration } from './input';
-import type { JobLife, Since, TurnPlan } from './job-life';
+import type { JobLife, TurnPlan } from './job-life';
 import type { Random } from './random';
 import { close, errorAnswer, type Reaction, reset, silence, textAnswer, truncated } from './reaction';
 import { STRANGE_FIELDS, STRANGE_HEADERS, STRANGE_TEXTS, strangeJob, strangeWords } from './strange-texts';
@@ -87,14 +87,12 @@ const processed = z.enum(['yes', 'no']).describe('whether a message is processed
 const count = z.int().min(1);
 const reads = count.optional().describe('for so many reads, instead of a time');
 
-/** Whether it is no longer, or no more reads, since then than the fault is to last. */
-function isWithin(
-  lasts: { readonly for: number; readonly reads?: number | undefined },
-  since: Since,
-  { reads }: JobLife,
-  now: number,
+/** Whether a fault still lasts, after so many milliseconds and reads. */
+function lasts(
+  values: { readonly for: number; readonly reads?: number | undefined },
+  passed: { readonly ms: number; readonly reads: number },
 ): boolean {
-  return lasts.reads === undefined ? now - since.at < lasts.for : reads - since.reads <= lasts.reads;
+  return values.reads === undefined ? passed.ms < values.for : passed.reads <= values.reads;
 }
 
 function code(minimum: number) {
@@ -187,7 +185,9 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     (values) =>
       alter((job, { life, now }) => {
         const last = life.beforeLastMessage;
-        return last !== undefined && isWithin(values, last, life, now) ? last.job : job;
+        if (last === undefined) return job;
+        const passed = { ms: now - last.at, reads: life.reads - last.reads };
+        return lasts(values, passed) ? last.job : job;
       }),
   ),
   lag: fault(
@@ -209,9 +209,9 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     (values) =>
       alter((job, { life, now }) => {
         const since = life.settledSince();
-        return job.prLink !== null && since !== null && isWithin(values, since, life, now)
-          ? { ...job, prLink: null }
-          : job;
+        if (job.prLink === null || since === null) return job;
+        const passed = { ms: now - since, reads: life.readsSettled() };
+        return lasts(values, passed) ? { ...job, prLink: null } : job;
       }),
   ),
   'unknown-status': fault(

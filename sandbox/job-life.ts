@@ -55,7 +55,7 @@ export interface PastJob {
 }
 
 /** A moment of a job's life, by both of its measures. */
-export interface Since {
+interface Since {
   /** Epoch milliseconds. */
   readonly at: number;
   /** How many reads were answered before. */
@@ -171,10 +171,15 @@ export class JobLife {
     return this.all.map((turn) => ({ ...turn }));
   }
 
-  /** Since when the job has its terminal status; null while it is active. */
-  settledSince(): Since | null {
+  /** Since when the job has its terminal status, in epoch milliseconds; null while it is active. */
+  settledSince(): number | null {
     this.catchUp();
-    return this.running() === undefined ? this.settled : null;
+    return this.running() === undefined ? this.settled.at : null;
+  }
+
+  /** How many reads were answered since then. */
+  readsSettled(): number {
+    return this.reads - this.settled.reads;
   }
 
   /** Processes a message: every call is one more turn, whose number is returned. `plan` replaces parts of its plan. */
