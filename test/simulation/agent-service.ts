@@ -209,7 +209,7 @@ export class AgentService {
 
   /** The link comes some time after the turn. */
   private withLateLink(job: AgentJob): AgentJob {
-    const since = this.life.settledSince()?.at ?? null;
+    const since = this.life.settledSince();
     const isLate = since !== null && this.clock.now < since + this.plan.job.linkLateMs;
     return isLate && job.status === 'completed' ? { ...job, prLink: null } : job;
   }

@@ -450,7 +450,7 @@ const VERDICTS: Readonly<Record<string, readonly string[]>> = {
 function* overdueForAReason({ gets, deadlineAt, facts, plan }: Case, receipt: Receipt): Iterable<string> {
   if (!gets.some(({ askedAt, by }) => by !== 'sendMessage' && askedAt >= deadlineAt))
     yield 'overdue without a last read';
-  const since = facts.service.life.settledSince()?.at ?? null;
+  const since = facts.service.life.settledSince();
   const waitMs =
     2 * plan.confirmMs + plan.settleMs + 2 * (plan.polling.maximumMs + plan.polling.initialMs) + END_MS;
   const told =
