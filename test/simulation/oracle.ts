@@ -448,7 +448,9 @@ const VERDICTS: Readonly<Record<string, readonly string[]>> = {
 
 /** There was a last read, and nothing that should have been told. */
 function* overdueForAReason({ gets, deadlineAt, facts, plan }: Case, receipt: Receipt): Iterable<string> {
-  if (!gets.some(({ askedAt, by }) => by !== 'sendMessage' && askedAt >= deadlineAt))
+  // While a project cools down, no read is made.
+  const isCooling = facts.service.requests.some(({ answer }) => answer === 'http 429');
+  if (!isCooling && !gets.some(({ askedAt, by }) => by !== 'sendMessage' && askedAt >= deadlineAt))
     yield 'overdue without a last read';
   const since = facts.service.life.settledSince();
   const waitMs =
