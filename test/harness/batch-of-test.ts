@@ -28,7 +28,7 @@ export async function taskSeconds(handle: WorkflowHandle): Promise<number> {
 }
 
 /** A follow-up whose turn ends with its second read takes half a second. No deadline is a test's time-out. */
-const SOON = {
+export const SWIFT = {
   deadline: '10m',
   polling: { ...QUICK.polling, initial: '100ms' },
   reconcile: '200ms',
@@ -65,7 +65,7 @@ export class BatchOfTest {
   }
 
   again(key: JobKey, asked: Partial<FollowUpRequest> = {}): JobKey {
-    this.requests.push({ ...key, prompt: 'Rebase on main.', ...SOON, ...asked });
+    this.requests.push({ ...key, prompt: 'Rebase on main.', ...SWIFT, ...asked });
     return key;
   }
 
