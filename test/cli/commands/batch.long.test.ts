@@ -6,7 +6,7 @@ import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { temporaryFolder } from '../../harness/temporary-folder';
 import { csv, jsonl, jsonLines } from './batch-file';
-import { QUICK_FLAGS, starter } from './starter';
+import { SWIFT_FLAGS, starter } from './starter';
 import type { Ended } from '../command';
 
 const { open } = sharedEnvironment({ sandbox: { turnMs: 300 } });
@@ -18,7 +18,7 @@ const FAILS = { turn: { durationMs: 300, outcome: 'failed' } } as const;
 async function newBatch() {
   const environment = await open();
   const batch = new BatchOfTest(environment);
-  const start = ['batch', 'run', '-', '--batch-id', batch.batchId, ...QUICK_FLAGS, '--deadline', '60s'];
+  const start = ['batch', 'run', '-', '--batch-id', batch.batchId, ...SWIFT_FLAGS, '--deadline', '60s'];
   const run = (...more: string[]): Promise<Ended> => starter(environment, [...start, ...more], jsonl(batch));
   const command = (name: string, ...more: string[]): Promise<Ended> =>
     starter(environment, ['batch', name, batch.batchId, ...more]);
