@@ -7,9 +7,10 @@ import { type SandboxOptions, startSandbox } from '../../sandbox';
 import { connectClient } from '../../src/client';
 import { FollowUpPlugin } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
-import { ENCRYPTING, payloadsAreEncrypted } from './encryption';
+import { ENCRYPTING } from './encryption';
 import { FollowUpCaller, newTaskQueues } from './following';
 import { FORGETFUL } from './restartable-server';
+import { skippingTime } from './skipping-time';
 import { temporal } from './temporal';
 
 // Failures of follow-ups are what many tests are about; only what breaks the worker itself is news.
@@ -34,6 +35,15 @@ export interface EnvironmentOptions {
   readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
   /** The workflow bundle. @default the one that is made once for a test run */
   readonly bundlePath?: string;
+  /** Encrypts every payload and decrypts nothing else. @default false */
+  readonly encrypted?: boolean;
+  /**
+   * Follow-ups have the default times, and the server's clock skips all of their waits. Polls wait as retries then: while an
+   * activity runs, nothing is skipped. Nor while a request is held; and what the service does later comes too late.
+   *
+   * @default false: the clock is everybody's, and the times are short
+   */
+  readonly skipsTime?: boolean;
   /** How many sets of workers poll the environment's task queues, as so many worker processes would. @default 1 */
   readonly workers?: number;
 }
@@ -69,8 +79,9 @@ export class Environment extends FollowUpCaller {
       Array.from({ length: options.workers ?? 1 }, () => NativeConnection.connect({ address })),
     );
     const stop = new AbortController();
-    const { inProcessPolls = 1_000, pollLimitMs, lookEveryMs } = options;
-    const dataConverter = payloadsAreEncrypted() ? ENCRYPTING : undefined;
+    const { encrypted = false, skipsTime = false, pollLimitMs, lookEveryMs } = options;
+    const { inProcessPolls = skipsTime ? 0 : 1_000 } = options;
+    const dataConverter = encrypted ? ENCRYPTING : undefined;
     const createWorkers = (native: NativeConnection) =>
       FollowUpWorkers.create(
         native,
@@ -102,7 +113,11 @@ export class Environment extends FollowUpCaller {
       await connected.close();
       await own?.stop();
     };
-    const client = new Client({ connection, namespace, ...(dataConverter && { dataConverter }) });
-    return new Environment(address, close, sandbox, client, taskQueues);
+    const client = new Client({
+      connection: skipsTime ? skippingTime(connection) : connection,
+      namespace,
+      ...(dataConverter && { dataConverter }),
+    });
+    return new Environment(address, close, sandbox, client, taskQueues, skipsTime ? {} : undefined);
   }
 }

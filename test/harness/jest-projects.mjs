@@ -56,17 +56,6 @@ export function project(suffix, folder = 'test') {
   };
 }
 
-/**
- * The tests of the workflows once more, with a codec that encrypts every payload and decrypts nothing else. Those in which
- * somebody writes a payload without the key are left out.
- */
-export const encryptedProject = {
-  ...project('server', 'test/workflows'),
-  displayName: 'encrypted',
-  globals: { ENCRYPT_PAYLOADS: true },
-  testPathIgnorePatterns: ['replay'],
-};
-
 /** The jest project of all other tests, so that none is left out for want of an entry. They need no set-up. */
 export const pureProject = {
   ...shared,

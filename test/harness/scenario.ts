@@ -77,7 +77,7 @@ export async function play(
 
 /** Waits until the fault `hold` holds a request. */
 export async function untilHeld({ following }: Scenario): Promise<void> {
-  await following.reached({ fault: 'hold' }, { timeoutMs: 30_000 });
+  await following.reached({ fault: 'hold' });
 }
 
 /** Another worker of the same queues takes the place of the one that is killed. */
@@ -94,7 +94,7 @@ export async function showsPhase({ handle }: Following, phase: Phase): Promise<v
     return typedSearchAttributes.getAll().find(({ key }) => key.name === 'FollowUpPhase')?.value;
   };
   const until = (value: unknown) => value === phase;
-  await eventually(`the phase is shown as ${phase}`, shown, { timeoutMs: 90_000, intervalMs: 100, until });
+  await eventually(`the phase is shown as ${phase}`, shown, { intervalMs: 100, until });
 }
 
 /** How it ends when its turn ends after the delivery was found by reading. */

@@ -4,27 +4,23 @@ import { planOf } from '../../../src/client/start';
 import { BATCH_WORKFLOW } from '../../../src/core/batch/workflows';
 import { followUpWorkflowId } from '../../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
-import type { FollowUpProgress } from '../../../src/core/result';
 import { compareRequests } from '../../../src/temporal/existing-run';
 import { BatchOfTest, forget, REJECTED_ONCE } from '../../harness/batch-of-test';
 import { payloadText } from '../../harness/encryption';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
 import { BY_RESPONSE, ENDLESS, type Following, QUICK } from '../../harness/following';
-import { SOON } from '../../harness/pending-poll';
-import { eventsOf, resetBefore } from '../../harness/reset';
+import { eventsOf } from '../../harness/reset';
 
 /** Every poll by a timer of its own, so that history grows fast. */
 const BY_TIMERS = { polling: { ...QUICK.polling, timerPolls: 'all' } } as const;
-
-const watches = ({ phase, polls }: FollowUpProgress) => phase === 'watching' && polls > 0;
 
 let environment: Environment;
 
 beforeAll(async () => {
   // So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
   const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 45 };
-  environment = await Environment.open({ dynamicConfig, pollLimitMs: 4_000 });
+  environment = await Environment.open({ dynamicConfig });
 });
 afterAll(() => environment.close());
 
@@ -53,26 +49,6 @@ describe('a follow-up whose history grows', () => {
     expect(following.processed()).toEqual([true]);
   });
 
-  it('continues as new between two patiences, and counts what both have read', async () => {
-    const following = await environment.follow(ENDLESS, { polling: SOON, deadline: '60s' });
-    await following.progressWhen(({ polls }) => polls >= 8);
-    expect((await following.handle.describe()).runId).not.toBe(following.firstRunId);
-    following.changeJob({ status: 'failed' });
-    const { followUp } = await following.result();
-    expect(followUp.observed).toEqual({ active: followUp.polls - 1, failed: 1 });
-    expect(followUp.polls).toBe(following.gets() - 1);
-  });
-
-  it('continues as new without a request id: its workflow id is its name', async () => {
-    const key = environment.addJob(ENDLESS);
-    const handle = await environment.start('nightly/7', { ...key, prompt: 'x', ...QUICK, ...BY_TIMERS });
-    const runId = async () => (await handle.describe()).runId;
-    await eventually('a new run', async () => (await runId()) !== handle.firstExecutionRunId);
-    environment.sandbox.changeJob(key, { status: 'failed' });
-    const followUp = { requestId: 'nightly/7', delivery: { verdict: 'accepted' } };
-    expect(await handle.result()).toMatchObject({ status: 'failed', followUp });
-  });
-
   it('is attached to, compared and waited for when it has continued as new', async () => {
     const asked = { ...environment.newRequest(ENDLESS), ...BY_TIMERS };
     const other = { ...asked, prompt: 'Something else.' };
@@ -96,17 +72,6 @@ describe('a follow-up whose history grows', () => {
 
     environment.sandbox.changeJob(asked, { status: 'completed' });
     expect(await result).toMatchObject({ status: 'completed', followUp: { requestId: asked.requestId } });
-  });
-
-  it('waits before the send without continuing as new, so that a reset can still be told', async () => {
-    const asked = { whenActive: 'wait', deadline: '60s', ...BY_TIMERS } as const;
-    const following = await environment.follow({ status: 'active', ...ENDLESS }, asked);
-    await following.progressWhen(({ phase }) => phase === 'waiting');
-    await following.reached({ operation: 'get' }, { atLeast: 8 });
-    const { historyLength, runId } = await following.handle.describe();
-    expect(historyLength).toBeGreaterThan(45);
-    expect(runId).toBe(following.firstRunId);
-    await following.handle.terminate();
   });
 });
 
@@ -144,43 +109,6 @@ describe('a run that was handed what it does not know, by a worker of another ve
   it('of a batch is refused, and does not fail its tasks for ever', async () => {
     const ends = await endsOfRunsWith(BATCH_WORKFLOW, 'follow-up-batch:handed-over');
     expect(ends.map(({ type }) => type)).toEqual(['InvalidBatch', 'InvalidBatch']);
-  });
-});
-
-describe('a run that continues a reset one as new', () => {
-  it('has no message to send, and watches on when it is itself reset', async () => {
-    const asked = { ...BY_TIMERS, deadline: '60s', onUnknownDelivery: 'assume-delivered' } as const;
-    const following = await environment.follow(ENDLESS, asked);
-    await following.progressWhen(watches);
-    const reset = await resetBefore('send', following.handle);
-    const latest = environment.client.workflow.getHandle(following.handle.workflowId);
-    const resetRunId = (await latest.describe()).runId;
-    expect((await reset.describe()).runId).toBe(resetRunId);
-
-    await following.progressWhen(({ polls }) => polls > 10);
-    expect((await latest.describe()).runId).not.toBe(resetRunId);
-    await expectNoMessageHandedOver(following, following.request.prompt);
-
-    const again = await resetBefore('start', latest);
-    following.changeJob({ status: 'completed' });
-    const { delivery, posts } = await following.ending(again);
-    expect(delivery).toEqual({ verdict: 'accepted', confirmedBy: 'assumed', sends: 1 });
-    expect(posts).toEqual([true]);
-  });
-
-  it('is never made while a reset one asks whether its message arrived', async () => {
-    const asked = { ...BY_TIMERS, deadline: '60s', onUnknownDelivery: 'ask' } as const;
-    const following = await environment.follow(ENDLESS, asked);
-    await following.progressWhen(watches);
-    const reset = await resetBefore('send', following.handle);
-    const { runId } = await reset.describe();
-    const latest = environment.client.workflow.getHandle(following.handle.workflowId);
-    await eventually('a long history', async () => (await latest.describe()).historyLength > 60);
-    expect((await latest.describe()).runId).toBe(runId);
-    await following.update('resolveDelivery', 'delivered');
-    following.changeJob({ status: 'completed' });
-    const delivery = { confirmedBy: 'operator' };
-    expect(await following.ending(reset)).toMatchObject({ delivery, posts: [true] });
   });
 });
 
