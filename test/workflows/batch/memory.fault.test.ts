@@ -4,6 +4,7 @@ import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { hasCode } from '../../../src/client';
 import { earlierPage, pageTroubleEvery } from '../../../src/activities/batch';
+import { MAX_PAGE_ITEMS } from '../../../src/core/batch/batch';
 import { cutPages } from '../../../src/core/batch/pages';
 import { BATCH_PAGE_WORKFLOW, BATCH_WORKFLOW, SIGNAL_ALLOT } from '../../../src/core/batch/workflows';
 import { followUpWorkflowId, pageWorkflowId } from '../../../src/core/ids';
@@ -239,8 +240,8 @@ it.concurrent(
 it.concurrent(
   'a page told to close while its items start closes after that: the batch, started again, sends each once',
   async () => {
-    // So many that the server takes some time to start them.
-    const MANY = 60;
+    // As many as a page holds: the server takes some time to start them.
+    const MANY = MAX_PAGE_ITEMS;
     const batch = await newBatch(MANY, ENDLESS);
     await batch.start({ concurrency: MANY });
     const page = await batch.pageHandle(1);
