@@ -57,7 +57,7 @@ export class RestartableServer {
 }
 
 /** Makes a call that may be repeated, again and again while the server is away. @throws what the server answers */
-export async function throughRestarts<T>(call: () => Promise<T>, timeoutMs = Infinity): Promise<T> {
+export async function throughRestarts<T>(call: () => Promise<T>): Promise<T> {
   const ask = async () => {
     try {
       return { value: await call() };
@@ -65,7 +65,7 @@ export async function throughRestarts<T>(call: () => Promise<T>, timeoutMs = Inf
       return isTransient(error) ? undefined : { error };
     }
   };
-  const outcome = await eventually('an answer of the server', ask, { timeoutMs });
+  const outcome = await eventually('an answer of the server', ask);
   if ('error' in outcome) throw outcome.error;
   return outcome.value;
 }

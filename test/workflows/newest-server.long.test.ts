@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { QUERY_PROGRESS } from '../../src/core/names';
@@ -31,8 +30,12 @@ const { follow, newBatch } = sharedEnvironment({
  */
 const SELDOM = { initial: '2s', growth: 0, maximum: '2s', jitter: 0 } as const;
 
-/** Longer than the waits of the tests' follow-ups, and than three looks of a page. */
-const PAUSE_MS = 6_000;
+/** Waits for as long as another follow-up is read three times: longer than the waits of a test's, and than three looks of a page. */
+async function untilOthersAreRead(): Promise<void> {
+  const other = await follow(ENDLESS, { polling: SELDOM });
+  await other.reached({ operation: 'get' }, { atLeast: 4 });
+  await other.handle.terminate();
+}
 
 function requestOf({ client, workflowId }: WorkflowHandle) {
   const { namespace } = client.options;
@@ -46,7 +49,7 @@ async function pauseAwhile(handle: WorkflowHandle, meanwhile: () => unknown = ()
   await workflowService.pauseWorkflowExecution(requestOf(handle));
   await eventually('it is paused', async () => (await status()) === 'PAUSED');
   await meanwhile();
-  await sleep(PAUSE_MS);
+  await untilOthersAreRead();
   expect(await status()).toBe('PAUSED');
   await workflowService.unpauseWorkflowExecution(requestOf(handle));
 }
@@ -56,7 +59,7 @@ it.concurrent('a POST is not cancelled when its workflow closes', async () => {
   const following = await follow({}, {}, held);
   await following.reached({ operation: 'message' });
   await following.handle.terminate();
-  await sleep(2_000);
+  await untilOthersAreRead();
   following.release();
   const answered = { operation: 'message', ending: 'answered' } as const;
   expect(await following.reached(answered)).toMatchObject([{ processed: true, status: 200 }]);

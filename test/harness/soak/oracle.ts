@@ -16,14 +16,11 @@ export type End =
   | { readonly kind: 'cancelled'; readonly receipt: Receipt | null }
   | { readonly kind: 'other'; readonly problem: string };
 
-/** Longer than any follow-up of a soak runs; the test itself has a limit. */
-const ENDS_WITHIN_MS = 10 * 60_000;
-
 /** Waits until the latest run of a follow-up has ended, in whatever way. */
 export async function endOf(client: Client, workflowId: string): Promise<End> {
   const handle = client.workflow.getHandle(workflowId);
   try {
-    const result = (await throughRestarts(() => handle.result(), ENDS_WITHIN_MS)) as FollowUpResult;
+    const result = (await throughRestarts(() => handle.result())) as FollowUpResult;
     return { kind: 'result', result, receipt: result.followUp };
   } catch (error) {
     const cause = error instanceof WorkflowFailedError ? error.cause : undefined;

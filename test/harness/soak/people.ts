@@ -176,13 +176,11 @@ export class People {
     const handle = this.client.workflow.getHandle(this.workflowId);
     const askedAt = Date.now();
     const options = { args: args as [unknown], updateId: randomUUID() };
-    const told = await throughRestarts(
-      () =>
-        this.client.withDeadline(askedAt + UPDATE_TIMEOUT_MS, () =>
-          handle.executeUpdate<unknown, [unknown]>(name, options),
-        ),
-      UPDATE_TIMEOUT_MS,
-    ).then(
+    const until = askedAt + UPDATE_TIMEOUT_MS;
+    const told = await throughRestarts(() => {
+      if (Date.now() >= until) throw new Error('nobody has answered');
+      return this.client.withDeadline(until, () => handle.executeUpdate<unknown, [unknown]>(name, options));
+    }).then(
       () => ({ outcome: 'answered' as const }),
       (error: unknown) => ({ outcome: outcomeOf(error), error: grpcError(error)?.words ?? String(error) }),
     );

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { BatchOfTest, LARGE } from '../../harness/batch-of-test';
 import { eventually } from '../../harness/eventually';
@@ -7,15 +7,25 @@ import { LOOKS_EVERY_SECOND, PATIENT, ProcessEnvironment } from '../../harness/p
 /** With workers that look every second: what is an hour otherwise, seven pings of three looks, is 21 s. */
 const LONGER_THAN_THE_HOUR_MS = 22_000;
 
+/** Waits for so long by the server's clock: for the first task of a workflow that nobody runs. */
+async function serverTimePasses({ client }: ProcessEnvironment, startDelay: number): Promise<void> {
+  const name = randomUUID();
+  const handle = await client.workflow.start(name, { workflowId: name, taskQueue: name, startDelay });
+  await eventually('the first task of a delayed workflow', async () => {
+    return (await handle.describe()).historyLength > 1;
+  });
+  await handle.terminate();
+}
+
 /** A batch of three pages with an item each: `before` a worker is there, and `after`. In the end each item is sent once. */
 function expectSentOnce(
-  before: (batch: BatchOfTest) => Promise<unknown>,
+  before: (batch: BatchOfTest, environment: ProcessEnvironment) => Promise<unknown>,
   after: (batch: BatchOfTest) => Promise<unknown> = () => Promise.resolve(),
 ): Promise<void> {
   return ProcessEnvironment.with({ env: LOOKS_EVERY_SECOND }, async (environment) => {
     const batch = new BatchOfTest(environment);
     batch.addMany(3, {}, { ...PATIENT, prompt: LARGE });
-    await before(batch);
+    await before(batch, environment);
     await environment.startWorker();
     await after(batch);
     expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: 3 } });
@@ -27,10 +37,10 @@ describe('a batch without a worker', () => {
   it.concurrent.each(['from a file', 'with its items'])(
     '%s, for longer than a hand-over may take, sends its items when one is there',
     (kind) =>
-      expectSentOnce(async (batch) => {
+      expectSentOnce(async (batch, environment) => {
         // The batch has begun to count: it has seen one page, and no more.
         await (kind === 'from a file' ? batch.start() : batch.startWithItems());
-        await sleep(LONGER_THAN_THE_HOUR_MS);
+        await serverTimePasses(environment, LONGER_THAN_THE_HOUR_MS);
       }),
   );
 

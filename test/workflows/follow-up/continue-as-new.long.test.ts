@@ -121,7 +121,7 @@ it.concurrent(
   async () => {
     const environment = await open();
     const batch = new BatchOfTest(environment);
-    const turn = { durationMs: 300 };
+    const turn = { reads: 1 };
     batch.add({ turn }, {}, REJECTED_ONCE);
     batch.addMany(24, { turn });
     await batch.start({ concurrency: 4, tolerate: { items: 1 } });
