@@ -21,6 +21,7 @@ import {
 } from '../temporal/history';
 import type { RunStart, ServerCommand } from '../temporal/run';
 import { addCommands } from './commands';
+import { seedOf } from './seed';
 import type { SinkCall } from './workflow-code';
 
 /** Runs a local activity of a workflow task. */
@@ -50,11 +51,13 @@ export class CachedRun {
   private readonly resolved = new Set<number>();
   private readonly activities = new Map<number, ActivityOptions>();
   private workflow: Workflow | undefined;
+  /** Commands of a replay that are recorded with the next task. */
+  private early: ServerCommand[] = [];
 
   constructor(
     private readonly creator: ReusableVMWorkflowCreator,
     private readonly start: RunStart,
-    private readonly clock: VirtualClock,
+    private readonly clock: Pick<VirtualClock, 'now' | 'during'>,
     private readonly onSink: (call: SinkCall, isReplaying: boolean) => void,
   ) {}
 
@@ -87,6 +90,7 @@ export class CachedRun {
       );
       const markers = recorded.flatMap((event) => (event.type === 'MarkerRecorded' ? [event] : []));
       const commands = await this.applyTask(events, startedAt, updates, { markers });
+      if (isForced(events, completedAt, recorded)) this.early = commands.splice(recorded.length);
       compare(this.start.workflowId, startedAt, recorded, commands);
     }
   }
@@ -116,7 +120,7 @@ export class CachedRun {
     const news = events.slice(before + 1, startedAt);
     this.appliedTo = startedAt;
     const jobs = this.jobsOf(news, updates, !isReplay);
-    const done: ServerCommand[] = [];
+    const done = this.early.splice(0);
     const waiting: { seq: number; end: Promise<Marker> | undefined }[] = [];
     let next: { jobs: Job[]; at: number } | undefined = { jobs, at: task.at };
     while (next !== undefined) {
@@ -359,18 +363,28 @@ function cancelledAtOnce(seq: number, name: string): Resolution {
   };
 }
 
-/** Of a run: the same for the same id, as the core makes it. */
-function seedOf(runId: string): Long {
-  let value = Long.UZERO;
-  for (const character of runId) value = value.mul(31).add(character.charCodeAt(0));
-  return value;
-}
-
 /** The events that the commands of a completed task have made; others may stand between. */
 function recordedCommands(events: readonly HistoryEvent[], completedAt: number): HistoryEvent[] {
   const rest = events.slice(completedAt + 1);
   const end = rest.findIndex(({ type }) => type === 'WorkflowTaskStarted');
   return rest.slice(0, end < 0 ? undefined : end).filter(isByCommand);
+}
+
+/**
+ * A worker that has to report a task before a local activity is over gets another one at once. The activity may end at that
+ * moment: its marker then goes with the first task, and what the workflow makes of it with the second.
+ */
+function isForced(
+  events: readonly HistoryEvent[],
+  completedAt: number,
+  recorded: readonly HistoryEvent[],
+): boolean {
+  const next = completedAt + recorded.length + 1;
+  return (
+    recorded.at(-1)?.type === 'MarkerRecorded' &&
+    events[next]?.type === 'WorkflowTaskScheduled' &&
+    events[next + 1]?.type === 'WorkflowTaskStarted'
+  );
 }
 
 function compare(
@@ -394,10 +408,7 @@ function compare(
 
 /** What must be the same in each replay. A history does not hold all that a command has. */
 function fingerprint(command: ServerCommand | EventBody): string {
-  const text = (value: unknown) =>
-    JSON.stringify(value, (_, each: unknown) =>
-      each instanceof Uint8Array || isBuffer(each) ? Buffer.from(each as Uint8Array).toString() : each,
-    );
+  const text = (value: unknown) => JSON.stringify(value);
   switch (command.type) {
     case 'ActivityTaskScheduled': {
       const { name, taskQueue, input, startToCloseMs, scheduleToCloseMs } = command.activity;
@@ -405,7 +416,7 @@ function fingerprint(command: ServerCommand | EventBody): string {
         activity: command.seq,
         name,
         taskQueue,
-        input: input.map(({ data }) => data),
+        input: input.map(textOf),
         startToCloseMs,
         scheduleToCloseMs,
       });
@@ -416,7 +427,13 @@ function fingerprint(command: ServerCommand | EventBody): string {
       return `timer ${command.seq} of ${command.ms} ms`;
     case 'UpsertWorkflowSearchAttributes':
     case 'WorkflowPropertiesModified':
-      return text([command.type, Object.entries(command.fields).map(([name, { data }]) => [name, data])]);
+      // A map, in whatever order.
+      return text([
+        command.type,
+        Object.entries(command.fields)
+          .map(([name, value]) => [name, textOf(value)])
+          .sort(),
+      ]);
     case 'WorkflowExecutionUpdateAccepted':
       return `${command.type} ${command.updateId}`;
     case 'UpdateDone':
@@ -426,12 +443,12 @@ function fingerprint(command: ServerCommand | EventBody): string {
     case 'WorkflowExecutionContinuedAsNew':
       return 'continue as new';
     case 'WorkflowExecutionCompleted':
-      return text([command.type, command.result?.data]);
+      return text([command.type, textOf(command.result)]);
     case 'WorkflowExecutionFailed':
       return text([
         command.type,
         command.failure?.message,
-        command.failure?.applicationFailureInfo?.details?.payloads?.map(({ data }) => data),
+        command.failure?.applicationFailureInfo?.details?.payloads?.map(textOf),
       ]);
     case 'StartChildWorkflowExecutionInitiated':
       return `${command.type} ${command.seq} ${command.child.workflowId}`;
@@ -440,7 +457,6 @@ function fingerprint(command: ServerCommand | EventBody): string {
   }
 }
 
-/** Bytes of another realm: those that the sandbox has made. */
-function isBuffer(value: unknown): boolean {
-  return Object.prototype.toString.call(value) === '[object Uint8Array]';
+function textOf(payload: Payload | undefined): string {
+  return Buffer.from(payload?.data ?? []).toString();
 }
