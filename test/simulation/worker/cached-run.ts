@@ -1,6 +1,6 @@
 import { TypedSearchAttributes } from '@temporalio/common';
 import { msNumberToTs } from '@temporalio/common/lib/time';
-import type { coresdk } from '@temporalio/proto';
+import { coresdk, temporal } from '@temporalio/proto';
 import type { Workflow } from '@temporalio/worker/lib/workflow/interface';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import Long from 'long';
@@ -101,7 +101,9 @@ export class CachedRun {
     input: Payloads,
   ): Promise<{ readonly result?: Payload | null; readonly failure?: Failure | null }> {
     const queryWorkflow = { queryId: 'query', queryType: name, arguments: [...input] };
-    const [command] = await this.activate([{ queryWorkflow }], this.clock.now, undefined, true);
+    // The SDK makes one of whatever it gets, but not of queries.
+    const job = coresdk.workflow_activation.WorkflowActivationJob.create({ queryWorkflow });
+    const [command] = await this.activate([job], this.clock.now, undefined, true);
     const { succeeded, failed } = command?.respondToQuery ?? {};
     return succeeded ? { result: succeeded.response ?? null } : { failure: failed ?? null };
   }
@@ -228,6 +230,7 @@ export class CachedRun {
         case 'ChildWorkflowExecutionCompleted':
         case 'ChildWorkflowExecutionFailed':
         case 'ChildWorkflowExecutionCanceled':
+        case 'ChildWorkflowExecutionTerminated':
           others.push({ resolveChildWorkflowExecution: { seq: event.seq, result: event.result } });
           break;
       }
@@ -354,13 +357,13 @@ function asReplayed(resolution: Resolution): Resolution {
 
 /** As the SDK's core says it for an activity that is cancelled and not waited for. */
 function cancelledAtOnce(seq: number, name: string): Resolution {
-  const activityFailureInfo = { activityId: String(seq), activityType: { name }, retryState: 0 };
-  const cause = { message: 'Activity cancelled', canceledFailureInfo: {} };
-  return {
-    cancelled: {
-      failure: { message: 'Activity cancelled', source: 'TypeScriptSDK', cause, activityFailureInfo },
-    },
+  const activityFailureInfo = {
+    activityId: String(seq),
+    activityType: { name },
+    retryState: temporal.api.enums.v1.RetryState.RETRY_STATE_CANCEL_REQUESTED,
   };
+  const cause = { message: '', canceledFailureInfo: {} };
+  return { cancelled: { failure: { message: 'Activity cancelled', cause, activityFailureInfo } } };
 }
 
 /** The events that the commands of a completed task have made; others may stand between. */

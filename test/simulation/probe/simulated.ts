@@ -1,0 +1,167 @@
+import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
+import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
+import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import { VirtualClock } from '../clock';
+import { Luck } from '../luck';
+import { type Fields, fromPayload, toPayload } from '../temporal/history';
+import type { Run } from '../temporal/run';
+import { TemporalServer } from '../temporal/server';
+import { type Activities, SimulatedWorker } from '../worker/worker';
+import { createProbeActivities, Gates } from './activities';
+import { compact, type ProbeRun, type Stage, type StartOptions, type Told } from './stage';
+import type { Step } from './workflow';
+
+/** Nothing is slow. */
+class Calm extends Luck {
+  override chance(): boolean {
+    return false;
+  }
+  override between(_: string, least: number): number {
+    return least;
+  }
+}
+
+/** Longer than any script. */
+const HELD_MS = 3_600_000;
+
+/** Far more than a script takes. */
+const MOST_STEPS = 100_000;
+
+/** Plays a script against the simulated server and one worker of it. */
+export async function playSimulated<T>(
+  workflows: ReusableVMWorkflowCreator,
+  evicts: boolean,
+  script: (stage: Stage) => Promise<T>,
+): Promise<T> {
+  const luck = new Calm(1);
+  const clock = new VirtualClock(() => luck.next('random'));
+  const gates = new Gates();
+  const failures: string[] = [];
+  const server = new TemporalServer(clock, luck, {}, () => undefined);
+  const worker = new SimulatedWorker({
+    ...{ name: 'worker', clock, luck, server, workflows },
+    activities: () => createProbeActivities(() => gates) as unknown as Activities,
+    reached: () => undefined,
+    logged: () => undefined,
+    failed: (_, why) => {
+      failures.push(why);
+    },
+    evicts: () => evicts,
+  });
+  server.hold('nobody', HELD_MS);
+  try {
+    let isOver = false;
+    const stage = {
+      idOf: (child: string) => `probe/${child}`,
+      start: (...args: Parameters<Stage['start']>) => start(clock, server, worker, gates, ...args),
+    };
+    const end = script(stage).finally(() => (isOver = true));
+    end.catch(() => undefined);
+    await clock.run(() => isOver, MOST_STEPS);
+    if (!isOver) throw new Error(`the script waits for ever: ${JSON.stringify(server.runs.map(toldOf))}`);
+    if (failures.length > 0) throw new Error(failures.join('; '));
+    return await end;
+  } finally {
+    gates.close();
+    worker.kill();
+    clock.uninstall();
+  }
+}
+
+function start(
+  clock: VirtualClock,
+  server: TemporalServer,
+  worker: SimulatedWorker,
+  gates: Gates,
+  steps: readonly Step[],
+  { memo = {}, phase }: StartOptions = {},
+): Promise<ProbeRun> {
+  const workflowId = 'probe';
+  const attributes = new TypedSearchAttributes(
+    phase === undefined ? [] : [{ key: defineSearchAttributeKey('FollowUpPhase', 'KEYWORD'), value: phase }],
+  );
+  server.startWorkflow({
+    ...{ workflowId, workflowType: 'probe', taskQueue: 'probe', input: [toPayload(steps)] },
+    memo: Object.fromEntries(Object.entries(memo).map(([name, value]) => [name, toPayload(value)])),
+    searchAttributes: encodeUnifiedSearchAttributes(undefined, attributes) as Fields,
+  });
+  return Promise.resolve(runOf(clock, server, worker, gates, workflowId));
+}
+
+function runOf(
+  clock: VirtualClock,
+  server: TemporalServer,
+  worker: SimulatedWorker,
+  gates: Gates,
+  workflowId: string,
+): ProbeRun {
+  const latest = () => server.latest(workflowId) as Run;
+  const until = async (isIt: () => boolean) => {
+    while (!isIt()) await clock.sleep(1);
+  };
+  const ask = async (what: string) => {
+    asked += 1;
+    const request = { updateId: `question ${asked}`, name: 'ask', input: [toPayload(what)] };
+    const end = await latest().update(request);
+    if (end.kind === 'answered') return String(fromPayload(end.result));
+    return end.kind === 'refused' ? `refused: ${end.failure.message ?? ''}` : end.kind;
+  };
+  let asked = 0;
+  const activities = (work: (activity: Parameters<SimulatedWorker['takeActivity']>[0]) => void) => {
+    for (const activity of latest().activities.values()) work(activity);
+    return Promise.resolve();
+  };
+  return {
+    workflowId,
+    gates,
+    tell: (what) => Promise.resolve(latest().signal('tell', toPayload(what))),
+    ask,
+    askBehind: (what) => Promise.resolve({ answer: ask(what) }),
+    seen: async () => (await worker.query(latest(), 'seen')) as readonly string[],
+    told: () => Promise.resolve(toldOf(latest())),
+    until: async (isIt) => {
+      await until(() => isIt(toldOf(latest())));
+      return toldOf(latest());
+    },
+    untilReached: (gate) => until(() => gates.reached.has(gate)),
+    cancel: () => Promise.resolve(latest().requestCancel()),
+    terminate: () => Promise.resolve(latest().terminate()),
+    reset: (task) => {
+      const point = latest().resetPoints()[task];
+      if (point === undefined || server.reset(latest(), point) === null) throw new Error('no such task');
+      return Promise.resolve();
+    },
+    pause: () =>
+      activities((activity) => {
+        activity.pause();
+      }),
+    unpause: () =>
+      activities((activity) => {
+        activity.unpause();
+      }),
+    resetActivity: () =>
+      activities((activity) => {
+        activity.reset();
+      }),
+    allowAttempts: (attempts) =>
+      activities((activity) => {
+        activity.allowAttempts(attempts);
+      }),
+    completeById: (result) =>
+      activities((activity) => {
+        activity.completeByHand(toPayload(result));
+      }),
+    of: (id) => runOf(clock, server, worker, gates, id),
+  };
+}
+
+function toldOf(run: Run): Told {
+  return {
+    history: compact(run.events),
+    pending: [...run.activities.values()].map(({ attempt, state }) => ({
+      attempt,
+      isStarted: state === 'started',
+    })),
+    isOpen: run.isOpen,
+  };
+}

@@ -1,0 +1,70 @@
+import type { HistoryEvent } from '../temporal/history';
+import type { Gates } from './activities';
+import type { Step } from './workflow';
+
+export interface StartOptions {
+  readonly memo?: Readonly<Record<string, unknown>>;
+  readonly phase?: string;
+}
+
+/** What the server tells of a run. */
+export interface Told {
+  /** Types of events; each workflow task that was completed without anything between its events is one `task`. */
+  readonly history: readonly string[];
+  /** Of activities that are pending: the attempt, and whether a worker has it. */
+  readonly pending: readonly { readonly attempt: number; readonly isStarted: boolean }[];
+  readonly isOpen: boolean;
+}
+
+/** A probe on a server, real or simulated. After a reset or a continue-as-new it is the latest run. */
+export interface ProbeRun {
+  readonly workflowId: string;
+  readonly gates: Gates;
+  tell(what: string): Promise<void>;
+  /** @returns the answer, or why it was refused */
+  ask(what: string): Promise<string>;
+  /** Asks a question that waits for the end of the task under way. */
+  askBehind(what: string): Promise<{ readonly answer: Promise<string> }>;
+  seen(): Promise<readonly string[]>;
+  told(): Promise<Told>;
+  until(isIt: (told: Told) => boolean): Promise<Told>;
+  untilReached(gate: string): Promise<void>;
+  cancel(): Promise<void>;
+  terminate(): Promise<void>;
+  /** To the nth of its completed tasks, from 0. */
+  reset(task: number): Promise<void>;
+  pause(): Promise<void>;
+  unpause(): Promise<void>;
+  resetActivity(): Promise<void>;
+  allowAttempts(attempts: number): Promise<void>;
+  completeById(result: unknown): Promise<void>;
+  /** Another workflow of the script. */
+  of(workflowId: string): Pick<ProbeRun, 'until' | 'told' | 'cancel' | 'terminate'>;
+}
+
+export interface Stage {
+  /** The id of a child. */
+  idOf(child: string): string;
+  start(steps: readonly Step[], options?: StartOptions): Promise<ProbeRun>;
+}
+
+/** How it ended: its history, and all that it has seen. */
+export async function endOf(run: ProbeRun) {
+  const { history } = await run.until(({ isOpen }) => !isOpen);
+  return { seen: await run.seen(), history };
+}
+
+const TASK = ['WorkflowTaskScheduled', 'WorkflowTaskStarted', 'WorkflowTaskCompleted'];
+
+export function compact(events: readonly Pick<HistoryEvent, 'type'>[]): string[] {
+  const types: string[] = events.map((event) =>
+    'cause' in event ? `${event.type} ${String(event.cause)}` : event.type,
+  );
+  const short: string[] = [];
+  for (let index = 0; index < types.length; index += 1) {
+    const isTask = TASK.every((type, nth) => types[index + nth] === type);
+    short.push(isTask ? 'task' : (types[index] ?? ''));
+    if (isTask) index += TASK.length - 1;
+  }
+  return short;
+}
