@@ -22,6 +22,51 @@ const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
   message: `src/${folder} may import only from: ${allowed.join(', ') || 'nothing'} (docs/architecture.md).`,
 }));
 
+const IN_READS = 'What a test must see is counted in reads, never in milliseconds';
+
+/** What makes a test depend on how fast a machine is (CONTRIBUTING.md). */
+const REAL_TIME = [
+  {
+    selector: "ImportDeclaration[source.value=/timers/] > ImportSpecifier[imported.name='setTimeout']",
+    message:
+      'A test waits for an event: `eventually`, the journal, or a fence that comes after what is forbidden.',
+  },
+  {
+    // What a stand-in for it hands on is returned.
+    selector: "CallExpression[callee.name='setTimeout']:not(ReturnStatement > *)",
+    message:
+      'A test waits for an event: `eventually`, the journal, or a fence that comes after what is forbidden.',
+  },
+  {
+    selector:
+      'CallExpression[callee.property.name=/^toBe(Less|Greater)Than/]' +
+      ":has(CallExpression[callee.object.name=/^(Date|performance)$/][callee.property.name='now'])",
+    message:
+      'No elapsed time is asserted: inject the clock, or assert which calls were made and in which order.',
+  },
+  {
+    selector:
+      "CallExpression:matches([callee.name='eventually'], [callee.property.name=/^(reached|waitFor)$/])" +
+      " Property[key.name='timeoutMs']",
+    message: 'A wait has no bound of its own beside the one of jest: it ends at its event.',
+  },
+];
+
+/** The same for tests whose sandbox runs on the real clock. */
+const TIMED_SANDBOX = [
+  {
+    // 0 is over at once, null only by hand.
+    selector: "Property[key.name='durationMs']:not([value.raw='0']):not([value.raw='null'])",
+    message: `${IN_READS}: \`turn: { reads: 2 }\`.`,
+  },
+  {
+    selector:
+      "ObjectExpression:has(> Property[key.name='name'][value.value=/^(stale|lag|late-link)$/])" +
+      " > Property[key.name='parameters'] > ObjectExpression > Property[key.name=/^(for|upTo)$/]",
+    message: `${IN_READS}: \`parameters: { reads: 2 }\`.`,
+  },
+];
+
 export default tseslint.config(
   { ignores: ['dist', 'artifacts', 'examples', 'reports', '.cache', 'node_modules'] },
   eslint.configs.recommended,
@@ -138,6 +183,17 @@ export default tseslint.config(
       'jest/no-disabled-tests': 'error',
       'jest/no-focused-tests': 'error',
       'jest/expect-expect': ['error', { assertFunctionNames: ['expect', 'expect*'] }],
+      'no-restricted-syntax': ['error', ...REAL_TIME, ...TIMED_SANDBOX],
     },
+  },
+  {
+    // They give the sandbox a clock of their own.
+    files: ['test/sandbox/**/*.ts'],
+    rules: { 'no-restricted-syntax': ['error', ...REAL_TIME] },
+  },
+  {
+    // The simulation's time is virtual. Random moments are what a soak is about; none of them is asserted.
+    files: ['test/simulation/**/*.ts', 'test/harness/soak/**/*.ts', 'test/**/soak.fault.test.ts'],
+    rules: { 'no-restricted-syntax': 'off' },
   },
 );

@@ -6,4 +6,8 @@ import { maxWorkers, project, pureProject } from './test/harness/jest-projects.m
  *
  * @type {import('jest').Config}
  */
-export default { maxWorkers, projects: [pureProject, project('server'), project('process')] };
+export default {
+  maxWorkers,
+  testSequencer: '<rootDir>/test/harness/slowest-first.mjs',
+  projects: [pureProject, project('server'), project('process')],
+};

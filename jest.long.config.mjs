@@ -1,13 +1,13 @@
-import { encryptedProject, maxWorkers, project } from './test/harness/jest-projects.mjs';
+import { maxWorkers, project } from './test/harness/jest-projects.mjs';
 
 /**
- * The tests of `npm run test:long`: kills of real processes, the Web UI in a browser, the doors (both artefacts and every
- * example, from outside), and the workflows' tests once more with encrypted payloads. They take minutes.
+ * The tests of `npm run test:long`: kills of real processes, the Web UI in a browser, and the doors (both artefacts and every
+ * example, from outside). They take minutes.
  *
  * @type {import('jest').Config}
  */
 export default {
   maxWorkers,
   testSequencer: '<rootDir>/test/harness/slowest-first.mjs',
-  projects: [project('fault'), project('long'), project('doors'), encryptedProject],
+  projects: [project('fault'), project('long'), project('doors')],
 };

@@ -84,6 +84,17 @@ const retryAfter = z
   .describe('the Retry-After header');
 const processed = z.enum(['yes', 'no']).describe('whether a message is processed before the answer');
 
+const count = z.int().min(1);
+const reads = count.optional().describe('for so many reads, instead of a time');
+
+/** Whether a fault still lasts, after so many milliseconds and reads. */
+function lasts(
+  values: { readonly for: number; readonly reads?: number | undefined },
+  passed: { readonly ms: number; readonly reads: number },
+): boolean {
+  return values.reads === undefined ? passed.ms < values.for : passed.reads <= values.reads;
+}
+
 function code(minimum: number) {
   return z.coerce.number().int().min(minimum).max(599).describe('the status code');
 }
@@ -170,28 +181,37 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   ),
   stale: fault(
     'answers with the job as it was before the last message',
-    { for: duration.prefault('3s').describe('how long after the message') },
+    { for: duration.prefault('3s').describe('how long after the message'), reads },
     (values) =>
       alter((job, { life, now }) => {
         const last = life.beforeLastMessage;
-        return last !== undefined && now - last.at < values.for ? last.job : job;
+        if (last === undefined) return job;
+        const passed = { ms: now - last.at, reads: life.reads - last.reads };
+        return lasts(values, passed) ? last.job : job;
       }),
   ),
   lag: fault(
     'answers with the job as it was a while ago, as a replica that lags does',
-    { upTo: duration.prefault('3s').describe('each answer is behind by a time from 0 to this') },
-    ({ upTo }) => alter((job, { life, now, random }) => life.jobAt(now - Math.round(upTo * random())) ?? job),
+    {
+      upTo: duration.prefault('3s').describe('each answer is behind by a time from 0 to this'),
+      reads: count.optional().describe('each answer is behind by 0 to so many reads, instead of a time'),
+    },
+    ({ upTo, reads }) =>
+      alter((job, { life, now, random }) => {
+        const behind = Math.round((reads ?? upTo) * random());
+        return (reads === undefined ? life.jobAt(now - behind) : life.jobAtRead(behind)) ?? job;
+      }),
     ['get'],
   ),
   'late-link': fault(
     'prLink stays null after the job has completed',
-    { for: duration.prefault('3s').describe('how long') },
+    { for: duration.prefault('3s').describe('how long'), reads },
     (values) =>
       alter((job, { life, now }) => {
         const since = life.settledSince();
-        return job.prLink !== null && since !== null && now - since < values.for
-          ? { ...job, prLink: null }
-          : job;
+        if (job.prLink === null || since === null) return job;
+        const passed = { ms: now - since, reads: life.readsSettled() };
+        return lasts(values, passed) ? { ...job, prLink: null } : job;
       }),
   ),
   'unknown-status': fault(

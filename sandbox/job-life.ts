@@ -54,6 +54,14 @@ export interface PastJob {
   readonly job: AgentJob;
 }
 
+/** A moment of a job's life, by both of its measures. */
+interface Since {
+  /** Epoch milliseconds. */
+  readonly at: number;
+  /** How many reads were answered before. */
+  readonly reads: number;
+}
+
 export interface LifeRules {
   /** Epoch milliseconds. */
   readonly now: () => number;
@@ -70,7 +78,7 @@ export interface LifeRules {
   readonly openPullRequest: () => string;
 }
 
-/** Changes that are kept of a job: more than any lag looks back, and a bound on the memory of a job that lives long. */
+/** Changes, and reads, that are kept of a job: more than any lag looks back, and a bound on the memory of a job that lives long. */
 const MAX_CHANGES = 200;
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -81,22 +89,26 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
  */
 export class JobLife {
   /** The job just before the last message, and when that came; undefined before the first message. */
-  beforeLastMessage: { readonly job: AgentJob; readonly at: number } | undefined;
+  beforeLastMessage: (Since & { readonly job: AgentJob }) | undefined;
+  /** How many reads were answered, the one that is being answered among them. */
+  reads = 0;
   private readonly all: Mutable<Turn>[] = [];
   /** From the oldest on, at least one. */
   private readonly past: PastJob[] = [];
-  private settled: { readonly status: TerminalStatus; readonly at: number };
+  /** What each read found, the last one at the end. */
+  private readonly found: PastJob[] = [];
+  private settled: Since & { readonly status: TerminalStatus };
   private prLink: string | null;
   private archivedAt: string | null;
-  /** Of the running turn. */
-  private readsAnswered = 0;
+  /** Before the running turn began. */
+  private earlierReads = 0;
 
   constructor(
     private readonly start: JobStart,
     private readonly rules: LifeRules,
   ) {
     const at = rules.now();
-    this.settled = { status: start.status === 'active' ? 'completed' : start.status, at };
+    this.settled = { status: start.status === 'active' ? 'completed' : start.status, at, reads: 0 };
     this.prLink = start.prLink;
     this.archivedAt = start.archivedAt;
     if (start.status === 'active') this.begin(this.newTurn(null), at);
@@ -119,6 +131,12 @@ export class JobLife {
     return index === this.past.length - 1 ? undefined : this.past[index]?.job;
   }
 
+  /** The job as a read found it so many reads before the last one; undefined if it has not changed since. */
+  jobAtRead(before: number): AgentJob | undefined {
+    const then = this.found.at(-1 - before) ?? this.past[0];
+    return then === this.past.at(-1) ? undefined : then?.job;
+  }
+
   /** What the job was, change by change; the oldest are forgotten. */
   changes(): readonly PastJob[] {
     this.catchUp();
@@ -139,10 +157,13 @@ export class JobLife {
   /** The job as it answers a read, which may be the one that ends the turn. */
   read(): AgentJob {
     this.catchUp();
-    this.readsAnswered += 1;
     const running = this.running();
-    if (running?.reads === this.readsAnswered) this.finish(running, this.rules.now());
-    return this.job();
+    if (running?.reads === this.reads + 1 - this.earlierReads) this.finish(running, this.rules.now());
+    this.reads += 1;
+    const job = this.job();
+    this.found.push(...this.past.slice(-1));
+    if (this.found.length > MAX_CHANGES) this.found.shift();
+    return job;
   }
 
   turns(): readonly Turn[] {
@@ -156,10 +177,15 @@ export class JobLife {
     return this.running() === undefined ? this.settled.at : null;
   }
 
+  /** How many reads were answered since then. */
+  readsSettled(): number {
+    return this.reads - this.settled.reads;
+  }
+
   /** Processes a message: every call is one more turn, whose number is returned. `plan` replaces parts of its plan. */
   receive(prompt: string, plan: TurnPlan = {}): number {
     const now = this.rules.now();
-    this.beforeLastMessage = { job: this.job(), at: now };
+    this.beforeLastMessage = { job: this.job(), at: now, reads: this.reads };
     const { number } = this.newTurn(prompt, plan);
     this.catchUp();
     return number;
@@ -176,7 +202,7 @@ export class JobLife {
       this.interrupt(now);
       this.archivedAt = status === 'archived' ? (this.archivedAt ?? new Date(now).toISOString()) : null;
       if (status === 'active') this.begin(this.newTurn(null), now);
-      else this.settled = { status, at: now };
+      else this.settled = { status, at: now, reads: this.reads };
     }
     if (prLink !== undefined) this.prLink = prLink;
     this.changed(now);
@@ -205,7 +231,7 @@ export class JobLife {
     turn.state = 'running';
     turn.startedAt = at;
     this.archivedAt = null;
-    this.readsAnswered = 0;
+    this.earlierReads = this.reads;
     this.changed(at);
   }
 
@@ -253,7 +279,7 @@ export class JobLife {
     const { outcome = 'pull-request' } = turn;
     const opens = outcome === 'new-pull-request' || (outcome === 'pull-request' && this.prLink === null);
     if (opens) this.prLink = this.rules.openPullRequest();
-    this.settled = { status: outcome === 'failed' ? 'failed' : 'completed', at };
+    this.settled = { status: outcome === 'failed' ? 'failed' : 'completed', at, reads: this.reads };
     this.changed(at);
   }
 

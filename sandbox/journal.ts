@@ -76,12 +76,12 @@ export class Journal {
   /**
    * Waits until so many entries match.
    *
-   * @param options `atLeast`, by default 1, and `timeoutMs`, by default 20 s
+   * @param options `atLeast`, by default 1, and `timeoutMs`, by default 110 s
    * @throws Error when they don't in time; the message says how many there are
    */
   async waitFor(
     filter: JournalFilter,
-    { atLeast = 1, timeoutMs = 20_000 }: { readonly atLeast?: number; readonly timeoutMs?: number } = {},
+    { atLeast = 1, timeoutMs = 110_000 }: { readonly atLeast?: number; readonly timeoutMs?: number } = {},
   ): Promise<JournalEntry[]> {
     const signal = AbortSignal.timeout(timeoutMs);
     for (;;) {

@@ -35,9 +35,11 @@ import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT, SIGNAL_WAKE } fro
 import { grpcError } from '../temporal/grpc-status';
 import { askAgainIn, ownRun } from './attempt';
 
-/** How soon a follow-up that runs is asked for again: soon at first, as most of a resumed batch have ended. */
+/**
+ * How soon a follow-up that runs is asked for again: soon at first, as most of a resumed batch have ended, and then as often
+ * as a page looks.
+ */
 const FIRST_WAIT_MS = 5_000;
-const LONGEST_WAIT_MS = 5 * 60_000;
 
 /** A cancelled follow-up ends when its POST under way is answered. */
 const CANCELLED_WAIT_MS = 1_000;
@@ -47,18 +49,20 @@ export const followUpEnds: FollowUpActivities['followUpEnds'] = (followUps) => {
   return Promise.all(followUps.map(async (each) => (await look(client, each)).end));
 };
 
-export const followUpEnd: FollowUpActivities['followUpEnd'] = async ({ cancelOf, ...followUp }) => {
-  const { client, info } = Context.current();
-  const { end, batchId } = await look(client, followUp);
-  if (end !== null) return end;
-  if (cancelOf === undefined) {
-    const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt);
-    throw askAgainIn(waitMs, 'the follow-up still runs');
-  }
-  if (batchId !== cancelOf) return endWithoutReceipt('left-running');
-  await client.workflow.getHandle(followUp.workflowId).cancel().catch(ignoreClosed);
-  throw askAgainIn(CANCELLED_WAIT_MS, 'the follow-up is being cancelled');
-};
+export function followUpEndEvery(lookEveryMs: number): FollowUpActivities['followUpEnd'] {
+  return async ({ cancelOf, ...followUp }) => {
+    const { client, info } = Context.current();
+    const { end, batchId } = await look(client, followUp);
+    if (end !== null) return end;
+    if (cancelOf === undefined) {
+      const waitMs = Math.min(lookEveryMs, FIRST_WAIT_MS * info.attempt);
+      throw askAgainIn(waitMs, 'the follow-up still runs');
+    }
+    if (batchId !== cancelOf) return endWithoutReceipt('left-running');
+    await client.workflow.getHandle(followUp.workflowId).cancel().catch(ignoreClosed);
+    throw askAgainIn(CANCELLED_WAIT_MS, 'the follow-up is being cancelled');
+  };
+}
 
 /** For a workflow of somebody else: the first question comes soon, as many have ended; then it may take hours. */
 const FIRST_RESULT_WAIT_MS = 2_000;

@@ -3,7 +3,7 @@ import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities, WorkerSettings } from '../core/wire';
 import { activityContext, decodeFirst } from '../temporal/sdk-internals';
 import { ownRun, queuedMs } from './attempt';
-import { earlierPage, followUpEnd, followUpEnds, followUpResult, pageTroubleEvery } from './batch';
+import { earlierPage, followUpEndEvery, followUpEnds, followUpResult, pageTroubleEvery } from './batch';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
 import { measured, note } from './measured';
 import { pollJobBy } from './poll-job';
@@ -25,7 +25,7 @@ export function createActivities(
     getJob: getJobBy(api),
     pollJob: pollJobBy(api, polls),
     pendingDetails: pendingDetailsBy(polls),
-    followUpEnd,
+    followUpEnd: followUpEndEvery(settings.lookEveryMs),
     followUpEnds,
     followUpResult,
     earlierPage,

@@ -1,5 +1,5 @@
 import { boolean, type Checked, count, fields, orNull, time } from './checks';
-import { isJobState, isTerminal, jobState, type JobState, terminalMeaning } from './job';
+import { ACTIVE, isJobState, isTerminal, jobState, type JobState, terminalMeaning } from './job';
 import type { WhenActive } from './request';
 import type { Evidence } from './result';
 
@@ -14,7 +14,7 @@ export const isObservations = fields({
   baseline: orNull(isJobState),
   /** An answer that was asked for at this moment or later is fresh; milliseconds since the epoch, by the workflow's clock. */
   freshFrom: time,
-  /** A read since the POST was not terminal, fresh or not. */
+  /** A read since the POST was `active`, fresh or not. A word that nobody knows shows no turn. */
   seenActive: boolean,
   /** The latest fresh answer, and for how long fresh answers have shown its status; null before the first. */
   fresh: orNull(
@@ -50,7 +50,7 @@ export function afterRead(
   askedAt: number,
   receivedAt: number,
 ): Observations {
-  const seenActive = observations.seenActive || !isTerminal(job.status);
+  const seenActive = observations.seenActive || job.status === ACTIVE;
   if (askedAt < observations.freshFrom) return { ...observations, seenActive };
   const before = observations.fresh?.job.status === job.status ? observations.fresh : null;
   const since = before?.since ?? receivedAt;
@@ -85,7 +85,7 @@ export function provesDelivery({ baseline, fresh }: Observations): boolean {
 /** Whether a fresh answer shows a turn. If the job was active, reading can't tell; and anybody may archive a job, or undo it. */
 function showsTurn(baseline: JobState | null, job: JobState): boolean {
   if (baseline === null || !isTerminal(baseline.status)) return false;
-  if (!isTerminal(job.status)) return true;
+  if (!isTerminal(job.status)) return job.status === ACTIVE;
   const bothEndTurns = [job, baseline].every(({ status }) => terminalMeaning(status)?.endsTurn);
   return job.status !== baseline.status && bothEndTurns;
 }

@@ -29,6 +29,9 @@ interface TerminalMeaning {
   readonly awaitsLink: boolean;
 }
 
+/** The one status that shows a turn. */
+export const ACTIVE = 'active';
+
 /** The statuses that end polling (source: the specification, "Polling rule"). Any other word means "not terminal". */
 const TERMINAL = {
   completed: { isFailure: false, endsTurn: true, awaitsLink: true },

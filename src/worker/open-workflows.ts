@@ -8,7 +8,7 @@ import { VERDICTS } from '../core/result';
 /** Alerts on these counts wait for minutes anyway, and each worker costs the server six counts a time. */
 export const ASK_EVERY_MS = 60_000;
 /** A count takes milliseconds. */
-const ANSWER_LIMIT_MS = 10_000;
+export const ANSWER_LIMIT_MS = 10_000;
 const DAY_MS = 24 * 3_600_000;
 
 const FOLLOW_UPS = `WorkflowType = '${FOLLOW_UP_WORKFLOW}'`;

@@ -3,9 +3,6 @@ import { pathToFileURL } from 'node:url';
 import { expect, it } from '@jest/globals';
 import { ProcessEnvironment } from '../harness/process-environment';
 
-/** A worker starts within some 10 s on a busy machine; the follow-up takes as long again. */
-const LIMIT_MS = 60_000;
-
 const IMPORT = pathToFileURL(path.join(__dirname, 'wrong-clock.mjs')).href;
 
 it.concurrent.each([
@@ -21,8 +18,8 @@ it.concurrent.each([
       });
       const startedAt = Date.now();
       const polling = { initial: '500ms', growth: 1, maximum: '5m', timerPolls: 1 } as const;
-      const times = { polling, deadline: '40s', confirm: '3s', settle: '1s' } as const;
-      const following = await environment.follow({ turn: { durationMs: 2_000 } }, times);
+      const times = { polling, deadline: '9m', confirm: '3s', settle: '1s' } as const;
+      const following = await environment.follow({ turn: { reads: 2 } }, times);
       const { status, followUp } = await following.result();
       const [sentAt, settledAt] = [followUp.sentAt, followUp.settledAt].map((at) => Date.parse(at ?? ''));
       expect(status).toBe('completed');
@@ -35,5 +32,4 @@ it.concurrent.each([
       expect(followUp.polls).toBe(following.gets() - 1);
       expect(followUp.polls).toBeLessThan(12);
     }),
-  LIMIT_MS,
 );

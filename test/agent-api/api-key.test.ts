@@ -13,9 +13,10 @@ import {
 } from 'node:fs';
 import filePromises, { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { ApiKeyError, keyFromFile, keyFromText } from '../../src/agent-api/api-key';
 import { eventually } from '../harness/eventually';
+import { holdTimers } from '../harness/hold-timers';
 import { temporaryFolder } from '../harness/temporary-folder';
 
 describe('keyFromText', () => {
@@ -90,6 +91,7 @@ describe('keyFromFile', () => {
     let pipe: string;
     let blocked: Promise<FileHandle>[];
     beforeEach(() => {
+      holdTimers();
       pipe = join(folder, 'pipe');
       execFileSync('mkfifo', [pipe]);
       writeFileSync(path, 'the-key-1');
@@ -97,6 +99,7 @@ describe('keyFromFile', () => {
     const blockFiles = () => {
       blocked = Array.from({ length: 4 }, () => open(pipe, 'r'));
     };
+    afterEach(() => void jest.useRealTimers());
     const unblockFiles = async () => {
       const writer = openSync(pipe, constants.O_RDWR);
       for (const file of await Promise.all(blocked)) await file.close();
@@ -105,7 +108,9 @@ describe('keyFromFile', () => {
 
     it('is refused at the start, within seconds', async () => {
       blockFiles();
-      const error: unknown = await keyFromFile(path).catch((reason: unknown) => reason);
+      const reading = keyFromFile(path).catch((reason: unknown) => reason);
+      jest.advanceTimersByTime(2_000);
+      const error: unknown = await reading;
       expect(error).toBeInstanceOf(ApiKeyError);
       expect(String(error)).toMatch(/can't be read within 2s; its mount may hang$/);
       await unblockFiles();
@@ -116,12 +121,15 @@ describe('keyFromFile', () => {
       blockFiles();
       writeFileSync(path, 'the-key-2');
       const opened = jest.spyOn(filePromises, 'open');
-      const keys = await Promise.all(Array.from({ length: 20 }, () => source.current()));
+      const reading = Promise.all(Array.from({ length: 20 }, () => source.current()));
+      jest.advanceTimersByTime(2_000);
+      const keys = await reading;
       expect(new Set(keys)).toEqual(new Set(['the-key-1']));
       for (let n = 0; n < 20; n += 1) expect(await source.current()).toBe('the-key-1');
       expect(opened).toHaveBeenCalledTimes(1);
       opened.mockRestore();
       await unblockFiles();
+      jest.useRealTimers();
       await eventually('the new key is used', async () => (await source.current()) === 'the-key-2');
     });
   });

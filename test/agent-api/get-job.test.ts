@@ -1,14 +1,15 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import { ADDRESS, expectNoKey, JOB, KEY, PATIENT_MS, SHORT_MS, WireTest } from './agent-api-under-test';
+import { holdTimers } from '../harness/hold-timers';
+import { ADDRESS, expectNoKey, JOB, KEY, outOfTime, WireTest } from './agent-api-under-test';
 import { answer, type OnRequest } from './misbehaving-server';
 
 describe('a GET of the job', () => {
   const wire = new WireTest();
 
-  async function read(onRequest: OnRequest, timeoutMs = PATIENT_MS) {
+  async function read(onRequest: OnRequest) {
     wire.server.onRequest = onRequest;
-    const result = await wire.client({ timeoutMs }).getJob(ADDRESS);
+    const result = await wire.client().getJob(ADDRESS);
     expectNoKey(result);
     expect(wire.server.requests).toHaveLength(1);
     return result;
@@ -42,7 +43,8 @@ describe('a GET of the job', () => {
   });
 
   it('that is never answered ends by the time limit', async () => {
-    expect(await read(() => undefined, SHORT_MS)).toMatchObject({ kind: 'trouble', label: 'timeout' });
+    holdTimers();
+    expect(await read(outOfTime)).toMatchObject({ kind: 'trouble', label: 'timeout' });
     await wire.server.allClosed();
   });
 

@@ -1,19 +1,26 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { freePorts } from '../../dev/free-ports';
 import { eventually } from '../harness/eventually';
-import { ADDRESS, expectNoKey, JOB, MESSAGE, SHORT_MS, WireTest } from './agent-api-under-test';
+import { ADDRESS, expectNoKey, JOB, LIMIT_MS, MESSAGE, WireTest } from './agent-api-under-test';
 import { ConnectProxy } from './connect-proxy';
 import { answer } from './misbehaving-server';
-import { sendAndRead } from './send-over-tls';
+import { type SendAndRead, startSender } from './send-over-tls';
 import { selfSignedCertificate } from './self-signed-certificate';
-
-// Some tests start a process that compiles its program: a second, or ten on a machine with much else to do.
-jest.setTimeout(30_000);
 
 const READ = { kind: 'job', job: JOB };
 
 const wire = new WireTest();
 const certificate = selfSignedCertificate();
+const ofAnother = selfSignedCertificate([192, 0, 2, 1]);
+
+let sendAndRead: SendAndRead;
+let stopSender: () => void;
+beforeAll(() => {
+  ({ sendAndRead, stop: stopSender } = startSender([certificate, ofAnother]));
+});
+afterAll(() => {
+  stopSender();
+});
 
 describe('through a proxy', () => {
   let proxy: ConnectProxy;
@@ -31,7 +38,7 @@ describe('through a proxy', () => {
   it('the message and the reads pass in tunnels; the POST has one of its own, and the reads share another', async () => {
     const server = await tlsServer();
     const url = proxy.url.replace('//', '//user:pass%20word@');
-    expect(await sendAndRead({ baseUrl: server.url, proxy: { url } }, certificate)).toEqual({
+    expect(await sendAndRead({ baseUrl: server.url, proxy: { url } })).toEqual({
       outcome: { verdict: 'accepted', job: JOB },
       reads: [READ, READ],
     });
@@ -50,7 +57,7 @@ describe('through a proxy', () => {
   it('a host of NO_PROXY is not asked for', async () => {
     const server = await tlsServer();
     const direct = { url: proxy.url, noProxy: 'example.com,127.0.0.1' };
-    expect(await sendAndRead({ baseUrl: server.url, proxy: direct }, certificate)).toMatchObject({
+    expect(await sendAndRead({ baseUrl: server.url, proxy: direct })).toMatchObject({
       outcome: { verdict: 'accepted' },
     });
     expect(proxy.asked).toEqual([]);
@@ -67,7 +74,7 @@ describe('through a proxy', () => {
   it('a message that is held back at its first byte is not sent, though the tunnel is there', async () => {
     const server = await tlsServer();
     const options = { baseUrl: server.url, proxy: { url: proxy.url }, heldBackBy: 'too late' };
-    expect(await sendAndRead(options, certificate)).toMatchObject({
+    expect(await sendAndRead(options)).toMatchObject({
       outcome: { verdict: 'not-sent', label: 'held back', message: 'too late' },
       reads: [READ, READ],
     });
@@ -77,20 +84,19 @@ describe('through a proxy', () => {
   it('a tunnel that breaks after the message was read leaves the delivery unknown', async () => {
     const server = await tlsServer();
     server.onRequest = (socket) => socket.destroy();
-    expect(await sendAndRead({ baseUrl: server.url, proxy: { url: proxy.url } }, certificate)).toMatchObject({
+    expect(await sendAndRead({ baseUrl: server.url, proxy: { url: proxy.url } })).toMatchObject({
       outcome: { verdict: 'unknown', label: 'UND_ERR_SOCKET' },
     });
     expect(server.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
 
   it('an address that the certificate of the service does not name keeps the message from being sent', async () => {
-    const ofAnother = selfSignedCertificate([192, 0, 2, 1]);
     const server = await wire.anotherServer(ofAnother);
     const why = {
       label: 'ERR_TLS_CERT_ALTNAME_INVALID',
       message: expect.stringMatching(/; check the host of the URL$/),
     };
-    expect(await sendAndRead({ baseUrl: server.url, proxy: { url: proxy.url } }, ofAnother)).toMatchObject({
+    expect(await sendAndRead({ baseUrl: server.url, proxy: { url: proxy.url } })).toMatchObject({
       outcome: { verdict: 'not-sent', repeatable: true, ...why },
       reads: [why, why].map((each) => ({ kind: 'trouble', ...each })),
     });
@@ -99,7 +105,7 @@ describe('through a proxy', () => {
   });
 
   describe('nothing is sent', () => {
-    async function notSent(url: string, { timeoutMs = 5_000, port = wire.server.port } = {}) {
+    async function notSent(url: string, { timeoutMs = LIMIT_MS, port = wire.server.port } = {}) {
       const client = wire.client({ baseUrl: `https://127.0.0.1:${port}`, proxy: { url }, timeoutMs });
       const beforeFirstByte = jest.fn(() => undefined);
       const outcome = await client.sendMessage(MESSAGE, { beforeFirstByte });
@@ -144,9 +150,11 @@ describe('through a proxy', () => {
 
     it('when it does not answer, and no connection to it is left', async () => {
       proxy.onConnect = () => undefined;
-      expect(await notSent(proxy.url, { timeoutMs: SHORT_MS })).toMatchObject({ label: 'connect timeout' });
+      // The HTTP client closes the connection by a timer of its own, which no test can hold.
+      expect(await notSent(proxy.url, { timeoutMs: 750 })).toMatchObject({ label: 'connect timeout' });
       await eventually('every connection to the proxy is closed', () => proxy.open === 0);
-      expect(proxy.asked).toHaveLength(2);
+      // Fewer, if the machine stood still until the time was over.
+      expect(proxy.asked.length).toBeLessThanOrEqual(2);
     });
 
     it('when the certificate behind it is not trusted', async () => {
@@ -171,7 +179,7 @@ describe('through a proxy', () => {
 it('over TLS a refusal after the handshake leaves the delivery unknown', async () => {
   const server = await wire.anotherServer({ ...certificate, requestCert: true });
   // TLS 1.3 tells the client of a certificate it lacks only after the client may have begun to write.
-  expect(await sendAndRead({ baseUrl: server.url }, certificate)).toMatchObject({
+  expect(await sendAndRead({ baseUrl: server.url })).toMatchObject({
     outcome: { verdict: 'unknown' },
   });
   expect(server.requests).toHaveLength(0);

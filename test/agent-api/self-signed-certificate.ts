@@ -6,18 +6,22 @@ export interface SelfSignedCertificate {
 }
 
 const DAY_MS = 86_400_000;
+const HERE = [127, 0, 0, 1];
+
+/** Whoever trusts two authorities of one name finds only one of them. */
+const nameOf = (address: readonly number[]): string => `misbehaving server of ${address.join('.')}`;
 
 /**
  * A certificate for `localhost` and one address that nobody trusts, valid from yesterday to tomorrow. Made here in DER
  * (RFC 5280, 4.1), so that neither openssl nor a committed private key is needed.
  */
-export function selfSignedCertificate(address = [127, 0, 0, 1]): SelfSignedCertificate {
-  return certificate({ name: 'misbehaving server of the tests', address });
+export function selfSignedCertificate(address = HERE): SelfSignedCertificate {
+  return certificate({ name: nameOf(address), address });
 }
 
 /** A certificate that another one has signed, as those of servers and clients are. */
 export function certificateSignedBy(issuer: SelfSignedCertificate): SelfSignedCertificate {
-  return certificate({ name: 'member of the tests', address: [127, 0, 0, 1], issuer });
+  return certificate({ name: 'member of the tests', address: HERE, issuer });
 }
 
 interface Certified {
@@ -40,7 +44,7 @@ function certificate({ name, address, issuer }: Certified): SelfSignedCertificat
     der(0xa0, der(0x02, Buffer.from([2]))),
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
     ecdsaWithSha256,
-    issuer === undefined ? subject : named('misbehaving server of the tests'),
+    issuer === undefined ? subject : named(nameOf(HERE)),
     sequence(utcTime(Date.now() - DAY_MS), utcTime(Date.now() + DAY_MS)),
     subject,
     publicKey.export({ type: 'spki', format: 'der' }),

@@ -1,14 +1,16 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { keyFromText } from '../../src/agent-api/api-key';
+import { holdTimers } from '../harness/hold-timers';
 import {
   ADDRESS,
+  endInTheBody,
   expectNoKey,
   JOB,
   KEY,
+  LIMIT_MS,
   MESSAGE,
-  PATIENT_MS,
-  SHORT_MS,
+  outOfTime,
   WireTest,
 } from './agent-api-under-test';
 import { answer, dripForever, httpHead, type OnRequest } from './misbehaving-server';
@@ -17,9 +19,9 @@ const wire = new WireTest();
 
 /** What a POST proves once its connection was made: one test for each row of docs/guarantees.md. */
 describe('a POST that was answered', () => {
-  async function sendTo(onRequest: OnRequest, timeoutMs = PATIENT_MS) {
+  async function sendTo(onRequest: OnRequest) {
     wire.server.onRequest = onRequest;
-    const outcome = await wire.client({ timeoutMs }).sendMessage(MESSAGE);
+    const outcome = await wire.client().sendMessage(MESSAGE);
     expectNoKey(outcome);
     expect(wire.server.requests).toHaveLength(1);
     return outcome;
@@ -120,9 +122,11 @@ describe('a POST that was answered', () => {
   });
 
   it('with the whole job and then no end of the body is accepted', async () => {
+    holdTimers();
+    endInTheBody();
     const outcome = await sendTo((socket) => {
       socket.write(httpHead(200, { 'content-length': 10_000 }) + JSON.stringify(JOB));
-    }, SHORT_MS);
+    });
     expect(outcome).toEqual({ verdict: 'accepted', job: JOB });
   });
 
@@ -131,10 +135,12 @@ describe('a POST that was answered', () => {
     [404, { verdict: 'rejected', label: 'http 404' }],
     [429, { verdict: 'not-sent', answered: true, label: 'http 429' }],
   ])('with %i and a body that drips for ever ends by the time limit', async (status, expected) => {
+    holdTimers();
+    endInTheBody();
     const outcome = await sendTo((socket) => {
       socket.write(httpHead(status, { 'content-length': 1_000_000 }));
       dripForever(socket, ' ', 20);
-    }, SHORT_MS);
+    });
     expect(outcome).toMatchObject({ ...expected, httpStatus: status });
     await wire.server.allClosed();
   });
@@ -292,15 +298,17 @@ describe('a POST without an answer', () => {
   });
 
   it.each([
-    ['the time limit', SHORT_MS, {}],
-    ['the time limit of this very send', 60_000, { timeoutMs: SHORT_MS }],
+    ['the time limit', LIMIT_MS, {}],
+    ['the time limit of this very send', 2 * LIMIT_MS, { timeoutMs: LIMIT_MS }],
   ])('within %s is unknown', async (_whose, timeoutMs, limits) => {
+    holdTimers();
+    wire.server.onRequest = outOfTime;
     const outcome = await wire.client({ timeoutMs }).sendMessage(MESSAGE, limits);
     expectNoKey(outcome);
     expect(outcome).toEqual({
       verdict: 'unknown',
       label: 'timeout',
-      message: `timeout: no answer from http://127.0.0.1:${wire.server.port} within 750ms`,
+      message: `timeout: no answer from http://127.0.0.1:${wire.server.port} within 1m`,
     });
     expect(wire.server.requests).toHaveLength(1);
     await wire.server.allClosed();

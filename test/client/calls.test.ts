@@ -1,6 +1,6 @@
 import { createServer } from 'node:http2';
 import { inspect } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type CallOptions, FollowUpClient } from '../../src/client';
 import { eventually } from '../harness/eventually';
 import { answering, LETS_IN, listening } from '../temporal/grpc-server';
@@ -101,7 +101,7 @@ describe('every call', () => {
     await expect(call(followUps, { signal: late })).rejects.toMatchObject({ name: 'TimeoutError' });
     calls = [];
     const pending = call(followUps, {}).catch((error: unknown) => error);
-    await eventually('the server is asked', () => calls.length > 0);
+    await eventually('the server is asked', () => calls.length > 0, { intervalMs: 5 });
     await followUps[Symbol.asyncDispose]();
     expect(await pending).toMatchObject({ code: 'CLOSED' });
     await expect(call(followUps, {})).rejects.toMatchObject({ code: 'CLOSED' });
@@ -144,4 +144,28 @@ it('close leaves the connection open that it was given', async () => {
   calls = [];
   await expect(client.workflow.getHandle('f').describe()).rejects.toThrow();
   expect(calls).toEqual([]);
+});
+
+it('a call whose retry is due when its client is closed ends for good, and no timer throws', async () => {
+  status = 14;
+  const { setTimeout } = globalThis;
+  // The timer is the test's: Node ends a process whose timer throws.
+  const due = new Promise<() => void>((resolve) => {
+    jest.spyOn(globalThis, 'setTimeout').mockImplementation(((then: () => void, ...more: [number]) => {
+      if (then.name !== 'retry') return setTimeout(then, ...more);
+      resolve(then);
+      return setTimeout(() => undefined);
+    }) as typeof setTimeout);
+  });
+  const end = followUps
+    .getHandle('f')
+    .result()
+    .catch((error: unknown) => error);
+  const retry = await due;
+  await followUps.close();
+  expect(await end).toMatchObject({ code: 'CLOSED' });
+  calls = [];
+  retry();
+  await eventually('it is made once more', () => calls.length > 0, { intervalMs: 5 });
+  jest.restoreAllMocks();
 });

@@ -13,10 +13,10 @@ import { sharedEnvironment } from '../harness/shared-environment';
 import { dueAt, pendingRead, SOON, untilAttempt, untilItWaits } from '../harness/pending-poll';
 
 const { open } = sharedEnvironment({ inProcessPolls: 0 });
-const { open: openWithShortPolls } = sharedEnvironment({ inProcessPolls: 0, pollLimitMs: 3_000 });
+const { open: openWithShortPolls } = sharedEnvironment({ inProcessPolls: 0, pollLimitMs: 500 });
 const { open: openInProcess } = sharedEnvironment();
 
-const TIMES = { polling: SOON, deadline: '10m' } as const;
+const TIMES = { polling: { ...SOON, initial: '100ms', maximum: '100ms' }, deadline: '10m' } as const;
 
 async function progressOf(followUps: FollowUpClient, { handle }: Following): Promise<FollowUpProgress> {
   const report = await followUps.getHandle(handle.workflowId).progress();
@@ -158,7 +158,7 @@ describe('the progress when a patient read ends', () => {
     await untilAttempt(following, 1);
     const seen: number[] = [];
     const wrong: unknown[] = [];
-    // A patience of three seconds is over after four of them at most.
+    // A patience of half a second is over after five of them at most.
     await eventually(
       'six more polls',
       async () => {

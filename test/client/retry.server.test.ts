@@ -1,7 +1,11 @@
 import { EventEmitter, once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it } from '@jest/globals';
-import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import {
+  Client,
+  Connection,
+  type ConnectionOptions,
+  type WorkflowClientInterceptor,
+} from '@temporalio/client';
 import {
   FollowUpCancelledError,
   FollowUpClient,
@@ -11,13 +15,21 @@ import {
 } from '../../src/client';
 import { SEND_PERMISSION_MS } from '../../src/core/cadence';
 import { readInput } from '../../src/temporal/existing-run';
+import type { NewJob } from '../../sandbox';
+import { SWIFT } from '../harness/batch-of-test';
 import type { Environment } from '../harness/environment';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
 import { listed } from '../harness/listed';
 import { sharedEnvironment } from '../harness/shared-environment';
 
-const { open } = sharedEnvironment({ sandbox: { turnMs: 300 } });
+const { open } = sharedEnvironment();
+
+/** Its turns end with their second read. */
+const newRequest = (environment: Environment, job: NewJob = { turn: { reads: 2 } }) => ({
+  ...environment.newRequest(job),
+  ...SWIFT,
+});
 
 /** The next read of the job is answered as if the key had expired. */
 function expire({ sandbox }: Environment, { projectId, jobId }: NamedRequest) {
@@ -27,15 +39,15 @@ function expire({ sandbox }: Environment, { projectId, jobId }: NamedRequest) {
 /** A follow-up that ended before its message was sent. */
 async function unsent() {
   const environment = await open();
-  const asked = environment.newRequest();
+  const asked = newRequest(environment);
   expire(environment, asked);
   const handle = await environment.followUps.start(asked);
   await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
   return { environment, asked, handle };
 }
 
-/** A retry that has read the receipt, and starts nothing before `go` is called. */
-async function heldRetry({ client: { connection } }: Environment, workflowId: string) {
+/** A retry that has read the receipt, and starts nothing before `go` is called; it is then so much later. */
+async function heldRetry({ address }: Environment, workflowId: string, lateMs = 0) {
   const begun = new EventEmitter();
   const mayGo = once(begun, 'go');
   const startWithDetails: WorkflowClientInterceptor['startWithDetails'] = async (input, next) => {
@@ -44,12 +56,25 @@ async function heldRetry({ client: { connection } }: Environment, workflowId: st
     return next(input);
   };
   const isBegun = once(begun, 'begun');
+  // Until when a start may be made; an earlier end is a later now.
+  const later = ((options, nextCall) => {
+    const isStart = options.method_definition.path.endsWith('/StartWorkflowExecution');
+    // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- its package is no dependency of ours
+    return nextCall(isStart ? { ...options, deadline: Number(options.deadline) - lateMs } : options);
+  }) as NonNullable<ConnectionOptions['interceptors']>[number];
+  const connection = await Connection.connect({ address, interceptors: [later] });
+  connections.push(connection);
   const interceptors = { workflow: [{ startWithDetails }] };
   const slow = new FollowUpClient(new Client({ connection, interceptors }));
   const late = slow.getHandle(workflowId).retry();
   await isBegun;
   return { late, go: () => begun.emit('go') };
 }
+
+const connections: Connection[] = [];
+afterAll(async () => {
+  for (const connection of connections) await connection.close();
+});
 
 describe('a retry of a follow-up', () => {
   it.concurrent('sends the message once after an expired key, with the same id and options', async () => {
@@ -95,15 +120,13 @@ describe('a retry of a follow-up', () => {
   it.concurrent('that comes so late that two others have ended meanwhile starts nothing', async () => {
     const { environment, asked, handle } = await unsent();
     const { projectId, jobId } = asked;
-    const { late, go } = await heldRetry(environment, handle.workflowId);
-    const over = sleep(SEND_PERMISSION_MS + 500);
+    const { late, go } = await heldRetry(environment, handle.workflowId, SEND_PERMISSION_MS);
     expire(environment, asked);
     await handle.retry();
     await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
     environment.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
     await handle.retry();
     await expect(handle.result()).rejects.toMatchObject({ code: 'DELIVERY_UNKNOWN' });
-    await over;
     go();
     await expect(late).rejects.toMatchObject({ code: 'UNREACHABLE' });
     expect(environment.posts(asked)).toHaveLength(1);
@@ -112,7 +135,7 @@ describe('a retry of a follow-up', () => {
   it.concurrent('is refused where no receipt proves it, and says why', async () => {
     const environment = await open();
     const { followUps } = environment;
-    const running = await followUps.start(environment.newRequest(ENDLESS));
+    const running = await followUps.start(newRequest(environment, ENDLESS));
     await expect(running.retry()).rejects.toMatchObject({ code: 'STILL_RUNNING' });
     await environment.client.workflow.getHandle(running.workflowId).terminate('by hand');
     await expect(running.retry()).rejects.toMatchObject({
@@ -120,9 +143,9 @@ describe('a retry of a follow-up', () => {
       message: expect.stringContaining('left no receipt'),
       receipt: null,
     });
-    const asked = environment.newRequest();
+    const asked = newRequest(environment);
     const { projectId, jobId } = asked;
-    environment.sandbox.setFault({ name: 'hang', projectId, jobId, operation: 'message', times: 1 });
+    environment.sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
     const unknown = await followUps.start(asked);
     await expect(unknown.result()).rejects.toMatchObject({ code: 'DELIVERY_UNKNOWN' });
     await expect(unknown.retry()).rejects.toMatchObject({
@@ -134,7 +157,7 @@ describe('a retry of a follow-up', () => {
 
   it.concurrent('of a cancelled one goes by the receipt that it left', async () => {
     const environment = await open();
-    const asked = environment.newRequest({ status: 'active', ...ENDLESS });
+    const asked = newRequest(environment, { status: 'active', ...ENDLESS });
     const handle = await environment.followUps.start({ ...asked, whenActive: 'wait' });
     await eventually('it waits', async () => {
       const report = await handle.progress();
@@ -153,10 +176,12 @@ describe('a retry of a follow-up', () => {
   it.concurrent('of an item of a batch stays an item of that batch', async () => {
     const environment = await open();
     const { followUps } = environment;
-    const asked = environment.newRequest();
+    const asked = newRequest(environment);
     const { projectId, jobId, prompt } = asked;
     expire(environment, asked);
-    const batch = await followUps.batches.start([{ projectId, jobId, prompt }], { batchId: projectId });
+    const batch = await followUps.batches.start([{ projectId, jobId, prompt, ...SWIFT }], {
+      batchId: projectId,
+    });
     await batch.result();
     const [workflowId = ''] = await listed(followUps.list({ batchId: projectId }));
     const handle = followUps.getHandle(workflowId);

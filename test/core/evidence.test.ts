@@ -37,15 +37,14 @@ const doubted = (second: number) => ({ kind: 'doubted', until: second * 1_000 })
 const open = { kind: 'open' };
 
 describe('a fresh terminal answer about a job that was terminal before the send', () => {
-  it.each([completed, linked, failed, archived])(
-    'is believed after a read that was not terminal: %j',
-    (job) => {
-      expect(believes(completed, [active, 1], [job, 30])).toEqual(believed('seen-active'));
-      expect(believes(completed, [completed, 30], [pondering, 40], [job, 50])).toEqual(
-        believed('seen-active'),
-      );
-    },
-  );
+  it.each([completed, linked, failed, archived])('is believed after a read that was active: %j', (job) => {
+    expect(believes(completed, [active, 1], [job, 30])).toEqual(believed('seen-active'));
+    expect(believes(completed, [completed, 30], [active, 40], [job, 50])).toEqual(believed('seen-active'));
+  });
+
+  it('must hold after a word that nobody knows, which is no proof of a turn', () => {
+    expect(believes(completed, [pondering, 1], [completed, 30])).toEqual(doubted(60));
+  });
 
   it.each([
     [failed, completed],
@@ -96,7 +95,7 @@ it('with confirm 0s a status that nothing shows to be new takes two answers', ()
 });
 
 it.each([
-  [completed, [active, pondering, failed], [completed, linked, archived]],
+  [completed, [active, failed], [completed, linked, archived, pondering]],
   [failed, [active, completed], [failed]],
   [archived, [active], [completed, failed, archived]],
   [active, [], [active, completed, failed]],

@@ -16,8 +16,8 @@ const STORY = `
 async function story() {
   const followUps = await FollowUpClient.connect();
   const [projectId = '', jobId = ''] = process.argv.slice(2);
-  const polling = { initial: '500ms', maximum: '1s' } as const;
-  const request = { projectId, jobId, requestId: 'one', prompt: 'Please fix the typo.', polling };
+  const times = { polling: { initial: '500ms', maximum: '1s' }, confirm: '1s' } as const;
+  const request = { projectId, jobId, requestId: 'one', prompt: 'Please fix the typo.', ...times };
   const handle = await followUps.start(request);
   const job = await handle.result();
   console.log(job.status, job.prLink, handle.attached);
@@ -88,7 +88,7 @@ describe('the client package', () => {
   });
 
   it.each(CONSUMERS)('works from $name', async ({ runs }) => {
-    const { projectId, jobId } = ground.sandbox.addJob({ turn: { durationMs: 1_500 } });
+    const { projectId, jobId } = ground.sandbox.addJob({ turn: { reads: 2 } });
     const printed = await mustRun('node', [runs, projectId, jobId], inProject());
     const { prLink } = ground.sandbox.job({ projectId, jobId }).job;
     expect(printed.split('\n')).toEqual([

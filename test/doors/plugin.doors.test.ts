@@ -81,13 +81,13 @@ async function main() {
   const client = new Client({ connection, dataConverter });
   console.log(await client.workflow.execute('ownWorkflow', { taskQueue: 'the-team', workflowId: 'own', args: ['team'] }));
   const followUps = new FollowUpClient(client, { taskQueue: 'the-team' });
-  const polling = { initial: '500ms', maximum: '500ms', timerPolls: 1 };
-  const request = { projectId, jobId, requestId: 'one', prompt: 'A secret prompt.', polling };
+  const times = { polling: { initial: '500ms', maximum: '500ms', timerPolls: 1 }, confirm: '1s' };
+  const request = { projectId, jobId, requestId: 'one', prompt: 'A secret prompt.', ...times };
   const handle = await followUps.start(request);
   const job = await handle.result();
   const again = await followUps.start(request);
   console.log(job.status, job.followUp.evidence, again.attached, again.promptCompared);
-  const batch = await followUps.batches.start([{ projectId, jobId, prompt: 'Another.', polling }], { batchId: 'one' });
+  const batch = await followUps.batches.start([{ projectId, jobId, prompt: 'Another.', ...times }], { batchId: 'one' });
   console.log((await batch.result()).state);
   const child = { ...request, requestId: 'child' };
   console.log(await client.workflow.execute('sending', { taskQueue: 'the-team', workflowId: 'sending', args: [child] }));
@@ -139,8 +139,8 @@ it('the plugin runs follow-ups and batches in a team’s own worker, beside the 
     stream.on('data', (text: Buffer) => (printed += text.toString()));
   const exited = new Promise((resolve) => worker.once('exit', resolve));
   try {
-    await eventually('the worker is created', () => printed.includes('created'), { timeoutMs: 60_000 });
-    const { projectId, jobId } = sandbox.addJob({ turn: { durationMs: 4_000 } });
+    await eventually('the worker is created', () => printed.includes('created'));
+    const { projectId, jobId } = sandbox.addJob({ turn: { reads: 2 } });
     const told = await mustRun('node', ['service.cjs', projectId, jobId], { cwd: folder, env });
     expect(told).toBe('hello team\ncompleted seen-active ended true\ndone\ncompleted\n');
     expect(printed).toContain('intercepted sendMessage');

@@ -31,11 +31,13 @@ export function panelExpressions({ panels }: Dashboard): { title: string; expres
   return panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ title, expression: expr })));
 }
 
-/**
- * The rules with shorter times, for tests: a minute is a second, and an hour 20 s. What is compared stays as it is.
- */
+/** A window holds some scrapes, of which there is one a second. */
+const LONGEST_S = 15;
+
+/** The rules with shorter times, for tests: a minute is a second, and nothing lasts longer than 15. What is compared stays as it is. */
 export function hurried(rules: string): string {
-  const short = (count: string, unit: string): string => `${Number(count) * (unit === 'h' ? 20 : 1)}s`;
+  const short = (count: string, unit: string): string =>
+    `${Math.min(LONGEST_S, Number(count) * (unit === 'h' ? 60 : 1))}s`;
   return rules
     .replaceAll(/\[(\d+)([mh])\]/g, (_, count: string, unit: string) => `[${short(count, unit)}]`)
     .replaceAll(

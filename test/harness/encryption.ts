@@ -15,16 +15,9 @@ export const ENCRYPTING: DataConverter = {
   ],
 };
 
-/** Whether this test run is the one with encrypted payloads (jest.long.config.mjs). */
-export function payloadsAreEncrypted(): boolean {
-  return (globalThis as { ENCRYPT_PAYLOADS?: boolean }).ENCRYPT_PAYLOADS === true;
-}
-
-/** The text in a payload of a history, which is encrypted in the run with encrypted payloads. */
+/** The text in a payload of a history. */
 export function payloadText(payload: Payload | null | undefined): string {
-  if (!payload) return '';
-  const { data } = payloadsAreEncrypted() ? decrypt(payload) : payload;
-  return Buffer.from(data ?? []).toString();
+  return Buffer.from(payload?.data ?? []).toString();
 }
 
 function encrypt({ metadata, data }: Payload): Payload {

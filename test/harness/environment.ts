@@ -7,9 +7,10 @@ import { type SandboxOptions, startSandbox } from '../../sandbox';
 import { connectClient } from '../../src/client';
 import { FollowUpPlugin } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
-import { ENCRYPTING, payloadsAreEncrypted } from './encryption';
+import { ENCRYPTING } from './encryption';
 import { FollowUpCaller, newTaskQueues } from './following';
 import { FORGETFUL } from './restartable-server';
+import { skippingTime } from './skipping-time';
 import { temporal } from './temporal';
 
 // Failures of follow-ups are what many tests are about; only what breaks the worker itself is news.
@@ -34,8 +35,15 @@ export interface EnvironmentOptions {
   readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
   /** The workflow bundle. @default the one that is made once for a test run */
   readonly bundlePath?: string;
-  /** How many sets of workers poll the environment's task queues, as so many worker processes would. @default 1 */
-  readonly workers?: number;
+  /** Encrypts every payload and decrypts nothing else. @default false */
+  readonly encrypted?: boolean;
+  /**
+   * Follow-ups have the default times, and the server's clock skips all of their waits. Polls wait as retries then: while an
+   * activity runs, nothing is skipped. Nor while a request is held; and what the service does later comes too late.
+   *
+   * @default false: the clock is everybody's, and the times are short
+   */
+  readonly skipsTime?: boolean;
 }
 
 /** A sandbox, the three workers of a worker process with queues of their own, and a client, on the shared server. */
@@ -64,45 +72,45 @@ export class Environment extends FollowUpCaller {
     // The SDK's own connection lets a retry that is due after its end break the process.
     const connected = await connectClient({ env: { TEMPORAL_ADDRESS: address } });
     const { connection } = connected.client;
-    // A connection for each set: the SDK has one worker of a kind on a queue by connection.
-    const natives = await Promise.all(
-      Array.from({ length: options.workers ?? 1 }, () => NativeConnection.connect({ address })),
-    );
+    const native = await NativeConnection.connect({ address });
     const stop = new AbortController();
-    const { inProcessPolls = 1_000, pollLimitMs, lookEveryMs } = options;
-    const dataConverter = payloadsAreEncrypted() ? ENCRYPTING : undefined;
-    const createWorkers = (native: NativeConnection) =>
-      FollowUpWorkers.create(
-        native,
-        { temporal: { namespace }, taskQueues, inProcessPolls, ...(dataConverter && { dataConverter }) },
-        { workflowBundle: { codePath: bundlePath } },
-        new FollowUpPlugin({
-          agentApi,
-          taskQueues,
-          inProcessPolls,
-          // As in the worker process: the server has them, and a worker may be stopped as soon as it is started.
-          ensureSearchAttributes: false,
-          ...(pollLimitMs === undefined ? {} : { pollLimitMs }),
-          ...(lookEveryMs === undefined ? {} : { lookEveryMs }),
-        }),
-      );
-    const sets = await Promise.all(natives.map(createWorkers));
+    const { encrypted = false, skipsTime = false, pollLimitMs, lookEveryMs } = options;
+    const { inProcessPolls = skipsTime ? 0 : 1_000 } = options;
+    const dataConverter = encrypted ? ENCRYPTING : undefined;
+    const workers = await FollowUpWorkers.create(
+      native,
+      { temporal: { namespace }, taskQueues, inProcessPolls, ...(dataConverter && { dataConverter }) },
+      { workflowBundle: { codePath: bundlePath } },
+      new FollowUpPlugin({
+        agentApi,
+        taskQueues,
+        inProcessPolls,
+        // As in the worker process: the server has them, and a worker may be stopped as soon as it is started.
+        ensureSearchAttributes: false,
+        ...(pollLimitMs === undefined ? {} : { pollLimitMs }),
+        ...(lookEveryMs === undefined ? {} : { lookEveryMs }),
+      }),
+    );
     // Loads what undici loads at its first use: jest forbids that between the steps of concurrent tests.
     const nobody = { projectId: 'warm-up', jobId: 'nobody' };
     await agentApi.getJob(nobody);
     await agentApi.sendMessage({ ...nobody, prompt: 'nothing' });
-    const running = Promise.all(sets.map((workers) => workers.run(stop.signal, () => undefined)));
+    const running = workers.run(stop.signal, () => undefined);
     const close = async () => {
       stop.abort();
       // What a test has left held would keep its worker from draining.
       await sandbox.close();
       await running;
       await agentApi.close();
-      await Promise.all(natives.map((native) => native.close()));
+      await native.close();
       await connected.close();
       await own?.stop();
     };
-    const client = new Client({ connection, namespace, ...(dataConverter && { dataConverter }) });
-    return new Environment(address, close, sandbox, client, taskQueues);
+    const client = new Client({
+      connection: skipsTime ? skippingTime(connection) : connection,
+      namespace,
+      ...(dataConverter && { dataConverter }),
+    });
+    return new Environment(address, close, sandbox, client, taskQueues, skipsTime ? {} : undefined);
   }
 }

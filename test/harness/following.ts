@@ -15,9 +15,12 @@ import type { TaskQueues } from '../../src/worker/plugin';
 import type { FaultSetting, JobChange, JobKey, NewJob, Sandbox } from '../../sandbox';
 import { eventually } from './eventually';
 
-/** Times that let a whole follow-up pass within a test, in the proportions of the defaults. */
+/**
+ * Times that let a whole follow-up pass within a test, in the proportions of the defaults. The deadline is far away: it is
+ * tested where it is given.
+ */
 export const QUICK = {
-  deadline: '20s',
+  deadline: '10m',
   polling: { initial: '200ms', growth: 0.1, maximum: '1s', jitter: 0.1 },
   reconcile: '1500ms',
   settle: '1s',
@@ -52,10 +55,12 @@ export class FollowUpCaller {
   readonly taskQueue: string;
   readonly followUps: FollowUpClient;
 
+  /** @param times what each request has that doesn't say otherwise */
   constructor(
     readonly sandbox: Sandbox,
     readonly client: Client,
     readonly taskQueues: TaskQueues,
+    private readonly times: Partial<FollowUpRequest> = QUICK,
   ) {
     const { followUp: taskQueue, read: readTaskQueue, send: sendTaskQueue } = taskQueues;
     this.taskQueue = taskQueue;
@@ -82,12 +87,12 @@ export class FollowUpCaller {
 
   /** A request to a new job. */
   newRequest(job?: NewJob) {
-    return { ...this.addJob(job), ...named() };
+    return { ...this.addJob(job), ...this.named() };
   }
 
   /** Starts a follow-up to a job that is there, or not. */
   async send(asked: Partial<FollowUpRequest> & JobKey): Promise<Following> {
-    const request = { ...named(), ...asked };
+    const request = { ...this.named(), ...asked };
     const workflowId = followUpWorkflowId(request.projectId, request.jobId, request.requestId);
     return new Following(this, request, await this.start(workflowId, request));
   }
@@ -108,11 +113,11 @@ export class FollowUpCaller {
     const key = jobId === undefined ? { projectId } : { projectId, jobId };
     return this.sandbox.journal.entries({ ...key, operation: 'message' });
   }
-}
 
-/** What each request of a test has, with a name of its own. */
-function named() {
-  return { prompt: 'Fix the broken links.', requestId: randomUUID().slice(0, 8), ...QUICK };
+  /** What each request of a test has, with a name of its own. */
+  private named() {
+    return { prompt: 'Fix the broken links.', requestId: randomUUID().slice(0, 8), ...this.times };
+  }
 }
 
 /** One follow-up of a test. */
@@ -165,7 +170,7 @@ export class Following {
     return (await this.handle.describe()).memo?.[MEMO_RECEIPT] as Receipt;
   }
 
-  /** The progress once it is as wanted. @throws Error when it is not within 20 seconds */
+  /** The progress once it is as wanted. */
   async progressWhen(wanted: (progress: FollowUpProgress) => boolean): Promise<FollowUpProgress> {
     const progress = () => this.handle.query<FollowUpProgress>(QUERY_PROGRESS);
     return eventually('the progress is as wanted', progress, { until: wanted });
@@ -199,9 +204,12 @@ export class Following {
     this.caller.sandbox.clearFaults(this.key);
   }
 
-  /** Waits until such a request has reached the service, within 20 seconds. */
-  async reached(filter: JournalFilter, options?: { readonly atLeast?: number; readonly timeoutMs?: number }) {
-    return this.caller.sandbox.journal.waitFor({ ...this.key, ...filter }, options);
+  /** Waits until so many of such requests have reached the service. */
+  async reached(filter: JournalFilter, { atLeast = 1 } = {}) {
+    const wanted = { ...this.key, ...filter };
+    const what = `${atLeast} request(s) that match ${JSON.stringify(wanted)}`;
+    const entries = () => this.caller.sandbox.journal.entries(wanted);
+    return eventually(what, entries, { intervalMs: 10, until: ({ length }) => length >= atLeast });
   }
 
   posts() {

@@ -15,13 +15,13 @@ const shared = {
   transformIgnorePatterns: [
     '/node_modules/(?!(string-width|get-east-asian-width|strip-ansi|ansi-regex|@noble/hashes)/)',
   ],
+  setupFilesAfterEnv: ['<rootDir>/test/harness/timeout.ts'],
 };
 
 /** Jest runs a project's set-up only where one of its tests runs. */
 const WITH_PROCESSES = {
   globalSetup: '<rootDir>/test/harness/process-setup.ts',
   globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
-  setupFilesAfterEnv: ['<rootDir>/test/harness/timeout.ts'],
 };
 
 /** What the tests with a suffix need, `NAME.SUFFIX.test.ts`. A test without a suffix needs nothing. */
@@ -30,7 +30,6 @@ const SET_UP = {
   server: {
     globalSetup: '<rootDir>/test/harness/shared-server.ts',
     globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
-    setupFilesAfterEnv: ['<rootDir>/test/harness/timeout.ts'],
   },
   /** These, and the compiled programs. */
   process: WITH_PROCESSES,
@@ -55,17 +54,6 @@ export function project(suffix, folder = 'test') {
     ...SET_UP[suffix],
   };
 }
-
-/**
- * The tests of the workflows once more, with a codec that encrypts every payload and decrypts nothing else. Those in which
- * somebody writes a payload without the key are left out.
- */
-export const encryptedProject = {
-  ...project('server', 'test/workflows'),
-  displayName: 'encrypted',
-  globals: { ENCRYPT_PAYLOADS: true },
-  testPathIgnorePatterns: ['replay'],
-};
 
 /** The jest project of all other tests, so that none is left out for want of an entry. They need no set-up. */
 export const pureProject = {

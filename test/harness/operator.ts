@@ -1,29 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { msToTs } from '@temporalio/common/lib/time';
-import type { DurationText } from '../../src/core/units';
 import { hasGrpcStatus } from '../../src/temporal/grpc-status';
-
-export interface ActivityOptionsChange {
-  readonly maximumAttempts: number;
-  /** From its scheduling on. */
-  readonly scheduleToClose?: DurationText;
-}
 
 /** What an operator does with the Temporal CLI, by the same calls. Where no activity of a type is pending, nothing is done. */
 export class Operator {
   constructor(private readonly client: Client) {}
 
-  /** `temporal activity update-options` @returns whether such an activity was pending */
-  changeOptions(workflowId: string, type: string, options: ActivityOptionsChange): Promise<boolean> {
-    const { maximumAttempts, scheduleToClose } = options;
-    const paths = [
-      'retry_policy.maximum_attempts',
-      ...(scheduleToClose ? ['schedule_to_close_timeout'] : []),
-    ];
-    const scheduleToCloseTimeout = scheduleToClose ? msToTs(scheduleToClose) : null;
-    const activityOptions = { retryPolicy: { maximumAttempts }, scheduleToCloseTimeout };
-    const request = { ...this.activity(workflowId, type), activityOptions, updateMask: { paths } };
+  /** `temporal activity update-options --retry-maximum-attempts` @returns whether such an activity was pending */
+  raiseAttempts(workflowId: string, type: string, maximumAttempts: number): Promise<boolean> {
+    const updateMask = { paths: ['retry_policy.maximum_attempts'] };
+    const activityOptions = { retryPolicy: { maximumAttempts } };
+    const request = { ...this.activity(workflowId, type), activityOptions, updateMask };
     return found(this.client.workflowService.updateActivityOptions(request));
   }
 

@@ -17,7 +17,7 @@ export async function pending({ handle }: Following, type: string): Promise<Pend
 
 export const pendingRead = (following: Following) => pending(following, 'pollJob');
 
-/** Waits until the patient read has come to its attempt of that number. @throws Error when it has not within 20 seconds */
+/** Waits until the patient read has come to its attempt of that number. */
 export async function untilAttempt(following: Following, attempt: number): Promise<void> {
   await untilRead(following, `attempt ${attempt}`, (pending) => (pending.attempt ?? 0) >= attempt);
 }

@@ -8,9 +8,12 @@ import { temporal } from './temporal';
 
 /**
  * Settings with which a server deletes a closed workflow within seconds. By default it waits until its queues have noted
- * the end, which they do every half a minute.
+ * the end, which they do every half a minute. It looks for tasks as often as the shared server does.
  */
 export const FORGETFUL = {
+  'history.transferProcessorMaxPollRPS': 1_000,
+  'history.timerProcessorMaxPollRPS': 1_000,
+  'history.timerProcessorMaxTimeShift': '10ms',
   'history.transferProcessorUpdateAckInterval': '500ms',
   'history.visibilityProcessorUpdateAckInterval': '500ms',
   'history.timerProcessorUpdateAckInterval': '500ms',
@@ -54,18 +57,15 @@ export class RestartableServer {
 }
 
 /** Makes a call that may be repeated, again and again while the server is away. @throws what the server answers */
-export async function throughRestarts<T>(call: () => Promise<T>, timeoutMs = 60_000): Promise<T> {
-  const outcome = await eventually(
-    'an answer of the server',
-    async () => {
-      try {
-        return { value: await call() };
-      } catch (error) {
-        return isTransient(error) ? undefined : { error };
-      }
-    },
-    { timeoutMs },
-  );
+export async function throughRestarts<T>(call: () => Promise<T>, timeoutMs = Infinity): Promise<T> {
+  const ask = async () => {
+    try {
+      return { value: await call() };
+    } catch (error) {
+      return isTransient(error) ? undefined : { error };
+    }
+  };
+  const outcome = await eventually('an answer of the server', ask, { timeoutMs });
   if ('error' in outcome) throw outcome.error;
   return outcome.value;
 }

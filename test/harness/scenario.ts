@@ -22,9 +22,8 @@ export const NOBODY_KNOWS = {
   posts: [true],
 };
 
-/** POSTs that hang, having been processed or not. */
+/** A POST that hangs, having been processed. */
 export const PROCESSED = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
-export const NOT_PROCESSED = { ...PROCESSED, parameters: { processed: 'never' } } as const;
 
 /** A turn that ends once two reads have shown it, however slow the machine is. */
 const READ_TWICE = { turn: { reads: 2 } };
@@ -77,7 +76,7 @@ export async function play(
 
 /** Waits until the fault `hold` holds a request. */
 export async function untilHeld({ following }: Scenario): Promise<void> {
-  await following.reached({ fault: 'hold' }, { timeoutMs: 30_000 });
+  await following.reached({ fault: 'hold' });
 }
 
 /** Another worker of the same queues takes the place of the one that is killed. */
@@ -94,7 +93,7 @@ export async function showsPhase({ handle }: Following, phase: Phase): Promise<v
     return typedSearchAttributes.getAll().find(({ key }) => key.name === 'FollowUpPhase')?.value;
   };
   const until = (value: unknown) => value === phase;
-  await eventually(`the phase is shown as ${phase}`, shown, { timeoutMs: 90_000, intervalMs: 100, until });
+  await eventually(`the phase is shown as ${phase}`, shown, { intervalMs: 100, until });
 }
 
 /** How it ends when its turn ends after the delivery was found by reading. */

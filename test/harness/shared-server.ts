@@ -11,6 +11,18 @@ interface Shared {
   readonly folder: string;
 }
 
+/**
+ * By default a server of one shard looks for tasks and timers every 50 ms, and fires a timer up to a second late: a follow-up
+ * of ten tasks waits for a second or two, a batch for ten, and a clock that skips notices each jump only a second later.
+ */
+const DYNAMIC_CONFIG = {
+  'history.transferProcessorMaxPollRPS': 1_000,
+  'history.timerProcessorMaxPollRPS': 1_000,
+  'history.timerProcessorMaxTimeShift': '10ms',
+  /** Lets a start ask for a clock that skips the waits of its workflow (`skipsTime` in environment.ts). */
+  'frontend.WorkflowTimeSkippingEnabled': true,
+} as const;
+
 /** Both set-ups and the tear-down run in jest's main process, so that they share this. */
 let shared: Promise<Shared> | undefined;
 
@@ -35,7 +47,7 @@ async function start(): Promise<Shared> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-test-'));
   const bundlePath = path.join(folder, 'workflow-bundle.js');
   const [server] = await Promise.all([
-    startDevServer({ cli: cli.path, searchAttributes: true }),
+    startDevServer({ cli: cli.path, searchAttributes: true, dynamicConfig: DYNAMIC_CONFIG }),
     bundleWorkflows(bundlePath),
   ]);
   process.env[VARIABLES.cli] = cli.path;

@@ -2,14 +2,17 @@ import Sequencer from '@jest/test-sequencer';
 
 /** Of the long suites, those that take a minute or more: if one of them came last, it would run alone for minutes. */
 const SLOWEST = [
-  ...['alerts.long', 'client-package.doors', 'examples.doors', 'strange-texts.fault', 'soak.fault'],
-  ...['kill-poll.fault', 'versions.long', 'many-pages.long', 'kill-worker.fault', 'demo.long'],
+  ...['alerts.long', 'client-package.doors', 'examples.doors', 'soak.fault'],
+  ...['kill-poll.fault', 'versions.long', 'many-pages.long', 'frozen-worker.fault', 'demo.long'],
 ];
+
+/** Set-ups run in the order of the tests, and theirs compiles while the shared server starts. */
+const COMPILED = '.process.test.ts';
 
 /** Jest begins with the largest files where it has not run them before, as on a clean clone. */
 export default class SlowestFirst extends Sequencer {
   sort(tests) {
-    const isSlow = ({ path }) => SLOWEST.some((name) => path.includes(name));
+    const isSlow = ({ path }) => [...SLOWEST, COMPILED].some((name) => path.includes(name));
     return super.sort(tests).sort((one, other) => isSlow(other) - isSlow(one));
   }
 }

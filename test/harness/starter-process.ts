@@ -30,13 +30,11 @@ export class StarterProcess {
     return { code, signal, stdout: this.stdout, stderr: this.stderr };
   }
 
-  /** Waits until stderr holds `text`. @throws Error when the process ends, or 30 seconds pass, before */
+  /** Waits until stderr holds `text`. @throws Error when the process ends before */
   async says(text: string | RegExp): Promise<void> {
     const said = (): boolean =>
       typeof text === 'string' ? this.stderr.includes(text) : text.test(this.stderr);
-    await eventually(`the starter says ${String(text)}`, () => said() || this.child.exitCode !== null, {
-      timeoutMs: 30_000,
-    });
+    await eventually(`the starter says ${String(text)}`, () => said() || this.child.exitCode !== null);
     if (!said())
       throw new Error(`the starter ended and did not say ${String(text)}; it said:\n${this.stderr}`);
   }

@@ -1,7 +1,14 @@
-import { jest } from '@jest/globals';
+import { afterAll, jest } from '@jest/globals';
+import { pendingWaits } from './eventually';
 
 /**
- * A follow-up on a real server takes 1 to 3 s in a test, a batch that looks for one that is there 10 to 20 s, and the start
- * of each process 1 to 3 s. Jest knows one limit for a whole run (measured, jest 30), hence a file that each test file loads.
+ * The one bound of all waits: no wait has one of its own. Most tests take seconds; a machine that is busy with other work
+ * may take ten times as long. Jest knows one limit for a whole run (measured, jest 30), hence a file that each test file loads.
  */
-jest.setTimeout(60_000);
+jest.setTimeout(120_000);
+
+/** Jest says only that a test took too long; this says what it waited for, and ends the wait. */
+afterAll(() => {
+  const waits = pendingWaits();
+  if (waits.length > 0) console.error(`a test ended while it waited:\n${waits.join('\n')}`);
+});

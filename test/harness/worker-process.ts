@@ -7,9 +7,6 @@ export const ROOT = path.resolve(__dirname, '../..');
 /** One line of the log. */
 export type LogLine = { readonly level: string; readonly msg: string } & Readonly<Record<string, unknown>>;
 
-/** How long a test waits for a line or a state before it gives up: ten workers that start at once take some 40 s. */
-const PATIENCE_MS = 90_000;
-
 /** The compiled worker as a process of its own, as `npm start` runs it. */
 export class WorkerProcess {
   /** Everything that was written so far. */
@@ -72,9 +69,7 @@ export class WorkerProcess {
   /** Waits for a line whose message matches. @throws Error with all that was said, when none comes */
   async says(message: RegExp): Promise<LogLine> {
     const find = () => this.log().find(({ msg }) => message.test(msg));
-    await eventually(`the worker says ${String(message)}`, () => find() !== undefined || this.ended, {
-      timeoutMs: PATIENCE_MS,
-    });
+    await eventually(`the worker says ${String(message)}`, () => find() !== undefined || this.ended);
     const line = find();
     if (line === undefined) throw new Error(`never said ${String(message)}:\n${this.stdout}${this.stderr}`);
     return line;
@@ -90,7 +85,6 @@ export class WorkerProcess {
   /** Waits until `/readyz` answers so, and returns the reasons that it gives. */
   async answersReadyz(status: number): Promise<string[]> {
     const { body } = await eventually(`/readyz answers ${status}`, () => this.ask('/readyz'), {
-      timeoutMs: PATIENCE_MS,
       until: (answer) => answer.status === status,
     });
     return body.reasons ?? [];

@@ -1,12 +1,10 @@
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { listFaults, parseFault } from '../../sandbox/fault-board';
 import { FAULTS } from '../../sandbox/faults';
 import { freePorts } from '../../dev/free-ports';
 import { eventually } from '../harness/eventually';
-
-jest.setTimeout(30_000);
 
 let child: ChildProcess;
 afterEach(() => void child.kill('SIGKILL'));
@@ -18,8 +16,7 @@ it('npm run sandbox prints its jobs, a line to run and the two variables, and th
   child = spawn(process.execPath, args, { cwd: join(__dirname, '../..') });
   let stdout = '';
   child.stdout?.on('data', (data: Buffer) => (stdout += data.toString()));
-  const printed = (words: RegExp) =>
-    eventually(`it prints ${words.source}`, () => words.test(stdout), { timeoutMs: 25_000 });
+  const printed = (words: RegExp) => eventually(`it prints ${words.source}`, () => words.test(stdout));
   await printed(/Every request gets a line below/);
   expect(stdout).toContain(`export AGENT_API_BASE_URL=http://127.0.0.1:${port}\n`);
   expect(stdout).toContain('npm run starter -- send --project docs --job job-1 --prompt "');

@@ -110,6 +110,46 @@ it('the fault lag answers a read with the job as it was a while ago, and not the
   expect((await call(jobId)).job()).toEqual(before);
 });
 
+describe('a fault that lasts for a number of reads', () => {
+  /** A job that completes with its second read, a message to it, and what four reads see then. */
+  async function seen(name: string, reads: number) {
+    const { projectId, jobId } = sandbox.addJob({ turn: { reads: 2 }, status: 'failed' });
+    sandbox.setFault({ name, parameters: { reads }, projectId, jobId });
+    const answers = [(await send(jobId, 'x')).job()];
+    while (answers.length < 5) {
+      // However long each of them takes.
+      now += 3_600_000;
+      answers.push((await call(jobId)).job());
+    }
+    return answers.map(({ status, prLink }) => status + (prLink === null ? '' : ' with a link'));
+  }
+  const LINKED = 'completed with a link';
+
+  it.each([
+    ['stale', 1, ['failed', 'failed', LINKED, LINKED, LINKED]],
+    ['stale', 3, ['failed', 'failed', 'failed', 'failed', LINKED]],
+    ['late-link', 2, ['active', 'active', 'completed', 'completed', LINKED]],
+  ])('%s, for %i', async (name, reads, expected) => {
+    expect(await seen(name, reads)).toEqual(expected);
+  });
+
+  it('lag, behind by up to as many', async () => {
+    const { projectId, jobId } = sandbox.addJob({ turn: { reads: 20 }, status: 'failed' });
+    sandbox.setFault({ name: 'lag', parameters: { reads: 10 }, projectId, jobId });
+    /** What so many reads in a row see. */
+    const see = async (reads: number): Promise<unknown> => {
+      const statuses = [];
+      while (statuses.length < reads) statuses.push((await call(jobId)).job().status);
+      return new Set(statuses);
+    };
+    expect((await send(jobId, 'x')).job().status).toBe('active');
+    expect(await see(10)).toEqual(new Set(['failed', 'active']));
+    expect(await see(9)).toEqual(new Set(['active']));
+    expect(await see(10)).toEqual(new Set(['active', 'completed']));
+    expect(await see(10)).toEqual(new Set(['completed']));
+  });
+});
+
 it('the journal tells for every message whether it was processed, with a number that increases per job', async () => {
   const { projectId, jobId } = sandbox.addJob();
   const job = { projectId, jobId };

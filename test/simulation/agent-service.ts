@@ -92,7 +92,11 @@ export class AgentService {
         const nth = this.counts[operation];
         this.counts[operation] += 1;
         const trouble = this.plan.spells.find(
-          (spell) => spell.operation === operation && nth >= spell.after && nth < spell.after + spell.count,
+          (spell) =>
+            spell.operation === operation &&
+            nth >= spell.after &&
+            nth < spell.after + spell.count &&
+            (!spell.stutters || (nth - spell.after) % 2 === 0),
         )?.trouble;
         let begun = false;
         let over = false;

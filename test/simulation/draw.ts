@@ -44,7 +44,10 @@ function drawJob(luck: Luck, confirmMs: number): PlannedJob {
   const lagMs = luck.of('lag', [0, 0, Math.floor(confirmMs / 2), Math.floor(confirmMs * 0.9)]);
   const takeUpMs = luck.of('takeUp', [0, 0, 0, Math.max(0, confirmMs - lagMs - 1)]);
   const turn = (nth: number) => ({
-    durationMs: luck.between(`turn ${nth}`, 50, luck.of('turn is', [2_000, 20_000, 90_000, 90_000, 900_000])),
+    // Some never end.
+    durationMs: luck.chance('endless', 0.08)
+      ? null
+      : luck.between(`turn ${nth}`, 50, luck.of('turn is', [2_000, 20_000, 90_000, 90_000, 900_000])),
     outcome: luck.of('outcome', OUTCOMES),
     takeUpMs,
   });
@@ -58,23 +61,42 @@ function drawJob(luck: Luck, confirmMs: number): PlannedJob {
   };
 }
 
-const ANSWERS_TO_READS = [400, 401, 403, 404, 404, 404, 429, 429, 500, 502, 503, 302, 418] as const;
+const ANSWERS_TO_READS = [
+  400, 401, 403, 404, 404, 404, 404, 404, 404, 429, 429, 500, 502, 503, 302, 418,
+] as const;
 const REFUSED = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422] as const;
 const NOBODY_KNOWS = [408, 423, 425, 500, 502, 503, 504, 302, 418] as const;
 const RETRY_AFTER = [undefined, undefined, '1', '30', '600', '0', '-5', '1e9', 'soon'] as const;
 
 function drawSpell(luck: Luck): Spell {
   const operation = luck.of('operation', ['get', 'get', 'post', 'post'] as const);
-  const count = operation === 'post' ? luck.of('posts', [1, 1, 1, 2]) : luck.of('gets', [1, 2, 6, 20]);
+  const count = operation === 'post' ? luck.of('posts', [1, 1, 1, 2]) : luck.of('gets', [1, 2, 3, 6, 8, 20]);
   const after =
     operation === 'post' ? luck.of('after post', [0, 0, 0, 1]) : luck.between('after get', 0, 12, 2);
+  const stutters = operation === 'get' && luck.chance('stutters', 0.25);
   return {
     operation,
     after,
     count,
+    stutters,
     trouble: operation === 'get' ? troubleOfRead(luck) : troubleOfPost(luck),
   };
 }
+
+const KINDS_OF_POST = [
+  ...([
+    'refused',
+    'misconfigured',
+    'reset',
+    'reset',
+    'timeout',
+    'timeout',
+    'page',
+    'no job',
+    'another job',
+  ] as const),
+  ...(['429', '429', '429', 'rejected', 'rejected', 'unknown', 'unknown', 'unknown', 'unknown'] as const),
+] as const;
 
 function retryAfter(luck: Luck): { readonly retryAfter?: string } {
   const value = luck.of('retryAfter', RETRY_AFTER);
@@ -102,21 +124,7 @@ function troubleOfRead(luck: Luck): Trouble {
 
 function troubleOfPost(luck: Luck): Trouble {
   const processed = luck.chance('processed', 0.5);
-  const kind = luck.of('post', [
-    'refused',
-    'misconfigured',
-    'reset',
-    'reset',
-    'timeout',
-    'timeout',
-    'page',
-    'no job',
-    'another job',
-    '429',
-    'rejected',
-    'unknown',
-    'unknown',
-  ] as const);
+  const kind = luck.of('post', KINDS_OF_POST);
   if (kind === '429') return { kind: 'status', status: 429, processed: false, ...retryAfter(luck) };
   if (kind === 'rejected') return { kind: 'status', status: luck.of('rejected', REFUSED), processed: false };
   if (kind === 'unknown')
@@ -252,7 +260,8 @@ function drawAct(luck: Luck, at: string): Act {
           'change job',
         ] as const),
       ];
-  const kind = luck.of('act', kinds);
+  const isPermission = /^(permission|post)/.test(at);
+  const kind = isPermission && luck.chance('freezes', 0.15) ? 'freeze' : luck.of('act', kinds);
   const ms = luck.of('ms', [500, 5_000, 30_000, 90_000, 600_000]);
   switch (kind) {
     case 'kill':

@@ -316,14 +316,14 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     }
   },
   /** The baseline is what a look right before a POST has shown. */
-  function* hasTheBaseline({ facts, posts, shown }, { baseline, delivery }) {
+  function* hasTheBaseline({ facts, posts, shown, isUndisturbed }, { baseline, delivery }) {
     if (baseline === null || facts.people.byHand.length > 0) return;
     const looks = shown.filter(({ by }) => by === 'sendMessage');
     const before = posts.map((post) =>
       looks.findLast(({ heardAt, runId }) => runId === post.runId && heardAt <= post.askedAt),
     );
-    const possible =
-      delivery.verdict === 'not-sent' || posts.length === 0 ? looks : [...before, ...looks.slice(-1)];
+    // A worker that dies after its permission leaves a baseline without a POST.
+    const possible = isUndisturbed && posts.length > 0 && delivery.verdict !== 'not-sent' ? before : looks;
     const isOne = possible.some(
       (look) =>
         look?.shown.status === baseline.status &&
@@ -417,8 +417,11 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (baseline === null || !isTerminal(baseline.status))
       yield `proved by reading, and the baseline is ${String(baseline?.status)}`;
     const proves = (status: string) =>
-      !isTerminal(status) ||
-      (status !== baseline?.status && status !== 'archived' && baseline?.status !== 'archived');
+      status === 'active' ||
+      (isTerminal(status) &&
+        status !== baseline?.status &&
+        status !== 'archived' &&
+        baseline?.status !== 'archived');
     if (!fresh.some((get) => proves(get.shown.status)))
       yield 'proved by reading, and no fresh answer proves it';
     const isOurs = facts.service.life.turns().some(({ prompt }) => prompt === PROMPT);
@@ -445,7 +448,11 @@ const VERDICTS: Readonly<Record<string, readonly string[]>> = {
 
 /** There was a last read, and nothing that should have been told. */
 function* overdueForAReason({ gets, deadlineAt, facts, plan }: Case, receipt: Receipt): Iterable<string> {
-  if (!gets.some(({ askedAt, by }) => by !== 'sendMessage' && askedAt >= deadlineAt))
+  // While a project cools down, no read is made.
+  const isCooling = facts.service.requests.some(
+    ({ answer, retryAfter }) => answer === 'http 429' || retryAfter !== null,
+  );
+  if (!isCooling && !gets.some(({ askedAt, by }) => by !== 'sendMessage' && askedAt >= deadlineAt))
     yield 'overdue without a last read';
   const since = facts.service.life.settledSince();
   const waitMs =
@@ -483,7 +490,7 @@ function* evidenceHolds(
     case 'seen-active': {
       // Without a POST of its own, a reset run reads from its beginning.
       const since = posts.length === 0 ? 0 : Math.min(...posts.map(({ askedAt }) => askedAt));
-      const isSeen = shown.some((get) => get.askedAt >= since && !isTerminal(get.shown.status));
+      const isSeen = shown.some((get) => get.askedAt >= since && get.shown.status === 'active');
       if (!isAtRest || !isSeen) yield `seen-active, with the baseline ${String(baseline?.status)}`;
       return;
     }

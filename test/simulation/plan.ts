@@ -37,6 +37,8 @@ export interface Spell {
   /** How many requests of the operation come before. */
   readonly after: number;
   readonly count: number;
+  /** Only each second one of them: a service that stutters. */
+  readonly stutters: boolean;
   readonly trouble: Trouble;
 }
 

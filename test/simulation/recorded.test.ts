@@ -40,7 +40,7 @@ function changing<T extends EventBody['type']>(
   return (event: HistoryEvent): HistoryEvent => {
     if (isDone || event.type !== type) return event;
     isDone = true;
-    const body = change(event as Extract<EventBody, { readonly type: T }>);
+    const body = change(event as EventBody as Extract<EventBody, { readonly type: T }>);
     return { ...body, id: event.id, at: event.at };
   };
 }

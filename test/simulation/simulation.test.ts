@@ -12,7 +12,7 @@ beforeAll(async () => {
 }, 120_000);
 
 it.each(SEEDS)(
-  'simulated follow-ups, seeds $from to $to: each ends, nothing is sent that was not allowed, and no receipt lies',
+  'every seed keeps what is promised of one follow-up',
   async ({ from, to }) => {
     for (let seed = from; seed <= to; seed += 1) {
       const { lies } = await simulate(drawPlan(seed), workflows);

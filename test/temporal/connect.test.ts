@@ -28,7 +28,7 @@ function secure(options: SecureServerOptions = {}): Promise<string> {
 async function connect(
   address: string,
   env: Record<string, string> = {},
-  timeout = 1_500,
+  timeout = 10_000,
 ): Promise<FollowUpClient> {
   const client = await FollowUpClient.connect({ env: { TEMPORAL_ADDRESS: address, ...env }, timeout });
   clients.push(client);
@@ -132,31 +132,27 @@ describe('a connection', () => {
       then(null, two);
     }) as never);
     try {
-      for (const env of [{}, { TEMPORAL_TLS: 'true' }]) {
-        const error = await errorOf(connect(`two.test:${port}`, env));
-        expect(error).toMatchObject({ code: 'UNREACHABLE' });
-        expect(error.message).toContain('connect ECONNREFUSED 127.0.0.1');
-      }
+      const to = (env: Record<string, string>) => errorOf(connect(`two.test:${port}`, env));
+      const message = expect.stringContaining('connect ECONNREFUSED 127.0.0.1');
+      for (const error of await Promise.all([to({}), to({ TEMPORAL_TLS: 'true' })]))
+        expect(error).toMatchObject({ code: 'UNREACHABLE', message });
     } finally {
       lookup.mockRestore();
     }
   });
 
-  it('to a server that never answers is given up in time', async () => {
+  it.concurrent('to a server that never answers is given up in time', async () => {
     const silent = await listening(createTcpServer());
-    for (const env of [{}, { TEMPORAL_TLS: 'true' }]) {
-      const startedAt = performance.now();
-      expect(await errorOf(connect(silent, env))).toMatchObject({ code: 'UNREACHABLE' });
-      expect(performance.now() - startedAt).toBeLessThan(2_500);
-    }
+    for (const env of [{}, { TEMPORAL_TLS: 'true' }])
+      expect(await errorOf(connect(silent, env, 200))).toMatchObject({ code: 'UNREACHABLE' });
   });
 
-  it.each([{}, { TEMPORAL_TLS: 'true' }])(
+  it.concurrent.each([{}, { TEMPORAL_TLS: 'true' }])(
     'to a host that takes no connection, as behind a firewall, is unreachable: %j',
     async (env) => {
       const front = await Front.open(0);
       await front.deafen();
-      const connecting = connect(`127.0.0.1:${front.port}`, env, 10_000);
+      const connecting = connect(`127.0.0.1:${front.port}`, env);
       const error = await errorOf(connecting).finally(() => front.close());
       expect(error).toMatchObject({ code: 'UNREACHABLE' });
       expect(error.message).toContain('the host does not answer');
@@ -164,14 +160,16 @@ describe('a connection', () => {
   );
 
   it('to a server that never answers ends with the signal of its caller', async () => {
-    const TEMPORAL_ADDRESS = await listening(createTcpServer());
     const caller = new AbortController();
-    const options = { env: { TEMPORAL_ADDRESS }, timeout: 60_000, signal: caller.signal };
-    const connecting = FollowUpClient.connect(options);
     const reason = new Error('the caller has left');
-    setTimeout(() => {
+    const silent = createTcpServer(() => {
       caller.abort(reason);
-    }, 100);
+    });
+    const options = {
+      env: { TEMPORAL_ADDRESS: await listening(silent) },
+      signal: caller.signal,
+    };
+    const connecting = FollowUpClient.connect(options);
     await expect(connecting).rejects.toBe(reason);
     await expect(FollowUpClient.connect(options)).rejects.toBe(reason);
   });

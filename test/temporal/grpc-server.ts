@@ -1,16 +1,20 @@
 import { once } from 'node:events';
 import { createServer, type Http2SecureServer, type Http2Server } from 'node:http2';
-import type { AddressInfo, Server } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
 import { afterAll } from '@jest/globals';
 
 const servers: Server[] = [];
+const sockets: Socket[] = [];
 afterAll(() => {
   for (const server of servers) server.close();
+  // One that never reads does not notice that its client has gone.
+  for (const socket of sockets) socket.destroy();
 });
 
 /** Has a server listen until the tests of the file are over. @returns its address */
 export async function listening(server: Server | Http2Server | Http2SecureServer): Promise<string> {
   servers.push(server);
+  server.on('connection', (socket: Socket) => sockets.push(socket));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }

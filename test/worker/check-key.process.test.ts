@@ -38,29 +38,16 @@ function checkKey(jobId: string, env: Readonly<Record<string, string>> = {}) {
 }
 
 describe('worker.js --check-key', () => {
-  it('tells a key that the service takes, with and without the job', async () => {
-    const reads = 'the key may read the job; it is completed\n';
-    expect(await checkKey('job-1')).toMatchObject({ code: 0, stdout: reads });
-    const takes = 'the service takes the key, and has no such job\n';
-    expect(await checkKey('no-such-job')).toMatchObject({ code: 0, stdout: takes });
+  it('tells a wrong key, without showing it', async () => {
+    const { code, stdout } = await checkKey('job-1', { AGENT_API_KEY: WRONG_KEY });
+    expect({ code, stdout }).toEqual({
+      code: 1,
+      stdout: expect.stringMatching(/^http 401: the key is expired or wrong/),
+    });
+    expect(stdout).not.toContain(WRONG_KEY);
   });
 
-  it('tells a wrong key, a wrong URL and a service that is not there', async () => {
-    const wrongKey = await checkKey('job-1', { AGENT_API_KEY: WRONG_KEY });
-    expect(wrongKey.code).toBe(1);
-    expect(wrongKey.stdout).toMatch(/^http 401: the key is expired or wrong/);
-    expect(wrongKey.stdout).not.toContain(WRONG_KEY);
-    const portal = await MisbehavingServer.start();
-    cleanUps.push(() => portal.stop());
-    portal.onRequest = answer(200, '<html>');
-    for (const [AGENT_API_BASE_URL, stdout] of [
-      [portal.url, 'http 200 with an HTML page instead of a job: check AGENT_API_BASE_URL\n'],
-      ['http://127.0.0.1:9', 'ECONNREFUSED 127.0.0.1:9\n'],
-    ] as const)
-      expect(await checkKey('job-1', { AGENT_API_BASE_URL })).toMatchObject({ code: 1, stdout });
-  });
-
-  it('uses HTTPS_PROXY, NO_PROXY and NODE_EXTRA_CA_CERTS, as the worker does', async () => {
+  it('uses HTTPS_PROXY and NODE_EXTRA_CA_CERTS, as the worker does', async () => {
     const certificate = selfSignedCertificate();
     await writeFile(path.join(folder, 'ca.pem'), certificate.cert);
     const [server, proxy] = [await MisbehavingServer.start(certificate), await ConnectProxy.start()];
@@ -72,9 +59,6 @@ describe('worker.js --check-key', () => {
     const env = { AGENT_API_BASE_URL: server.url, NODE_EXTRA_CA_CERTS: path.join(folder, 'ca.pem') };
     expect(await checkKey('job-1', { ...env, HTTPS_PROXY: proxy.url })).toMatchObject({ code: 0 });
     expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${server.port}`]);
-    const direct = { ...env, HTTPS_PROXY: proxy.url, NO_PROXY: '127.0.0.1' };
-    expect(await checkKey('job-1', direct)).toMatchObject({ code: 0 });
-    expect(proxy.asked).toHaveLength(1);
   });
 });
 
@@ -87,7 +71,6 @@ it('the readiness of a worker tells a wrong key before the first follow-up, in t
     const check = { projectId: 'agent-follow-up-check' };
     const { journal } = environment.sandbox;
     const asked = journal.entries(check).length;
-    for (let n = 0; n < 3; n += 1)
-      expect(await worker.answersReadyz(503)).toEqual([expect.stringMatching(reason)]);
+    expect(await worker.answersReadyz(503)).toEqual([expect.stringMatching(reason)]);
     expect(journal.entries(check)).toHaveLength(asked);
   }));

@@ -1,6 +1,8 @@
 import { expect, it, jest } from '@jest/globals';
 import type { JobAnswer } from '../../src/core/wire';
+import { checkKey, commandLine } from '../../src/worker/command-line';
 import { keyCheck } from '../../src/worker/health';
+import { JOB } from '../agent-api/agent-api-under-test';
 import { AGENT_API } from '../harness/samples';
 
 const trouble = (httpStatus: number): JobAnswer => ({
@@ -27,4 +29,40 @@ it('asks once a minute until the service has taken the key, and a service that i
   clock.mockReturnValue(10_000_000);
   expect(await check()).toEqual([]);
   expect(getJob).toHaveBeenCalledTimes(3);
+});
+
+it.each([
+  [
+    'takes a key that may read the job',
+    { kind: 'job', job: JOB },
+    true,
+    'the key may read the job; it is active',
+  ],
+  [
+    'takes a key where there is no such job',
+    trouble(404),
+    true,
+    'the service takes the key, and has no such job',
+  ],
+  ['refuses a wrong key, in the words of the answer', trouble(401), false, 'http 401'],
+  [
+    'refuses a service that is not there',
+    { kind: 'trouble', label: 'x', message: 'ECONNREFUSED' },
+    false,
+    'ECONNREFUSED',
+  ],
+] as const)('--check-key %s', async (_, answer, isGood, words) => {
+  const api = { ...AGENT_API, getJob: () => Promise.resolve<JobAnswer>(answer) };
+  expect(await checkKey(api, { projectId: 'docs', jobId: 'job-1' })).toEqual({ isGood, words });
+});
+
+it.each([
+  ['--help', false, /^Works on follow-ups .*\n {2}AGENT_API_KEY_FILE\n.*--version\n$/s],
+  ['--version', false, /^1\.2\.3\n$/],
+  ['--check-key', true, /^error: the worker takes --help, --version, or --check-key/],
+])('the command line of the worker with %s starts nothing', (word, isError, words) => {
+  expect(commandLine([word], '1.2.3')).toEqual({
+    ...{ what: 'print', isError },
+    output: expect.stringMatching(words),
+  });
 });

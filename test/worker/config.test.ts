@@ -210,3 +210,15 @@ it('a warning is given for a key that would travel in clear to another machine',
     expect(await warn(url)).toEqual([]);
   }
 });
+
+it.each([
+  ['is not there', join(folder, 'nowhere.js'), "can't be loaded (Cannot find module"],
+  [
+    'exports something else',
+    fileHolding('converter.js', 'exports.codecs = []'),
+    'must export a DataConverter',
+  ],
+])('a data converter that %s is refused, with its path', async (_, file, problem) => {
+  const message = await problemsOf({ ...GOOD, FOLLOW_UP_DATA_CONVERTER: file });
+  expect(message).toContain(`FOLLOW_UP_DATA_CONVERTER: ${file} ${problem}`);
+});

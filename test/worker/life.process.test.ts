@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { msToTs } from '@temporalio/common/lib/time';
 import { version } from '../../package.json';
 import { SEARCH_ATTRIBUTES } from '../../src/core/names';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
@@ -26,45 +26,40 @@ async function holdAPost(environment: ProcessEnvironment) {
 }
 
 describe('a worker', () => {
-  it.concurrent('starts before its server, registers search attributes, notices a server that is gone', () =>
-    within(async (environment) => {
-      const [port = 0, metricsPort = 0] = await freePorts(2);
-      const worker = await environment.beginWorker({
-        TEMPORAL_ADDRESS: `127.0.0.1:${port}`,
-        FOLLOW_UP_METRICS_ADDRESS: `localhost:${metricsPort}`,
-      });
-      await worker.says(/^waiting for Temporal .*ECONNREFUSED/);
-      server = await startDevServer({ cli: temporal().cli, port });
-      await worker.says(/^ready$/);
-      expect(await worker.answersReadyz(200)).toEqual([]);
-      for (const name of SEARCH_ATTRIBUTES) {
-        expect((await worker.says(/^search attributes registered/)).msg).toContain(name);
-      }
-      const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-      expect(metrics).toContain('temporal_worker_task_slots_available');
-      expect(metrics).toMatch(
-        new RegExp(`^agent_follow_up_worker_info\\{.*version="${version}".*\\} 1$`, 'm'),
-      );
+  it.concurrent(
+    'starts before its server and its namespace, registers search attributes, notices a server that is gone',
+    () =>
+      within(async (environment) => {
+        const [port = 0, metricsPort = 0] = await freePorts(2);
+        const address = `127.0.0.1:${port}`;
+        const worker = await environment.beginWorker({
+          TEMPORAL_ADDRESS: address,
+          TEMPORAL_NAMESPACE: 'later',
+          FOLLOW_UP_METRICS_ADDRESS: `localhost:${metricsPort}`,
+        });
+        await worker.says(/^waiting for Temporal .*ECONNREFUSED/);
+        const { cli } = temporal();
+        server = await startDevServer({ cli, port });
+        await worker.says(/no namespace.*temporal operator namespace create/);
+        const create = ['operator', 'namespace', 'create', '--namespace', 'later', '--address', address];
+        await promisify(execFile)(cli, create);
+        await worker.says(/^ready$/);
+        expect(await worker.answersReadyz(200)).toEqual([]);
+        for (const name of SEARCH_ATTRIBUTES) {
+          expect((await worker.says(/^search attributes registered/)).msg).toContain(name);
+        }
+        const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+        expect(metrics).toContain('temporal_worker_task_slots_available');
+        expect(metrics).toMatch(
+          new RegExp(`^agent_follow_up_worker_info\\{.*version="${version}".*\\} 1$`, 'm'),
+        );
 
-      await server.stop();
-      expect(await worker.answersReadyz(503)).toEqual([expect.stringContaining(`127.0.0.1:${port}`)]);
-      expect((await worker.ask('/healthz')).status).toBe(200);
-      worker.signal('SIGTERM');
-      expect(await worker.exited).toEqual({ code: 0, signal: null });
-    }),
-  );
-
-  it.concurrent('waits for a namespace that is not there yet', () =>
-    within(async (environment) => {
-      const namespace = `later-${randomUUID().slice(0, 8)}`;
-      const worker = await environment.beginWorker({ TEMPORAL_NAMESPACE: namespace });
-      await worker.says(/no namespace.*temporal operator namespace create/);
-      const workflowExecutionRetentionPeriod = msToTs('1 day');
-      const { workflowService } = environment.client;
-      await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
-      await worker.says(/^ready$/);
-      expect(await worker.answersReadyz(200)).toEqual([]);
-    }),
+        await server.stop();
+        expect(await worker.answersReadyz(503)).toEqual([expect.stringContaining(address)]);
+        expect((await worker.ask('/healthz')).status).toBe(200);
+        worker.signal('SIGTERM');
+        expect(await worker.exited).toEqual({ code: 0, signal: null });
+      }),
   );
 });
 
@@ -72,6 +67,8 @@ describe('SIGTERM', () => {
   it.concurrent('finishes a POST in flight and records its outcome: the message is sent once', () =>
     within(async (environment) => {
       const { worker, following } = await holdAPost(environment);
+      // Two at once are one gesture: npm passes a Ctrl-C on once more.
+      worker.signal('SIGINT');
       worker.signal('SIGTERM');
       await worker.says(/^draining; requests in flight: [12];/);
       expect(await worker.answersReadyz(503)).toEqual(['the worker is shutting down']);
@@ -93,18 +90,6 @@ describe('SIGTERM', () => {
       expect(following.posts()).toHaveLength(1);
       const said = next.stdout + next.stderr + worker.stdout + worker.stderr;
       expect(said).not.toContain(environment.sandbox.apiKey);
-    }),
-  );
-
-  it.concurrent('again within a second is the same signal: npm passes a Ctrl-C on once more', () =>
-    within(async (environment) => {
-      const { worker, following } = await holdAPost(environment);
-      worker.signal('SIGINT');
-      worker.signal('SIGINT');
-      await worker.says(/^draining/);
-      worker.signal('SIGINT');
-      following.release();
-      expect(await worker.exited).toEqual({ code: 0, signal: null });
     }),
   );
 

@@ -38,14 +38,11 @@ async function nowhere(): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-it.each([
-  ['--help', 0, 'stdout', /^Works on follow-ups .*\n {2}AGENT_API_KEY_FILE\n.*--version\n$/s],
-  ['--version', 0, 'stdout', /^\d+\.\d+\.\d+\n$/],
-  ['start', 2, 'stderr', /^error: the worker takes --help, --version, or --check-key/],
-] as const)('the command line of the worker with %s starts nothing', (word, code, stream, words) => {
-  const [program, node] = [path.join(ROOT, 'dist/worker.js'), process.execPath] as const;
-  const ended = spawnSync(node, [program, word], { encoding: 'utf8', timeout: 20_000 });
-  expect(ended).toMatchObject({ status: code, [stream]: expect.stringMatching(words) });
+it('a worker with a word that it does not know starts nothing', () => {
+  const program = path.join(ROOT, 'dist/worker.js');
+  const { status, stderr } = spawnSync(process.execPath, [program, 'start'], { encoding: 'utf8' });
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/^error: the worker takes --help, --version, or --check-key/);
 });
 
 describe('a worker that is misconfigured', () => {

@@ -1,17 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
+import { Client, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
 import { CancelledFailure, TerminatedFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { followUpWorkflowId } from '../../src/core/ids';
-import { ENCRYPTING, payloadsAreEncrypted } from '../harness/encryption';
 import { eventually } from '../harness/eventually';
+import { ENDLESS } from '../harness/following';
 import { sharedEnvironment } from '../harness/shared-environment';
 import { temporal } from '../harness/temporal';
+import type { NewJob } from '../../sandbox';
 import type * as callers from './callers';
 
-const { open } = sharedEnvironment();
+/** The children have the clock of their parent. */
+const { open } = sharedEnvironment({ skipsTime: true });
 const QUEUE = `callers-${randomUUID()}`;
 let connection: NativeConnection;
 let worker: Worker;
@@ -20,8 +22,7 @@ let running: Promise<void>;
 beforeAll(async () => {
   connection = await NativeConnection.connect({ address: temporal().address });
   const workflowsPath = path.join(__dirname, 'callers.ts');
-  const converter = payloadsAreEncrypted() ? { dataConverter: ENCRYPTING } : {};
-  worker = await Worker.create({ connection, taskQueue: QUEUE, workflowsPath, ...converter });
+  worker = await Worker.create({ connection, taskQueue: QUEUE, workflowsPath });
   running = worker.run();
 });
 
@@ -32,22 +33,29 @@ afterAll(async () => {
 });
 
 /** One of the team's workflows, started with a follow-up to a job of its own. */
-async function start(type: keyof typeof callers, turn = 1_500, startDelay?: '3s') {
+async function start(type: keyof typeof callers, job: NewJob = { turn: { reads: 2 } }, startDelay?: '1h') {
   const environment = await open();
   const { workflow } = environment.client;
   const { taskQueue } = environment;
-  const request = environment.newRequest({ turn: { durationMs: turn } });
+  const request = environment.newRequest(job);
   const { projectId, jobId, requestId } = request;
   const options = { taskQueue: QUEUE, workflowId: `${type}-${randomUUID()}` };
   const args: Parameters<typeof callers.waits> = [request, { taskQueue }];
   const workflowId = followUpWorkflowId(projectId, jobId, requestId);
+  // By a client whose starts skip no time.
   if (startDelay !== undefined)
-    await workflow.start('followUp', { workflowId, taskQueue, args: [request], startDelay });
+    await new Client({ connection }).workflow.start('followUp', {
+      ...{ workflowId, taskQueue, startDelay },
+      args: [request],
+    });
   const parent = await workflow.start(type, { ...options, args });
   const followUp = workflow.getHandle(workflowId);
   const messages = () => environment.posts(request).length;
   const sent = () => eventually('the message is sent', () => messages() === 1);
-  return { parent, followUp, messages, sent };
+  const endTurn = () => {
+    environment.sandbox.changeJob(request, { status: 'completed' });
+  };
+  return { parent, followUp, messages, sent, endTurn };
 }
 
 const causeOf = (result: Promise<unknown>) =>
@@ -68,11 +76,12 @@ describe('a workflow of another team', () => {
     ['is cancelled', 'waits', expect.any(CancelledFailure)],
     ['is terminated', 'waits', expect.any(TerminatedFailure)],
   ] as const)('that %s leaves the follow-up running to its end', async (how, type, failure) => {
-    const { parent, followUp, messages, sent } = await start(type);
+    const { parent, followUp, messages, sent, endTurn } = await start(type, ENDLESS);
     await sent();
     if (how === 'is cancelled') await parent.cancel();
     if (how === 'is terminated') await parent.terminate();
     expect(await causeOf(parent.result())).toEqual(failure);
+    endTurn();
     expect(await followUp.result()).toMatchObject({ status: 'completed' });
     expect(messages()).toBe(1);
   });
@@ -93,10 +102,12 @@ describe('a workflow of another team', () => {
   });
 
   it.concurrent('that waits for a follow-up whose start is delayed does not wake it', async () => {
-    const { parent, followUp } = await start('waits', 1_500, '3s');
-    expect(await parent.result()).toContain('/pull/');
+    const { parent, followUp } = await start('waits', undefined, '1h');
+    const looks = async () => (await parent.describe()).raw.pendingActivities?.[0]?.attempt ?? 0;
+    await eventually('it has looked, and looks again', looks, { until: (attempt) => attempt > 1 });
     const { events } = await followUp.fetchHistory();
     expect(events?.filter((event) => event.workflowExecutionSignaledEventAttributes)).toEqual([]);
+    await Promise.all([parent.terminate(), followUp.terminate()]);
   });
 
   it.concurrent('hears of the conflict if the existing follow-up carries another prompt', async () => {
@@ -109,7 +120,7 @@ describe('a workflow of another team', () => {
     ['FollowUpCancelled', (handle: { cancel(): Promise<unknown> }) => handle.cancel()],
     ['FollowUpTerminated', (handle: { terminate(): Promise<unknown> }) => handle.terminate()],
   ] as const)('is told of a follow-up that was ended by somebody: %s', async (type, end) => {
-    const { parent, followUp, sent } = await start('waits', 60_000);
+    const { parent, followUp, sent } = await start('waits', ENDLESS);
     await sent();
     await end(followUp);
     expect(await causeOf(parent.result())).toMatchObject({ type });

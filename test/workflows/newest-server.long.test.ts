@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { QUERY_PROGRESS } from '../../src/core/names';
-import type { FollowUpProgress, Phase } from '../../src/core/result';
+import type { FollowUpProgress } from '../../src/core/result';
 import type { BatchOfTest } from '../harness/batch-of-test';
 import { eventually } from '../harness/eventually';
-import { BY_READ, BY_RESPONSE, ENDLESS } from '../harness/following';
+import { BY_RESPONSE, ENDLESS } from '../harness/following';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 /**
@@ -62,12 +62,12 @@ it.concurrent('a POST is not cancelled when its workflow closes', async () => {
   expect(await following.reached(answered)).toMatchObject([{ processed: true, status: 200 }]);
 });
 
-describe('a follow-up that is paused', () => {
+describe('while it is paused', () => {
   const completedOnce = { status: 'completed', delivery: BY_RESPONSE, posts: [true] };
 
-  it.concurrent('while its POST is under way keeps the answer', async () => {
+  it.concurrent('a follow-up whose POST is under way keeps the answer', async () => {
     const held = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
-    const following = await follow({}, { deadline: '60s', polling: SELDOM }, held);
+    const following = await follow({ turn: { reads: 2 } }, { polling: SELDOM }, held);
     await following.reached({ operation: 'message' });
     await pauseAwhile(following.handle, () => {
       following.release();
@@ -75,61 +75,16 @@ describe('a follow-up that is paused', () => {
     expect(await following.ending()).toMatchObject(completedOnce);
   });
 
-  const times = { deadline: '60s', polling: SELDOM, confirm: '2s', settle: '2s', reconcile: '2s' } as const;
-  const LOST = { name: 'processed-then-close', operation: 'message' } as const;
-  const byRead = { status: 'completed', delivery: BY_READ, posts: [true] };
-  const byTimers = { ...times, polling: { ...SELDOM, timerPolls: 'all' } } as const;
-  const byActivity = { ...times, polling: { ...SELDOM, timerPolls: 0 } } as const;
-  const phases: [Phase, Parameters<typeof follow>, object][] = [
-    [
-      'waiting',
-      [
-        { status: 'active', ...ENDLESS },
-        { ...times, whenActive: 'wait' },
-      ],
-      completedOnce,
-    ],
-    ['watching', [ENDLESS, byTimers], completedOnce],
-    ['watching', [ENDLESS, byActivity], completedOnce],
-    ['reconciling', [ENDLESS, { ...times, reconcile: '20s', confirm: '5s' }, LOST], byRead],
-    [
-      'needs-decision',
-      [{ status: 'active', ...ENDLESS }, { ...times, onUnknownDelivery: 'ask' }, LOST],
-      { ...byRead, delivery: { ...BY_READ, confirmedBy: 'operator' } },
-    ],
-    ['confirming', [{ turn: { durationMs: 0 } }, { ...times, confirm: '8s' }], completedOnce],
-    ['settling', [{ turn: { outcome: 'no-change' } }, { ...times, settle: '10s' }], completedOnce],
-    ['unauthorized', [ENDLESS, times], completedOnce],
-  ];
-  it.concurrent.each(phases)(
-    'in the phase %s goes on in it',
-    async (phase, [job, asked, ...faults], ending) => {
-      const following = await follow(job, asked, ...faults);
-      if (phase === 'unauthorized') {
-        await following.reached({ operation: 'message', processed: true });
-        following.setFault({ name: 'unauthorized', operation: 'get' });
-      }
-      await following.progressWhen((progress) => progress.phase === phase);
-      await pauseAwhile(following.handle, () => {
-        following.clearFaults();
-        if (phase === 'waiting') following.changeJob({ status: 'completed' });
-      });
-      if (phase === 'needs-decision') await following.update('resolveDelivery', 'delivered');
-      if (job?.turn?.durationMs === null) {
-        await following.progressWhen((progress) => progress.phase === 'watching');
-        following.changeJob({ status: 'completed' });
-      }
-      expect(await following.ending()).toMatchObject(ending);
-    },
-  );
-});
-
-describe('of a batch', () => {
-  const PARTS = {
-    page: (batch: BatchOfTest) => batch.pageHandle(1),
-    batch: (batch: BatchOfTest) => batch.workflow,
-    item: (batch: BatchOfTest) => batch.itemHandle(0),
-  };
+  it.concurrent.each([
+    ['by timers', 'all'],
+    ['by one activity', 0],
+  ] as const)('a follow-up that is polled %s is polled on', async (_, timerPolls) => {
+    const following = await follow(ENDLESS, { polling: { ...SELDOM, timerPolls } });
+    await following.progressWhen(({ phase }) => phase === 'watching');
+    await pauseAwhile(following.handle);
+    following.changeJob({ status: 'completed' });
+    expect(await following.ending()).toMatchObject(completedOnce);
+  });
 
   /** Two of three items are open, and nothing moves but their reads. */
   async function running() {
@@ -150,21 +105,18 @@ describe('of a batch', () => {
     expect(batch.messages()).toEqual([1, 1, 1]);
   }
 
-  it.concurrent.each(['page', 'batch', 'item'] as const)('a paused %s loses nothing', async (part) => {
+  it.concurrent('a page loses nothing', async () => {
     const batch = await running();
-    await pauseAwhile(await PARTS[part](batch));
+    await pauseAwhile(await batch.pageHandle(1));
     await expectEachSentOnce(batch);
   });
 
-  it.concurrent.each(['page', 'item'] as const)(
-    'a paused %s has not ended for the next run',
-    async (part) => {
-      const batch = await running();
-      await pauseAwhile(await PARTS[part](batch), async () => {
-        await batch.terminate();
-        await batch.start();
-      });
-      await expectEachSentOnce(batch);
-    },
-  );
+  it.concurrent('a page has not ended for the next run', async () => {
+    const batch = await running();
+    await pauseAwhile(await batch.pageHandle(1), async () => {
+      await batch.terminate();
+      await batch.start();
+    });
+    await expectEachSentOnce(batch);
+  });
 });

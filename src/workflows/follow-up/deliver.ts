@@ -146,7 +146,7 @@ function keepLook(
   earlier: Watch | null,
 ): void {
   if (earlier === null) state.baseline = job === null ? null : jobState(job);
-  else if (job !== null) record(earlier, job, askedAt, Date.now());
+  else if (job !== null && state.watch !== null) record(state.watch, job, askedAt, Date.now());
 }
 
 /** The POST may have arrived. Its own answer is shown, and proves nothing of the turn: that is left to the reads. */

@@ -55,7 +55,7 @@ function watchAfter({ state, settings }: FollowUpContext, result: SendResult): W
   if (result.kind === 'reset') {
     // The POST of the run before begins while its permission is valid, and ends within one HTTP time limit.
     const freshFrom = now + SEND_PERMISSION_MS + settings.httpTimeoutMs + plan.confirmMs;
-    return watch ?? newWatch(result.baseline, now, freshFrom);
+    return newWatch(watch?.observations.baseline ?? result.baseline, now, freshFrom, watch);
   }
   if (result.kind !== 'posted' || result.outcome.verdict === 'not-sent') return watch;
   return newWatch(result.baseline, result.sentAt, now + plan.confirmMs, watch);

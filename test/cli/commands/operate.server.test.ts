@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { SEARCH_ATTRIBUTES } from '../../../src/core/names';
+import type { FollowUpProgress } from '../../../src/core/result';
 import { ENCRYPTING } from '../../harness/encryption';
 import { eventually } from '../../harness/eventually';
+import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { starter } from './starter';
 import type { Ended } from '../command';
@@ -13,7 +15,7 @@ const { open } = sharedEnvironment();
 /** A follow-up whose turn ends only when the test says so. */
 async function watched() {
   const environment = await open();
-  const following = await environment.follow({ turn: { durationMs: null } });
+  const following = await environment.follow(ENDLESS, { deadline: '10m' });
   await following.progressWhen(({ phase, polls }) => phase === 'watching' && polls > 0);
   const run = (...args: string[]): Promise<Ended> => starter(environment, args);
   return { environment, following, workflowId: following.handle.workflowId, run };
@@ -31,10 +33,9 @@ describe('a running follow-up', () => {
     expect(JSON.parse(json.stdout)).toMatchObject(running);
     const polled = await run('poll-now', workflowId, '--json');
     expect(JSON.parse(polled.stdout)).toMatchObject({ phase: 'watching', lastAnswer: 'active' });
-    const { deadlineAt } = JSON.parse((await run('extend', workflowId, '3h', '--json')).stdout) as {
-      deadlineAt: string;
-    };
-    expect(Date.parse(deadlineAt)).toBeGreaterThan(Date.now() + 10_700_000);
+    const before = JSON.parse(polled.stdout) as FollowUpProgress;
+    const extended = JSON.parse((await run('extend', workflowId, '3h', '--json')).stdout) as FollowUpProgress;
+    expect(extended.deadlineAt > before.deadlineAt).toBe(true);
   });
 
   it.concurrent('ends by cancel, which says that the agent goes on; its exit code is 24', async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../harness/eventually';
 import { sharedEnvironment } from '../../harness/shared-environment';
-import { QUICK_FLAGS, starter } from './starter';
+import { SWIFT_FLAGS, starter } from './starter';
 import type { Ended } from '../command';
 
 const { open } = sharedEnvironment({ sandbox: { turnMs: 300 } });
@@ -28,7 +28,7 @@ async function stage() {
   const run = (words: readonly string[], stdin = csv): Promise<Ended> =>
     starter(environment, ['schedule', ...words], stdin);
   const create = (...more: string[]) =>
-    run(['create', id, '-', '--cron', '0 0 1 1 *', ...QUICK_FLAGS, ...more]);
+    run(['create', id, '-', '--cron', '0 0 1 1 *', ...SWIFT_FLAGS, ...more]);
   const json = async <Document>(...words: string[]): Promise<Document> =>
     JSON.parse((await run([...words, '--json'])).stdout) as Document;
   const posts = () => environment.posts({ projectId });

@@ -1,5 +1,6 @@
 import type { NewJob } from '../../../sandbox';
-import { type FollowUpCaller, QUICK, queueVariables } from '../../harness/following';
+import { SWIFT } from '../../harness/batch-of-test';
+import { type FollowUpCaller, queueVariables } from '../../harness/following';
 import { temporal } from '../../harness/temporal';
 import { command, type Ended } from '../command';
 
@@ -10,17 +11,17 @@ export function starter({ taskQueues }: FollowUpCaller, args: readonly string[],
   return command(args, env, { stdin });
 }
 
-/** A new job, and the words of a quick `send` to it. */
-export function jobToSendTo(environment: FollowUpCaller, job: NewJob = { turn: { durationMs: 300 } }) {
+/** A new job, and the words of a swift `send` to it. */
+export function jobToSendTo(environment: FollowUpCaller, job: NewJob = { turn: { reads: 2 } }) {
   const { projectId, jobId } = environment.addJob(job);
-  const words = ['send', '--project', projectId, '--job', jobId, '--request-id', 'order-1', ...QUICK_FLAGS];
+  const words = ['send', '--project', projectId, '--job', jobId, '--request-id', 'order-1', ...SWIFT_FLAGS];
   const posts = () => environment.posts({ projectId });
   return { projectId, jobId, words, posts, workflowId: `follow-up:${projectId}:${jobId}:order-1` };
 }
 
-/** {@link QUICK} as flags. */
-export const QUICK_FLAGS = [
-  ...['--deadline', QUICK.deadline, '--reconcile', QUICK.reconcile],
-  ...['--settle', QUICK.settle, '--confirm', QUICK.confirm],
-  ...['--polling-initial', QUICK.polling.initial, '--polling-maximum', QUICK.polling.maximum],
+/** {@link SWIFT} as flags. */
+export const SWIFT_FLAGS = [
+  ...['--deadline', SWIFT.deadline, '--reconcile', SWIFT.reconcile],
+  ...['--settle', SWIFT.settle, '--confirm', SWIFT.confirm],
+  ...['--polling-initial', SWIFT.polling.initial, '--polling-maximum', SWIFT.polling.maximum],
 ];

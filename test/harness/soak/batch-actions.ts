@@ -23,7 +23,7 @@ const EXPECTED_CODES = [
 /** Concurrency of the batches, at most. */
 export const MOST_OPEN = 6;
 
-const ITEMS = 14;
+const ITEMS = 10;
 
 const TIMES: Partial<FollowUpRequest> = {
   deadline: '30s',

@@ -52,7 +52,7 @@ const PROJECTS = 10;
 const MOSTLY = Array<'completed'>(5).fill('completed');
 
 /** Starts are spread, so that what happens to machines meets follow-ups at every point. */
-const STARTS_MS = 35_000;
+const STARTS_MS = 15_000;
 
 /** After a turn of somebody else right before the start: the look may show any of it, or none. */
 const LONGEST_BEFORE_MS = 2_000;

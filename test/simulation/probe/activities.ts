@@ -73,8 +73,7 @@ export function createProbeActivities(gatesOf: (workflowId: string) => Gates) {
       for (const act of attempts[attempt - 1] ?? attempts.at(-1) ?? [])
         await perform(act === 'own gate' ? { gate: `${label}, begun ${nth}` } : act, gates);
       const kept: unknown = info.heartbeatDetails;
-      const again = nth > attempt ? `, begun ${nth}` : '';
-      return `${label} ${attempt}${again}${kept === undefined ? '' : ` had ${JSON.stringify(kept)}`}`;
+      return `${label} ${attempt}${kept === undefined ? '' : ` had ${JSON.stringify(kept)}`}`;
     },
   };
 }

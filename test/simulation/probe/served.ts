@@ -84,13 +84,10 @@ export class ServedProbes {
     const handle = client.workflow.getHandle(workflowId);
     const operator = new Operator(client);
     const told = async (): Promise<Told> => {
-      const [{ events }, { raw }] = await Promise.all([handle.fetchHistory(), handle.describe()]);
+      const { raw } = await handle.describe();
+      const { events } = await handle.fetchHistory();
       return {
-        history: compact(
-          (events ?? []).map(
-            (event) => ({ type: typeOf(event), ...causeOf(event) }) as { type: 'TimerFired' },
-          ),
-        ),
+        history: compact((events ?? []).map((event) => ({ type: typeOf(event), ...causeOf(event) }))),
         pending: (raw.pendingActivities ?? []).map(({ attempt, state }) => ({
           attempt: attempt ?? 0,
           isStarted: state === PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
@@ -114,9 +111,6 @@ export class ServedProbes {
       askBehind: async (what) => {
         const updateId = randomUUID();
         const answer = question(what, updateId);
-        const { ADMITTED } = {
-          ADMITTED: UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ADMITTED,
-        };
         await eventually('the question has come', () =>
           client.workflowService.pollWorkflowExecutionUpdate({
             namespace: 'default',
@@ -128,14 +122,7 @@ export class ServedProbes {
       },
       seen: () => handle.query<readonly string[]>('seen'),
       told,
-      until: async (isIt) => {
-        let last: Told | undefined;
-        try {
-          return await eventually('the server tells it', async () => (last = await told()), { until: isIt });
-        } catch (error) {
-          throw new Error(JSON.stringify(last), { cause: error });
-        }
-      },
+      until: (isIt) => eventually('the server tells it', told, { until: isIt }),
       untilReached: async (gate) =>
         void (await eventually(`${gate} is reached`, () => gates.reached.has(gate))),
       cancel: async () => void (await handle.cancel()),
@@ -145,7 +132,7 @@ export class ServedProbes {
       unpause: () => done(operator.unpause(workflowId, 'perform')),
       resetActivity: () => done(operator.reset(workflowId, 'perform', false)),
       allowAttempts: (maximumAttempts) =>
-        done(operator.changeOptions(workflowId, 'perform', { maximumAttempts })),
+        done(operator.raiseAttempts(workflowId, 'perform', maximumAttempts)),
       completeById: (result) => done(operator.complete(workflowId, 'perform', JSON.stringify(result))),
       of: (id) => this.runOf(id),
     };

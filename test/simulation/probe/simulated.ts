@@ -104,7 +104,7 @@ function runOf(
     const request = { updateId: `question ${asked}`, name: 'ask', input: [toPayload(what)] };
     const end = await latest().update(request);
     if (end.kind === 'answered') return String(fromPayload(end.result));
-    return end.kind === 'refused' ? `refused: ${end.failure.message ?? ''}` : end.kind;
+    return 'failure' in end ? `refused: ${end.failure.message ?? ''}` : end.kind;
   };
   let asked = 0;
   const activities = (work: (activity: Parameters<SimulatedWorker['takeActivity']>[0]) => void) => {
@@ -120,7 +120,8 @@ function runOf(
     seen: async () => (await worker.query(latest(), 'seen')) as readonly string[],
     told: () => Promise.resolve(toldOf(latest())),
     until: async (isIt) => {
-      await until(() => isIt(toldOf(latest())));
+      // A child may not exist yet.
+      await until(() => server.latest(workflowId) !== undefined && isIt(toldOf(latest())));
       return toldOf(latest());
     },
     untilReached: (gate) => until(() => gates.reached.has(gate)),

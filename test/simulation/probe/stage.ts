@@ -1,4 +1,3 @@
-import type { HistoryEvent } from '../temporal/history';
 import type { Gates } from './activities';
 import type { Step } from './workflow';
 
@@ -9,7 +8,7 @@ export interface StartOptions {
 
 /** What the server tells of a run. */
 export interface Told {
-  /** Types of events; each workflow task that was completed without anything between its events is one `task`. */
+  /** Types of events, shortened; each workflow task that was completed without anything between its events is one `task`. */
   readonly history: readonly string[];
   /** Of activities that are pending: the attempt, and whether a worker has it. */
   readonly pending: readonly { readonly attempt: number; readonly isStarted: boolean }[];
@@ -48,22 +47,52 @@ export interface Stage {
   start(steps: readonly Step[], options?: StartOptions): Promise<ProbeRun>;
 }
 
+/** A behaviour of server and core that the simulation plays. */
+export interface Behaviour {
+  readonly name: string;
+  readonly script: (stage: Stage) => Promise<unknown>;
+  /** What the script returns, on each server. */
+  readonly shows: unknown;
+}
+
+/** Steps that wait for the script. */
+export const GO: Step = { wait: 'told: go' };
+export const END: Step = { wait: 'told: end' };
+
+export function isPending(attempt: number, isStarted: boolean) {
+  return ({ pending: [first] }: Told): boolean => first?.attempt === attempt && first.isStarted === isStarted;
+}
+
+export function has(type: string) {
+  return ({ history }: Told): boolean => history.includes(type);
+}
+
+/** Whatever has come has been told. */
+export function isIdle({ history }: Told): boolean {
+  return history.at(-1) === 'task';
+}
+
 /** How it ended: its history, and all that it has seen. */
 export async function endOf(run: ProbeRun) {
   const { history } = await run.until(({ isOpen }) => !isOpen);
-  return { seen: await run.seen(), history };
+  return { seen: await run.seen(), history: history.join(' ') };
 }
 
 const TASK = ['WorkflowTaskScheduled', 'WorkflowTaskStarted', 'WorkflowTaskCompleted'];
 
-export function compact(events: readonly Pick<HistoryEvent, 'type'>[]): string[] {
-  const types: string[] = events.map((event) =>
-    'cause' in event ? `${event.type} ${String(event.cause)}` : event.type,
-  );
+/** `ActivityScheduled` for `ActivityTaskScheduled`, and so on. */
+const SHORT = [
+  [/WorkflowExecution/, ''],
+  [/^ActivityTask/, 'Activity'],
+] as const;
+
+export function compact(events: readonly { readonly type: string; readonly cause?: string }[]): string[] {
   const short: string[] = [];
-  for (let index = 0; index < types.length; index += 1) {
-    const isTask = TASK.every((type, nth) => types[index + nth] === type);
-    short.push(isTask ? 'task' : (types[index] ?? ''));
+  for (let index = 0; index < events.length; index += 1) {
+    const isTask = TASK.every((type, nth) => events[index + nth]?.type === type);
+    const { type = '', cause } = events[index] ?? {};
+    const named = SHORT.reduce((name, [long, instead]) => name.replace(long, instead), type);
+    short.push(isTask ? 'task' : cause === undefined ? named : `${named}:${cause}`);
     if (isTask) index += TASK.length - 1;
   }
   return short;

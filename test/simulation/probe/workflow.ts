@@ -16,7 +16,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { type ActivityOptions, defineSearchAttributeKey } from '@temporalio/common';
+import { type ActivityOptions, ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
 import type { Attempts, ProbeActivities } from './activities';
 import { inWords } from './in-words';
 
@@ -60,6 +60,7 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
     ask,
     (what) => {
       sees('asked', what);
+      if (what === 'fail') throw ApplicationFailure.create({ message: 'no answer' });
       return `answer to ${what}`;
     },
     {

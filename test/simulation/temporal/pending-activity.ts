@@ -61,6 +61,7 @@ export class PendingActivity {
   private lastFailure: Failure | undefined;
   private readonly scheduledAt: number;
   private startedAt = 0;
+  private failedAt = 0;
   private attempts: number;
   private readonly timers = new Map<TimeoutKind | 'retry', () => void>();
 
@@ -170,8 +171,10 @@ export class PendingActivity {
     else if (this.state === 'backing off') this.queue();
   }
 
+  /** Other options let the wait for the next attempt be the one of the policy, whatever the failure has asked for. */
   allowAttempts(attempts: number): void {
     this.attempts = attempts;
+    if (this.state === 'backing off') this.backOff(this.failedAt + this.waitMs(0) - this.owner.clock.now);
   }
 
   /** The workflow is over: nobody waits for it any more. */
@@ -251,7 +254,7 @@ export class PendingActivity {
   }
 
   private attemptFailed(end: ActivityEnd, failure: Failure): void {
-    const { retry, scheduleToCloseMs } = this.options;
+    const { scheduleToCloseMs } = this.options;
     this.stop('START_TO_CLOSE');
     this.stop('HEARTBEAT');
     if (failure.applicationFailureInfo?.nonRetryable === true)
@@ -261,21 +264,30 @@ export class PendingActivity {
       return this.endFailed(end, failure, RetryState.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED);
     const asked = failure.applicationFailureInfo?.nextRetryDelay;
     const askedMs = asked ? Number(asked.seconds) * 1_000 + Number(asked.nanos) / 1e6 : 0;
-    const byPolicy = retry.initialMs * retry.coefficient ** (this.attempt - 1);
-    const maximumMs = retry.maximumMs > 0 ? retry.maximumMs : 100 * retry.initialMs;
-    const waitMs = Math.min(askedMs > 0 ? askedMs : byPolicy, maximumMs);
+    const waitMs = this.waitMs(askedMs);
     if (scheduleToCloseMs > 0 && this.owner.clock.now + waitMs >= this.scheduledAt + scheduleToCloseMs)
       return end === 'ActivityTaskTimedOut'
         ? this.endOutOfTime()
         : this.endFailed(end, failure, RetryState.RETRY_STATE_TIMEOUT);
     this.lastFailure = { ...failure, cause: null };
+    this.failedAt = this.owner.clock.now;
     this.attempt += 1;
     if (this.paused) {
       this.state = 'paused';
       return;
     }
+    this.backOff(waitMs);
+  }
+
+  private waitMs(askedMs: number): number {
+    const { initialMs, coefficient, maximumMs } = this.options.retry;
+    const byPolicy = initialMs * coefficient ** (this.attempt - 1);
+    return Math.min(askedMs > 0 ? askedMs : byPolicy, maximumMs > 0 ? maximumMs : 100 * initialMs);
+  }
+
+  private backOff(ms: number): void {
     this.state = 'backing off';
-    this.at('retry', waitMs, () => {
+    this.at('retry', ms, () => {
       this.queue();
     });
   }

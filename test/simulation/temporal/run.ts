@@ -49,7 +49,8 @@ export type ServerCommand =
 /** How an update ends for whoever made it. `aborted`: its task failed, or the workflow is over. */
 export type UpdateEnd =
   | { readonly kind: 'answered'; readonly result: Payload | undefined }
-  | { readonly kind: 'refused'; readonly failure: Failure }
+  /** By its validator; or by its handler, which may have begun to do it. */
+  | { readonly kind: 'refused' | 'failed'; readonly failure: Failure }
   | { readonly kind: 'aborted'; readonly reason: string };
 
 interface Update extends UpdateRequest {
@@ -271,7 +272,7 @@ export class Run {
       case 'UpdateDone': {
         const { updateId, result, failure } = command;
         this.add({ type: 'WorkflowExecutionUpdateCompleted', updateId });
-        this.settle(updateId, failure ? { kind: 'refused', failure } : { kind: 'answered', result });
+        this.settle(updateId, failure ? { kind: 'failed', failure } : { kind: 'answered', result });
         return;
       }
       case 'ContinueAsNew':

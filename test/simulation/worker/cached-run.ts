@@ -8,7 +8,6 @@ import type { VirtualClock } from '../clock';
 import {
   type Command,
   type Failure,
-  type ActivityOptions,
   type EventBody,
   type HistoryEvent,
   isByCommand,
@@ -20,7 +19,7 @@ import {
   type UpdateRequest,
 } from '../temporal/history';
 import type { RunStart, ServerCommand } from '../temporal/run';
-import { addCommands } from './commands';
+import { addCommands, type Known } from './commands';
 import { seedOf } from './seed';
 import type { SinkCall } from './workflow-code';
 
@@ -49,7 +48,7 @@ export class CachedRun {
   private appliedTo = -1;
   /** Activities that have an end for the workflow; a later one of the server says nothing new. */
   private readonly resolved = new Set<number>();
-  private readonly activities = new Map<number, ActivityOptions>();
+  private readonly known: Known = { activities: new Map(), accepted: new Set() };
   private workflow: Workflow | undefined;
   /** Commands of a replay that are recorded with the next task. */
   private early: ServerCommand[] = [];
@@ -135,10 +134,10 @@ export class CachedRun {
         startedAt + 1,
       );
       const instant: Job[] = [];
-      const { locals, cancelled } = addCommands(commands, done, this.activities);
+      const { locals, cancelled } = addCommands(commands, done, this.known);
       for (const seq of cancelled) {
         this.resolved.add(seq);
-        const name = this.activities.get(seq)?.name ?? '';
+        const name = this.known.activities.get(seq)?.name ?? '';
         instant.push({ resolveActivity: { seq, result: cancelledAtOnce(seq, name) } });
       }
       for (const { seq, name, input } of locals) {

@@ -15,6 +15,13 @@ export interface LocalCall {
   readonly input: Payloads;
 }
 
+/** What a workflow has asked for before. */
+export interface Known {
+  readonly activities: Map<number, ActivityOptions>;
+  /** Updates that it has accepted: a refusal after that is the failure of its handler. */
+  readonly accepted: Set<string>;
+}
+
 /** What the commands of an activation lead to. */
 interface Made {
   /** Local activities that begin. */
@@ -30,12 +37,12 @@ const CANCELLATIONS = ['try', 'wait', 'abandon'] as const;
  * out again, as by the SDK's core.
  *
  * @param task what the task has asked for so far; it is changed
- * @param activities those that the workflow has asked for, by their number; it is added to
+ * @param known it is added to
  */
 export function addCommands(
   commands: readonly Command[],
   task: ServerCommand[],
-  activities: Map<number, ActivityOptions>,
+  { activities, accepted }: Known,
 ): Made {
   const locals: LocalCall[] = [];
   const cancelled: number[] = [];
@@ -61,13 +68,13 @@ export function addCommands(
       const { seq, activityType, arguments: input } = command.scheduleLocalActivity;
       locals.push({ seq: seq ?? 0, name: activityType ?? '', input: input ?? [] });
     } else {
-      task.push(otherCommand(command));
+      task.push(otherCommand(command, accepted));
     }
   }
   return { locals, cancelled };
 }
 
-function otherCommand(command: Command): ServerCommand {
+function otherCommand(command: Command, accepted: Set<string>): ServerCommand {
   if (command.upsertWorkflowSearchAttributes)
     return {
       type: 'UpsertWorkflowSearchAttributes',
@@ -78,7 +85,7 @@ function otherCommand(command: Command): ServerCommand {
       type: 'WorkflowPropertiesModified',
       fields: command.modifyWorkflowProperties.upsertedMemo?.fields ?? {},
     };
-  if (command.updateResponse) return updateCommand(command.updateResponse);
+  if (command.updateResponse) return updateCommand(command.updateResponse, accepted);
   if (command.completeWorkflowExecution)
     return {
       type: 'WorkflowExecutionCompleted',
@@ -100,12 +107,17 @@ function otherCommand(command: Command): ServerCommand {
   throw new TypeError(`the simulation does not know the command ${Object.keys(command).join(', ')}`);
 }
 
-function updateCommand(response: coresdk.workflow_commands.IUpdateResponse): ServerCommand {
+function updateCommand(
+  response: coresdk.workflow_commands.IUpdateResponse,
+  accepted: Set<string>,
+): ServerCommand {
   const updateId = response.protocolInstanceId ?? '';
   // The server adds what was asked for, which it knows.
+  if (response.accepted) accepted.add(updateId);
   if (response.accepted) return { type: 'WorkflowExecutionUpdateAccepted', updateId, name: '', input: [] };
   if (response.completed) return { type: 'UpdateDone', updateId, result: response.completed };
-  return { type: 'UpdateRejected', updateId, failure: response.rejected ?? {} };
+  const type = accepted.has(updateId) ? 'UpdateDone' : 'UpdateRejected';
+  return { type, updateId, failure: response.rejected ?? {} };
 }
 
 function takeOut(

@@ -17,8 +17,7 @@ import { ProcessEnvironment } from '../../harness/process-environment';
 import { eventsOf, resetToTask, workflowTasks } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
-const options = { sandbox: { turnMs: 300 }, lookEveryMs: 1_000 };
-const { open, newBatch } = sharedEnvironment({ ...options, dynamicConfig: {} });
+const { open, newBatch } = sharedEnvironment({ lookEveryMs: 500, dynamicConfig: {} });
 
 /** Takes back everything that a workflow has done since its first workflow task, and does it again. */
 async function resetToStart(handle: WorkflowHandle): Promise<WorkflowHandle> {
@@ -93,7 +92,7 @@ describe('what the server has forgotten', () => {
     'of a batch that was reset, and terminated before a worker came, is not sent again',
     async () => {
       const { address } = await open();
-      await ProcessEnvironment.with({ address, sandbox: options.sandbox }, async (environment) => {
+      await ProcessEnvironment.with({ address }, async (environment) => {
         const batch = new BatchOfTest(environment).addMany(1).addMany(1, ENDLESS);
         const worker = await environment.startWorker();
         await batch.startUntilSent(2);
@@ -219,7 +218,7 @@ it.concurrent(
     const batch = await newBatch();
     const theirs = batch.add(ENDLESS, { requestId: 'theirs' });
     const ours = batch.add({ status: 'active', ...ENDLESS }, { whenActive: 'wait' });
-    const asked = { requestId: 'theirs', prompt: 'Rebase on main.', deadline: '2m' } as const;
+    const asked = { requestId: 'theirs', prompt: 'Rebase on main.' } as const;
     const foreign = await batch.environment.send({ ...theirs, ...asked });
     await batch.sent(1);
     // The first run has started the second item, which waits; the second run attaches to it.
@@ -243,7 +242,7 @@ it.concurrent(
   async () => {
     // As many as a page holds: the server takes some time to start them.
     const MANY = MAX_PAGE_ITEMS;
-    const batch = await newBatch(MANY, ENDLESS, { deadline: '3m' });
+    const batch = await newBatch(MANY, ENDLESS);
     await batch.start({ concurrency: MANY });
     const page = await batch.pageHandle(1);
     const areAsked = async () =>
@@ -269,7 +268,6 @@ it.concurrent(
     expect((await batch.handle.result()).summary).toMatchObject({ settled: MANY });
     expect(batch.messages()).toEqual(Array(MANY).fill(1));
   },
-  150_000,
 );
 
 describe('a page', () => {

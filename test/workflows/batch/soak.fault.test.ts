@@ -14,13 +14,13 @@ import { BatchActions, MOST_OPEN, soakBatch } from '../../harness/soak/batch-act
 import { Machines } from '../../harness/soak/machines';
 import { counted, say, SEED } from '../../harness/soak/say';
 
-const BATCHES = 4;
+const BATCHES = 2;
 
 /** Each does one thing after the other; some take long while no worker answers. */
-const PEOPLE = 3;
+const PEOPLE = 2;
 
 /** How long people and machines do things at random, and from one deed of people to the next at most. */
-const CHAOS_MS = 75_000;
+const CHAOS_MS = 20_000;
 const MAX_PAUSE_MS = 400;
 
 /** Longer than an item takes after the chaos, and than its page stands still if a worker was killed in a workflow task. */
@@ -135,7 +135,7 @@ async function endsOf(actions: BatchActions, batch: BatchOfTest): Promise<readon
         (ends) => ({ ends }),
         (error: unknown) => (error instanceof ServiceError ? null : { error }),
       );
-    const answer = await eventually('the pages answer', ask, { timeoutMs: 60_000 });
+    const answer = await eventually('the pages answer', ask);
     if ('error' in answer) throw answer.error;
     return answer.ends;
   } catch (error) {

@@ -1,43 +1,35 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { ConflictError } from '../../../src/client';
 import { planOf } from '../../../src/client/start';
 import { BATCH_WORKFLOW } from '../../../src/core/batch/workflows';
 import { followUpWorkflowId } from '../../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
-import type { FollowUpProgress } from '../../../src/core/result';
 import { compareRequests } from '../../../src/temporal/existing-run';
 import { BatchOfTest, forget, REJECTED_ONCE } from '../../harness/batch-of-test';
 import { payloadText } from '../../harness/encryption';
-import { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
 import { BY_RESPONSE, ENDLESS, type Following, QUICK } from '../../harness/following';
-import { SOON } from '../../harness/pending-poll';
-import { eventsOf, resetBefore } from '../../harness/reset';
+import { eventsOf } from '../../harness/reset';
+import { sharedEnvironment } from '../../harness/shared-environment';
 
 /** Every poll by a timer of its own, so that history grows fast. */
 const BY_TIMERS = { polling: { ...QUICK.polling, timerPolls: 'all' } } as const;
 
-const watches = ({ phase, polls }: FollowUpProgress) => phase === 'watching' && polls > 0;
-
-let environment: Environment;
-
-beforeAll(async () => {
-  // So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
-  const dynamicConfig = { 'limit.historyCount.suggestContinueAsNew': 45 };
-  environment = await Environment.open({ dynamicConfig, pollLimitMs: 4_000 });
-});
-afterAll(() => environment.close());
+// So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
+const { open } = sharedEnvironment({ dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 45 } });
 
 /** The input of the latest run, which another one has handed over. */
 async function expectNoMessageHandedOver({ handle }: Following, prompt: string): Promise<void> {
-  const [first] = await eventsOf(environment.client.workflow.getHandle(handle.workflowId));
+  const [first] = await eventsOf(handle.client.getHandle(handle.workflowId));
   const input = first?.workflowExecutionStartedEventAttributes?.input?.payloads?.map(payloadText).join();
   expect(input).toContain('continued');
   expect(input).not.toContain(prompt);
 }
 
-describe('a follow-up whose history grows', () => {
-  it('continues as new in the watch, carries all but the message with it, and sends nothing again', async () => {
+it.concurrent(
+  'a follow-up whose history grows continues as new in the watch, carries all but the message with it, and sends nothing again',
+  async () => {
+    const environment = await open();
     const following = await environment.follow(ENDLESS, { prompt: 'never again', ...BY_TIMERS });
     await following.progressWhen(({ polls }) => polls >= 8);
     expect((await following.handle.describe()).runId).not.toBe(following.firstRunId);
@@ -51,29 +43,13 @@ describe('a follow-up whose history grows', () => {
     expect(followUp.polls).toBe((followUp.observed.active ?? 0) + 1);
     expect(followUp.polls).toBeGreaterThanOrEqual(9);
     expect(following.processed()).toEqual([true]);
-  });
+  },
+);
 
-  it('continues as new between two patiences, and counts what both have read', async () => {
-    const following = await environment.follow(ENDLESS, { polling: SOON, deadline: '60s' });
-    await following.progressWhen(({ polls }) => polls >= 8);
-    expect((await following.handle.describe()).runId).not.toBe(following.firstRunId);
-    following.changeJob({ status: 'failed' });
-    const { followUp } = await following.result();
-    expect(followUp.observed).toEqual({ active: followUp.polls - 1, failed: 1 });
-    expect(followUp.polls).toBe(following.gets() - 1);
-  });
-
-  it('continues as new without a request id: its workflow id is its name', async () => {
-    const key = environment.addJob(ENDLESS);
-    const handle = await environment.start('nightly/7', { ...key, prompt: 'x', ...QUICK, ...BY_TIMERS });
-    const runId = async () => (await handle.describe()).runId;
-    await eventually('a new run', async () => (await runId()) !== handle.firstExecutionRunId);
-    environment.sandbox.changeJob(key, { status: 'failed' });
-    const followUp = { requestId: 'nightly/7', delivery: { verdict: 'accepted' } };
-    expect(await handle.result()).toMatchObject({ status: 'failed', followUp });
-  });
-
-  it('is attached to, compared and waited for when it has continued as new', async () => {
+it.concurrent(
+  'a follow-up whose history grows is attached to, compared and waited for when it has continued as new',
+  async () => {
+    const environment = await open();
     const asked = { ...environment.newRequest(ENDLESS), ...BY_TIMERS };
     const other = { ...asked, prompt: 'Something else.' };
     const { followUps } = environment;
@@ -96,23 +72,12 @@ describe('a follow-up whose history grows', () => {
 
     environment.sandbox.changeJob(asked, { status: 'completed' });
     expect(await result).toMatchObject({ status: 'completed', followUp: { requestId: asked.requestId } });
-  });
-
-  it('waits before the send without continuing as new, so that a reset can still be told', async () => {
-    const asked = { whenActive: 'wait', deadline: '60s', ...BY_TIMERS } as const;
-    const following = await environment.follow({ status: 'active', ...ENDLESS }, asked);
-    await following.progressWhen(({ phase }) => phase === 'waiting');
-    await following.reached({ operation: 'get' }, { atLeast: 8 });
-    const { historyLength, runId } = await following.handle.describe();
-    expect(historyLength).toBeGreaterThan(45);
-    expect(runId).toBe(following.firstRunId);
-    await following.handle.terminate();
-  });
-});
+  },
+);
 
 /** How the first two runs end of a workflow that gets a state of nobody: by a cron schedule, as by continue-as-new. */
 async function endsOfRunsWith(type: string, workflowId: string) {
-  const { client, taskQueue } = environment;
+  const { client, taskQueue } = await open();
   const options = { workflowId, taskQueue, args: [{ continued: {} }], cronSchedule: '@every 1s' };
   const { firstExecutionRunId } = await client.workflow.start(type, options);
   /** Not by the client, which does not tell the end of a run that another one follows. */
@@ -130,8 +95,9 @@ async function endsOfRunsWith(type: string, workflowId: string) {
   }));
 }
 
-describe('a run that was handed what it does not know, by a worker of another version', () => {
-  it('ends without saying that nothing was sent', async () => {
+it.concurrent(
+  'a run that was handed what it does not know ends without saying that nothing was sent',
+  async () => {
     const workflowId = followUpWorkflowId('docs', 'job-1', 'handed-over');
     const [first, second] = await endsOfRunsWith(FOLLOW_UP_WORKFLOW, workflowId);
     expect([first?.type, second?.type]).toEqual(['InvalidRequest', 'InvalidRequest']);
@@ -139,53 +105,21 @@ describe('a run that was handed what it does not know, by a worker of another ve
     expect(first?.details).toContain('"verdict":"not-sent"');
     expect(second?.message).toMatch(/^Nobody can tell whether the message arrived\. /);
     expect(second?.details).toContain('"verdict":"unknown"');
-  });
+  },
+);
 
-  it('of a batch is refused, and does not fail its tasks for ever', async () => {
+it.concurrent(
+  'a batch that was handed what it does not know is refused, and does not fail its tasks for ever',
+  async () => {
     const ends = await endsOfRunsWith(BATCH_WORKFLOW, 'follow-up-batch:handed-over');
     expect(ends.map(({ type }) => type)).toEqual(['InvalidBatch', 'InvalidBatch']);
-  });
-});
+  },
+);
 
-describe('a run that continues a reset one as new', () => {
-  it('has no message to send, and watches on when it is itself reset', async () => {
-    const asked = { ...BY_TIMERS, deadline: '60s', onUnknownDelivery: 'assume-delivered' } as const;
-    const following = await environment.follow(ENDLESS, asked);
-    await following.progressWhen(watches);
-    const reset = await resetBefore('send', following.handle);
-    const latest = environment.client.workflow.getHandle(following.handle.workflowId);
-    const resetRunId = (await latest.describe()).runId;
-    expect((await reset.describe()).runId).toBe(resetRunId);
-
-    await following.progressWhen(({ polls }) => polls > 10);
-    expect((await latest.describe()).runId).not.toBe(resetRunId);
-    await expectNoMessageHandedOver(following, following.request.prompt);
-
-    const again = await resetBefore('start', latest);
-    following.changeJob({ status: 'completed' });
-    const { delivery, posts } = await following.ending(again);
-    expect(delivery).toEqual({ verdict: 'accepted', confirmedBy: 'assumed', sends: 1 });
-    expect(posts).toEqual([true]);
-  });
-
-  it('is never made while a reset one asks whether its message arrived', async () => {
-    const asked = { ...BY_TIMERS, deadline: '60s', onUnknownDelivery: 'ask' } as const;
-    const following = await environment.follow(ENDLESS, asked);
-    await following.progressWhen(watches);
-    const reset = await resetBefore('send', following.handle);
-    const { runId } = await reset.describe();
-    const latest = environment.client.workflow.getHandle(following.handle.workflowId);
-    await eventually('a long history', async () => (await latest.describe()).historyLength > 60);
-    expect((await latest.describe()).runId).toBe(runId);
-    await following.update('resolveDelivery', 'delivered');
-    following.changeJob({ status: 'completed' });
-    const delivery = { confirmedBy: 'operator' };
-    expect(await following.ending(reset)).toMatchObject({ delivery, posts: [true] });
-  });
-});
-
-describe('a batch whose history grows', () => {
-  it('continues as new; its results and its retry outlive its first run', async () => {
+it.concurrent(
+  'a batch whose history grows continues as new; its results and its retry outlive its first run',
+  async () => {
+    const environment = await open();
     const batch = new BatchOfTest(environment);
     const turn = { durationMs: 300 };
     batch.add({ turn }, {}, REJECTED_ONCE);
@@ -202,5 +136,5 @@ describe('a batch whose history grows', () => {
     const after = { byStatus: { completed: 25 }, byFailure: {} };
     expect((await batch.handle.result()).summary).toMatchObject(after);
     expect(batch.posts()).toHaveLength(26);
-  });
-});
+  },
+);

@@ -1,7 +1,7 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { payloadText } from '../../harness/encryption';
-import { BY_RESPONSE, ENDLESS, NOT_SENT } from '../../harness/following';
+import { BY_RESPONSE, ENDLESS } from '../../harness/following';
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
@@ -13,6 +13,9 @@ async function expectRefused(update: Promise<unknown>, words: RegExp): Promise<v
   expect(error).toBeInstanceOf(WorkflowUpdateFailedError);
   expect((error as WorkflowUpdateFailedError).cause?.message).toMatch(words);
 }
+
+/** Nothing is read by itself after the first poll. */
+const SELDOM = { polling: { initial: '200ms', growth: 10, maximum: '10m' }, deadline: '1h' } as const;
 
 it.concurrent('the query progress tells phase, job, delivery, counts and times', async () => {
   const following = await follow(ENDLESS);
@@ -31,89 +34,75 @@ it.concurrent('the query progress tells phase, job, delivery, counts and times',
   await following.handle.terminate();
 });
 
-describe('the update pollNow', () => {
-  it.concurrent('reads at once and answers with what it has read', async () => {
-    const following = await follow(ENDLESS, { polling: { initial: '15s', maximum: '15s' } });
-    await following.progressWhen(({ nextPollAt, phase }) => phase === 'watching' && nextPollAt !== null);
-    following.changeJob({ status: 'completed', prLink: 'https://example.test/pull/7' });
-    expect(await following.update('pollNow')).toMatchObject({ polls: 1, job: { status: 'completed' } });
-    const { prLink, followUp } = await following.result();
-    expect(prLink).toBe('https://example.test/pull/7');
-    // One more when an answer is fresh, and one when that has held.
-    expect(followUp).toMatchObject({ polls: 3, evidence: 'job-changed' });
-  });
-
-  it.concurrent('is refused while the message is being sent', async () => {
-    const following = await follow({}, {}, { name: 'hold', operation: 'message' });
-    await following.reached({ operation: 'message' });
-    await expectRefused(following.update('pollNow'), /./);
-    following.release();
-    await following.result();
-  });
+it.concurrent('the update pollNow reads at once and answers with what it has read', async () => {
+  const following = await follow(ENDLESS, { polling: { initial: '5m', maximum: '5m' } });
+  await following.progressWhen(({ nextPollAt, phase }) => phase === 'watching' && nextPollAt !== null);
+  following.changeJob({ status: 'completed', prLink: 'https://example.test/pull/7' });
+  expect(await following.update('pollNow')).toMatchObject({ polls: 1, job: { status: 'completed' } });
+  const { prLink, followUp } = await following.result();
+  expect(prLink).toBe('https://example.test/pull/7');
+  // One more when an answer is fresh, and one when that has held.
+  expect(followUp).toMatchObject({ polls: 3, evidence: 'job-changed' });
 });
 
-describe('the update extendDeadline', () => {
-  it.concurrent('moves the deadline, but never back; the watch goes on beyond the old one', async () => {
-    const following = await follow(ENDLESS, { deadline: '6s', confirm: '1s' });
-    const before = await following.progressWhen(({ phase }) => phase === 'watching');
-    expect((await following.update('extendDeadline', '1s')).deadlineAt).toBe(before.deadlineAt);
-    const after = await following.update('extendDeadline', '20s');
-    expect(Date.parse(after.deadlineAt)).toBeGreaterThan(Date.parse(before.deadlineAt));
-    await following.progressWhen(() => Date.now() > Date.parse(before.deadlineAt) + 500);
-    following.changeJob({ status: 'failed' });
-    expect((await following.result()).status).toBe('failed');
-  });
-
-  it.concurrent('refuses what is no duration, and says what is right', async () => {
-    const following = await follow(ENDLESS);
-    for (const duration of ['10', 10, undefined])
-      await expectRefused(following.update('extendDeadline', duration), /^duration: .*"30s"/);
-    await following.handle.terminate();
-  });
-});
-
-it.concurrent('the update resolveDelivery is refused while there is nothing to decide', async () => {
+it.concurrent('the update extendDeadline moves the deadline, but never back', async () => {
   const following = await follow(ENDLESS);
-  await expectRefused(following.update('resolveDelivery', 'delivered'), /needs-decision only/);
+  const { deadlineAt } = await following.progressWhen(({ phase }) => phase === 'watching');
+  expect((await following.update('extendDeadline', '1s')).deadlineAt).toBe(deadlineAt);
+  const after = await following.update('extendDeadline', '1h');
+  expect(Date.parse(after.deadlineAt)).toBeGreaterThan(Date.parse(deadlineAt));
   await following.handle.terminate();
 });
 
-describe('a cancelled follow-up', () => {
-  it.concurrent('ends its watch at once and leaves the receipt in the memo', async () => {
-    // It ends before its next read is due.
-    const polling = { initial: '60s', maximum: '60s' } as const;
-    const following = await follow(ENDLESS, { polling, deadline: '10m' });
-    await following.progressWhen(({ phase }) => phase === 'watching');
-    await following.handle.cancel();
-    expect(await following.receiptOfCancelled()).toMatchObject({
-      requestId: following.request.requestId,
-      delivery: { verdict: 'accepted', sends: 1 },
-      polls: 0,
-      settledAt: expect.any(String),
-    });
-    expect(following.report().job.status).toBe('active');
-  });
+it.concurrent(
+  'the update resolveDelivery sends the message again if it is said not to have arrived',
+  async () => {
+    const asked = { onUnknownDelivery: 'ask', reconcile: '300ms', confirm: '500ms' } as const;
+    const following = await follow({}, asked, { name: 'reset', operation: 'message', times: 1 });
+    const { doubt } = await following.progressWhen(({ phase }) => phase === 'needs-decision');
+    expect(doubt).toMatch(/\. Then reading the job for 300ms showed no change caused by the message\.$/);
+    await following.update('resolveDelivery', 'not-delivered');
+    const delivery = { ...BY_RESPONSE, sends: 2 };
+    expect(await following.ending()).toMatchObject({ delivery, posts: [false, true] });
+  },
+);
 
-  it.concurrent('awaits a POST that is under way, whose outcome is in the receipt', async () => {
+it.concurrent('an update is refused with the reason', async () => {
+  const following = await follow(ENDLESS);
+  for (const duration of ['10', 10, undefined])
+    await expectRefused(following.update('extendDeadline', duration), /^duration: .*"30s"/);
+  await following.progressWhen(({ phase }) => phase === 'watching');
+  await expectRefused(following.update('resolveDelivery', 'delivered'), /needs-decision only/);
+  await expectRefused(following.update('resolveDelivery', 'perhaps'), /./);
+  await following.handle.terminate();
+});
+
+it.concurrent('a cancelled follow-up ends its watch at once and leaves the receipt in the memo', async () => {
+  const following = await follow(ENDLESS, SELDOM);
+  await following.progressWhen(({ phase }) => phase === 'watching');
+  await following.handle.cancel();
+  expect(await following.receiptOfCancelled()).toMatchObject({
+    requestId: following.request.requestId,
+    delivery: { verdict: 'accepted', sends: 1 },
+    settledAt: expect.any(String),
+  });
+  expect(following.report().job.status).toBe('active');
+});
+
+it.concurrent(
+  'a cancelled follow-up awaits a POST that is under way, whose outcome is in the receipt',
+  async () => {
     const following = await follow(ENDLESS, {}, { name: 'hold', operation: 'message' });
     await following.reached({ operation: 'message' });
     await following.handle.cancel();
     following.release();
     expect(await following.receiptOfCancelled()).toMatchObject({ delivery: BY_RESPONSE });
     expect(following.processed()).toEqual([true]);
-  });
-
-  it.concurrent('before the send has sent nothing', async () => {
-    const following = await follow({ status: 'active', ...ENDLESS }, { whenActive: 'wait' });
-    await following.progressWhen(({ phase }) => phase === 'waiting');
-    await following.handle.cancel();
-    expect(await following.receiptOfCancelled()).toMatchObject({ delivery: NOT_SENT });
-    expect(following.posts()).toEqual([]);
-  });
-});
+  },
+);
 
 it.concurrent('an operator sees search attributes that find a follow-up, and no prompt', async () => {
-  const following = await follow({ turn: { durationMs: 4_000 } }, { prompt: 'a secret wish' });
+  const following = await follow({ turn: { reads: 3 } }, { prompt: 'a secret wish' });
   await following.result();
   const { typedSearchAttributes } = await following.handle.describe();
   const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);

@@ -1,10 +1,7 @@
-import { describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { BY_RESPONSE, ENDLESS, type Following, type JobFault } from '../../harness/following';
 import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
 import { RestartableServer, throughRestarts } from '../../harness/restartable-server';
-
-/** Two starts of a server on a file, one of a worker, and the back-off of everybody's gRPC; some 20 s on two cores. */
-jest.setTimeout(180_000);
 
 /** A follow-up is watched on and ends right after `restart`, which kills the server and returns once it is back. */
 async function expectWatchedOn(
@@ -22,7 +19,7 @@ async function expectWatchedOn(
       const following = await environment.follow(ENDLESS, PATIENT, ...faults);
       await restart(server, following, environment.sandbox);
       const seen = following.gets();
-      await following.reached({ operation: 'get' }, { atLeast: seen + 2, timeoutMs: 60_000 });
+      await following.reached({ operation: 'get' }, { atLeast: seen + 2 });
       following.changeJob({ status: 'completed', prLink: 'https://code.test/pull/3' });
       const { prLink, followUp } = await throughRestarts(() => following.result());
       expect(prLink).toBe('https://code.test/pull/3');
@@ -48,7 +45,7 @@ describe('a Temporal server that is killed and comes back', () => {
       { AGENT_API_TIMEOUT: '30s' },
       [{ name: 'hold', operation: 'message', times: 1 }],
       async (server, following, sandbox) => {
-        await following.reached({ fault: 'hold' }, { timeoutMs: 30_000 });
+        await following.reached({ fault: 'hold' });
         await server.kill();
         sandbox.release();
         await following.reached({ operation: 'message', ending: 'answered' });

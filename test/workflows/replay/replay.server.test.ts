@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, it } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import { DeterminismViolationError } from '@temporalio/workflow';
-import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import { DefaultLogger, type ReplayResult, Runtime, Worker } from '@temporalio/worker';
 import { temporal } from '../../harness/temporal';
+
+Runtime.install({ logger: new DefaultLogger('ERROR') });
 
 const folder = path.join(__dirname, 'histories');
 const histories = readdirSync(folder).flatMap((release) =>
@@ -39,11 +41,22 @@ function reset({ workflowId, events }: Recorded): Recorded {
   return { workflowId, events: events.slice(0, lastTask + 1) };
 }
 
-async function replay({ workflowId, ...history }: Recorded): Promise<void> {
-  await Worker.runReplayHistory({ workflowBundle: { codePath: temporal().bundlePath } }, history, workflowId);
+let current: { workflowId: string; history: unknown };
+
+function* asAsked() {
+  for (;;) yield current;
 }
 
-Runtime.install({ logger: new DefaultLogger('ERROR') });
+/** By one worker for all, which takes a history whenever it is asked for a result. */
+const results = Worker.runReplayHistories({ workflowBundle: { codePath: temporal().bundlePath } }, asAsked());
+afterAll(() => results.return?.());
+
+async function replay({ workflowId, ...history }: Recorded): Promise<void> {
+  current = { workflowId, history };
+  const { value } = (await results.next()) as IteratorResult<ReplayResult, undefined>;
+  if (value === undefined) throw new Error('the worker that replays has ended');
+  if (value.error) throw value.error;
+}
 
 describe('the workflow', () => {
   it.each(histories)('replays what release %s recorded of %s', async (release, name) => {
