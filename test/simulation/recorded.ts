@@ -4,7 +4,6 @@ import {
   type ActivityOptions,
   type Closing,
   type EventBody,
-  type Fields,
   fromPayload,
   type HistoryEvent,
   type Payload,
@@ -38,8 +37,8 @@ export function fromServer(events: readonly ServerEvent[]): {
     workflowType: started.workflowType?.name ?? '',
     taskQueue: started.taskQueue?.name ?? '',
     input: listOf(started.input),
-    memo: (started.memo?.fields ?? {}) as Fields,
-    searchAttributes: (started.searchAttributes?.indexedFields ?? {}) as Fields,
+    memo: started.memo?.fields ?? {},
+    searchAttributes: started.searchAttributes?.indexedFields ?? {},
     runId,
     firstRunId: started.firstExecutionRunId ?? '',
     originalRunId: runId,
@@ -117,7 +116,7 @@ function bodyOf(event: ServerEvent, all: ReadonlyMap<number, ServerEvent>): Even
     }
     case 'MarkerRecorded': {
       const { details, failure } = event.markerRecordedEventAttributes ?? {};
-      const data = fromPayload<MarkerData>(listOf(details?.['data'])[0]);
+      const data = fromPayload<MarkerData>(listOf(details?.data)[0]);
       const { seconds = 0, nanos = 0 } = data?.complete_time ?? {};
       return {
         type,
@@ -125,16 +124,16 @@ function bodyOf(event: ServerEvent, all: ReadonlyMap<number, ServerEvent>): Even
         endedAt: seconds * 1_000 + Math.floor(nanos / 1e6),
         resolution: failure
           ? { failed: { failure } }
-          : { completed: { result: listOf(details?.['result'])[0] ?? null } },
+          : { completed: { result: listOf(details?.result)[0] ?? null } },
       };
     }
     case 'UpsertWorkflowSearchAttributes': {
       const { searchAttributes } = event.upsertWorkflowSearchAttributesEventAttributes ?? {};
-      return { type, fields: (searchAttributes?.indexedFields ?? {}) as Fields };
+      return { type, fields: searchAttributes?.indexedFields ?? {} };
     }
     case 'WorkflowPropertiesModified': {
       const { upsertedMemo } = event.workflowPropertiesModifiedEventAttributes ?? {};
-      return { type, fields: (upsertedMemo?.fields ?? {}) as Fields };
+      return { type, fields: upsertedMemo?.fields ?? {} };
     }
     case 'WorkflowExecutionSignaled': {
       const { signalName, input } = event.workflowExecutionSignaledEventAttributes ?? {};

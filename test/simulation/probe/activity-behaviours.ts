@@ -1,5 +1,4 @@
-import type { ActivityOptions } from '@temporalio/common';
-import { ActivityCancellationType } from '@temporalio/workflow';
+import { ActivityCancellationType, type ActivityOptions } from '@temporalio/workflow';
 import type { Attempts } from './activities';
 import { END, endOf, GO, has, isIdle, isPending, type Behaviour } from './stage';
 import type { Step } from './workflow';

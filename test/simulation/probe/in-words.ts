@@ -3,7 +3,6 @@ import {
   ApplicationFailure,
   CancelledFailure,
   ChildWorkflowFailure,
-  TemporalFailure,
   TimeoutFailure,
 } from '@temporalio/common';
 
@@ -17,13 +16,12 @@ export function inWords(error: unknown): string {
 function said(error: Error): string {
   const list = (details: readonly unknown[] | null | undefined) =>
     details?.length ? ` ${JSON.stringify(details)}` : '';
-  if (error instanceof ActivityFailure) return ` ${error.retryState}`;
-  if (error instanceof ChildWorkflowFailure) return ` ${error.retryState}`;
+  if (error instanceof ActivityFailure || error instanceof ChildWorkflowFailure)
+    return ` ${error.retryState}`;
   if (error instanceof TimeoutFailure) {
     const details: unknown = error.lastHeartbeatDetails;
     return ` ${error.timeoutType}${details === undefined ? '' : ` ${JSON.stringify(details)}`}`;
   }
   if (error instanceof ApplicationFailure) return list(error.details);
-  if (error instanceof CancelledFailure) return list(error.details);
-  return error instanceof TemporalFailure ? '' : '';
+  return error instanceof CancelledFailure ? list(error.details) : '';
 }

@@ -84,7 +84,7 @@ export class ServedProbes {
     const handle = client.workflow.getHandle(workflowId);
     const operator = new Operator(client);
     const told = async (): Promise<Told> => {
-      const { raw } = await handle.describe();
+      const { raw, status } = await handle.describe();
       const { events } = await handle.fetchHistory();
       return {
         history: compact((events ?? []).map((event) => ({ type: typeOf(event), ...causeOf(event) }))),
@@ -92,7 +92,7 @@ export class ServedProbes {
           attempt: attempt ?? 0,
           isStarted: state === PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
         })),
-        isOpen: raw.workflowExecutionInfo?.status === 1,
+        isOpen: status.name === 'RUNNING',
       };
     };
     const question = (what: string, updateId: string = randomUUID()) =>
@@ -123,11 +123,18 @@ export class ServedProbes {
       seen: () => handle.query<readonly string[]>('seen'),
       told,
       until: (isIt) => eventually('the server tells it', told, { until: isIt }),
-      untilReached: async (gate) =>
-        void (await eventually(`${gate} is reached`, () => gates.reached.has(gate))),
-      cancel: async () => void (await handle.cancel()),
-      terminate: async () => void (await handle.terminate()),
-      reset: async (task) => void (await resetToTask(handle, (await workflowTasks(handle))[task])),
+      untilReached: async (gate) => {
+        await eventually(`${gate} is reached`, () => gates.reached.has(gate));
+      },
+      cancel: async () => {
+        await handle.cancel();
+      },
+      terminate: async () => {
+        await handle.terminate();
+      },
+      reset: async (task) => {
+        await resetToTask(handle, (await workflowTasks(handle))[task]);
+      },
       pause: () => done(operator.pause(workflowId, 'perform')),
       unpause: () => done(operator.unpause(workflowId, 'perform')),
       resetActivity: () => done(operator.reset(workflowId, 'perform', false)),

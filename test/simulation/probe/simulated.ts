@@ -3,10 +3,11 @@ import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/com
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { VirtualClock } from '../clock';
 import { Luck } from '../luck';
-import { type Fields, fromPayload, toPayload } from '../temporal/history';
+import { fromPayload, toPayload } from '../temporal/history';
+import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 import { TemporalServer } from '../temporal/server';
-import { type Activities, SimulatedWorker } from '../worker/worker';
+import { SimulatedWorker } from '../worker/worker';
 import { createProbeActivities, Gates } from './activities';
 import { compact, type ProbeRun, type Stage, type StartOptions, type Told } from './stage';
 import type { Step } from './workflow';
@@ -40,7 +41,7 @@ export async function playSimulated<T>(
   const server = new TemporalServer(clock, luck, {}, () => undefined);
   const worker = new SimulatedWorker({
     ...{ name: 'worker', clock, luck, server, workflows },
-    activities: () => createProbeActivities(() => gates) as unknown as Activities,
+    activities: () => createProbeActivities(() => gates),
     reached: () => undefined,
     logged: () => undefined,
     failed: (_, why) => {
@@ -50,15 +51,16 @@ export async function playSimulated<T>(
   });
   server.hold('nobody', HELD_MS);
   try {
-    let isOver = false;
+    const state = { isOver: false };
     const stage = {
       idOf: (child: string) => `probe/${child}`,
       start: (...args: Parameters<Stage['start']>) => start(clock, server, worker, gates, ...args),
     };
-    const end = script(stage).finally(() => (isOver = true));
+    const end = script(stage).finally(() => (state.isOver = true));
     end.catch(() => undefined);
-    await clock.run(() => isOver, MOST_STEPS);
-    if (!isOver) throw new Error(`the script waits for ever: ${JSON.stringify(server.runs.map(toldOf))}`);
+    await clock.run(() => state.isOver, MOST_STEPS);
+    if (!state.isOver)
+      throw new Error(`the script waits for ever: ${JSON.stringify(server.runs.map(toldOf))}`);
     if (failures.length > 0) throw new Error(failures.join('; '));
     return await end;
   } finally {
@@ -83,7 +85,7 @@ function start(
   server.startWorkflow({
     ...{ workflowId, workflowType: 'probe', taskQueue: 'probe', input: [toPayload(steps)] },
     memo: Object.fromEntries(Object.entries(memo).map(([name, value]) => [name, toPayload(value)])),
-    searchAttributes: encodeUnifiedSearchAttributes(undefined, attributes) as Fields,
+    searchAttributes: encodeUnifiedSearchAttributes(undefined, attributes),
   });
   return Promise.resolve(runOf(clock, server, worker, gates, workflowId));
 }
@@ -95,7 +97,15 @@ function runOf(
   gates: Gates,
   workflowId: string,
 ): ProbeRun {
-  const latest = () => server.latest(workflowId) as Run;
+  const latest = (): Run => {
+    const run = server.latest(workflowId);
+    if (run === undefined) throw new Error(`there is no ${workflowId}`);
+    return run;
+  };
+  const act = (work: () => void) => {
+    work();
+    return Promise.resolve();
+  };
   const until = async (isIt: () => boolean) => {
     while (!isIt()) await clock.sleep(1);
   };
@@ -107,14 +117,17 @@ function runOf(
     return 'failure' in end ? `refused: ${end.failure.message ?? ''}` : end.kind;
   };
   let asked = 0;
-  const activities = (work: (activity: Parameters<SimulatedWorker['takeActivity']>[0]) => void) => {
-    for (const activity of latest().activities.values()) work(activity);
-    return Promise.resolve();
-  };
+  const onActivities = (work: (activity: PendingActivity) => void) =>
+    act(() => {
+      latest().activities.forEach(work);
+    });
   return {
     workflowId,
     gates,
-    tell: (what) => Promise.resolve(latest().signal('tell', toPayload(what))),
+    tell: (what) =>
+      act(() => {
+        latest().signal('tell', toPayload(what));
+      }),
     ask,
     askBehind: (what) => Promise.resolve({ answer: ask(what) }),
     seen: async () => (await worker.query(latest(), 'seen')) as readonly string[],
@@ -125,31 +138,37 @@ function runOf(
       return toldOf(latest());
     },
     untilReached: (gate) => until(() => gates.reached.has(gate)),
-    cancel: () => Promise.resolve(latest().requestCancel()),
-    terminate: () => Promise.resolve(latest().terminate()),
-    reset: (task) => {
-      const point = latest().resetPoints()[task];
-      if (point === undefined || server.reset(latest(), point) === null) throw new Error('no such task');
-      return Promise.resolve();
-    },
+    cancel: () =>
+      act(() => {
+        latest().requestCancel();
+      }),
+    terminate: () =>
+      act(() => {
+        latest().terminate();
+      }),
+    reset: (task) =>
+      act(() => {
+        const point = latest().resetPoints()[task];
+        if (point === undefined || server.reset(latest(), point) === null) throw new Error('no such task');
+      }),
     pause: () =>
-      activities((activity) => {
+      onActivities((activity) => {
         activity.pause();
       }),
     unpause: () =>
-      activities((activity) => {
+      onActivities((activity) => {
         activity.unpause();
       }),
     resetActivity: () =>
-      activities((activity) => {
+      onActivities((activity) => {
         activity.reset();
       }),
     allowAttempts: (attempts) =>
-      activities((activity) => {
+      onActivities((activity) => {
         activity.allowAttempts(attempts);
       }),
     completeById: (result) =>
-      activities((activity) => {
+      onActivities((activity) => {
         activity.completeByHand(toPayload(result));
       }),
     of: (id) => runOf(clock, server, worker, gates, id),

@@ -43,8 +43,8 @@ export interface ProbeRun {
 
 export interface Stage {
   /** The id of a child. */
-  idOf(child: string): string;
-  start(steps: readonly Step[], options?: StartOptions): Promise<ProbeRun>;
+  readonly idOf: (child: string) => string;
+  readonly start: (steps: readonly Step[], options?: StartOptions) => Promise<ProbeRun>;
 }
 
 /** A behaviour of server and core that the simulation plays. */

@@ -1,5 +1,9 @@
-import type { ActivityOptions } from '@temporalio/common';
-import { ActivityCancellationType, ParentClosePolicy, WorkflowIdReusePolicy } from '@temporalio/workflow';
+import {
+  ActivityCancellationType,
+  type ActivityOptions,
+  ParentClosePolicy,
+  WorkflowIdReusePolicy,
+} from '@temporalio/workflow';
 import type { Attempts } from './activities';
 import { END, endOf, GO, has, isIdle, isPending, type Behaviour } from './stage';
 import type { Step } from './workflow';
@@ -236,10 +240,7 @@ export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
       return endOf(run);
     },
     shows: {
-      seen: [
-        'kept: {"memo":{"from":"start"},"searchAttributes":{"FollowUpPhase":["later"]}}',
-        'ids: {"isFirst":false,"continues":true}',
-      ],
+      seen: ['kept: {"memo":{"from":"start"},"phase":"later"}', 'ids: {"isFirst":false,"continues":true}'],
       history: 'Started task Completed',
     },
   },

@@ -1,4 +1,5 @@
 import {
+  type ActivityOptions,
   CancellationScope,
   type ChildWorkflowOptions,
   condition,
@@ -16,7 +17,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { type ActivityOptions, ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
+import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
 import type { Attempts, ProbeActivities } from './activities';
 import { inWords } from './in-words';
 
@@ -124,8 +125,9 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
 }
 
 function known(what: 'ids' | 'kept'): string {
-  const { runId, firstExecutionRunId, continuedFromExecutionRunId, memo, searchAttributes } = workflowInfo();
-  if (what === 'kept') return JSON.stringify({ memo, searchAttributes });
+  const { runId, firstExecutionRunId, continuedFromExecutionRunId, memo, typedSearchAttributes } =
+    workflowInfo();
+  if (what === 'kept') return JSON.stringify({ memo, phase: typedSearchAttributes.get(PHASE) });
   return JSON.stringify({
     isFirst: runId === firstExecutionRunId,
     continues: continuedFromExecutionRunId === firstExecutionRunId,
