@@ -37,7 +37,7 @@ export type Delivery = Checked<typeof isDelivery>;
 /**
  * Why a terminal status was believed, by fresh answers: those that were asked for at least `confirm` after the POST ended.
  *
- * - `seen-active`: the job was terminal before the send, and a read since the POST was not.
+ * - `seen-active`: the job was terminal before the send, and a read since the POST was `active`.
  * - `status-changed`: it went from one terminal status to another, `completed` or `failed`.
  * - `job-changed`: the status held for another `confirm`, and the link or `archivedAt` differ from those before the send.
  * - `confirmed`: the status held for another `confirm`, and nothing shows a turn.

@@ -1,5 +1,10 @@
 import { Context } from '@temporalio/activity';
-import type { Answer, Exchange, exchange as realExchange } from '../../src/agent-api/exchange';
+import type {
+  Answer,
+  Exchange,
+  exchange as realExchange,
+  ExchangeLimits,
+} from '../../src/agent-api/exchange';
 import { type AgentJob } from '../../src/core/job';
 import { JobLife } from '../../sandbox/job-life';
 import type { VirtualClock } from './clock';
@@ -72,79 +77,89 @@ export class AgentService {
   exchangeFor(worker: SimulatedWorker): typeof realExchange {
     return (_dispatcher, { method, body }, limits) =>
       new Promise<Exchange>((resolve) => {
-        const operation = method === 'POST' ? 'post' : 'get';
-        const { activityType, workflowExecution } = Context.current().info;
-        const runId = workflowExecution?.runId ?? '';
-        const asked = { operation, by: activityType, runId, askedAt: this.clock.now, begunAt: null } as const;
-        const request: Request = {
-          ...{ ...asked, number: this.requests.length + 1, reachedAt: null, processedAt: null },
-          ...{ answer: null, retryAfter: null, answeredAt: null, heardAt: null, shown: null },
+        const request = this.newRequest(method === 'POST' ? 'post' : 'get');
+        const point = pointOf(request);
+        const fail = (label: string) => {
+          end({ kind: 'no answer', started: request.begunAt !== null, brokenBy: [{ label, text: label }] });
         };
-        this.requests.push(request);
-        const point =
-          operation === 'post'
-            ? 'post'
-            : activityType === 'sendMessage'
-              ? 'look'
-              : activityType === 'pollJob'
-                ? 'poll'
-                : 'read';
-        const nth = this.counts[operation];
-        this.counts[operation] += 1;
-        const trouble = this.plan.spells.find(
-          (spell) =>
-            spell.operation === operation &&
-            nth >= spell.after &&
-            nth < spell.after + spell.count &&
-            (!spell.stutters || (nth - spell.after) % 2 === 0),
-        )?.trouble;
-        let begun = false;
-        let over = false;
         const end = (exchange: Exchange) => {
-          if (over) return;
-          over = true;
+          if (request.heardAt !== null) return;
           request.heardAt = this.clock.now;
           for (const timer of timers) clearTimeout(timer);
           this.reached(`${point} heard`, worker);
           resolve(exchange);
         };
-        const fail = (label: string) => {
-          end({ kind: 'no answer', started: begun, brokenBy: [{ label, text: label }] });
-        };
+        // Those of the process: they stand still with it.
         const timers = [
           setTimeout(() => {
             fail('timeout');
           }, limits.timeoutMs),
           setTimeout(() => {
-            if (!begun) fail('connect timeout');
+            if (request.begunAt === null) fail('connect timeout');
           }, limits.connectTimeoutMs),
         ];
-        this.reached(`${point} asked`, worker);
-        // The connection is made by the worker's kernel, also while the process stands still.
-        this.clock.after(this.way(point), () => {
-          worker.whenAwake(() => {
-            if (over) return;
-            if (trouble?.kind === 'refused') return fail('ECONNREFUSED');
-            if (trouble?.kind === 'misconfigured') return fail('UND_ERR_INVALID_ARG');
-            const why = limits.beforeFirstByte?.();
-            if (why !== undefined) return fail('held back');
-            begun = true;
-            request.begunAt = this.clock.now;
-            this.reached(`${point} begun`, worker);
-            this.clock.after(this.way(point), () => {
-              const answer = this.serve(request, point, String(body), trouble, worker);
-              if (answer === null) return;
-              request.answeredAt = this.clock.now;
-              this.clock.after(this.way(point), () => {
-                worker.whenAwake(() => {
-                  if (answer === 'reset') fail('UND_ERR_SOCKET');
-                  else end(answer);
-                });
-              });
-            });
-          });
+        void this.carry(request, body as string, worker, limits).then((answer) => {
+          if (answer === 'not sent') return;
+          if (typeof answer === 'string') fail(answer);
+          else end(answer);
         });
       });
+  }
+
+  /** One request on its way, and its answer; a label for what comes instead. */
+  private async carry(
+    request: Request,
+    body: string,
+    worker: SimulatedWorker,
+    { beforeFirstByte }: ExchangeLimits,
+  ): Promise<Answer | string> {
+    const point = pointOf(request);
+    const trouble = this.troubleOf(request.operation);
+    this.reached(`${point} asked`, worker);
+    // The connection is made by the worker's kernel, also while the process stands still.
+    await this.clock.sleep(this.way(point));
+    await awake(worker);
+    if (request.heardAt !== null) return 'not sent';
+    if (trouble?.kind === 'refused') return 'ECONNREFUSED';
+    if (trouble?.kind === 'misconfigured') return 'UND_ERR_INVALID_ARG';
+    if (beforeFirstByte?.() !== undefined) return 'held back';
+    request.begunAt = this.clock.now;
+    this.reached(`${point} begun`, worker);
+    await this.clock.sleep(this.way(point));
+    const answer = this.serve(request, point, body, trouble, worker);
+    if (answer !== null) request.answeredAt = this.clock.now;
+    await this.clock.sleep(this.way(point));
+    await awake(worker);
+    // Where there is no answer, the time limit ends it.
+    return answer ?? 'not sent';
+  }
+
+  private newRequest(operation: Request['operation']): Request {
+    const { activityType, workflowExecution } = Context.current().info;
+    const request: Request = {
+      ...{
+        operation,
+        by: activityType,
+        runId: workflowExecution?.runId ?? '',
+        number: this.requests.length + 1,
+      },
+      ...{ askedAt: this.clock.now, begunAt: null, reachedAt: null, processedAt: null },
+      ...{ answer: null, retryAfter: null, answeredAt: null, heardAt: null, shown: null },
+    };
+    this.requests.push(request);
+    return request;
+  }
+
+  private troubleOf(operation: Request['operation']): Trouble | undefined {
+    const nth = this.counts[operation];
+    this.counts[operation] += 1;
+    return this.plan.spells.find(
+      (spell) =>
+        spell.operation === operation &&
+        nth >= spell.after &&
+        nth < spell.after + spell.count &&
+        (!spell.stutters || (nth - spell.after) % 2 === 0),
+    )?.trouble;
   }
 
   /** @returns null for silence */
@@ -154,7 +169,7 @@ export class AgentService {
     body: string,
     trouble: Trouble | undefined,
     worker: SimulatedWorker,
-  ): Answer | 'reset' | null {
+  ): Answer | 'UND_ERR_SOCKET' | null {
     request.reachedAt = this.clock.now;
     this.reached(`${point} reached`, worker);
     const isProcessed =
@@ -175,7 +190,7 @@ export class AgentService {
         return null;
       case 'reset':
         say('reset');
-        return 'reset';
+        return 'UND_ERR_SOCKET';
       case 'status': {
         say(`http ${trouble.status}`);
         request.retryAfter = trouble.retryAfter ?? null;
@@ -191,10 +206,15 @@ export class AgentService {
       case 'another job':
         say('another job');
         return answerOf(200, { kind: 'json', value: { ...this.life.job(), ...ANOTHER } });
+      default:
+        return this.showJob(request, trouble);
     }
+  }
+
+  private showJob(request: Request, trouble: Trouble | undefined): Answer {
     const job = request.operation === 'get' ? this.shown() : this.life.job();
     const told = trouble?.kind === 'unknown word' ? { ...job, status: 'expired' } : job;
-    say('job');
+    request.answer = 'job';
     request.shown = told;
     return answerOf(200, { kind: 'json', value: told });
   }
@@ -218,6 +238,18 @@ export class AgentService {
     const isSlow = this.luck.chance(`${point} is slow`, WAY_MS.slowShare);
     return this.luck.between(`${point} takes`, 1, isSlow ? WAY_MS.slow : WAY_MS.usual);
   }
+}
+
+/** What a request is for, in the names of the points of a story. */
+function pointOf({ operation, by }: Request): string {
+  if (operation === 'post') return 'post';
+  return { sendMessage: 'look', pollJob: 'poll' }[by] ?? 'read';
+}
+
+function awake(worker: SimulatedWorker): Promise<void> {
+  return new Promise((resolve) => {
+    worker.whenAwake(resolve);
+  });
 }
 
 /** The job of somebody else. */

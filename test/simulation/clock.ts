@@ -50,7 +50,7 @@ export class VirtualClock implements Timers {
     Date.now = () => clock.now + (processes.getStore()?.clockError ?? 0);
     performance.now = () => clock.now - BEGIN - (processes.getStore()?.suspendedMs ?? 0);
     for (const name of ['setTimeout', 'setInterval'] as const) {
-      const start = globalThis[name] as (work: () => void, ms?: number) => NodeJS.Timeout;
+      const start = globalThis[name];
       const inContext = (work: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
         const process = processes.getStore();
         // A real timer keeps the context in which it was made.

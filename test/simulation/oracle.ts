@@ -37,7 +37,9 @@ class Case {
         `the plan of seed ${facts.plan.seed} is not valid: ${JSON.stringify(checked.problems)}`,
       );
     this.plan = checked.plan;
-    this.run = facts.runs.at(-1) as Run;
+    const run = facts.runs.at(-1);
+    if (run === undefined) throw new Error('nothing was started');
+    this.run = run;
     this.end = endOf(this.run);
     const { requests } = facts.service;
     this.posts = requests.filter(({ operation }) => operation === 'post');

@@ -10,7 +10,7 @@ export async function shrink(plan: Plan, workflows: ReusableVMWorkflowCreator): 
   let smallest = plan;
   for (const part of ['deeds', 'spells'] as const)
     for (let index = smallest[part].length - 1; index >= 0; index -= 1) {
-      const smaller = { ...smallest, [part]: smallest[part].filter((_, each) => each !== index) } as Plan;
+      const smaller = { ...smallest, [part]: smallest[part].filter((_, each) => each !== index) };
       if ((await simulate(smaller, workflows)).lies.length > 0) smallest = smaller;
     }
   return smallest;

@@ -235,7 +235,7 @@ export class World {
         input: [toPayload(request)],
       },
       memo: Object.fromEntries(Object.entries(memo).map(([name, value]) => [name, toPayload(value)])),
-      searchAttributes: encodeUnifiedSearchAttributes(undefined, typedSearchAttributes as never) as Fields,
+      searchAttributes: encodeUnifiedSearchAttributes(undefined, typedSearchAttributes) as Fields,
     };
   }
 
@@ -247,7 +247,7 @@ export class World {
       exchange: this.service.exchangeFor(worker),
     });
     const inProcess = { maximum: this.plan.inProcessPolls, shutdown };
-    return { ...createActivities(agentApi, SETTINGS, inProcess) } as unknown as Activities;
+    return { ...createActivities(agentApi, SETTINGS, inProcess) };
   }
 
   private heard(run: Run, { ifaceName, args }: SinkCall): void {
