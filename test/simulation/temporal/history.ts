@@ -55,7 +55,10 @@ export type EventBody =
   | { readonly type: 'StartChildWorkflowExecutionFailed'; readonly seq: number; readonly child: ChildOptions }
   | {
       readonly type:
-        'ChildWorkflowExecutionCompleted' | 'ChildWorkflowExecutionFailed' | 'ChildWorkflowExecutionCanceled';
+        | 'ChildWorkflowExecutionCompleted'
+        | 'ChildWorkflowExecutionFailed'
+        | 'ChildWorkflowExecutionCanceled'
+        | 'ChildWorkflowExecutionTerminated';
       readonly seq: number;
       readonly result: coresdk.child_workflow.IChildWorkflowResult;
     }
@@ -111,6 +114,8 @@ export interface ChildOptions {
   readonly searchAttributes: Fields;
   /** Whether it goes on when its parent ends. */
   readonly isAbandoned: boolean;
+  /** Whether it may have the id of one that has ended. */
+  readonly follows: boolean;
 }
 
 /** Events that a workflow task makes by its commands; the others happen to the workflow. */

@@ -1,9 +1,28 @@
 import { temporal } from '@temporalio/proto';
 import type { Timers } from '../clock';
-import type { ActivityOptions, EventType, Failure, Payload, Payloads, Resolution } from './history';
+import {
+  type ActivityOptions,
+  type EventType,
+  type Failure,
+  type Payload,
+  type Payloads,
+  type Resolution,
+  toPayload,
+} from './history';
 
 const { TimeoutType, RetryState } = temporal.api.enums.v1;
-type TimeoutKind = 'SCHEDULE_TO_START' | 'SCHEDULE_TO_CLOSE' | 'START_TO_CLOSE' | 'HEARTBEAT';
+
+/** As the server names them in its messages. */
+const TIMEOUTS = {
+  SCHEDULE_TO_START: 'ScheduleToStart',
+  SCHEDULE_TO_CLOSE: 'ScheduleToClose',
+  START_TO_CLOSE: 'StartToClose',
+  HEARTBEAT: 'Heartbeat',
+} as const;
+type TimeoutKind = keyof typeof TIMEOUTS;
+
+const NO_TIME_LEFT =
+  'Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying';
 
 /** How an activity ends for its workflow. */
 export type ActivityEnd = Extract<
@@ -16,7 +35,8 @@ export interface ActivityOwner {
   readonly clock: Timers;
   /** An attempt waits in its queue from now on. */
   enqueue(activity: PendingActivity): void;
-  close(activity: PendingActivity, end: ActivityEnd, resolution: Resolution): void;
+  /** `wasStarted`: a worker has had the attempt, or somebody has completed it. */
+  close(activity: PendingActivity, end: ActivityEnd, resolution: Resolution, wasStarted: boolean): void;
 }
 
 /** What the server answers to a heartbeat. */
@@ -41,8 +61,8 @@ export class PendingActivity {
   private lastFailure: Failure | undefined;
   private readonly scheduledAt: number;
   private startedAt = 0;
+  private failedAt = 0;
   private attempts: number;
-  private starts = 0;
   private readonly timers = new Map<TimeoutKind | 'retry', () => void>();
 
   constructor(
@@ -53,7 +73,7 @@ export class PendingActivity {
   ) {
     this.scheduledAt = owner.clock.now;
     this.attempts = options.retry.attempts;
-    if (options.scheduleToCloseMs > 0) this.expire('SCHEDULE_TO_CLOSE', options.scheduleToCloseMs);
+    this.watchAll();
     this.queue();
   }
 
@@ -62,15 +82,16 @@ export class PendingActivity {
   }
 
   get token(): string {
-    return `${this.workflow.runId}/${this.seq}/${this.starts}`;
+    return `${this.workflow.runId}/${this.seq}/${this.attempt}`;
   }
 
   /** A worker takes the attempt up. @returns what it is given; undefined if there is nothing to do any more */
   start() {
     if (this.state !== 'queued') return undefined;
     this.state = 'started';
-    this.starts += 1;
     this.startedAt = this.owner.clock.now;
+    this.lastFailure = undefined;
+    this.wasReset = false;
     this.stop('SCHEDULE_TO_START');
     this.watchStarted();
     const { scheduledAt, attemptScheduledAt, attempt, details, token } = this;
@@ -94,7 +115,7 @@ export class PendingActivity {
 
   cancelled(token: string, failure: Failure): boolean {
     if (!this.isRunning(token)) return false;
-    if (this.cancelRequested) this.endCancelled(failure);
+    if (this.cancelRequested) this.endCancelled();
     else this.attemptFailed('ActivityTaskFailed', failure);
     return true;
   }
@@ -116,7 +137,7 @@ export class PendingActivity {
   requestCancel(): void {
     this.cancelRequested = true;
     if (this.state === 'started') return;
-    this.endCancelled({ message: 'ACTIVITY_ID_NOT_STARTED', canceledFailureInfo: {} });
+    this.endCancelled(toPayload('ACTIVITY_ID_NOT_STARTED'));
   }
 
   pause(): void {
@@ -124,6 +145,7 @@ export class PendingActivity {
     this.paused = true;
     this.stop('START_TO_CLOSE');
     this.stop('HEARTBEAT');
+    this.stop('SCHEDULE_TO_CLOSE');
     if (this.state === 'queued' || this.state === 'backing off') {
       this.stop('retry');
       this.stop('SCHEDULE_TO_START');
@@ -134,19 +156,25 @@ export class PendingActivity {
   unpause(): void {
     if (!this.paused) return;
     this.paused = false;
+    this.watchAll();
     if (this.state === 'paused') this.queue();
     if (this.state === 'started') this.watchStarted();
   }
 
-  /** As `temporal activity reset` does it: the attempts begin anew, and the details stay. */
+  /**
+   * As `temporal activity reset` does it: the attempts begin anew, and the details stay. An attempt is known by its number
+   * alone: one that is under way, and was not the first, has lost its token.
+   */
   reset(): void {
     this.attempt = 1;
     if (this.state === 'started') this.wasReset = true;
     else if (this.state === 'backing off') this.queue();
   }
 
+  /** Other options let the wait for the next attempt be the one of the policy, whatever the failure has asked for. */
   allowAttempts(attempts: number): void {
     this.attempts = attempts;
+    if (this.state === 'backing off') this.backOff(this.failedAt + this.waitMs(0) - this.owner.clock.now);
   }
 
   /** The workflow is over: nobody waits for it any more. */
@@ -169,6 +197,12 @@ export class PendingActivity {
     this.owner.enqueue(this);
   }
 
+  private watchAll(): void {
+    const { scheduleToCloseMs } = this.options;
+    if (scheduleToCloseMs > 0)
+      this.expire('SCHEDULE_TO_CLOSE', this.scheduledAt + scheduleToCloseMs - this.owner.clock.now);
+  }
+
   private watchStarted(): void {
     const { startToCloseMs } = this.options;
     if (startToCloseMs > 0)
@@ -182,19 +216,31 @@ export class PendingActivity {
 
   private expire(kind: TimeoutKind, ms: number): void {
     this.at(kind, ms, () => {
-      const failure: Failure = {
-        message: `activity ${kind} timeout`,
-        source: 'Server',
-        cause: this.lastFailure ?? null,
-        timeoutFailureInfo: {
-          timeoutType: TimeoutType[`TIMEOUT_TYPE_${kind}`],
-          lastHeartbeatDetails: this.details === undefined ? null : { payloads: [...this.details] },
-        },
-      };
+      const failure = this.timeout(kind, `activity ${TIMEOUTS[kind]} timeout`);
       if (kind === 'START_TO_CLOSE' || kind === 'HEARTBEAT')
         this.attemptFailed('ActivityTaskTimedOut', failure);
-      else this.endFailed('ActivityTaskTimedOut', failure, RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE);
+      else if (kind === 'SCHEDULE_TO_START')
+        this.endFailed('ActivityTaskTimedOut', failure, RetryState.RETRY_STATE_TIMEOUT);
+      else this.endOutOfTime();
     });
+  }
+
+  /** The server says so too when an attempt has timed out, and there is no time for another one. */
+  private endOutOfTime(): void {
+    const failure = this.timeout('SCHEDULE_TO_CLOSE', NO_TIME_LEFT);
+    this.endFailed('ActivityTaskTimedOut', failure, RetryState.RETRY_STATE_TIMEOUT);
+  }
+
+  private timeout(kind: TimeoutKind, message: string): Failure {
+    return {
+      message,
+      source: 'Server',
+      cause: this.lastFailure ?? null,
+      timeoutFailureInfo: {
+        timeoutType: TimeoutType[`TIMEOUT_TYPE_${kind}`],
+        lastHeartbeatDetails: this.details === undefined ? null : { payloads: [...this.details] },
+      },
+    };
   }
 
   private at(kind: TimeoutKind | 'retry', ms: number, work: () => void): void {
@@ -208,30 +254,40 @@ export class PendingActivity {
   }
 
   private attemptFailed(end: ActivityEnd, failure: Failure): void {
-    const { retry, scheduleToCloseMs } = this.options;
+    const { scheduleToCloseMs } = this.options;
     this.stop('START_TO_CLOSE');
     this.stop('HEARTBEAT');
     if (failure.applicationFailureInfo?.nonRetryable === true)
       return this.endFailed(end, failure, RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE);
     if (this.cancelRequested) return this.endFailed(end, failure, RetryState.RETRY_STATE_CANCEL_REQUESTED);
-    if (!this.wasReset && this.attempts > 0 && this.attempt >= this.attempts)
+    if (this.attempts > 0 && this.attempt >= this.attempts)
       return this.endFailed(end, failure, RetryState.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED);
     const asked = failure.applicationFailureInfo?.nextRetryDelay;
     const askedMs = asked ? Number(asked.seconds) * 1_000 + Number(asked.nanos) / 1e6 : 0;
-    const byPolicy = retry.initialMs * retry.coefficient ** (this.attempt - 1);
-    const maximumMs = retry.maximumMs > 0 ? retry.maximumMs : 100 * retry.initialMs;
-    const waitMs = Math.min(askedMs > 0 ? askedMs : byPolicy, maximumMs);
+    const waitMs = this.waitMs(askedMs);
     if (scheduleToCloseMs > 0 && this.owner.clock.now + waitMs >= this.scheduledAt + scheduleToCloseMs)
-      return this.endFailed(end, failure, RetryState.RETRY_STATE_TIMEOUT);
+      return end === 'ActivityTaskTimedOut'
+        ? this.endOutOfTime()
+        : this.endFailed(end, failure, RetryState.RETRY_STATE_TIMEOUT);
     this.lastFailure = { ...failure, cause: null };
-    if (!this.wasReset) this.attempt += 1;
-    this.wasReset = false;
+    this.failedAt = this.owner.clock.now;
+    this.attempt += 1;
     if (this.paused) {
       this.state = 'paused';
       return;
     }
+    this.backOff(waitMs);
+  }
+
+  private waitMs(askedMs: number): number {
+    const { initialMs, coefficient, maximumMs } = this.options.retry;
+    const byPolicy = initialMs * coefficient ** (this.attempt - 1);
+    return Math.min(askedMs > 0 ? askedMs : byPolicy, maximumMs > 0 ? maximumMs : 100 * initialMs);
+  }
+
+  private backOff(ms: number): void {
     this.state = 'backing off';
-    this.at('retry', waitMs, () => {
+    this.at('retry', ms, () => {
       this.queue();
     });
   }
@@ -241,10 +297,15 @@ export class PendingActivity {
     this.end(end, { failed: { failure: this.activityFailure(message, cause, retryState) } });
   }
 
-  private endCancelled(cause: Failure): void {
-    this.end('ActivityTaskCanceled', {
-      cancelled: { failure: this.activityFailure('Activity cancelled', cause, 0) },
-    });
+  /** The event has details, and no message. */
+  private endCancelled(...details: Payload[]): void {
+    const cause = { message: '', canceledFailureInfo: { details: { payloads: details } } };
+    const failure = this.activityFailure(
+      'Activity cancelled',
+      cause,
+      RetryState.RETRY_STATE_CANCEL_REQUESTED,
+    );
+    this.end('ActivityTaskCanceled', { cancelled: { failure } });
   }
 
   private activityFailure(message: string, cause: Failure, retryState: number): Failure {
@@ -259,7 +320,8 @@ export class PendingActivity {
   }
 
   private end(end: ActivityEnd, resolution: Resolution): void {
+    const wasStarted = this.state === 'started' || end === 'ActivityTaskCompleted';
     this.drop();
-    this.owner.close(this, end, resolution);
+    this.owner.close(this, end, resolution, wasStarted);
   }
 }

@@ -128,10 +128,11 @@ export class Run {
   }
 
   /** Something happens to the workflow, which gets a task for it; what comes during a task waits for its end. */
-  happen(body: EventBody): void {
+  happen(...bodies: EventBody[]): void {
     if (!this.isOpen) return;
-    if (this.obeying || this.task?.state === 'started') this.buffered.push(body);
-    else this.add(body);
+    for (const body of bodies)
+      if (this.obeying || this.task?.state === 'started') this.buffered.push(body);
+      else this.add(body);
     this.wantTask();
   }
 
@@ -197,7 +198,7 @@ export class Run {
     for (const command of commands) this.obey(command);
     this.obeying = false;
     if (!this.isOpen) return true;
-    for (const body of this.buffered.splice(0)) this.add(body);
+    this.flush();
     if (this.hasNews()) this.wantTask();
     return true;
   }
@@ -209,7 +210,8 @@ export class Run {
     for (const update of [...this.updates.values()].filter(({ state }) => state === 'delivered'))
       this.settle(update.updateId, { kind: 'aborted', reason: 'the workflow task failed' });
     this.taskIsOver(number, { type: 'WorkflowTaskFailed', cause });
-    this.owner.clock.after(FAILED_TASK_WAIT_MS, () => {
+    const waitMs = cause === 'UNHANDLED_COMMAND' ? 0 : FAILED_TASK_WAIT_MS;
+    this.owner.clock.after(waitMs, () => {
       this.wantTask();
     });
   }
@@ -340,10 +342,10 @@ export class Run {
       enqueue: (activity: PendingActivity) => {
         this.owner.enqueue(activity);
       },
-      close: (activity: PendingActivity, end: ActivityEnd, resolution: Resolution) => {
+      close: (activity: PendingActivity, end: ActivityEnd, resolution: Resolution, wasStarted: boolean) => {
         this.activities.delete(activity.seq);
-        if (end !== 'ActivityTaskCanceled') this.happen({ type: 'ActivityTaskStarted', seq });
-        this.happen({ type: end, seq, resolution });
+        const started: EventBody[] = wasStarted ? [{ type: 'ActivityTaskStarted', seq }] : [];
+        this.happen(...started, { type: end, seq, resolution });
       },
     };
     this.activities.set(
@@ -361,7 +363,9 @@ export class Run {
   private close(body: Extract<EventBody, { readonly type: Closing }>): void {
     this.task?.stop();
     this.task = undefined;
-    for (const waiting of this.buffered.splice(0)) this.add(waiting);
+    // What its last task has led to is in no history; what came before it was terminated is.
+    if (this.obeying) this.buffered.length = 0;
+    else this.flush();
     this.add(body);
     this.status = body.type;
     this.result = body;
@@ -392,7 +396,14 @@ export class Run {
     this.task = undefined;
     this.add(body);
     for (const update of this.updates.values()) if (update.state === 'delivered') update.state = 'admitted';
-    for (const waiting of this.buffered.splice(0)) this.add(waiting);
+    this.flush();
+  }
+
+  /** Ends of activities and children come last: the server lets them follow their starts. */
+  private flush(): void {
+    const waiting = this.buffered.splice(0);
+    for (const body of waiting) if (!isLate(body)) this.add(body);
+    for (const body of waiting) if (isLate(body)) this.add(body);
   }
 
   private hasNews(): boolean {
@@ -426,6 +437,10 @@ function isClosing(command: ServerCommand): command is Extract<EventBody, { read
 
 function isEnd({ type }: HistoryEvent): boolean {
   return /^(Timer(Fired|Canceled)|ActivityTask(Completed|Failed|TimedOut|Canceled))$/.test(type);
+}
+
+function isLate({ type }: EventBody): boolean {
+  return /^(ActivityTask|ChildWorkflowExecution)(Completed|Failed|TimedOut|Canceled|Terminated)$/.test(type);
 }
 
 function keyOf({ type, seq }: { readonly type: string; readonly seq: number }): string {

@@ -1,8 +1,11 @@
+import { temporal } from '@temporalio/proto';
 import type { Timers, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
 import { type ChildOptions, type Fields, fromPayload, type Payloads } from './history';
 import type { PendingActivity } from './pending-activity';
 import { Run, type RunOwner, type RunStart } from './run';
+
+const { RetryState } = temporal.api.enums.v1;
 
 /** A worker as the server sees it: it polls, or it does not. */
 export interface Poller {
@@ -111,9 +114,13 @@ export class TemporalServer implements RunOwner {
 
   // What a client may ask for.
 
-  /** @returns the run that was started; null if one of this id exists already */
-  startWorkflow(options: StartOptions, parent?: RunStart['parent']): Run | null {
-    if (this.latest(options.workflowId) !== undefined) return null;
+  /**
+   * @param follows whether one that has ended may have had this id
+   * @returns the run that was started; null if one of this id exists already
+   */
+  startWorkflow(options: StartOptions, parent?: RunStart['parent'], follows = false): Run | null {
+    const before = this.latest(options.workflowId);
+    if (before !== undefined && (before.isOpen || !follows)) return null;
     const runId = this.newRunId();
     const { memo = {}, searchAttributes = {} } = options;
     return this.begin({
@@ -181,7 +188,8 @@ export class TemporalServer implements RunOwner {
   }
 
   startChild(parent: Run, seq: number, child: ChildOptions): void {
-    const run = this.startWorkflow(child, { run: parent, seq, isAbandoned: child.isAbandoned });
+    const { isAbandoned, follows } = child;
+    const run = this.startWorkflow(child, { run: parent, seq, isAbandoned }, follows);
     parent.happen(
       run === null
         ? { type: 'StartChildWorkflowExecutionFailed', seq, child }
@@ -191,10 +199,11 @@ export class TemporalServer implements RunOwner {
   }
 
   continueAsNew(run: Run, input: Payloads): void {
-    const { start, memo, searchAttributes, runId } = run;
+    // The memo is the one it was started with (the core fills it in); the search attributes are the latest.
+    const { start, searchAttributes, runId } = run;
     const nextId = this.newRunId();
     const ids = { runId: nextId, originalRunId: nextId, continuedFromRunId: runId };
-    const next = { ...start, input, memo, searchAttributes, ...ids };
+    const next = { ...start, input, searchAttributes, ...ids };
     this.clock.after(0, () => {
       this.begin(next);
     });
@@ -214,15 +223,20 @@ export class TemporalServer implements RunOwner {
         result: { completed: { result: result ?? null } },
       });
     else {
-      const cause = failure ?? { message: run.status, terminatedFailureInfo: {} };
+      const isTerminated = run.status === 'WorkflowExecutionTerminated';
+      const cause = isTerminated
+        ? { message: 'Terminated', terminatedFailureInfo: {} }
+        : (failure ?? { message: run.status });
       const childWorkflowExecutionFailureInfo = {
         workflowType: { name: run.start.workflowType },
         workflowExecution: { workflowId: run.workflowId },
+        retryState: RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE,
       };
       const failed = {
         failure: { message: 'Child Workflow execution failed', cause, childWorkflowExecutionFailureInfo },
       };
-      parent.run.happen({ type: 'ChildWorkflowExecutionFailed', seq, result: { failed } });
+      const type = isTerminated ? 'ChildWorkflowExecutionTerminated' : 'ChildWorkflowExecutionFailed';
+      parent.run.happen({ type, seq, result: { failed } });
     }
   }
 

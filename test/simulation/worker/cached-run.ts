@@ -1,6 +1,6 @@
 import { TypedSearchAttributes } from '@temporalio/common';
 import { msNumberToTs } from '@temporalio/common/lib/time';
-import type { coresdk } from '@temporalio/proto';
+import { coresdk, temporal } from '@temporalio/proto';
 import type { Workflow } from '@temporalio/worker/lib/workflow/interface';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import Long from 'long';
@@ -20,6 +20,7 @@ import {
 } from '../temporal/history';
 import type { RunStart, ServerCommand } from '../temporal/run';
 import { addCommands, type Known } from './commands';
+import { seedOf } from './seed';
 import type { SinkCall } from './workflow-code';
 
 /** Runs a local activity of a workflow task. */
@@ -49,11 +50,13 @@ export class CachedRun {
   private readonly resolved = new Set<number>();
   private readonly known: Known = { activities: new Map(), accepted: new Set() };
   private workflow: Workflow | undefined;
+  /** Commands of a replay that are recorded with the next task. */
+  private early: ServerCommand[] = [];
 
   constructor(
     private readonly creator: ReusableVMWorkflowCreator,
     private readonly start: RunStart,
-    private readonly clock: VirtualClock,
+    private readonly clock: Pick<VirtualClock, 'now' | 'during'>,
     private readonly onSink: (call: SinkCall, isReplaying: boolean) => void,
   ) {}
 
@@ -86,6 +89,7 @@ export class CachedRun {
       );
       const markers = recorded.flatMap((event) => (event.type === 'MarkerRecorded' ? [event] : []));
       const commands = await this.applyTask(events, startedAt, updates, { markers });
+      if (isForced(events, completedAt, recorded)) this.early = commands.splice(recorded.length);
       compare(this.start.workflowId, startedAt, recorded, commands);
     }
   }
@@ -96,7 +100,9 @@ export class CachedRun {
     input: Payloads,
   ): Promise<{ readonly result?: Payload | null; readonly failure?: Failure | null }> {
     const queryWorkflow = { queryId: 'query', queryType: name, arguments: [...input] };
-    const [command] = await this.activate([{ queryWorkflow }], this.clock.now, undefined, true);
+    // The SDK makes one of whatever it gets, but not of queries.
+    const job = coresdk.workflow_activation.WorkflowActivationJob.create({ queryWorkflow });
+    const [command] = await this.activate([job], this.clock.now, undefined, true);
     const { succeeded, failed } = command?.respondToQuery ?? {};
     return succeeded ? { result: succeeded.response ?? null } : { failure: failed ?? null };
   }
@@ -115,7 +121,7 @@ export class CachedRun {
     const news = events.slice(before + 1, startedAt);
     this.appliedTo = startedAt;
     const jobs = this.jobsOf(news, updates, !isReplay);
-    const done: ServerCommand[] = [];
+    const done = this.early.splice(0);
     const waiting: { seq: number; end: Promise<Marker> | undefined }[] = [];
     let next: { jobs: Job[]; at: number } | undefined = { jobs, at: task.at };
     while (next !== undefined) {
@@ -223,6 +229,7 @@ export class CachedRun {
         case 'ChildWorkflowExecutionCompleted':
         case 'ChildWorkflowExecutionFailed':
         case 'ChildWorkflowExecutionCanceled':
+        case 'ChildWorkflowExecutionTerminated':
           others.push({ resolveChildWorkflowExecution: { seq: event.seq, result: event.result } });
           break;
       }
@@ -349,20 +356,13 @@ function asReplayed(resolution: Resolution): Resolution {
 
 /** As the SDK's core says it for an activity that is cancelled and not waited for. */
 function cancelledAtOnce(seq: number, name: string): Resolution {
-  const activityFailureInfo = { activityId: String(seq), activityType: { name }, retryState: 0 };
-  const cause = { message: 'Activity cancelled', canceledFailureInfo: {} };
-  return {
-    cancelled: {
-      failure: { message: 'Activity cancelled', source: 'TypeScriptSDK', cause, activityFailureInfo },
-    },
+  const activityFailureInfo = {
+    activityId: String(seq),
+    activityType: { name },
+    retryState: temporal.api.enums.v1.RetryState.RETRY_STATE_CANCEL_REQUESTED,
   };
-}
-
-/** Of a run: the same for the same id, as the core makes it. */
-function seedOf(runId: string): Long {
-  let value = Long.UZERO;
-  for (const character of runId) value = value.mul(31).add(character.charCodeAt(0));
-  return value;
+  const cause = { message: '', canceledFailureInfo: {} };
+  return { cancelled: { failure: { message: 'Activity cancelled', cause, activityFailureInfo } } };
 }
 
 /** The events that the commands of a completed task have made; others may stand between. */
@@ -370,6 +370,23 @@ function recordedCommands(events: readonly HistoryEvent[], completedAt: number):
   const rest = events.slice(completedAt + 1);
   const end = rest.findIndex(({ type }) => type === 'WorkflowTaskStarted');
   return rest.slice(0, end < 0 ? undefined : end).filter(isByCommand);
+}
+
+/**
+ * A worker that has to report a task before a local activity is over gets another one at once. The activity may end at that
+ * moment: its marker then goes with the first task, and what the workflow makes of it with the second.
+ */
+function isForced(
+  events: readonly HistoryEvent[],
+  completedAt: number,
+  recorded: readonly HistoryEvent[],
+): boolean {
+  const next = completedAt + recorded.length + 1;
+  return (
+    recorded.at(-1)?.type === 'MarkerRecorded' &&
+    events[next]?.type === 'WorkflowTaskScheduled' &&
+    events[next + 1]?.type === 'WorkflowTaskStarted'
+  );
 }
 
 function compare(
@@ -393,10 +410,7 @@ function compare(
 
 /** What must be the same in each replay. A history does not hold all that a command has. */
 function fingerprint(command: ServerCommand | EventBody): string {
-  const text = (value: unknown) =>
-    JSON.stringify(value, (_, each: unknown) =>
-      each instanceof Uint8Array || isBuffer(each) ? Buffer.from(each as Uint8Array).toString() : each,
-    );
+  const text = (value: unknown) => JSON.stringify(value);
   switch (command.type) {
     case 'ActivityTaskScheduled': {
       const { name, taskQueue, input, startToCloseMs, scheduleToCloseMs } = command.activity;
@@ -404,7 +418,7 @@ function fingerprint(command: ServerCommand | EventBody): string {
         activity: command.seq,
         name,
         taskQueue,
-        input: input.map(({ data }) => data),
+        input: input.map(textOf),
         startToCloseMs,
         scheduleToCloseMs,
       });
@@ -415,7 +429,13 @@ function fingerprint(command: ServerCommand | EventBody): string {
       return `timer ${command.seq} of ${command.ms} ms`;
     case 'UpsertWorkflowSearchAttributes':
     case 'WorkflowPropertiesModified':
-      return text([command.type, Object.entries(command.fields).map(([name, { data }]) => [name, data])]);
+      // A map, in whatever order.
+      return text([
+        command.type,
+        Object.entries(command.fields)
+          .map(([name, value]) => [name, textOf(value)])
+          .sort(),
+      ]);
     case 'WorkflowExecutionUpdateAccepted':
       return `${command.type} ${command.updateId}`;
     case 'UpdateDone':
@@ -425,12 +445,12 @@ function fingerprint(command: ServerCommand | EventBody): string {
     case 'WorkflowExecutionContinuedAsNew':
       return 'continue as new';
     case 'WorkflowExecutionCompleted':
-      return text([command.type, command.result?.data]);
+      return text([command.type, textOf(command.result)]);
     case 'WorkflowExecutionFailed':
       return text([
         command.type,
         command.failure?.message,
-        command.failure?.applicationFailureInfo?.details?.payloads?.map(({ data }) => data),
+        command.failure?.applicationFailureInfo?.details?.payloads?.map(textOf),
       ]);
     case 'StartChildWorkflowExecutionInitiated':
       return `${command.type} ${command.seq} ${command.child.workflowId}`;
@@ -439,7 +459,6 @@ function fingerprint(command: ServerCommand | EventBody): string {
   }
 }
 
-/** Bytes of another realm: those that the sandbox has made. */
-function isBuffer(value: unknown): boolean {
-  return Object.prototype.toString.call(value) === '[object Uint8Array]';
+function textOf(payload: Payload | undefined): string {
+  return Buffer.from(payload?.data ?? []).toString();
 }

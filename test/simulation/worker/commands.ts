@@ -154,6 +154,9 @@ function activityOf(command: coresdk.workflow_commands.IScheduleActivity): Activ
 /** `PARENT_CLOSE_POLICY_ABANDON`. */
 const ABANDON = 2;
 
+/** `WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE`. */
+const REJECT_DUPLICATE = 3;
+
 function childOf(command: coresdk.workflow_commands.IStartChildWorkflowExecution): ChildOptions {
   return {
     workflowId: command.workflowId ?? '',
@@ -163,5 +166,6 @@ function childOf(command: coresdk.workflow_commands.IStartChildWorkflowExecution
     memo: command.memo ?? {},
     searchAttributes: command.searchAttributes?.indexedFields ?? {},
     isAbandoned: command.parentClosePolicy === ABANDON,
+    follows: command.workflowIdReusePolicy !== REJECT_DUPLICATE,
   };
 }

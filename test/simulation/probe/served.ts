@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+import { Client, Connection, WorkflowUpdateFailedError } from '@temporalio/client';
+import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
+import { temporal as proto } from '@temporalio/proto';
+import { NativeConnection, Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import { eventually } from '../../harness/eventually';
+import { Operator } from '../../harness/operator';
+import { resetToTask, workflowTasks } from '../../harness/reset';
+import { temporal } from '../../harness/temporal';
+import { typeOf } from '../recorded';
+import { createProbeActivities, Gates } from './activities';
+import { compact, type ProbeRun, type Stage, type Told } from './stage';
+import type { probe } from './workflow';
+
+const { PendingActivityState, UpdateWorkflowExecutionLifecycleStage, WorkflowTaskFailedCause } =
+  proto.api.enums.v1;
+const ADMITTED = UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ADMITTED;
+
+/** A worker of the probe on the tests' Temporal server. */
+export class ServedProbes {
+  private readonly gates = new Map<string, Gates>();
+  private readonly taskQueue = `probe-${randomUUID()}`;
+
+  private constructor(
+    private readonly client: Client,
+    readonly close: () => Promise<void>,
+  ) {}
+
+  static async open(workflowBundle: WorkflowBundleWithSourceMap): Promise<ServedProbes> {
+    const { address } = temporal();
+    const native = await NativeConnection.connect({ address });
+    const connection = await Connection.connect({ address });
+    const probes: ServedProbes = new ServedProbes(new Client({ connection }), async () => {
+      for (const gates of probes.gates.values()) gates.close();
+      worker.shutdown();
+      await running;
+      await connection.close();
+      await native.close();
+    });
+    const worker = await Worker.create({
+      connection: native,
+      taskQueue: probes.taskQueue,
+      workflowBundle,
+      activities: createProbeActivities((workflowId) => probes.gatesOf(workflowId)),
+    });
+    const running = worker.run();
+    return probes;
+  }
+
+  async play<T>(script: (stage: Stage) => Promise<T>): Promise<T> {
+    const id = `probe-${randomUUID()}`;
+    return script({
+      idOf: (child) => `${id}/${child}`,
+      start: (steps, options) => this.start(id, steps, options),
+    });
+  }
+
+  /** A child belongs to its parent's script. */
+  private gatesOf(workflowId: string): Gates {
+    const name = workflowId.split('/')[0] ?? '';
+    let gates = this.gates.get(name);
+    if (gates === undefined) this.gates.set(name, (gates = new Gates()));
+    return gates;
+  }
+
+  private async start(
+    workflowId: string,
+    ...[steps, { memo = {}, phase } = {}]: Parameters<Stage['start']>
+  ): Promise<ProbeRun> {
+    const { client, taskQueue } = this;
+    const key = defineSearchAttributeKey('FollowUpPhase', 'KEYWORD');
+    await client.workflow.start<typeof probe>('probe', {
+      ...{ workflowId, taskQueue, args: [steps], memo: { ...memo } },
+      ...(phase !== undefined && {
+        typedSearchAttributes: new TypedSearchAttributes([{ key, value: phase }]),
+      }),
+    });
+    return this.runOf(workflowId);
+  }
+
+  private runOf(workflowId: string): ProbeRun {
+    const { client } = this;
+    const gates = this.gatesOf(workflowId);
+    const handle = client.workflow.getHandle(workflowId);
+    const operator = new Operator(client);
+    const told = async (): Promise<Told> => {
+      const { raw, status } = await handle.describe();
+      const { events } = await handle.fetchHistory();
+      return {
+        history: compact((events ?? []).map((event) => ({ type: typeOf(event), ...causeOf(event) }))),
+        pending: (raw.pendingActivities ?? []).map(({ attempt, state }) => ({
+          attempt: attempt ?? 0,
+          isStarted: state === PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
+        })),
+        isOpen: status.name === 'RUNNING',
+      };
+    };
+    const question = (what: string, updateId: string = randomUUID()) =>
+      handle.executeUpdate<string, [string]>('ask', { args: [what], updateId }).catch((error: unknown) => {
+        if (!(error instanceof WorkflowUpdateFailedError)) throw error;
+        return `refused: ${error.cause?.message ?? ''}`;
+      });
+    const done = async (isDone: Promise<boolean>) => {
+      if (!(await isDone)) throw new Error('no such activity');
+    };
+    return {
+      workflowId,
+      gates,
+      tell: (what) => handle.signal('tell', what),
+      ask: question,
+      askBehind: async (what) => {
+        const updateId = randomUUID();
+        const answer = question(what, updateId);
+        await eventually('the question has come', () =>
+          client.workflowService.pollWorkflowExecutionUpdate({
+            namespace: 'default',
+            updateRef: { workflowExecution: { workflowId }, updateId },
+            waitPolicy: { lifecycleStage: ADMITTED },
+          }),
+        );
+        return { answer };
+      },
+      seen: () => handle.query<readonly string[]>('seen'),
+      told,
+      until: (isIt) => eventually('the server tells it', told, { until: isIt }),
+      untilReached: async (gate) => {
+        await eventually(`${gate} is reached`, () => gates.reached.has(gate));
+      },
+      cancel: async () => {
+        await handle.cancel();
+      },
+      terminate: async () => {
+        await handle.terminate();
+      },
+      reset: async (task) => {
+        await resetToTask(handle, (await workflowTasks(handle))[task]);
+      },
+      pause: () => done(operator.pause(workflowId, 'perform')),
+      unpause: () => done(operator.unpause(workflowId, 'perform')),
+      resetActivity: () => done(operator.reset(workflowId, 'perform', false)),
+      allowAttempts: (maximumAttempts) =>
+        done(operator.raiseAttempts(workflowId, 'perform', maximumAttempts)),
+      completeById: (result) => done(operator.complete(workflowId, 'perform', JSON.stringify(result))),
+      of: (id) => this.runOf(id),
+    };
+  }
+}
+
+function causeOf({ workflowTaskFailedEventAttributes }: Parameters<typeof typeOf>[0]) {
+  if (!workflowTaskFailedEventAttributes) return {};
+  const cause = WorkflowTaskFailedCause[workflowTaskFailedEventAttributes.cause ?? 0] ?? '';
+  return { cause: cause.replace('WORKFLOW_TASK_FAILED_CAUSE_', '') };
+}

@@ -1,0 +1,67 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { recordedEvents } from '../workflows/replay/recorded';
+import { fromServer } from './recorded';
+import { bundleWorkflows } from './simulate';
+import type { EventBody, HistoryEvent } from './temporal/history';
+import { CachedRun, NonDeterminism } from './worker/cached-run';
+
+const RELEASE = '0.3.0';
+const NAMES = readdirSync(path.join(__dirname, '../workflows/replay/histories', RELEASE))
+  .map((file) => file.replace(/\.json$/, ''))
+  .filter((name) => !name.startsWith('batch-'));
+
+/** A replay takes no time. */
+const STILL = { now: 0, during: <T>(work: () => Promise<T>) => work() };
+
+let workflows: Awaited<ReturnType<typeof bundleWorkflows>>;
+
+beforeAll(async () => {
+  workflows = await bundleWorkflows();
+}, 120_000);
+
+async function replay(name: string, change = (event: HistoryEvent) => event): Promise<void> {
+  const { start, events } = fromServer(recordedEvents(RELEASE, name));
+  const run = new CachedRun(workflows, start, STILL, () => undefined);
+  try {
+    await run.replay(events.map(change));
+  } finally {
+    await run.dispose();
+  }
+}
+
+/** The first event of this kind is another one. */
+function changing<T extends EventBody['type']>(
+  type: T,
+  change: (event: Extract<EventBody, { readonly type: T }>) => EventBody,
+) {
+  let isDone = false;
+  return (event: HistoryEvent): HistoryEvent => {
+    if (isDone || event.type !== type) return event;
+    isDone = true;
+    const body = change(event as EventBody as Extract<EventBody, { readonly type: T }>);
+    return { ...body, id: event.id, at: event.at };
+  };
+}
+
+describe('in the simulation, a follow-up', () => {
+  it.each(NAMES)('that a real server recorded as %s asks for the same again', async (name) => {
+    await expect(replay(name)).resolves.toBeUndefined();
+  });
+
+  it.each([
+    [
+      'activity',
+      changing('ActivityTaskScheduled', (event) => ({
+        ...event,
+        activity: { ...event.activity, name: 'getJob' },
+      })),
+    ],
+    ['timer', changing('TimerStarted', (event) => ({ ...event, ms: event.ms + 1 }))],
+    ['end', changing('WorkflowExecutionCompleted', () => ({ type: 'WorkflowExecutionCanceled' }))],
+    ['phase', changing('UpsertWorkflowSearchAttributes', (event) => ({ ...event, fields: {} }))],
+  ])('whose record has another %s is found out', async (_, change) => {
+    await expect(replay('ten-polls-by-timers', change)).rejects.toBeInstanceOf(NonDeterminism);
+  });
+});
