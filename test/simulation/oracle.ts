@@ -104,20 +104,21 @@ function endOf(run: Run): End {
   const { result, failure } = run.end;
   switch (run.status) {
     case 'WorkflowExecutionCompleted': {
-      const value = fromPayload<FollowUpResult>(result);
+      const value = fromPayload(result) as FollowUpResult | undefined;
       return value === undefined
         ? { kind: 'without receipt' }
         : { kind: 'result', result: value, receipt: value.followUp };
     }
     case 'WorkflowExecutionFailed': {
-      const details = fromPayload<FailureDetails>(failure?.applicationFailureInfo?.details?.payloads?.[0]);
+      const details = fromPayload(failure?.applicationFailureInfo?.details?.payloads?.[0]) as
+        FailureDetails | undefined;
       const type = failure?.applicationFailureInfo?.type ?? '';
       return details === undefined
         ? { kind: 'without receipt' }
         : { kind: 'failure', type, details, receipt: details.followUp };
     }
     case 'WorkflowExecutionCanceled': {
-      const receipt = fromPayload<Receipt>(run.memo[MEMO_RECEIPT]);
+      const receipt = fromPayload(run.memo[MEMO_RECEIPT]) as Receipt | undefined;
       return receipt === undefined ? { kind: 'without receipt' } : { kind: 'cancelled', receipt };
     }
     case 'running':
@@ -240,7 +241,7 @@ const RULES: readonly Rule[] = [
   },
   /** What a list shows says how it ended. */
   function* showsItsPhase({ run, end }) {
-    const phase = fromPayload<string>(run.searchAttributes.FollowUpPhase);
+    const phase = fromPayload(run.searchAttributes.FollowUpPhase) as string | undefined;
     const wanted = { result: 'done', failure: 'failed', cancelled: 'cancelled' }[end.kind as string];
     if (wanted !== undefined && phase !== wanted)
       yield `it ended by ${end.kind}, and its phase is ${String(phase)}`;

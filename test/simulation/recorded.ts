@@ -116,7 +116,7 @@ function bodyOf(event: ServerEvent, all: ReadonlyMap<number, ServerEvent>): Even
     }
     case 'MarkerRecorded': {
       const { details, failure } = event.markerRecordedEventAttributes ?? {};
-      const data = fromPayload<MarkerData>(listOf(details?.data)[0]);
+      const data = fromPayload(listOf(details?.data)[0]) as MarkerData | undefined;
       const { seconds = 0, nanos = 0 } = data?.complete_time ?? {};
       return {
         type,

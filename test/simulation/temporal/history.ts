@@ -158,11 +158,11 @@ export function pastTasks(events: readonly HistoryEvent[]): PastTask[] {
 }
 
 export function toPayload(value: unknown): Payload {
-  return defaultPayloadConverter.toPayload(value) as Payload;
+  return defaultPayloadConverter.toPayload<unknown>(value);
 }
 
-export function fromPayload<T>(payload: Payload | null | undefined): T | undefined {
-  return payload ? defaultPayloadConverter.fromPayload<T>(payload as never) : undefined;
+export function fromPayload(payload: Payload | null | undefined): unknown {
+  return payload ? defaultPayloadConverter.fromPayload<unknown>(payload) : undefined;
 }
 
 /** Bytes, roughly: what an event costs beside what it carries. */

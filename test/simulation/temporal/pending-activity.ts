@@ -257,18 +257,26 @@ export class PendingActivity {
     const { scheduleToCloseMs } = this.options;
     this.stop('START_TO_CLOSE');
     this.stop('HEARTBEAT');
-    if (failure.applicationFailureInfo?.nonRetryable === true)
-      return this.endFailed(end, failure, RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE);
-    if (this.cancelRequested) return this.endFailed(end, failure, RetryState.RETRY_STATE_CANCEL_REQUESTED);
-    if (this.attempts > 0 && this.attempt >= this.attempts)
-      return this.endFailed(end, failure, RetryState.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED);
+    if (failure.applicationFailureInfo?.nonRetryable === true) {
+      this.endFailed(end, failure, RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE);
+      return;
+    }
+    if (this.cancelRequested) {
+      this.endFailed(end, failure, RetryState.RETRY_STATE_CANCEL_REQUESTED);
+      return;
+    }
+    if (this.attempts > 0 && this.attempt >= this.attempts) {
+      this.endFailed(end, failure, RetryState.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED);
+      return;
+    }
     const asked = failure.applicationFailureInfo?.nextRetryDelay;
     const askedMs = asked ? Number(asked.seconds) * 1_000 + Number(asked.nanos) / 1e6 : 0;
     const waitMs = this.waitMs(askedMs);
-    if (scheduleToCloseMs > 0 && this.owner.clock.now + waitMs >= this.scheduledAt + scheduleToCloseMs)
-      return end === 'ActivityTaskTimedOut'
-        ? this.endOutOfTime()
-        : this.endFailed(end, failure, RetryState.RETRY_STATE_TIMEOUT);
+    if (scheduleToCloseMs > 0 && this.owner.clock.now + waitMs >= this.scheduledAt + scheduleToCloseMs) {
+      if (end === 'ActivityTaskTimedOut') this.endOutOfTime();
+      else this.endFailed(end, failure, RetryState.RETRY_STATE_TIMEOUT);
+      return;
+    }
     this.lastFailure = { ...failure, cause: null };
     this.failedAt = this.owner.clock.now;
     this.attempt += 1;

@@ -197,10 +197,14 @@ export class Run {
     this.obeying = true;
     for (const command of commands) this.obey(command);
     this.obeying = false;
-    if (!this.isOpen) return true;
+    this.goOn();
+    return true;
+  }
+
+  private goOn(): void {
+    if (!this.isOpen) return;
     this.flush();
     if (this.hasNews()) this.wantTask();
-    return true;
   }
 
   failTask(number: number, cause: string): void {
@@ -218,8 +222,7 @@ export class Run {
 
   /** What the server keeps of the run before: its history up to a task, and what came after it. */
   takeOver(before: Run, task: { readonly startedAt: number }, seed: string): void {
-    for (const { id, at, ...body } of before.events.slice(0, task.startedAt + 1))
-      this.add(body as EventBody, at);
+    for (const event of before.events.slice(0, task.startedAt + 1)) this.add(event, event.at);
     this.add({ type: 'WorkflowTaskFailed', cause: 'RESET_WORKFLOW', seed });
     const later = before.events.slice(task.startedAt + 1);
     for (const event of [...later, ...before.buffered]) {
@@ -279,7 +282,12 @@ export class Run {
         this.owner.continueAsNew(this, command.input);
         this.close({ type: 'WorkflowExecutionContinuedAsNew' });
         return;
+      default:
+        this.carryOut(command);
     }
+  }
+
+  private carryOut(command: EventBody): void {
     if (isClosing(command)) {
       this.close(command);
       return;
@@ -316,6 +324,9 @@ export class Run {
         return;
       case 'StartChildWorkflowExecutionInitiated':
         this.owner.startChild(this, command.seq, command.child);
+        return;
+      default:
+        return;
     }
   }
 
@@ -379,7 +390,7 @@ export class Run {
 
   private add(body: EventBody, at = this.owner.clock.now): void {
     this.size += sizeOf(body);
-    this.events.push({ ...body, id: this.events.length + 1, at } as HistoryEvent);
+    this.events.push({ ...body, id: this.events.length + 1, at });
   }
 
   private wantTask(): void {

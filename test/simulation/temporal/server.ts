@@ -146,9 +146,8 @@ export class TemporalServer implements RunOwner {
   reset(run: Run, task: { readonly startedAt: number }): Run | null {
     if (this.latest(run.workflowId) !== run) return null;
     run.terminate();
-    const { parent: _, ...start } = run.start;
     const runId = this.newRunId();
-    const next = new Run(this, { ...start, runId });
+    const next = new Run(this, { ...run.start, runId });
     this.runs.push(next);
     next.takeOver(run, task, runId);
     return next;

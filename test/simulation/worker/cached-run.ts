@@ -123,16 +123,8 @@ export class CachedRun {
     const jobs = this.jobsOf(news, updates, !isReplay);
     const done = this.early.splice(0);
     const waiting: { seq: number; end: Promise<Marker> | undefined }[] = [];
-    let next: { jobs: Job[]; at: number } | undefined = { jobs, at: task.at };
-    while (next !== undefined) {
-      const commands: Command[] = await this.activate(
-        next.jobs,
-        next.at,
-        task,
-        isReplay,
-        events[0],
-        startedAt + 1,
-      );
+    for (let next = { jobs, at: task.at }; ;) {
+      const commands = await this.activate(next.jobs, next.at, task, isReplay, events[0], startedAt + 1);
       const instant: Job[] = [];
       const { locals, cancelled } = addCommands(commands, done, this.known);
       for (const seq of cancelled) {
@@ -150,7 +142,6 @@ export class CachedRun {
         next = { jobs: instant, at: next.at };
         continue;
       }
-      next = undefined;
       if (waiting.length === 0) break;
       const marker: Marker | undefined = isReplay
         ? local.markers.find(({ seq }) => waiting.some((each) => each.seq === seq))
@@ -232,6 +223,7 @@ export class CachedRun {
         case 'ChildWorkflowExecutionTerminated':
           others.push({ resolveChildWorkflowExecution: { seq: event.seq, result: event.result } });
           break;
+        default:
       }
     }
     for (const { updateId, name, input } of updates) {
@@ -304,9 +296,7 @@ export class CachedRun {
 
   private async send(workflow: Workflow, activation: coresdk.workflow_activation.IWorkflowActivation) {
     return this.clock.during(async () => {
-      const completion = await workflow.activate(
-        activation as coresdk.workflow_activation.WorkflowActivation,
-      );
+      const completion = await workflow.activate(activation);
       return { completion, calls: (await workflow.getAndResetSinkCalls()) as unknown as SinkCall[] };
     });
   }

@@ -1,5 +1,5 @@
 import { optionalTsToMs } from '@temporalio/common/lib/time';
-import type { coresdk } from '@temporalio/proto';
+import { coresdk, temporal } from '@temporalio/proto';
 import {
   type ActivityOptions,
   type ChildOptions,
@@ -29,6 +29,9 @@ interface Made {
   /** Activities whose end the workflow hears at once. */
   readonly cancelled: readonly number[];
 }
+
+const { ParentClosePolicy } = coresdk.child_workflow;
+const { WorkflowIdReusePolicy } = temporal.api.enums.v1;
 
 const CANCELLATIONS = ['try', 'wait', 'abandon'] as const;
 
@@ -143,19 +146,13 @@ function activityOf(command: coresdk.workflow_commands.IScheduleActivity): Activ
     heartbeatMs: ms(command.heartbeatTimeout),
     retry: {
       initialMs: ms(retryPolicy?.initialInterval) || 1_000,
-      coefficient: retryPolicy?.backoffCoefficient || 2,
+      coefficient: retryPolicy?.backoffCoefficient ?? 2,
       maximumMs: ms(retryPolicy?.maximumInterval),
       attempts: retryPolicy?.maximumAttempts ?? 0,
     },
-    cancellation: CANCELLATIONS[command.cancellationType ?? 0] ?? 'try',
+    cancellation: CANCELLATIONS[command.cancellationType ?? 0],
   };
 }
-
-/** `PARENT_CLOSE_POLICY_ABANDON`. */
-const ABANDON = 2;
-
-/** `WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE`. */
-const REJECT_DUPLICATE = 3;
 
 function childOf(command: coresdk.workflow_commands.IStartChildWorkflowExecution): ChildOptions {
   return {
@@ -165,7 +162,8 @@ function childOf(command: coresdk.workflow_commands.IStartChildWorkflowExecution
     input: command.input ?? [],
     memo: command.memo ?? {},
     searchAttributes: command.searchAttributes?.indexedFields ?? {},
-    isAbandoned: command.parentClosePolicy === ABANDON,
-    follows: command.workflowIdReusePolicy !== REJECT_DUPLICATE,
+    isAbandoned: command.parentClosePolicy === ParentClosePolicy.PARENT_CLOSE_POLICY_ABANDON,
+    follows:
+      command.workflowIdReusePolicy !== WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
   };
 }

@@ -1,6 +1,7 @@
 import { type LoadedDataConverter, noopMetricMeter } from '@temporalio/common';
 import { loadDataConverter } from '@temporalio/common/lib/internal-non-workflow';
 import type { Client } from '@temporalio/client';
+import { temporal } from '@temporalio/proto';
 import { Activity } from '@temporalio/worker/lib/activity';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import type { Process, VirtualClock } from '../clock';
@@ -45,10 +46,13 @@ const CALL_MS = { usual: 15, slow: 4_000, slowShare: 0.03 };
 /** The SDK's core repeats a report that it could not deliver. */
 const REPORT_AGAIN_MS = 500;
 
+const { TimeoutType } = temporal.api.enums.v1;
+
 /** Start-to-close of a local activity. */
 const LOCAL_TIMEOUT_MS = 5_000;
 
-const SILENT = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} };
+const nothing = () => undefined;
+const SILENT = { log: nothing, trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing };
 
 /**
  * A worker process: it polls for tasks, runs the real activity functions by the SDK's own `Activity`, and the workflows in
@@ -135,10 +139,12 @@ export class SimulatedWorker implements Poller, Process {
           this.whenAwake(end);
         });
       };
-      if (lost === 'request')
-        return back(() => {
+      if (lost === 'request') {
+        back(() => {
           reject(unavailable());
         });
+        return;
+      }
       this.options.reached(`${method} asked`, this);
       clock.after(this.way(method), () => {
         server.whenThere(() => {
@@ -150,7 +156,7 @@ export class SimulatedWorker implements Poller, Process {
             };
           } catch (error) {
             end = () => {
-              reject(error as Error);
+              reject(error instanceof Error ? error : new Error(String(error)));
             };
           }
           this.options.reached(`${method} recorded`, this);
@@ -192,13 +198,13 @@ export class SimulatedWorker implements Poller, Process {
           });
           return;
         }
-        let isTaken = true;
+        const taken: boolean[] = [];
         await this.report(() => {
           const failures = run.failedTasks.length;
-          isTaken = run.completeTask(task.number, commands) && run.failedTasks.length === failures;
+          taken.push(run.completeTask(task.number, commands) && run.failedTasks.length === failures);
         });
         // A task that the server does not take leaves the workflow ahead of its history.
-        if (!isTaken || !run.isOpen) await this.evict(run);
+        if (!taken[0] || !run.isOpen) await this.evict(run);
         this.options.reached('task done', this);
       });
     });
@@ -330,7 +336,7 @@ export class SimulatedWorker implements Poller, Process {
     if (end === undefined)
       return failedBy('Local Activity timed out', {
         message: 'timeout',
-        timeoutFailureInfo: { timeoutType: 1 },
+        timeoutFailureInfo: { timeoutType: TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE },
       });
     if (end.completed)
       return { completed: { result: (end.completed.result as Payload | undefined) ?? null } };
@@ -345,7 +351,7 @@ export class SimulatedWorker implements Poller, Process {
       CONVERTER,
       { type: 'activity', namespace: 'default' } as never,
       undefined,
-      heartbeat as never,
+      heartbeat,
       this.client,
       SILENT,
       noopMetricMeter,
