@@ -3,7 +3,7 @@ import Sequencer from '@jest/test-sequencer';
 /** Of the long suites, those that take a minute or more: if one of them came last, it would run alone for minutes. */
 const SLOWEST = [
   ...['alerts.long', 'client-package.doors', 'examples.doors', 'soak.fault'],
-  ...['kill-poll.fault', 'versions.long', 'many-pages.long', 'frozen-worker.fault', 'demo.long'],
+  ...['kill-poll.fault', 'versions.long', 'frozen-worker.fault', 'demo.long'],
 ];
 
 /** Set-ups run in the order of the tests, and theirs compiles while the shared server starts. */
