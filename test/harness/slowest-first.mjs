@@ -6,13 +6,16 @@ const SLOWEST = [
   ...['kill-poll.fault', 'versions.long', 'frozen-worker.fault', 'demo.long'],
 ];
 
+/** Of `npm test`, those that would run alone if they came last. */
+const LONG_ALONE = ['simulation.test', 'again.server', 'batch.server'];
+
 /** Set-ups run in the order of the tests, and theirs compiles while the shared server starts. */
 const COMPILED = '.process.test.ts';
 
 /** Jest begins with the largest files where it has not run them before, as on a clean clone. */
 export default class SlowestFirst extends Sequencer {
   sort(tests) {
-    const isSlow = ({ path }) => [...SLOWEST, COMPILED].some((name) => path.includes(name));
+    const isSlow = ({ path }) => [...SLOWEST, ...LONG_ALONE, COMPILED].some((name) => path.includes(name));
     return super.sort(tests).sort((one, other) => isSlow(other) - isSlow(one));
   }
 }
