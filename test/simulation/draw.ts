@@ -11,7 +11,8 @@ const OUTCOMES = ['pull-request', 'pull-request', 'new-pull-request', 'no-change
 export function drawPlan(seed: number): Plan {
   const luck = new Luck(seed * 7_919 + 1);
   const confirmMs = luck.of('confirm', [0, 1_000, 30_000, 30_000, 30_000, 120_000]);
-  const deadlineMs = confirmMs + luck.of('deadline', [60_000, 10 * 60_000, 30 * 60_000, 2 * 3_600_000]);
+  const deadlineMs =
+    confirmMs + luck.of('deadline', [60_000, 10 * 60_000, 10 * 60_000, 30 * 60_000, 2 * 3_600_000]);
   const spells = luck.between('spells', 0, 3, 1.5);
   const deeds = luck.between('deeds', 0, 6, 1.3);
   return {
@@ -21,12 +22,12 @@ export function drawPlan(seed: number): Plan {
       onUnknownDelivery: luck.of('onUnknownDelivery', [...ON_UNKNOWN_DELIVERY, 'ask']),
       confirm: durationText(confirmMs),
       deadline: durationText(deadlineMs),
-      reconcile: luck.of('reconcile', ['0s', '2m', '2m', '10s', '10m']),
+      reconcile: luck.of('reconcile', ['0s', '10s', '30s', '2m', '2m']),
       settle: luck.of('settle', ['0s', '30s', '30s', '2m']),
       polling: {
         timerPolls: luck.of('timerPolls', [0, 2, 3, 3, 'all']),
-        initial: luck.of('initial', ['1s', '5s', '5s', '20s']),
-        growth: luck.of('growth', [0.1, 0.5, 1]),
+        initial: luck.of('initial', ['2s', '5s', '5s', '20s']),
+        growth: luck.of('growth', [0.1, 0.5, 0.5, 1]),
         jitter: luck.of('jitter', [0, 0.1, 0.5]),
       },
     },
@@ -47,7 +48,7 @@ function drawJob(luck: Luck, confirmMs: number): PlannedJob {
     // Some never end.
     durationMs: luck.chance('endless', 0.08)
       ? null
-      : luck.between(`turn ${nth}`, 50, luck.of('turn is', [2_000, 20_000, 90_000, 90_000, 900_000])),
+      : luck.between(`turn ${nth}`, 50, luck.of('turn is', [2_000, 20_000, 20_000, 90_000, 90_000, 900_000])),
     outcome: luck.of('outcome', OUTCOMES),
     takeUpMs,
   });
