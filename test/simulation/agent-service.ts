@@ -77,6 +77,7 @@ export class AgentService {
   exchangeFor(worker: SimulatedWorker): typeof realExchange {
     return (_dispatcher, { method, body }, limits) =>
       new Promise<Exchange>((resolve) => {
+        if (worker.state === 'dead') return;
         const request = this.newRequest(method === 'POST' ? 'post' : 'get');
         const point = pointOf(request);
         const fail = (label: string) => {

@@ -1,5 +1,5 @@
 import { mkdir, writeFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
+import { inspect, parseArgs } from 'node:util';
 import { drawPlan } from './draw';
 import type { Plan } from './plan';
 import { shrink } from './shrink';
@@ -40,7 +40,9 @@ async function main(): Promise<number> {
   const liars: Verdict[] = [];
   let played = 0;
   for (const seed of seeds) {
-    const verdict = await simulate(drawPlan(seed), workflows);
+    const verdict = await simulate(drawPlan(seed), workflows).catch((error: unknown) => {
+      throw new Error(`seed ${seed} breaks the simulation`, { cause: error });
+    });
     played += 1;
     for (const name of situationsOf(verdict.facts)) met.set(name, (met.get(name) ?? 0) + 1);
     if (values.story) tell(verdict);
@@ -64,7 +66,7 @@ async function main(): Promise<number> {
 
 function* seedsOf(range: string): Iterable<number> {
   const [from = 1, to = from] = range.split('..').map(Number);
-  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to))
+  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || to < from)
     throw new TypeError(`--seeds: ${range} is no range of whole numbers, such as 1..1000`);
   for (let seed = from; seed <= to; seed += 1) yield seed;
 }
@@ -104,7 +106,7 @@ main().then(
     process.exitCode = wrong > 0 ? 1 : 0;
   },
   (error: unknown) => {
-    process.stderr.write(`${String(error)}\n`);
+    process.stderr.write(`${inspect(error)}\n`);
     process.exitCode = 1;
   },
 );

@@ -374,7 +374,9 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     ) {
       const freshAt = found.postEndedAt(receipt) + plan.confirmMs;
       // A service that refuses a later POST ends it as well.
-      const isRefused = end.details.httpStatus !== undefined && found.posts.length > 1;
+      const isRefused =
+        found.posts.length > 1 &&
+        (end.details.httpStatus !== undefined || found.posts.at(-1)?.begunAt === null);
       if (!isRefused && !hasFreshRead(found, freshAt)) yield 'DeliveryUnknown, and nobody has looked';
     }
   },

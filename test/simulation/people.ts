@@ -58,72 +58,73 @@ export class People {
     this.world.server.startWorkflow(this.world.startOptions());
   }
 
-  do(act: PeopleAct): void {
+  /** @returns whether there was something to do it to */
+  do(act: PeopleAct): boolean {
     const { world } = this;
     const { run, server, clock } = world;
-    const send = () => [...run.activities.values()].find(({ name }) => name === 'sendMessage');
+    const pending = (wanted: string) => [...run.activities.values()].find(({ name }) => name === wanted);
     switch (act.kind) {
       case 'start again':
         if (server.startWorkflow(world.startOptions()) !== null)
           world.broken.push('a second start began a run');
-        return;
+        return true;
       case 'poll now':
-        this.update(UPDATE_POLL_NOW);
-        return;
+        return this.update(UPDATE_POLL_NOW);
       case 'extend':
-        this.update(UPDATE_EXTEND_DEADLINE, act.duration);
-        return;
+        return this.update(UPDATE_EXTEND_DEADLINE, act.duration);
       case 'decide': {
         const named = { latest: run.runId, first: run.start.firstRunId, nothing: undefined }[act.names];
-        this.update(UPDATE_RESOLVE_DELIVERY, act.decision, ...(named === undefined ? [] : [named]));
-        return;
+        return this.update(UPDATE_RESOLVE_DELIVERY, act.decision, ...(named === undefined ? [] : [named]));
       }
       case 'cancel':
-        if (run.isOpen) this.endings.push({ at: clock.now, kind: 'cancel', runId: run.runId });
+        this.endings.push({ at: clock.now, kind: 'cancel', runId: run.runId });
         run.requestCancel();
-        return;
+        return true;
       case 'terminate':
-        if (run.isOpen) this.endings.push({ at: clock.now, kind: 'terminate', runId: run.runId });
+        this.endings.push({ at: clock.now, kind: 'terminate', runId: run.runId });
         run.terminate();
-        return;
+        return true;
       case 'wake':
         run.signal(SIGNAL_WAKE);
-        return;
+        return true;
       case 'reset': {
         const points = run.resetPoints();
         const point = points[Math.floor(act.share * points.length)];
         const next = point === undefined ? null : server.reset(run, point);
-        if (next !== null && point !== undefined)
-          this.resets.push({ at: clock.now, runId: next.runId, of: run.runId, event: point.startedAt + 1 });
-        return;
+        if (next === null || point === undefined) return false;
+        this.resets.push({ at: clock.now, runId: next.runId, of: run.runId, event: point.startedAt + 1 });
+        return true;
       }
       case 'pause send': {
-        const activity = send();
+        const activity = pending('sendMessage');
         activity?.pause();
         clock.after(act.ms, () => {
           activity?.unpause();
         });
-        return;
+        return activity !== undefined;
       }
       case 'reset send':
-        send()?.reset();
-        return;
-      case 'reset poll':
-        [...run.activities.values()].find(({ name }) => name === 'pollJob')?.reset();
-        return;
-      case 'raise attempts':
-        send()?.allowAttempts(3);
-        return;
+      case 'reset poll': {
+        const activity = pending(act.kind === 'reset send' ? 'sendMessage' : 'pollJob');
+        activity?.reset();
+        return activity !== undefined;
+      }
+      case 'raise attempts': {
+        const activity = pending('sendMessage');
+        activity?.allowAttempts(3);
+        return activity !== undefined;
+      }
       case 'complete by hand': {
-        const activity = [...run.activities.values()].find(({ name }) => name === act.activity);
-        if (activity === undefined) return;
+        const activity = pending(act.activity);
+        if (activity === undefined) return false;
         this.byHand.push(act.activity);
         activity.completeByHand(toPayload(act.value));
+        return true;
       }
     }
   }
 
-  private update(name: string, ...args: unknown[]): void {
+  private update(name: string, ...args: unknown[]): true {
     const { clock, run } = this.world;
     const asked: AskedUpdate = { name, args, askedAt: clock.now, runId: run.runId, endedAt: null, end: null };
     this.updates.push(asked);
@@ -134,5 +135,6 @@ export class People {
       Object.assign(asked, { end, endedAt: clock.now });
       this.world.say('people', `${name} ${args.join(' ')}: ${end.kind}`);
     });
+    return true;
   }
 }

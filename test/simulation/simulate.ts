@@ -61,12 +61,16 @@ const WHOLE_REPLAYS = 4;
 export async function simulate(plan: Plan, workflows: ReusableVMWorkflowCreator): Promise<Verdict> {
   const facts = await new World(plan, workflows, 1).play(plan.seed % WHOLE_REPLAYS === 0);
   const again = await new World(plan, workflows, 2).play(false);
-  const difference = facts.log.findIndex(
-    ({ at, what }, index) => again.log[index]?.at !== at || again.log[index].what !== what,
-  );
-  const broken =
-    difference < 0
-      ? []
-      : [`with other evictions, line ${difference + 1} differs: ${JSON.stringify(again.log[difference])}`];
-  return { plan, facts, lies: [...lies(facts), ...broken] };
+  return { plan, facts, lies: [...lies(facts), ...again.broken, ...differences(facts, again)] };
+}
+
+function* differences(facts: Facts, again: Facts): Iterable<string> {
+  const [one, other] = [facts, again].map(({ log, service, runs }) => [
+    ...log.map((entry) => JSON.stringify(entry)),
+    ...service.requests.map((request) => JSON.stringify(request)),
+    ...runs.map(({ status, events }) => `${status} after ${events.length} events`),
+  ]);
+  const index = one?.findIndex((line, nth) => line !== other?.[nth]) ?? -1;
+  if (index >= 0 || one?.length !== other?.length)
+    yield `with other evictions: ${other?.[index] ?? 'more happens'}, and not ${one?.[index] ?? 'nothing'}`;
 }

@@ -34,9 +34,6 @@ export const REQUEST_ID = 'request-1';
 /** Nothing lasts longer: what still runs then waits for ever. */
 const HORIZON_MS = 5 * 86_400_000;
 
-/** Machines are left alone from then on. */
-export const CHAOS_MS = 6 * 3_600_000;
-
 /** One line of what has happened. */
 export interface Entry {
   readonly at: number;
@@ -77,7 +74,7 @@ export class World {
   ) {
     this.luck = new Luck(plan.seed);
     this.clock = new VirtualClock(() => this.luck.next('random'));
-    const evicts = new Luck(evictions);
+    const evicts = new Luck(plan.seed * 2 + evictions);
     // A long history takes long to replay.
     this.evicts = (run) => evicts.chance('evict', 1 / (10 + run.events.length / 8));
     this.server = new TemporalServer(
@@ -107,7 +104,7 @@ export class World {
       this.people.start();
       this.reached('started');
       await this.clock.run(() => this.isOver(), MOST_STEPS);
-      if (!this.isOver()) this.broken.push('something waits for ever');
+      this.noteWhatWaits();
       if (replays) await this.replayAll();
       const { plan, service, server, people, log, broken } = this;
       return { plan, service, runs: server.runs, people, log, broken };
@@ -159,7 +156,7 @@ export class World {
     this.say(worker?.name ?? 'world', point);
     for (const deed of this.plan.deeds) {
       if (deed.at !== point || deed.nth !== nth) continue;
-      if (deed.afterMs === 0) this.do(deed.act, point, worker);
+      if (deed.afterMs === 0) this.do(deed.act, `at “${point}”`, worker);
       else this.later(deed.act, deed.afterMs, point, worker);
     }
   }
@@ -169,52 +166,54 @@ export class World {
     const counts = act.kind === 'reset' ? 1 : 0;
     this.people.waitsFor += counts;
     this.clock.after(ms, () => {
-      this.do(act, point, worker);
+      this.do(act, `after “${point}”`, worker);
       this.people.waitsFor -= counts;
     });
   }
 
-  private do(act: Act, point: string, worker = this.workers.find((each) => each.polls)): void {
+  private do(act: Act, when: string, worker = this.workers.find((each) => each.polls)): void {
     const isClosed = this.server.runs.at(-1)?.isOpen === false;
     if (isClosed && act.kind !== 'reset') return;
-    if (isClosed) this.phase = 'its end';
+    const phase = isClosed ? 'its end' : this.phase;
     const what = act.kind === 'decide' ? `decide ${act.decision}` : act.kind;
-    this.say('deed', `${what} at “${point}” in phase ${this.phase}`);
+    if (this.carryOut(act, worker)) this.say('deed', `${what} ${when} in phase ${phase}`);
+  }
+
+  /** @returns whether there was something to do it to */
+  private carryOut(act: Act, worker: SimulatedWorker | undefined): boolean {
     switch (act.kind) {
       case 'kill':
-        worker?.kill();
-        this.clock.after(act.backAfterMs, () => this.addWorker());
-        return;
       case 'stop':
-        worker?.stop();
+        if (worker === undefined || worker.state === 'dead') return false;
+        if (act.kind === 'kill') worker.kill();
+        else worker.stop();
         this.clock.after(act.backAfterMs, () => this.addWorker());
-        return;
+        return true;
       case 'freeze':
-        worker?.freeze(act.ms, act.suspended);
-        return;
+        return worker?.freeze(act.ms, act.suspended) ?? false;
       case 'lose':
         if (worker !== undefined) worker.loses = act.what;
-        return;
+        return worker !== undefined;
       case 'wrong clock':
         if (worker !== undefined) worker.clockError = act.ms;
-        return;
+        return worker !== undefined;
       case 'server away':
         this.server.goAway(act.ms);
-        return;
+        return true;
       case 'hold queue':
         this.server.hold(act.queue === 'sends' ? TASK_QUEUES.send : TASK_QUEUES.read, act.ms);
-        return;
+        return true;
       case 'turn of others':
         this.service.life.receive('of others', {
           durationMs: act.ms,
           ...(act.outcome && { outcome: act.outcome }),
         });
-        return;
+        return true;
       case 'change job':
         this.service.life.change({ status: act.status });
-        return;
+        return true;
       default:
-        this.people.do(act);
+        return this.people.do(act);
     }
   }
 
@@ -269,10 +268,14 @@ export class World {
     );
   }
 
+  private noteWhatWaits(): void {
+    for (const run of this.server.runs) if (run.isOpen) this.broken.push(`${run.runId} has not ended`);
+    if (this.people.waitsFor > 0) this.broken.push('somebody waits for an answer');
+  }
+
   /** Each history, from its beginning, gives the same commands. */
   private async replayAll(): Promise<void> {
     for (const run of this.server.runs) {
-      if (run.isOpen) this.broken.push(`${run.runId} has not ended`);
       const copy = new CachedRun(this.workflows, run.start, this.clock, () => undefined);
       await copy.replay(run.events).catch((error: unknown) => {
         this.broken.push(`replay of ${run.runId}: ${String(error)}`);

@@ -9,7 +9,7 @@ import { formatDuration } from '../../core/units';
 import type { FollowUpContext } from './context';
 import { followUpFailure, lostJob, refuseAfterDeadline, sentence, sentSoFar } from './failures';
 import { lastAnswerInWords, readAndRecord, readNext, record } from './poll';
-import { earlierBaseline, send } from './send';
+import { earlierBaseline, send, watchAfterReset } from './send';
 import { afterPost, confirmed, type Watch, withoutPresumed, withPresumed } from './state';
 import { waitUntilAtRest } from './watch';
 
@@ -61,6 +61,8 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
     let lost: SendTrouble;
     if (result.kind === 'reset') {
       if (presumed === 'no') state.delivery = withPresumed(state.delivery);
+      // Only the first time: the run before it has been over since.
+      if (presumed !== 'for good') state.watch = watchAfterReset(context, result.baseline);
       presumed = 'for good';
       keepLook(context, result.baseline, askedAt, earlier);
       lost = result;

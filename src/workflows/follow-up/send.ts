@@ -7,7 +7,7 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import { SEND_PERMISSION_MS } from '../../core/cadence';
-import type { JobState } from '../../core/job';
+import type { AgentJob, JobState } from '../../core/job';
 import { singleLine } from '../../core/text';
 import { isSendCheckpoint, isSendResult, type SendCheckpoint, type SendResult } from '../../core/wire';
 import { pendingDetails, sendProxy, sendTimeLimitMs } from '../activity-proxies';
@@ -49,16 +49,23 @@ export async function send(
 }
 
 /** The watch after a send. The POST ended before the workflow heard of it: freshness counts from then, by the workflow's clock. */
-function watchAfter({ state, settings }: FollowUpContext, result: SendResult): Watch | null {
+function watchAfter({ state }: FollowUpContext, result: SendResult): Watch | null {
+  const { watch, plan } = state;
+  if (result.kind !== 'posted' || result.outcome.verdict === 'not-sent') return watch;
+  return newWatch(result.baseline, result.sentAt, Date.now() + plan.confirmMs, watch);
+}
+
+/**
+ * The watch of a run that was made by a reset and may not send. The POST that the run before it may have made begins while
+ * its permission is valid, and ends within one HTTP time limit.
+ *
+ * @param look the job as it is now; it is the baseline where no POST is known
+ */
+export function watchAfterReset({ state, settings }: FollowUpContext, look: AgentJob | null): Watch {
   const { watch, plan } = state;
   const now = Date.now();
-  if (result.kind === 'reset') {
-    // The POST of the run before begins while its permission is valid, and ends within one HTTP time limit.
-    const freshFrom = now + SEND_PERMISSION_MS + settings.httpTimeoutMs + plan.confirmMs;
-    return newWatch(watch?.observations.baseline ?? result.baseline, now, freshFrom, watch);
-  }
-  if (result.kind !== 'posted' || result.outcome.verdict === 'not-sent') return watch;
-  return newWatch(result.baseline, result.sentAt, now + plan.confirmMs, watch);
+  const freshFrom = now + SEND_PERMISSION_MS + settings.httpTimeoutMs + plan.confirmMs;
+  return newWatch(watch === null ? look : watch.observations.baseline, now, freshFrom, watch);
 }
 
 async function lookAndPost(

@@ -1,6 +1,7 @@
 import { Client } from '@temporalio/client';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { temporal } from '@temporalio/proto';
+import Long from 'long';
 import type { Failure, Payload } from './history';
 import type { TemporalServer } from './server';
 
@@ -87,7 +88,7 @@ function describe(server: TemporalServer, { workflowId, runId }: Execution) {
       taskQueue: run.start.taskQueue,
       startTime: msNumberToTs(started?.at ?? 0),
       executionTime: msNumberToTs(started?.at ?? 0),
-      historyLength: run.events.length,
+      historyLength: Long.fromNumber(run.events.length),
       status,
       memo: { fields: run.memo },
       searchAttributes: { indexedFields: run.searchAttributes },

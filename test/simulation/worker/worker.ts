@@ -100,8 +100,8 @@ export class SimulatedWorker implements Poller, Process {
   }
 
   /** A suspended machine loses the time on its monotonic clock; a stopped process does not. */
-  freeze(ms: number, isSuspended: boolean): void {
-    if (this.state !== 'alive') return;
+  freeze(ms: number, isSuspended: boolean): boolean {
+    if (this.state !== 'alive') return false;
     this.state = 'frozen';
     this.options.clock.after(ms, () => {
       if (this.state !== 'frozen') return;
@@ -110,6 +110,7 @@ export class SimulatedWorker implements Poller, Process {
       for (const work of this.asleep.splice(0)) this.whenAwake(work);
       this.options.server.join(this);
     });
+    return true;
   }
 
   /** As after SIGTERM: it takes no more tasks, and what is under way ends. */
@@ -134,6 +135,8 @@ export class SimulatedWorker implements Poller, Process {
     const lost = this.loses;
     this.loses = undefined;
     return new Promise((resolve, reject) => {
+      // What was under way in a process that is dead goes nowhere.
+      if (this.state === 'dead') return;
       const back = (end: () => void) => {
         clock.after(this.way(method), () => {
           this.whenAwake(end);
