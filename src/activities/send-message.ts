@@ -1,6 +1,5 @@
 import { Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import { BUSY } from '../agent-api/outcome';
 import { singleLine } from '../core/text';
 import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/wire';
 import { SEND_PERMISSION_MS } from '../core/cadence';
@@ -56,9 +55,7 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
         },
       })
       .catch((error: unknown) => noReport(`the send broke off (${String(error)})`));
-    // A busy job is waited for only where the caller wants that.
-    const refused = outcome.verdict === 'not-sent' && outcome.label === BUSY && input.whenActive !== 'wait';
-    return { kind: 'posted', ...checkpoint, outcome: refused ? { ...outcome, repeatable: false } : outcome };
+    return { kind: 'posted', ...checkpoint, outcome };
   };
 }
 

@@ -23,8 +23,6 @@ export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
   }
   const read = readAnswer(exchange, jobId, 'send');
   if ('job' in read) return { verdict: 'accepted', job: read.job };
-  if (isBusy(exchange.status, read.trouble))
-    return { verdict: 'not-sent', repeatable: true, answered: true, ...read.trouble, label: BUSY };
   const proof = proofOfStatus(exchange.status);
   if (proof !== 'not processed') return { verdict: proof, ...read.trouble };
   return { verdict: 'not-sent', repeatable: true, answered: true, ...retryAfter(exchange), ...read.trouble };
@@ -121,16 +119,6 @@ const REJECTED: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 409, 410
 export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'unknown' {
   if (REJECTED.has(status)) return 'rejected';
   return status === 429 ? 'not processed' : 'unknown';
-}
-
-/** Not sent, because a turn runs: what the service says although the look before had shown a job at rest. */
-export const BUSY = 'busy';
-
-/** 409 and 423 say that the job's state forbids the message; with one of these words it does so only for now. */
-function isBusy(status: number, { serviceMessage = '' }: SendTrouble): boolean {
-  const words =
-    /\b(?:busy|in progress|(?:is|already|currently|still) (?:active|running|locked|processing|being processed))\b/i;
-  return (status === 409 || status === 423) && words.test(serviceMessage);
 }
 
 /** Errors in what we asked for: an address or a header that can't be one, or a proxy that makes no tunnel. */

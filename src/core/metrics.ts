@@ -10,7 +10,7 @@ const OPERATIONS = ['read', 'send'] as const;
 const ANSWERS: readonly string[] = (
   'job,http 3xx,http 400,http 401,http 403,http 404,http 409,http 423,http 429,http 4xx,http 500,http 502,http 503,' +
   'http 504,http 5xx,not a job,another job,too large,timeout,connect timeout,ECONNREFUSED,ECONNRESET,ENOTFOUND,' +
-  'EAI_AGAIN,no key,held back,busy'
+  'EAI_AGAIN,no key,held back'
 ).split(',');
 
 const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'older-than-1d', 'batch'] as const;

@@ -129,7 +129,10 @@ function troubleOfPost(luck: Luck): Trouble {
   if (kind === '429') return { kind: 'status', status: 429, processed: false, ...retryAfter(luck) };
   if (kind === 'rejected') return { kind: 'status', status: luck.of('rejected', REFUSED), processed: false };
   if (kind === 'unknown')
-    return { kind: 'status', status: luck.of('unknown', NOBODY_KNOWS), processed, ...retryAfter(luck) };
+    return {
+      ...{ kind: 'status', status: luck.of('unknown', NOBODY_KNOWS), processed, ...retryAfter(luck) },
+      ...(luck.chance('words', 0.3) ? { words: 'This message is already being processed.' } : {}),
+    };
   return { kind, processed };
 }
 
@@ -199,7 +202,6 @@ function drawDeeds(luck: Luck, confirmMs: number): Deed[] {
   ]);
   const count = luck.of('volley', [1, 1, 1, 1, 2, 3]);
   const acts = Array.from({ length: count }, () => drawAct(luck, at));
-  // Who gets a permission wants to use it: what cancels or resets stays rare.
   return acts.map((act) => ({ at, nth, afterMs, act }));
 }
 

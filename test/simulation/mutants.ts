@@ -36,6 +36,12 @@ function mutant(rule: string, file: string, text: string, instead: string): Muta
 
 const MUTANTS: readonly Mutant[] = [
   mutant(
+    'no words of the service permit another POST',
+    outcome,
+    '  const proof = proofOfStatus(exchange.status);',
+    "  const words = read.trouble.serviceMessage ?? '';\n  const proof = words.includes('being processed') ? 'not processed' : proofOfStatus(exchange.status);",
+  ),
+  mutant(
     'an attempt that finds the details of an earlier one sends nothing',
     send,
     'if (earlier) return',
@@ -119,6 +125,12 @@ const MUTANTS: readonly Mutant[] = [
     api,
     'const limits = { ...limitsOf(ownTimeoutMs), beforeFirstByte };',
     'const limits = { ...limitsOf(ownTimeoutMs), ...(beforeFirstByte && {}) };',
+  ),
+  mutant(
+    'only active shows a turn',
+    evidence,
+    'if (!isTerminal(job.status)) return job.status === ACTIVE;',
+    'if (!isTerminal(job.status)) return true;',
   ),
   mutant(
     'only a fresh answer counts',

@@ -47,7 +47,7 @@ class Case {
     this.isReset = facts.people.resets.length > 0;
   }
 
-  /** POSTs that reached the service, and that nobody can call kept from it: an answered 429 was not processed. */
+  /** POSTs that began and were not answered with 429, which says that nothing was processed. */
   get perhapsProcessed(): readonly Request[] {
     return this.posts.filter(({ begunAt, answer }) => begunAt !== null && answer !== 'http 429');
   }
@@ -173,11 +173,11 @@ const RULES: readonly Rule[] = [
     for (const { name, askedAt, endedAt, end } of facts.people.updates) {
       if (name !== UPDATE_POLL_NOW || end?.kind !== 'answered' || endedAt === null) continue;
       const isOver = facts.runs.some(({ closedAt }) => closedAt >= askedAt && closedAt <= endedAt + 60_000);
-      const isRead = gets.some((get) => get.askedAt >= askedAt - TASK_MS && get.askedAt <= endedAt);
+      const isRead = gets.some((get) => get.askedAt >= askedAt && get.askedAt <= endedAt);
       if (!isRead && !isOver) yield `pollNow was answered, and nothing was read`;
     }
   },
-  /** What an update has begun, it is told. */
+  /** Each accepted update gets an answer. */
   function* acceptedUpdatesAreAnswered({ facts }) {
     for (const run of facts.runs) {
       if (run.status === 'WorkflowExecutionTerminated') continue;
@@ -252,8 +252,6 @@ const RULES: readonly Rule[] = [
 const END_MS = 120_000;
 const PERMISSION_MS = 10_000;
 const MOST_FAILED_TASKS = 3;
-/** From the update to the task that carries it, at most: a read of the same task counts. */
-const TASK_MS = 0;
 
 function BEGIN_AT({ service }: Facts): number {
   return Date.parse(service.life.changes()[0]?.job.createdAt ?? '');
@@ -265,8 +263,6 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if ((verdict === 'accepted') !== (confirmedBy !== null)) yield `${verdict} by ${String(confirmedBy)}`;
     if ((verdict === 'not-sent' || verdict === 'rejected') && processed > 0)
       yield `${verdict}, and processed`;
-    if (verdict === 'not-sent' && facts.plan.request.onUnknownDelivery === undefined)
-      yield 'a plan without a policy';
     if (confirmedBy === 'response' && processed === 0) yield 'accepted by response, and never processed';
     if (confirmedBy === 'operator' && !facts.people.updates.some(isDecision('delivered')))
       yield 'accepted by operator, and nobody decided';
@@ -366,6 +362,7 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (end.type === 'DeadlineExceeded' && verdict === 'accepted' && found.isUndisturbed)
       yield* overdueForAReason(found, receipt);
     if (end.type === 'JobNotFound') yield* lostForAReason(gets, plan, verdict, found);
+    if (end.type === 'FollowUpRejected' && verdict === 'not-sent') yield* refusedForAReason(found);
     if (
       end.type === 'DeliveryUnknown' &&
       receipt.baseline !== null &&
@@ -469,17 +466,25 @@ function* overdueForAReason({ gets, deadlineAt, facts, plan }: Case, receipt: Re
   if (told) yield 'overdue, and the job was at rest for long';
 }
 
+/** Once the job was read, trouble with a look is a delay: what ends it then is a POST, or whenActive. */
+function* refusedForAReason({ posts, shown, plan }: Case): Iterable<string> {
+  const isActive = plan.whenActive === 'reject' && shown.some((get) => !isTerminal(get.shown.status));
+  if (posts.length === 0 && shown.length > 0 && !isActive)
+    yield 'FollowUpRejected, and nothing has refused it';
+}
+
 function* lostForAReason(
   gets: readonly Request[],
   plan: FollowUpPlan,
   verdict: string,
-  { posts }: Case,
+  { posts, shown }: Case,
 ): Iterable<string> {
   const heard = gets.filter(({ answer, heardAt }) => answer === 'http 404' && heardAt !== null);
   const [first] = heard;
   const last = heard.at(-1);
   if (first === undefined || last === undefined) yield 'JobNotFound, and there was no 404';
-  else if (verdict === 'not-sent' && posts.length === 0) return;
+  // A job that was never read is not known.
+  else if (verdict === 'not-sent' && posts.length === 0 && shown.length === 0) return;
   else if (heard.length < 5) yield `JobNotFound after ${heard.length} answers`;
   else if (last.askedAt - (first.heardAt ?? 0) < plan.confirmMs)
     yield 'JobNotFound before the 404s have spanned confirm';

@@ -285,7 +285,7 @@ export class World {
   }
 }
 
-/** Far more than a world takes: what needs more runs in a circle. */
+/** Far more than a world takes: more steps mean an endless loop. */
 const MOST_STEPS = 50_000;
 
 /** The calls of an activity to the server, by what they are for. */

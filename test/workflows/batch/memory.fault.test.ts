@@ -4,7 +4,6 @@ import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { hasCode } from '../../../src/client';
 import { earlierPage, pageTroubleEvery } from '../../../src/activities/batch';
-import { MAX_PAGE_ITEMS } from '../../../src/core/batch/batch';
 import { cutPages } from '../../../src/core/batch/pages';
 import { BATCH_PAGE_WORKFLOW, BATCH_WORKFLOW, SIGNAL_ALLOT } from '../../../src/core/batch/workflows';
 import { followUpWorkflowId, pageWorkflowId } from '../../../src/core/ids';
