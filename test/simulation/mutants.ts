@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -416,11 +417,17 @@ async function main(): Promise<number> {
   });
   const chosen = MUTANTS.filter(({ rule }) => rule.includes(values.only));
   let survivors = 0;
-  for (const [index, each] of chosen.entries()) {
-    const end = await play(each, values.most);
-    if (!end.startsWith('seed')) survivors += 1;
-    process.stdout.write(`${String(index + 1).padStart(2)}. ${each.rule}: ${end}\n`);
-  }
+  const left = [...chosen.entries()];
+  // One for each core: they share nothing.
+  const playAll = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const [index, each] = next;
+      const end = await play(each, values.most);
+      if (!end.startsWith('seed')) survivors += 1;
+      process.stdout.write(`${String(index + 1).padStart(2)}. ${each.rule}: ${end}\n`);
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, playAll));
   process.stdout.write(`${chosen.length} mutants, ${survivors} survived\n`);
   return survivors;
 }
