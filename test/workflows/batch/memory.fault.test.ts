@@ -240,7 +240,7 @@ it.concurrent(
   'a page told to close while its items start closes after that: the batch, started again, sends each once',
   async () => {
     // The server takes some time to start so many.
-    const MANY = 60;
+    const MANY = 25;
     const batch = await newBatch(MANY, ENDLESS);
     await batch.start({ concurrency: MANY });
     const page = await batch.pageHandle(1);
