@@ -294,6 +294,8 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       ({ by, askedAt, heardAt }) =>
         by !== 'sendMessage' && askedAt >= (last.heardAt ?? Infinity) && heardAt !== null,
     ).length;
+    // A read that came too late for the server was made, and told to nobody.
+    if (observed['no worker'] !== undefined) return;
     const counted = Object.entries(observed).reduce(
       (sum, [label, count]) => sum + (NOT_ASKED.has(label) ? 0 : count),
       0,
@@ -414,7 +416,10 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     const { delivery, baseline } = receipt;
     const { facts, shown, plan } = found;
     if (delivery.confirmedBy !== 'read') return;
-    const freshAt = found.postEndedAt(receipt) + plan.confirmMs;
+    // A run made by a reset may know of the first POST alone.
+    const [first] = found.perhapsProcessed;
+    const endedAt = found.isReset ? (first?.begunAt ?? 0) : found.postEndedAt(receipt);
+    const freshAt = endedAt + plan.confirmMs;
     const fresh = shown.filter(({ askedAt }) => askedAt >= freshAt);
     if (baseline === null || !isTerminal(baseline.status))
       yield `proved by reading, and the baseline is ${String(baseline?.status)}`;
@@ -466,6 +471,11 @@ function* overdueForAReason({ gets, deadlineAt, facts, plan }: Case, receipt: Re
   if (told) yield 'overdue, and the job was at rest for long';
 }
 
+/** Whether the follow-up knows the job: a send that was not permitted does not report what its look has shown. */
+function wasWatched(shown: Case['shown']): boolean {
+  return shown.some(({ by }) => by !== 'sendMessage');
+}
+
 /** Once the job was read, trouble with a look is a delay: what ends it then is a POST, or whenActive. */
 function* refusedForAReason({ posts, shown, plan }: Case): Iterable<string> {
   const isActive = plan.whenActive === 'reject' && shown.some((get) => !isTerminal(get.shown.status));
@@ -484,7 +494,7 @@ function* lostForAReason(
   const last = heard.at(-1);
   if (first === undefined || last === undefined) yield 'JobNotFound, and there was no 404';
   // A job that was never read is not known.
-  else if (verdict === 'not-sent' && posts.length === 0 && shown.length === 0) return;
+  else if (verdict === 'not-sent' && posts.length === 0 && !wasWatched(shown)) return;
   else if (heard.length < 5) yield `JobNotFound after ${heard.length} answers`;
   else if (last.askedAt - (first.heardAt ?? 0) < plan.confirmMs)
     yield 'JobNotFound before the 404s have spanned confirm';
