@@ -158,7 +158,10 @@ const RULES: readonly Rule[] = [
     }
   },
   /** No permission lasts longer than ten seconds. */
-  function* permissionIsYoung({ facts, posts }) {
+  function* permissionIsYoung(found) {
+    const { facts, posts } = found;
+    // Both clocks lie where a machine was suspended and its wall clock was set back meanwhile.
+    if (found.has('freeze') && found.has('wrong clock')) return;
     for (const { number, askedAt, begunAt, by } of posts) {
       const recorded = facts.log.findLast(
         ({ at, what }) => what === 'permission recorded' && at + BEGIN_AT(facts) <= askedAt,
@@ -280,7 +283,7 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       yield `unknown, and no permission was ever given (${end.kind})`;
   },
   /** Undisturbed, it counts each read since its POST. */
-  function* countsAllReads({ gets, perhapsProcessed, isUndisturbed, facts }, { observed, delivery }) {
+  function* countsAllReads({ gets, perhapsProcessed, isUndisturbed, facts, end }, { observed, delivery }) {
     const last = perhapsProcessed.at(-1);
     if (
       !isUndisturbed ||
@@ -294,8 +297,8 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       ({ by, askedAt, heardAt }) =>
         by !== 'sendMessage' && askedAt >= (last.heardAt ?? Infinity) && heardAt !== null,
     ).length;
-    // A read that came too late for the server was made, and told to nobody.
-    if (observed['no worker'] !== undefined) return;
+    // A read that came too late for the deadline was made, and told to nobody.
+    if (observed['no worker'] !== undefined || end.kind === 'failure') return;
     const counted = Object.entries(observed).reduce(
       (sum, [label, count]) => sum + (NOT_ASKED.has(label) ? 0 : count),
       0,
@@ -479,7 +482,7 @@ function wasWatched(shown: Case['shown']): boolean {
 /** Once the job was read, trouble with a look is a delay: what ends it then is a POST, or whenActive. */
 function* refusedForAReason({ posts, shown, plan }: Case): Iterable<string> {
   const isActive = plan.whenActive === 'reject' && shown.some((get) => !isTerminal(get.shown.status));
-  if (posts.length === 0 && shown.length > 0 && !isActive)
+  if (posts.length === 0 && wasWatched(shown) && !isActive)
     yield 'FollowUpRejected, and nothing has refused it';
 }
 
