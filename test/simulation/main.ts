@@ -13,11 +13,11 @@ const HELP = `npm run simulate -- [--seeds FROM..TO] [--story] [--until-lie] [--
 --seeds 1..1000   the worlds to play, each twice; one number plays one world
 --story           tells what happens in each world
 --until-lie       ends with the first world that lies, and does not shrink it
---ci              10,000 follow-ups with fixed seeds and 500 with new ones; each situation must be met
+--ci              10,000 follow-ups with fixed seeds and 100 with new ones; each situation must be met
 `;
 
 /** Fixed seeds of the long run, so that a commit is judged by its own change; and some that nobody has seen. */
-const CI = { fixed: 10_000, fresh: 500 };
+const CI = { fixed: 10_000, fresh: 100 };
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
