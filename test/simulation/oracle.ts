@@ -303,7 +303,8 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       (sum, [label, count]) => sum + (NOT_ASKED.has(label) ? 0 : count),
       0,
     );
-    if (counted > reads || counted < reads - ATTEMPTS) yield `${counted} reads were counted, and ${reads} were made since the POST`;
+    if (counted > reads || counted < reads - ATTEMPTS)
+      yield `${counted} reads were counted, and ${reads} were made since the POST`;
   },
   /** Each counted answer was heard. */
   function* countsItsReads({ gets }, { polls, observed }) {
