@@ -376,10 +376,9 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       plan.whenActive !== 'reject'
     ) {
       const freshAt = found.postEndedAt(receipt) + plan.confirmMs;
-      // A service that refuses a later POST ends it as well.
-      const isRefused =
-        found.posts.length > 1 &&
-        (end.details.httpStatus !== undefined || found.posts.at(-1)?.begunAt === null);
+      // A later POST that is refused, or can't be made, ends it as well.
+      const last = found.posts.at(-1);
+      const isRefused = last?.begunAt === null || /^http (40[013459]|41[035]|422)$/.test(last?.answer ?? '');
       if (!isRefused && !hasFreshRead(found, freshAt)) yield 'DeliveryUnknown, and nobody has looked';
     }
   },
