@@ -30,7 +30,11 @@ export interface AgentApiOptions {
   readonly timeoutMs: number;
   /** How an https base URL is reached. Nothing is taken from the environment here. @default directly */
   readonly proxy?: Proxy | undefined;
-  /** How one request is made. @default by undici; a simulation plays the service here */
+  /**
+   * How one request is made. @default by undici; a simulation plays the service here
+   *
+   * @internal
+   */
   readonly exchange?: typeof exchange;
 }
 

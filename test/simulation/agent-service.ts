@@ -16,8 +16,10 @@ import type { SimulatedWorker } from './worker/worker';
 export interface Request {
   readonly number: number;
   readonly operation: 'get' | 'post';
-  /** The activity that has asked, and the run that it belongs to. */
+  /** The activity that has asked, its attempt, the worker that had it, and the run that it belongs to. */
   readonly by: string;
+  readonly attempt: string;
+  readonly worker: string;
   readonly runId: string;
   readonly askedAt: number;
   /** When its first byte left. */
@@ -55,7 +57,7 @@ export class AgentService {
     private readonly plan: Plan,
     private readonly reached: (point: string, worker?: SimulatedWorker) => void,
   ) {
-    const { status, hasLink, turns, whileActive } = plan.job;
+    const { status, hasLink, activeMs, turns, whileActive } = plan.job;
     const start = {
       ...{ id: JOB, status, source: { repository: 'example/handbook', ref: null }, model: 'writer-1' },
       ...{
@@ -69,7 +71,7 @@ export class AgentService {
     this.life = new JobLife(start, {
       ...{ now: () => clock.now, random, turnMs: 60_000, whileActive, queueGapMs: 0, openPullRequest },
       // The turn of a job that is active before is not one of ours.
-      plans: status === 'active' ? [{}, ...turns] : turns,
+      plans: status === 'active' ? [{ durationMs: activeMs }, ...turns] : turns,
     });
   }
 
@@ -78,7 +80,7 @@ export class AgentService {
     return (_dispatcher, { method, body }, limits) =>
       new Promise<Exchange>((resolve) => {
         if (worker.state === 'dead') return;
-        const request = this.newRequest(method === 'POST' ? 'post' : 'get');
+        const request = this.newRequest(method === 'POST' ? 'post' : 'get', worker.name);
         const point = pointOf(request);
         const fail = (label: string) => {
           end({ kind: 'no answer', started: request.begunAt !== null, brokenBy: [{ label, text: label }] });
@@ -135,11 +137,11 @@ export class AgentService {
     return answer ?? 'not sent';
   }
 
-  private newRequest(operation: Request['operation']): Request {
-    const { activityType, workflowExecution } = Context.current().info;
+  private newRequest(operation: Request['operation'], worker: string): Request {
+    const { activityType, workflowExecution, base64TaskToken: attempt } = Context.current().info;
     const request: Request = {
       ...{
-        operation,
+        ...{ operation, worker, attempt },
         by: activityType,
         runId: workflowExecution?.runId ?? '',
         number: this.requests.length + 1,

@@ -55,6 +55,7 @@ function drawJob(luck: Luck, confirmMs: number): PlannedJob {
   return {
     status: luck.of('status', STATUSES),
     hasLink: luck.chance('link', 0.4),
+    activeMs: luck.chance('active for ever', 0.25) ? null : 60_000,
     turns: [turn(1), turn(2)],
     lagMs,
     linkLateMs: luck.of('link late', [0, 0, 0, 10_000, 100_000]),
@@ -67,7 +68,7 @@ const ANSWERS_TO_READS = [
 ] as const;
 const REFUSED = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422] as const;
 const NOBODY_KNOWS = [408, 423, 425, 500, 502, 503, 504, 302, 418] as const;
-const RETRY_AFTER = [undefined, undefined, '1', '30', '600', '0', '-5', '1e9', 'soon'] as const;
+const RETRY_AFTER = [undefined, undefined, '1', '30', '600', '0', '-5', '86400', '1e9', 'soon'] as const;
 
 function drawSpell(luck: Luck): Spell {
   const operation = luck.of('operation', ['get', 'get', 'post', 'post'] as const);
@@ -264,7 +265,14 @@ function drawAct(luck: Luck, at: string): Act {
         ] as const),
       ];
   const isPermission = /^(permission|post)/.test(at);
-  const kind = isPermission && luck.chance('freezes', 0.15) ? 'freeze' : luck.of('act', kinds);
+  // A read that was asked for before does not count: the next one is waited for.
+  const isRead = /^(read|getJob)/.test(at);
+  const kind =
+    isPermission && luck.chance('freezes', 0.15)
+      ? 'freeze'
+      : isRead && luck.chance('asks for another', 0.2)
+        ? 'poll now'
+        : luck.of('act', kinds);
   const ms = luck.of('ms', [500, 5_000, 30_000, 90_000, 600_000]);
   switch (kind) {
     case 'kill':

@@ -19,6 +19,8 @@ const HELP = `npm run simulate -- [--seeds FROM..TO] [--story] [--until-lie] [--
 /** Fixed seeds of the long run, so that a commit is judged by its own change; and some that nobody has seen. */
 const CI = { fixed: 10_000, fresh: 100 };
 
+let playing = 0;
+
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
@@ -40,6 +42,7 @@ async function main(): Promise<number> {
   const liars: Verdict[] = [];
   let played = 0;
   for (const seed of seeds) {
+    playing = seed;
     const verdict = await simulate(drawPlan(seed), workflows).catch((error: unknown) => {
       throw new Error(`seed ${seed} breaks the simulation`, { cause: error });
     });
@@ -100,6 +103,12 @@ async function report(played: number, liars: number, missed: number): Promise<vo
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
+
+// What nobody awaits must not hide which world it was.
+process.on('unhandledRejection', (error) => {
+  process.stderr.write(`seed ${playing}: ${inspect(error)}\n`);
+  process.exit(1);
+});
 
 main().then(
   (wrong) => {

@@ -271,6 +271,42 @@ const MUTANTS: readonly Mutant[] = [
     '    const askedAt = Date.now();\n    const earlier',
   ),
   mutant(
+    'a run made by a reset waits until the POST of the run before is over',
+    sends,
+    'const freshFrom = now + SEND_PERMISSION_MS + settings.httpTimeoutMs + plan.confirmMs;',
+    'const freshFrom = now + plan.confirmMs;',
+  ),
+  mutant(
+    'a run made by a reset that has the POST in its history presumes no other',
+    deliver,
+    "if (presumed === 'for now' && outcome.verdict !== 'not-sent') {",
+    'if (outcome.verdict === undefined) {',
+  ),
+  mutant(
+    'once the job was read, trouble with a look is a delay',
+    deliver,
+    "if (state.job !== null || state.delivery.verdict === 'unknown') {",
+    'if (state.job === undefined) {',
+  ),
+  mutant(
+    'an operator is asked where the caller wants it',
+    deliver,
+    'state.doubt = doubt;\n      return askOperator(context, watch);',
+    'throw unknown();',
+  ),
+  mutant(
+    'a delivery is assumed where the caller wants it',
+    deliver,
+    "state.delivery = confirmed(state.delivery, 'assumed');\n      return 'delivered';",
+    'throw unknown();',
+  ),
+  mutant(
+    'a Retry-After of a day is an hour',
+    cadence,
+    'const MAX_RETRY_AFTER_MS = 3_600_000;',
+    'const MAX_RETRY_AFTER_MS = 86_400_000;',
+  ),
+  mutant(
     'a run made by a reset says unknown',
     followUp,
     'if (runId !== firstExecutionRunId) state.delivery',

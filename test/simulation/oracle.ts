@@ -1,10 +1,16 @@
 import { checkRequest } from '../../src/core/check-request';
 import { type AgentJob, isTerminal } from '../../src/core/job';
-import { MEMO_RECEIPT, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../../src/core/names';
+import {
+  MEMO_RECEIPT,
+  UPDATE_EXTEND_DEADLINE,
+  UPDATE_POLL_NOW,
+  UPDATE_RESOLVE_DELIVERY,
+} from '../../src/core/names';
 import type { FollowUpPlan } from '../../src/core/request';
-import type { FailureDetails, FollowUpResult, Receipt } from '../../src/core/result';
+import type { FailureDetails, FollowUpProgress, FollowUpResult, Receipt } from '../../src/core/result';
+import { parseDuration } from '../../src/core/units';
 import { JOB, PROJECT, PROMPT, type Request } from './agent-service';
-import { fromPayload } from './temporal/history';
+import { fromPayload, type HistoryEvent } from './temporal/history';
 import type { Run } from './temporal/run';
 import type { Facts } from './world';
 
@@ -74,6 +80,21 @@ class Case {
     return (first?.at ?? 0) + this.plan.deadlineMs;
   }
 
+  /** The deadline as it was at the end, at the latest. */
+  get latestDeadlineAt(): number {
+    const moved = this.facts.people.updates.flatMap(({ name, args, end, endedAt }) => {
+      const duration = parseDuration(args[0]);
+      const isMoved = name === UPDATE_EXTEND_DEADLINE && end?.kind === 'answered' && 'ms' in duration;
+      return isMoved ? [(endedAt ?? 0) + duration.ms] : [];
+    });
+    return Math.max(this.deadlineAt, ...moved);
+  }
+
+  /** Machines have failed, or somebody has changed what Temporal does: it may be late. */
+  get hasHelp(): boolean {
+    return this.facts.plan.deeds.some(({ act }) => !UNDISTURBING.has(act.kind) && !ASKING.has(act.kind));
+  }
+
   /** Whether one of these was done. */
   has(...kinds: readonly string[]): boolean {
     return this.facts.plan.deeds.some(({ act }) => kinds.includes(act.kind));
@@ -86,6 +107,7 @@ class Case {
 }
 
 const UNDISTURBING: ReadonlySet<string> = new Set(['turn of others', 'change job', 'start again', 'wake']);
+const ASKING: ReadonlySet<string> = new Set(['poll now', 'extend', 'decide', 'cancel']);
 
 type Rule = (found: Case) => Iterable<string>;
 type RuleOfReceipt = (found: Case, receipt: Receipt) => Iterable<string>;
@@ -150,9 +172,9 @@ const RULES: readonly Rule[] = [
   function* lookedBefore({ posts, shown, plan }) {
     for (const post of posts) {
       const look = shown.findLast(
-        ({ by, heardAt, runId }) => by === 'sendMessage' && runId === post.runId && heardAt <= post.askedAt,
+        ({ attempt, heardAt }) => attempt === post.attempt && heardAt <= post.askedAt,
       );
-      if (look === undefined) yield `POST ${post.number} without a look before`;
+      if (look === undefined) yield `POST ${post.number} without a look of its own before`;
       else if (plan.whenActive !== 'send' && !isTerminal(look.shown.status))
         yield `POST ${post.number} to a job that was ${look.shown.status}, and whenActive is ${plan.whenActive}`;
     }
@@ -162,11 +184,12 @@ const RULES: readonly Rule[] = [
     const { facts, posts } = found;
     // Both clocks lie where a machine was suspended and its wall clock was set back meanwhile.
     if (found.has('freeze') && found.has('wrong clock')) return;
-    for (const { number, askedAt, begunAt, by } of posts) {
+    for (const { number, askedAt, begunAt, worker } of posts) {
       const recorded = facts.log.findLast(
-        ({ at, what }) => what === 'permission recorded' && at + BEGIN_AT(facts) <= askedAt,
+        ({ at, who, what }) =>
+          what === 'permission recorded' && who === worker && at + BEGIN_AT(facts) <= askedAt,
       );
-      if (recorded === undefined) yield `POST ${number} of ${by} without a permission`;
+      if (recorded === undefined) yield `POST ${number} of ${worker} without a permission`;
       else if (begunAt !== null && begunAt - (recorded.at + BEGIN_AT(facts)) > PERMISSION_MS)
         yield `POST ${number} begins ${begunAt - recorded.at - BEGIN_AT(facts)} ms after its permission`;
     }
@@ -204,13 +227,12 @@ const RULES: readonly Rule[] = [
     if (answered > asked) yield `${answered} decisions were taken, and ${asked} were asked for`;
   },
   /** Nothing lasts much longer than its deadline. */
-  function* endsInTime({ facts, run, deadlineAt, isUndisturbed }) {
-    const extended = facts.people.updates.length > 0;
-    if (isUndisturbed && !extended && run.closedAt > deadlineAt + END_MS)
-      yield `it ended ${run.closedAt - deadlineAt} ms after its deadline`;
+  function* endsInTime({ run, latestDeadlineAt, hasHelp }) {
+    if (!hasHelp && run.closedAt > latestDeadlineAt + END_MS)
+      yield `it ended ${run.closedAt - latestDeadlineAt} ms after its deadline`;
   },
   /** A 429 with a time holds the next request of its kind for so long, within bounds. */
-  function* honoursRetryAfter({ facts, posts, gets, isUndisturbed, deadlineAt }) {
+  function* honoursRetryAfter({ plan, posts, gets, isUndisturbed, deadlineAt }) {
     if (!isUndisturbed) return;
     for (const requests of [posts, gets])
       for (const [index, { answer, heardAt, retryAfter }] of requests.entries()) {
@@ -225,7 +247,10 @@ const RULES: readonly Rule[] = [
           continue;
         const waitMs = Math.max(1_000, Math.min(3_600_000, seconds * 1_000));
         if (next.askedAt < heardAt + waitMs && next.askedAt < deadlineAt)
-          yield `asked ${next.askedAt - heardAt} ms after a 429 that wanted ${waitMs} ms (${facts.plan.seed})`;
+          yield `asked ${next.askedAt - heardAt} ms after a 429 that wanted ${waitMs} ms`;
+        // Jitter makes it up to half as long again.
+        if (next.askedAt > heardAt + 1.5 * waitMs + plan.polling.maximumMs + END_MS)
+          yield `asked only ${next.askedAt - heardAt} ms after a 429 that wanted ${waitMs} ms`;
       }
   },
   /** A bug fails tasks again and again; the server itself takes one back now and then. */
@@ -234,9 +259,14 @@ const RULES: readonly Rule[] = [
       if (failedTasks.length > MOST_FAILED_TASKS)
         yield `${failedTasks.length} tasks of ${runId} failed: ${String(failedTasks[0])}`;
   },
-  function* staysWithinItsHistory({ facts }) {
-    for (const { runId, events } of facts.runs)
-      if (events.length > 41_000) yield `${runId} has ${events.length} events`;
+  /** Undisturbed, its history grows with its requests: nothing wakes it for nothing. */
+  function* staysWithinItsHistory({ facts, isUndisturbed }) {
+    if (!isUndisturbed) return;
+    for (const { runId, events } of facts.runs) {
+      const requests = facts.service.requests.filter((request) => request.runId === runId).length;
+      if (events.length > EVENTS.atMost + EVENTS.ofRequest * requests)
+        yield `${runId} has ${events.length} events, and made ${requests} requests`;
+    }
   },
   function* isCancelledByPeople({ facts, end }) {
     if (end.kind === 'cancelled' && !facts.people.endings.some(({ kind }) => kind === 'cancel'))
@@ -251,6 +281,8 @@ const RULES: readonly Rule[] = [
   },
 ];
 
+/** Of a run that makes no request, and of one request by a timer and an activity. */
+const EVENTS = { atMost: 30, ofRequest: 14 };
 /** Two exchanges, a report, and the queues. */
 const END_MS = 120_000;
 const PERMISSION_MS = 10_000;
@@ -272,9 +304,28 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (confirmedBy === 'assumed' && plan.onUnknownDelivery !== 'assume-delivered')
       yield 'assumed, and not allowed';
   },
-  function* countsItsSends({ isReset, posts, end }, { delivery: { sends } }) {
+  /** Between the POSTs that have begun and the permissions that were given, with one that a reset run presumes. */
+  function* countsItsSends({ facts, isReset, posts, run, end }, { delivery: { sends } }) {
     const reached = posts.filter(({ begunAt }) => begunAt !== null).length;
     if (!isReset && reached > sends) yield `${sends} sends, and ${reached} POSTs (${end.kind})`;
+    const given = facts.log.filter(({ what }) => what === 'permission recorded').length;
+    const presumes = isReset && !run.events.some(isPosted);
+    const most = given + facts.people.byHand.length + (presumes ? 1 : 0);
+    if (sends > most) yield `${sends} sends, and ${given} permissions (${end.kind})`;
+  },
+  /** What becomes of an unknown delivery is what the caller has chosen. */
+  function* decidesAsAsked({ facts, plan, posts, end, isUndisturbed }, { delivery: { confirmedBy } }) {
+    const choice = plan.onUnknownDelivery;
+    if (choice !== 'ask' && facts.log.some(({ what }) => what === 'phase needs-decision'))
+      yield `somebody was asked, and the choice is ${choice}`;
+    if (choice !== 'ask' && confirmedBy === 'operator') yield `decided by an operator, with ${choice}`;
+    if (!isUndisturbed || end.kind !== 'failure' || end.type !== 'DeliveryUnknown') return;
+    const begun = posts.filter(({ begunAt, answer }) => begunAt !== null && answer !== 'http 429').length;
+    const isHeld = plan.whenActive === 'reject';
+    const isSecondRefused = posts.length > 1 && posts.at(-1)?.begunAt === null;
+    if (choice === 'ask' || choice === 'assume-delivered') yield `DeliveryUnknown, with ${choice}`;
+    if (choice === 'resend' && begun < 2 && !isHeld && !isSecondRefused)
+      yield `DeliveryUnknown after ${begun} POSTs, with resend`;
   },
   /** Nobody can be in doubt of a message for which no permission was given. */
   function* doubtsForAReason({ facts, isReset, end }, { delivery: { verdict } }) {
@@ -305,6 +356,13 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     );
     if (counted > reads || counted < reads - ATTEMPTS)
       yield `${counted} reads were counted, and ${reads} were made since the POST`;
+  },
+  /** A query tells of an ended run what its receipt says. */
+  function* progressAgrees({ facts, run, end }, { delivery, evidence, polls }) {
+    const progress = facts.progress.get(run) as FollowUpProgress | undefined;
+    if (progress === undefined) return;
+    const told = JSON.stringify([progress.delivery, progress.evidence, progress.polls]);
+    if (told !== JSON.stringify([delivery, evidence, polls])) yield `progress says ${told} (${end.kind})`;
   },
   /** Each counted answer was heard. */
   function* countsItsReads({ gets }, { polls, observed }) {
@@ -445,6 +503,14 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
   },
 ];
 
+/** A send that says itself what has become of its POST. */
+function isPosted(event: HistoryEvent): boolean {
+  if (event.type !== 'ActivityTaskCompleted') return false;
+  return (
+    (fromPayload(event.resolution.completed?.result) as { readonly kind?: string } | null)?.kind === 'posted'
+  );
+}
+
 /** A read whose heartbeat is late is made by a second attempt, too. */
 const ATTEMPTS = 2;
 /** Answers for which no request was made. */
@@ -506,8 +572,8 @@ function* lostForAReason(
 }
 
 function* evidenceHolds(
-  { shown, plan, posts }: Case,
-  { status, followUp: { evidence, baseline } }: FollowUpResult,
+  { shown, plan, posts, isUndisturbed }: Case,
+  { status, prLink, archivedAt, followUp: { evidence, baseline } }: FollowUpResult,
   fresh: Case['shown'],
 ): Iterable<string> {
   const isAtRest = baseline !== null && isTerminal(baseline.status);
@@ -531,6 +597,15 @@ function* evidenceHolds(
         (get) => get.askedAt >= (first?.heardAt ?? Infinity) + plan.confirmMs && get !== first,
       );
       if (!held) yield `${evidence}, and the status did not hold for confirm`;
+      // What another status interrupts begins anew; an answer that nobody was told does not interrupt.
+      const other = fresh.findLast((get) => get.shown.status !== status);
+      const since = same.find((get) => get.askedAt > (other?.askedAt ?? 0));
+      if (isUndisturbed && !same.some((get) => get.askedAt >= (since?.heardAt ?? Infinity) + plan.confirmMs))
+        yield `${evidence}, and another status came between`;
+      const hasChanged =
+        baseline !== null && (prLink !== baseline.prLink || archivedAt !== baseline.archivedAt);
+      if ((evidence === 'job-changed') !== hasChanged)
+        yield `${evidence}, with the baseline ${JSON.stringify(baseline)} and the link ${String(prLink)}`;
       return;
     }
     case null:

@@ -22,6 +22,8 @@ export interface Plan {
 export interface PlannedJob {
   readonly status: 'active' | TerminalStatus;
   readonly hasLink: boolean;
+  /** How long the turn of a job lasts that is active before; null for one that never ends. */
+  readonly activeMs: number | null;
   /** Of the turns of our messages, in order; the last one repeats. */
   readonly turns: readonly TurnPlan[];
   /** A read may show the job as it was so long ago, in milliseconds. With `takeUpMs` it is not above `confirm`. */

@@ -26,8 +26,8 @@ const SITUATIONS: Readonly<Record<string, RegExp | readonly RegExp[]>> = {
   'frozen after its POST': /^freeze at “(post processed|post heard|sendMessage over)”/,
   'frozen in a poll': /^freeze at “poll/,
   'told to end with a POST under way': /^stop at “post (begun|reached|processed)”/,
-  'the answer to the permission is lost': /^lose at “(look heard|sendMessage started)”/,
-  'a report is lost': /^lose at “(post heard|getJob over|sendMessage over|read heard)”/,
+  'the answer to the permission is lost': /^lose answer at “(look heard|sendMessage started)”/,
+  'a report is lost': /^lose (request|answer) at “(post heard|getJob over|sendMessage over|read heard)”/,
   'the server is away with a POST under way': /^server away at “(post|permission)/,
   'the server is away in the watch': /^server away .* in phase (watching|confirming|settling)/,
   'a send waits behind a limit':
@@ -39,7 +39,7 @@ const SITUATIONS: Readonly<Record<string, RegExp | readonly RegExp[]>> = {
   ],
   'a send is reset, and its worker dies': [/^reset send/, /^kill at “(look|permission|post|sendMessage)/],
   'a send is paused with its POST under way': /^pause send at “(post|permission recorded)/,
-  'a paused send is cancelled': [/^pause send/, /^cancel/],
+  'a paused send is cancelled': /^cancel .* with a paused send/,
   'a send is completed by hand': /^complete by hand .* in phase (baseline|sending)/,
   'a poll is completed by hand':
     /^complete by hand .* in phase (watching|confirming|settling|needs-decision)/,
@@ -60,7 +60,6 @@ const SITUATIONS: Readonly<Record<string, RegExp | readonly RegExp[]>> = {
   'decided not-delivered in a run made by a reset': [/^reset (at|after)/, /^decide not-delivered/],
   'a decision in its time': /^decide .* in phase needs-decision/,
   'a decision out of its time': /^decide .* in phase (watching|sending|reconciling)/,
-  'two decisions at once': [/^decide .* in phase needs-decision/, /^decide .* in phase needs-decision/],
   'a decision with a read under way': /^decide .* at “(read|getJob)/,
   'polled on demand while the message is sent': /^poll now .* in phase sending/,
   'polled on demand in the watch': /^poll now .* in phase (watching|confirming|settling)/,
@@ -69,9 +68,11 @@ const SITUATIONS: Readonly<Record<string, RegExp | readonly RegExp[]>> = {
     /^turn of others at “(look heard|permission|post asked|post begun)/,
   'others begin a turn after the POST':
     /^turn of others .* in phase (watching|confirming|reconciling|settling)/,
-  'the job is archived in the watch': /^change job .* in phase (watching|confirming|settling)/,
+  'the job is archived in the watch': /^change job to archived .* in phase (watching|confirming|settling)/,
   'started again': /^start again/,
 };
+
+const DECISION = /^decide .* in phase needs-decision/;
 
 /** What a follow-up went through by itself. */
 const BY_ITSELF: Readonly<Record<string, (facts: Facts) => boolean>> = {
@@ -87,7 +88,14 @@ const BY_ITSELF: Readonly<Record<string, (facts: Facts) => boolean>> = {
   'an unknown delivery is proved by reading': ({ runs }) =>
     runs.some(({ end }) => Buffer.from(end.result?.data ?? []).includes('"confirmedBy":"read"')),
   'sent once more by resend or a decision': ({ service }) =>
-    service.requests.filter(({ operation, begunAt }) => operation === 'post' && begunAt !== null).length > 1,
+    service.requests.filter(
+      ({ operation, begunAt, answer }) => operation === 'post' && begunAt !== null && answer !== 'http 429',
+    ).length > 1,
+  'two decisions at once': ({ log }) =>
+    log.some(({ at, what }, index) => {
+      const next = log.slice(index + 1).find((entry) => DECISION.test(entry.what));
+      return DECISION.test(what) && next?.at === at;
+    }),
   'a 429 on the POST': ({ service }) =>
     service.requests.some(({ operation, answer }) => operation === 'post' && answer === 'http 429'),
   'the deadline ends it': ({ runs }) =>

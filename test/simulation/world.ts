@@ -2,7 +2,7 @@ import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
 import { createActivities, POLL_LIMIT_MS } from '../../src/activities';
 import { followUpStart } from '../../src/core/starts';
-import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
+import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS } from '../../src/core/names';
 import type { WorkerSettings } from '../../src/core/wire';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
@@ -11,7 +11,7 @@ import { BEGIN, VirtualClock } from './clock';
 import { Luck } from './luck';
 import { People } from './people';
 import type { Act, Plan } from './plan';
-import { type Fields, toPayload } from './temporal/history';
+import { type Fields, fromPayload, toPayload } from './temporal/history';
 import type { Run } from './temporal/run';
 import { TemporalServer } from './temporal/server';
 import { CachedRun } from './worker/cached-run';
@@ -48,6 +48,8 @@ export interface Facts {
   readonly runs: readonly Run[];
   readonly people: People;
   readonly log: readonly Entry[];
+  /** What a query has told of a run after its end; of every fourth world. */
+  readonly progress: ReadonlyMap<Run, unknown>;
   /** Bugs that have shown themselves: a task that failed, a replay that differs. */
   readonly broken: readonly string[];
 }
@@ -61,6 +63,7 @@ export class World {
   readonly people: People;
   readonly log: Entry[] = [];
   readonly broken: string[] = [];
+  readonly progress = new Map<Run, unknown>();
   readonly workers: SimulatedWorker[] = [];
   private readonly points = new Map<string, number>();
   private phase = 'none';
@@ -106,8 +109,8 @@ export class World {
       await this.clock.run(() => this.isOver(), MOST_STEPS);
       this.noteWhatWaits();
       if (replays) await this.replayAll();
-      const { plan, service, server, people, log, broken } = this;
-      return { plan, service, runs: server.runs, people, log, broken };
+      const { plan, service, server, people, log, broken, progress } = this;
+      return { plan, service, runs: server.runs, people, log, broken, progress };
     } finally {
       for (const worker of this.workers) worker.kill();
       this.clock.uninstall();
@@ -175,8 +178,11 @@ export class World {
     const isClosed = this.server.runs.at(-1)?.isOpen === false;
     if (isClosed && act.kind !== 'reset') return;
     const phase = isClosed ? 'its end' : this.phase;
-    const what = act.kind === 'decide' ? `decide ${act.decision}` : act.kind;
-    if (this.carryOut(act, worker)) this.say('deed', `${what} ${when} in phase ${phase}`);
+    const pausedSend = [...this.run.activities.values()].some(
+      ({ name, paused }) => name === 'sendMessage' && paused,
+    );
+    const where = `in phase ${phase}${pausedSend ? ' with a paused send' : ''}`;
+    if (this.carryOut(act, worker)) this.say('deed', `${inWords(act)} ${when} ${where}`);
   }
 
   /** @returns whether there was something to do it to */
@@ -277,11 +283,27 @@ export class World {
   private async replayAll(): Promise<void> {
     for (const run of this.server.runs) {
       const copy = new CachedRun(this.workflows, run.start, this.clock, () => undefined);
-      await copy.replay(run.events).catch((error: unknown) => {
+      try {
+        await copy.replay(run.events);
+        this.progress.set(run, fromPayload((await copy.query(QUERY_PROGRESS, [])).result));
+      } catch (error) {
         this.broken.push(`replay of ${run.runId}: ${String(error)}`);
-      });
+      }
       await copy.dispose();
     }
+  }
+}
+
+function inWords(act: Act): string {
+  switch (act.kind) {
+    case 'decide':
+      return `decide ${act.decision}`;
+    case 'lose':
+      return `lose ${act.what}`;
+    case 'change job':
+      return `change job to ${act.status}`;
+    default:
+      return act.kind;
   }
 }
 

@@ -154,6 +154,7 @@ export class SimulatedWorker implements Poller, Process {
           let end: () => void;
           try {
             const value = answer();
+            this.options.reached(`${method} recorded`, this);
             end = () => {
               resolve(value);
             };
@@ -162,7 +163,6 @@ export class SimulatedWorker implements Poller, Process {
               reject(error instanceof Error ? error : new Error(String(error)));
             };
           }
-          this.options.reached(`${method} recorded`, this);
           back(
             lost === 'answer'
               ? () => {
