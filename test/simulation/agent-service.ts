@@ -41,8 +41,8 @@ export const PROJECT = 'project-1';
 export const JOB = 'job-1';
 export const PROMPT = 'Fix the broken links.';
 
-/** One way, mostly; and how much longer a slow one takes. */
-const WAY_MS = { usual: 120, slow: 6_000, slowShare: 0.06 };
+/** One way, mostly; how much longer a slow one takes, and how many are slow: a message is often processed slowly. */
+const WAY_MS = { usual: 120, slow: 6_000, slowShare: 0.06, slowShareOfPost: 0.15 };
 
 /** The agent service with its one job, at the border of HTTP: what undici would have told. */
 export class AgentService {
@@ -238,7 +238,10 @@ export class AgentService {
   }
 
   private way(point: string): number {
-    const isSlow = this.luck.chance(`${point} is slow`, WAY_MS.slowShare);
+    const isSlow = this.luck.chance(
+      `${point} is slow`,
+      point === 'post' ? WAY_MS.slowShareOfPost : WAY_MS.slowShare,
+    );
     return this.luck.between(`${point} takes`, 1, isSlow ? WAY_MS.slow : WAY_MS.usual);
   }
 }

@@ -12,7 +12,7 @@ export function drawPlan(seed: number): Plan {
   const luck = new Luck(seed * 7_919 + 1);
   const confirmMs = luck.of('confirm', [0, 1_000, 30_000, 30_000, 30_000, 120_000]);
   const deadlineMs =
-    confirmMs + luck.of('deadline', [60_000, 10 * 60_000, 10 * 60_000, 30 * 60_000, 2 * 3_600_000]);
+    confirmMs + luck.of('deadline', [60_000, 10 * 60_000, 10 * 60_000, 30 * 60_000, 4 * 3_600_000]);
   const spells = luck.between('spells', 0, 3, 1.5);
   const deeds = luck.between('deeds', 0, 6, 1.3);
   return {
@@ -34,7 +34,7 @@ export function drawPlan(seed: number): Plan {
     job: drawJob(luck, confirmMs),
     workers: luck.of('workers', [1, 1, 2, 3]),
     inProcessPolls: luck.of('inProcessPolls', [0, 100, 100]),
-    suggestFrom: luck.of('suggestFrom', [4_096, 4_096, 4_096, 20, 40]),
+    suggestFrom: luck.of('suggestFrom', [4_096, 4_096, 20, 30, 40]),
     spells: Array.from({ length: spells }, () => drawSpell(luck)),
     deeds: Array.from({ length: deeds }, () => drawDeeds(luck, confirmMs)).flat(),
   };
@@ -203,7 +203,30 @@ function drawDeeds(luck: Luck, confirmMs: number): Deed[] {
   ]);
   const count = luck.of('volley', [1, 1, 1, 1, 2, 3]);
   const acts = Array.from({ length: count }, () => drawAct(luck, at));
-  return acts.map((act) => ({ at, nth, afterMs, act }));
+  const deeds = acts.map((act) => ({ at, nth, afterMs, act }));
+  const isRaised = acts.some(({ kind }) => kind === 'raise attempts');
+  return isRaised && luck.chance('dies and is cancelled', 0.5)
+    ? [...deeds, ...diesAndIsCancelled(luck)]
+    : deeds;
+}
+
+/** Only a send with more attempts backs off: its worker dies, and somebody cancels before the next attempt. */
+function diesAndIsCancelled(luck: Luck): Deed[] {
+  const at = luck.of('dies at', [
+    'permission recorded',
+    'post begun',
+    'post processed',
+    'look heard',
+  ] as const);
+  const cancelled = {
+    at: 'sendMessage backs off',
+    nth: 1,
+    afterMs: luck.of('cancelled after', [0, 200, 900]),
+  };
+  return [
+    { at, nth: 1, afterMs: 0, act: { kind: 'kill', backAfterMs: 5_000 } },
+    { ...cancelled, act: { kind: 'cancel' } },
+  ];
 }
 
 function drawAct(luck: Luck, at: string): Act {
@@ -270,9 +293,11 @@ function drawAct(luck: Luck, at: string): Act {
   const kind =
     isPermission && luck.chance('freezes', 0.15)
       ? 'freeze'
-      : isRead && luck.chance('asks for another', 0.2)
-        ? 'poll now'
-        : luck.of('act', kinds);
+      : isPermission && luck.chance('resets', 0.1)
+        ? 'reset'
+        : isRead && luck.chance('asks for another', 0.3)
+          ? 'poll now'
+          : luck.of('act', kinds);
   const ms = luck.of('ms', [500, 5_000, 30_000, 90_000, 600_000]);
   switch (kind) {
     case 'kill':

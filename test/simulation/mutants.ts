@@ -15,7 +15,6 @@ interface Mutant {
 }
 
 const send = 'activities/send-message.ts';
-const poll = 'activities/poll-job.ts';
 const outcome = 'agent-api/outcome.ts';
 const api = 'agent-api/client.ts';
 const evidence = 'core/evidence.ts';
@@ -345,7 +344,7 @@ const MUTANTS: readonly Mutant[] = [
   mutant(
     'freshness counts from when the workflow hears of the POST',
     sends,
-    'return newWatch(result.baseline, result.sentAt, now + plan.confirmMs, watch);',
+    'return newWatch(result.baseline, result.sentAt, Date.now() + plan.confirmMs, watch);',
     'return newWatch(result.baseline, result.sentAt, result.sentAt + plan.confirmMs, watch);',
   ),
   mutant(
@@ -373,22 +372,10 @@ const MUTANTS: readonly Mutant[] = [
     '      else takeNoted(answer);\n      takeNoted(answer);\n      read = true;',
   ),
   mutant(
-    'a poll ends before the deadline',
-    polls,
-    'const hasTime = state.deadlineAt - Date.now() > firstWaitMs + 2 * context.settings.httpTimeoutMs;',
-    'const hasTime = true;',
-  ),
-  mutant(
     'a poll ends when the job changes',
     tally,
     "if (answer.kind === 'job') return !sameState(answer.job, known);",
     "if (answer.kind === 'job') return false;",
-  ),
-  mutant(
-    'a poll of which nobody waits counts no more',
-    poll,
-    'if (poll.stopped) return ended(poll);\n        if (needsDecision',
-    'if (needsDecision',
   ),
   mutant('a lost read is an answer', context, '.catch((error: unknown) => answerOfLostRead(error)),', ','),
   mutant(

@@ -179,6 +179,14 @@ const RULES: readonly Rule[] = [
         yield `POST ${post.number} to a job that was ${look.shown.status}, and whenActive is ${plan.whenActive}`;
     }
   },
+  /** With `reject`, a look that shows an active job is the last request, unless it proves that a message has arrived. */
+  function* rejectsAtOnce({ facts, plan, shown, posts, isUndisturbed }) {
+    if (plan.whenActive !== 'reject' || posts.length > 0) return;
+    const held = shown.find((get) => get.by === 'sendMessage' && !isTerminal(get.shown.status));
+    if (held === undefined || !isUndisturbed) return;
+    const next = facts.service.requests.find(({ askedAt }) => askedAt > held.heardAt);
+    if (next !== undefined) yield `request ${next.number} after a look at an active job, with reject`;
+  },
   /** No permission lasts longer than ten seconds. */
   function* permissionIsYoung(found) {
     const { facts, posts } = found;
@@ -232,25 +240,20 @@ const RULES: readonly Rule[] = [
       yield `it ended ${run.closedAt - latestDeadlineAt} ms after its deadline`;
   },
   /** A 429 with a time holds the next request of its kind for so long, within bounds. */
-  function* honoursRetryAfter({ plan, posts, gets, isUndisturbed, deadlineAt }) {
+  function* honoursRetryAfter({ plan, run, posts, gets, isUndisturbed, deadlineAt }) {
     if (!isUndisturbed) return;
     for (const requests of [posts, gets])
       for (const [index, { answer, heardAt, retryAfter }] of requests.entries()) {
         const next = requests[index + 1];
         const seconds = Number(retryAfter);
-        if (
-          answer !== 'http 429' ||
-          heardAt === null ||
-          next === undefined ||
-          !/^-?\d+$/.test(retryAfter ?? '')
-        )
-          continue;
+        if (answer !== 'http 429' || heardAt === null || !/^-?\d+$/.test(retryAfter ?? '')) continue;
         const waitMs = Math.max(1_000, Math.min(3_600_000, seconds * 1_000));
-        if (next.askedAt < heardAt + waitMs && next.askedAt < deadlineAt)
+        if (next !== undefined && next.askedAt < heardAt + waitMs && next.askedAt < deadlineAt)
           yield `asked ${next.askedAt - heardAt} ms after a 429 that wanted ${waitMs} ms`;
         // Jitter makes it up to half as long again.
-        if (next.askedAt > heardAt + 1.5 * waitMs + plan.polling.maximumMs + END_MS)
-          yield `asked only ${next.askedAt - heardAt} ms after a 429 that wanted ${waitMs} ms`;
+        const waited = (next?.askedAt ?? run.closedAt) - heardAt;
+        if (requests === gets && waited > 1.5 * waitMs + plan.polling.maximumMs + END_MS)
+          yield `${waited} ms passed after a 429 that wanted ${waitMs} ms`;
       }
   },
   /** A bug fails tasks again and again; the server itself takes one back now and then. */
@@ -308,8 +311,17 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
   function* countsItsSends({ facts, isReset, posts, run, end }, { delivery: { sends } }) {
     const reached = posts.filter(({ begunAt }) => begunAt !== null).length;
     if (!isReset && reached > sends) yield `${sends} sends, and ${reached} POSTs (${end.kind})`;
+    // A run made by the only reset counts what its history has, and one that the run before may have made.
+    const isOneReset = facts.people.resets.length === 1 && facts.runs.length === 2;
+    const ofEach = facts.runs.map(({ runId }) =>
+      posts.filter((post) => post.runId === runId && post.begunAt),
+    );
+    if (isOneReset && ofEach.every(({ length }) => length <= 1) && reached > sends)
+      yield `${sends} sends, and ${reached} POSTs of two runs (${end.kind})`;
     const given = facts.log.filter(({ what }) => what === 'permission recorded').length;
-    const presumes = isReset && !run.events.some(isPosted);
+    // Until its history has a POST, or for good once it was refused to make one.
+    const ends = run.events.map(endOfSend);
+    const presumes = isReset && (ends.includes('reset') || !ends.includes('posted'));
     const most = given + facts.people.byHand.length + (presumes ? 1 : 0);
     if (sends > most) yield `${sends} sends, and ${given} permissions (${end.kind})`;
   },
@@ -504,11 +516,9 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
 ];
 
 /** A send that says itself what has become of its POST. */
-function isPosted(event: HistoryEvent): boolean {
-  if (event.type !== 'ActivityTaskCompleted') return false;
-  return (
-    (fromPayload(event.resolution.completed?.result) as { readonly kind?: string } | null)?.kind === 'posted'
-  );
+function endOfSend(event: HistoryEvent): string | undefined {
+  if (event.type !== 'ActivityTaskCompleted') return undefined;
+  return (fromPayload(event.resolution.completed?.result) as { readonly kind?: string } | null)?.kind;
 }
 
 /** A read whose heartbeat is late is made by a second attempt, too. */
@@ -558,8 +568,9 @@ function* lostForAReason(
   gets: readonly Request[],
   plan: FollowUpPlan,
   verdict: string,
-  { posts, shown }: Case,
+  { posts, shown, isUndisturbed }: Case,
 ): Iterable<string> {
+  const lastShownAt = Math.max(0, ...shown.map(({ heardAt }) => heardAt));
   const heard = gets.filter(({ answer, heardAt }) => answer === 'http 404' && heardAt !== null);
   const [first] = heard;
   const last = heard.at(-1);
@@ -567,6 +578,8 @@ function* lostForAReason(
   // A job that was never read is not known.
   else if (verdict === 'not-sent' && posts.length === 0 && !wasWatched(shown)) return;
   else if (heard.length < 5) yield `JobNotFound after ${heard.length} answers`;
+  else if (isUndisturbed && heard.filter(({ heardAt }) => (heardAt ?? 0) > lastShownAt).length < 5)
+    yield 'JobNotFound, and the job was shown between the 404s';
   else if (last.askedAt - (first.heardAt ?? 0) < plan.confirmMs)
     yield 'JobNotFound before the 404s have spanned confirm';
 }

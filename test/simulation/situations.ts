@@ -39,6 +39,7 @@ const SITUATIONS: Readonly<Record<string, RegExp | readonly RegExp[]>> = {
   ],
   'a send is reset, and its worker dies': [/^reset send/, /^kill at “(look|permission|post|sendMessage)/],
   'a send is paused with its POST under way': /^pause send at “(post|permission recorded)/,
+  'a send is cancelled between two attempts': /^cancel (at|after) “sendMessage backs off”/,
   'a paused send is cancelled': /^cancel .* with a paused send/,
   'a send is completed by hand': /^complete by hand .* in phase (baseline|sending)/,
   'a poll is completed by hand':

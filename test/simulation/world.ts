@@ -85,7 +85,8 @@ export class World {
       this.luck,
       { suggestFrom: plan.suggestFrom },
       (run, words) => {
-        this.say(run.runId, words);
+        if (words === 'sendMessage backs off') this.reached(words);
+        else if (!words.endsWith('backs off')) this.say(run.runId, words);
       },
     );
     this.service = new AgentService(this.clock, this.luck, plan, (point, worker) => {

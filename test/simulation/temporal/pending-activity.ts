@@ -35,6 +35,8 @@ export interface ActivityOwner {
   readonly clock: Timers;
   /** An attempt waits in its queue from now on. */
   enqueue(activity: PendingActivity): void;
+  /** An attempt has failed, and the next one waits for its time. */
+  backsOff(activity: PendingActivity): void;
   /** `wasStarted`: a worker has had the attempt, or somebody has completed it. */
   close(activity: PendingActivity, end: ActivityEnd, resolution: Resolution, wasStarted: boolean): void;
 }
@@ -295,6 +297,7 @@ export class PendingActivity {
 
   private backOff(ms: number): void {
     this.state = 'backing off';
+    this.owner.backsOff(this);
     this.at('retry', ms, () => {
       this.queue();
     });

@@ -353,6 +353,9 @@ export class Run {
       enqueue: (activity: PendingActivity) => {
         this.owner.enqueue(activity);
       },
+      backsOff: ({ name }: PendingActivity) => {
+        this.owner.said(this, `${name} backs off`);
+      },
       close: (activity: PendingActivity, end: ActivityEnd, resolution: Resolution, wasStarted: boolean) => {
         this.activities.delete(activity.seq);
         const started: EventBody[] = wasStarted ? [{ type: 'ActivityTaskStarted', seq }] : [];
