@@ -201,7 +201,7 @@ function drawDeeds(luck: Luck, confirmMs: number): Deed[] {
     luck.between('short', 1, 500),
     luck.between('long', 1, confirmMs + 60_000),
   ]);
-  const count = luck.of('volley', [1, 1, 1, 1, 2, 3]);
+  const count = luck.of('volley', at === 'phase needs-decision' ? [1, 2, 2, 3] : [1, 1, 1, 1, 2, 3]);
   const acts = Array.from({ length: count }, () => drawAct(luck, at));
   const deeds = acts.map((act) => ({ at, nth, afterMs, act }));
   const isRaised = acts.some(({ kind }) => kind === 'raise attempts');
