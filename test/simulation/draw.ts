@@ -34,7 +34,7 @@ export function drawPlan(seed: number): Plan {
     job: drawJob(luck, confirmMs),
     workers: luck.of('workers', [1, 1, 2, 3]),
     inProcessPolls: luck.of('inProcessPolls', [0, 100, 100]),
-    suggestFrom: luck.of('suggestFrom', [4_096, 4_096, 20, 30, 40]),
+    suggestFrom: luck.chance('suggests', 0.6) ? luck.between('suggestFrom', 16, 40) : 4_096,
     spells: Array.from({ length: spells }, () => drawSpell(luck)),
     deeds: Array.from({ length: deeds }, () => drawDeeds(luck, confirmMs)).flat(),
   };
@@ -64,18 +64,21 @@ function drawJob(luck: Luck, confirmMs: number): PlannedJob {
 }
 
 const ANSWERS_TO_READS = [
-  400, 401, 403, 404, 404, 404, 404, 404, 404, 429, 429, 500, 502, 503, 302, 418,
+  400, 401, 403, 404, 404, 404, 404, 404, 404, 429, 429, 429, 500, 502, 503, 302, 418,
 ] as const;
 const REFUSED = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422] as const;
 const NOBODY_KNOWS = [408, 423, 425, 500, 502, 503, 504, 302, 418] as const;
-const RETRY_AFTER = [undefined, undefined, '1', '30', '600', '0', '-5', '86400', '1e9', 'soon'] as const;
+const RETRY_AFTER = [undefined, '1', '30', '600', '0', '-5', '86400', '86400', '1e9', 'soon'] as const;
 
 function drawSpell(luck: Luck): Spell {
   const operation = luck.of('operation', ['get', 'get', 'post', 'post'] as const);
-  const count = operation === 'post' ? luck.of('posts', [1, 1, 1, 2]) : luck.of('gets', [1, 2, 3, 6, 8, 20]);
   const after =
     operation === 'post' ? luck.of('after post', [0, 0, 0, 1]) : luck.between('after get', 0, 12, 2);
   const stutters = operation === 'get' && luck.chance('stutters', 0.25);
+  const count =
+    operation === 'post'
+      ? luck.of('posts', [1, 1, 1, 2])
+      : luck.of('gets', stutters ? [4, 20] : [1, 2, 3, 6, 8, 20]);
   return {
     operation,
     after,

@@ -204,9 +204,14 @@ const RULES: readonly Rule[] = [
   },
   /** Whoever has asked for a read gets one that was asked for later. */
   function* polledNow({ facts, gets }) {
+    if (coolsDown(facts)) return;
     for (const { name, askedAt, endedAt, end } of facts.people.updates) {
       if (name !== UPDATE_POLL_NOW || end?.kind !== 'answered' || endedAt === null) continue;
-      const isOver = facts.runs.some(({ closedAt }) => closedAt >= askedAt && closedAt <= endedAt + 60_000);
+      // A run that goes on as a new one is not over: it waits for its handlers.
+      const isOver = facts.runs.some(
+        ({ closedAt, status }) =>
+          status !== 'WorkflowExecutionContinuedAsNew' && closedAt >= askedAt && closedAt <= endedAt + 60_000,
+      );
       const isRead = gets.some((get) => get.askedAt >= askedAt && get.askedAt <= endedAt);
       if (!isRead && !isOver) yield `pollNow was answered, and nothing was read`;
     }
@@ -534,13 +539,14 @@ const VERDICTS: Readonly<Record<string, readonly string[]>> = {
   DeadlineExceeded: ['not-sent', 'accepted', 'unknown'],
 };
 
+/** While a project cools down, no read is made. */
+function coolsDown({ service }: Facts): boolean {
+  return service.requests.some(({ answer, retryAfter }) => answer === 'http 429' || retryAfter !== null);
+}
+
 /** There was a last read, and nothing that should have been told. */
 function* overdueForAReason({ gets, deadlineAt, facts, plan }: Case, receipt: Receipt): Iterable<string> {
-  // While a project cools down, no read is made.
-  const isCooling = facts.service.requests.some(
-    ({ answer, retryAfter }) => answer === 'http 429' || retryAfter !== null,
-  );
-  if (!isCooling && !gets.some(({ askedAt, by }) => by !== 'sendMessage' && askedAt >= deadlineAt))
+  if (!coolsDown(facts) && !gets.some(({ askedAt, by }) => by !== 'sendMessage' && askedAt >= deadlineAt))
     yield 'overdue without a last read';
   const since = facts.service.life.settledSince();
   const waitMs =
