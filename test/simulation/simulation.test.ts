@@ -3,7 +3,7 @@ import { drawPlan } from './draw';
 import { bundleWorkflows, simulate } from './simulate';
 
 /** Some ten seconds' worth. `npm run simulate` plays as many as one likes. */
-const SEEDS = Array.from({ length: 6 }, (_, group) => ({ from: group * 20 + 1, to: group * 20 + 20 }));
+const SEEDS = Array.from({ length: 6 }, (_, group) => ({ from: group * 12 + 1, to: group * 12 + 12 }));
 
 let workflows: Awaited<ReturnType<typeof bundleWorkflows>>;
 
