@@ -76,9 +76,11 @@ export class FollowUpCaller {
     return this.send({ ...this.addJob(job, ...faults), ...asked });
   }
 
+  /** @param job by default one whose turns end with their second read, whatever time that takes */
   addJob(job: NewJob = {}, ...faults: JobFault[]): JobKey {
     const { projectId, jobId } = this.sandbox.addJob({
       projectId: `project-${randomUUID().slice(0, 8)}`,
+      turn: { reads: 2 },
       ...job,
     });
     for (const fault of faults) this.sandbox.setFault({ ...fault, projectId, jobId });
