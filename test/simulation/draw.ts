@@ -7,12 +7,15 @@ import type { Act, Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
 const STATUSES = ['completed', 'completed', 'completed', 'failed', 'active', 'archived'] as const;
 const OUTCOMES = ['pull-request', 'pull-request', 'new-pull-request', 'no-change', 'failed'] as const;
 
+const MINUTE_MS = 60_000;
+/** Beyond `confirm`. A long one costs many reads, so that it is rare. */
+const DEADLINES = [1, 10, 10, 10, 30, 30, 240].map((minutes) => minutes * MINUTE_MS);
+
 /** The plan of a seed: the same on every machine. Half of the worlds are nearly quiet, so that rules can be seen alone. */
 export function drawPlan(seed: number): Plan {
   const luck = new Luck(seed * 7_919 + 1);
   const confirmMs = luck.of('confirm', [0, 1_000, 30_000, 30_000, 30_000, 120_000]);
-  const deadlineMs =
-    confirmMs + luck.of('deadline', [60_000, 10 * 60_000, 10 * 60_000, 30 * 60_000, 4 * 3_600_000]);
+  const deadlineMs = confirmMs + luck.of('deadline', DEADLINES);
   const spells = luck.between('spells', 0, 3, 1.5);
   const deeds = luck.between('deeds', 0, 6, 1.3);
   return {
