@@ -19,7 +19,7 @@ it.concurrent.each([
       const startedAt = Date.now();
       const polling = { initial: '500ms', growth: 1, maximum: '5m', timerPolls: 1 } as const;
       const times = { polling, deadline: '9m', confirm: '3s', settle: '1s' } as const;
-      const following = await environment.follow({ turn: { reads: 2 } }, times);
+      const following = await environment.follow({}, times);
       const { status, followUp } = await following.result();
       const [sentAt, settledAt] = [followUp.sentAt, followUp.settledAt].map((at) => Date.parse(at ?? ''));
       expect(status).toBe('completed');

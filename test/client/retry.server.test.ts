@@ -25,8 +25,7 @@ import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open } = sharedEnvironment();
 
-/** Its turns end with their second read. */
-const newRequest = (environment: Environment, job: NewJob = { turn: { reads: 2 } }) => ({
+const newRequest = (environment: Environment, job: NewJob = {}) => ({
   ...environment.newRequest(job),
   ...SWIFT,
 });

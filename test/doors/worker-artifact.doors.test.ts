@@ -47,7 +47,7 @@ describe('the worker artefact', () => {
     async (version) => {
       const worker = await ground.startWorker(await node(version));
       expect(await worker.answersReadyz(200)).toEqual([]);
-      const following = await caller.follow({ turn: { reads: 2 } });
+      const following = await caller.follow();
       const { status, prLink } = await following.result();
       expect({ status, prLink }).toEqual({ status: 'completed', prLink: expect.stringContaining('/pull/') });
       worker.signal('SIGTERM');

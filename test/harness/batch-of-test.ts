@@ -52,11 +52,9 @@ export class BatchOfTest {
     return this.environment.followUps.batches;
   }
 
-  /** @param job by default one whose turns end with their second read, whatever time that takes */
   add(job: NewJob = {}, asked: Partial<FollowUpRequest> = {}, ...faults: JobFault[]): JobKey {
     const { projectId } = this;
-    const turn = { reads: 2 };
-    return this.again(this.environment.addJob({ projectId, turn, ...job }, ...faults), asked);
+    return this.again(this.environment.addJob({ projectId, ...job }, ...faults), asked);
   }
 
   addMany(count = 0, ...item: Parameters<BatchOfTest['add']>): this {

@@ -25,9 +25,6 @@ export const NOBODY_KNOWS = {
 /** A POST that hangs, having been processed. */
 export const PROCESSED = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
 
-/** A turn that ends once two reads have shown it, however slow the machine is. */
-const READ_TWICE = { turn: { reads: 2 } };
-
 export interface Scenario {
   readonly environment: ProcessEnvironment;
   readonly following: Following;
@@ -59,7 +56,7 @@ export function onWorker(
 
 export async function play(
   environment: ProcessEnvironment,
-  { job = READ_TWICE, asked, fault, env, hold = ['no method', 'call'] }: ScenarioOptions,
+  { job, asked, fault, env, hold = ['no method', 'call'] }: ScenarioOptions,
   test: (scenario: Scenario) => Promise<void>,
 ): Promise<void> {
   const gate = await TemporalGate.open(temporal().address);

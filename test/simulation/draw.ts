@@ -8,15 +8,18 @@ const STATUSES = ['completed', 'completed', 'completed', 'failed', 'active', 'ar
 const OUTCOMES = ['pull-request', 'pull-request', 'new-pull-request', 'no-change', 'failed'] as const;
 
 const MINUTE_MS = 60_000;
-/** Beyond `confirm`. A long one costs many reads, so that it is rare. */
-const DEADLINES = [1, 10, 10, 10, 30, 30, 240].map((minutes) => minutes * MINUTE_MS);
+/** Beyond `confirm`. Longer ones cost many reads. */
+const DEADLINES = [1, 10, 10, 30].map((minutes) => minutes * MINUTE_MS);
+/** Longer than an hour, which is the longest that the service is left alone. */
+const LONG_DEADLINE_MS = 240 * MINUTE_MS;
 
 /** The plan of a seed: the same on every machine. Half of the worlds are nearly quiet, so that rules can be seen alone. */
 export function drawPlan(seed: number): Plan {
   const luck = new Luck(seed * 7_919 + 1);
   const confirmMs = luck.of('confirm', [0, 1_000, 30_000, 30_000, 30_000, 120_000]);
-  const deadlineMs = confirmMs + luck.of('deadline', DEADLINES);
-  const spells = luck.between('spells', 0, 3, 1.5);
+  const spells = Array.from({ length: luck.between('spells', 0, 3, 1.5) }, () => drawSpell(luck));
+  const isLong = spells.some(({ trouble }) => 'retryAfter' in trouble && trouble.retryAfter === '86400');
+  const deadlineMs = confirmMs + (isLong ? LONG_DEADLINE_MS : luck.of('deadline', DEADLINES));
   const deeds = luck.between('deeds', 0, 6, 1.3);
   return {
     seed,
@@ -38,7 +41,7 @@ export function drawPlan(seed: number): Plan {
     workers: luck.of('workers', [1, 1, 2, 3]),
     inProcessPolls: luck.of('inProcessPolls', [0, 100, 100]),
     suggestFrom: luck.chance('suggests', 0.6) ? luck.between('suggestFrom', 16, 40) : 4_096,
-    spells: Array.from({ length: spells }, () => drawSpell(luck)),
+    spells,
     deeds: Array.from({ length: deeds }, () => drawDeeds(luck, confirmMs)).flat(),
   };
 }
@@ -71,7 +74,7 @@ const ANSWERS_TO_READS = [
 ] as const;
 const REFUSED = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422] as const;
 const NOBODY_KNOWS = [408, 423, 425, 500, 502, 503, 504, 302, 418] as const;
-const RETRY_AFTER = [undefined, '1', '30', '600', '0', '-5', '86400', '86400', '1e9', 'soon'] as const;
+const RETRY_AFTER = [undefined, '1', '30', '600', '0', '-5', '86400', '1e9', 'soon'] as const;
 
 function drawSpell(luck: Luck): Spell {
   const operation = luck.of('operation', ['get', 'get', 'post', 'post'] as const);

@@ -91,7 +91,7 @@ class Case {
   }
 
   /** Machines have failed, or somebody has changed what Temporal does: it may be late. */
-  get hasHelp(): boolean {
+  get isHindered(): boolean {
     return this.facts.plan.deeds.some(({ act }) => !UNDISTURBING.has(act.kind) && !ASKING.has(act.kind));
   }
 
@@ -240,8 +240,8 @@ const RULES: readonly Rule[] = [
     if (answered > asked) yield `${answered} decisions were taken, and ${asked} were asked for`;
   },
   /** Nothing lasts much longer than its deadline. */
-  function* endsInTime({ run, latestDeadlineAt, hasHelp }) {
-    if (!hasHelp && run.closedAt > latestDeadlineAt + END_MS)
+  function* endsInTime({ run, latestDeadlineAt, isHindered }) {
+    if (!isHindered && run.closedAt > latestDeadlineAt + END_MS)
       yield `it ended ${run.closedAt - latestDeadlineAt} ms after its deadline`;
   },
   /** A 429 with a time holds the next request of its kind for so long, within bounds. */

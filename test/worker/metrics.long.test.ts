@@ -96,7 +96,7 @@ it('every metric of the table is exported, with its labels, and none else', asyn
     parameters: { retryAfter: 2 },
   } as const;
   const following = await environment.follow(ENDLESS, POLLS_ON, limited);
-  const item = { ...environment.addJob({ turn: { reads: 2 } }), prompt: 'Go on.', ...SWIFT };
+  const item = { ...environment.addJob(), prompt: 'Go on.', ...SWIFT };
   const { batches } = environment.followUps;
   const batch = await batches.start([item], { batchId: `metrics-${item.projectId}` });
   await batch.result();

@@ -70,7 +70,7 @@ describe('while it is paused', () => {
 
   it.concurrent('a follow-up whose POST is under way keeps the answer', async () => {
     const held = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
-    const following = await follow({ turn: { reads: 2 } }, { polling: SELDOM }, held);
+    const following = await follow({}, { polling: SELDOM }, held);
     await following.reached({ operation: 'message' });
     await pauseAwhile(following.handle, () => {
       following.release();

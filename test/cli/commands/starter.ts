@@ -12,7 +12,7 @@ export function starter({ taskQueues }: FollowUpCaller, args: readonly string[],
 }
 
 /** A new job, and the words of a swift `send` to it. */
-export function jobToSendTo(environment: FollowUpCaller, job: NewJob = { turn: { reads: 2 } }) {
+export function jobToSendTo(environment: FollowUpCaller, job: NewJob = {}) {
   const { projectId, jobId } = environment.addJob(job);
   const words = ['send', '--project', projectId, '--job', jobId, '--request-id', 'order-1', ...SWIFT_FLAGS];
   const posts = () => environment.posts({ projectId });

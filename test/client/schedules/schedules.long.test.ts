@@ -32,7 +32,7 @@ class ScheduleOfTest {
     made.push(this);
   }
 
-  static async open(job: NewJob = { turn: { reads: 2 } }): Promise<ScheduleOfTest> {
+  static async open(job: NewJob = {}): Promise<ScheduleOfTest> {
     return new ScheduleOfTest(await open(), job);
   }
 

@@ -18,7 +18,7 @@ async function asks(run: WorkflowHandle): Promise<void> {
 it.concurrent(
   'a follow-up that is reset to before its send ends as DeliveryUnknown, and nothing is sent',
   async () => {
-    const following = await followSkippingTime({ turn: { reads: 2 } });
+    const following = await followSkippingTime();
     await following.result();
     const again = await resetBefore('send', following.handle);
     const ending = { type: 'DeliveryUnknown', delivery: UNKNOWN, evidence: null, posts: [true] };
