@@ -317,7 +317,8 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     const reached = posts.filter(({ begunAt }) => begunAt !== null).length;
     if (!isReset && reached > sends) yield `${sends} sends, and ${reached} POSTs (${end.kind})`;
     // A run made by the only reset counts what its history has, and one that the run before may have made.
-    const isOneReset = facts.people.resets.length === 1 && facts.runs.length === 2;
+    const whole = facts.runs.filter(({ start }) => start.continuedFromRunId === undefined);
+    const isOneReset = facts.people.resets.length === 1 && whole.length === 2;
     const ofEach = facts.runs.map(({ runId }) =>
       posts.filter((post) => post.runId === runId && post.begunAt),
     );
@@ -520,10 +521,14 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
   },
 ];
 
-/** A send that says itself what has become of its POST. */
+/** How an activity of a history has ended, if that is a send: what is known of no POST is no end. */
 function endOfSend(event: HistoryEvent): string | undefined {
   if (event.type !== 'ActivityTaskCompleted') return undefined;
-  return (fromPayload(event.resolution.completed?.result) as { readonly kind?: string } | null)?.kind;
+  const result = fromPayload(event.resolution.completed?.result) as {
+    readonly kind?: string;
+    readonly outcome?: { readonly verdict: string };
+  } | null;
+  return result?.outcome?.verdict === 'not-sent' ? undefined : result?.kind;
 }
 
 /** A read whose heartbeat is late is made by a second attempt, too. */
