@@ -388,7 +388,7 @@ const MUTANTS: readonly Mutant[] = [
     'a decision is taken in needs-decision only',
     operator,
     "if (state.phase !== 'needs-decision')",
-    "if (state.phase === 'done')",
+    "if (state.phase !== 'needs-decision' && state.phase !== 'reconciling')",
   ),
   mutant(
     'one of several decisions is taken',

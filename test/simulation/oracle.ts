@@ -10,6 +10,7 @@ import type { FollowUpPlan } from '../../src/core/request';
 import type { FailureDetails, FollowUpProgress, FollowUpResult, Receipt } from '../../src/core/result';
 import { parseDuration } from '../../src/core/units';
 import { JOB, PROJECT, PROMPT, type Request } from './agent-service';
+import { BEGIN } from './clock';
 import { fromPayload, type HistoryEvent } from './temporal/history';
 import type { Run } from './temporal/run';
 import type { Facts } from './world';
@@ -194,12 +195,11 @@ const RULES: readonly Rule[] = [
     if (found.has('freeze') && found.has('wrong clock')) return;
     for (const { number, askedAt, begunAt, worker } of posts) {
       const recorded = facts.log.findLast(
-        ({ at, who, what }) =>
-          what === 'permission recorded' && who === worker && at + BEGIN_AT(facts) <= askedAt,
+        ({ at, who, what }) => what === 'permission recorded' && who === worker && at + BEGIN <= askedAt,
       );
       if (recorded === undefined) yield `POST ${number} of ${worker} without a permission`;
-      else if (begunAt !== null && begunAt - (recorded.at + BEGIN_AT(facts)) > PERMISSION_MS)
-        yield `POST ${number} begins ${begunAt - recorded.at - BEGIN_AT(facts)} ms after its permission`;
+      else if (begunAt !== null && begunAt - (recorded.at + BEGIN) > PERMISSION_MS)
+        yield `POST ${number} begins ${begunAt - recorded.at - BEGIN} ms after its permission`;
     }
   },
   /** Whoever has asked for a read gets one that was asked for later. */
@@ -230,14 +230,21 @@ const RULES: readonly Rule[] = [
           yield `the update ${event.name} was accepted, and never answered`;
     }
   },
-  /** An unknown delivery is decided once. */
+  /** An unknown delivery is decided once, and while somebody is asked. */
   function* oneDecisionAtATime({ facts, isReset }) {
     if (isReset) return;
     const answered = facts.people.updates.filter(
       ({ name, end }) => name === UPDATE_RESOLVE_DELIVERY && end?.kind === 'answered',
-    ).length;
-    const asked = facts.log.filter(({ what }) => what === 'phase needs-decision').length;
-    if (answered > asked) yield `${answered} decisions were taken, and ${asked} were asked for`;
+    );
+    const phases = facts.log.filter(({ what }) => what.startsWith('phase '));
+    const asked = phases.flatMap(({ at, what }, index) =>
+      what === 'phase needs-decision' ? [{ from: at, to: phases[index + 1]?.at ?? Infinity }] : [],
+    );
+    if (answered.length > asked.length)
+      yield `${answered.length} decisions were taken, and ${asked.length} were asked for`;
+    for (const { askedAt, endedAt } of answered)
+      if (!asked.some(({ from, to }) => from + BEGIN <= (endedAt ?? 0) && to + BEGIN >= askedAt))
+        yield 'a decision was taken before or after somebody was asked';
   },
   /** Nothing lasts much longer than its deadline. */
   function* endsInTime({ run, latestDeadlineAt, isHindered }) {
@@ -295,10 +302,6 @@ const EVENTS = { atMost: 30, ofRequest: 14 };
 const END_MS = 120_000;
 const PERMISSION_MS = 10_000;
 const MOST_FAILED_TASKS = 3;
-
-function BEGIN_AT({ service }: Facts): number {
-  return Date.parse(service.life.changes()[0]?.job.createdAt ?? '');
-}
 
 const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
   function* verdictIsTrue({ facts, plan, posts }, { delivery: { verdict, confirmedBy } }) {
