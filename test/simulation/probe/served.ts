@@ -14,6 +14,12 @@ import type { probe } from './workflow';
 
 const { PendingActivityState, UpdateWorkflowExecutionLifecycleStage, WorkflowTaskFailedCause } =
   proto.api.enums.v1;
+/** With a worker, also while a pause or a cancel is on its way to it. */
+const STARTED = new Set<number>([
+  PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
+  PendingActivityState.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED,
+  PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED,
+]);
 const ADMITTED = UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ADMITTED;
 
 /** A worker of the probe on the tests' Temporal server. */
@@ -41,6 +47,8 @@ export class ServedProbes {
       connection: native,
       taskQueue: probes.taskQueue,
       workflowBundle,
+      // By default the core holds heartbeats back until a fifth of their time-out is left.
+      maxHeartbeatThrottleInterval: '100ms',
       activities: createProbeActivities((workflowId) => probes.gatesOf(workflowId)),
     });
     const running = worker.run();
@@ -90,7 +98,7 @@ export class ServedProbes {
         history: compact((events ?? []).map((event) => ({ type: typeOf(event), ...causeOf(event) }))),
         pending: (raw.pendingActivities ?? []).map(({ attempt, state }) => ({
           attempt: attempt ?? 0,
-          isStarted: state === PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
+          isStarted: STARTED.has(state ?? 0),
         })),
         isOpen: status.name === 'RUNNING',
       };

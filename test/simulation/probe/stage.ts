@@ -55,6 +55,12 @@ export interface Behaviour {
   readonly shows: unknown;
 }
 
+/**
+ * Milliseconds of the server's own clock for what must come before a time-out: a worker that is kept busy by other programs
+ * takes a second. All behaviours are played at once, so the longest takes two of them.
+ */
+export const SLACK = 15_000;
+
 /** Steps that wait for the script. */
 export const GO: Step = { wait: 'told: go' };
 export const END: Step = { wait: 'told: end' };

@@ -5,7 +5,7 @@ import {
   WorkflowIdReusePolicy,
 } from '@temporalio/workflow';
 import type { Attempts } from './activities';
-import { END, endOf, GO, has, isIdle, isPending, type Behaviour } from './stage';
+import { END, endOf, GO, has, isIdle, isPending, SLACK, type Behaviour } from './stage';
 import type { Step } from './workflow';
 
 const { WAIT_CANCELLATION_COMPLETED } = ActivityCancellationType;
@@ -191,7 +191,7 @@ export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
     name: 'a reset schedules again what was pending, and timers go on',
     script: async ({ start }) => {
       const a: Step = activity([[{ gate: 'g' }]]);
-      const run = await start([a, { timer: 't', ms: 5_000 }, { wait: 'told: one' }, END]);
+      const run = await start([a, { timer: 't', ms: SLACK }, { wait: 'told: one' }, END]);
       await run.untilReached('g');
       await run.tell('one');
       await run.until(({ history }) => history.filter((type) => type === 'task').length === 2);
