@@ -1,4 +1,7 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { inspect, parseArgs } from 'node:util';
 import { drawPlan } from './draw';
 import type { Plan } from './plan';
@@ -10,10 +13,11 @@ import { SITUATION_NAMES, situationsOf } from './situations';
 
 const HELP = `npm run simulate -- [--seeds FROM..TO] [--story] [--until-lie] [--ci]
 
---seeds 1..1000   the worlds to play, each twice; one number plays one world
+--seeds 1..1000   the worlds to play, each twice; one number plays one world, a comma divides ranges
 --story           tells what happens in each world
 --until-lie       ends with the first world that lies, and does not shrink it
---ci              10,000 follow-ups with fixed seeds and 100 with new ones; each situation must be met
+--ci              10,000 follow-ups with fixed seeds and 100 with new ones, divided among a process for each
+                  core; each situation must be met
 `;
 
 /** Fixed seeds of the long run, so that a commit is judged by its own change; and some that nobody has seen. */
@@ -35,50 +39,90 @@ async function main(): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
-  const seeds = values.ci ? seedsOfCi() : seedsOf(values.seeds);
+  if (values.ci) return inProcesses();
+  const tally = await play(seedsOf(values.seeds), values);
+  process.send?.(tally);
+  return tally.liars;
+}
+
+/** What was played. */
+interface Tally {
+  played: number;
+  liars: number;
+  /** How often each situation was met. */
+  met: Record<string, number>;
+}
+
+async function play(
+  seeds: Iterable<number>,
+  { story, 'until-lie': untilLie }: { story: boolean; 'until-lie': boolean },
+): Promise<Tally> {
   const workflows = await bundleWorkflows();
-  const met = new Map<string, number>(SITUATION_NAMES.map((name) => [name, 0]));
   const begunAt = performance.now();
-  const liars: Verdict[] = [];
-  let played = 0;
+  const tally: Tally = { played: 0, liars: 0, met: {} };
   for (const seed of seeds) {
     playing = seed;
     const verdict = await simulate(drawPlan(seed), workflows).catch((error: unknown) => {
       throw new Error(`seed ${seed} breaks the simulation`, { cause: error });
     });
-    played += 1;
-    for (const name of situationsOf(verdict.facts)) met.set(name, (met.get(name) ?? 0) + 1);
-    if (values.story) tell(verdict);
+    tally.played += 1;
+    for (const name of situationsOf(verdict.facts)) tally.met[name] = (tally.met[name] ?? 0) + 1;
+    if (story) tell(verdict);
     if (verdict.lies.length === 0) continue;
-    liars.push(verdict);
-    if (values['until-lie']) {
-      say(`seed ${seed} lies, after ${played} follow-ups: ${verdict.lies[0] ?? ''}`);
+    tally.liars += 1;
+    if (untilLie) {
+      say(`seed ${seed} lies, after ${tally.played} follow-ups: ${verdict.lies[0] ?? ''}`);
       break;
     }
     const smallest: Plan = await shrink(verdict.plan, workflows);
     tell(await simulate(smallest, workflows));
   }
-  const minutes = (performance.now() - begunAt) / 60_000;
-  const missed = [...met].filter(([, times]) => times === 0).map(([name]) => name);
-  if (values.ci) for (const [name, times] of met) say(`${String(times).padStart(6)}  ${name}`);
-  if (values.ci && missed.length > 0) say(`never met: ${missed.join('; ')}`);
-  say(`${played} follow-ups, ${Math.round(played / minutes)} a minute, ${liars.length} with a lie`);
-  if (values.ci) await report(played, liars.length, missed.length);
-  return liars.length + (values.ci ? missed.length : 0);
+  const aMinute = Math.round((tally.played * 60_000) / (performance.now() - begunAt));
+  say(`${tally.played} follow-ups, ${aMinute} a minute, ${tally.liars} with a lie`);
+  return tally;
 }
 
-function* seedsOf(range: string): Iterable<number> {
-  const [from = 1, to = from] = range.split('..').map(Number);
-  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || to < from)
-    throw new TypeError(`--seeds: ${range} is no range of whole numbers, such as 1..1000`);
-  for (let seed = from; seed <= to; seed += 1) yield seed;
+/** The long run. Each core plays its share, so that it gets its time beside other programs too. */
+async function inProcesses(): Promise<number> {
+  const processes = availableParallelism();
+  const firstNew = 1_000_000 + Math.floor(Math.random() * 1e9);
+  say(`new seeds: ${firstNew}..${firstNew + CI.fresh - 1}`);
+  const share = (index: number, first: number, count: number) => {
+    const from = first + Math.floor((count * index) / processes);
+    return `${from}..${first + Math.floor((count * (index + 1)) / processes) - 1}`;
+  };
+  const tallies = await Promise.all(
+    Array.from({ length: processes }, (_, index) =>
+      inProcess(`${share(index, 1, CI.fixed)},${share(index, firstNew, CI.fresh)}`),
+    ),
+  );
+  const sum = (count: (tally: Tally) => number) => tallies.reduce((total, tally) => total + count(tally), 0);
+  const met = SITUATION_NAMES.map((name) => ({ name, times: sum((tally) => tally.met[name] ?? 0) }));
+  for (const { name, times } of met) say(`${String(times).padStart(6)}  ${name}`);
+  const missed = met.filter(({ times }) => times === 0).map(({ name }) => name);
+  if (missed.length > 0) say(`never met: ${missed.join('; ')}`);
+  const [played, liars] = [sum((tally) => tally.played), sum((tally) => tally.liars)];
+  say(`${played} follow-ups, ${liars} with a lie`);
+  await report(played, liars, missed.length);
+  return liars + missed.length;
 }
 
-function* seedsOfCi(): Iterable<number> {
-  yield* seedsOf(`1..${CI.fixed}`);
-  const first = 1_000_000 + Math.floor(Math.random() * 1e9);
-  say(`new seeds: ${first}..${first + CI.fresh - 1}`);
-  yield* seedsOf(`${first}..${first + CI.fresh - 1}`);
+async function inProcess(seeds: string): Promise<Tally> {
+  const player = fork(__filename, ['--seeds', seeds]);
+  const ended = once(player, 'exit');
+  const [tally] = (await Promise.race([once(player, 'message'), ended.then(() => [])])) as [Tally?];
+  await ended;
+  if (tally === undefined) throw new Error(`the process that plays ${seeds} has ended without its count`);
+  return tally;
+}
+
+function* seedsOf(ranges: string): Iterable<number> {
+  for (const range of ranges.split(',')) {
+    const [from = 1, to = from] = range.split('..').map(Number);
+    if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || to < from)
+      throw new TypeError(`--seeds: ${range} is no range of whole numbers, such as 1..1000`);
+    for (let seed = from; seed <= to; seed += 1) yield seed;
+  }
 }
 
 function tell({ plan, facts, lies }: Verdict): void {

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { type WorkflowHandle, WorkflowFailedError } from '@temporalio/client';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { hasCode } from '../../../src/client';
 import { earlierPage, pageTroubleEvery } from '../../../src/activities/batch';
 import { cutPages } from '../../../src/core/batch/pages';
 import { BATCH_PAGE_WORKFLOW, BATCH_WORKFLOW, SIGNAL_ALLOT } from '../../../src/core/batch/workflows';
@@ -233,39 +232,6 @@ it.concurrent(
     expect((await foreign.handle.describe()).status.name).toBe('RUNNING');
     expect(batch.posts(ours)).toEqual([]);
     await foreign.handle.terminate();
-  },
-);
-
-it.concurrent(
-  'a page told to close while its items start closes after that: the batch, started again, sends each once',
-  async () => {
-    // The server takes some time to start so many.
-    const MANY = 25;
-    const batch = await newBatch(MANY, ENDLESS);
-    await batch.start({ concurrency: MANY });
-    const page = await batch.pageHandle(1);
-    const areAsked = async () =>
-      (await eventsOf(page)).some((event) => event.startChildWorkflowExecutionInitiatedEventAttributes);
-    await eventually('the server has been asked for the items', areAsked, { intervalMs: 10 });
-    await page.signal(SIGNAL_ALLOT, { places: 0, tolerated: null, mode: 'leave' });
-    await page.result();
-    // As long as its items come in, the server refuses a page that wants to close, and then loses the others.
-    const events = await eventsOf(page);
-    const starts = events.map((event) => event.childWorkflowExecutionStartedEventAttributes);
-    const refusals = events.map((event) => event.workflowTaskFailedEventAttributes);
-    expect(starts.filter(Boolean)).toHaveLength(MANY);
-    expect(refusals.slice(0, starts.findLastIndex(Boolean)).filter(Boolean)).toEqual([]);
-    // It may have ended by itself, without its page.
-    await batch.handle.cancel().catch((error: unknown) => {
-      if (!hasCode(error, 'ALREADY_ENDED')) throw error;
-    });
-    await batch.handle.result();
-    // A turn that begins later would not end.
-    await batch.sent(MANY);
-    batch.endTurns();
-    await batch.start({ concurrency: MANY });
-    expect((await batch.handle.result()).summary).toMatchObject({ settled: MANY });
-    expect(batch.messages()).toEqual(Array(MANY).fill(1));
   },
 );
 
