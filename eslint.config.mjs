@@ -22,6 +22,25 @@ const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
   message: `src/${folder} may import only from: ${allowed.join(', ') || 'nothing'} (docs/architecture.md).`,
 }));
 
+/** What one follow-up is made of knows nothing of a batch: whoever reads it need not. */
+zones.push({
+  target: [
+    ...[
+      './src/core/*.ts',
+      './src/temporal/!(batch-items).ts',
+      './src/agent-api',
+      './src/workflows/follow-up',
+    ],
+    ...['./src/workflows/!(index).ts', './src/activities/!(batch|index).ts'],
+    './src/client/!(index|follow-up-client|schedules).ts',
+  ],
+  from: [
+    ...['./src/core/batch', './src/temporal/batch-items.ts', './src/workflows/batch', './src/client/batch'],
+    './src/activities/batch.ts',
+  ],
+  message: 'What one follow-up is made of imports nothing of a batch (docs/architecture.md).',
+});
+
 const IN_READS = 'What a test must see is counted in reads, never in milliseconds';
 
 /** What makes a test depend on how fast a machine is (CONTRIBUTING.md). */

@@ -12,7 +12,7 @@ import type { JobKey } from '../sandbox';
 import { pollInterval } from '../src/core/cadence';
 import type { Polling } from '../src/core/request';
 import { ours } from './contestants';
-import { eachConcurrently } from '../src/client/each-concurrently';
+import { eachConcurrently } from '../src/temporal/each-concurrently';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';

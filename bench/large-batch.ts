@@ -5,17 +5,13 @@
  * is looked for in the sandbox's journal. It prints what the batch has cost and leaves it in `reports/bench-batch.json`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { WorkflowExecutionDescription } from '@temporalio/client';
 import { Command, InvalidArgumentError } from 'commander';
 import { FollowUpClient, hasCode, type ItemEnd, type StartedBatch } from '../src/client';
 import { workersPolling } from '../src/temporal/sdk-internals';
-import { BATCH_WORKFLOW } from '../src/core/batch/workflows';
-import { CONCURRENCY, MAX_BATCH_ITEMS } from '../src/core/batch/batch';
-import { DEFAULT_TASK_QUEUES } from '../src/core/names';
+import { CONCURRENCY, MAX_BATCH_ITEMS } from '../src/core/batch/items';
+import { BATCH_WORKFLOW, DEFAULT_TASK_QUEUES } from '../src/core/names';
 import type { FollowUpRequest } from '../src/core/request';
-import { pageWorkflowId } from '../src/core/ids';
 import { ours } from './contestants';
-import { eachConcurrently } from '../src/client/each-concurrently';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';
@@ -63,7 +59,7 @@ async function measure(
   const batch = await followUps.batches.check(requests, { batchId: BATCH_ID });
   const started = await followUps.batches.start(batch, { concurrency });
   const handedOverSeconds = (performance.now() - startedAt) / 1_000;
-  say(`${items} items handed over in ${started.pages} pages, ${handedOverSeconds.toFixed(1)} s`);
+  say(`${started.items} items handed over, ${handedOverSeconds.toFixed(1)} s`);
   const start = () => followUps.batches.start(batch, { concurrency });
   if (steer) await attachAndPause(followUps, start, items);
   await settled(followUps, items / 2);
@@ -81,17 +77,16 @@ async function measure(
   const figures = {
     items,
     concurrency,
-    pages: started.pages,
     seconds,
     itemsPerSecond: items / seconds,
     handedOverSeconds,
-    ...(await historiesOf(ground, followUps, started.pages)),
+    ...(await historiesOf(ground, items)),
     workerPeakRssMib: Math.max(...memory.samples.map(({ workerRssMib }) => workerRssMib)),
     ...truth,
   };
   const file = writeReport('bench-batch.json', { machine, figures, summary });
   const lines = Object.entries(figures).map(
-    ([name, value]) => `${name.padEnd(26)}${Number(value.toFixed(1))}`,
+    ([name, value]) => `${name.padEnd(26)}${Number(value.toFixed(2))}`,
   );
   console.log(
     `\n${describeMachine(machine)}\n\n${lines.join('\n')}\n\n${JSON.stringify(summary.byStatus)} ${JSON.stringify(summary.byFailure)}\n`,
@@ -119,9 +114,8 @@ async function settled(followUps: FollowUpClient, wanted: number): Promise<void>
   for (let told = 0; ;) {
     const report = await followUps.batches.getHandle(BATCH_ID).progress();
     await sleep(1_000);
-    // On a busy machine a worker may take longer than a person would wait.
-    if (report.from === 'server') continue;
     const { progress } = report;
+    if (progress === null) continue;
     if (progress.settled >= told + progress.items / 20 || progress.settled >= wanted) {
       say(`${(told = progress.settled)} of ${progress.items} settled, ${progress.open} open`);
     }
@@ -194,23 +188,16 @@ function checkByJournal({ sandbox }: Ground, requests: readonly FollowUpRequest[
   };
 }
 
-async function historiesOf({ client }: Ground, followUps: FollowUpClient, pages: number) {
-  const { run, workflowId } = await followUps.batches.getHandle(BATCH_ID).describe();
+async function historiesOf({ client }: Ground, items: number) {
   const runs = [];
-  for await (const info of client.workflow.list({ query: `WorkflowType = '${BATCH_WORKFLOW}'` })) {
-    if (info.workflowId === workflowId) runs.push(info);
-  }
-  const numbers = Array.from({ length: pages }, (_, index) => index + 1);
-  const pageSizes: WorkflowExecutionDescription[] = [];
-  await eachConcurrently(numbers, 10, async (page) => {
-    pageSizes.push(await client.workflow.getHandle(pageWorkflowId(BATCH_ID, run, page)).describe());
-  });
+  for await (const info of client.workflow.list({ query: `WorkflowType = '${BATCH_WORKFLOW}'` }))
+    runs.push(info);
+  const batchEvents = runs.reduce((sum, info) => sum + info.historyLength, 0);
   return {
     batchRuns: runs.length,
-    batchEvents: runs.reduce((sum, info) => sum + info.historyLength, 0),
+    batchEvents,
+    eventsAnItem: batchEvents / items,
     batchKilobytes: runs.reduce((sum, info) => sum + (info.historySize ?? 0), 0) / 1_000,
-    largestPageEvents: Math.max(...pageSizes.map(({ historyLength }) => historyLength)),
-    largestPageKilobytes: Math.max(...pageSizes.map(({ historySize }) => historySize ?? 0)) / 1_000,
   };
 }
 

@@ -13,7 +13,6 @@ import { version } from '../package.json';
 import { startDevServer } from '../dev/dev-server';
 import { FollowUpClient } from '../src/client';
 import type { PollingRequest } from '../src/core/request';
-import { pageWorkflowId } from '../src/core/ids';
 import { findTemporalCli } from '../dev/temporal-cli';
 import { eventually } from '../test/harness/eventually';
 import { Environment } from '../test/harness/environment';
@@ -245,11 +244,8 @@ async function recordBatch(folder: string, bundlePath: string, cli: string): Pro
     ] as const) {
       const { workflowId } = await batches.start(batch, options);
       await batches.getHandle(batch.batchId).result();
-      const { run, firstRunId } = await batches.getHandle(batch.batchId).describe();
-      await save(environment, workflowId, firstRunId, path.join(folder, `${name}.json`));
-      const pageId = pageWorkflowId(batch.batchId, run, 1);
-      const page = await environment.client.workflow.getHandle(pageId).describe();
-      await save(environment, pageId, page.runId, path.join(folder, `${name}-page.json`));
+      const { runId } = await batches.getHandle(batch.batchId).describe();
+      await save(environment, workflowId, runId, path.join(folder, `${name}.json`));
     }
   });
 }
@@ -261,11 +257,10 @@ async function withEnvironment(
   work: (environment: Environment) => Promise<void>,
 ): Promise<void> {
   const server = await startDevServer({ cli, searchAttributes: true, dynamicConfig });
-  const environment = await Environment.open({ address: server.address, bundlePath });
   try {
-    await work(environment);
+    const environment = await Environment.open({ address: server.address, bundlePath });
+    await work(environment).finally(() => environment.close());
   } finally {
-    await environment.close();
     await server.stop();
   }
 }

@@ -12,10 +12,13 @@ const { version, scripts } = JSON.parse(readFileSync(path.join(__dirname, '..', 
 // gRPC makes Node warn of TLS to an IP address (DEP0123), about which nobody who runs this can do anything.
 process.noDeprecation = true;
 
-// A reader such as `head`, or a closed terminal, may end the output early. That is not an error.
+let isUnwritten = false;
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+    // A reader such as `head`, or a closed terminal, may end the output early. That is not an error; a full disk is one.
+    if (error.code === 'EPIPE' || error.code === 'EIO') return;
+    if (!isUnwritten) process.stderr.write(`The results can't be written (${error.message}).\n`);
+    isUnwritten = true;
   });
 }
 void run({
@@ -29,5 +32,7 @@ void run({
   version,
 }).then((code) => {
   // A wait that was left is still under way; what was written so far is to reach its reader before we go.
-  process.stdout.write('', () => process.exit(code));
+  process.stderr.write('', () => {
+    process.stdout.write('', () => setImmediate(() => process.exit(isUnwritten ? 1 : code)));
+  });
 });

@@ -10,6 +10,7 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.envconfig import ClientConfig
 
 import follow_up
+import follow_up_batch
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -24,6 +25,13 @@ class Tables(unittest.IsolatedAsyncioTestCase):
         client = await Client.connect(**ClientConfig.load_client_connect_config())
         rows = json.loads((DOCS / "requests.json").read_text("utf-8"))["requests"]
         await asyncio.gather(*(self.judge(client, f"requests:python:{n}", row) for n, row in enumerate(rows)))
+
+    async def test_batch(self) -> None:
+        client = await Client.connect(**ClientConfig.load_client_connect_config())
+        items = [{"projectId": "docs", "jobId": "nobody", "prompt": f"Message {n}."} for n in range(2)]
+        summary = await follow_up_batch.follow_up_batch(client, "batch:python", items)
+        self.assertEqual(summary["byFailure"], {"JobNotFound": 2})
+        self.assertEqual(await follow_up_batch.follow_up_batch(client, "batch:python", items), summary)
 
     async def judge(self, client: Client, workflow_id: str, row: dict) -> None:
         with self.assertRaises(WorkflowFailureError) as caught:

@@ -3,13 +3,14 @@ import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities, WorkerSettings } from '../core/wire';
 import { activityContext, decodeFirst } from '../temporal/sdk-internals';
 import { ownRun, queuedMs } from './attempt';
-import { earlierPage, followUpEndEvery, followUpEnds, followUpResult, pageTroubleEvery } from './batch';
+import type { BatchActivities } from '../core/batch/state';
+import { closeChunks, runItems } from './batch';
+import { followUpResult } from './follow-up-result';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
 import { measured, note } from './measured';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
 
-export { LOOK_EVERY_MS } from './batch';
 export { POLL_LIMIT_MS } from './poll-job';
 
 /** The activities of a worker, bound to its agent service and its configuration. */
@@ -17,7 +18,7 @@ export function createActivities(
   agentApi: AgentApi,
   settings: WorkerSettings,
   inProcess: InProcessOptions,
-): FollowUpActivities {
+): FollowUpActivities & BatchActivities {
   const polls = new InProcessPolls(inProcess);
   const api = measured(agentApi);
   return {
@@ -25,11 +26,9 @@ export function createActivities(
     getJob: getJobBy(api),
     pollJob: pollJobBy(api, polls),
     pendingDetails: pendingDetailsBy(polls),
-    followUpEnd: followUpEndEvery(settings.lookEveryMs),
-    followUpEnds,
     followUpResult,
-    earlierPage,
-    pageTrouble: pageTroubleEvery(settings.lookEveryMs),
+    runItems,
+    closeChunks,
     ownRunId: () => Promise.resolve(ownRun().runId),
     sendMessage: sendMessageBy(api),
   };

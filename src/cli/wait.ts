@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BatchHandle, type FollowUpHandle, hasCode, NotFoundError } from '../client';
-import { isFailure } from '../core/batch/batch';
+import { isFailure } from '../core/end';
 import { formatDuration } from '../core/units';
 import { endOf, EXIT, printEnd } from './ends';
 import { batchLine, itemLine, printBatchEnd } from './render/batch';
-import { decideCommand, progressKey, progressText, serverText, silenceText } from './render/follow-up';
+import { decideCommand, progressKey, progressText, serverText } from './render/follow-up';
 import { fitColumns, printable } from './render/text';
 import type { OutputStream, Session } from './session';
 
@@ -72,27 +72,21 @@ export async function waitForBatch(
 ): Promise<void> {
   const meter = new Meter();
   let counted = { words: '', at: -Infinity };
-  try {
-    for await (const { report, ends } of batch.watch({ signal: left })) {
-      const shown = session.isJson ? ends : ends.filter(isFailure);
-      if (shown.length > 0) line.clear();
-      for (const end of shown) {
-        if (session.isJson) session.print(end);
-        else session.note(itemLine(end));
-      }
-      if (report?.from === 'worker') {
-        const now = Date.now();
-        const { state, settled, items, open } = report.progress;
-        const words = `${settled} ${open}`;
-        if (words !== counted.words && now - counted.at >= LINE_EVERY_MS) counted = { words, at: now };
-        line.show(batchLine(report.progress, meter.show(settled, items, now)), `${state} ${counted.words}`);
-      } else
-        line.silence(report === null ? 'no answer; the batch continues; still waiting' : silenceText(report));
+  for await (const { report, ends } of batch.watch({ signal: left })) {
+    const shown = session.isJson ? ends : ends.filter(isFailure);
+    if (shown.length > 0) line.clear();
+    for (const end of shown) {
+      if (session.isJson) session.print(end);
+      else session.note(itemLine(end));
     }
-  } catch (error) {
-    if (!hasCode(error, 'RESULTS_UNREADABLE', 'NO_ANSWER')) throw error;
-    line.clear();
-    session.note(error.message);
+    if (report?.progress && report.trouble === null) {
+      const now = Date.now();
+      const { state, settled, items, open } = report.progress;
+      const words = `${settled} ${open}`;
+      if (words !== counted.words && now - counted.at >= LINE_EVERY_MS) counted = { words, at: now };
+      line.show(batchLine(report.progress, meter.show(settled, items, now)), `${state} ${counted.words}`);
+    } else if (report?.description.state !== 'running' && report !== null) break;
+    else line.silence(report?.trouble ?? 'no answer; the batch continues; still waiting');
   }
   line.clear();
   printBatchEnd(session, batch.batchId, await batch.result({ signal: left }));

@@ -1,19 +1,14 @@
-import {
-  type Client,
-  WorkflowClient,
-  type WorkflowExecutionDescription,
-  type WorkflowExecutionInfo,
-} from '@temporalio/client';
-import type { PayloadCodec } from '@temporalio/common';
+import type { Client, WorkflowExecutionDescription, WorkflowExecutionInfo } from '@temporalio/client';
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, type SearchAttributeName } from '../core/names';
 import type { Problem } from '../core/checks';
 import { isReceipt, type Phase, type Receipt } from '../core/result';
 import { keyword } from '../core/starts';
 import { singleLine } from '../core/text';
 import { describeWorkflow, type RunState, stateOf } from '../temporal/existing-run';
+import { listWorkflows } from '../temporal/lists';
 import { keywordKey } from '../temporal/search-attributes';
 import { InvalidRequestError, notFound } from './errors';
-import { nameProblems } from './run-options';
+import { nameProblems } from './options';
 
 /** What the Temporal server knows of a follow-up without asking a worker. */
 export interface FollowUpDescription {
@@ -78,7 +73,8 @@ export function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowU
 /** Events to read: the schedule, the start and the failure of a workflow task, and what has come since, such as signals. */
 const LATEST_EVENTS = 20;
 
-async function failedTask(
+/** Why the latest workflow task of a run fails, again and again; null where it does not. */
+export async function failedTask(
   { workflowService, options }: Client,
   { workflowId, runId, raw }: WorkflowExecutionDescription,
 ): Promise<string | null> {
@@ -129,46 +125,4 @@ export async function* listFollowUps(
     return value === undefined ? [] : [keyword(name, value)];
   });
   for await (const info of listWorkflows(client, wanted)) yield descriptionOf(info);
-}
-
-type Wanted = readonly ReturnType<typeof keyword>[];
-
-/** The workflows of a type that have these attributes, without their memos. */
-export async function* listWorkflows(
-  client: Client,
-  wanted: Wanted,
-  type = FOLLOW_UP_WORKFLOW,
-  restriction = '',
-): AsyncGenerator<WorkflowExecutionInfo, void, undefined> {
-  const query = visibilityQuery(wanted, type) + restriction;
-  const undecoded = new WorkflowClient(withoutDecoding(client));
-  for await (const info of undecoded.list({ query, pageSize: 100 }))
-    if (wanted.every(({ key, value }) => info.typedSearchAttributes.get(key) === value)) yield info;
-}
-
-/**
- * The visibility query, which may find too much but never too little: the caller compares.
- *
- * No way of writing a value matches anything when it holds a double quote, a backslash or a control character, or begins
- * or ends with a single quote (measured on the SQL visibility of server 1.31.2; 1.32.0 takes the backslash and the control
- * character). Such a value is looked for by as much of its beginning as can be written.
- */
-export function visibilityQuery(wanted: Wanted, type: string = FOLLOW_UP_WORKFLOW): string {
-  const clauses = wanted.map(({ key: { name }, value }) => {
-    const beginning = /^(?!')[^"\\\p{Cc}]*[^'"\\\p{Cc}]/u.exec(value)?.[0];
-    if (beginning === undefined) return `${name} IS NOT NULL`;
-    return `${name} ${beginning === value ? '=' : 'STARTS_WITH'} '${beginning.replaceAll("'", "''")}'`;
-  });
-  return [`WorkflowType = '${type}'`, ...clauses].join(' AND ');
-}
-
-const blind: PayloadCodec = {
-  encode: (payloads) => Promise.resolve(payloads),
-  decode: (payloads) =>
-    Promise.resolve(payloads.map(() => ({ metadata: { encoding: Buffer.from('binary/null') } }))),
-};
-
-/** The options of a client for lists, which need no memo: one that another service has encrypted would end the list. */
-export function withoutDecoding({ connection, options: { namespace, identity } }: Client) {
-  return { connection, namespace, identity, dataConverter: { payloadCodecs: [blind] } };
 }

@@ -1,4 +1,3 @@
-import type { ItemEnd } from '../core/batch/batch';
 import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../core/errors';
 import { type Problem, problemText } from '../core/checks';
 import type { FailureType, Receipt } from '../core/result';
@@ -102,27 +101,6 @@ export function silence(taskQueue: string, workers: number): string {
   return workers === 0
     ? `no worker polls the task queue ${JSON.stringify(taskQueue)}; start one and try again`
     : `the worker on the task queue ${JSON.stringify(taskQueue)} is busy, waits for the agent service, or has just died; try again`;
-}
-
-export function batchForgotten(batchId: string): FollowUpError {
-  const message =
-    `The server does not have all pages of the batch ${JSON.stringify(batchId)}: deleted, older than the retention of the ` +
-    'namespace, or never handed over. Nobody can tell what became of their items, so nothing was started. If the ' +
-    'hand-over was interrupted, run the batch again from its file; else send the rest as a new batch.';
-  return new FollowUpError('BATCH_FORGOTTEN', message);
-}
-
-/**
- * @param ends those that could be read, in the order of settling
- * @param cause why no worker answers for the others; null where they can't be read at all
- */
-export function endsUnread(batchId: string, ends: readonly ItemEnd[], cause: string | null): FollowUpError {
-  const some = `Some ends of the batch ${JSON.stringify(batchId)} can't be read`;
-  if (cause !== null) return new NoAnswerError('NO_ANSWER', `${some} now: ${cause}.`, { ends });
-  const message =
-    `${some}: their pages were deleted, were reset after they had ended, are older than the retention of the ` +
-    'namespace, or were terminated and no worker answers for them.';
-  return new FollowUpError('RESULTS_UNREADABLE', message, { ends });
 }
 
 export function wrongState(workflowId: string, state: string): FollowUpError {

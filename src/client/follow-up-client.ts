@@ -8,8 +8,8 @@ import { checkFilter, type FollowUpDescription, type FollowUpFilter, listFollowU
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
 import { LimitsClient } from './limits';
 import { awaitResult } from './result';
-import { checkName } from './run-options';
-import { ScheduleClient } from './schedules/schedule-client';
+import { checkName } from './options';
+import { ScheduleClient } from './schedules';
 import { type NamedRequest, startFollowUp } from './start';
 
 export interface FollowUpClientOptions {

@@ -1,6 +1,6 @@
 /** What other TypeScript services import. */
-export type { BatchDescription, BatchReport, ItemStates } from './batch/describe-batch';
-export type { BatchLook } from './batch/batch-ends';
+export type { BatchDescription, BatchReport } from './batch/describe';
+export type { BatchLook } from './batch/results';
 export {
   BatchClient,
   BatchHandle,
@@ -8,8 +8,8 @@ export {
   type BatchOutcome,
   type StartedBatch,
 } from './batch/batch-client';
-export { checkBatch, type CheckedBatch, type NewBatchOptions } from './batch/items';
-export type { BatchOptions, RetryOptions } from './batch/start-batch';
+export { type BatchOptions, checkBatch, type CheckedBatch, type NewBatchOptions } from './batch/check';
+export type { RetryOptions } from './batch/start';
 export type { CallOptions } from './call';
 export type { FollowUpDescription, FollowUpFilter } from './description';
 export {
@@ -35,18 +35,19 @@ export {
   type QueueLimits,
 } from './limits';
 export type { ProgressReport } from './progress';
-export { batchInputOf } from './schedules/action';
 export {
+  checkSchedule,
   type FiringOptions,
   type NewScheduleOptions,
   type ScheduleChange,
   ScheduleClient,
-  ScheduleHandle,
+  type ScheduleHandle,
   type Triggered,
-} from './schedules/schedule-client';
+} from './schedules';
 export type { NamedRequest } from './start';
-export type { BatchItem, BatchSummary, ItemEnd, ItemOutcome, Tolerance } from '../core/batch/batch';
-export type { BatchProgress } from '../core/batch/workflows';
+export type { BatchItem, Tolerance } from '../core/batch/items';
+export type { BatchProgress, BatchSummary, ItemEnd } from '../core/batch/state';
+export type { Outcome } from '../core/end';
 export { FollowUpError, type FollowUpErrorCode, hasCode } from '../core/errors';
 export { followUpWorkflowId } from '../core/ids';
 export type { AgentJob } from '../core/job';

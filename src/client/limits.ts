@@ -9,7 +9,7 @@ import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { ACTIVITY_TASKS, optionalTsToMs } from '../temporal/sdk-internals';
 import { type CallOptions, type Calls, within } from './call';
 import { InvalidRequestError } from './errors';
-import { unknownOptions } from './run-options';
+import { unknownOptions } from './options';
 
 /** The limits of the two kinds of requests to the agent service; each kind has a task queue of its own. */
 export interface Limits {

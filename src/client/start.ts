@@ -1,15 +1,12 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { SEND_PERMISSION_MS } from '../core/cadence';
 import { checkRequest } from '../core/check-request';
-import { digestOf } from '../core/ids';
 import { FollowUpError } from '../core/errors';
 import { FOLLOW_UP_WORKFLOW } from '../core/names';
-import { type FollowUpPlan, type FollowUpRequest, optionTexts } from '../core/request';
+import type { FollowUpPlan, FollowUpRequest } from '../core/request';
 import { type FollowUpResult, mayBeRetried, type Receipt } from '../core/result';
-import { followUpStart } from '../core/starts';
-import { markdownCode as code, markdownTable } from '../core/text';
 import { compareRequests, readInput } from '../temporal/existing-run';
-import { startOnceOptions } from '../temporal/sdk-internals';
+import { retryOptions, startOptions } from '../temporal/start-follow-up';
 import { keywordKey } from '../temporal/search-attributes';
 import { describeFollowUp, findFollowUp } from './description';
 import { InvalidRequestError, requestConflict, retryRefused, wrongState } from './errors';
@@ -67,21 +64,9 @@ export async function startFollowUp(
   return { workflowId, requestId, runId, attached, ...comparison };
 }
 
-function startOptions(plan: FollowUpPlan, batchId?: string) {
-  return {
-    ...followUpStart(plan, batchId),
-    // Tells a new run from one that exists. A repeated call of the SDK's is still the same start.
-    workflowIdConflictPolicy: 'FAIL',
-    staticDetails: staticDetails(plan),
-  } as const;
-}
-
 /**
  * Gives a follow-up that has ended another run, with the input of its last one.
- *
- * Two retries at a time make one run: the start's request id is made of the run that is retried, and the server answers the
- * second one with the run that the first has made, even if that has ended meanwhile. A start that comes so late that others
- * may have been made and have ended in between is given up.
+ * A start that comes so late that others may have been made and have ended in between is given up.
  */
 export async function retryFollowUp(
   client: Client,
@@ -108,11 +93,10 @@ export async function retryFollowUp(
     const { firstExecutionRunId } = await client.withDeadline(startBy, () =>
       client.workflow.start(FOLLOW_UP_WORKFLOW, {
         ...startOptions(plan, batchId),
-        ...startOnceOptions(`retry of ${runId}`),
+        ...retryOptions(runId),
         workflowId,
         taskQueue,
         args: [input],
-        workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
         ...(priority && { priority }),
       }),
     );
@@ -130,17 +114,4 @@ async function receiptOf(result: Promise<FollowUpResult>): Promise<Receipt | nul
     if (error instanceof FollowUpError) return error.receipt;
     throw error;
   }
-}
-
-/** The options of a follow-up, as the Web UI shows them from its start on. The prompt is described, never shown. */
-export function staticDetails(plan: FollowUpPlan): string {
-  const { projectId, jobId, requestId, prompt } = plan;
-  return markdownTable([
-    ['projectId', code(projectId)],
-    ['jobId', code(jobId)],
-    ['requestId', code(requestId)],
-    // Enough of the digest to tell two prompts apart by eye.
-    ['prompt', `${Buffer.byteLength(prompt)} bytes, sha256 ${code(digestOf(prompt).slice(0, 12))}…`],
-    ...optionTexts(plan),
-  ]);
 }

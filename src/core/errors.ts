@@ -1,4 +1,3 @@
-import type { ItemEnd } from './batch/batch';
 import type { AgentJob } from './job';
 import type { FailureDetails, Receipt } from './result';
 
@@ -26,7 +25,6 @@ export type FollowUpErrorCode =
   | 'RETRY_REFUSED'
   | 'NO_ANSWER'
   | 'BATCH_FORGOTTEN'
-  | 'RESULTS_UNREADABLE'
   | 'LIMITS_UNAVAILABLE'
   /** The client was closed before or during the call. */
   | 'CLOSED'
@@ -39,7 +37,7 @@ export type FollowUpErrorCode =
 
 /** What is known where an error is thrown. */
 export type ErrorFacts = ErrorOptions &
-  Partial<Pick<FollowUpError, 'workflowId' | 'receipt' | 'details' | 'state' | 'ends'>>;
+  Partial<Pick<FollowUpError, 'workflowId' | 'receipt' | 'details' | 'state'>>;
 
 /** What the client throws, also for the connection. What callers tell apart has a subclass, the rest only its code. */
 export class FollowUpError extends Error {
@@ -53,13 +51,11 @@ export class FollowUpError extends Error {
   readonly details: FailureDetails | null;
   /** With `ALREADY_ENDED` and `STILL_RUNNING`: the state that it has. */
   readonly state: string | null;
-  /** With `RESULTS_UNREADABLE`, and `NO_ANSWER` of a batch: the ends that could be read, in the order of settling. */
-  readonly ends: readonly ItemEnd[] | null;
 
   constructor(
     readonly code: FollowUpErrorCode,
     message: string,
-    { workflowId, receipt, details, state, ends, ...options }: ErrorFacts = {},
+    { workflowId, receipt, details, state, ...options }: ErrorFacts = {},
   ) {
     super(message, options);
     this.name = new.target.name;
@@ -68,7 +64,6 @@ export class FollowUpError extends Error {
     this.receipt = details?.followUp ?? receipt ?? null;
     this.details = details ?? null;
     this.state = state ?? null;
-    this.ends = ends ?? null;
   }
 }
 

@@ -30,16 +30,12 @@ export function batchIdOf(batch: string): string {
   }
 }
 
-/** @param page the page's number, from 1 */
-export function pageWorkflowId(batchId: string, run: string, page: number): string {
-  return `${batchWorkflowId(batchId)}:${run}:page-${page}`;
-}
+/** Characters of a batch's digest in the ids of its chunks: enough that another batch of the same id has other chunks. */
+const DIGEST_CHARACTERS = 12;
 
-export const RUN_CHARACTERS = 8;
-
-/** What distinguishes a run of a batch from others of its id: the end of the run id, since it begins with the time. */
-export function runOf(firstRunId: string): string {
-  return firstRunId.slice(-RUN_CHARACTERS);
+/** @param chunk its number, from 0 */
+export function chunkWorkflowId(batchId: string, digest: string, chunk: number): string {
+  return `follow-up-batch-items:${percentEncode(batchId)}:${digest.slice(0, DIGEST_CHARACTERS)}:${chunk}`;
 }
 
 /** `text` with every UTF-8 byte but RFC 3986's unreserved characters as `%XX`; `encodeURIComponent` leaves `!'()*`. */

@@ -1,7 +1,6 @@
-import { ITEM_OUTCOMES } from './batch/batch';
-import { BATCH_PAGE_WORKFLOW, BATCH_WORKFLOW } from './batch/workflows';
+import { OUTCOMES } from './end';
 import { TERMINAL_STATUSES } from './job';
-import { FOLLOW_UP_WORKFLOW } from './names';
+import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from './names';
 import { EVIDENCES, FAILURE_TYPES, VERDICTS } from './result';
 
 const OPERATIONS = ['read', 'send'] as const;
@@ -96,7 +95,7 @@ export const METRICS = {
   },
   batchItems: {
     name: 'agent_follow_up_batch_items_total',
-    ...{ kind: 'counter', unit: '1', labels: { outcome: ITEM_OUTCOMES }, by: BATCH_PAGE_WORKFLOW },
+    ...{ kind: 'counter', unit: '1', labels: { outcome: OUTCOMES }, by: BATCH_WORKFLOW },
     meaning: 'ends of items of batches, those included that a batch finds ended',
   },
   open: {

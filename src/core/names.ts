@@ -1,16 +1,17 @@
 /** Every name that two programs share: changing one breaks callers, saved filters or running workflows. */
 
 export const FOLLOW_UP_WORKFLOW = 'followUp';
+export const BATCH_WORKFLOW = 'followUpBatch';
 
 export const QUERY_PROGRESS = 'progress';
 export const UPDATE_POLL_NOW = 'pollNow';
 export const UPDATE_EXTEND_DEADLINE = 'extendDeadline';
 export const UPDATE_RESOLVE_DELIVERY = 'resolveDelivery';
 
-/** Has no handler. Any signal makes the server schedule a workflow task for a follow-up that lacks its first one. */
-export const SIGNAL_WAKE = 'wake';
-
-/** Where a cancelled follow-up leaves its receipt: the TypeScript SDK carries no details on a cancelled workflow. */
+/**
+ * Where a follow-up that is cancelled leaves its receipt, as the TypeScript SDK carries no details on a cancelled workflow; and
+ * an item of a batch, however it ends, how it ended.
+ */
 export const MEMO_RECEIPT = 'followUp';
 
 /** The memo that a start leaves: the SHA-256 of its message. It outlives the first run and its history. */

@@ -1,11 +1,9 @@
-import { BATCH_PRIORITY_KEY } from './batch/batch';
-import { BATCH_TASK_TIMEOUT_MS, type PageInput } from './batch/workflows';
-import { digestOf, followUpWorkflowId, pageWorkflowId } from './ids';
+import { digestOf, followUpWorkflowId } from './ids';
 import { MEMO_PROMPT_DIGEST, type SearchAttributeName } from './names';
 import type { FollowUpRequest } from './request';
-import { counted, markdownCode, MAX_ATTRIBUTE_CHARACTERS, truncate } from './text';
+import { markdownCode, MAX_ATTRIBUTE_CHARACTERS, truncate } from './text';
 
-/* What every start carries, whoever makes it: a client, a page of a batch, or somebody else's workflow. */
+/* What every start carries, whoever makes it: a client, a batch, or somebody else's workflow. */
 
 /** A search attribute and its value. @param text bounded, because a longer one can end a workflow (measured) */
 export function keyword(name: SearchAttributeName, text: string) {
@@ -30,28 +28,5 @@ export function followUpStart(request: NamedRequest, batchId?: string) {
     ],
     // Without the prompt. The server takes 400 bytes; the names fill at most the 255 bytes of a workflow id.
     staticSummary: `Follow-up to job ${markdownCode(jobId)} of project ${markdownCode(projectId)}`,
-  };
-}
-
-/** What the start of a batch and of its pages have in common. */
-export function batchStart(batchId: string) {
-  return {
-    typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
-    priority: { priorityKey: BATCH_PRIORITY_KEY },
-    workflowTaskTimeout: BATCH_TASK_TIMEOUT_MS,
-  };
-}
-
-export function batchSummary(items: number): string {
-  return `Batch of ${counted(items, 'follow-up')}`;
-}
-
-export function pageStart(input: PageInput) {
-  const { batchId, run, page } = input;
-  return {
-    ...batchStart(batchId),
-    workflowId: pageWorkflowId(batchId, run, page.number),
-    args: [input] as [PageInput],
-    staticSummary: `Page ${page.number} of a batch: ${counted(page.items.length, 'item')}`,
   };
 }

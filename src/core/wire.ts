@@ -1,5 +1,3 @@
-import type { EndOfItem } from './batch/batch';
-import type { EarlierPage, PageTrouble } from './batch/workflows';
 import {
   anyOf,
   boolean,
@@ -27,8 +25,6 @@ export const isWorkerSettings = fields({
   httpTimeoutMs: number,
   /** How long one activity polls at most. */
   pollLimitMs: number,
-  /** How often a page of a batch checks that its batch and its follow-ups exist. */
-  lookEveryMs: number,
 });
 export type WorkerSettings = Checked<typeof isWorkerSettings>;
 
@@ -162,16 +158,13 @@ export interface NamedFollowUp {
   readonly workflowId: string;
   /** The SHA-256 of the prompt that the follow-up must carry. */
   readonly promptDigest: string;
-  /** The asker has never started one of this name, so another prompt under it proves that its own was not sent. */
-  readonly isForeign: boolean;
-}
-
-interface PageTroubleInput {
-  /** Null once the batch is known to be gone. */
-  readonly batchWorkflowId: string | null;
-  readonly run: string;
-  /** Follow-ups that were reported before. */
-  readonly known: readonly string[];
+  /**
+   * The asker has started none of this name before this moment, in milliseconds since the epoch: another prompt under it, whose
+   * run began before, proves that its own was not sent. @default 0
+   */
+  readonly foreignBefore?: number;
+  /** The result or the failure itself is asked for, and not only how it ended. @default false */
+  readonly wantsResult?: boolean;
 }
 
 /** The activities as the workflows see them. The retryable failures are `ApplicationFailure`s of the type `NO_CHANGE`. */
@@ -186,25 +179,13 @@ export interface FollowUpActivities {
    * Local: the latest heartbeat details of a pending activity of this run, a {@link Tally} or a {@link SendCheckpoint}; null
    * if there are none. It ends a `pollJob` in this process.
    */
-  pendingDetails(activity: 'pollJob' | 'sendMessage'): Promise<unknown>;
-  /** How some follow-ups have ended, in their order, `gone` for one that does not exist, null for one that runs. */
-  followUpEnds(followUps: readonly NamedFollowUp[]): Promise<readonly (EndOfItem | null)[]>;
-  /**
-   * The end of a follow-up that exists already; as retries of itself, until the follow-up ends.
-   *
-   * @param input `cancelOf`: cancels it if the batch of this id has started it; any other one is left running
-   */
-  followUpEnd(input: NamedFollowUp & { readonly cancelOf?: string }): Promise<EndOfItem>;
+  pendingDetails(activity: string): Promise<unknown>;
   /**
    * For a workflow of somebody else: the result of a follow-up that exists already, as retries of itself.
    *
    * @throws ApplicationFailure its own failure, or one of a type that `ChildFollowUp.result` names
    */
   followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;
-  /** What became of a page in an earlier run of its batch; null if nobody can tell. A page that still runs is ended first. */
-  earlierPage(workflowId: string): Promise<EarlierPage | null>;
-  /** Looks after the calling page every few minutes, as retries of itself, until there is trouble. */
-  pageTrouble(input: PageTroubleInput): Promise<PageTrouble>;
   /** Local: the run that really calls it. A run made by a reset gets the recorded answer of the run before, up to there. */
   ownRunId(): Promise<string>;
   /** Looks at the job, and sends the message by one POST if the job, the server and the deadline allow it. */

@@ -35,6 +35,32 @@ export function ignoreClosed(error: unknown): void {
   if (!(error instanceof WorkflowNotFoundError)) throw error;
 }
 
+/** The input of a run, whatever it continues. @param runId empty for the latest run @returns undefined where it is gone */
+export async function readOwnInput(
+  client: Client,
+  workflowId: string,
+  runId: string,
+): Promise<{ readonly input: unknown } | undefined> {
+  const started = await startOf(client, workflowId, runId);
+  if (!started) return undefined;
+  const context = workflowContext(client.options.namespace, workflowId);
+  return { input: await decodeFirst(client, started.input?.payloads, context) };
+}
+
+async function startOf({ workflowService, options }: Client, workflowId: string, runId: string) {
+  try {
+    const { history } = await workflowService.getWorkflowExecutionHistory({
+      namespace: options.namespace,
+      execution: { workflowId, runId },
+      maximumPageSize: 1,
+    });
+    return history?.events?.[0]?.workflowExecutionStartedEventAttributes;
+  } catch (error) {
+    if (hasGrpcStatus(error, 'NOT_FOUND')) return undefined;
+    throw error;
+  }
+}
+
 /**
  * The input of a run; of the first run of its chain for one that was continued as new, which holds no message.
  *
@@ -46,23 +72,12 @@ export async function readInput(
   workflowId: string,
   runId: string,
 ): Promise<{ readonly input?: unknown } | undefined> {
-  const { namespace } = client.options;
-  try {
-    const { history } = await client.workflowService.getWorkflowExecutionHistory({
-      namespace,
-      execution: { workflowId, runId },
-      maximumPageSize: 1,
-    });
-    const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
-    if (!started) return undefined;
-    const { input, continuedExecutionRunId, firstExecutionRunId } = started;
-    if (continuedExecutionRunId && firstExecutionRunId && firstExecutionRunId !== runId)
-      return (await readInput(client, workflowId, firstExecutionRunId)) ?? {};
-    return { input: await decodeFirst(client, input?.payloads, workflowContext(namespace, workflowId)) };
-  } catch (error) {
-    if (hasGrpcStatus(error, 'NOT_FOUND')) return undefined;
-    throw error;
-  }
+  const started = await startOf(client, workflowId, runId);
+  if (!started) return undefined;
+  const { continuedExecutionRunId, firstExecutionRunId } = started;
+  if (continuedExecutionRunId && firstExecutionRunId && firstExecutionRunId !== runId)
+    return (await readInput(client, workflowId, firstExecutionRunId)) ?? {};
+  return readOwnInput(client, workflowId, runId);
 }
 
 /**

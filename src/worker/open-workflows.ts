@@ -1,8 +1,7 @@
 import { noopMetricMeter } from '@temporalio/common';
 import { Runtime, type Worker } from '@temporalio/worker';
-import { BATCH_PAGE_WORKFLOW, BATCH_WORKFLOW } from '../core/batch/workflows';
 import { measure, type OpenState } from '../core/metrics';
-import { FOLLOW_UP_WORKFLOW } from '../core/names';
+import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../core/names';
 import { VERDICTS } from '../core/result';
 
 /** Alerts on these counts wait for minutes anyway, and each worker costs the server six counts a time. */
@@ -51,7 +50,7 @@ export function showOpenWorkflows({ connection, options }: Worker): () => void {
   // A counter that begins at 1 is no increase to Prometheus: the first unknown delivery would raise no alert.
   const by = (workflowType: string) => ({ namespace, taskQueue, workflowType });
   for (const verdict of VERDICTS) measure(metricMeter, 'deliveries', 0, { verdict }, by(FOLLOW_UP_WORKFLOW));
-  measure(metricMeter, 'batchItems', 0, { outcome: 'completed' }, by(BATCH_PAGE_WORKFLOW));
+  measure(metricMeter, 'batchItems', 0, { outcome: 'completed' }, by(BATCH_WORKFLOW));
   void ask();
   const timer = setInterval(() => void ask(), ASK_EVERY_MS);
   return () => {

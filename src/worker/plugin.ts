@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { Worker, WorkerOptions, WorkerPlugin } from '@temporalio/worker';
-import { createActivities, LOOK_EVERY_MS, POLL_LIMIT_MS } from '../activities';
+import { createActivities, POLL_LIMIT_MS } from '../activities';
 import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities } from '../core/wire';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
@@ -33,8 +33,6 @@ export interface FollowUpPluginOptions {
   readonly ensureSearchAttributes?: boolean;
   /** How long one activity polls at most, in milliseconds. @default 30 minutes */
   readonly pollLimitMs?: number;
-  /** How often a page of a batch checks that its batch and its follow-ups exist, in milliseconds. @default 3 minutes */
-  readonly lookEveryMs?: number;
 }
 
 /** Where an activity of the agent service is offered: a queue's limits hold for everything in it. Others ask only Temporal. */
@@ -151,7 +149,6 @@ export class FollowUpPlugin implements WorkerPlugin {
       sendTaskQueue: taskQueues.send,
       httpTimeoutMs: agentApi.timeoutMs,
       pollLimitMs: this.options.pollLimitMs ?? POLL_LIMIT_MS,
-      lookEveryMs: this.options.lookEveryMs ?? LOOK_EVERY_MS,
     };
     const polls = { maximum: inProcessPolls, shutdown: this.shutdown.signal };
     this.offered = { taskQueues, activities: createActivities(agentApi, settings, polls) };

@@ -37,9 +37,7 @@ const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendi
  * What the server knows of a pending activity; null if it can't be known. The failure of a local activity comes as an
  * `ActivityFailure` or as its bare cause, not always the same in a replay (measured, SDK 1.24.0): never tell them apart.
  */
-export async function pendingDetails(
-  activity: 'sendMessage' | 'pollJob',
-): Promise<{ readonly details: unknown } | null> {
+export async function pendingDetails(activity: string): Promise<{ readonly details: unknown } | null> {
   try {
     return { details: await pendingDetailsProxy.pendingDetails(activity) };
   } catch (error) {
@@ -121,21 +119,16 @@ export function pollProxy(
 /**
  * Questions to the Temporal server, on the queue of workflow tasks, for which no limit of the agent service holds.
  *
- * - No schedule-to-close: some of them wait for as long as a follow-up or a batch runs.
- * - Start-to-close: a look at fifty follow-ups takes a second or two, or the server is asked again.
+ * - No schedule-to-close: one waits for as long as a follow-up runs.
+ * - Start-to-close: a look takes milliseconds, or the server is asked again.
  * - The interval comes with each failure; without one, a worker was lost, and another asks after five seconds. It does not
  *   back off: each question is an attempt, so that the interval would be at its maximum after a few of them.
- * - TRY_CANCEL: the end of a follow-up is asked for again with the wish to cancel it, and somebody else's wait is over.
+ * - TRY_CANCEL: nobody waits any more.
  *
  * @param taskQueue @default that of the calling workflow
  */
 export function questionProxy(summary: string, taskQueue?: string) {
-  return proxyActivities<
-    Pick<
-      FollowUpActivities,
-      'followUpEnd' | 'followUpEnds' | 'followUpResult' | 'earlierPage' | 'pageTrouble'
-    >
-  >({
+  return proxyActivities<Pick<FollowUpActivities, 'followUpResult'>>({
     ...(taskQueue !== undefined && { taskQueue }),
     startToCloseTimeout: 60_000,
     retry: { initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: 5 * 60_000 },

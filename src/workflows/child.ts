@@ -58,7 +58,7 @@ export async function startFollowUp(
   const start = followUpStart(checked.plan);
   const { workflowId } = start;
   const promptDigest = digestOf(checked.plan.prompt);
-  const existing = () => endOfExisting(taskQueue, { workflowId, promptDigest, isForeign: false });
+  const existing = () => endOfExisting(taskQueue, { workflowId, promptDigest });
   const scope = CancellationScope.current();
   if (scope.consideredCancelled) await scope.cancelRequested;
   try {

@@ -1,4 +1,3 @@
 /** The workflow types that a worker registers: each exported function is one. */
 export { followUp } from './follow-up/follow-up';
-export { followUpBatch } from './batch/batch';
-export { followUpBatchPage } from './batch/page';
+export { followUpBatch, followUpBatchItems } from './batch/batch';

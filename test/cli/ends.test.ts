@@ -8,14 +8,9 @@ import {
   type FollowUpResult,
   JobNotFoundError,
 } from '../../src/client';
-import {
-  batchForgotten,
-  endsUnread,
-  followUpFailed,
-  notFound,
-  requestConflict,
-} from '../../src/client/errors';
+import { followUpFailed, notFound, requestConflict } from '../../src/client/errors';
 import { FAILURE_TYPES, type Receipt } from '../../src/core/result';
+import { ItemsGoneError } from '../../src/temporal/batch-items';
 import { JOB } from '../harness/samples';
 
 const RECEIPT: Receipt = {
@@ -93,9 +88,8 @@ it.each([
   expect(text).toMatch(new RegExp(`^ +what to do +${words}$`, 'm'));
 });
 
-it.each([
-  [endsUnread('nightly', [], null), 1, 'ResultsUnreadable'],
-  [batchForgotten('nightly'), 1, 'BatchForgotten'],
+it.each<[FollowUpError, number, string]>([
+  [new ItemsGoneError('nightly'), 1, 'BatchForgotten'],
   [requestConflict('r', 'follow-up:a:b:r'), 2, 'Conflict'],
   [notFound('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
 ])('an error of a command has an exit code and a type: %s', (error, exitCode, type) => {

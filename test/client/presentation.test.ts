@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { planOf, staticDetails } from '../../src/client/start';
+import { planOf } from '../../src/client/start';
 import { followUpStart } from '../../src/core/starts';
+import { staticDetails } from '../../src/temporal/start-follow-up';
 
 const SECRET_PROMPT = 'the prompt, which is nobody else’s business';
 const NAMED = { projectId: 'docs', jobId: 'job-1', prompt: SECRET_PROMPT, requestId: 'r' };

@@ -6,12 +6,11 @@ import {
   type PollJobResult,
   type SendResult,
 } from '../../src/core/wire';
-import { endOfResult, isEndOfItem } from '../../src/core/batch/batch';
-import { type EarlierPage, isEarlierPage, isPageTrouble } from '../../src/core/batch/workflows';
+import { isPosition, type Position } from '../../src/core/batch/state';
+import { endFields, endOfResult } from '../../src/core/end';
 import type { AgentJob } from '../../src/core/job';
-import { isRecord } from '../../src/core/checks';
+import { fields, isRecord } from '../../src/core/checks';
 import { isFollowUpResult } from '../../src/core/result';
-import { ITEM_END } from '../harness/samples';
 
 const JOB: AgentJob = {
   id: 'job-1',
@@ -52,14 +51,18 @@ const SENDS: readonly SendResult[] = [
   },
 ];
 
-const EARLIER: EarlierPage = {
-  ends: [{ ...ITEM_END, evidence: 'seen-active', prLink: JOB.prLink, message: 'none' }],
-  left: ['follow-up:docs:job-2:b'],
-};
+const END = {
+  ...{ outcome: 'completed', delivery: 'accepted', evidence: 'seen-active' },
+  ...{ prLink: JOB.prLink, message: 'none' },
+} as const;
 
-const ENDS = EARLIER.ends.map(({ outcome, delivery, evidence, prLink, message }) => ({
-  ...{ outcome, delivery, evidence, prLink, message },
-}));
+const POSITION: Position = {
+  ...{ bound: 20, cursor: 9, lanes: [[3, 5, 'open'] as const, [5, 9, 'new', 7] as const] },
+  ...{ settled: 3, byStatus: { completed: 2 }, byFailure: { gone: 1 }, byEvidence: { confirmed: 2 } },
+  firstFailures: [{ workflowId: 'w', outcome: 'gone', message: 'none' }],
+  ...{ unknownDeliveries: 1, open: 1 },
+  begun: { bound: 5, cursor: 4, lanes: [[1, 2, 'may']], isCertain: true, quietAt: 1_000 },
+};
 
 /** The value with each of its leaves replaced, one at a time. */
 function* withEachLeaf(value: unknown, leaf: unknown): Generator {
@@ -76,9 +79,8 @@ describe.each([
   ['a send', isSendResult, SENDS],
   ['a read', isJobAnswer, [POLL.answer, { kind: 'trouble', ...TROUBLE, retryAfterMs: 1_000 }]],
   ['a poll', isPollJobResult, [POLL, { ...POLL, answer: null }]],
-  ['an earlier page', isEarlierPage, [EARLIER]],
-  ['a look at a page', isPageTrouble, [{ batchIsGone: false, lost: ['follow-up:docs:job-1:a'] }]],
-  ['the end of a follow-up', isEndOfItem, ENDS],
+  ['a round of a batch', isPosition, [POSITION]],
+  ['a follow-up', fields(endFields), [END]],
 ] as const)('the result of %s', (_, isResult: (value: unknown) => boolean, results) => {
   it.each(results.map((result) => [JSON.stringify(result), result]))('is known: %s', (__, result) => {
     expect(isResult(result)).toBe(true);

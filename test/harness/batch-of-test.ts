@@ -1,16 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import type { BatchHandle, FollowUpClient } from '../../src/client';
-import { batchWorkflowId, followUpWorkflowId, pageWorkflowId } from '../../src/core/ids';
-import { requestIdOf } from '../../src/core/batch/batch';
-import { BATCH_WORKFLOW, type BatchInput, type BatchProgress } from '../../src/core/batch/workflows';
+import { requestIdOf } from '../../src/core/batch/items';
+import type { BatchInput, BatchProgress } from '../../src/core/batch/state';
+import { batchWorkflowId, followUpWorkflowId } from '../../src/core/ids';
+import { BATCH_WORKFLOW } from '../../src/core/names';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { JobKey, NewJob } from '../../sandbox';
 import { eventually } from './eventually';
 import { type FollowUpCaller, type JobFault, QUICK } from './following';
 import { listed } from './listed';
 
-/** A message that fills a page by itself: a batch of three has three pages. */
+/** A message so large that five of them don't fit into a batch's input: they are stored as chunks. */
 export const LARGE = 'x'.repeat(256 * 1_024);
 
 /** A message is rejected once. */
@@ -20,12 +21,6 @@ export const REJECTED_ONCE = {
   times: 1,
   parameters: { code: 422 },
 } as const;
-
-/** How long the server gives workers for a workflow task of this one, in seconds. */
-export async function taskSeconds(handle: WorkflowHandle): Promise<number> {
-  const { raw } = await handle.describe();
-  return Number(raw.executionConfig?.defaultWorkflowTaskTimeout?.seconds);
-}
 
 /** A follow-up whose turn ends with its second read takes half a second. No deadline is a test's time-out. */
 export const SWIFT = {
@@ -84,11 +79,10 @@ export class BatchOfTest {
 
   /** Starts it with its items in its input, as a schedule or a foreign client does. */
   async startWithItems(input: Partial<BatchInput> = {}): Promise<WorkflowHandle> {
-    const { items } = await this.checked();
     return this.environment.client.workflow.start(BATCH_WORKFLOW, {
       workflowId: batchWorkflowId(this.batchId),
       taskQueue: this.environment.taskQueue,
-      args: [{ items, ...input }],
+      args: [{ items: this.requests, ...input }],
     });
   }
 
@@ -124,8 +118,8 @@ export class BatchOfTest {
 
   async progressWhen(wanted: (progress: BatchProgress) => boolean): Promise<BatchProgress> {
     return eventually('the progress of the batch', async () => {
-      const report = await this.handle.progress();
-      return report.from === 'worker' && wanted(report.progress) ? report.progress : null;
+      const { progress } = await this.handle.progress();
+      return progress !== null && wanted(progress) ? progress : null;
     });
   }
 
@@ -136,12 +130,6 @@ export class BatchOfTest {
     const { projectId, jobId } = item.request;
     const id = followUpWorkflowId(projectId, jobId, requestIdOf(this.batchId, item));
     return this.environment.client.workflow.getHandle(id);
-  }
-
-  /** A page of the run that was started last. */
-  async pageHandle(page: number): Promise<WorkflowHandle> {
-    const { run } = await this.handle.describe();
-    return this.environment.client.workflow.getHandle(pageWorkflowId(this.batchId, run, page));
   }
 
   /** Ends the turn of every job that is in one. */

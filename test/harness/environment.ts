@@ -27,8 +27,6 @@ export interface EnvironmentOptions {
   readonly pollLimitMs?: number;
   /** How many polls may wait in the process of a worker; 0 has each of them wait as a retry. @default 1000 */
   readonly inProcessPolls?: number;
-  /** How often pages of a batch look whether all is there. @default as in production */
-  readonly lookEveryMs?: number;
   /** The Temporal server. @default the one that all test files share */
   readonly address?: string;
   /** A server of its own with these settings, on top of those with which a server soon forgets. */
@@ -57,10 +55,10 @@ export class Environment extends FollowUpCaller {
   }
 
   static async open(options: EnvironmentOptions = {}): Promise<Environment> {
-    const { cli } = temporal();
     const dynamicConfig = { ...FORGETFUL, ...options.dynamicConfig };
     const own =
-      options.dynamicConfig && (await startDevServer({ cli, searchAttributes: true, dynamicConfig }));
+      options.dynamicConfig &&
+      (await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig }));
     const address = own?.address ?? options.address ?? temporal().address;
     const bundlePath = options.bundlePath ?? temporal().bundlePath;
     const namespace = 'default';
@@ -74,7 +72,7 @@ export class Environment extends FollowUpCaller {
     const { connection } = connected.client;
     const native = await NativeConnection.connect({ address });
     const stop = new AbortController();
-    const { encrypted = false, skipsTime = false, pollLimitMs, lookEveryMs } = options;
+    const { encrypted = false, skipsTime = false, pollLimitMs } = options;
     const { inProcessPolls = skipsTime ? 0 : 1_000 } = options;
     const dataConverter = encrypted ? ENCRYPTING : undefined;
     const workers = await FollowUpWorkers.create(
@@ -88,7 +86,6 @@ export class Environment extends FollowUpCaller {
         // As in the worker process: the server has them, and a worker may be stopped as soon as it is started.
         ensureSearchAttributes: false,
         ...(pollLimitMs === undefined ? {} : { pollLimitMs }),
-        ...(lookEveryMs === undefined ? {} : { lookEveryMs }),
       }),
     );
     // Loads what undici loads at its first use: jest forbids that between the steps of concurrent tests.

@@ -18,11 +18,6 @@ export const PATIENT = {
   confirm: '3s',
 } as const;
 
-/** For a worker whose pages look every second, and not every three minutes, whether all is there. */
-export const LOOKS_EVERY_SECOND = {
-  NODE_OPTIONS: `--import=${pathToFileURL(path.join(__dirname, 'look-every-second.mjs')).href}`,
-};
-
 /** For a worker that asks the server every second, and not every minute, what is open. */
 export const ASKS_EVERY_SECOND = {
   NODE_OPTIONS: `--import=${pathToFileURL(path.join(__dirname, 'ask-every-second.mjs')).href}`,

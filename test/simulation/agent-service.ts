@@ -54,12 +54,13 @@ export class AgentService {
   constructor(
     private readonly clock: VirtualClock,
     private readonly luck: Luck,
-    private readonly plan: Plan,
+    private readonly plan: Pick<Plan, 'job' | 'spells'>,
     private readonly reached: (point: string, worker?: SimulatedWorker) => void,
+    jobId: string = JOB,
   ) {
     const { status, hasLink, activeMs, turns, whileActive } = plan.job;
     const start = {
-      ...{ id: JOB, status, source: { repository: 'example/handbook', ref: null }, model: 'writer-1' },
+      ...{ id: jobId, status, source: { repository: 'example/handbook', ref: null }, model: 'writer-1' },
       ...{
         prLink: hasLink ? 'https://code.example/pulls/0' : null,
         createdAt: new Date(clock.now).toISOString(),

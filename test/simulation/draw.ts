@@ -275,7 +275,6 @@ function drawAct(luck: Luck, at: string): Act {
           'cancel',
           'cancel',
           'terminate',
-          'wake',
         ] as const),
         ...([
           'reset',

@@ -3,32 +3,37 @@ import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { inspect, parseArgs } from 'node:util';
+import { drawBatchPlan } from './batch/plan';
+import { shrinkBatch, simulateBatch } from './batch/simulate';
+import { SITUATIONS_OF_BATCHES, situationsOfBatch } from './batch/situations';
 import { drawPlan } from './draw';
-import type { Plan } from './plan';
 import { shrink } from './shrink';
-import { bundleWorkflows, simulate, type Verdict } from './simulate';
+import { bundleWorkflows, simulate } from './simulate';
 import { SITUATION_NAMES, situationsOf } from './situations';
+import type { Entry } from './world';
 
 /* npm run simulate: plays the worlds of some seeds, and tells the story of one that lies. */
 
-const HELP = `npm run simulate -- [--seeds FROM..TO] [--story] [--until-lie] [--ci]
+const HELP = `npm run simulate -- [--seeds FROM..TO] [--batches FROM..TO] [--story] [--until-lie] [--ci]
 
 --seeds 1..1000   the worlds to play, each twice; one number plays one world, a comma divides ranges
+--batches 1..200  the worlds of batches to play, each once, in place of those of single follow-ups
 --story           tells what happens in each world
 --until-lie       ends with the first world that lies, and does not shrink it
---ci              10,000 follow-ups with fixed seeds and 100 with new ones, divided among a process for each
-                  core; each situation must be met
+--ci              10,000 follow-ups and 500 batches with fixed seeds, 100 and 20 with new ones, divided among a process
+                  for each core; each situation must be met
 `;
 
 /** Fixed seeds of the long run, so that a commit is judged by its own change; and some that nobody has seen. */
-const CI = { fixed: 10_000, fresh: 100 };
+const CI = { fixed: 10_000, fresh: 100, fixedBatches: 500, freshBatches: 20 };
 
 let playing = 0;
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
-      seeds: { type: 'string', default: '1..1000' },
+      seeds: { type: 'string' },
+      batches: { type: 'string' },
       story: { type: 'boolean', default: false },
       'until-lie': { type: 'boolean', default: false },
       ci: { type: 'boolean', default: false },
@@ -40,9 +45,13 @@ async function main(): Promise<number> {
     return 0;
   }
   if (values.ci) return inProcesses();
-  const tally = await play(seedsOf(values.seeds), values);
-  process.send?.(tally);
-  return tally.liars;
+  const seeds = values.seeds ?? (values.batches === undefined ? '1..1000' : undefined);
+  const workflows = await bundleWorkflows();
+  const one = { tally: { played: 0, liars: 0, met: {} }, workflows, ...values };
+  if (seeds !== undefined) await play(seedsOf(seeds), one, 'follow-ups', playFollowUp);
+  if (values.batches !== undefined) await play(seedsOf(values.batches), one, 'batches', playBatch);
+  process.send?.(one.tally);
+  return one.tally.liars;
 }
 
 /** What was played. */
@@ -53,62 +62,104 @@ interface Tally {
   met: Record<string, number>;
 }
 
+interface Play {
+  readonly tally: Tally;
+  readonly workflows: Awaited<ReturnType<typeof bundleWorkflows>>;
+  readonly story: boolean;
+  readonly 'until-lie': boolean;
+}
+
+/** What a world has shown. */
+interface Played {
+  readonly plan: { readonly seed: number };
+  readonly facts: { readonly log: readonly Entry[] };
+  readonly lies: readonly string[];
+}
+
 async function play(
   seeds: Iterable<number>,
-  { story, 'until-lie': untilLie }: { story: boolean; 'until-lie': boolean },
-): Promise<Tally> {
-  const workflows = await bundleWorkflows();
+  { tally, workflows, story, 'until-lie': untilLie }: Play,
+  what: string,
+  playOne: (
+    seed: number,
+    play: Pick<Play, 'tally' | 'workflows'>,
+  ) => Promise<{ verdict: Played; smaller: () => Promise<Played> }>,
+): Promise<void> {
   const begunAt = performance.now();
-  const tally: Tally = { played: 0, liars: 0, met: {} };
+  const before = { ...tally };
   for (const seed of seeds) {
     playing = seed;
-    const verdict = await simulate(drawPlan(seed), workflows).catch((error: unknown) => {
+    const { verdict, smaller } = await playOne(seed, { tally, workflows }).catch((error: unknown) => {
       throw new Error(`seed ${seed} breaks the simulation`, { cause: error });
     });
     tally.played += 1;
-    for (const name of situationsOf(verdict.facts)) tally.met[name] = (tally.met[name] ?? 0) + 1;
     if (story) tell(verdict);
     if (verdict.lies.length === 0) continue;
     tally.liars += 1;
     if (untilLie) {
-      say(`seed ${seed} lies, after ${tally.played} follow-ups: ${verdict.lies[0] ?? ''}`);
+      say(`seed ${seed} lies, after ${tally.played} ${what}: ${verdict.lies[0] ?? ''}`);
       break;
     }
-    const smallest: Plan = await shrink(verdict.plan, workflows);
-    tell(await simulate(smallest, workflows));
+    tell(await smaller());
   }
-  const aMinute = Math.round((tally.played * 60_000) / (performance.now() - begunAt));
-  say(`${tally.played} follow-ups, ${aMinute} a minute, ${tally.liars} with a lie`);
-  return tally;
+  const played = tally.played - before.played;
+  const aMinute = Math.round((played * 60_000) / (performance.now() - begunAt));
+  say(`${played} ${what}, ${aMinute} a minute, ${tally.liars - before.liars} with a lie`);
+}
+
+async function playFollowUp(seed: number, { tally, workflows }: Pick<Play, 'tally' | 'workflows'>) {
+  const verdict = await simulate(drawPlan(seed), workflows);
+  meet(tally, situationsOf(verdict.facts));
+  const smaller = async () => simulate(await shrink(verdict.plan, workflows), workflows);
+  return { verdict, smaller };
+}
+
+async function playBatch(seed: number, { tally, workflows }: Pick<Play, 'tally' | 'workflows'>) {
+  const verdict = await simulateBatch(drawBatchPlan(seed), workflows);
+  meet(tally, situationsOfBatch(verdict.facts));
+  return { verdict, smaller: () => shrinkBatch(verdict, workflows) };
+}
+
+function meet({ met }: Tally, situations: readonly string[]): void {
+  for (const name of situations) met[name] = (met[name] ?? 0) + 1;
 }
 
 /** The long run. Each core plays its share, so that it gets its time beside other programs too. */
 async function inProcesses(): Promise<number> {
   const processes = availableParallelism();
   const firstNew = 1_000_000 + Math.floor(Math.random() * 1e9);
-  say(`new seeds: ${firstNew}..${firstNew + CI.fresh - 1}`);
+  const { fixed, fresh, fixedBatches, freshBatches } = CI;
+  say(
+    `new seeds: ${firstNew}..${firstNew + fresh - 1}; of batches: ${firstNew}..${firstNew + freshBatches - 1}`,
+  );
   const share = (index: number, first: number, count: number) => {
     const from = first + Math.floor((count * index) / processes);
     return `${from}..${first + Math.floor((count * (index + 1)) / processes) - 1}`;
   };
   const tallies = await Promise.all(
     Array.from({ length: processes }, (_, index) =>
-      inProcess(`${share(index, 1, CI.fixed)},${share(index, firstNew, CI.fresh)}`),
+      inProcess(
+        `${share(index, 1, fixed)},${share(index, firstNew, fresh)}`,
+        `${share(index, 1, fixedBatches)},${share(index, firstNew, freshBatches)}`,
+      ),
     ),
   );
   const sum = (count: (tally: Tally) => number) => tallies.reduce((total, tally) => total + count(tally), 0);
-  const met = SITUATION_NAMES.map((name) => ({ name, times: sum((tally) => tally.met[name] ?? 0) }));
+  const met = [...SITUATION_NAMES, ...SITUATIONS_OF_BATCHES].map((name) => ({
+    name,
+    times: sum((tally) => tally.met[name] ?? 0),
+  }));
   for (const { name, times } of met) say(`${String(times).padStart(6)}  ${name}`);
   const missed = met.filter(({ times }) => times === 0).map(({ name }) => name);
   if (missed.length > 0) say(`never met: ${missed.join('; ')}`);
   const [played, liars] = [sum((tally) => tally.played), sum((tally) => tally.liars)];
-  say(`${played} follow-ups, ${liars} with a lie`);
+  say(`${played} worlds, ${liars} with a lie`);
   await report(played, liars, missed.length);
   return liars + missed.length;
 }
 
-async function inProcess(seeds: string): Promise<Tally> {
-  const player = fork(__filename, ['--seeds', seeds]);
+async function inProcess(seeds: string, batches: string): Promise<Tally> {
+  const player = fork(__filename, ['--seeds', seeds, '--batches', batches]);
   const ended = once(player, 'exit');
   const [tally] = (await Promise.race([once(player, 'message'), ended.then(() => [])])) as [Tally?];
   await ended;
@@ -125,7 +176,7 @@ function* seedsOf(ranges: string): Iterable<number> {
   }
 }
 
-function tell({ plan, facts, lies }: Verdict): void {
+function tell({ plan, facts, lies }: Played): void {
   say(`\nseed ${plan.seed}: ${JSON.stringify({ ...plan, seed: undefined })}`);
   for (const { at, who, what } of facts.log)
     say(`${(at / 1_000).toFixed(3).padStart(12)}  ${who.padEnd(9)} ${what}`);

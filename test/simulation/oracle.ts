@@ -107,7 +107,7 @@ class Case {
   }
 }
 
-const UNDISTURBING: ReadonlySet<string> = new Set(['turn of others', 'change job', 'start again', 'wake']);
+const UNDISTURBING: ReadonlySet<string> = new Set(['turn of others', 'change job', 'start again']);
 const ASKING: ReadonlySet<string> = new Set(['poll now', 'extend', 'decide', 'cancel']);
 
 type Rule = (found: Case) => Iterable<string>;

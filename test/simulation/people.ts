@@ -1,9 +1,4 @@
-import {
-  UPDATE_EXTEND_DEADLINE,
-  UPDATE_POLL_NOW,
-  UPDATE_RESOLVE_DELIVERY,
-  SIGNAL_WAKE,
-} from '../../src/core/names';
+import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../../src/core/names';
 import type { Act } from './plan';
 import { toPayload } from './temporal/history';
 import type { UpdateEnd } from './temporal/run';
@@ -83,9 +78,6 @@ export class People {
       case 'terminate':
         this.endings.push({ at: clock.now, kind: 'terminate', runId: run.runId });
         run.terminate();
-        return true;
-      case 'wake':
-        run.signal(SIGNAL_WAKE);
         return true;
       case 'reset': {
         const points = run.resetPoints();

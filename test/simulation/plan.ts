@@ -79,7 +79,7 @@ export type Act =
   | { readonly kind: 'server away'; readonly ms: number }
   | { readonly kind: 'hold queue'; readonly queue: 'sends' | 'reads'; readonly ms: number }
   // People.
-  | { readonly kind: 'poll now' | 'cancel' | 'terminate' | 'wake' }
+  | { readonly kind: 'poll now' | 'cancel' | 'terminate' }
   | { readonly kind: 'extend'; readonly duration: string }
   | {
       readonly kind: 'decide';

@@ -15,6 +15,7 @@ const PURE_MODULES = [
   'checks',
   'check-request',
   'cadence',
+  'end',
   'errors',
   'evidence',
   'ids',
@@ -23,10 +24,13 @@ const PURE_MODULES = [
   'names',
   'request',
   'result',
+  'starts',
   'tally',
   'text',
   'units',
   'wire',
+  'batch/items',
+  'batch/state',
 ];
 
 /** The workflow bundle as a worker has it. */
@@ -48,6 +52,9 @@ export async function bundleWorkflows(): Promise<ReusableVMWorkflowCreator> {
     'workerSettings',
     'pendingDetails',
     'ownRunId',
+    'followUpResult',
+    'runItems',
+    'closeChunks',
   ]);
 }
 

@@ -9,24 +9,24 @@ import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/
 import { AgentService, JOB, PROJECT, PROMPT } from './agent-service';
 import { BEGIN, VirtualClock } from './clock';
 import { Luck } from './luck';
+import { isOfMachines, Machines } from './machines';
 import { People } from './people';
 import type { Act, Plan } from './plan';
 import { type Fields, fromPayload, toPayload } from './temporal/history';
 import type { Run } from './temporal/run';
 import { TemporalServer } from './temporal/server';
 import { CachedRun } from './worker/cached-run';
-import { type Activities, SimulatedWorker } from './worker/worker';
+import type { Activities, SimulatedWorker } from './worker/worker';
 import type { SinkCall } from './worker/workflow-code';
 
 export const TASK_QUEUES = { followUp: 'follow-up', read: 'reads', send: 'sends' } as const;
 export const HTTP_TIMEOUT_MS = 30_000;
 
-const SETTINGS: WorkerSettings = {
+export const SETTINGS: WorkerSettings = {
   readTaskQueue: TASK_QUEUES.read,
   sendTaskQueue: TASK_QUEUES.send,
   httpTimeoutMs: HTTP_TIMEOUT_MS,
   pollLimitMs: POLL_LIMIT_MS,
-  lookEveryMs: 5 * 60_000,
 };
 
 export const REQUEST_ID = 'request-1';
@@ -64,10 +64,9 @@ export class World {
   readonly log: Entry[] = [];
   readonly broken: string[] = [];
   readonly progress = new Map<Run, unknown>();
-  readonly workers: SimulatedWorker[] = [];
+  private readonly machines: Machines;
   private readonly points = new Map<string, number>();
   private phase = 'none';
-  private named = 0;
 
   /** @param evictions a seed: when a worker forgets a workflow and replays it. It must change nothing. */
   constructor(
@@ -78,8 +77,6 @@ export class World {
     this.luck = new Luck(plan.seed);
     this.clock = new VirtualClock(() => this.luck.next('random'));
     const evicts = new Luck(plan.seed * 2 + evictions);
-    // A long history takes long to replay.
-    this.evicts = (run) => evicts.chance('evict', 1 / (10 + run.events.length / 8));
     this.server = new TemporalServer(
       this.clock,
       this.luck,
@@ -93,9 +90,22 @@ export class World {
       this.reached(point, worker);
     });
     this.people = new People(this);
+    this.machines = new Machines({
+      ...{ clock: this.clock, luck: this.luck, server: this.server, workflows },
+      activities: (self, shutdown) => this.activitiesOf(self, shutdown),
+      reached: (point, self) => {
+        this.reached(pointNames[point] ?? point, self);
+      },
+      logged: (run, call) => {
+        this.heard(run, call);
+      },
+      failed: (run, why) => {
+        this.broken.push(`a workflow task of ${run.runId} fails: ${why}`);
+      },
+      // A long history takes long to replay.
+      evicts: (run) => evicts.chance('evict', 1 / (10 + run.events.length / 8)),
+    });
   }
-
-  private readonly evicts: (run: Run) => boolean;
 
   /**
    * Lets the plan happen, until everything has ended.
@@ -104,7 +114,7 @@ export class World {
    */
   async play(replays: boolean): Promise<Facts> {
     try {
-      for (let count = 0; count < this.plan.workers; count += 1) this.addWorker();
+      for (let count = 0; count < this.plan.workers; count += 1) this.machines.add();
       this.people.start();
       this.reached('started');
       await this.clock.run(() => this.isOver(), MOST_STEPS);
@@ -113,7 +123,7 @@ export class World {
       const { plan, service, server, people, log, broken, progress } = this;
       return { plan, service, runs: server.runs, people, log, broken, progress };
     } finally {
-      for (const worker of this.workers) worker.kill();
+      this.machines.killAll();
       this.clock.uninstall();
     }
   }
@@ -127,30 +137,6 @@ export class World {
     const run = this.server.runs.at(-1);
     if (run === undefined) throw new Error('nothing was started');
     return run;
-  }
-
-  addWorker(): SimulatedWorker {
-    this.named += 1;
-    const worker = new SimulatedWorker({
-      name: `worker ${this.named}`,
-      clock: this.clock,
-      luck: this.luck,
-      server: this.server,
-      workflows: this.workflows,
-      activities: (self, shutdown) => this.activitiesOf(self, shutdown),
-      reached: (point, self) => {
-        this.reached(pointNames[point] ?? point, self);
-      },
-      logged: (run, call) => {
-        this.heard(run, call);
-      },
-      failed: (run, why) => {
-        this.broken.push(`a workflow task of ${run.runId} fails: ${why}`);
-      },
-      evicts: this.evicts,
-    });
-    this.workers.push(worker);
-    return worker;
   }
 
   /** A point in the story: what is planned for it happens. */
@@ -175,7 +161,7 @@ export class World {
     });
   }
 
-  private do(act: Act, when: string, worker = this.workers.find((each) => each.polls)): void {
+  private do(act: Act, when: string, worker = this.machines.any): void {
     const isClosed = this.server.runs.at(-1)?.isOpen === false;
     if (isClosed && act.kind !== 'reset') return;
     const phase = isClosed ? 'its end' : this.phase;
@@ -188,25 +174,8 @@ export class World {
 
   /** @returns whether there was something to do it to */
   private carryOut(act: Act, worker: SimulatedWorker | undefined): boolean {
+    if (isOfMachines(act)) return this.machines.do(act, worker);
     switch (act.kind) {
-      case 'kill':
-      case 'stop':
-        if (worker === undefined || worker.state === 'dead') return false;
-        if (act.kind === 'kill') worker.kill();
-        else worker.stop();
-        this.clock.after(act.backAfterMs, () => this.addWorker());
-        return true;
-      case 'freeze':
-        return worker?.freeze(act.ms, act.suspended) ?? false;
-      case 'lose':
-        if (worker !== undefined) worker.loses = act.what;
-        return worker !== undefined;
-      case 'wrong clock':
-        if (worker !== undefined) worker.clockError = act.ms;
-        return worker !== undefined;
-      case 'server away':
-        this.server.goAway(act.ms);
-        return true;
       case 'hold queue':
         this.server.hold(act.queue === 'sends' ? TASK_QUEUES.send : TASK_QUEUES.read, act.ms);
         return true;

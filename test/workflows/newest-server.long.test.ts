@@ -21,7 +21,6 @@ const DYNAMIC_CONFIG = {
 const { follow, newBatch } = sharedEnvironment({
   dynamicConfig: DYNAMIC_CONFIG,
   httpTimeoutMs: 8_000,
-  lookEveryMs: 1_000,
 });
 
 /**
@@ -108,18 +107,9 @@ describe('while it is paused', () => {
     expect(batch.messages()).toEqual([1, 1, 1]);
   }
 
-  it.concurrent('a page loses nothing', async () => {
+  it.concurrent('a batch loses nothing', async () => {
     const batch = await running();
-    await pauseAwhile(await batch.pageHandle(1));
-    await expectEachSentOnce(batch);
-  });
-
-  it.concurrent('a page has not ended for the next run', async () => {
-    const batch = await running();
-    await pauseAwhile(await batch.pageHandle(1), async () => {
-      await batch.terminate();
-      await batch.start();
-    });
+    await pauseAwhile(batch.workflow);
     await expectEachSentOnce(batch);
   });
 });

@@ -1,5 +1,11 @@
 import type { Command } from 'commander';
-import type { BatchClient, BatchOptions, CallOptions, StartedBatch } from '../../client';
+import {
+  type BatchClient,
+  type BatchOptions,
+  type CallOptions,
+  checkBatch,
+  type StartedBatch,
+} from '../../client';
 import { counted } from '../../core/text';
 import { addRunFlags, COLUMNS, readBatch, type RunFlags } from '../flags/batch-input';
 import { addLineFlags, type LineFlags } from '../flags/request-flags';
@@ -15,7 +21,7 @@ interface StartFlags extends RunFlags {
 
 function addStartFlags(command: Command): Command {
   return addRunFlags(command)
-    .option('--no-wait', 'print the batch id when everything is handed over, instead of waiting for the end')
+    .option('--no-wait', 'print the batch id when it has started, instead of waiting for the end')
     .option('--json', JSON_LINES_HELP);
 }
 
@@ -25,8 +31,8 @@ export function addRunCommand(batches: Command, session: Session): void {
     .description(
       'Sends the follow-ups of a file, and waits for their jobs. If any line is wrong, nothing is sent. Each line is a ' +
         'follow-up of its own; their concurrency is limited, and each job gets one at a time.\n\n' +
-        'The same file again is the same batch: while it runs, this attaches to it; if it was cancelled, has failed or was ' +
-        'only partly handed over, it continues, and what was sent is not sent again; if it is done, nothing is sent.',
+        'The same file again is the same batch: while it runs, this attaches to it; if it was cancelled or has failed, it ' +
+        'continues, and what was sent is not sent again; if it is done, nothing is sent.',
     )
     .argument('<file>', 'JSON Lines or CSV; - for stdin')
     .option(
@@ -49,7 +55,8 @@ Examples:
     )
     .action(async (file: string, flags: StartFlags & LineFlags & { readonly batchId?: string }) => {
       const { batchId: name, concurrency, tolerate } = flags;
-      const batch = await readBatch(session.stdin, file, flags, { batchId: name, concurrency, tolerate });
+      const options = { batchId: name, concurrency, tolerate };
+      const batch = await readBatch(session.stdin, file, flags, (requests) => checkBatch(requests, options));
       const { batchId, items } = batch;
       // Printed before anything is started, so that an interrupted caller can come back by it.
       session.note(`batch       ${batchId} (${counted(items.length, 'item')})`);
@@ -101,24 +108,18 @@ async function runBatch(
   const { wait, concurrency, tolerate } = flags;
   const { batches } = await session.connect();
   session.jsonLines = wait;
-  let pages = 'no page yet';
-  let isHandedOver = false;
+  let isStarted = false;
   const words = (): string =>
-    isHandedOver
+    isStarted
       ? leftWords(session, batchId)
-      : [
-          `Stopped during the hand-over: ${pages}. Items that are handed over are sent.`,
-          '  hand over the rest:  the same command again, within an hour',
-          `  or cancel it:        ${session.command('batch', 'cancel', batchId)}`,
-        ].join('\n');
+      : 'Stopped during the hand-over. The same command again starts the batch, or attaches to it where it has started.';
   await untilLeft(session, words, async (signal, line) => {
-    const onPage = (handedOver: number, total: number): void => {
-      pages = `${handedOver} of ${total} pages`;
+    const onStored = (stored: number, parts: number): void => {
       // Where lines can't be rewritten, each tenth gets a line.
-      if (total > 1) line.show(`handed over ${pages}`, String(Math.floor((10 * handedOver) / total)));
+      line.show(`stored ${stored} of ${parts} parts of the items`, String(Math.floor((10 * stored) / parts)));
     };
-    const started = await start(batches, { concurrency, tolerate, onPage, signal });
-    isHandedOver = true;
+    const started = await start(batches, { concurrency, tolerate, onStored, signal });
+    isStarted = true;
     line.clear();
     if (started !== null) await noteStarted(session, started, flags);
     if (started === null || started.attached === 'ended') session.note(nothingToDo);

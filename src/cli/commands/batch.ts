@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { type BatchHandle, type BatchProgress, FollowUpError } from '../../client';
-import { CONCURRENCY } from '../../core/batch/batch';
+import type { BatchHandle, BatchProgress } from '../../client';
+import { CONCURRENCY } from '../../core/batch/items';
 import { counted } from '../../core/text';
 import { wholeNumber } from '../flags/request-flags';
 import {
@@ -54,8 +54,7 @@ export function batchCommand(session: Session): Command {
   verb(
     'results',
     'Prints how each item of a batch has ended so far. There is a line for each item that has settled, in the order of ' +
-      'settling. It does not wait for a batch that runs; "batch watch --json" does. Without a worker it prints what the ' +
-      'server knows, and exits with 1.',
+      'settling. It does not wait for a batch that runs; "batch watch --json" does. It needs no worker.',
     JSON_LINES_HELP,
   ).action(async (batchId: string) => results(session, await handleOf(batchId)));
   verb('pause', 'Starts no further item of a batch until it is resumed; open ones continue.').action(
@@ -93,20 +92,12 @@ export function batchCommand(session: Session): Command {
 
 async function results(session: Session, batch: BatchHandle): Promise<void> {
   session.jsonLines = true;
-  const { ends, error } = await batch.settled().then(
-    (all) => ({ ends: all, error: null }),
-    (problem: unknown) => {
-      if (!(problem instanceof FollowUpError) || problem.ends === null) throw problem;
-      return { ends: problem.ends, error: problem };
-    },
-  );
+  const ends = await batch.settled();
   for (const end of ends) session.print(end, itemLine(end));
   const isRunning = (await batch.describe()).state === 'running';
   const view = isRunning ? standingOf(await batch.progress()) : await batch.result();
   if (session.isJson) session.print(documentOfBatch(batch.batchId, view));
   else session.note(settledLine(ends.length, view));
-  // What can be read is printed before the reason why the rest can't.
-  if (error !== null) throw error;
 }
 
 async function cancel(session: Session, batch: BatchHandle, followUps: boolean): Promise<void> {

@@ -1,17 +1,17 @@
 import path from 'node:path';
 import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
+import { parse as parseJson } from 'lossless-json';
 import {
   checkBatch,
   type CheckedBatch,
   InvalidRequestError,
-  type NewBatchOptions,
   type Problem,
   type Tolerance,
 } from '../../client';
-import { CONCURRENCY, MAX_BATCH_ITEMS } from '../../core/batch/batch';
+import { CONCURRENCY, MAX_BATCH_ITEMS } from '../../core/batch/items';
 import { isRecord, type JsonObject, problemText, typeName } from '../../core/checks';
-import { fieldOf, type RequestField, requestWith } from '../../core/request';
+import { fieldOf, type FollowUpRequest, type RequestField, requestWith } from '../../core/request';
 import { quote } from '../../core/text';
 import {
   FIELDS,
@@ -66,20 +66,22 @@ function fieldNamed(name: string): RequestField | undefined {
 const MAX_INPUT_BYTES = 256 * 1_024 * 1_024;
 
 /** What the readers below tell of the lines of a batch, which count from 1. */
-type Take = (line: number, given: JsonObject) => void;
+/** @returns whether further lines are wanted */
+type Take = (line: number, given: JsonObject) => boolean;
 type Report = (line: number, problem: string) => void;
 
 /**
  * Reads and checks the whole input of a batch, JSON Lines or CSV, from a file or, for `-`, from stdin. Nothing is started.
  *
  * @param flags `--format`, and the fields of lines without them
+ * @param check of all requests together; the items of its problems become lines
  * @throws InvalidRequestError when the file can't be read or the flags are invalid; else with every line that is wrong, and why
  */
 export async function readBatch(
   stdin: AsyncIterable<Uint8Array>,
   file: string,
   flags: LineFlags,
-  options: NewBatchOptions = {},
+  check: (requests: readonly FollowUpRequest[]) => Promise<CheckedBatch>,
 ): Promise<CheckedBatch> {
   if (file === '-' && flags.promptFile === '-')
     throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
@@ -93,14 +95,18 @@ export async function readBatch(
     if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field: `line ${line}`, text: words });
   };
   const take: Take = (line, given) => {
+    // As soon as it is clear that they are too many, the rest is not read.
+    if (requests.length > MAX_BATCH_ITEMS) return false;
     const fields = fieldsOfLine(line, given, report);
     lines.push(line);
     requests.push(requestWith(FIELDS.map((field) => [field, fields.get(field) ?? fieldOf(defaults, field)])));
+    return true;
   };
   const read = isCsv(file, flags.format, text) ? readCsv : readJsonLines;
   read(text, take, report);
   try {
-    const batch = await checkBatch(requests, options);
+    // The checker takes whatever a line holds.
+    const batch = await check(requests as unknown as FollowUpRequest[]);
     if (problems.length === 0) return batch;
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
@@ -130,20 +136,29 @@ function isCsv(file: string, asked: string | undefined, text: string): boolean {
   return format === 'csv' || (!/^(jsonl|ndjson)$/.test(format) && !/^\s*[[{]/.test(text));
 }
 
-/** Reads JSON Lines (jsonlines.org): one object a line; blank lines are skipped. */
+/** Reads JSON Lines (jsonlines.org): one object a line; blank lines are skipped. A field that is given twice is refused. */
 function readJsonLines(text: string, take: Take, report: Report): void {
-  for (const [index, json] of text.split('\n').entries()) {
+  let line = 0;
+  for (let from = 0; from < text.length;) {
+    const end = text.indexOf('\n', from);
+    const json = text.slice(from, end < 0 ? text.length : end);
+    from += json.length + 1;
+    line += 1;
     if (json.trim() === '') continue;
-    const line = index + 1;
     try {
-      const value: unknown = JSON.parse(json);
-      if (isRecord(value)) take(line, value);
-      else report(line, `must be one JSON object, not ${typeName(value)}; JSON Lines has one object a line`);
+      const value: unknown = parseJson(json, undefined, { parseNumber: Number, onDuplicateKey: refuseTwice });
+      if (!isRecord(value)) {
+        report(line, `must be one JSON object, not ${typeName(value)}; JSON Lines has one object a line`);
+      } else if (!take(line, value)) return;
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
       report(line, `is not JSON (${error.message}); JSON Lines has one whole object a line`);
     }
   }
+}
+
+function refuseTwice({ key }: { readonly key: string }): never {
+  throw new SyntaxError(`${quote(key)} is given twice`);
 }
 
 /**
@@ -156,6 +171,8 @@ function readCsv(text: string, take: Take, report: Report): void {
   try {
     parse(text, {
       relax_column_count: true,
+      // One record names the columns, and one shows that there are too many.
+      to: MAX_BATCH_ITEMS + 2,
       record_delimiter: ['\r\n', '\n'],
       on_record: (cells: readonly string[]) => {
         const begins = line;

@@ -1,16 +1,9 @@
-import type {
-  BatchOutcome,
-  BatchProgress,
-  BatchReport,
-  BatchSummary,
-  ItemEnd,
-  ItemStates,
-} from '../../client';
-import { nextStepOfBatch } from '../../core/batch/workflows';
+import type { BatchOutcome, BatchProgress, BatchReport, BatchSummary, ItemEnd } from '../../client';
+import { nextStepOfBatch } from '../../core/batch/state';
 import { formatDuration } from '../../core/units';
 import { EXIT } from '../ends';
 import type { Session } from '../session';
-import { countsText, known, silenceText } from './follow-up';
+import { countsText, known } from './follow-up';
 import { columns, type Row } from './text';
 
 /** How an item ended, as one line; the link or the message comes last, because it may be long. */
@@ -28,7 +21,7 @@ export function itemLine(end: ItemEnd): string {
 
 /** @param meter how far it is, and how fast */
 export function batchLine(progress: BatchProgress, meter: string): string {
-  const { state, items, settled, open, byStatus, byFailure, unknownDeliveries, pages } = progress;
+  const { state, items, settled, open, byStatus, byFailure, unknownDeliveries } = progress;
   const waiting = items - settled - open;
   const parts = [
     state !== 'running' && (state === 'paused' ? 'paused; "batch resume" continues it' : state),
@@ -37,7 +30,6 @@ export function batchLine(progress: BatchProgress, meter: string): string {
     ...Object.entries({ ...byStatus, ...byFailure }).map(([name, count]) => `${name} ${count}`),
     unknownDeliveries > 0 && `unknown deliveries ${unknownDeliveries}`,
     waiting > 0 && `to come ${waiting}`,
-    pages.handedOver < pages.total && `${pages.handedOver} of ${pages.total} pages handed over`,
   ];
   return parts.filter(Boolean).join(' · ');
 }
@@ -46,9 +38,8 @@ function rowsOf(counts: BatchSummary | BatchProgress): Row[] {
   const { settled, items, byStatus, byFailure, byEvidence, unknownDeliveries, startedAt } = counts;
   const rows: Row[] = [['settled', `${settled} of ${items}`]];
   if ('open' in counts) {
-    const { open, concurrency, pages } = counts;
+    const { open, concurrency } = counts;
     rows.push(['open', `${open} (concurrency ${concurrency})`]);
-    rows.push(['pages', `${pages.handedOver} of ${pages.total} handed over, ${pages.done} done`]);
   }
   const tallies = { status: byStatus, failure: byFailure, evidence: byEvidence };
   for (const [name, tally] of Object.entries(tallies)) rows.push([name, countsText(tally) || '-']);
@@ -65,10 +56,8 @@ export interface BatchView {
   readonly state: BatchOutcome['state'] | BatchProgress['state'];
   /** What went wrong, or why nothing goes on; null if all is well. */
   readonly message: string | null;
-  /** Null if no worker answers, and for a batch that was terminated. */
+  /** Null if no worker has taken it up, and for a batch that was terminated. */
   readonly summary: BatchSummary | BatchProgress | null;
-  /** Its follow-ups by state, if no worker answers. */
-  readonly followUps?: ItemStates | null;
 }
 
 /** A running batch in the form of one that has ended. */
@@ -77,8 +66,9 @@ export function viewOf(progress: BatchProgress): BatchView {
 }
 
 export function standingOf(report: BatchReport): BatchView {
-  if (report.from === 'worker') return viewOf(report.progress);
-  return { state: 'running', message: silenceText(report), summary: null, followUps: report.followUps };
+  const { progress, trouble } = report;
+  const state = progress?.state ?? 'running';
+  return { state, message: trouble ?? progress?.message ?? null, summary: progress };
 }
 
 /** The document of `--json`, and its last line. @param asked the batch id, or the workflow id, that was asked for */
@@ -89,15 +79,12 @@ export function documentOfBatch(asked: string, view: BatchView) {
 /** However a batch has ended or stands, that is a result, and goes to stdout. */
 export function printBatch(session: Session, asked: string, view: BatchView): void {
   const document = documentOfBatch(asked, view);
-  const { batchId, state, message, summary, followUps } = document;
+  const { batchId, state, message, summary } = document;
   const rows: Row[] = [
     ['batch', batchId],
     ['state', state],
     ...known('why', message),
-    // Without a worker the why says what to do.
-    ...(followUps
-      ? known('follow-ups', countsText(followUps) || '-')
-      : known('what to do', nextStepOfBatch(state, summary?.byFailure ?? {}))),
+    ...known('what to do', nextStepOfBatch(state, summary?.byFailure ?? {})),
     ...(summary === null ? [] : rowsOf(summary)),
   ];
   const failures = (summary?.firstFailures ?? []).map(({ workflowId, outcome, message: words }) =>
@@ -122,8 +109,7 @@ export function printBatchEnd(session: Session, batchId: string, outcome: BatchO
 }
 
 /** How many of the items have settled, after a list of their ends. */
-export function settledLine(settled: number, { state, message, summary, followUps }: BatchView): string {
+export function settledLine(settled: number, { state, message, summary }: BatchView): string {
   const of = summary === null ? '' : ` of ${summary.items}`;
-  const byState = followUps ? ` (follow-ups: ${countsText(followUps)})` : '';
-  return `${settled}${of} settled${byState}; the batch is ${state}${message === null ? '' : `: ${message}`}`;
+  return `${settled}${of} settled; the batch is ${state}${message === null ? '' : `: ${message}`}`;
 }

@@ -1,4 +1,4 @@
-import type { AgentJob, BatchReport, FollowUpProgress, Phase, ProgressReport, Receipt } from '../../client';
+import type { AgentJob, FollowUpProgress, Phase, ProgressReport, Receipt } from '../../client';
 import { phaseRows } from '../../core/result';
 import { counted } from '../../core/text';
 import { formatDuration } from '../../core/units';
@@ -103,7 +103,7 @@ export function serverText(report: Extract<ProgressReport, { from: 'server' }>):
 }
 
 /** Why a follow-up or a batch gives no answer. */
-export function silenceText(report: Extract<ProgressReport | BatchReport, { from: 'server' }>): string {
+export function silenceText(report: Extract<ProgressReport, { from: 'server' }>): string {
   const { taskQueue } = report.description;
   return report.workers === 0
     ? `no worker answers on task queue ${taskQueue} (yet); start one, nothing is lost`

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ApplicationFailure,
   CancelledFailure,
@@ -6,33 +5,33 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import type { BatchSummary, ItemEnd } from '../../core/batch/batch';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  BATCH_PAGE_WORKFLOW,
   type BatchFailureType,
   type BatchProgress,
-  noPlaces,
-  SIGNAL_ALLOT,
+  type BatchSummary,
+  type ItemEnd,
+  summaryOf,
   UPDATE_CANCEL_RUNNING,
   UPDATE_PAUSE,
   UPDATE_RESUME,
   UPDATE_SET_CONCURRENCY,
-} from '../../core/batch/workflows';
+} from '../../core/batch/state';
 import { hasCode } from '../../core/errors';
-import { FOLLOW_UP_WORKFLOW } from '../../core/names';
 import type { FollowUpRequest } from '../../core/request';
-import { keyword } from '../../core/starts';
+import { eachConcurrently } from '../../temporal/each-concurrently';
 import { ignoreClosed } from '../../temporal/existing-run';
+import { openOf } from '../../temporal/lists';
 import type { CallOptions, Calls } from '../call';
 import { notFound, wrongState } from '../errors';
-import { listWorkflows } from '../description';
-import { waitThrough } from '../result';
-import { checkName, checkRunOptions } from '../run-options';
 import { updateRunning } from '../progress';
-import { BatchEnds, type BatchLook, looksAt } from './batch-ends';
-import { type BatchDescription, type BatchReport, findBatch, reportOf } from './describe-batch';
-import { checkBatch, type CheckedBatch, isChecked, type NewBatchOptions } from './items';
-import { retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start-batch';
+import { waitThrough } from '../result';
+import { checkName } from '../options';
+import { checkRunOptions } from './check';
+import { checkBatch, type CheckedBatch, isChecked, type NewBatchOptions } from './check';
+import { type BatchDescription, type BatchReport, findBatch, reportOf } from './describe';
+import { BatchEnds, type BatchLook, looksAt } from './results';
+import { retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
 /** What a batch sends: requests, or a batch that was checked before. */
 export type BatchItems = Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest> | CheckedBatch;
@@ -49,9 +48,9 @@ export class BatchClient {
   readonly check = checkBatch;
 
   /**
-   * Checks all items and options, then starts a batch, or goes on with the one of the same id: one that runs is handed what
-   * it lacks; one that was cancelled, terminated or has failed is run again; one that is done stays done. Safe to repeat:
-   * after a crash in the middle, the same call hands over the rest, and nothing is sent twice.
+   * Checks all items and options, then starts a batch, or goes on with the one of the same id: one that runs is attached to;
+   * one that was cancelled, terminated or has failed is run again; one that is done stays done. Safe to repeat: a caller
+   * that dies before the end of the call has started nothing or everything, and nothing is sent twice.
    *
    * @throws InvalidRequestError with every problem, before anything is started
    * @throws ConflictError when the batch of this id has other items, options or another order
@@ -64,11 +63,11 @@ export class BatchClient {
   ): Promise<StartedBatch> {
     const start = await this.#calls.run({ signal, timeout }, async (client, over) => {
       // A batch that was checked has its id.
-      if (isChecked(items)) checkRunOptions(options, ['onPage']);
+      if (isChecked(items)) checkRunOptions(options, ['onStored']);
       const batch = isChecked(items) ? items : await checkBatch(items, options);
       return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, batch);
     });
-    return Object.assign(this.getHandle(start.batchId), start);
+    return Object.assign(this.getHandle(start.workflowId), start);
   }
 
   /** A handle to a batch by its id, or by its workflow id. The server is not asked yet. @throws InvalidRequestError */
@@ -110,7 +109,7 @@ export class BatchHandle {
     return this.#calls.run(options, (client) => findBatch(client, this.batchId));
   }
 
-  /** Where it stands, running or ended, by its worker; by the server alone when no worker answers within 3 s. */
+  /** Where it stands, running or ended, and why it does not go on. It needs no worker. */
   progress(options: CallOptions = {}): Promise<BatchReport> {
     return this.#calls.run(options, (client) => reportOf(client, this.batchId));
   }
@@ -130,25 +129,19 @@ export class BatchHandle {
     });
   }
 
-  /** The end of each item, live, until the batch has ended. @throws as {@link settled}, after what can be read */
+  /** The end of each item, live, until the batch has ended. */
   async *results(options: CallOptions = {}): AsyncGenerator<ItemEnd, void, undefined> {
     for await (const { ends } of this.watch(options)) yield* ends;
   }
 
-  /**
-   * The ends of the items that have settled so far, in order. Those of a page that has not ended come from a worker.
-   *
-   * @throws FollowUpError `RESULTS_UNREADABLE` or `NO_ANSWER` with the `ends` that could be read, when some can't be
-   */
+  /** The ends of the items that have settled so far, in order. It needs no worker. */
   settled(options: CallOptions = {}): Promise<ItemEnd[]> {
-    return this.#calls.run(options, async (client) => {
-      const { ends, problem } = await new BatchEnds(client, this.batchId).rest();
-      if (problem !== null) throw problem;
-      return ends;
-    });
+    return this.#calls.run(options, async (client) =>
+      new BatchEnds(client).news(await findBatch(client, this.batchId)),
+    );
   }
 
-  /** A look about once a second until it has ended; the last one has the rest of the ends. @throws as {@link results} */
+  /** A look every two seconds until it has ended; the last one has the rest of the ends. */
   watch(options: CallOptions = {}): AsyncGenerator<BatchLook, void, undefined> {
     return this.#calls.each(options, (client) => looksAt(client, this.batchId, options.signal));
   }
@@ -182,7 +175,7 @@ export class BatchHandle {
     return this.#calls.run(options, async (client) => {
       const { batchId, workflowId, state } = await findBatch(client, this.batchId);
       if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
-      const open = followUps ? await openOf(client, FOLLOW_UP_WORKFLOW, batchId) : [];
+      const open = followUps ? await openOf(client, batchId) : new Set<string>();
       try {
         if (state === 'running') {
           if (followUps) await this.update(client, UPDATE_CANCEL_RUNNING);
@@ -202,8 +195,7 @@ export class BatchHandle {
    * of the same follow-up id. Every other item keeps its end, so that nothing is sent twice, whatever is called next.
    *
    * @returns null when there is nothing to try again
-   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_FORGOTTEN` when not all of it exists any more;
-   *   `NO_ANSWER` when a page has not ended and no worker answers for it
+   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_FORGOTTEN` when its items are gone
    */
   async retry({
     signal,
@@ -223,7 +215,8 @@ export class BatchHandle {
 
   private async outcomeOf(client: Client, { cause, message }: WorkflowFailedError): Promise<BatchOutcome> {
     if (cause instanceof CancelledFailure) {
-      const { summary } = await findBatch(client, this.batchId);
+      const { memo, endedAt } = await findBatch(client, this.batchId);
+      const summary = memo && { ...summaryOf(memo), endedAt: endedAt ?? new Date().toISOString() };
       return { state: 'cancelled', summary, message: 'The batch was cancelled.' };
     }
     if (cause instanceof ApplicationFailure) {
@@ -242,33 +235,24 @@ export type StartedBatch = BatchHandle & StartOfBatch;
 const LOOKS = 2;
 const BETWEEN_LOOKS_MS = 1_000;
 
+/** Follow-ups that are cancelled at once. */
+const AT_ONCE = 16;
+
 /**
  * Cancels every open follow-up that a batch has started in any of its runs. The batch must start nothing more.
  *
  * @param open those that were open before
  */
-async function cancelFollowUps(client: Client, batchId: string, open: readonly string[]): Promise<number> {
+async function cancelFollowUps(client: Client, batchId: string, open: Set<string>): Promise<number> {
   const told = new Set<string>();
   for (let looks = 0; looks < LOOKS; looks += 1) {
     if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
-    for (const page of await openOf(client, BATCH_PAGE_WORKFLOW, batchId)) {
-      // Of a batch that has ended, and has not noticed it yet: it cancels what it has open.
-      await client.workflow.getHandle(page).signal(SIGNAL_ALLOT, noPlaces('cancel')).catch(ignoreClosed);
-    }
-    for (const followUp of await openOf(client, FOLLOW_UP_WORKFLOW, batchId)) {
-      if (told.has(followUp)) continue;
+    const untold = [...(await openOf(client, batchId))].filter((followUp) => !told.has(followUp));
+    if (untold.length > 0) looks = 0;
+    await eachConcurrently(untold, AT_ONCE, async (followUp) => {
       told.add(followUp);
-      looks = 0;
       await client.workflow.getHandle(followUp).cancel().catch(ignoreClosed);
-    }
+    });
   }
   return new Set([...open, ...told]).size;
-}
-
-async function openOf(client: Client, type: string, batchId: string): Promise<string[]> {
-  const ids: string[] = [];
-  const ofBatch = [keyword('FollowUpBatch', batchId)];
-  for await (const { workflowId } of listWorkflows(client, ofBatch, type, ' AND CloseTime IS NULL'))
-    ids.push(workflowId);
-  return ids;
 }

@@ -1,4 +1,6 @@
 import {
+  ActivityCancellationType,
+  ActivityFailure,
   allHandlersFinished,
   ApplicationFailure,
   CancellationScope,
@@ -6,247 +8,247 @@ import {
   condition,
   defineQuery,
   defineUpdate,
-  isCancellation,
   makeContinueAsNewFunc,
   metricMeter,
+  proxyActivities,
   setCurrentDetails,
   setHandler,
-  sleep,
   upsertMemo,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { type BatchSummary, settingProblems } from '../../core/batch/batch';
-import { countPages, cutPages, pagesIn } from '../../core/batch/pages';
+import { settingProblems } from '../../core/batch/items';
 import {
+  type BatchActivities,
   type BatchInput,
-  type BatchPage,
+  type BatchMemo,
   type BatchProgress,
-  isPageReport,
-  MEMO_PAGES,
-  MEMO_SUMMARY,
+  type BatchSettings,
+  type BatchSummary,
+  isBeyondTolerance,
+  isPosition,
+  MEMO_BATCH,
+  nextStepOfBatch,
+  type Position,
+  progressOf,
   QUERY_BATCH_PROGRESS,
+  START,
+  summaryOf,
   UPDATE_CANCEL_RUNNING,
   UPDATE_PAUSE,
   UPDATE_RESUME,
   UPDATE_SET_CONCURRENCY,
-} from '../../core/batch/workflows';
-import { runOf } from '../../core/ids';
+  whyIncomplete,
+} from '../../core/batch/state';
 import { isRecord, problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
-import { workerSettings } from '../activity-proxies';
-import { checkBatch } from './check-batch';
-import { batchDetails, failuresOf, toleratedFailures } from './counts';
-import { ignoreCancellation } from './items';
-import { reportSignal } from './page';
-import { closePages, lookForPages, notifyPages, startPages } from './pages';
-import {
-  type BatchState,
-  batchFailure,
-  begunPages,
-  countsOf,
-  initialState,
-  knownPages,
-  memoOf,
-  progressOf,
-  summaryOf,
-  reserved,
-  takeReport,
-  whyIncomplete,
-} from './state';
+import { markdownCode as code, markdownCounts as countsOf, markdownTable } from '../../core/text';
+import { pendingDetails } from '../activity-proxies';
+import { batchFailure, checkBatch } from './input';
 
 /** What a run that continues as new hands to the next one. */
-interface ContinuedBatch {
-  readonly continued: BatchState;
+interface ContinuedBatch extends Pick<BatchInput, 'items' | 'chunks'> {
+  readonly continued: BatchMemo;
+  readonly rounds: number;
 }
 
-/** Every third look (nine minutes) each page gets a signal even if nothing has changed: it fails for a terminated page. */
-const LOOKS_PER_PING = 3;
+/** Items that may be begun before the batch writes down again how far it is: a round costs seven events. */
+const ROUND_ITEMS = 200;
 
-/**
- * A batch is given up after so many pings in a row (an hour) at which nothing went on and no further page came: its starter
- * has died. Pings, and not the clock, because without a worker no page can come.
- */
-const QUIET_PINGS = 7;
-
-/** How long a cancelled batch waits for the last reports of its pages, and for the ends of what it cancels. */
-const LAST_REPORTS_MS = 30_000;
-const LAST_ENDS_MS = 10 * 60_000;
+/** How long the activity may take to notice that it is cancelled: its heartbeat time-out, if its worker is dead. */
+const LAST_WORD_MS = 40_000;
 
 /** How long the request that follows `cancelRunning` is waited for: without it the server would show the batch as failed. */
 const CANCEL_REQUEST_MS = 5_000;
 
 /**
- * Sends many follow-ups with limited concurrency, and counts how they end. Its pages, `followUpBatchPage` workflows, run the
- * items; it grants places to them and counts. It may continue as new, because they report to its workflow id.
+ * The activities of a batch ask the Temporal server only, so they are on the queue of workflow tasks.
+ *
+ * - No schedule-to-close: a batch lasts as long as its items. An attempt works for a minute at most, and asks for its next one
+ *   with an interval of its own; without one, a worker was lost, and another takes over after five seconds.
+ * - It heartbeats every five seconds; a worker that died is noticed in half a minute, longer than a permission to start.
+ * - The cancellation waits for its last word, the position. Nobody waits for more than `LAST_WORD_MS`.
+ */
+const { runItems, closeChunks } = proxyActivities<BatchActivities>({
+  startToCloseTimeout: '5 minutes',
+  heartbeatTimeout: '30 seconds',
+  retry: { initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: '5 minutes' },
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+});
+
+/**
+ * Sends many follow-ups with limited concurrency, and counts how they end. It is a cursor over its items: an activity starts
+ * them and looks how they end; the workflow writes down how far it may go, and decides. It holds nothing that grows with them.
  *
  * @returns the summary, never the items themselves
  * @throws ApplicationFailure `InvalidBatch`, `ToleranceExceeded` or `BatchIncomplete`, with the summary as its detail
  */
 export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise<BatchSummary> {
-  const { workflowId, firstExecutionRunId, startTime, continuedFromExecutionRunId } = workflowInfo();
+  const { workflowId, startTime, continuedFromExecutionRunId, typedSearchAttributes } = workflowInfo();
   // A cron schedule and a retry policy make runs too, with the input of a caller.
   if (continuedFromExecutionRunId !== undefined && isContinued(input))
-    return new Batch(input.continued).run();
-  const { items, handedOver, ...settings } = checkBatch(input, workflowId.replace(/^follow-up-batch:/, ''));
-  const pages = [...cutPages(items ?? [])];
-  const batch = new Batch(
-    initialState({
-      ...settings,
-      run: runOf(firstExecutionRunId),
-      startedAt: startTime.getTime(),
-      items: handedOver?.items ?? items?.length ?? 0,
-      pages: handedOver?.pages ?? pages.length,
-      hasItems: items !== undefined,
-    }),
-  );
+    return new Batch(input, input.continued, input.rounds).run();
+  const plan = checkBatch(input, workflowId.replace(/^follow-up-batch:/, ''));
+  const { batchId, items, chunks, digest, again, concurrency, tolerate, begun } = plan;
   // Lists and filters find the batch by it. The action of a schedule can't set it: it does not know the batch id.
-  upsertSearchAttributes([keyword('FollowUpBatch', settings.batchId)]);
-  return batch.run(pages);
+  const ofBatch = keyword('FollowUpBatch', batchId);
+  if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
+  const settings: BatchSettings = {
+    ...{ batchId, digest, again, concurrency, tolerate, paused: false, ending: null },
+    items: chunks?.items ?? items?.length ?? 0,
+    startedAt: new Date(startTime).toISOString(),
+  };
+  return new Batch(plan, { ...settings, ...START, begun }, 0).run();
 }
 
+/** Holds a part of a batch's items in its input, and is ended with its batch. It runs only where its start delay is over. */
+export function followUpBatchItems(): Promise<void> {
+  return Promise.resolve();
+}
+
+/** The source of a batch's items is handed on as it is. */
+type Source = Pick<BatchInput, 'items' | 'chunks'>;
+
 class Batch {
-  /** Counts reports and operators' changes: the batch acts after each. */
+  private readonly whole = CancellationScope.current();
   private changes = 0;
   private ended: BatchProgress['state'] | null = null;
 
-  constructor(private readonly state: BatchState) {
-    setHandler(reportSignal, (report: unknown) => {
-      // A page of an earlier run closes when it has found out that its batch has ended.
-      if (!isPageReport(report) || report.run !== state.run) return;
-      this.changes += 1;
-      takeReport(state, report);
-    });
+  constructor(
+    private readonly source: Source,
+    private memo: BatchMemo,
+    private rounds: number,
+  ) {
     this.receiveOperators();
   }
 
-  async run(pages: readonly BatchPage[] = []): Promise<BatchSummary> {
-    const { state } = this;
-    const whole = CancellationScope.current();
-    const looking = new CancellationScope();
-    try {
-      await startPages(state, pages);
-      // One timer for the whole batch instead of one for each report.
-      looking.run(() => this.pingPages()).catch(ignoreCancellation);
-      await this.grantUntilDone();
-    } catch (error) {
-      if (!isCancellation(error)) throw error;
-      // Also one that was ending: it does not wait for its open follow-ups any more.
-      if (state.ending !== 'cancel-running') state.ending = 'cancel';
-    } finally {
-      looking.cancel();
-    }
-    if (state.ending === 'cancel' || state.ending === 'cancel-running') {
-      await CancellationScope.nonCancellable(async () => {
-        await this.endPages();
-        await closePages(state);
-        await condition(() => whole.consideredCancelled, CANCEL_REQUEST_MS);
-      });
-      this.ended = 'cancelled';
-      this.show();
-      measure(metricMeter, 'batchEnds', 1, { outcome: 'cancelled' });
-      upsertMemo({ [MEMO_SUMMARY]: summaryOf(state) });
-      throw new CancelledFailure('The batch was cancelled.');
-    }
-    const summary = summaryOf(state);
-    const why = whyIncomplete(state);
-    this.ended = why === null ? 'done' : 'failed';
-    measure(metricMeter, 'batchEnds', 1, { outcome: why?.type ?? 'done' });
-    // A cancellation comes too late.
+  async run(): Promise<BatchSummary> {
     await CancellationScope.nonCancellable(async () => {
-      await closePages(state);
-      this.show();
+      await this.work();
+      const { batchId, digest } = this.memo;
+      const { chunks } = this.source;
+      if (chunks !== undefined) await closeChunks({ batchId, digest, chunks });
+      if (this.memo.ending === 'cancel-running')
+        await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
       await condition(allHandlersFinished);
     });
+    const why = whyIncomplete(this.memo);
+    const isCancelled = this.breaksOff() || this.memo.ending === 'cancel-running';
+    this.ended = isCancelled ? 'cancelled' : why === null ? 'done' : 'failed';
+    const outcome = isCancelled ? 'cancelled' : (why?.type ?? 'done');
+    measure(metricMeter, 'batchEnds', 1, { outcome });
+    this.write();
+    if (isCancelled) throw new CancelledFailure('The batch was cancelled.');
+    const summary = { ...summaryOf(this.memo), endedAt: new Date(Date.now()).toISOString() };
     if (why !== null) throw batchFailure(why.type, why.message, summary);
     return summary;
   }
 
-  private async grantUntilDone(): Promise<void> {
-    const { state } = this;
-    for (;;) {
-      const { changes } = this;
-      this.decideEnding();
-      if (state.ending === 'cancel-running') return;
-      await notifyPages(state);
-      this.show();
-      if (this.isDone()) return;
-      if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) {
-        // The server hands on the memo from the start of a run, without the run's own changes to it (measured).
-        const memo = { ...workflowInfo().memo, [MEMO_PAGES]: memoOf(state) };
-        await makeContinueAsNewFunc<typeof followUpBatch>({ memo })({ continued: state });
-      }
-      await condition(() => this.changes > changes);
-    }
-  }
-
-  private async pingPages(): Promise<void> {
-    const { state } = this;
-    const { lookEveryMs } = await workerSettings();
-    for (;;) {
-      await sleep(LOOKS_PER_PING * lookEveryMs, { summary: 'look whether the pages are there' });
-      state.quietLooks = this.waitsForHandOver() ? state.quietLooks + 1 : 0;
-      for (const [, page] of knownPages(state)) page.lastSent = '';
-      if (state.hasItems) await lookForPages(state, [...pagesIn([[1, state.pages]])]);
-      this.changes += 1;
-    }
-  }
-
-  /** Whether pages are missing, and nothing goes on without them. */
-  private waitsForHandOver(): boolean {
-    const { state } = this;
-    const { handedOver, total } = progressOf(state, null).pages;
-    const goesOn = knownPages(state).some(([, page]) => reserved(page) > 0);
-    return !state.hasItems && handedOver < total && !goesOn;
-  }
-
-  private decideEnding(): void {
-    const { state } = this;
-    if (state.ending !== null) return;
-    const failures = failuresOf(countsOf(state));
-    if (failures > toleratedFailures(state.tolerate, state.items)) state.ending = 'tolerance';
-    else if (state.quietLooks >= QUIET_PINGS) state.ending = 'not-handed-over';
+  /** Somebody has cancelled it, and its open follow-ups continue. */
+  private breaksOff(): boolean {
+    return this.whole.consideredCancelled && this.memo.ending !== 'cancel-running' && !this.isDone();
   }
 
   private isDone(): boolean {
-    const { state } = this;
-    if (begunPages(state).length > 0) return false;
-    return state.ending !== null || countPages(state.finishedPages) >= state.pages;
+    return this.memo.lanes.length === 0 && this.memo.cursor >= this.memo.items;
   }
 
-  /** Ends the pages of a cancelled batch, and waits a while for their last reports. */
-  private async endPages(): Promise<void> {
-    const waitMs = this.state.ending === 'cancel-running' ? LAST_ENDS_MS : LAST_REPORTS_MS;
-    const endAt = Date.now() + waitMs;
+  private hasOpen(): boolean {
+    return this.memo.lanes.some(([, , state]) => state === 'may' || state === 'open');
+  }
+
+  private async work(): Promise<void> {
     for (;;) {
-      const { changes } = this;
-      await notifyPages(this.state);
-      this.show();
-      const leftMs = endAt - Date.now();
-      if (this.isDone() || leftMs <= 0) break;
-      // A page that arrived while the batch was being cancelled is notified too.
-      await condition(() => this.changes > changes, leftMs);
+      const { changes, memo } = this;
+      if (this.isDone() || this.breaksOff()) return;
+      if (memo.ending !== null && memo.ending !== 'cancel-running' && !this.hasOpen()) return;
+      if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) await this.continueAsNew();
+      if (memo.paused && !this.hasOpen() && memo.ending === null) {
+        this.write();
+        await condition(() => this.changes > changes || this.breaksOff());
+        continue;
+      }
+      const isOver = await this.round();
+      if (isOver) return;
     }
-    await condition(allHandlersFinished);
   }
 
-  private show(): void {
-    setCurrentDetails(batchDetails(progressOf(this.state, this.ended)));
+  /** @returns whether nothing more is to be done */
+  private async round(): Promise<boolean> {
+    const { memo, source } = this;
+    const bound = Math.max(memo.cursor + ROUND_ITEMS, memo.begun?.bound ?? 0);
+    this.memo = { ...memo, bound: Math.min(memo.items, bound) };
+    this.write();
+    this.rounds += 1;
+    const { batchId, digest, again } = memo;
+    const position = positionOf(this.memo);
+    const input = { batchId, digest, again, position, rounds: this.rounds, chunks: source.chunks };
+    const scope = new CancellationScope();
+    const answers: unknown[] = [];
+    const done = (answer: unknown) => {
+      answers.push(answer);
+    };
+    void scope.run(() => runItems(input)).then(done, done);
+    await condition(() => answers.length > 0 || this.breaksOff());
+    let kept: unknown = null;
+    if (answers.length === 0) {
+      kept = (await pendingDetails('runItems'))?.details;
+      scope.cancel();
+      await condition(() => answers.length > 0, LAST_WORD_MS);
+    }
+    const [answer] = answers;
+    if (answer instanceof Error && !(answer instanceof ActivityFailure)) throw answer;
+    const { cause } = answer instanceof ActivityFailure ? answer : { cause: undefined };
+    const told = [answer, detailOf(cause), kept].find(isPosition);
+    if (told !== undefined) this.take(told);
+    if (this.breaksOff()) return true;
+    if (answer instanceof Error || told === undefined) {
+      // Nobody knows what the activity has begun: the next run of the batch asks for everything that may have been.
+      const isGone = cause instanceof ApplicationFailure && cause.type === 'BatchItemsGone';
+      this.memo = { ...this.memo, ending: isGone ? 'items-gone' : 'reset' };
+      return true;
+    }
+    // It may have returned before it knew that its open follow-ups are to be cancelled.
+    return this.memo.ending === 'cancel-running' && this.memo.open === 0 && !this.hasOpen();
+  }
+
+  private take(position: Position): void {
+    const before = { ...this.memo.byStatus, ...this.memo.byFailure };
+    for (const [outcome, times] of Object.entries({ ...position.byStatus, ...position.byFailure }))
+      measure(metricMeter, 'batchItems', times - (before[outcome] ?? 0), { outcome });
+    this.memo = { ...this.memo, ...position };
+    if (this.memo.ending === null && isBeyondTolerance(this.memo, position))
+      this.memo = { ...this.memo, ending: 'tolerance' };
+  }
+
+  private async continueAsNew(): Promise<void> {
+    // The server hands on the memo from the start of a run, without the run's own changes to it (measured).
+    const memo = { ...workflowInfo().memo, [MEMO_BATCH]: this.memo };
+    const { items, chunks } = this.source;
+    const source = items === undefined ? { chunks } : { items };
+    const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo });
+    await next({ ...source, continued: this.memo, rounds: this.rounds } as ContinuedBatch);
+  }
+
+  /** What is in the memo is what the activity, a further run and everybody without a worker know. */
+  private write(): void {
+    upsertMemo({ [MEMO_BATCH]: this.memo });
+    setCurrentDetails(batchDetails(progressOf(this.memo, this.ended)));
   }
 
   /** The query and the updates of a batch. Each update returns the progress after it. */
   private receiveOperators(): void {
-    const { state } = this;
-    const change = (values: Partial<BatchState>): BatchProgress => {
-      Object.assign(state, values);
+    const change = (values: Partial<BatchSettings>): BatchProgress => {
+      this.memo = { ...this.memo, ...values };
       this.changes += 1;
-      return progressOf(state, this.ended);
+      if (this.ended === null) this.write();
+      return progressOf(this.memo, this.ended);
     };
-    setHandler(defineQuery<BatchProgress>(QUERY_BATCH_PROGRESS), () => progressOf(state, this.ended), {
-      description: 'Where the batch stands: counts, open follow-ups, pages, the first failures.',
+    setHandler(defineQuery<BatchProgress>(QUERY_BATCH_PROGRESS), () => progressOf(this.memo, this.ended), {
+      description: 'Where the batch stands: counts, open follow-ups, the first failures.',
     });
-    const offer = (name: string, values: Partial<BatchState>, description: string) => {
+    const offer = (name: string, values: Partial<BatchSettings>, description: string) => {
       setHandler(defineUpdate<BatchProgress>(name), () => change(values), { description });
     };
     offer(UPDATE_PAUSE, { paused: true }, 'Starts no further item until resume; open ones continue.');
@@ -268,7 +270,40 @@ class Batch {
   }
 }
 
+function detailOf(cause: Error | undefined): unknown {
+  const hasDetails = cause instanceof ApplicationFailure || cause instanceof CancelledFailure;
+  return hasDetails ? cause.details?.[0] : undefined;
+}
+
+function positionOf(memo: BatchMemo): Position {
+  const names = Object.keys(START) as (keyof Position)[];
+  return Object.fromEntries(names.map((name) => [name, memo[name]])) as unknown as Position;
+}
+
 function isContinued(input: unknown): input is ContinuedBatch {
-  const state = isRecord(input) && isRecord(input.continued) ? input.continued : {};
-  return typeof state.batchId === 'string' && isRecord(state.known);
+  return isRecord(input) && isRecord(input.continued) && isPosition(input.continued);
+}
+
+/** The current details for the Web UI. */
+function batchDetails(progress: BatchProgress): string {
+  const { batchId, message, firstFailures } = progress;
+  const rows: [string, string][] = [
+    ['state', progress.state],
+    ['what to do', nextStepOfBatch(progress.state, progress.byFailure)],
+    ...(message === null ? [] : [['why', message] satisfies [string, string]]),
+    ['settled', `${progress.settled} of ${progress.items}`],
+    ['open', `${progress.open} (concurrency ${progress.concurrency})`],
+    ['by status', countsOf(progress.byStatus)],
+    ['by failure', countsOf(progress.byFailure)],
+    ['by evidence', countsOf(progress.byEvidence)],
+    ['unknown deliveries', String(progress.unknownDeliveries)],
+    ['its items', `the workflows with ${code(`FollowUpBatch = "${batchId}"`)}`],
+  ];
+  const failures = firstFailures.map(({ workflowId, outcome, message: words }): [string, string] => [
+    code(workflowId),
+    words === null ? outcome : `${outcome}: ${code(words)}`,
+  ]);
+  const parts = [`**Batch ${code(batchId)}**`, markdownTable(rows)];
+  if (failures.length > 0) parts.push('**First failures**', markdownTable(failures));
+  return parts.join('\n\n');
 }

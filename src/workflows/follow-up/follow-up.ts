@@ -11,10 +11,11 @@ import {
 } from '@temporalio/workflow';
 import { checkRequest } from '../../core/check-request';
 import { isRecord } from '../../core/checks';
+import { type End, endOfCancelled, endOfFailure, endOfResult, memoOfEnd } from '../../core/end';
 import { measure } from '../../core/metrics';
 import { MEMO_RECEIPT } from '../../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
-import type { FollowUpResult } from '../../core/result';
+import type { FollowUpResult, Receipt } from '../../core/result';
 import { keyword } from '../../core/starts';
 import { workerSettings } from '../activity-proxies';
 import { FollowUpContext } from './context';
@@ -73,21 +74,32 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
     const job = await watchJob(context, state.watch);
     context.enter('done');
     ended(job.status);
-    return { ...job, followUp: receiptOf(state, Date.now()) };
+    const result = { ...job, followUp: receiptOf(state, Date.now()) };
+    leaveEnd(result.followUp, endOfResult(result));
+    return result;
   } catch (error) {
     if (isCancellation(error)) {
       context.enter('cancelled');
       ended('cancelled');
-      upsertMemo({ [MEMO_RECEIPT]: receiptOf(state, Date.now()) });
+      const receipt = receiptOf(state, Date.now());
+      upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, endOfCancelled(receipt)) });
     } else if (error instanceof ApplicationFailure) {
       context.enter('failed');
       ended(error.type);
+      leaveEnd(receiptOf(state, Date.now()), endOfFailure(error));
     }
     throw error;
   } finally {
     context.over = true;
     await CancellationScope.nonCancellable(() => condition(allHandlersFinished));
   }
+}
+
+/** An item of a batch leaves how it ended where a list of the server shows it; for any other one it would be an event too many. */
+function leaveEnd(receipt: Receipt, end: End): void {
+  const ofBatch = keyword('FollowUpBatch', '').key;
+  if (workflowInfo().typedSearchAttributes.get(ofBatch) === undefined) return;
+  upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, end) });
 }
 
 /** The state from the run before; null for a caller's input, which a run by a cron schedule or a retry policy has too. */

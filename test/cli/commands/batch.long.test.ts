@@ -9,7 +9,7 @@ import { csv, jsonl, jsonLines } from './batch-file';
 import { SWIFT_FLAGS, starter } from './starter';
 import type { Ended } from '../command';
 
-const { open } = sharedEnvironment({ lookEveryMs: 500 });
+const { open } = sharedEnvironment();
 const folder = temporaryFolder();
 
 const FAILS = { turn: { outcome: 'failed', reads: 2 } } as const;
@@ -92,7 +92,7 @@ describe('batch run', () => {
     const { batch, run, command } = await newBatch();
     batch.addMany(4, FAILS);
     const first = await run('--concurrency', '1', '--tolerate', '25%');
-    expect(first.code).toBe(30);
+    expect(first).toMatchObject({ code: 30 });
     expect(first.stdout).toMatch(
       /^state +tolerance-exceeded\nwhy +\d+ items failed, more than the tolerance/m,
     );
@@ -167,7 +167,7 @@ describe('a running batch', () => {
     const already = expect.stringContaining('already cancelled');
     expect(await command('cancel')).toMatchObject({ code: 0, stderr: already });
     expect((await command('status')).code).toBe(24);
-    expect((await command('watch')).code).toBe(24);
+    expect(await command('watch')).toMatchObject({ code: 24 });
     const other = await newBatch();
     other.batch.addMany(3, ENDLESS);
     await other.run('--concurrency', '2', '--no-wait');

@@ -19,10 +19,6 @@ function progress(change: Partial<BatchProgress> = {}): BatchProgress {
     startedAt: '2026-07-31T08:00:00.000Z',
     open: 10,
     concurrency: 10,
-    run: '0123abcd',
-    pages: { total: 1, handedOver: 1, done: 0 },
-    openPages: [1],
-    donePages: [],
     ...change,
   };
 }
@@ -40,10 +36,6 @@ describe('the progress line of a batch', () => {
     [{}, `25 % · ${counts} to come 140`],
     [{ state: 'paused' }, `paused; "batch resume" continues it · 25 % · ${counts} to come 140`],
     [{ unknownDeliveries: 4 }, `25 % · ${counts} unknown deliveries 4 · to come 140`],
-    [
-      { pages: { total: 7, handedOver: 3, done: 0 } },
-      `25 % · ${counts} to come 140 · 3 of 7 pages handed over`,
-    ],
   ])('has the meter, the counts, and what %j tells', (change, line) => {
     expect(batchLine(progress(change), '25 %')).toBe(line);
   });

@@ -59,6 +59,22 @@ describe('a batch as JSON Lines', () => {
     ]);
   });
 
+  it('has each field once: JSON itself would take the last one', async () => {
+    expect(
+      await problemsOf('{"job":"j","job":"k","prompt":"m"}\n{"polling":{"growth":1,"growth":2}}'),
+    ).toEqual([
+      'line 1: is not JSON ("job" is given twice); JSON Lines has one whole object a line',
+      'line 2: is not JSON ("growth" is given twice); JSON Lines has one whole object a line',
+    ]);
+  });
+
+  it('of far too many lines is read no further than that is clear', async () => {
+    const problems = await problemsOf('{}\n'.repeat(200_000));
+    const tooMany = 'items: a batch has at most 100000 items, and there are more; divide it';
+    expect(problems.filter((problem) => !problem.startsWith('line '))).toEqual([tooMany]);
+    expect(problems.findLast((problem) => problem.startsWith('line '))).toMatch(/^line \d{5}: /);
+  });
+
   it('takes the largest prompt, however it is escaped', async () => {
     const prompt = '\u0001'.repeat(MAX_PROMPT_BYTES);
     const { items } = await read(line({ prompt }));

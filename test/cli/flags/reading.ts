@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { readBatch } from '../../../src/cli/flags/batch-input';
 import { FLAG_OF_FIELD, type LineFlags } from '../../../src/cli/flags/request-flags';
-import type { CheckedBatch } from '../../../src/client/batch/items';
+import { checkBatch, type CheckedBatch } from '../../../src/client/batch/check';
 import { InvalidRequestError } from '../../../src/client/errors';
 import { problemText } from '../../../src/core/checks';
 import type { FollowUpRequest } from '../../../src/core/request';
@@ -22,7 +22,7 @@ export function read(
   const pieces = Array.from({ length: Math.ceil(bytes.length / pieceBytes) }, (_, index) =>
     bytes.subarray(index * pieceBytes, (index + 1) * pieceBytes),
   );
-  return readBatch(stdin ?? Readable.from(pieces), file, flags);
+  return readBatch(stdin ?? Readable.from(pieces), file, flags, (requests) => checkBatch(requests));
 }
 
 /** The requests without the cadence that every item of a batch gets. */

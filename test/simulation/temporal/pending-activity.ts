@@ -60,7 +60,7 @@ export class PendingActivity {
   cancelRequested = false;
   paused = false;
   private wasReset = false;
-  private lastFailure: Failure | undefined;
+  lastFailure: Failure | undefined;
   private readonly scheduledAt: number;
   private startedAt = 0;
   private failedAt = 0;

@@ -30,6 +30,8 @@ export interface RunStart {
   /** The run that a reset has taken over from, and that one's, to the first: its numbers are drawn again. */
   readonly originalRunId: string;
   readonly continuedFromRunId?: string;
+  /** Who has asked for its start, and the id of that request. */
+  readonly asked?: { readonly by: string; readonly requestId: string };
   /** A child goes on when its parent ends, or is terminated with it. */
   readonly parent?: { readonly run: Run; readonly seq: number; readonly isAbandoned: boolean };
 }
@@ -44,7 +46,7 @@ export type ServerCommand =
       readonly result?: Payload;
       readonly failure?: Failure;
     }
-  | { readonly type: 'ContinueAsNew'; readonly input: Payloads };
+  | { readonly type: 'ContinueAsNew'; readonly input: Payloads; readonly memo: Fields };
 
 /** How an update ends for whoever made it. `aborted`: its task failed, or the workflow is over. */
 export type UpdateEnd =
@@ -67,7 +69,9 @@ export interface RunOwner {
   offerTask(run: Run): void;
   enqueue(activity: PendingActivity): void;
   startChild(parent: Run, seq: number, child: ChildOptions): void;
-  continueAsNew(run: Run, input: Payloads): void;
+  continueAsNew(run: Run, input: Payloads, memo: Fields): void;
+  /** What a list shows of it has changed. */
+  changed(run: Run): void;
   closed(run: Run): void;
   said(run: Run, words: string): void;
 }
@@ -89,12 +93,16 @@ export class Run {
   closedAt = Infinity;
   /** The causes with which workflow tasks of it have failed. */
   readonly failedTasks: string[] = [];
+  /** A reset has made it. */
+  isReset = false;
   /** How many events there were, those of tasks that left no trace not counted. */
   private size = 0;
   private readonly timers = new Map<number, () => void>();
   private readonly updates = new Map<string, Update>();
   private task: { state: 'scheduled' | 'started'; readonly number: number; stop: () => void } | undefined;
   private tasks = 0;
+  /** Its first task waits for the end of its start delay. */
+  private delayed = false;
   /** The commands of a task are carried out: what happens by them comes after them. */
   private obeying = false;
   private readonly buffered: EventBody[] = [];
@@ -123,8 +131,16 @@ export class Run {
     return this.result;
   }
 
-  begin(): void {
+  /** @param delayMs until its first task; a signal ends it */
+  begin(delayMs = 0): void {
+    this.delayed = delayMs > 0;
     this.happen({ type: 'WorkflowExecutionStarted', size: this.start.input[0]?.data?.length ?? 0 });
+    this.owner.changed(this);
+    if (this.delayed)
+      this.owner.clock.after(delayMs, () => {
+        this.delayed = false;
+        this.wantTask();
+      });
   }
 
   /** Something happens to the workflow, which gets a task for it; what comes during a task waits for its end. */
@@ -137,6 +153,7 @@ export class Run {
   }
 
   signal(name: string, ...input: Payload[]): void {
+    this.delayed = false;
     this.happen({ type: 'WorkflowExecutionSignaled', name, input });
   }
 
@@ -222,6 +239,7 @@ export class Run {
 
   /** What the server keeps of the run before: its history up to a task, and what came after it. */
   takeOver(before: Run, task: { readonly startedAt: number }, seed: string): void {
+    this.isReset = true;
     for (const event of before.events.slice(0, task.startedAt + 1)) this.add(event, event.at);
     this.add({ type: 'WorkflowTaskFailed', cause: 'RESET_WORKFLOW', seed });
     const later = before.events.slice(task.startedAt + 1);
@@ -237,6 +255,7 @@ export class Run {
       }
     }
     this.resumePending();
+    this.owner.changed(this);
     this.wantTask();
   }
 
@@ -279,7 +298,7 @@ export class Run {
         return;
       }
       case 'ContinueAsNew':
-        this.owner.continueAsNew(this, command.input);
+        this.owner.continueAsNew(this, command.input, command.memo);
         this.close({ type: 'WorkflowExecutionContinuedAsNew' });
         return;
       default:
@@ -318,9 +337,11 @@ export class Run {
         return;
       case 'UpsertWorkflowSearchAttributes':
         this.searchAttributes = { ...this.searchAttributes, ...command.fields };
+        this.owner.changed(this);
         return;
       case 'WorkflowPropertiesModified':
         this.memo = { ...this.memo, ...command.fields };
+        this.owner.changed(this);
         return;
       case 'StartChildWorkflowExecutionInitiated':
         this.owner.startChild(this, command.seq, command.child);
@@ -388,6 +409,7 @@ export class Run {
     for (const stop of this.timers.values()) stop();
     for (const updateId of [...this.updates.keys()])
       this.settle(updateId, { kind: 'aborted', reason: 'workflow execution already completed' });
+    this.owner.changed(this);
     this.owner.closed(this);
   }
 
@@ -397,7 +419,7 @@ export class Run {
   }
 
   private wantTask(): void {
-    if (!this.isOpen || this.obeying || this.task !== undefined) return;
+    if (!this.isOpen || this.delayed || this.obeying || this.task !== undefined) return;
     this.tasks += 1;
     this.task = { state: 'scheduled', number: this.tasks, stop: () => undefined };
     this.add({ type: 'WorkflowTaskScheduled' });

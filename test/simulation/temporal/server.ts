@@ -1,14 +1,16 @@
 import { temporal } from '@temporalio/proto';
 import type { Timers, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
-import { type ChildOptions, type Fields, fromPayload, type Payloads } from './history';
+import type { ChildOptions, Fields, Payloads } from './history';
 import type { PendingActivity } from './pending-activity';
 import { Run, type RunOwner, type RunStart } from './run';
+import { Visibility } from './visibility';
 
 const { RetryState } = temporal.api.enums.v1;
 
 /** A worker as the server sees it: it polls, or it does not. */
 export interface Poller {
+  readonly name: string;
   readonly polls: boolean;
   hasCached(run: Run): boolean;
   takeTask(run: Run): void;
@@ -33,25 +35,42 @@ interface StartOptions {
   readonly searchAttributes?: Fields;
 }
 
-/** One row of a list: a run as it was a while ago. */
-export interface Listed {
-  readonly workflowId: string;
-  readonly runId: string;
-  readonly status: Run['status'];
-  readonly memo: Readonly<Record<string, unknown>>;
-  readonly attributes: Readonly<Record<string, unknown>>;
+/** What a client says with a start, beside the workflow itself. */
+export interface AskedStart extends StartOptions {
+  readonly asked: NonNullable<RunStart['asked']>;
+  /** One of this id runs: it is the answer, or else the start fails. */
+  readonly usesExisting: boolean;
+  /** One of this id has ended. */
+  readonly reuse: 'reject' | 'after failure' | 'allow';
+  readonly delayMs: number;
 }
+
+/** After these ends an id may be used again with `ALLOW_DUPLICATE_FAILED_ONLY`. */
+const FAILURES: ReadonlySet<Run['status']> = new Set([
+  'WorkflowExecutionFailed',
+  'WorkflowExecutionCanceled',
+  'WorkflowExecutionTerminated',
+  'WorkflowExecutionTimedOut',
+]);
 
 /** How long a task lies in its queue: mostly some milliseconds, now and then seconds. */
 const QUEUE_MS = { usual: 30, slow: 8_000, slowShare: 0.08 };
 
+let servers = 0;
+
 /** A Temporal server of one namespace: runs, task queues, and what a client may ask. */
 export class TemporalServer implements RunOwner {
   readonly runs: Run[] = [];
+  /** No other server has it. */
+  readonly namespace = `simulation ${(servers += 1)}`;
+  readonly visibility: Visibility;
   readonly suggestFrom: number;
   /** Its own clock: nothing is due while it is away. */
   readonly clock: Timers;
   private readonly workers = new Set<Poller>();
+  private readonly byWorkflow = new Map<string, Run[]>();
+  private readonly byRun = new Map<string, Run>();
+  private readonly deleted = new Set<Run>();
   private readonly waiting: (Run | PendingActivity)[] = [];
   private readonly heldQueues = new Map<string, number>();
   private awayUntil = 0;
@@ -74,6 +93,7 @@ export class TemporalServer implements RunOwner {
       },
       after,
     };
+    this.visibility = new Visibility(time, luck, options.listLagMs ?? 0);
     this.sleep = (ms, work) => {
       time.after(ms, work);
     };
@@ -112,7 +132,27 @@ export class TemporalServer implements RunOwner {
     });
   }
 
+  /** The names of the workers that poll. */
+  get pollers(): readonly string[] {
+    return [...this.workers].flatMap(({ polls, name }) => (polls ? [name] : []));
+  }
+
+  get retentionMs(): number {
+    return this.options.retentionMs ?? Infinity;
+  }
+
   // What a client may ask for.
+
+  /** @returns the run that was started, or the one that is the answer to it; null if one of this id is in the way */
+  askForStart({ asked, usesExisting, reuse, delayMs, ...options }: AskedStart): Run | null {
+    const before = this.latest(options.workflowId);
+    if (before?.start.asked?.requestId === asked.requestId) return before;
+    if (before?.isOpen === true) return usesExisting ? before : null;
+    const isRefused =
+      reuse === 'reject' || (reuse === 'after failure' && !FAILURES.has(before?.status ?? 'running'));
+    if (before !== undefined && isRefused) return null;
+    return this.startNew(options, { asked }, delayMs);
+  }
 
   /**
    * @param follows whether one that has ended may have had this id
@@ -121,25 +161,36 @@ export class TemporalServer implements RunOwner {
   startWorkflow(options: StartOptions, parent?: RunStart['parent'], follows = false): Run | null {
     const before = this.latest(options.workflowId);
     if (before !== undefined && (before.isOpen || !follows)) return null;
+    return this.startNew(options, parent ? { parent } : {});
+  }
+
+  private startNew(options: StartOptions, more: Pick<RunStart, 'parent' | 'asked'>, delayMs?: number): Run {
     const runId = this.newRunId();
-    const { memo = {}, searchAttributes = {} } = options;
-    return this.begin({
-      ...options,
-      memo,
-      searchAttributes,
-      runId,
-      firstRunId: runId,
-      originalRunId: runId,
-      ...(parent && { parent }),
-    });
+    const ids = { runId, firstRunId: runId, originalRunId: runId };
+    return this.begin({ memo: {}, searchAttributes: {}, ...options, ...ids, ...more }, delayMs);
   }
 
   /** The latest run of an id; undefined if the server knows none any more. */
   latest(workflowId: string): Run | undefined {
-    const { retentionMs = Infinity } = this.options;
-    return this.runs.findLast(
-      (run) => run.workflowId === workflowId && run.closedAt + retentionMs > this.clock.now,
-    );
+    const run = this.byWorkflow.get(workflowId)?.at(-1);
+    return run && this.knows(run) ? run : undefined;
+  }
+
+  /** @param runId the latest run if there is none */
+  find(workflowId: string, runId?: string | null): Run | undefined {
+    if (!runId) return this.latest(workflowId);
+    const run = this.byRun.get(runId);
+    return run?.workflowId === workflowId && this.knows(run) ? run : undefined;
+  }
+
+  /** Somebody deletes a run that has ended. */
+  delete(run: Run): void {
+    this.deleted.add(run);
+  }
+
+  /** Whether it was not deleted, and is younger than the retention. */
+  knows(run: Run): boolean {
+    return !this.deleted.has(run) && run.closedAt + this.retentionMs > this.clock.now;
   }
 
   /** Resets a run to one of its tasks. @returns the new run; null if the run is not one that can be */
@@ -148,32 +199,15 @@ export class TemporalServer implements RunOwner {
     run.terminate();
     const runId = this.newRunId();
     const next = new Run(this, { ...run.start, runId });
-    this.runs.push(next);
+    this.keep(next);
     next.takeOver(run, task, runId);
     return next;
-  }
-
-  /** Every run that the server knows of, as a list shows it. */
-  list(): Listed[] {
-    const { retentionMs = Infinity } = this.options;
-    return this.runs
-      .filter((run) => run.closedAt + retentionMs > this.clock.now)
-      .map((run) => ({
-        workflowId: run.workflowId,
-        runId: run.runId,
-        status:
-          run.closedAt + this.luck.between('list', 0, this.options.listLagMs ?? 0) > this.clock.now
-            ? 'running'
-            : run.status,
-        memo: decoded(run.memo),
-        attributes: decoded(run.searchAttributes),
-      }));
   }
 
   /** A pending activity by the token of its attempt. */
   activityOf(token: string): PendingActivity | undefined {
     const [runId, seq] = token.split('/');
-    return this.runs.find((run) => run.runId === runId)?.activities.get(Number(seq));
+    return this.byRun.get(runId ?? '')?.activities.get(Number(seq));
   }
 
   // What runs ask for.
@@ -197,12 +231,13 @@ export class TemporalServer implements RunOwner {
     if (run !== null) parent.children.set(seq, run);
   }
 
-  continueAsNew(run: Run, input: Payloads): void {
-    // The memo is the one it was started with (the core fills it in); the search attributes are the latest.
+  continueAsNew(run: Run, input: Payloads, given: Fields): void {
+    // Where none is given, the memo is the one it was started with (the core fills it in); the search attributes are the latest.
     const { start, searchAttributes, runId } = run;
+    const memo = Object.keys(given).length > 0 ? given : start.memo;
     const nextId = this.newRunId();
     const ids = { runId: nextId, originalRunId: nextId, continuedFromRunId: runId };
-    const next = { ...start, input, searchAttributes, ...ids };
+    const next = { ...start, input, memo, searchAttributes, ...ids };
     this.clock.after(0, () => {
       this.begin(next);
     });
@@ -239,15 +274,26 @@ export class TemporalServer implements RunOwner {
     }
   }
 
+  changed(run: Run): void {
+    this.visibility.changed(run);
+  }
+
   said(run: Run, words: string): void {
     this.told(run, words);
   }
 
-  private begin(start: RunStart): Run {
+  private begin(start: RunStart, delayMs?: number): Run {
     const run = new Run(this, start);
-    this.runs.push(run);
-    run.begin();
+    this.keep(run);
+    run.begin(delayMs);
     return run;
+  }
+
+  private keep(run: Run): void {
+    this.runs.push(run);
+    this.byRun.set(run.runId, run);
+    const all = this.byWorkflow.get(run.workflowId) ?? [];
+    this.byWorkflow.set(run.workflowId, [...all, run]);
   }
 
   private newRunId(): string {
@@ -279,8 +325,4 @@ export class TemporalServer implements RunOwner {
       else worker.takeActivity(task);
     }
   }
-}
-
-function decoded(fields: Fields): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).map(([name, payload]) => [name, fromPayload(payload)]));
 }

@@ -23,6 +23,9 @@ import { addCommands, type Known } from './commands';
 import { seedOf } from './seed';
 import type { SinkCall } from './workflow-code';
 
+/** The clock's has another name, by which the sandbox does not know it. */
+const RealDate = Date;
+
 /** Runs a local activity of a workflow task. */
 export type RunLocally = (seq: number, name: string, input: Payloads) => Promise<Resolution>;
 
@@ -317,8 +320,8 @@ export class CachedRun {
       ...{ searchAttributes: {}, typedSearchAttributes: new TypedSearchAttributes(), memo: {} },
       ...(continuedFromRunId === undefined ? {} : { continuedFromExecutionRunId: continuedFromRunId }),
       originalExecutionRunId: originalRunId,
-      startTime: new Date(startedAt),
-      runStartTime: new Date(at),
+      startTime: new RealDate(startedAt),
+      runStartTime: new RealDate(at),
       taskTimeoutMs: 10_000,
       attempt: 1,
       historyLength: 0,

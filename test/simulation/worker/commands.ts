@@ -97,8 +97,10 @@ function otherCommand(command: Command, accepted: Set<string>): ServerCommand {
   if (command.failWorkflowExecution)
     return { type: 'WorkflowExecutionFailed', failure: command.failWorkflowExecution.failure ?? {} };
   if (command.cancelWorkflowExecution) return { type: 'WorkflowExecutionCanceled' };
-  if (command.continueAsNewWorkflowExecution)
-    return { type: 'ContinueAsNew', input: command.continueAsNewWorkflowExecution.arguments ?? [] };
+  if (command.continueAsNewWorkflowExecution) {
+    const { arguments: input, memo } = command.continueAsNewWorkflowExecution;
+    return { type: 'ContinueAsNew', input: input ?? [], memo: memo ?? {} };
+  }
   if (command.startChildWorkflowExecution) {
     const { seq } = command.startChildWorkflowExecution;
     return {

@@ -72,7 +72,11 @@ export class SimulatedWorker implements Poller, Process {
   private readonly queues = new Map<string, Promise<unknown>>();
 
   constructor(private readonly options: WorkerOptions) {
-    this.client = clientOf(options.server, (method, answer) => this.call(method, answer));
+    this.client = clientOf(options.server, (method, answer) => this.call(method, answer), {
+      // Its own, so that what a process keeps of the server by name stays within it.
+      namespace: `${options.server.namespace} of ${options.name}`,
+      identity: options.name,
+    });
     this.activities = options.clock.as(this, () => options.activities(this, this.shutdown.signal));
     options.server.join(this);
   }

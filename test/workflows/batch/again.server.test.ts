@@ -4,10 +4,9 @@ import { type BatchOfTest, LARGE, REJECTED_ONCE } from '../../harness/batch-of-t
 import { eventually } from '../../harness/eventually';
 import type { JobKey } from '../../../sandbox';
 import { ENDLESS } from '../../harness/following';
-import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
-const { newBatch } = sharedEnvironment({ lookEveryMs: 500 });
+const { newBatch } = sharedEnvironment();
 
 async function runningAre(batch: BatchOfTest, count: number): Promise<void> {
   await eventually(`${count} follow-ups run`, async () => (await batch.running()).length === count);
@@ -18,11 +17,8 @@ describe('a batch that runs again', () => {
     const batch = await newBatch(5, ENDLESS, { prompt: LARGE });
     await batch.startUntilSent(2, { concurrency: 2 });
     await batch.cancel();
-    // The pages that the first run had begun are not the first ones to arrive.
     await batch.start();
-    const { concurrency } = await batch.progressWhen(
-      ({ open: count, pages }) => count === 2 && pages.handedOver === pages.total,
-    );
+    const { concurrency } = await batch.progressWhen(({ open: count }) => count === 2);
     expect(concurrency).toBe(2);
     expect(batch.posts()).toHaveLength(2);
     batch.endTurns('failed');
@@ -71,10 +67,8 @@ describe('a batch that runs again', () => {
 
   const sentTo = (batch: BatchOfTest, key: JobKey) => batch.posts(key).map(({ prompt }) => prompt?.text[0]);
 
-  it.concurrent.each([
-    ['in one page', 'Rebase.'],
-    ['in a chain of pages', LARGE.slice(10)],
-  ])('never has two of one job open, %s', async (_, prompt) => {
+  it.concurrent('never has two of one job open', async () => {
+    const prompt = 'Rebase.';
     const batch = await newBatch();
     const turns = [{ durationMs: null }, { reads: 2 }];
     const key = batch.add({ turns }, { prompt: `1 ${prompt}` }, REJECTED_ONCE);
@@ -92,7 +86,7 @@ describe('a batch that runs again', () => {
     expect(sentTo(batch, key)).toEqual(['1', '2', '1']);
   });
 
-  it.concurrent('never has two of one job open, across a page that is done', async () => {
+  it.concurrent('never has two of one job open, across parts of the items', async () => {
     const batch = await newBatch();
     const prompt = LARGE.slice(10);
     const key = batch.add(ENDLESS, { prompt: `1 ${prompt}` }, REJECTED_ONCE);
@@ -108,24 +102,6 @@ describe('a batch that runs again', () => {
     await batch.handle.cancel({ followUps: true });
   });
 
-  it.concurrent(
-    'asks the server by the queue of the workflows, which no limit of reads holds back',
-    async () => {
-      const batch = await newBatch(1, ENDLESS);
-      await batch.startUntilSent(1);
-      await batch.cancel();
-      await batch.start();
-      await batch.progressWhen(({ open: count }) => count === 1);
-      const asked = (await eventsOf(await batch.pageHandle(1))).flatMap(
-        ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled ?? [],
-      );
-      expect(asked.map(({ activityType }) => activityType?.name)).toContain('followUpEnd');
-      const { followUp } = batch.environment.taskQueues;
-      expect(new Set(asked.map(({ taskQueue }) => taskQueue?.name))).toEqual(new Set([followUp]));
-      await batch.finish();
-    },
-  );
-
   it.concurrent('keeps its concurrency and tolerance in a retry, unless it is told otherwise', async () => {
     const batch = await newBatch(3, ENDLESS);
     await batch.startUntilSent(2, { concurrency: 2, tolerate: { items: 1 } });
@@ -134,7 +110,7 @@ describe('a batch that runs again', () => {
     // Two were cancelled, which is more than is tolerated; both messages had arrived.
     await batch.handle.retry();
     expect(await batch.handle.result()).toMatchObject({ state: 'tolerance-exceeded' });
-    expect((await batch.handle.describe()).pages).toMatchObject({ concurrency: 1, tolerate: { items: 1 } });
+    expect((await batch.handle.describe()).memo).toMatchObject({ concurrency: 1, tolerate: { items: 1 } });
     await batch.handle.retry({ tolerate: { items: 2 } });
     await batch.sent(3);
     expect(await batch.finish()).toMatchObject({ state: 'done', summary: { settled: 3 } });

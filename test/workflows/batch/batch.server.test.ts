@@ -2,11 +2,11 @@ import { describe, expect, it } from '@jest/globals';
 import { ConflictError } from '../../../src/client';
 import { followUpWorkflowId } from '../../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
-import { type BatchOfTest, REJECTED_ONCE, taskSeconds } from '../../harness/batch-of-test';
+import { type BatchOfTest, REJECTED_ONCE } from '../../harness/batch-of-test';
 import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
-const { newBatch } = sharedEnvironment({ lookEveryMs: 500 });
+const { newBatch } = sharedEnvironment();
 
 const FAILS = { turn: { outcome: 'failed', reads: 2 } } as const;
 
@@ -15,7 +15,7 @@ describe('a batch', () => {
     const batch = (await newBatch(6)).addMany(1, FAILS);
     batch.again({ projectId: batch.projectId, jobId: 'nobody' });
     const started = await batch.start({ concurrency: 3 });
-    expect(started).toMatchObject({ attached: false, items: 8, pages: 1 });
+    expect(started).toMatchObject({ attached: false, items: 8 });
     const { state, summary } = await batch.handle.result();
     expect({ state, ...summary }).toMatchObject({
       state: 'done',
@@ -143,21 +143,6 @@ describe('a batch', () => {
     expect(batch.posts()).toHaveLength(4);
   });
 
-  it.concurrent('whose page somebody cancelled starts nothing more, and is incomplete', async () => {
-    const batch = await newBatch(2, ENDLESS);
-    await batch.startUntilSent(1, { concurrency: 1 });
-    await (await batch.pageHandle(1)).cancel();
-    expect(await batch.handle.result()).toMatchObject({ state: 'incomplete', summary: { settled: 0 } });
-    expect(batch.posts()).toHaveLength(1);
-  });
-
-  it.concurrent('and its pages have a minute for a task: a worker may replay many at once', async () => {
-    const batch = await newBatch(1);
-    await batch.start();
-    const both = [batch.workflow, await batch.pageHandle(1)];
-    expect(await Promise.all(both.map(taskSeconds))).toEqual([60, 60]);
-  });
-
   it.concurrent('of the same id and other items is refused', async () => {
     const batch = await newBatch(1);
     await batch.start();
@@ -185,18 +170,6 @@ describe('a batch', () => {
     await batch.startUntilSent(4, { concurrency: 4 });
     expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 4 } });
     expect(batch.posts()).toHaveLength(4);
-  });
-
-  it.concurrent('whose page somebody terminated ends, and goes on when it is started again', async () => {
-    const batch = await newBatch(3, ENDLESS);
-    await batch.startUntilSent(1, { concurrency: 1 });
-    await (await batch.pageHandle(1)).terminate();
-    // The batch hears of it when it has something to tell.
-    await batch.handle.setConcurrency(2);
-    expect(await batch.handle.result()).toMatchObject({ state: 'incomplete', summary: { settled: 0 } });
-    await batch.startUntilSent(3, { concurrency: 3 });
-    expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 3 } });
-    expect(batch.posts()).toHaveLength(3);
   });
 
   it.concurrent('tries again exactly what was not sent or was rejected, under the same names', async () => {

@@ -53,13 +53,13 @@ describe('an activity that an operator completes with what is no result of it', 
     expect([status, followUp.observed['read failed']]).toEqual(['completed', 1]);
   });
 
-  it.concurrent('is a look of a page that is made again', async () => {
-    const batch = await newBatch(1, ENDLESS);
-    await batch.startUntilSent(1);
-    await complete(batch.environment, (await batch.pageHandle(1)).workflowId, 'pageTrouble', '{}');
-    expect(await batch.finish()).toMatchObject({
-      state: 'done',
-      summary: { byStatus: { completed: 1 } },
-    });
+  it.concurrent('ends a batch, which goes on from the same items', async () => {
+    const batch = await newBatch(2, ENDLESS);
+    const { workflowId } = await batch.startUntilSent(1, { concurrency: 1 });
+    await complete(batch.environment, workflowId, 'runItems', '{}');
+    expect(await batch.handle.result()).toMatchObject({ state: 'incomplete' });
+    await batch.startUntilSent(2, { concurrency: 2 });
+    expect(await batch.finish()).toMatchObject({ state: 'done', summary: { byStatus: { completed: 2 } } });
+    expect(batch.messages()).toEqual([1, 1]);
   });
 });

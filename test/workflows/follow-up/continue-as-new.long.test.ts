@@ -1,9 +1,8 @@
 import { expect, it } from '@jest/globals';
 import { ConflictError } from '../../../src/client';
 import { planOf } from '../../../src/client/start';
-import { BATCH_WORKFLOW } from '../../../src/core/batch/workflows';
 import { followUpWorkflowId } from '../../../src/core/ids';
-import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
+import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
 import { compareRequests } from '../../../src/temporal/existing-run';
 import { BatchOfTest, forget, REJECTED_ONCE } from '../../harness/batch-of-test';
 import { payloadText } from '../../harness/encryption';
@@ -124,10 +123,10 @@ it.concurrent(
     const turn = { reads: 1 };
     batch.add({ turn }, {}, REJECTED_ONCE);
     batch.addMany(24, { turn });
-    await batch.start({ concurrency: 4, tolerate: { items: 1 } });
+    const { workflowId } = await batch.start({ concurrency: 4, tolerate: { items: 1 } });
+    const { runId: firstRunId } = await batch.handle.describe();
     const summary = { settled: 25, byStatus: { completed: 24 }, byFailure: { FollowUpRejected: 1 } };
     expect(await batch.handle.result()).toMatchObject({ state: 'done', summary });
-    const { workflowId, firstRunId } = await batch.handle.describe();
     const handle = environment.client.workflow.getHandle(workflowId);
     expect((await handle.describe()).runId).not.toBe(firstRunId);
     await forget(handle, firstRunId);

@@ -1,0 +1,51 @@
+"""Sends the follow-ups of a JSON Lines file as a batch: python follow_up_batch.py BATCH_ID FILE"""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.envconfig import ClientConfig
+from temporalio.exceptions import WorkflowAlreadyStartedError
+
+
+async def follow_up_batch(client: Client, batch_id: str, items: list[dict]) -> dict:
+    workflow_id = f"follow-up-batch:{quote(batch_id, safe='')}"
+    try:
+        handle = await client.start_workflow(
+            "followUpBatch",
+            {"batchId": batch_id, "items": items},
+            id=workflow_id,
+            task_queue="follow-up",
+            # While it runs, attach to it. After its end, start nothing.
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+        )
+    except WorkflowAlreadyStartedError:  # It has ended, and its result is still there.
+        handle = client.get_workflow_handle(workflow_id)
+    return await handle.result()
+
+
+async def main(batch_id: str, file: str) -> int:
+    client = await Client.connect(**ClientConfig.load_client_connect_config())  # TEMPORAL_*, temporal.toml
+    items = [json.loads(line) for line in Path(file).read_text("utf-8").splitlines() if line.strip()]
+    try:
+        summary = await follow_up_batch(client, batch_id, items)
+    except WorkflowFailureError as error:
+        print(error.cause, file=sys.stderr, flush=True)
+        return 1
+    print(json.dumps(summary, indent=2), flush=True)
+    # How each item ended stands in its memo, which a list of the server shows without a worker.
+    async for item in client.list_workflows(f"WorkflowType = 'followUp' AND FollowUpBatch = '{batch_id}'"):
+        end = (await item.memo()).get("followUp", {})
+        print(item.id, end.get("outcome"), end.get("prLink"), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    # A process that ends right after a call may crash while Python shuts down (temporalio/sdk-python#300): end it at once.
+    os._exit(asyncio.run(main(*sys.argv[1:])))

@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import { begunBy, type ItemEnd, wasBegun } from '../../core/batch/state';
+import { type End, endWithoutReceipt } from '../../core/end';
+import { digestOf } from '../../core/ids';
+import { ItemsOfBatch, type NamedItem } from '../../temporal/batch-items';
+import { eachConcurrently } from '../../temporal/each-concurrently';
+import { findEnd } from '../../temporal/follow-up-end';
+import { isTransient } from '../../temporal/grpc-status';
+import { endsOf, keepLatest, lastingEnd, type ListedEnd, openOf } from '../../temporal/lists';
+import { type BatchDescription, type BatchReport, findBatch, inputOf, reportOf } from './describe';
+
+/** Questions to the server at once. */
+const ASKED_AT_ONCE = 16;
+
+/** The visibility store is a moment behind: what closed so shortly before the last one that was listed may come later. */
+const LAG_MS = 60_000;
+
+/**
+ * How the items of a batch have ended, by the server's list; it needs no worker. An item that the list does not know is asked
+ * for by its id: somebody else has started it, it is gone, or the list lags.
+ */
+export class BatchEnds {
+  private readonly told = new Set<string>();
+  private readonly listed = new Map<string, ListedEnd>();
+  private listedTo: Date | undefined;
+
+  constructor(private readonly client: Client) {}
+
+  get count(): number {
+    return this.told.size;
+  }
+
+  /** What has ended since the last question, in the order of the ends. */
+  async news(batch: BatchDescription): Promise<ItemEnd[]> {
+    const { batchId, workflowId, runId, memo, endedAt } = batch;
+    if (memo === null) return [];
+    await this.list(batchId);
+    const open = await openOf(this.client, batchId);
+    const begun = begunBy(memo);
+    const { digest, chunks } = await inputOf(this.client, batch);
+    const items = new ItemsOfBatch(this.client, {
+      batchId,
+      workflowId,
+      runId,
+      digest: digest ?? null,
+      chunks,
+    });
+    const ends: ItemEnd[] = [];
+    const unknown: (readonly [NamedItem, 'no' | 'perhaps' | 'yes'])[] = [];
+    let number = -1;
+    for await (const item of items.all()) {
+      number += 1;
+      if (this.told.has(item.workflowId) || open.has(item.workflowId)) continue;
+      const known = this.listed.get(item.workflowId);
+      const was = wasBegun(begun, number);
+      const end = lastingEnd(known);
+      if (known && end) ends.push(itemEnd(item, end, known.closedAt.toISOString()));
+      // While the batch runs, nothing is asked for that has perhaps not begun.
+      else if (known !== undefined || was === 'yes' || (was === 'perhaps' && endedAt !== null))
+        unknown.push([item, was]);
+    }
+    const foreignBefore = memo.begun === null ? Date.parse(memo.startedAt) : 0;
+    const leftAt = endedAt ?? new Date().toISOString();
+    await eachConcurrently(unknown, ASKED_AT_ONCE, async ([item, was]) => {
+      const promptDigest = digestOf(item.request.prompt);
+      const found = await findEnd(this.client, {
+        workflowId: item.workflowId,
+        promptDigest,
+        foreignBefore,
+      });
+      if (found.end?.outcome === 'gone' && was !== 'yes') return;
+      if (found.end !== null) ends.push(itemEnd(item, found.end, found.closedAt ?? leftAt));
+      else if (endedAt !== null && memo.ending === 'cancel-running')
+        ends.push(itemEnd(item, endWithoutReceipt('left-running'), leftAt));
+    });
+    for (const end of ends) this.told.add(end.workflowId);
+    return ends.sort((one, other) => Date.parse(one.settledAt) - Date.parse(other.settledAt));
+  }
+
+  private async list(batchId: string): Promise<void> {
+    const since = this.listedTo && new Date(this.listedTo.getTime() - LAG_MS);
+    for await (const end of endsOf(this.client, batchId, since)) {
+      keepLatest(this.listed, end);
+      if (this.listedTo === undefined || end.closedAt > this.listedTo) this.listedTo = end.closedAt;
+    }
+  }
+}
+
+function itemEnd({ workflowId, request }: NamedItem, end: End, settledAt: string): ItemEnd {
+  const { projectId, jobId, requestId } = request;
+  return { workflowId, projectId, jobId, requestId, ...end, settledAt };
+}
+
+/** One look at a batch that is being watched. */
+export interface BatchLook {
+  /** Where it stands; null if the server did not answer. */
+  readonly report: BatchReport | null;
+  /** The items that have settled since the look before. */
+  readonly ends: readonly ItemEnd[];
+}
+
+const REFRESH_MS = 2_000;
+
+/** `BatchHandle.watch` says what it does. */
+export async function* looksAt(
+  client: Client,
+  batchId: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<BatchLook, void> {
+  const { workflowId } = await findBatch(client, batchId);
+  const reader = new BatchEnds(client);
+  for (;;) {
+    let isOver = false;
+    try {
+      const report = await reportOf(client, workflowId);
+      const { description, progress } = report;
+      isOver = description.state !== 'running';
+      const hasNews = isOver || (progress?.settled ?? 0) > reader.count;
+      yield { report, ends: hasNews ? await reader.news(description) : [] };
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      yield { report: null, ends: [] };
+    }
+    if (isOver) return;
+    await sleep(REFRESH_MS, undefined, { signal });
+  }
+}

@@ -1,0 +1,374 @@
+import {
+  boolean,
+  type Checked,
+  count,
+  fields,
+  type JsonObject,
+  isRecord,
+  listOf,
+  mapOf,
+  oneOf,
+  orNull,
+  text,
+  time,
+} from '../checks';
+import { type End, endFields, isFailure, type Outcome, type TryAgain } from '../end';
+import { isTerminal } from '../job';
+import type { FollowUpRequest } from '../request';
+import { addCounts } from '../tally';
+import { counted } from '../text';
+import type { Tolerance } from './items';
+
+/* The names that the workflow of a batch shares with its callers. */
+/** Holds a part of a large batch's items. It waits by a start delay, so that no worker runs it before the batch has ended. */
+export const CHUNK_WORKFLOW = 'followUpBatchItems';
+
+export const QUERY_BATCH_PROGRESS = 'progress';
+export const UPDATE_PAUSE = 'pause';
+export const UPDATE_RESUME = 'resume';
+export const UPDATE_SET_CONCURRENCY = 'setConcurrency';
+/** Ends the batch like a cancellation, and its open follow-ups too. */
+export const UPDATE_CANCEL_RUNNING = 'cancelRunning';
+
+/** Where a batch keeps its {@link BatchMemo}: it outlives the batch's worker, and is read without one. */
+export const MEMO_BATCH = 'followUpBatch';
+
+/**
+ * The items of one job that are not settled, by their numbers in the order of the start, the last one excluded. Of `next`:
+ *
+ * - `new`: no item of the lane was begun in this run; `free`: `next` was not.
+ * - `may`: its follow-up may have been started; `open`: it was.
+ *
+ * `waitsFor`: somebody else has started a later item of the lane, by its own name; the lane waits for its end.
+ */
+export type Lane = readonly [
+  next: number,
+  end: number,
+  state: 'new' | 'free' | 'may' | 'open',
+  waitsFor?: number,
+];
+
+const isLane = (value: unknown): value is Lane =>
+  Array.isArray(value) &&
+  count(value[0]) &&
+  count(value[1]) &&
+  oneOf('new', 'free', 'may', 'open')(value[2]) &&
+  (value[3] === undefined || count(value[3]));
+
+const begunFields = {
+  /** The items from here on were not begun. */
+  bound: count,
+  /** The items from here on are in no lane yet. */
+  cursor: count,
+  /** Of the items before the cursor, those that are not settled. */
+  lanes: listOf(isLane),
+};
+
+/** What the runs of a batch before this one may have begun: the rest of the truth is what the server has. */
+export const isBegun = fields({
+  ...begunFields,
+  /** False where nobody knows: the batch was reset, and it is older than the retention. What does not exist is `gone` then. */
+  isCertain: boolean,
+  /** From then on they start nothing more, in milliseconds since the epoch: one that was ended early may have been starting. */
+  quietAt: time,
+});
+export type Begun = Checked<typeof isBegun>;
+
+const isFailedItem = fields({ workflowId: text, outcome: endFields.outcome, message: endFields.message });
+export type FailedItem = Checked<typeof isFailedItem>;
+
+const countFields = {
+  settled: count,
+  byStatus: mapOf(count),
+  byFailure: mapOf(count),
+  byEvidence: mapOf(count),
+  unknownDeliveries: count,
+};
+
+/** How far a batch is. The activity that runs its items moves it on; the workflow keeps it. */
+export const isPosition = fields({
+  ...begunFields,
+  ...countFields,
+  /** At most 20. */
+  firstFailures: listOf(isFailedItem),
+  /** Follow-ups of the batch that run, by the latest look. */
+  open: count,
+  begun: orNull(isBegun),
+});
+export type Position = Checked<typeof isPosition>;
+
+export const START: Position = {
+  bound: 0,
+  cursor: 0,
+  lanes: [],
+  settled: 0,
+  byStatus: {},
+  byFailure: {},
+  byEvidence: {},
+  unknownDeliveries: 0,
+  firstFailures: [],
+  open: 0,
+  begun: null,
+};
+
+/** Failures that a summary names. */
+const MAX_FIRST_FAILURES = 20;
+
+export function withEnd(position: Position, workflowId: string, end: End): Position {
+  const { outcome, evidence, delivery, message } = end;
+  const one = { [outcome]: 1 };
+  const { byStatus, byFailure, byEvidence, firstFailures } = position;
+  const isNamed = isFailure(end) && firstFailures.length < MAX_FIRST_FAILURES;
+  return {
+    ...position,
+    settled: position.settled + 1,
+    byStatus: isTerminal(outcome) ? addCounts(byStatus, one) : byStatus,
+    byFailure: isTerminal(outcome) ? byFailure : addCounts(byFailure, one),
+    byEvidence: evidence === null ? byEvidence : addCounts(byEvidence, { [evidence]: 1 }),
+    unknownDeliveries: position.unknownDeliveries + (delivery === 'unknown' ? 1 : 0),
+    firstFailures: isNamed ? [...firstFailures, { workflowId, outcome, message }] : firstFailures,
+  };
+}
+
+/** Whether the runs before this one have begun an item, or an item of this run's lane that is not its next one. */
+export function wasBegun(begun: Begun | null, item: number): 'no' | 'perhaps' | 'yes' {
+  if (begun === null) return 'no';
+  if (!begun.isCertain) return 'yes';
+  if (item >= begun.bound) return 'no';
+  if (item >= begun.cursor) return 'perhaps';
+  const lane = begun.lanes.find(([next, end]) => next <= item && item < end);
+  return lane === undefined || (lane[0] === item && lane[2] === 'open') ? 'yes' : 'perhaps';
+}
+
+/** What the next run must take as begun. A run that was ended early has walked over only a part of what those before had. */
+export function begunBy(
+  { bound, cursor, lanes, begun }: Pick<Position, 'bound' | 'cursor' | 'lanes' | 'begun'>,
+  { isCertain = true, quietAt = 0 } = {},
+): Begun {
+  if (begun === null) return { bound, cursor, lanes, isCertain, quietAt };
+  const notWalked = begun.lanes.filter(([, end]) => end > cursor);
+  return {
+    bound: Math.max(bound, begun.bound),
+    cursor: Math.max(cursor, begun.cursor),
+    lanes: [...lanes.flatMap((lane) => furthest(lane, begun)), ...notWalked],
+    isCertain: isCertain && begun.isCertain,
+    quietAt: Math.max(quietAt, begun.quietAt),
+  };
+}
+
+/** Of a lane that two runs have had, what the one that came further knows; nothing is left where the earlier one came to its end. */
+function furthest(lane: Lane, { cursor, lanes }: Begun): Lane[] {
+  if (lane[1] > cursor) return [lane];
+  const earlier = lanes.find(([, end]) => end === lane[1]);
+  if (earlier === undefined) return [];
+  const isFurther = earlier[0] > lane[0] || (earlier[0] === lane[0] && earlier[2] === 'open');
+  return [isFurther ? earlier : lane];
+}
+
+/** How a batch is to run, as its callers and operators say it. */
+export interface BatchSettings {
+  readonly batchId: string;
+  readonly items: number;
+  /** The SHA-256 of items, options and order, in hexadecimal digits; null where no client of ours has made it. */
+  readonly digest: string | null;
+  readonly again: TryAgain | null;
+  readonly startedAt: string;
+  readonly concurrency: number;
+  readonly tolerate: Tolerance;
+  readonly paused: boolean;
+  /**
+   * Why it starts no further item: it has failed beyond its tolerance, somebody cancels it with its open follow-ups, somebody
+   * has reset it or ended its activity, or the server no longer has its items.
+   */
+  readonly ending: 'tolerance' | 'cancel-running' | 'reset' | 'items-gone' | null;
+}
+
+export type BatchMemo = BatchSettings & Position;
+
+const isSettings = fields({
+  batchId: text,
+  items: count,
+  concurrency: count,
+  startedAt: text,
+  paused: boolean,
+});
+
+/** The memo of a batch, whoever has written it; null for none. */
+export function batchMemo(memo: JsonObject | undefined): BatchMemo | null {
+  const value = memo?.[MEMO_BATCH];
+  return isSettings(value) && isPosition(value) ? (value as BatchMemo) : null;
+}
+
+/** A percentage counts by its millionths, as whole numbers: 29 / 100 * 100 is less than 29 in floating point. */
+const MILLIONTHS = 1_000_000;
+
+/** How many failures are within the tolerance; infinite where nothing was said. A percentage is of all items. */
+function toleratedFailures(tolerate: Tolerance, items: number): number {
+  if (tolerate === null) return Infinity;
+  if ('items' in tolerate) return tolerate.items;
+  return Math.floor((Math.round(tolerate.percent * MILLIONTHS) * items) / (100 * MILLIONTHS));
+}
+
+function failuresOf({ byStatus, byFailure }: Pick<Position, 'byStatus' | 'byFailure'>): number {
+  const ends = Object.entries({ ...byStatus, ...byFailure });
+  const failed = ends.filter(([outcome]) => isFailure({ outcome: outcome as Outcome }));
+  return failed.reduce((sum, [, times]) => sum + times, 0);
+}
+
+export function isBeyondTolerance(
+  { tolerate, items }: Pick<BatchSettings, 'tolerate' | 'items'>,
+  position: Position,
+): boolean {
+  return failuresOf(position) > toleratedFailures(tolerate, items);
+}
+
+/** The types of the failures by which a batch can end, each with the {@link BatchSummary} as its first detail. */
+export type BatchFailureType = 'InvalidBatch' | 'ToleranceExceeded' | 'BatchIncomplete';
+
+/** The input of `followUpBatch`: its items where they fit into one payload, or the chunks that a client has stored before. */
+export interface BatchInput {
+  /** @default the workflow id without `follow-up-batch:` */
+  readonly batchId?: string;
+  /** How many follow-ups are open at a time: 1 to 1,000. @default 50 */
+  readonly concurrency?: number;
+  /** Beyond it no further item is started, and the batch fails. @default null, no limit */
+  readonly tolerate?: Tolerance;
+  /** At most 1 MiB as JSON. */
+  readonly items?: readonly FollowUpRequest[];
+  /** In place of `items`. */
+  readonly chunks?: Chunks;
+  readonly digest?: string | null;
+  /** What the runs of this batch before this one may have begun. @default null, it is the first */
+  readonly begun?: Begun | null;
+  /** @default null, what has ended keeps its end */
+  readonly again?: TryAgain | null;
+}
+
+/** The input of the activity that runs a batch's items. */
+export interface RunItemsInput {
+  readonly chunks?: Chunks | undefined;
+  readonly batchId: string;
+  readonly digest: string | null;
+  readonly again: TryAgain | null;
+  readonly position: Position;
+  /** How often the workflow has asked before. */
+  readonly rounds: number;
+}
+
+/** The activities of a batch. */
+export interface BatchActivities {
+  /**
+   * Starts the items of a batch and waits for them, as retries of itself, until the workflow has something to decide or to
+   * write down: at the latest when 200 items were begun.
+   */
+  runItems(input: RunItemsInput): Promise<Position>;
+  /** Ends the chunks of a batch that has ended, so that the server forgets them with it. */
+  closeChunks(input: Pick<RunItemsInput, 'batchId' | 'digest' | 'chunks'>): Promise<void>;
+}
+
+/** Where the items of a large batch are: in workflows whose ids are made of batch id, digest and number. */
+export interface Chunks {
+  readonly items: number;
+  /** The number of the first item of each chunk, in the order of the start. */
+  readonly firsts: readonly number[];
+}
+
+/** The result of `followUpBatch`: a summary, never the items themselves. */
+export interface BatchSummary extends Pick<
+  Position,
+  'settled' | 'byStatus' | 'byFailure' | 'byEvidence' | 'unknownDeliveries' | 'firstFailures'
+> {
+  readonly batchId: string;
+  readonly items: number;
+  readonly startedAt: string;
+  readonly endedAt: string;
+}
+
+/** How one item of a batch ended. */
+export interface ItemEnd extends End {
+  readonly workflowId: string;
+  readonly projectId: string;
+  readonly jobId: string;
+  readonly requestId: string;
+  /** ISO 8601, UTC. */
+  readonly settledAt: string;
+}
+
+/** The answer of the query `progress` of a batch, and of its updates. */
+export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
+  readonly state: 'running' | 'paused' | 'ending' | 'done' | 'failed' | 'cancelled';
+  /** Why it ends, or has failed, before its items, and what helps; otherwise null. */
+  readonly message: string | null;
+  /** Follow-ups that run, by the latest look. */
+  readonly open: number;
+  readonly concurrency: number;
+}
+
+export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
+  const { batchId, items, startedAt, settled, byStatus, byFailure, byEvidence } = memo;
+  const { unknownDeliveries, firstFailures } = memo;
+  return {
+    batchId,
+    items,
+    settled,
+    byStatus,
+    byFailure,
+    byEvidence,
+    unknownDeliveries,
+    firstFailures,
+    startedAt,
+  };
+}
+
+export function progressOf(memo: BatchMemo, ended: BatchProgress['state'] | null = null): BatchProgress {
+  const { open, concurrency, paused, ending } = memo;
+  const going = paused ? 'paused' : 'running';
+  const state = ended ?? (ending === null ? going : 'ending');
+  const message = state === 'failed' || ending !== null ? (whyIncomplete(memo)?.message ?? null) : null;
+  return { ...summaryOf(memo), state, message, open, concurrency };
+}
+
+/** Why a batch ends before its items, and what helps; null for a batch that is done or was cancelled. */
+export function whyIncomplete(memo: BatchMemo): { type: BatchFailureType; message: string } | null {
+  const { items, settled, ending } = memo;
+  const ended = `${settled} of ${counted(items, 'item')} ended.`;
+  if (ending === 'tolerance') {
+    const message =
+      `${counted(failuresOf(memo), 'item')} failed, more than the tolerance allows. ${ended} Started again, the batch ` +
+      'starts nothing unless its tolerance is raised (`--tolerate`); a retry sends what was not sent or was rejected.';
+    return { type: 'ToleranceExceeded', message };
+  }
+  if (ending === 'cancel-running' || settled >= items) return null;
+  const why =
+    ending === 'items-gone'
+      ? 'The server no longer has its items.'
+      : 'Somebody has reset the batch, or ended its activity.';
+  const message = `${why} ${ended} The same batch started again continues: what was sent is not sent again.`;
+  return { type: 'BatchIncomplete', message };
+}
+
+const AFTER_FAILURES =
+  '`batch results` prints the end of each item; `batch retry` sends what was not sent or was rejected; ' +
+  'give it a higher `--tolerate` if that was exceeded';
+const AFTER_STOP =
+  '`batch run` with the same file continues it; open items continue unless they were cancelled too';
+
+const NEXT_STEP = {
+  running: 'nothing; `batch pause` starts no further item, `batch cancel` ends it',
+  paused: 'somebody paused it; `batch resume` starts items again, and open ones continue meanwhile',
+  ending: 'nothing; no further item starts, and it ends with its open items',
+  done: 'nothing; `batch results` prints the end of each item',
+  failed: AFTER_FAILURES,
+  'tolerance-exceeded': AFTER_FAILURES,
+  incomplete: AFTER_STOP,
+  cancelled: AFTER_STOP,
+  terminated: AFTER_STOP,
+} as const;
+
+/** What an operator can do with a batch in each state, running or ended, in the words of the starter. */
+export function nextStepOfBatch(
+  state: keyof typeof NEXT_STEP,
+  byFailure: Readonly<Record<string, number>>,
+): string {
+  return state === 'done' && Object.keys(byFailure).length > 0 ? AFTER_FAILURES : NEXT_STEP[state];
+}

@@ -1,0 +1,154 @@
+import { type Checked, fields, isRecord, oneOf, orNull, text } from './checks';
+import { isTerminal, TERMINAL_STATUSES, terminalMeaning } from './job';
+import {
+  FAILURE_TYPES,
+  isEvidence,
+  isFailureDetails,
+  isFollowUpResult,
+  isReceipt,
+  isVerdict,
+  mayBeRetried,
+  type Receipt,
+} from './result';
+import { MAX_LINK_CHARACTERS, truncate } from './text';
+
+/** Every end that an item of a batch can have: those of its follow-up, and those that the batch itself tells. */
+export const OUTCOMES = [
+  ...TERMINAL_STATUSES,
+  ...FAILURE_TYPES,
+  ...(['cancelled', 'terminated', 'timed-out'] as const),
+  /** A follow-up of this name exists, and it carries another prompt. */
+  'conflict',
+  /** Its follow-up was begun, and no longer exists: deleted, or older than the namespace's retention. */
+  'gone',
+  /** The batch was cancelled with its open items, but somebody else started this follow-up: it continues. */
+  'left-running',
+  /** It failed with something other than a failure of a follow-up, or the server refuses to start it. */
+  'broken',
+] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** Whether an end counts against the tolerance: every end but `completed` and `archived` (see `TERMINAL` in `job.ts`). */
+export function isFailure({ outcome }: { readonly outcome: Outcome }): boolean {
+  return terminalMeaning(outcome)?.isFailure ?? true;
+}
+
+export const endFields = {
+  outcome: oneOf(...OUTCOMES),
+  /** Null if nobody can tell: a terminated follow-up leaves no receipt. */
+  delivery: orNull(isVerdict),
+  evidence: orNull(isEvidence),
+  prLink: orNull(text),
+  /** What went wrong, in words; null for a result. At most 300 characters. */
+  message: orNull(text),
+};
+
+/** How a follow-up ended. */
+export type End = Checked<ReturnType<typeof fields<typeof endFields>>>;
+
+/** Characters of a failure's message: it stands in the memo, and a list of the server holds a hundred memos. */
+const MAX_MESSAGE_CHARACTERS = 300;
+
+const isMemoOfEnd = fields({
+  outcome: endFields.outcome,
+  prLink: endFields.prLink,
+  message: endFields.message,
+});
+
+/** What a follow-up that ends leaves in its memo: its receipt and how it ended, so that a list of the server tells it. */
+export function memoOfEnd(receipt: Receipt, { outcome, prLink, message }: End): object {
+  return { ...receipt, outcome, prLink, message };
+}
+
+/** Reads {@link memoOfEnd}; null where a memo holds none. */
+export function endOfMemo(memo: unknown): End | null {
+  if (!isReceipt(memo) || !isRecord(memo) || !isMemoOfEnd(memo)) return null;
+  const { outcome, prLink, message } = memo;
+  return { outcome, ...knownBy(memo), prLink, message };
+}
+
+export function endOfResult(result: unknown): End {
+  if (!isFollowUpResult(result) || !isTerminal(result.status))
+    return without('broken', 'Its result is no job with a receipt.');
+  const { status, prLink, followUp } = result;
+  return { outcome: status, ...knownBy(followUp), prLink: boundedLink(prLink), message: null };
+}
+
+/** The ends without a receipt, in words. */
+const WORDS = {
+  terminated: 'Somebody terminated the follow-up.',
+  'timed-out': 'The workflow ran into its time limit.',
+  gone:
+    'The follow-up no longer exists (deleted, or older than the retention of the namespace): nobody can tell whether its ' +
+    'message was sent. It was not started again.',
+  'left-running': 'Somebody else started this follow-up; it continues.',
+} as const;
+
+export function endWithoutReceipt(outcome: keyof typeof WORDS): End {
+  return without(outcome, WORDS[outcome]);
+}
+
+export function endOfCancelled(receipt: unknown): End {
+  const end = without('cancelled', 'Somebody cancelled the follow-up.');
+  return isReceipt(receipt) ? { ...end, ...knownBy(receipt) } : end;
+}
+
+/**
+ * @param isCompared whether its prompt is known to differ; otherwise nothing is left to compare
+ * @param isForeign whether the item was never started; otherwise its own follow-up, deleted since, may have sent its message
+ */
+export function endOfConflict(isCompared: boolean, isForeign: boolean): End {
+  if (!isCompared)
+    return without('conflict', 'A follow-up of this name exists, and its prompt can no longer be compared.');
+  const words = 'A follow-up of this name carries another prompt';
+  return isForeign
+    ? { ...without('conflict', `${words}; nothing was sent.`), delivery: 'not-sent' }
+    : without('conflict', `${words}. Nobody can tell whether an earlier one sent this one.`);
+}
+
+/** The end of an item that could not even be started, or whose end can't be read. */
+export function brokenEnd(message: string): End {
+  return without('broken', message);
+}
+
+/** @param failure only an `ApplicationFailure` has a type and details */
+export function endOfFailure(
+  failure: Error & {
+    readonly type?: string | null | undefined;
+    readonly details?: readonly unknown[] | null | undefined;
+  },
+): End {
+  const { type, message, details } = failure;
+  const known = FAILURE_TYPES.find((each) => each === type);
+  const detail = details?.[0];
+  if (known === undefined || !isFailureDetails(detail)) return brokenEnd(message);
+  const { job, followUp } = detail;
+  return { ...without(known, message), ...knownBy(followUp), prLink: boundedLink(job?.prLink ?? null) };
+}
+
+function knownBy({ delivery, evidence }: Receipt) {
+  return { delivery: delivery.verdict, evidence };
+}
+
+/** As in an attribute, a longer one is left out: half a URL is a wrong URL. */
+function boundedLink(link: string | null): string | null {
+  return link !== null && link.length > MAX_LINK_CHARACTERS ? null : link;
+}
+
+function without(outcome: Outcome, message: string): End {
+  // A foreign program's words may hold half a character, which would end the worker (sdk-core 1.24).
+  const words = truncate(message, MAX_MESSAGE_CHARACTERS).toWellFormed();
+  return { outcome, delivery: null, evidence: null, prLink: null, message: words };
+}
+
+/** Which items of an earlier run start again: those provably not sent or rejected, or also those of unknown delivery. */
+export const TRY_AGAIN = ['unsent', 'unsent-or-unknown'] as const;
+export type TryAgain = (typeof TRY_AGAIN)[number];
+
+/** Whether an item that ended this way is started again; null for a run that is no retry. Its receipt alone decides. */
+export function mayTryAgain({ outcome, delivery }: End, again: TryAgain | null): boolean {
+  // The name belongs to somebody else's message.
+  if (again === null || outcome === 'conflict') return false;
+  if (mayBeRetried(delivery)) return true;
+  return again === 'unsent-or-unknown' && (delivery === 'unknown' || delivery === null);
+}

@@ -1,0 +1,95 @@
+import {
+  type Client,
+  type WorkflowExecutionDescription,
+  WorkflowFailedError,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
+import { isRecord } from '../core/checks';
+import {
+  brokenEnd,
+  type End,
+  endOfCancelled,
+  endOfConflict,
+  endOfFailure,
+  endOfMemo,
+  endOfResult,
+  endWithoutReceipt,
+} from '../core/end';
+import { digestOf } from '../core/ids';
+import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT } from '../core/names';
+import type { FollowUpResult } from '../core/result';
+import type { NamedFollowUp } from '../core/wire';
+import { readInput, stateOf } from './existing-run';
+import { grpcError } from './grpc-status';
+import { keywordKey } from './search-attributes';
+
+/** A follow-up as the server knows it. */
+export interface FoundFollowUp {
+  /** Null while it runs; `gone` where there is none of this name. */
+  readonly end: End | null;
+  readonly result?: FollowUpResult;
+  readonly failure?: Error;
+  readonly runId?: string;
+  /** When its latest run began, in milliseconds since the epoch by the server's clock. */
+  readonly startedAt?: number;
+  /** ISO 8601, UTC. */
+  readonly closedAt?: string | undefined;
+  /** The batch that has started it. */
+  readonly batchId?: string | undefined;
+}
+
+/** Asks the server how a follow-up has ended, and whether it is the one that was meant. */
+export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<FoundFollowUp> {
+  const handle = client.workflow.getHandle(followUp.workflowId);
+  try {
+    const description = await handle.describe();
+    const conflict = await conflictOf(client, followUp, description);
+    if (conflict !== null) return { end: conflict };
+    const { runId, memo, startTime, typedSearchAttributes } = description;
+    const state = stateOf(description.status.name);
+    const found = {
+      runId,
+      startedAt: startTime.getTime(),
+      closedAt: description.closeTime?.toISOString(),
+      batchId: typedSearchAttributes.get(keywordKey('FollowUpBatch')),
+    };
+    if (state === 'running') return { end: null, ...found };
+    if (state === 'terminated' || state === 'timed-out') return { end: endWithoutReceipt(state), ...found };
+    if (state === 'cancelled') return { end: endOfCancelled(memo?.[MEMO_RECEIPT]), ...found };
+    const end = endOfMemo(memo?.[MEMO_RECEIPT]);
+    if (end !== null && followUp.wantsResult !== true) return { end, ...found };
+    const result = (await handle.result()) as FollowUpResult;
+    return { end: endOfResult(result), result, ...found };
+  } catch (error) {
+    if (error instanceof WorkflowFailedError) {
+      const failure = error.cause ?? error;
+      return { end: endOfFailure(failure), failure };
+    }
+    if (error instanceof WorkflowNotFoundError) return { end: endWithoutReceipt('gone') };
+    if (grpcError(error) !== undefined) throw error;
+    // Another program's memo, result or failure that can't be decoded never will be.
+    const failure = error instanceof Error ? error : new Error(String(error));
+    return { end: brokenEnd(`It can't be read: ${failure.message}`), failure };
+  }
+}
+
+/** Compares what the follow-up was asked to send with what is meant; null for the same. */
+async function conflictOf(
+  client: Client,
+  { workflowId, promptDigest: wanted, foreignBefore = 0 }: NamedFollowUp,
+  { type, memo, runId, startTime }: WorkflowExecutionDescription,
+): Promise<End | null> {
+  const isForeign = startTime.getTime() < foreignBefore;
+  if (type !== FOLLOW_UP_WORKFLOW) return endOfConflict(true, isForeign);
+  const digest = memo?.[MEMO_PROMPT_DIGEST] ?? (await digestByInput(client, workflowId, runId));
+  if (digest === wanted) return null;
+  return endOfConflict(typeof digest === 'string', isForeign);
+}
+
+async function digestByInput(client: Client, workflowId: string, runId: string): Promise<string | undefined> {
+  const run = await readInput(client, workflowId, runId);
+  // It is being deleted: the description goes last.
+  if (run === undefined) throw new WorkflowNotFoundError('its history is gone', workflowId, runId);
+  const { input } = run;
+  return isRecord(input) && typeof input.prompt === 'string' ? digestOf(input.prompt) : undefined;
+}

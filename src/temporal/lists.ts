@@ -1,0 +1,121 @@
+import { type Client, WorkflowClient, type WorkflowExecutionInfo } from '@temporalio/client';
+import type { PayloadCodec } from '@temporalio/common';
+import { type End, endOfMemo, endWithoutReceipt } from '../core/end';
+import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT } from '../core/names';
+import { mayBeRetried } from '../core/result';
+import { keyword } from '../core/starts';
+import { stateOf } from './existing-run';
+import { decodeFirst, workflowContext } from './sdk-internals';
+
+type Wanted = readonly ReturnType<typeof keyword>[];
+
+/** The workflows of a type that have these attributes, without their memos. Eventually consistent. */
+export async function* listWorkflows(
+  client: Client,
+  wanted: Wanted,
+  { type = FOLLOW_UP_WORKFLOW, restriction = '', pageSize = 100 } = {},
+): AsyncGenerator<WorkflowExecutionInfo, void, undefined> {
+  const query = visibilityQuery(wanted, type) + restriction;
+  const undecoded = new WorkflowClient(withoutDecoding(client));
+  for await (const info of undecoded.list({ query, pageSize }))
+    if (wanted.every(({ key, value }) => info.typedSearchAttributes.get(key) === value)) yield info;
+}
+
+/** The workflow ids of the follow-ups of a batch that run. */
+export async function openOf(client: Client, batchId: string): Promise<Set<string>> {
+  const open = new Set<string>();
+  const ofBatch = [keyword('FollowUpBatch', batchId)];
+  const restriction = ' AND CloseTime IS NULL';
+  for await (const { workflowId } of listWorkflows(client, ofBatch, { restriction, pageSize: 1_000 }))
+    open.add(workflowId);
+  return open;
+}
+
+/** One that the list shows as ended. */
+export interface ListedEnd {
+  readonly workflowId: string;
+  /** Null where only its result tells. */
+  readonly end: End | null;
+  readonly closedAt: Date;
+  readonly startedAt: Date;
+}
+
+/** Memos of a page: each has some 3 KB, and an answer of the server 4 MB at most. */
+const ENDS_PER_PAGE = 250;
+
+/** How the follow-ups of a batch have ended, by their memos. @param since none that ended before */
+export async function* endsOf(
+  client: Client,
+  batchId: string,
+  since?: Date,
+): AsyncGenerator<ListedEnd, void, undefined> {
+  const restriction =
+    since === undefined ? ' AND CloseTime IS NOT NULL' : ` AND CloseTime >= '${since.toISOString()}'`;
+  const ofBatch = [keyword('FollowUpBatch', batchId)];
+  for await (const info of listWorkflows(client, ofBatch, { restriction, pageSize: ENDS_PER_PAGE })) {
+    const { workflowId, closeTime, startTime } = info;
+    if (closeTime === undefined) continue;
+    const end = await listedEnd(client, info);
+    yield { workflowId, end, closedAt: closeTime, startedAt: startTime };
+  }
+}
+
+/** Each run of a follow-up is listed by itself; the latest one counts. */
+export function keepLatest(ends: Map<string, ListedEnd>, end: ListedEnd): void {
+  const known = ends.get(end.workflowId);
+  if (known === undefined || known.startedAt <= end.startedAt) ends.set(end.workflowId, end);
+}
+
+/**
+ * The end that a list tells, if it lasts. One that was not sent, or was rejected, may have been sent by a later run, of which
+ * nothing may be listed any more: it is asked for by its id.
+ */
+export function lastingEnd(listed: ListedEnd | undefined): End | undefined {
+  const end = listed?.end ?? null;
+  if (end === null) return undefined;
+  return end.delivery === null || mayBeRetried(end.delivery) ? undefined : end;
+}
+
+async function listedEnd(
+  client: Client,
+  { workflowId, status, raw }: WorkflowExecutionInfo,
+): Promise<End | null> {
+  const state = stateOf(status.name);
+  if (state === 'terminated' || state === 'timed-out') return endWithoutReceipt(state);
+  const payload = raw.memo?.fields?.[MEMO_RECEIPT];
+  if (!payload) return null;
+  const context = workflowContext(client.options.namespace, workflowId);
+  try {
+    return endOfMemo(await decodeFirst(client, [payload], context));
+  } catch {
+    // What another program has written; the question for this follow-up says so.
+    return null;
+  }
+}
+
+/**
+ * The visibility query, which may find too much but never too little: the caller compares.
+ *
+ * No way of writing a value matches anything when it holds a double quote, a backslash or a control character, or begins
+ * or ends with a single quote (measured on the SQL visibility of server 1.31.2; 1.32.0 takes the backslash and the control
+ * character). Such a value is looked for by as much of its beginning as can be written.
+ */
+export function visibilityQuery(wanted: Wanted, type: string = FOLLOW_UP_WORKFLOW): string {
+  const clauses = wanted.map(({ key: { name }, value }) => {
+    const beginning = /^(?!')[^"\\\p{Cc}]*[^'"\\\p{Cc}]/u.exec(value)?.[0];
+    if (beginning === undefined) return `${name} IS NOT NULL`;
+    return `${name} ${beginning === value ? '=' : 'STARTS_WITH'} '${beginning.replaceAll("'", "''")}'`;
+  });
+  return [`WorkflowType = '${type}'`, ...clauses].join(' AND ');
+}
+
+const blind: PayloadCodec = {
+  encode: (payloads) => Promise.resolve(payloads),
+  decode: (payloads) =>
+    Promise.resolve(payloads.map(() => ({ metadata: { encoding: Buffer.from('binary/null') } }))),
+};
+
+/** The options of a client for lists, which need no memo: one that another service has encrypted would end the list. */
+export function withoutDecoding({ connection, options: { namespace, identity } }: Client) {
+  return { connection, namespace, identity, dataConverter: { payloadCodecs: [blind] } };
+}

@@ -1,0 +1,41 @@
+import { digestOf } from '../core/ids';
+import { type FollowUpPlan, optionTexts } from '../core/request';
+import { followUpStart } from '../core/starts';
+import { markdownCode as code, markdownTable, utf8Bytes } from '../core/text';
+import { startOnceOptions } from './sdk-internals';
+
+/** The options of a follow-up's start by a client, in a batch or not. */
+export function startOptions(plan: FollowUpPlan, batchId?: string) {
+  return {
+    ...followUpStart(plan, batchId),
+    // Tells a new run from one that exists. A repeated call of the SDK's is still the same start.
+    workflowIdConflictPolicy: 'FAIL',
+    staticDetails: staticDetails(plan, batchId),
+  } as const;
+}
+
+/**
+ * The options with which a follow-up gets another run. Two retries at a time make one run: the start's request id is made of
+ * the run that is retried, and the server answers the second one with the run that the first has made, even if that has
+ * ended meanwhile.
+ */
+export function retryOptions(runId: string) {
+  return {
+    ...startOnceOptions(`retry of ${runId}`),
+    workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
+  } as const;
+}
+
+/** The options of a follow-up, as the Web UI shows them from its start on. The prompt is described, never shown. */
+export function staticDetails(plan: FollowUpPlan, batchId?: string): string {
+  const { projectId, jobId, requestId, prompt } = plan;
+  return markdownTable([
+    ['projectId', code(projectId)],
+    ['jobId', code(jobId)],
+    ['requestId', code(requestId)],
+    ...(batchId === undefined ? [] : [['batch', code(batchId)] as const]),
+    // Enough of the digest to tell two prompts apart by eye.
+    ['prompt', `${utf8Bytes(prompt)} bytes, sha256 ${code(digestOf(prompt).slice(0, 12))}…`],
+    ...optionTexts(plan),
+  ]);
+}

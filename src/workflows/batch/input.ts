@@ -1,0 +1,89 @@
+import { ApplicationFailure } from '@temporalio/workflow';
+import {
+  batchIdProblem,
+  CONCURRENCY,
+  itemProblems,
+  MAX_BATCH_ITEMS,
+  MAX_CHUNKS,
+  MAX_INPUT_BYTES,
+  settingProblems,
+} from '../../core/batch/items';
+import { type BatchFailureType, type BatchInput, type BatchSummary, isBegun } from '../../core/batch/state';
+import {
+  type Check,
+  count,
+  fields,
+  isRecord,
+  listOf,
+  oneOf,
+  orNull,
+  problemText,
+  text,
+  typeName,
+} from '../../core/checks';
+import { TRY_AGAIN } from '../../core/end';
+import { jsonBytes } from '../../core/text';
+
+/** A checked input with its defaults filled in. */
+export type BatchPlan = Required<Omit<BatchInput, 'items' | 'chunks'>> & Pick<BatchInput, 'items' | 'chunks'>;
+
+const isChunks = fields({ items: between(1, MAX_BATCH_ITEMS), firsts: listOf(count) });
+const isTryAgain = orNull(oneOf(...TRY_AGAIN));
+
+function between(least: number, most: number): Check<number> {
+  return (value): value is number => count(value) && value >= least && value <= most;
+}
+
+function areInOrder(firsts: readonly number[], items: number): boolean {
+  const isNext = (first: number, index: number) => first > (firsts[index - 1] ?? -1) && first < items;
+  return firsts[0] === 0 && firsts.length <= MAX_CHUNKS && firsts.every(isNext);
+}
+
+/**
+ * The input may come from any client: an invalid one would stall the batch later.
+ *
+ * @param fallbackId the batch id if the input has none
+ * @throws ApplicationFailure `InvalidBatch` with every problem
+ */
+export function checkBatch(input: unknown, fallbackId: string): BatchPlan {
+  if (!isRecord(input)) throw invalid(`input: must be one JSON object, a BatchInput, not ${typeName(input)}`);
+  const { items, chunks } = input;
+  const plan = {
+    batchId: input.batchId ?? fallbackId,
+    concurrency: input.concurrency ?? CONCURRENCY.default,
+    tolerate: input.tolerate ?? null,
+    digest: input.digest ?? null,
+    begun: input.begun ?? null,
+    again: input.again ?? null,
+  };
+  const badId = batchIdProblem(plan.batchId);
+  const problems = [
+    badId !== undefined && `batchId: ${badId}`,
+    ...settingProblems(plan.concurrency, plan.tolerate).map((problem) => problemText(problem)),
+    !orNull(text)(plan.digest) && 'digest: must be a text, or null',
+    !orNull(isBegun)(plan.begun) && 'begun: must be what the memo of the run before says, or null',
+    !isTryAgain(plan.again) && `again: must be one of ${TRY_AGAIN.join(', ')}, or null`,
+    (items === undefined) === (chunks === undefined) &&
+      'items: must be given, or chunks in their place, and not both',
+    chunks !== undefined &&
+      (!isChunks(chunks) || !areInOrder(chunks.firsts, chunks.items)) &&
+      'chunks: must be { "items", "firsts" }, as the client makes it',
+  ].filter((problem) => problem !== false);
+  if (items !== undefined) {
+    if (!Array.isArray(items) || !between(1, MAX_BATCH_ITEMS)(items.length))
+      problems.push(`items: must be a list of 1 to ${MAX_BATCH_ITEMS} requests`);
+    else if (jsonBytes(items) > MAX_INPUT_BYTES)
+      problems.push(`items: must have at most ${MAX_INPUT_BYTES} bytes as JSON`);
+    else if (badId === undefined) problems.push(...itemProblems(items, plan.batchId as string));
+  }
+  if (problems.length > 0) throw invalid(...problems);
+  return { ...plan, ...(items === undefined ? { chunks } : { items }) } as BatchPlan;
+}
+
+function invalid(...problems: readonly string[]) {
+  return batchFailure('InvalidBatch', `Invalid batch: ${problems.join('; ')}. Nothing was sent.`);
+}
+
+export function batchFailure(type: BatchFailureType, message: string, ...details: readonly BatchSummary[]) {
+  return ApplicationFailure.nonRetryable(message, type, ...details);
+}

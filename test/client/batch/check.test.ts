@@ -1,0 +1,140 @@
+import { describe, expect, it } from '@jest/globals';
+import { checkBatch } from '../../../src/client/batch/check';
+import { InvalidRequestError } from '../../../src/client/errors';
+import { problemText } from '../../../src/core/checks';
+import { requestIdOf } from '../../../src/core/batch/items';
+import type { FollowUpRequest } from '../../../src/core/request';
+
+const one = (fields: object = {}): FollowUpRequest => ({
+  projectId: 'p',
+  jobId: 'j',
+  prompt: 'Hello',
+  ...fields,
+});
+
+async function problemsOf(requests: Iterable<unknown>, batchId?: string): Promise<readonly string[]> {
+  const error: unknown = await checkBatch(requests, { batchId }).catch((thrown: unknown) => thrown);
+  return error instanceof InvalidRequestError ? error.problems.map((problem) => problemText(problem)) : [];
+}
+
+describe('a batch of requests', () => {
+  it('holds each request with its key', async () => {
+    const { items } = await checkBatch([one({ deadline: '2h' })]);
+    expect(items).toEqual([
+      {
+        key: expect.stringMatching(/^[0-9a-f]{16}$/),
+        request: { ...one({ deadline: '2h' }), polling: { initial: '30s' } },
+      },
+    ]);
+  });
+
+  it('may come from any iterable', async () => {
+    // eslint-disable-next-line @typescript-eslint/require-await -- as a database cursor would
+    async function* cursor() {
+      yield one();
+      yield one({ jobId: 'k' });
+    }
+    expect((await checkBatch(cursor())).items).toHaveLength(2);
+    expect((await checkBatch(new Set([one()]))).items).toHaveLength(1);
+  });
+
+  it.each([
+    ['30s where nothing is said', undefined, { initial: '30s' }],
+    ['what is asked for', { initial: '1s' }, { initial: '1s' }],
+    ['the maximum where that is shorter', { maximum: '10s' }, { initial: '10s', maximum: '10s' }],
+    [
+      '30s below a longer maximum',
+      { maximum: '1m', growth: 1 },
+      { initial: '30s', growth: 1, maximum: '1m' },
+    ],
+    ['30s where null stands for nothing', { initial: null }, { initial: '30s' }],
+  ])('polls from %s', async (_, polling, expected) => {
+    const { items } = await checkBatch([one({ polling })]);
+    expect(items[0]?.request.polling).toEqual(expected);
+  });
+
+  it('tells every problem with the number of its item, and the first ones in its message', async () => {
+    const requests = Array.from({ length: 23 }, () => one({ jobId: '.' }));
+    await expect(checkBatch(requests)).rejects.toThrow(/item 1: .*; item 20: [^;]*; … and 3 more\./);
+    expect(await problemsOf([])).toEqual(['items: there are no items']);
+    expect(
+      await problemsOf([one(), one({ prompt: '' }), 'three', one({ deadline: '30', retries: 3 })]),
+    ).toEqual([
+      expect.stringMatching(/^item 2: prompt: must not be empty/),
+      expect.stringMatching(/^item 3: input: must be one JSON object/),
+      expect.stringMatching(/^item 4: deadline: "30" needs a unit/),
+      expect.stringMatching(/^item 4: "retries": is not a field here/),
+    ]);
+  });
+
+  it('does not change when its requests do', async () => {
+    const request = { ...one(), polling: { growth: 1 } };
+    const { items } = await checkBatch([request]);
+    request.prompt = 'Changed';
+    request.polling.growth = 2;
+    expect(items[0]?.request).toEqual(one({ polling: { initial: '30s', growth: 1 } }));
+  });
+});
+
+describe('the name of an item', () => {
+  it('is its own, or made of the batch and its key', async () => {
+    const { batchId, items } = await checkBatch([one({ requestId: 'mine' }), one()], { batchId: 'night' });
+    expect(batchId).toBe('night');
+    expect(items[0]).toMatchObject({ key: null, request: { requestId: 'mine' } });
+    expect(items.map((item) => requestIdOf('night', item))).toEqual([
+      'mine',
+      expect.stringMatching(/^night-[0-9a-f]{16}$/),
+    ]);
+  });
+
+  it('may not be given twice to the same job', async () => {
+    const named = (fields: object = {}) => one({ requestId: 'r', ...fields });
+    expect(await problemsOf([named(), named({ jobId: 'k' }), named({ projectId: 'q' })])).toEqual([]);
+    expect(await problemsOf([one(), named(), one(), named({ prompt: 'Other' })])).toEqual([
+      'item 2: requestId: "r" is the name of 2 items for the same job; give each its own',
+      'item 4: requestId: "r" is the name of 2 items for the same job; give each its own',
+    ]);
+    // Nor may it be the name that the batch makes of another item.
+    const { batchId, items } = await checkBatch([one()], { batchId: 'night' });
+    const requestId = requestIdOf(batchId, items[0] ?? { key: null, request: one() });
+    expect(await problemsOf([one(), one({ requestId })], 'night')).toHaveLength(2);
+  });
+
+  it('fits into a workflow id, or is asked for', async () => {
+    const long = one({ projectId: 'é'.repeat(18), jobId: 'é'.repeat(18) });
+    expect(await problemsOf([long])).toEqual([
+      expect.stringMatching(/^item 1: requestId: is missing, .* would be 265 bytes long; at most 255/),
+    ]);
+    expect(await problemsOf([{ ...long, requestId: 'r' }])).toEqual([]);
+    // One byte too many: 10 + 1 + 1 of the form, 37 of the name.
+    expect(await problemsOf([one({ projectId: 'p'.repeat(103), jobId: 'j'.repeat(103) })])).toEqual([]);
+    expect(await problemsOf([one({ projectId: 'p'.repeat(103), jobId: 'j'.repeat(104) })])).toHaveLength(1);
+  });
+});
+
+describe('the default id of a batch', () => {
+  const items = [one({ jobId: 'a' }), one({ jobId: 'b', requestId: 'r' }), one({ jobId: 'c' })];
+
+  it('does not change with order and options, so that nothing is sent again; the digest does', async () => {
+    const first = await checkBatch(items);
+    for (const changed of [items.toReversed(), items.map((item) => ({ ...item, deadline: '2h' as const }))]) {
+      const second = await checkBatch(changed);
+      expect(second.batchId).toBe(first.batchId);
+      expect(second.digest).not.toBe(first.digest);
+    }
+  });
+
+  it.each([
+    ['an item more', [...items, one({ jobId: 'a' })]],
+    ['another request id', items.map((item) => ({ ...item, requestId: 's' }))],
+    [
+      'another prompt of the same request id',
+      items.with(1, one({ jobId: 'b', requestId: 'r', prompt: 'Other' })),
+    ],
+    ['another job of the same request id', items.with(1, one({ jobId: 'd', requestId: 'r' }))],
+  ])('changes with %s', async (_, changed) => {
+    const [first, second] = [await checkBatch(items), await checkBatch(changed)];
+    expect(second.batchId).not.toBe(first.batchId);
+    expect(second.digest).not.toBe(first.digest);
+  });
+});

@@ -1,0 +1,199 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  batchIdProblem,
+  type BatchItem,
+  cutChunks,
+  inStartOrder,
+  itemProblems,
+  Keys,
+  MAX_CHUNKS,
+} from '../../../src/core/batch/items';
+import { chunkWorkflowId } from '../../../src/core/ids';
+import type { FollowUpRequest } from '../../../src/core/request';
+import { jsonBytes, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES } from '../../../src/core/text';
+
+fc.configureGlobal({ seed: 1 });
+
+function request(fields: object = {}): FollowUpRequest {
+  return { projectId: 'p', jobId: 'j', prompt: 'Rebase.', ...fields };
+}
+
+function keyed(requests: readonly FollowUpRequest[]): BatchItem[] {
+  const keys = new Keys();
+  return requests.map((each) => keys.itemOf(each));
+}
+
+const jobOf = ({ request: { projectId, jobId } }: BatchItem) => `${projectId}/${jobId}`;
+const projectOf = ({ request: { projectId } }: BatchItem) => projectId;
+
+function counts<T>(all: readonly T[]): Map<T, number> {
+  const times = new Map<T, number>();
+  for (const each of all) times.set(each, (times.get(each) ?? 0) + 1);
+  return times;
+}
+
+/** A file of many or few jobs, in any order, some of whose messages are the same or have names of their own. */
+const files = fc.array(
+  fc
+    .record({
+      projectId: fc.constantFrom('p', 'q', 'r'),
+      jobId: fc.constantFrom('1', '2', '3', '4', '5'),
+      prompt: fc.constantFrom('Rebase.', 'Fix.'),
+      requestId: fc.constantFrom(undefined, undefined, 'mine'),
+    })
+    .map(request),
+);
+
+describe('the order of the start', () => {
+  it('has every item once, and those of a job one after the other, as in the file', () => {
+    fc.assert(
+      fc.property(files, (file) => {
+        const items = keyed(file);
+        const ordered = inStartOrder(items);
+        expect(ordered).toHaveLength(items.length);
+        for (const job of new Set(items.map(jobOf))) {
+          const first = ordered.findIndex((item) => jobOf(item) === job);
+          const own = items.filter((item) => jobOf(item) === job);
+          expect(ordered.slice(first, first + own.length)).toEqual(own);
+        }
+      }),
+    );
+  });
+
+  it('lets the projects take turns: none begins a job more than another that has one to begin', () => {
+    fc.assert(
+      fc.property(files, (file) => {
+        const ordered = inStartOrder(keyed(file));
+        const jobs = ordered.filter(
+          (item, index) => jobOf(item) !== jobOf(ordered[index - 1] ?? item) || !index,
+        );
+        const all = counts(jobs.map(projectOf));
+        for (const number of jobs.keys()) {
+          const begun = counts(jobs.slice(0, number + 1).map(projectOf));
+          const waiting = [...all].filter(([project, each]) => (begun.get(project) ?? 0) < each);
+          const fewest = Math.min(...waiting.map(([project]) => begun.get(project) ?? 0));
+          expect(Math.max(...begun.values())).toBeLessThanOrEqual(fewest + 1);
+        }
+      }),
+    );
+  });
+});
+
+describe('the keys of items', () => {
+  it('are the same in the order of the start, and with other options', () => {
+    fc.assert(
+      fc.property(files, (file) => {
+        const ordered = inStartOrder(keyed(file));
+        const again = keyed(ordered.map((item) => ({ ...item.request, deadline: '2h', whenActive: 'wait' })));
+        expect(again.map(({ key }) => key)).toEqual(ordered.map(({ key }) => key));
+      }),
+    );
+  });
+
+  it('differ by project, job, prompt and how often it came, and keep these apart', () => {
+    const requests = [
+      request(),
+      request(),
+      request({ jobId: 'k' }),
+      request({ projectId: 'q' }),
+      request({ prompt: 'rebase.' }),
+      request({ projectId: 'p","j', jobId: 'j' }),
+      request({ projectId: 'p', jobId: 'j","j' }),
+    ];
+    expect(new Set(keyed(requests).map(({ key }) => key)).size).toBe(requests.length);
+  });
+});
+
+describe('the chunks of a batch', () => {
+  const CHUNK_BYTES = 512 * 1_024;
+
+  it('have every item in its order, and as many as fit', () => {
+    const prompts = fc.array(
+      fc.tuple(fc.constantFrom('x', 'é', '\u0001'), fc.integer({ min: 1, max: 90_000 })),
+      {
+        maxLength: 12,
+      },
+    );
+    fc.assert(
+      fc.property(prompts, (all) => {
+        const items = keyed(all.map(([character, times]) => request({ prompt: character.repeat(times) })));
+        const firsts = cutChunks(items);
+        expect(firsts[0] ?? 0).toBe(0);
+        for (const [chunk, first] of firsts.entries()) {
+          const next = firsts[chunk + 1] ?? items.length;
+          expect(next).toBeGreaterThan(first);
+          const bytes = jsonBytes(items.slice(first, next));
+          expect(next === first + 1 || bytes <= CHUNK_BYTES + 1).toBe(true);
+          const isFull = jsonBytes(items.slice(first, next + 1)) > CHUNK_BYTES;
+          expect(next === items.length || isFull).toBe(true);
+        }
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it('have the largest item there can be by itself, below the 2 MiB of a payload', () => {
+    // 256 KiB of a character whose JSON is six bytes for one; ids as long as a workflow id lets them be.
+    const [projectId, jobId] = ['p'.repeat(100), 'j'.repeat(100)];
+    const items = keyed([
+      request(),
+      request({ projectId, jobId, prompt: '\u0001'.repeat(MAX_PROMPT_BYTES) }),
+      request(),
+    ]);
+    expect(cutChunks(items)).toEqual([0, 1, 2]);
+    expect(jsonBytes(items[1])).toBeLessThan(2 * 1_024 * 1_024 - 64 * 1_024);
+  });
+});
+
+describe('the items of any client', () => {
+  it('are taken where they are requests', () => {
+    const requests = [request(), request(), request({ requestId: 'mine' }), request({ requestId: null })];
+    expect(itemProblems(requests, 'nightly')).toEqual([]);
+  });
+
+  it.each([
+    ['no object', 'text', /^item 1: input: must be one JSON object/],
+    ['with a key', { key: 'a', request: request() }, /^item 1: projectId: /],
+    ['with half a character', request({ jobId: '\ud800' }), /^item 1: jobId: .* a lone surrogate/],
+    ['with another field', request({ projct: 'p' }), /^item 1: "projct": is not a field here/],
+    ['with a number for a job', request({ jobId: 7 }), /^item 1: jobId: must be a text/],
+    [
+      'too long for a name',
+      request({ projectId: 'p'.repeat(120), jobId: 'j'.repeat(120) }),
+      /^item 1: .*workflow id/,
+    ],
+  ])('are refused where one is %s', (_, bad, problem) => {
+    expect(itemProblems([bad], 'nightly')[0]).toMatch(problem);
+  });
+
+  it('are refused where two are the same follow-up', () => {
+    const [{ key } = { key: '' }] = keyed([request()]);
+    const named = request({ requestId: `nightly-${key ?? ''}` });
+    const problem = 'item 3: is the same follow-up as item 1: give each its own requestId';
+    expect(itemProblems([request(), request(), named], 'nightly')).toEqual([problem]);
+  });
+
+  it('have twenty problems named, each in a few words', () => {
+    const problems = itemProblems(Array(50).fill('x'.repeat(1_000)), 'nightly');
+    expect(problems).toHaveLength(21);
+    expect(problems.at(-1)).toBe('… and 30 more');
+    expect(Math.max(...problems.map(({ length }) => length))).toBeLessThanOrEqual(300);
+  });
+});
+
+describe('a batch id', () => {
+  it.each(['x'.repeat(100), 'nightly-2026-01-31T00:00:00Z', 'é'.repeat(35), '🙂'])('may be %s', (batchId) => {
+    expect(batchIdProblem(batchId)).toBeUndefined();
+    const longest = chunkWorkflowId(batchId, 'f'.repeat(64), MAX_CHUNKS);
+    expect(longest.length).toBeLessThanOrEqual(MAX_WORKFLOW_ID_BYTES);
+  });
+
+  it.each([
+    [7, 'must be a text, not of type number'],
+    ['x'.repeat(101), 'at most 100 characters; it has 101'],
+    ['é'.repeat(36), 'workflow ids of 256 bytes, and at most 255'],
+  ])('is not %j', (batchId, problem) => {
+    expect(batchIdProblem(batchId)).toContain(problem);
+  });
+});

@@ -1,0 +1,222 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  batchMemo,
+  type BatchMemo,
+  type Begun,
+  begunBy,
+  isBeyondTolerance,
+  type Lane,
+  MEMO_BATCH,
+  nextStepOfBatch,
+  progressOf,
+  START,
+  wasBegun,
+  whyIncomplete,
+  withEnd,
+} from '../../../src/core/batch/state';
+import { ITEM_END } from '../../harness/samples';
+import type { End, Outcome } from '../../../src/core/end';
+
+const MEMO: BatchMemo = {
+  ...START,
+  ...{ batchId: 'nightly', items: 50, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
+  ...{ concurrency: 50, tolerate: null, paused: false, ending: null },
+};
+
+/**
+ * One run of a batch, broken off after some steps. Each takes up the lane of its number, or deals one.
+ *
+ * @param ends the number after the last item of each job
+ * @param begun the items that were begun, to which this run adds
+ */
+function runOf(ends: readonly number[], steps: readonly number[], before: Begun | null, begun: Set<number>) {
+  let { bound, cursor } = START;
+  let lanes: Lane[] = [];
+  const moved = (lane: Lane): Lane => {
+    const [next, end, state] = lane;
+    if (state === 'open') return [next + 1, end, 'free'];
+    if (state === 'may') return [next, end, begun.size < begun.add(next).size ? 'may' : 'open'];
+    if (begun.has(next) && wasBegun(before, next) !== 'no') return [next + 1, end, state];
+    return next < bound ? [next, end, 'may'] : lane;
+  };
+  for (const step of steps) {
+    bound = Math.min(ends.at(-1) ?? 0, Math.max(cursor + 3, before?.bound ?? 0));
+    const lane = lanes[step];
+    const end = ends.find((each) => each > cursor);
+    if (lane !== undefined)
+      lanes = lanes
+        .flatMap((each) => (each === lane ? [moved(lane)] : [each]))
+        .filter(([next, last]) => next < last);
+    else if (end !== undefined) {
+      lanes.push([cursor, end, 'new']);
+      cursor = end;
+    }
+  }
+  return { ...START, bound, cursor, lanes, begun: before };
+}
+
+describe('what earlier runs have begun', () => {
+  const jobs = fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 6 });
+  const runs = fc.array(fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 30 }), { maxLength: 4 });
+
+  it('is never taken for not begun, and nothing else for begun, over any number of runs', () => {
+    fc.assert(
+      fc.property(jobs, runs, (lengths, all) => {
+        const ends = lengths.map((_, job) => lengths.slice(0, job + 1).reduce((sum, each) => sum + each));
+        const begun = new Set<number>();
+        const known = new Set<number>();
+        let before: Begun | null = null;
+        for (const steps of all) {
+          before = begunBy(runOf(ends, steps, before, begun));
+          for (let item = 0; item < (ends.at(-1) ?? 0); item += 1) {
+            const told = wasBegun(before, item);
+            expect({ item, told }).not.toEqual({ item, told: begun.has(item) ? 'no' : 'yes' });
+            // What is known stays known: an item that is gone since is not started again.
+            if (told === 'yes') known.add(item);
+            expect({ item, told }).toEqual({ item, told: known.has(item) ? 'yes' : told });
+          }
+        }
+      }),
+      { numRuns: 1_000, seed: 1 },
+    );
+  });
+
+  it('is everything where nobody can tell, and nothing before the first run', () => {
+    expect(wasBegun(null, 0)).toBe('no');
+    const before = begunBy(START, { isCertain: false, quietAt: 7 });
+    expect(wasBegun(before, 99)).toBe('yes');
+    // Nor does a later run know more.
+    expect(begunBy({ ...START, begun: before }, { quietAt: 5 })).toMatchObject({
+      isCertain: false,
+      quietAt: 7,
+    });
+  });
+});
+
+function end(outcome: Outcome, more: Partial<End> = {}): End {
+  const { delivery, evidence, prLink, message } = ITEM_END;
+  return { outcome, delivery, evidence, prLink, message, ...more };
+}
+
+describe('the counts of a batch', () => {
+  const ends = [
+    end('completed', { evidence: 'seen-active' }),
+    end('archived', { evidence: 'confirmed' }),
+    end('failed', { evidence: 'seen-active' }),
+    end('DeliveryUnknown', { delivery: 'unknown', message: 'timeout' }),
+    end('terminated', { delivery: null }),
+  ];
+
+  it('tell results from failures, and name the failures', () => {
+    expect(ends.reduce((position, each) => withEnd(position, 'w', each), START)).toEqual({
+      ...START,
+      settled: 5,
+      byStatus: { completed: 1, archived: 1, failed: 1 },
+      byFailure: { DeliveryUnknown: 1, terminated: 1 },
+      byEvidence: { 'seen-active': 2, confirmed: 1 },
+      unknownDeliveries: 1,
+      firstFailures: [
+        { workflowId: 'w', outcome: 'failed', message: null },
+        { workflowId: 'w', outcome: 'DeliveryUnknown', message: 'timeout' },
+        { workflowId: 'w', outcome: 'terminated', message: null },
+      ],
+    });
+  });
+
+  it('name the first twenty failures', () => {
+    let position = START;
+    for (let item = 0; item < 30; item += 1) position = withEnd(position, `w-${item}`, end('failed'));
+    expect(position.firstFailures).toHaveLength(20);
+    expect(position.firstFailures[0]?.workflowId).toBe('w-0');
+  });
+});
+
+describe('the tolerance', () => {
+  /** Failures and results, of which one more failure is one too many. */
+  function isLimit(tolerate: BatchMemo['tolerate'], items: number, failures: number): boolean {
+    const failed = (gone: number) => ({
+      ...START,
+      byStatus: { completed: 7, failed: 0 },
+      byFailure: { gone },
+    });
+    const isBeyond = (gone: number) => isBeyondTolerance({ tolerate, items }, failed(gone));
+    return !isBeyond(failures) && isBeyond(failures + 1);
+  }
+
+  it.each([
+    [{ items: 0 }, 0],
+    [{ items: 3 }, 3],
+    [{ percent: 10 }, 5],
+    [{ percent: 2.5 }, 1],
+    [{ percent: 100 }, 50],
+  ])('%j of 50 items is %d failures', (tolerate, failures) => {
+    expect(isLimit(tolerate, 50, failures)).toBe(true);
+  });
+
+  it('of a percentage is exact', () => {
+    for (let percent = 0; percent <= 100; percent += 1) {
+      expect(isLimit({ percent }, 100, percent)).toBe(true);
+      expect(isLimit({ percent: percent / 10 }, 100_000, percent * 100)).toBe(true);
+    }
+  });
+
+  it('counts a job that failed and no other status; without one, any number of failures is fine', () => {
+    const byStatus = { completed: 5, archived: 5, failed: 2 };
+    const position = { ...START, byStatus };
+    expect(isBeyondTolerance({ tolerate: { items: 1 }, items: 12 }, position)).toBe(true);
+    expect(isBeyondTolerance({ tolerate: { items: 2 }, items: 12 }, position)).toBe(false);
+    expect(isBeyondTolerance({ tolerate: null, items: 12 }, position)).toBe(false);
+  });
+});
+
+describe('the memo of a batch', () => {
+  it('is what the batch has written', () => {
+    expect(batchMemo({ [MEMO_BATCH]: MEMO })).toEqual(MEMO);
+  });
+
+  it.each([undefined, {}, { [MEMO_BATCH]: 'nightly' }, { [MEMO_BATCH]: { ...MEMO, lanes: [[0]] } }])(
+    'is not %j',
+    (memo) => {
+      expect(batchMemo(memo)).toBeNull();
+    },
+  );
+});
+
+describe('where a batch stands', () => {
+  const reset = 'Somebody has reset the batch, or ended its activity. 3 of 50 items ended.';
+
+  it.each<[string, Partial<BatchMemo>, Parameters<typeof progressOf>[1], string]>([
+    ['running', {}, null, ''],
+    ['paused', { paused: true }, null, ''],
+    ['ending', { ending: 'cancel-running' }, null, ''],
+    ['ending', { ending: 'reset' }, null, reset],
+    ['ending', { ending: 'items-gone' }, null, 'The server no longer has its items. 3 of 50'],
+    ['cancelled', {}, 'cancelled', ''],
+    ['done', { settled: 50 }, 'done', ''],
+    ['failed', { ending: 'tolerance', settled: 50 }, 'failed', '0 items failed, more than'],
+  ])('is %s with %j', (wanted, memo, ended, words) => {
+    const { state, message } = progressOf({ ...MEMO, settled: 3, ...memo }, ended);
+    expect(state).toBe(wanted);
+    expect(message ?? '').toContain(words);
+    expect(message === null).toBe(words === '');
+  });
+
+  it.each([
+    [1, 3, '1 item failed, more than the tolerance allows. 1 of 3 items ended.'],
+    [2, 2, '2 items failed, more than the tolerance allows. 2 of 2 items ended.'],
+  ])('is beyond its tolerance with %d failures of %d items', (failed, items, words) => {
+    const byFailure = { DeliveryUnknown: failed };
+    const why = whyIncomplete({ ...MEMO, items, settled: failed, byFailure, ending: 'tolerance' });
+    expect(why).toEqual({ type: 'ToleranceExceeded', message: expect.stringContaining(words) });
+  });
+
+  it.each([
+    ['done', {}, '`batch results`'],
+    ['done', { FollowUpRejected: 2 }, '`batch retry` sends what was not sent'],
+    ['tolerance-exceeded', { FollowUpRejected: 2 }, '`batch retry` sends what was not sent'],
+    ['cancelled', {}, '`batch run` with the same file'],
+  ] as const)('has a next step: %s, with the failures %j', (state, byFailure, words) => {
+    expect(nextStepOfBatch(state, byFailure)).toContain(words);
+  });
+});

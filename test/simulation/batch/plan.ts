@@ -1,0 +1,260 @@
+import type { Tolerance } from '../../../src/core/batch/items';
+import type { FollowUpRequest } from '../../../src/core/request';
+import { Luck } from '../luck';
+import type { MachineAct } from '../machines';
+import type { PlannedJob, Spell } from '../plan';
+
+/** Everything that happens around one batch, as data. What is not in it is drawn from the seed by name. */
+export interface BatchPlan {
+  readonly seed: number;
+  readonly jobs: readonly PlannedJobOfBatch[];
+  /** In the order of the file. */
+  readonly items: readonly PlannedItem[];
+  readonly request: Partial<FollowUpRequest>;
+  readonly concurrency: number;
+  readonly tolerate: Tolerance;
+  /** Bytes of a chunk; null where the items are in the input. */
+  readonly partBytes: number | null;
+  readonly workers: number;
+  readonly suggestFrom: number;
+  readonly listLagMs: number;
+  /** Null for ever. */
+  readonly retentionMs: number | null;
+  readonly deeds: readonly BatchDeed[];
+  /** Once all is quiet, somebody starts a batch again that is not done, and tolerates everything. */
+  readonly finishes: boolean;
+}
+
+export interface PlannedJobOfBatch {
+  readonly projectId: string;
+  readonly jobId: string;
+  readonly job: PlannedJob;
+  readonly spells: readonly Spell[];
+}
+
+export interface PlannedItem {
+  /** Its number among the jobs. */
+  readonly job: number;
+  readonly prompt: string;
+  /** Of its own. */
+  readonly requestId?: string;
+}
+
+/** As `Deed` of a follow-up's plan. */
+export interface BatchDeed {
+  readonly at: string;
+  readonly nth: number;
+  readonly afterMs: number;
+  readonly act: BatchAct;
+}
+
+/** `item`: where in the file it stands, from 0 to 1. */
+export type BatchAct =
+  | MachineAct
+  /** With the same file: it attaches, or goes on. */
+  | { readonly kind: 'start'; readonly times: number }
+  | { readonly kind: 'terminate'; readonly startsAfterMs: number | null }
+  | { readonly kind: 'cancel'; readonly followUps: boolean }
+  | { readonly kind: 'pause'; readonly ms: number }
+  | { readonly kind: 'set concurrency'; readonly concurrency: number }
+  | { readonly kind: 'reset'; readonly share: number }
+  | { readonly kind: 'retry'; readonly includeUnknown: boolean }
+  | { readonly kind: 'results' }
+  /** A pause that nobody ends is ended at last. */
+  | { readonly kind: 'resume' }
+  | {
+      readonly kind: 'retry item' | 'delete item' | 'cancel item' | 'terminate item';
+      readonly item: number;
+    }
+  /** Somebody else starts a follow-up of an item's name. */
+  | { readonly kind: 'foreign'; readonly item: number; readonly samePrompt: boolean };
+
+/** The plan of a seed. Half of the worlds are nearly quiet. */
+export function drawBatchPlan(seed: number): BatchPlan {
+  const luck = new Luck(seed * 6_311 + 3);
+  const most = luck.of('size', [3, 6, 6, 12, 12, 12, 30, luck.of('large', [60, 100, 200])]);
+  const count = luck.between('items', 1, most);
+  const projects = luck.between('projects', 1, 3);
+  const jobs = Array.from({ length: luck.between('jobs', 1, count) }, (_, nth) =>
+    drawJob(luck, nth, luck.between('project', 1, projects)),
+  );
+  const named = luck.of('named', [0, 0, 0.3, 1]);
+  const items = Array.from({ length: count }, (_, nth) => ({
+    job: luck.between('job', 0, jobs.length - 1, luck.of('spread', [1, 2])),
+    // Now and then the same message twice.
+    prompt: luck.chance('same prompt', 0.2) ? 'The same message.' : `Message ${nth + 1}.`,
+    ...(luck.chance('is named', named) ? { requestId: `order-${nth + 1}` } : {}),
+  }));
+  return {
+    ...{ seed, jobs, items },
+    request: {
+      ...{
+        confirm: '1s',
+        settle: '0s',
+        deadline: luck.of('deadline', ['5m', '20m', '20m']),
+        reconcile: '10s',
+      },
+      onUnknownDelivery: luck.of('unknown', ['fail', 'fail', 'ask', 'assume-delivered']),
+      polling: { initial: luck.of('initial', ['1s', '5s', '30s']) },
+    },
+    concurrency: luck.between('concurrency', 1, 20, 2),
+    tolerate: luck.of('tolerate', [null, null, null, { items: luck.between('few', 0, 2) }, { percent: 30 }]),
+    partBytes: luck.of('parts', [null, null, 300, 1_000]),
+    workers: luck.of('workers', [1, 1, 2, 3]),
+    suggestFrom: luck.of('suggestFrom', [30, 60, 4_096]),
+    listLagMs: luck.of('lag', [0, 1_000, 5_000]),
+    retentionMs: luck.of('retention', [null, null, null, null, 120_000, 600_000]),
+    deeds: Array.from({ length: luck.between('deeds', 0, 7, 1.3) }, () => drawDeeds(luck)).flat(),
+    finishes: luck.chance('finishes', 0.5),
+  };
+}
+
+function drawJob(luck: Luck, nth: number, project: number): PlannedJobOfBatch {
+  const duration = luck.of('turns', [500, 5_000, 20_000, 20_000, 120_000]);
+  const turn = (each: number) => ({
+    durationMs: luck.between(`turn ${each}`, 50, duration),
+    outcome: luck.of('outcome', ['pull-request', 'no-change', 'new-pull-request', 'failed'] as const),
+  });
+  const spells: Spell[] = [];
+  const post = { operation: 'post', after: luck.of('after', [0, 0, 1, 2]), stutters: false } as const;
+  const processed = luck.chance('processed', 0.5);
+  const { kind } = luck.of('spell', [
+    ...Array.from({ length: 8 }, () => ({ kind: 'none' })),
+    ...['404', '422', '422', '422', '500', 'reset', '429'].map((each) => ({ kind: each })),
+  ]);
+  if (kind === '404')
+    spells.push({
+      ...{ operation: 'get', after: 0, count: Infinity, stutters: false },
+      trouble: { kind: 'status', status: 404, processed: false },
+    });
+  else if (kind === 'reset') spells.push({ ...post, count: 1, trouble: { kind, processed } });
+  else if (kind !== 'none') {
+    const isProcessed = kind === '500' && processed;
+    const trouble = { kind: 'status', status: Number(kind), processed: isProcessed } as const;
+    spells.push({ ...post, count: luck.of('count', [1, 1, 3]), trouble });
+  }
+  return {
+    ...{ projectId: `project-${project}`, jobId: `job-${nth + 1}`, spells },
+    job: {
+      status: luck.of('status', [
+        'completed',
+        'completed',
+        'completed',
+        'failed',
+        'active',
+        'archived',
+      ] as const),
+      ...{ hasLink: luck.chance('link', 0.4), activeMs: 20_000, lagMs: 0, linkLateMs: 0 },
+      turns: [turn(1), turn(2), turn(3)],
+      whileActive: luck.of('while active', ['interrupt', 'queue'] as const),
+    },
+  };
+}
+
+/** Those around a start stand more than once. */
+const POINTS = [
+  ...['started', 'started', 'started', 'runItems started', 'runItems over', 'runItems reported'],
+  ...['keep asked', 'keep recorded', 'keep recorded', 'start asked', 'start asked', 'start recorded'],
+  ...['start recorded', 'describe asked', 'describe recorded', 'list asked', 'list recorded'],
+  ...['history recorded', 'task started', 'task done', 'post begun', 'post processed', 'closeChunks started'],
+  ...['pendingDetails started', 'batch ended', 'batch ended', 'batch ended', 'item ended', 'item ended'],
+] as const;
+
+/** One deed; or a machine fails around a start, and somebody does something before it is back. */
+function drawDeeds(luck: Luck): BatchDeed[] {
+  const at = luck.of('at', POINTS);
+  const [short, long] = [luck.between('short', 1, 12_000), luck.between('long', 1, 300_000)];
+  const isEarly = ['started', 'batch ended', 'closeChunks started'].includes(at);
+  const point = { at, nth: isEarly ? 1 : luck.between('nth', 1, luck.of('up to', [3, 10, 40])) };
+  const afterMs =
+    at === 'started' ? luck.of('later', [0, short, long]) : luck.of('after', [0, 0, 0, short, long]);
+  if (!/^(keep|start) /.test(at) || luck.chance('is alone', 0.5))
+    return [{ ...point, afterMs, act: drawAct(luck) }];
+  const fails = drawAct(luck, ['kill', 'freeze', 'freeze', 'lose']);
+  const act = drawAct(luck, [
+    'terminate',
+    'terminate',
+    'cancel',
+    'pause',
+    'reset',
+    'start',
+    'set concurrency',
+  ]);
+  return [
+    { ...point, afterMs: 0, act: fails },
+    { ...point, afterMs: short, act },
+  ];
+}
+
+const KINDS = [
+  ...([
+    'kill',
+    'kill',
+    'kill',
+    'freeze',
+    'freeze',
+    'stop',
+    'lose',
+    'lose',
+    'server away',
+    'wrong clock',
+  ] as const),
+  ...([
+    'start',
+    'start',
+    'terminate',
+    'terminate',
+    'terminate',
+    'cancel',
+    'cancel',
+    'pause',
+    'pause',
+  ] as const),
+  ...(['set concurrency', 'reset', 'reset', 'retry', 'retry', 'retry', 'results', 'retry item'] as const),
+  ...([
+    'retry item',
+    'delete item',
+    'cancel item',
+    'terminate item',
+    'foreign',
+    'foreign',
+    'foreign',
+  ] as const),
+] as const;
+
+function drawAct(luck: Luck, kinds: readonly (typeof KINDS)[number][] = KINDS): BatchAct {
+  const kind = luck.of('act', kinds);
+  const ms = luck.of('ms', [500, 5_000, 12_000, 25_000, 90_000]);
+  switch (kind) {
+    case 'kill':
+    case 'stop':
+      return { kind, backAfterMs: ms };
+    case 'freeze':
+      return { kind, ms, suspended: luck.chance('suspended', 0.3) };
+    case 'lose':
+      return { kind, what: luck.of('lose', ['request', 'answer']) };
+    case 'wrong clock':
+      return { kind, ms: luck.of('clock', [-60_000, -2_000, 2_000, 60_000]) };
+    case 'server away':
+    case 'pause':
+      return { kind, ms };
+    case 'start':
+      return { kind, times: luck.of('times', [1, 2]) };
+    case 'terminate':
+      return { kind, startsAfterMs: luck.of('starts', [null, 0, 0, ms]) };
+    case 'cancel':
+      return { kind, followUps: luck.chance('with them', 0.5) };
+    case 'set concurrency':
+      return { kind, concurrency: luck.between('new concurrency', 1, 20, 2) };
+    case 'reset':
+      return { kind, share: luck.next('share') };
+    case 'retry':
+      return { kind, includeUnknown: luck.chance('include', 0.4) };
+    case 'results':
+      return { kind };
+    case 'foreign':
+      return { kind, item: luck.next('item'), samePrompt: luck.chance('same', 0.5) };
+    default:
+      return { kind, item: luck.next('item') };
+  }
+}

@@ -1,0 +1,71 @@
+import { describe, expect, it } from '@jest/globals';
+import { ApplicationFailure } from '@temporalio/common';
+import { checkBatch } from '../../../src/workflows/batch/input';
+
+const chunks = { items: 3, firsts: [0, 2] };
+const items = [{ projectId: 'p', jobId: 'j', prompt: 'Rebase.' }];
+const begun = { bound: 3, cursor: 2, lanes: [[1, 2, 'open']], isCertain: true, quietAt: 0 };
+
+function problemsOf(input: unknown): readonly string[] {
+  try {
+    checkBatch(input, 'nightly');
+    return [];
+  } catch (error) {
+    if (!(error instanceof ApplicationFailure)) throw error;
+    const [, problems] = /^Invalid batch: (.*)\. Nothing was sent\.$/s.exec(error.message) ?? [];
+    return problems?.split(/; (?=item \d+: |\w+: |… and)/) ?? [];
+  }
+}
+
+describe('the input of a batch', () => {
+  it('has defaults, and its id from its workflow where it names none', () => {
+    const defaults = { concurrency: 50, tolerate: null, digest: null, begun: null, again: null };
+    expect(checkBatch({ items }, 'nightly')).toEqual({ batchId: 'nightly', items, ...defaults });
+    const given = {
+      batchId: 'b',
+      concurrency: 2,
+      tolerate: { percent: 5 },
+      digest: 'd',
+      begun,
+      again: 'unsent',
+    };
+    expect(checkBatch({ chunks, ...given }, 'nightly')).toEqual({ chunks, ...given });
+  });
+
+  it.each([
+    ['text', 'input'],
+    [{}, 'items'],
+    [{ items, chunks }, 'items'],
+    [{ items: { length: 1 } }, 'items'],
+    [{ items: [] }, 'items'],
+    [{ items: Array(100_001).fill(null) }, 'items'],
+    [{ chunks: { items: 20_000, firsts: Array.from({ length: 2_001 }, (_, first) => first) } }, 'chunks'],
+    [{ chunks: { items: 0, firsts: [0] } }, 'chunks'],
+    [{ chunks: { items: 1.5, firsts: [0] } }, 'chunks'],
+    [{ chunks: { items: 3, firsts: [1] } }, 'chunks'],
+    [{ chunks: { items: 3, firsts: [] } }, 'chunks'],
+    [{ items, begun: { ...begun, lanes: [[1, 2, 'shut']] } }, 'begun'],
+    [{ items, digest: '\ud800' }, 'digest'],
+    [{ items, again: 'all' }, 'again'],
+    [{ items, batchId: '\ud800' }, 'batchId'],
+    [{ items, concurrency: 0 }, 'concurrency'],
+    [{ items, concurrency: 1_001 }, 'concurrency'],
+    [{ items, tolerate: { items: -1 } }, 'tolerate'],
+    [{ items, tolerate: { percent: 101 } }, 'tolerate'],
+    [{ items, tolerate: '5%' }, 'tolerate'],
+    [{ items, batchId: '' }, 'batchId'],
+    [{ items, batchId: 7 }, 'batchId'],
+  ])('is refused for one problem (%#)', (input, field) => {
+    expect(problemsOf(input)).toEqual([expect.stringMatching(new RegExp(`^${field}: `))]);
+  });
+
+  it('is refused with every problem, those of its items too', () => {
+    expect(problemsOf({ items: [...items, { ...items[0], jobId: 7 }, {}], concurrency: 0 })).toEqual([
+      expect.stringMatching(/^concurrency: /),
+      expect.stringMatching(/^item 2: jobId: /),
+      expect.stringMatching(/^item 3: projectId: /),
+      expect.stringMatching(/^item 3: jobId: /),
+      expect.stringMatching(/^item 3: prompt: /),
+    ]);
+  });
+});
