@@ -1,11 +1,11 @@
 import { Context } from '@temporalio/activity';
 import { ActivityCancelledError, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
-import { CONCURRENCY } from '../core/batch/items';
+import { ApplicationFailure } from '@temporalio/common';
 import {
   type BatchActivities,
   batchMemo,
   type BatchMemo,
+  type Begun,
   isBeyondTolerance,
   isPosition,
   type Lane,
@@ -16,13 +16,22 @@ import {
 } from '../core/batch/state';
 import { SEND_PERMISSION_MS } from '../core/cadence';
 import { type End, endWithoutReceipt, mayTryAgain } from '../core/end';
-import { chunkWorkflowId, digestOf } from '../core/ids';
-import { ItemsGoneError, ItemsOfBatch, jobOf, type NamedItem, startItem } from '../temporal/batch-items';
+import { chunkWorkflowId } from '../core/ids';
+import { keyword } from '../core/starts';
+import { ItemsGoneError, ItemsOfBatch, jobOf, startItem } from '../temporal/batch-items';
 import { eachConcurrently } from '../temporal/each-concurrently';
-import { ignoreClosed } from '../temporal/existing-run';
+import { describeWorkflow, ignoreClosed, stateOf } from '../temporal/existing-run';
 import { findEnd, type FoundFollowUp } from '../temporal/follow-up-end';
 import { grpcError, isTransient } from '../temporal/grpc-status';
-import { endsOf, keepLatest, lastingEnd, type ListedEnd, openOf } from '../temporal/lists';
+import {
+  endsOf,
+  keepLatest,
+  lastingEnd,
+  type ListedEnd,
+  listWorkflows,
+  openOf,
+  RUNNING,
+} from '../temporal/lists';
 import { contextOf } from '../temporal/sdk-internals';
 import { askAgainIn, ownRun, serverClock } from './attempt';
 
@@ -36,11 +45,14 @@ const GROUP = 10;
 /** Questions to the server at once. */
 const AT_ONCE = 16;
 
-/** How long one attempt works before it asks for its next one, so that a lost worker costs little. */
+/** How long one attempt starts items before it asks for its next one, so that a lost worker costs little. */
 const ATTEMPT_MS = 60_000;
 
 /** The server hears at least so often that the attempt lives. Its heartbeat time-out is half a minute. */
 const BEAT_MS = 5_000;
+
+/** Of so many looks one asks for what the list shows as open: about once a minute. */
+const LOOKS_PER_CHECK = 12;
 
 /** A batch costs the server at most three events an item: a round has seven, and comes for each minute with news only within. */
 const EVENTS_A_ROUND = 7;
@@ -71,7 +83,6 @@ class Work {
   private readonly client = Context.current().client;
   private readonly info = Context.current().info;
   private readonly items: ItemsOfBatch;
-  private readonly begunAt = performance.now();
   private memo!: BatchMemo;
   /** The follow-ups of the batch that run, by the server's list: a hint, as it lags. */
   private open = new Set<string>();
@@ -79,7 +90,8 @@ class Work {
   private readonly ids = new Map<number, string>();
   /** The runs that are retried, by the number of the item; null for one that is gone. */
   private readonly again = new Map<number, string | null>();
-  private ends: ReadonlyMap<string, ListedEnd> = new Map();
+  /** Lanes whose job has a later item open, by their ends: somebody else has started it by its own name. */
+  private readonly blocked = new Set<number>();
   private keptAt = performance.now();
   private isKept = true;
   /** The next item lies beyond the bound: the workflow must write down that it may be begun. */
@@ -94,11 +106,13 @@ class Work {
 
   async run(): Promise<void> {
     await this.readMemo();
-    const { begun, cursor } = this.position;
+    const { begun } = this.position;
     const noiseMs = (begun?.quietAt ?? 0) - serverClock()();
     if (noiseMs > 0) throw askAgainIn(noiseMs, 'what the run before has begun to start is waited for');
     this.open = await openOf(this.client, this.input.batchId);
-    if (begun !== null && cursor < begun.cursor) this.ends = await this.readEnds();
+    if (this.info.attempt % LOOKS_PER_CHECK === 0) await this.checkOpen();
+    if (begun?.isCertain === true && !begun.isExact)
+      this.changeTo({ ...this.position, begun: await this.resolved(begun) });
     await this.settle(this.position.lanes);
     if (this.memo.ending === 'cancel-running') await this.cancelOpen();
     await this.start();
@@ -151,7 +165,7 @@ class Work {
 
   /** Places that follow-ups take or may take. */
   private held(): number {
-    return this.position.lanes.filter(([, , state]) => state === 'may' || state === 'open').length;
+    return this.position.lanes.filter(([, , state]) => state !== 'free').length;
   }
 
   /** Follow-ups of the batch that run and are in no lane: somebody has retried them, or an earlier run has left them. */
@@ -160,92 +174,104 @@ class Work {
     return [...this.open].filter((id) => !held.has(id)).length;
   }
 
+  /** The list may show for ever as open what has ended or was deleted. */
+  private async checkOpen(): Promise<void> {
+    await eachConcurrently([...this.open], AT_ONCE, async (id) => {
+      await this.beatInTime();
+      const state = stateOf((await describeWorkflow(this.client, id))?.status.name ?? 'COMPLETED');
+      if (state !== 'running') this.open.delete(id);
+    });
+  }
+
+  /**
+   * Asks for everything that the runs before may have begun: from then on it is known. Items of a lane are begun in their
+   * order, so that nothing behind one that does not exist was begun.
+   */
+  private async resolved(begun: Begun): Promise<Begun> {
+    const lanes = [...begun.lanes];
+    let { cursor } = begun;
+    while (cursor < begun.bound) {
+      const end = await this.items.endOfLane(cursor);
+      lanes.push([cursor, end, 'free']);
+      cursor = end;
+    }
+    const known: Lane[] = [];
+    await eachConcurrently(lanes, AT_ONCE, async ([first, end, state]) => {
+      let next = first;
+      while (next < end && (await this.ask(next)).end?.outcome !== 'gone') next += 1;
+      // One that is known to have been begun is gone; the other ones behind it were not begun.
+      if (next < end) known.push([next, end, next === first && state === 'open' ? 'open' : 'free']);
+    });
+    return { ...begun, bound: cursor, cursor, lanes: known, isExact: true };
+  }
+
   /** Moves lanes on past what has ended. */
   private async settle(lanes: readonly Lane[]): Promise<void> {
-    await eachConcurrently(lanes, AT_ONCE, async (lane) => {
-      const ended: [string, End][] = [];
-      const now = await this.moveOn(lane, ended);
-      // At once, so that nothing is counted twice whenever the position is kept.
-      for (const [workflowId, end] of ended) this.position = withEnd(this.position, workflowId, end);
-      const others = this.position.lanes.flatMap((each) =>
-        each[1] !== lane[1] ? [each] : now === null ? [] : [now],
-      );
-      if (ended.length > 0) this.hasNews = true;
-      this.changeTo({ ...this.position, lanes: others });
-      if (performance.now() - this.keptAt > BEAT_MS) await this.beat();
+    await eachConcurrently(lanes, AT_ONCE, async ([first, end, was]) => {
+      let state = was;
+      for (let next = first; next < end; next += 1) {
+        const how = await this.standing(next, end, state);
+        if (typeof how === 'string') {
+          if (how !== state) this.replace([next, end, how]);
+          return;
+        }
+        this.pass(next, end, how);
+        state = 'free';
+      }
     });
-    this.changeTo({ ...this.position, open: this.held() + this.others() });
+    const open = this.held() + this.others();
+    if (open !== this.position.open) this.changeTo({ ...this.position, open });
   }
 
-  private changeTo(position: Position): void {
-    this.position = position;
-    this.isKept = false;
+  /** Whether an item has begun or may begin; its end, where it has ended. */
+  private async standing(item: number, laneEnd: number, state: Lane[2]): Promise<'free' | 'open' | End> {
+    const { workflowId } = await this.items.named(item);
+    this.ids.set(laneEnd, workflowId);
+    const isCancelled = this.memo.ending === 'cancel-running';
+    if (this.open.has(workflowId) && !isCancelled) return 'open';
+    const known = { open: 'yes', may: 'perhaps', free: wasBegun(this.position.begun, item) } as const;
+    const begun = known[state];
+    if (begun === 'no') return 'free';
+    const before = state === 'free' ? await this.endBefore(workflowId) : undefined;
+    if (before !== undefined) return before;
+    const { end, runId, startedAt, batchId } = await this.ask(item);
+    if (end === null)
+      return isCancelled && batchId !== this.input.batchId ? endWithoutReceipt('left-running') : 'open';
+    const isGone = end.outcome === 'gone';
+    if (isGone && begun === 'perhaps') return 'free';
+    if (!mayTryAgain(end, this.input.again)) return end;
+    // Each follow-up gets one more run by a retry: what has begun since the batch has is its own.
+    const isFromBefore = isGone
+      ? state === 'free'
+      : (startedAt ?? Infinity) < Date.parse(this.memo.startedAt);
+    if (!isFromBefore) return end;
+    this.again.set(item, runId ?? null);
+    return 'free';
   }
 
-  /** @returns null where all its items have ended */
-  private async moveOn([first, end, ...rest]: Lane, ended: [string, End][]): Promise<Lane | null> {
-    const [, waitsFor] = rest;
-    let [state] = rest;
-    if (waitsFor !== undefined && (await this.ask(waitsFor)).end === null)
-      return [first, end, state, waitsFor];
-    for (let next = first; next < end; next += 1) {
-      const item = await this.items.at(next);
-      const { workflowId } = item;
-      this.ids.set(end, workflowId);
-      const notBegun = state === 'new' ? 'new' : 'free';
-      const isCancelled = this.memo.ending === 'cancel-running';
-      if (this.open.has(workflowId) && !isCancelled) return [next, end, 'open'];
-      const inLane = state === 'open' ? 'yes' : 'perhaps';
-      const begun = state === 'open' || state === 'may' ? inLane : wasBegun(this.position.begun, next);
-      if (begun === 'no') return [next, end, notBegun];
-      const listed = state === 'new' ? this.listed(workflowId) : undefined;
-      const found = listed ?? (await this.ask(next));
-      if (found.end === null) {
-        if (!isCancelled || found.batchId === this.input.batchId) return [next, end, 'open'];
-        ended.push([workflowId, endWithoutReceipt('left-running')]);
-        return next + 1 < end ? [next + 1, end, 'free'] : null;
+  /** The end of an item in an earlier run of the batch, where the list tells it and a retry does not change it. */
+  private async endBefore(workflowId: string): Promise<End | undefined> {
+    const { runId } = ownRun();
+    const ends = await endsBefore(runId, async () => {
+      const listed = new Map<string, ListedEnd>();
+      for await (const end of endsOf(this.client, this.input.batchId)) {
+        keepLatest(listed, end);
+        await this.beatInTime();
       }
-      const isGone = found.end.outcome === 'gone';
-      if (isGone && begun === 'perhaps') return [next, end, notBegun];
-      if (this.isRetried(found, state)) {
-        this.again.set(next, found.runId ?? null);
-        return [next, end, notBegun];
-      }
-      ended.push([workflowId, found.end]);
-      state = notBegun;
-    }
-    return null;
+      return listed;
+    });
+    const end = lastingEnd(ends.get(workflowId));
+    return end && !mayTryAgain(end, this.input.again) ? end : undefined;
   }
 
-  /** Each follow-up gets one more run by a retry: what has begun since the batch has is its own. */
-  private isRetried({ end, startedAt = 0 }: FoundFollowUp, state: Lane[2]): boolean {
-    if (end === null || !mayTryAgain(end, this.input.again)) return false;
-    if (end.outcome === 'gone') return state === 'new' || state === 'free';
-    return startedAt < Date.parse(this.memo.startedAt);
-  }
-
-  private listed(workflowId: string): FoundFollowUp | undefined {
-    const end = lastingEnd(this.ends.get(workflowId));
-    return end && { end };
-  }
-
-  private async ask(number: number, foreignBefore = 0): Promise<FoundFollowUp> {
-    const { workflowId, request } = await this.items.at(number);
-    return findEnd(this.client, { workflowId, promptDigest: digestOf(request.prompt), foreignBefore });
-  }
-
-  /** Of a batch that runs again: how its items had ended. */
-  private async readEnds(): Promise<ReadonlyMap<string, ListedEnd>> {
-    const ends = new Map<string, ListedEnd>();
-    for await (const end of endsOf(this.client, this.input.batchId)) {
-      keepLatest(ends, end);
-      if (performance.now() - this.keptAt > BEAT_MS) await this.beat();
-    }
-    return ends;
+  private async ask(item: number, foreignBefore = 0): Promise<FoundFollowUp> {
+    const { workflowId, promptDigest } = await this.items.named(item);
+    await this.beatInTime();
+    return findEnd(this.client, { workflowId, promptDigest, foreignBefore });
   }
 
   private async cancelOpen(): Promise<void> {
-    await eachConcurrently(this.open, AT_ONCE, async (workflowId) => {
+    await eachConcurrently([...this.open], AT_ONCE, async (workflowId) => {
       await this.client.workflow.getHandle(workflowId).cancel().catch(ignoreClosed);
     });
     this.hasNews = true;
@@ -253,14 +279,16 @@ class Work {
 
   /** Starts what can begin, group by group. */
   private async start(): Promise<void> {
+    const until = performance.now() + ATTEMPT_MS;
     const { cancellationSignal } = Context.current();
-    while (this.mayStart() && performance.now() - this.begunAt < ATTEMPT_MS && !cancellationSignal.aborted) {
+    while (this.mayStart() && performance.now() < until && !cancellationSignal.aborted) {
       await this.deal();
+      const ready = await this.readyLanes();
       await this.readMemo();
       const free = this.memo.concurrency - this.held() - this.others();
-      const ready = this.readyLanes().slice(0, Math.min(free, GROUP));
-      if (!this.mayStart() || free <= 0 || ready.length === 0) return;
-      await this.startGroup(await this.withoutWaiting(ready));
+      const group = ready.slice(0, Math.max(0, free));
+      if (!this.mayStart() || group.length === 0) return;
+      await this.startGroup(group);
     }
   }
 
@@ -269,7 +297,7 @@ class Work {
     const { items, concurrency } = this.memo;
     for (;;) {
       const { lanes, cursor, bound } = this.position;
-      const free = Math.min(concurrency, CONCURRENCY.maximum) - lanes.length - this.others();
+      const free = concurrency - lanes.length - this.others();
       if (free <= 0 || cursor >= items) return;
       if (cursor >= bound) {
         this.needsRound = true;
@@ -278,7 +306,7 @@ class Work {
       const dealt: Lane[] = [];
       for (let next = cursor; dealt.length < free && next < Math.min(items, bound);) {
         const end = await this.items.endOfLane(next);
-        dealt.push([next, end, 'new']);
+        dealt.push([next, end, 'free']);
         next = end;
       }
       this.changeTo({ ...this.position, lanes: [...lanes, ...dealt], cursor: dealt.at(-1)?.[1] ?? cursor });
@@ -286,86 +314,66 @@ class Work {
     }
   }
 
-  private readyLanes(): Lane[] {
+  /** The next lanes whose next item may begin, a group of them. */
+  private async readyLanes(): Promise<Lane[]> {
     const busy = new Set([...this.open].map(jobOf));
-    return this.position.lanes.filter(([next, end, state, waitsFor]) => {
-      if (state === 'may' || state === 'open' || waitsFor !== undefined) return false;
-      if (busy.has(jobOf(this.ids.get(end) ?? ''))) return false;
-      if (next >= this.position.bound) this.needsRound = true;
-      return next < this.position.bound;
-    });
-  }
-
-  /** The lanes of which nobody else has started a later item by its own name. */
-  private async withoutWaiting(lanes: readonly Lane[]): Promise<Lane[]> {
     const ready: Lane[] = [];
-    await eachConcurrently(lanes, GROUP, async (lane) => {
+    for (const lane of this.position.lanes) {
       const [next, end, state] = lane;
-      const waitsFor = state === 'new' ? await this.openLater(next + 1, end) : undefined;
-      if (waitsFor === undefined) ready.push(lane);
-      else this.replace(lane, [next, end, 'new', waitsFor]);
-    });
+      if (ready.length === GROUP) break;
+      if (state !== 'free' || this.blocked.has(end) || busy.has(jobOf(this.ids.get(end) ?? ''))) continue;
+      if (next >= this.position.bound) this.needsRound = true;
+      else if (await this.isOpenLater(lane)) this.blocked.add(end);
+      else ready.push(lane);
+    }
     return ready;
   }
 
-  private async openLater(from: number, end: number): Promise<number | undefined> {
-    let found: number | undefined;
-    const later = Array.from({ length: end - from }, (_, index) => from + index);
-    await eachConcurrently(later, AT_ONCE, async (number) => {
-      if (found !== undefined || !(await this.items.at(number)).isOwnName) return;
-      if ((await this.ask(number)).end === null) found = number;
-    });
-    return found;
-  }
-
-  private replace([, end]: Lane, now: Lane): void {
-    this.changeTo({
-      ...this.position,
-      lanes: this.position.lanes.map((each) => (each[1] === end ? now : each)),
-    });
+  /** Whether somebody else has started a later item of a lane by its own name: its turn must not get another message. */
+  private async isOpenLater([next, end]: Lane): Promise<boolean> {
+    const later = new Set<string>();
+    for (let item = next + 1; item < end; item += 1) {
+      const { workflowId, isOwnName } = await this.items.named(item);
+      if (isOwnName) later.add(workflowId);
+    }
+    if (later.size === 0) return false;
+    const { projectId, jobId } = (await this.items.request(next)).request;
+    const ofJob = [keyword('AgentProject', projectId), keyword('AgentJob', jobId)];
+    await this.beatInTime();
+    for await (const { workflowId } of listWorkflows(this.client, ofJob, { restriction: RUNNING }))
+      if (later.has(workflowId)) return true;
+    return false;
   }
 
   private async startGroup(lanes: readonly Lane[]): Promise<void> {
-    if (lanes.length === 0) return;
-    for (const lane of lanes) this.replace(lane, [lane[0], lane[1], 'may']);
+    for (const [next, end] of lanes) this.replace([next, end, 'may']);
     const startBy = await this.permission();
     this.hasNews = true;
-    await eachConcurrently(lanes, GROUP, async ([next, end, state]) => {
-      const item = await this.items.at(next);
-      const begun = state === 'may' || wasBegun(this.position.begun, next) !== 'no';
-      const how = await this.startOne(item, next, startBy);
-      if (how === 'started') this.replace([next, end, 'may'], [next, end, 'open']);
-      else if (how === 'exists') {
-        const found = await this.ask(next, begun ? 0 : Infinity);
-        if (found.end?.outcome === 'conflict') this.pass([next, end, 'may'], item, found.end);
-        // Any other end is found by the next look.
-        else this.open.add(item.workflowId);
-      }
+    await eachConcurrently(lanes, GROUP, async ([next, end]) => {
+      const how = await this.startOne(next, startBy);
+      if (how === 'started') this.replace([next, end, 'open']);
+      if (how !== 'exists') return;
+      const isFirst = wasBegun(this.position.begun, next) === 'no';
+      const found = await this.ask(next, isFirst ? Infinity : 0);
+      // The server takes no further run of a name that belongs to another message, or of one that is completed.
+      const isRefused = this.again.has(next) && found.runId === this.again.get(next);
+      if (found.end !== null && (isRefused || found.end.outcome === 'conflict'))
+        this.pass(next, end, found.end);
+      // Any other end is found by the next look.
+      else this.open.add((await this.items.named(next)).workflowId);
     });
   }
 
-  /** The name of an item that belongs to another message: it has its end. */
-  private pass([next, end]: Lane, { workflowId }: NamedItem, how: End): void {
-    const lanes = this.position.lanes.flatMap((each): Lane[] => {
-      if (each[1] !== end) return [each];
-      return next + 1 < end ? [[next + 1, end, 'free']] : [];
-    });
-    this.changeTo({ ...withEnd(this.position, workflowId, how), lanes });
-  }
-
-  private async startOne(
-    item: NamedItem,
-    number: number,
-    startBy: () => number,
-  ): Promise<'started' | 'exists' | 'unknown'> {
+  private async startOne(item: number, startBy: () => number): Promise<'started' | 'exists' | 'unknown'> {
+    const { request } = await this.items.request(item);
     const { batchId } = this.input;
-    const until = startBy();
-    // A worker's connection takes a deadline of 0 for none (SDK 1.24), and one that has passed may still send.
-    if (until <= Date.now()) return 'unknown';
     try {
-      const run = this.again.get(number) ?? null;
+      const run = this.again.get(item) ?? null;
+      const until = startBy();
+      // The SDK takes a deadline of 0 for none (1.24).
+      if (until <= Date.now()) return 'unknown';
       await this.client.withDeadline(until, () =>
-        startItem(this.client, this.info.taskQueue, item.request, batchId, run),
+        startItem(this.client, this.info.taskQueue, request, batchId, run),
       );
       return 'started';
     } catch (error) {
@@ -373,9 +381,30 @@ class Work {
       // The next look asks whether it has begun.
       if (isTransient(error)) return 'unknown';
       const words = grpcError(error)?.words;
-      if (words !== undefined) throw new Error(`the server refuses to start ${item.workflowId}: ${words}`);
-      throw error;
+      const { workflowId } = await this.items.named(item);
+      throw words === undefined ? error : new Error(`the server refuses to start ${workflowId}: ${words}`);
     }
+  }
+
+  /** An item has its end: the lane goes on with the next one. Both at once, so that nothing is counted twice. */
+  private pass(item: number, laneEnd: number, how: End): void {
+    const workflowId = this.ids.get(laneEnd) ?? '';
+    const lanes = this.position.lanes.flatMap((lane): Lane[] => {
+      if (lane[1] !== laneEnd) return [lane];
+      return item + 1 < laneEnd ? [[item + 1, laneEnd, 'free']] : [];
+    });
+    this.hasNews = true;
+    this.changeTo({ ...withEnd(this.position, workflowId, how), lanes });
+  }
+
+  private replace(now: Lane): void {
+    const lanes = this.position.lanes.map((lane) => (lane[1] === now[1] ? now : lane));
+    this.changeTo({ ...this.position, lanes });
+  }
+
+  private changeTo(position: Position): void {
+    this.position = position;
+    this.isKept = false;
   }
 
   /**
@@ -394,7 +423,11 @@ class Work {
     };
   }
 
-  /** @throws CancelledFailure with the position, where the server wants no more of it */
+  private async beatInTime(): Promise<void> {
+    if (performance.now() - this.keptAt > BEAT_MS) await this.beat();
+  }
+
+  /** @throws ApplicationFailure with the position, where somebody has cancelled the batch */
   private async beat(): Promise<void> {
     const { position } = this;
     this.isKept = true;
@@ -403,11 +436,30 @@ class Work {
       const context = { serializationContext: contextOf(this.info) };
       await this.client.activity.heartbeat(this.info.taskToken, position, context);
     } catch (error) {
+      // The SDK does not know of the cancellation, and would drop the details of a cancelled failure (1.24).
       if (error instanceof ActivityCancelledError)
-        throw new CancelledFailure('the batch starts no further item', [position]);
+        throw ApplicationFailure.nonRetryable('the batch starts no further item', 'BatchCancelled', position);
       throw error;
     }
   }
+}
+
+/** How the items of a batch had ended, by the batch's run: a retry of many items asks for it again and again. */
+const known = new Map<string, Promise<ReadonlyMap<string, ListedEnd>>>();
+
+/** Batches at a time whose earlier ends a process keeps: 100,000 ends have some 30 MiB. */
+const MAX_KNOWN = 3;
+
+function endsBefore(
+  runId: string,
+  read: () => Promise<ReadonlyMap<string, ListedEnd>>,
+): Promise<ReadonlyMap<string, ListedEnd>> {
+  const ends = known.get(runId) ?? read();
+  known.delete(runId);
+  known.set(runId, ends);
+  ends.catch(() => known.delete(runId));
+  for (const oldest of [...known.keys()].slice(0, -MAX_KNOWN)) known.delete(oldest);
+  return ends;
 }
 
 /** A signal does not end a start delay (measured, server 1.32.0); to terminate one needs no worker. */

@@ -4,7 +4,7 @@ import type { BatchInput, Chunks } from '../core/batch/state';
 import { checkRequest } from '../core/check-request';
 import { isRecord } from '../core/checks';
 import { FollowUpError } from '../core/errors';
-import { chunkWorkflowId, fairnessKey, followUpWorkflowId } from '../core/ids';
+import { chunkWorkflowId, digestOf, fairnessKey, followUpWorkflowId } from '../core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../core/names';
 import type { FollowUpRequest } from '../core/request';
 import { readOwnInput } from './existing-run';
@@ -17,17 +17,16 @@ export interface ItemsSource {
   readonly workflowId: string;
   readonly runId: string;
   readonly digest: string | null;
+  readonly items: number;
   readonly chunks?: Chunks | undefined;
 }
 
-/** An item with its name. */
+/** The name of an item. */
 export interface NamedItem {
   readonly workflowId: string;
-  /** Tells the job from every other one: the beginning of the workflow id. */
-  readonly job: string;
   /** The caller has named it, so that others may start it too. */
   readonly isOwnName: boolean;
-  readonly request: ReturnType<typeof startedRequest>;
+  readonly promptDigest: string;
 }
 
 /** Thrown when the server no longer has the items of a batch. */
@@ -48,65 +47,101 @@ export class ItemsOfBatch {
   ) {}
 
   /** @throws ItemsGoneError */
-  async at(number: number): Promise<NamedItem> {
-    const { first, items } = await this.partWith(number);
-    const item = items[number - first];
-    if (item === undefined) throw new ItemsGoneError(this.source.batchId);
-    return item;
+  async named(number: number): Promise<NamedItem> {
+    return this.pick(number, await this.names(number));
+  }
+
+  /** @throws ItemsGoneError */
+  async request(number: number) {
+    return this.pick(number, await this.requests(number));
   }
 
   /** The number after the last item of the job that an item is for. */
   async endOfLane(number: number): Promise<number> {
-    const { job } = await this.at(number);
-    for (let next = number; ;) {
-      const { first, items } = await this.partWith(next).catch((error: unknown) => {
-        if (error instanceof NoSuchItem) return { first: next, items: [] };
-        throw error;
-      });
-      const other = items.findIndex((item, index) => first + index >= next && item.job !== job);
-      if (other >= 0) return first + other;
-      if (items.length === 0) return next;
-      next = first + items.length;
+    const job = jobOf((await this.named(number)).workflowId);
+    let next = number + 1;
+    for (;;) {
+      const { first, all } = await this.names(next);
+      while (next < first + all.length && jobOf(all[next - first]?.workflowId ?? '') === job) next += 1;
+      if (next < first + all.length || all.length === 0) return next;
     }
   }
 
   async *all(): AsyncGenerator<NamedItem, void, undefined> {
     for (let next = 0; ;) {
-      const { items } = await this.partWith(next).catch((error: unknown) => {
-        if (error instanceof NoSuchItem) return { items: [] };
-        throw error;
-      });
-      if (items.length === 0) return;
-      yield* items;
-      next += items.length;
+      const { all } = await this.names(next);
+      if (all.length === 0) return;
+      yield* all;
+      next += all.length;
     }
   }
 
-  private async partWith(number: number): Promise<Part> {
-    const { chunks, batchId, workflowId, runId, digest } = this.source;
+  private pick<T>(number: number, { first, all }: Part<T>): T {
+    const item = all[number - first];
+    if (item === undefined) throw new ItemsGoneError(this.source.batchId);
+    return item;
+  }
+
+  private names(number: number): Promise<Part<NamedItem>> {
+    const key = this.keyOf(number);
+    if (key === null) return Promise.resolve({ first: number, all: [] });
+    return NAMES.get(key, async () => {
+      const { first, all } = await this.requests(number);
+      return { first, all: all.map(({ isOwnName, request }) => nameOf(request, isOwnName)) };
+    });
+  }
+
+  private requests(number: number): Promise<Part<ItemToStart>> {
+    const { batchId, digest, workflowId, runId, chunks } = this.source;
+    const key = this.keyOf(number);
+    if (key === null) throw new ItemsGoneError(batchId);
+    return REQUESTS.get(key, async () => {
+      const chunk = chunks?.firsts.findLastIndex((first) => first <= number) ?? 0;
+      const { [chunk]: first = 0, [chunk + 1]: end = chunks?.items } = chunks?.firsts ?? [];
+      const run = chunks
+        ? await readOwnInput(this.client, chunkWorkflowId(batchId, digest ?? '', chunk), '')
+        : await readOwnInput(this.client, workflowId, runId);
+      const input = isRecord(run?.input) ? run.input : {};
+      const items = chunks ? (input.items as readonly BatchItem[] | undefined) : itemsOfInput(input);
+      if (items === undefined || (end !== undefined && items.length !== end - first))
+        throw new ItemsGoneError(batchId);
+      const all = items.map((item) => ({
+        isOwnName: item.key === null,
+        request: startedRequest(batchId, item),
+      }));
+      return { first, all };
+    });
+  }
+
+  /** What a process keeps a part of the items by; null behind the last one. */
+  private keyOf(number: number): string | null {
+    const { batchId, digest, workflowId, runId, chunks } = this.source;
     const { namespace } = this.client.options;
     if (chunks === undefined) {
-      const part = await cached(`${namespace} ${workflowId} ${runId}`, async () => {
-        const input = (await readOwnInput(this.client, workflowId, runId))?.input;
-        return { first: 0, items: namedItems(batchId, isRecord(input) ? itemsOfInput(input) : undefined) };
-      });
-      if (number >= part.items.length) throw new NoSuchItem();
-      return part;
+      const key = `${namespace} ${workflowId} ${runId}`;
+      return number >= this.source.items ? null : key;
     }
-    if (number >= chunks.items) throw new NoSuchItem();
+    if (number >= chunks.items) return null;
     const chunk = chunks.firsts.findLastIndex((first) => first <= number);
-    const id = chunkWorkflowId(batchId, digest ?? '', chunk);
-    return cached(`${namespace} ${id}`, async () => {
-      const input = (await readOwnInput(this.client, id, ''))?.input;
-      const items = isRecord(input) ? (input.items as readonly BatchItem[]) : undefined;
-      const { [chunk]: first = 0, [chunk + 1]: next = chunks.items } = chunks.firsts;
-      if (items?.length !== next - first) throw new ItemsGoneError(batchId);
-      return { first: chunks.firsts[chunk] ?? 0, items: namedItems(batchId, items) };
-    });
+    return `${namespace} ${chunkWorkflowId(batchId, digest ?? '', chunk)}`;
   }
 }
 
-class NoSuchItem extends Error {}
+interface ItemToStart {
+  readonly isOwnName: boolean;
+  readonly request: ReturnType<typeof startedRequest>;
+}
+
+function nameOf(
+  { projectId, jobId, requestId, prompt }: ItemToStart['request'],
+  isOwnName: boolean,
+): NamedItem {
+  return {
+    workflowId: followUpWorkflowId(projectId, jobId, requestId),
+    isOwnName,
+    promptDigest: digestOf(prompt),
+  };
+}
 
 /** What a batch's input holds, in the order of the start. */
 export function itemsOfInput({ items }: BatchInput): BatchItem[] | undefined {
@@ -114,56 +149,53 @@ export function itemsOfInput({ items }: BatchInput): BatchItem[] | undefined {
   return items && inStartOrder(items.map((request) => keys.itemOf(request)));
 }
 
-function namedItems(batchId: string, items: readonly BatchItem[] | undefined): NamedItem[] {
-  if (items === undefined) throw new ItemsGoneError(batchId);
-  return items.map((item) => {
-    const request = startedRequest(batchId, item);
-    const workflowId = followUpWorkflowId(request.projectId, request.jobId, request.requestId);
-    return { workflowId, job: jobOf(workflowId), isOwnName: item.key === null, request };
-  });
-}
-
 /** The part of a follow-up's workflow id that names the job. */
 export function jobOf(workflowId: string): string {
   return workflowId.slice(0, workflowId.lastIndexOf(':'));
 }
 
-interface Part {
+interface Part<T> {
   readonly first: number;
-  readonly items: readonly NamedItem[];
+  readonly all: readonly T[];
 }
 
-/** Characters of the prompts that a process keeps, beside the names: a batch asks for the same items every few seconds. */
-const MAX_CACHED_CHARACTERS = 32 * 1_024 * 1_024;
+/** What a process keeps: a batch asks for the same items every few seconds. What was used last stays. */
+class Kept<T> {
+  private readonly parts = new Map<string, { readonly part: Promise<Part<T>>; size: number }>();
 
-/** An item's names, in characters of a prompt. */
-const NAMES = 500;
+  /** @param limit of all sizes together, in characters */
+  constructor(
+    private readonly limit: number,
+    private readonly sizeOf: (item: T) => number,
+  ) {}
 
-const cache = new Map<string, { readonly part: Promise<Part>; size: number }>();
-
-/** Those that were used last stay. */
-function cached(key: string, read: () => Promise<Part>): Promise<Part> {
-  const known = cache.get(key);
-  cache.delete(key);
-  if (known !== undefined) {
-    cache.set(key, known);
-    return known.part;
+  get(key: string, read: () => Promise<Part<T>>): Promise<Part<T>> {
+    const entry = this.parts.get(key) ?? this.reading(key, read());
+    this.parts.delete(key);
+    this.parts.set(key, entry);
+    return entry.part;
   }
-  const entry = { part: read(), size: 0 };
-  cache.set(key, entry);
-  entry.part.then(
-    ({ items }) => {
-      entry.size = items.reduce((sum, { request }) => sum + request.prompt.length + NAMES, 0);
-      let total = 0;
-      for (const [each, { size }] of [...cache].reverse()) {
-        total += size;
-        if (total > MAX_CACHED_CHARACTERS && each !== key) cache.delete(each);
-      }
-    },
-    () => cache.delete(key),
-  );
-  return entry.part;
+
+  private reading(key: string, part: Promise<Part<T>>) {
+    const entry = { part, size: 0 };
+    part.then(
+      ({ all }) => {
+        entry.size = all.reduce((sum, item) => sum + this.sizeOf(item), 0);
+        let total = 0;
+        for (const [each, { size }] of [...this.parts].reverse()) {
+          total += size;
+          if (total > this.limit && each !== key) this.parts.delete(each);
+        }
+      },
+      () => this.parts.delete(key),
+    );
+    return entry;
+  }
 }
+
+/** A look needs the names of what runs; a start its prompt. 200,000 names have some 60 MiB, as much as the prompts. */
+const NAMES = new Kept<NamedItem>(200_000, () => 1);
+const REQUESTS = new Kept<ItemToStart>(32 * 1_024 * 1_024, ({ request }) => request.prompt.length + 300);
 
 /**
  * Starts an item of a batch.

@@ -41,35 +41,38 @@ export interface FoundFollowUp {
 /** Asks the server how a follow-up has ended, and whether it is the one that was meant. */
 export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<FoundFollowUp> {
   const handle = client.workflow.getHandle(followUp.workflowId);
+  let found: Omit<FoundFollowUp, 'end'> = {};
   try {
     const description = await handle.describe();
-    const conflict = await conflictOf(client, followUp, description);
-    if (conflict !== null) return { end: conflict };
     const { runId, memo, startTime, typedSearchAttributes } = description;
     const state = stateOf(description.status.name);
-    const found = {
+    found = {
       runId,
       startedAt: startTime.getTime(),
       closedAt: description.closeTime?.toISOString(),
       batchId: typedSearchAttributes.get(keywordKey('FollowUpBatch')),
     };
+    const conflict = await conflictOf(client, followUp, description);
+    if (conflict !== null) return { end: conflict, ...found };
     if (state === 'running') return { end: null, ...found };
     if (state === 'terminated' || state === 'timed-out') return { end: endWithoutReceipt(state), ...found };
     if (state === 'cancelled') return { end: endOfCancelled(memo?.[MEMO_RECEIPT]), ...found };
     const end = endOfMemo(memo?.[MEMO_RECEIPT]);
     if (end !== null && followUp.wantsResult !== true) return { end, ...found };
-    const result = (await handle.result()) as FollowUpResult;
+    // A run that somebody has started meanwhile is not waited for.
+    const run = client.workflow.getHandle(followUp.workflowId, runId, { followRuns: false });
+    const result = (await run.result()) as FollowUpResult;
     return { end: endOfResult(result), result, ...found };
   } catch (error) {
     if (error instanceof WorkflowFailedError) {
       const failure = error.cause ?? error;
-      return { end: endOfFailure(failure), failure };
+      return { end: endOfFailure(failure), failure, ...found };
     }
     if (error instanceof WorkflowNotFoundError) return { end: endWithoutReceipt('gone') };
     if (grpcError(error) !== undefined) throw error;
     // Another program's memo, result or failure that can't be decoded never will be.
     const failure = error instanceof Error ? error : new Error(String(error));
-    return { end: brokenEnd(`It can't be read: ${failure.message}`), failure };
+    return { end: brokenEnd(`It can't be read: ${failure.message}`), failure, ...found };
   }
 }
 

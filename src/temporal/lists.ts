@@ -21,12 +21,17 @@ export async function* listWorkflows(
     if (wanted.every(({ key, value }) => info.typedSearchAttributes.get(key) === value)) yield info;
 }
 
+/** A restriction of a list. */
+export const RUNNING = ' AND CloseTime IS NULL';
+
 /** The workflow ids of the follow-ups of a batch that run. */
 export async function openOf(client: Client, batchId: string): Promise<Set<string>> {
   const open = new Set<string>();
   const ofBatch = [keyword('FollowUpBatch', batchId)];
-  const restriction = ' AND CloseTime IS NULL';
-  for await (const { workflowId } of listWorkflows(client, ofBatch, { restriction, pageSize: 1_000 }))
+  for await (const { workflowId } of listWorkflows(client, ofBatch, {
+    restriction: RUNNING,
+    pageSize: 1_000,
+  }))
     open.add(workflowId);
   return open;
 }

@@ -29,7 +29,7 @@ import { waitThrough } from '../result';
 import { checkName } from '../options';
 import { checkRunOptions } from './check';
 import { checkBatch, type CheckedBatch, isChecked, type NewBatchOptions } from './check';
-import { type BatchDescription, type BatchReport, findBatch, reportOf } from './describe';
+import { type BatchDescription, type BatchReport, findBatch, QUIET_AFTER_MS, reportOf } from './describe';
 import { BatchEnds, type BatchLook, looksAt } from './results';
 import { retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
@@ -173,7 +173,7 @@ export class BatchHandle {
     ...options
   }: CallOptions & { readonly followUps?: boolean } = {}): Promise<number> {
     return this.#calls.run(options, async (client) => {
-      const { batchId, workflowId, state } = await findBatch(client, this.batchId);
+      const { batchId, workflowId, state, endedAt } = await findBatch(client, this.batchId);
       if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
       const open = followUps ? await openOf(client, batchId) : new Set<string>();
       try {
@@ -186,7 +186,9 @@ export class BatchHandle {
         if (!(error instanceof WorkflowNotFoundError) && !hasCode(error, 'ALREADY_ENDED')) throw error;
         if (!followUps) throw wrongState(workflowId, (await findBatch(client, batchId)).state);
       }
-      return followUps ? cancelFollowUps(client, batchId, open) : 0;
+      // One that was terminated may still have been starting items.
+      const until = state === 'terminated' ? Date.parse(endedAt ?? '') + QUIET_AFTER_MS : 0;
+      return followUps ? cancelFollowUps(client, batchId, open, until) : 0;
     });
   }
 
@@ -242,13 +244,19 @@ const AT_ONCE = 16;
  * Cancels every open follow-up that a batch has started in any of its runs. The batch must start nothing more.
  *
  * @param open those that were open before
+ * @param until it may start some until then, in milliseconds since the epoch
  */
-async function cancelFollowUps(client: Client, batchId: string, open: Set<string>): Promise<number> {
+async function cancelFollowUps(
+  client: Client,
+  batchId: string,
+  open: Set<string>,
+  until: number,
+): Promise<number> {
   const told = new Set<string>();
   for (let looks = 0; looks < LOOKS; looks += 1) {
     if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
     const untold = [...(await openOf(client, batchId))].filter((followUp) => !told.has(followUp));
-    if (untold.length > 0) looks = 0;
+    if (untold.length > 0 || Date.now() < until) looks = 0;
     await eachConcurrently(untold, AT_ONCE, async (followUp) => {
       told.add(followUp);
       await client.workflow.getHandle(followUp).cancel().catch(ignoreClosed);

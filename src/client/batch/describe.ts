@@ -71,7 +71,7 @@ async function descriptionOf(client: Client, info: WorkflowExecutionDescription)
   ];
   return {
     workflowId,
-    batchId: memo?.batchId ?? workflowId.replace(/^follow-up-batch:/, ''),
+    batchId: memo?.batchId ?? batchIdOf(workflowId),
     runId,
     state: stateOf(info.status.name),
     startedAt: memo?.startedAt ?? info.startTime.toISOString(),
@@ -117,13 +117,14 @@ export async function reportOf(client: Client, batch: string): Promise<BatchRepo
 }
 
 /** A run that was ended early may still start a group, as long as its permission lasts. */
-const QUIET_AFTER_MS = SEND_PERMISSION_MS + 5_000;
+export const QUIET_AFTER_MS = SEND_PERMISSION_MS + 5_000;
 
 /** What a further run must take as begun by this one. */
 export async function begunOf(client: Client, batch: BatchDescription): Promise<Begun> {
-  const { memo, wasReset, startedAt, state, endedAt } = batch;
-  // No worker has written anything down: it has begun nothing.
-  if (memo === null) return begunBy(START);
+  const { wasReset, startedAt, state, endedAt } = batch;
+  const { begun = null, chunks, items } = await inputOf(client, batch);
+  // Where no worker has written anything down, it has begun nothing, and knows what it was told.
+  const memo = batch.memo ?? { ...START, begun, ending: null, items: chunks?.items ?? items?.length ?? 0 };
   const isEarly = state === 'terminated' || state === 'timed-out' || memo.ending === 'reset';
   const quietAt = isEarly ? Date.parse(endedAt ?? '') + QUIET_AFTER_MS : 0;
   if (!wasReset) return begunBy(memo, { quietAt });
@@ -141,5 +142,10 @@ export async function inputOf(client: Client, batch: BatchDescription): Promise<
   const run = await readOwnInput(client, workflowId, runId);
   if (!isRecord(run?.input)) throw new ItemsGoneError(batchId);
   const input = run.input as BatchInput;
-  return { ...input, digest: input.digest ?? memo?.digest ?? null };
+  // A run that continues as new has no such fields in its input.
+  return {
+    ...input,
+    digest: input.digest ?? memo?.digest ?? null,
+    begun: input.begun ?? memo?.begun ?? null,
+  };
 }

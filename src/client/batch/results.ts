@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { begunBy, type ItemEnd, wasBegun } from '../../core/batch/state';
-import { type End, endWithoutReceipt } from '../../core/end';
-import { digestOf } from '../../core/ids';
+import { begunBy, type ItemEnd, START, wasBegun } from '../../core/batch/state';
+import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
 import { ItemsOfBatch, type NamedItem } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { findEnd } from '../../temporal/follow-up-end';
@@ -27,52 +26,46 @@ export class BatchEnds {
 
   constructor(private readonly client: Client) {}
 
-  get count(): number {
-    return this.told.size;
-  }
-
   /** What has ended since the last question, in the order of the ends. */
   async news(batch: BatchDescription): Promise<ItemEnd[]> {
     const { batchId, workflowId, runId, memo, endedAt } = batch;
-    if (memo === null) return [];
+    const { digest = null, chunks, begun: earlier = null, ...input } = await inputOf(this.client, batch);
+    const position = memo ?? { ...START, begun: earlier };
     await this.list(batchId);
     const open = await openOf(this.client, batchId);
-    const begun = begunBy(memo);
-    const { digest, chunks } = await inputOf(this.client, batch);
-    const items = new ItemsOfBatch(this.client, {
-      batchId,
-      workflowId,
-      runId,
-      digest: digest ?? null,
-      chunks,
-    });
+    const begun = begunBy(position);
+    const count = chunks?.items ?? input.items?.length ?? 0;
+    const source = { batchId, workflowId, runId, digest, items: count, chunks };
     const ends: ItemEnd[] = [];
     const unknown: (readonly [NamedItem, 'no' | 'perhaps' | 'yes'])[] = [];
+    const startedAt = Date.parse(batch.startedAt);
+    // While a retry runs, an item that it will try again has no end yet.
+    const isLast = (end: End, begunAt: number) =>
+      endedAt !== null || begunAt >= startedAt || !mayTryAgain(end, memo?.again ?? null);
     let number = -1;
-    for await (const item of items.all()) {
+    for await (const item of new ItemsOfBatch(this.client, source).all()) {
       number += 1;
       if (this.told.has(item.workflowId) || open.has(item.workflowId)) continue;
       const known = this.listed.get(item.workflowId);
-      const was = wasBegun(begun, number);
       const end = lastingEnd(known);
-      if (known && end) ends.push(itemEnd(item, end, known.closedAt.toISOString()));
-      // While the batch runs, nothing is asked for that has perhaps not begun.
-      else if (known !== undefined || was === 'yes' || (was === 'perhaps' && endedAt !== null))
+      const was = wasBegun(begun, number);
+      if (known && end) {
+        if (isLast(end, known.startedAt.getTime()))
+          ends.push(itemEnd(item.workflowId, end, known.closedAt.toISOString()));
+        // While the batch runs, nothing is asked for that has perhaps not begun.
+      } else if (known !== undefined || was === 'yes' || (was === 'perhaps' && endedAt !== null))
         unknown.push([item, was]);
     }
-    const foreignBefore = memo.begun === null ? Date.parse(memo.startedAt) : 0;
+    const foreignBefore = position.begun === null ? startedAt : 0;
     const leftAt = endedAt ?? new Date().toISOString();
-    await eachConcurrently(unknown, ASKED_AT_ONCE, async ([item, was]) => {
-      const promptDigest = digestOf(item.request.prompt);
-      const found = await findEnd(this.client, {
-        workflowId: item.workflowId,
-        promptDigest,
-        foreignBefore,
-      });
+    await eachConcurrently(unknown, ASKED_AT_ONCE, async ([{ workflowId: id, promptDigest }, was]) => {
+      const found = await findEnd(this.client, { workflowId: id, promptDigest, foreignBefore });
       if (found.end?.outcome === 'gone' && was !== 'yes') return;
-      if (found.end !== null) ends.push(itemEnd(item, found.end, found.closedAt ?? leftAt));
-      else if (endedAt !== null && memo.ending === 'cancel-running')
-        ends.push(itemEnd(item, endWithoutReceipt('left-running'), leftAt));
+      if (found.end !== null) {
+        if (isLast(found.end, found.startedAt ?? 0))
+          ends.push(itemEnd(id, found.end, found.closedAt ?? leftAt));
+      } else if (endedAt !== null && memo?.ending === 'cancel-running')
+        ends.push(itemEnd(id, endWithoutReceipt('left-running'), leftAt));
     });
     for (const end of ends) this.told.add(end.workflowId);
     return ends.sort((one, other) => Date.parse(one.settledAt) - Date.parse(other.settledAt));
@@ -87,8 +80,8 @@ export class BatchEnds {
   }
 }
 
-function itemEnd({ workflowId, request }: NamedItem, end: End, settledAt: string): ItemEnd {
-  const { projectId, jobId, requestId } = request;
+function itemEnd(workflowId: string, end: End, settledAt: string): ItemEnd {
+  const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
   return { workflowId, projectId, jobId, requestId, ...end, settledAt };
 }
 
@@ -110,13 +103,15 @@ export async function* looksAt(
 ): AsyncGenerator<BatchLook, void> {
   const { workflowId } = await findBatch(client, batchId);
   const reader = new BatchEnds(client);
+  let settled = 0;
   for (;;) {
     let isOver = false;
     try {
       const report = await reportOf(client, workflowId);
       const { description, progress } = report;
       isOver = description.state !== 'running';
-      const hasNews = isOver || (progress?.settled ?? 0) > reader.count;
+      const hasNews = isOver || (progress !== null && progress.settled !== settled);
+      settled = progress?.settled ?? settled;
       yield { report, ends: hasNews ? await reader.news(description) : [] };
     } catch (error) {
       if (!isTransient(error)) throw error;

@@ -15,7 +15,7 @@ import { type BatchInput, CHUNK_WORKFLOW } from '../../core/batch/state';
 import { BATCH_WORKFLOW } from '../../core/names';
 import { isRecord } from '../../core/checks';
 import { mayTryAgain, type TryAgain } from '../../core/end';
-import { batchWorkflowId, chunkWorkflowId, followUpWorkflowId } from '../../core/ids';
+import { batchIdOf, batchWorkflowId, chunkWorkflowId, followUpWorkflowId } from '../../core/ids';
 import { jsonBytes } from '../../core/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { ItemsGoneError } from '../../temporal/batch-items';
@@ -68,7 +68,7 @@ interface Source {
 export async function startBatch(start: BatchStart, batch: CheckedBatch): Promise<StartOfBatch> {
   const before = await lookForBatch(start.client, batch.batchId);
   if (before !== null) await refuseAnother(start.client, batch, before);
-  return runBatch(start, batch.batchId, sourceOf(batch, start.partBytes), before, null);
+  return runBatch(start, batch.batchId, sourceOf(batch, start.partBytes), null);
 }
 
 /** `BatchHandle.retry` says what it does. */
@@ -87,7 +87,7 @@ export async function retryBatch(
     const ends = await new BatchEnds(client).news(before);
     if (ends.length === source.items && !ends.some((end) => mayTryAgain(end, again))) return null;
   }
-  return runBatch(start, before.batchId, source, before, again);
+  return runBatch(start, before.batchId, source, again);
 }
 
 /** @throws InvalidRequestError when they need too many chunks */
@@ -120,6 +120,9 @@ async function existingSource(client: Client, batch: BatchDescription): Promise<
   return { items: chunks?.items ?? items?.length ?? 0, digest, input: input as Source['input'], read };
 }
 
+/** What was read of an earlier run holds for so long: a starter that stood still must not start by it. */
+const READ_HOLDS_MS = 10_000;
+
 /**
  * Starts a run of a batch, or attaches to the one that runs.
  *
@@ -127,39 +130,54 @@ async function existingSource(client: Client, batch: BatchDescription): Promise<
  */
 async function runBatch(
   start: BatchStart,
-  batchId: string,
+  batch: string,
   { items, digest, input, read }: Source,
-  before: BatchDescription | null,
   again: TryAgain | null,
 ): Promise<StartOfBatch> {
   const { client, taskQueue, options } = start;
-  const workflowId = before?.workflowId ?? batchWorkflowId(batchId);
-  const started = { batchId, workflowId, items, resumedAfter: null };
-  if (before?.state === 'running') return { ...started, attached: 'running' };
-  if (before?.state === 'completed' && again === null) return { ...started, attached: 'ended' };
-  const begun = before && (await begunOf(client, before));
-  await storeChunks(start, batchId, digest ?? '', input.chunks?.firsts ?? [], read);
-  const settings = before?.memo ?? null;
-  const concurrency = options.concurrency ?? settings?.concurrency ?? CONCURRENCY.default;
-  const tolerate = (options.tolerate === undefined ? settings?.tolerate : options.tolerate) ?? null;
-  try {
-    await client.workflow.start(BATCH_WORKFLOW, {
-      ...batchStart(batchId),
-      workflowId,
-      taskQueue,
-      args: [{ batchId, concurrency, tolerate, digest, begun, again, ...input } satisfies BatchInput],
-      workflowIdConflictPolicy: 'USE_EXISTING',
-      workflowIdReusePolicy: again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE',
-      staticSummary: batchSummary(items),
-    });
-  } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError) return { ...started, attached: 'ended' };
-    throw error;
+  const batchId = batchIdOf(batch);
+  const firsts = input.chunks?.firsts ?? [];
+  let areStored = firsts.length === 0;
+  for (;;) {
+    const startBy = Date.now() + READ_HOLDS_MS;
+    const before = await lookForBatch(client, batch);
+    const workflowId = before?.workflowId ?? batchWorkflowId(batchId);
+    const started = { batchId, workflowId, items, resumedAfter: null };
+    if (before?.state === 'running') {
+      if (again !== null && before.memo?.again !== again) throw wrongState(workflowId, 'running');
+      return { ...started, attached: 'running' };
+    }
+    if (before?.state === 'completed' && again === null) return { ...started, attached: 'ended' };
+    if (!areStored) {
+      await storeChunks(start, batchId, digest ?? '', firsts, read);
+      areStored = true;
+      continue;
+    }
+    const begun = before && (await begunOf(client, before));
+    const settings = before?.memo ?? null;
+    const concurrency = options.concurrency ?? settings?.concurrency ?? CONCURRENCY.default;
+    const tolerate = (options.tolerate === undefined ? settings?.tolerate : options.tolerate) ?? null;
+    const runOf = again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE';
+    try {
+      await client.withDeadline(startBy, () =>
+        client.workflow.start(BATCH_WORKFLOW, {
+          ...batchStart(batchId),
+          workflowId,
+          taskQueue,
+          args: [{ batchId, concurrency, tolerate, digest, begun, again, ...input } satisfies BatchInput],
+          workflowIdConflictPolicy: 'FAIL',
+          workflowIdReusePolicy: before === null ? 'REJECT_DUPLICATE' : runOf,
+          staticSummary: batchSummary(items),
+        }),
+      );
+      return { ...started, attached: false, resumedAfter: before?.state ?? null };
+    } catch (error) {
+      // Somebody else was faster, perhaps with other items.
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+      const there = await inputOf(client, await findBatch(client, workflowId));
+      if (there.digest !== digest) throw batchConflict(batchId, []);
+    }
   }
-  // Somebody may have started another one in between.
-  const there = await inputOf(client, await findBatch(client, workflowId));
-  if (there.digest !== digest) throw batchConflict(batchId, []);
-  return { ...started, attached: false, resumedAfter: before?.state ?? null };
 }
 
 /** The digest of another batch's items, or of one that somebody else has started meanwhile. @throws ConflictError */

@@ -4,7 +4,6 @@ import {
   count,
   fields,
   type JsonObject,
-  isRecord,
   listOf,
   mapOf,
   oneOf,
@@ -35,25 +34,12 @@ export const MEMO_BATCH = 'followUpBatch';
 
 /**
  * The items of one job that are not settled, by their numbers in the order of the start, the last one excluded. Of `next`:
- *
- * - `new`: no item of the lane was begun in this run; `free`: `next` was not.
- * - `may`: its follow-up may have been started; `open`: it was.
- *
- * `waitsFor`: somebody else has started a later item of the lane, by its own name; the lane waits for its end.
+ * `free`, it was not begun; `may`, its follow-up may have been started; `open`, it was.
  */
-export type Lane = readonly [
-  next: number,
-  end: number,
-  state: 'new' | 'free' | 'may' | 'open',
-  waitsFor?: number,
-];
+export type Lane = readonly [next: number, end: number, state: 'free' | 'may' | 'open'];
 
 const isLane = (value: unknown): value is Lane =>
-  Array.isArray(value) &&
-  count(value[0]) &&
-  count(value[1]) &&
-  oneOf('new', 'free', 'may', 'open')(value[2]) &&
-  (value[3] === undefined || count(value[3]));
+  Array.isArray(value) && count(value[0]) && count(value[1]) && oneOf('free', 'may', 'open')(value[2]);
 
 const begunFields = {
   /** The items from here on were not begun. */
@@ -69,6 +55,8 @@ export const isBegun = fields({
   ...begunFields,
   /** False where nobody knows: the batch was reset, and it is older than the retention. What does not exist is `gone` then. */
   isCertain: boolean,
+  /** The run has asked for everything that may have been begun. */
+  isExact: boolean,
   /** From then on they start nothing more, in milliseconds since the epoch: one that was ended early may have been starting. */
   quietAt: time,
 });
@@ -137,7 +125,8 @@ export function wasBegun(begun: Begun | null, item: number): 'no' | 'perhaps' | 
   if (item >= begun.bound) return 'no';
   if (item >= begun.cursor) return 'perhaps';
   const lane = begun.lanes.find(([next, end]) => next <= item && item < end);
-  return lane === undefined || (lane[0] === item && lane[2] === 'open') ? 'yes' : 'perhaps';
+  if (lane === undefined || (lane[0] === item && lane[2] === 'open')) return 'yes';
+  return begun.isExact ? 'no' : 'perhaps';
 }
 
 /** What the next run must take as begun. A run that was ended early has walked over only a part of what those before had. */
@@ -145,13 +134,14 @@ export function begunBy(
   { bound, cursor, lanes, begun }: Pick<Position, 'bound' | 'cursor' | 'lanes' | 'begun'>,
   { isCertain = true, quietAt = 0 } = {},
 ): Begun {
-  if (begun === null) return { bound, cursor, lanes, isCertain, quietAt };
+  if (begun === null) return { bound, cursor, lanes, isCertain, isExact: false, quietAt };
   const notWalked = begun.lanes.filter(([, end]) => end > cursor);
   return {
     bound: Math.max(bound, begun.bound),
     cursor: Math.max(cursor, begun.cursor),
     lanes: [...lanes.flatMap((lane) => furthest(lane, begun)), ...notWalked],
     isCertain: isCertain && begun.isCertain,
+    isExact: false,
     quietAt: Math.max(quietAt, begun.quietAt),
   };
 }
@@ -247,6 +237,7 @@ export interface BatchInput {
 /** The input of the activity that runs a batch's items. */
 export interface RunItemsInput {
   readonly chunks?: Chunks | undefined;
+  readonly items: number;
   readonly batchId: string;
   readonly digest: string | null;
   readonly again: TryAgain | null;

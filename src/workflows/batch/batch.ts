@@ -13,6 +13,7 @@ import {
   proxyActivities,
   setCurrentDetails,
   setHandler,
+  TimeoutFailure,
   upsertMemo,
   upsertSearchAttributes,
   workflowInfo,
@@ -89,7 +90,7 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
   // A cron schedule and a retry policy make runs too, with the input of a caller.
   if (continuedFromExecutionRunId !== undefined && isContinued(input))
     return new Batch(input, input.continued, input.rounds).run();
-  const plan = checkBatch(input, workflowId.replace(/^follow-up-batch:/, ''));
+  const plan = checkBatch(input, workflowId);
   const { batchId, items, chunks, digest, again, concurrency, tolerate, begun } = plan;
   // Lists and filters find the batch by it. The action of a schedule can't set it: it does not know the batch id.
   const ofBatch = keyword('FollowUpBatch', batchId);
@@ -125,10 +126,13 @@ class Batch {
 
   async run(): Promise<BatchSummary> {
     await CancellationScope.nonCancellable(async () => {
-      await this.work();
       const { batchId, digest } = this.memo;
       const { chunks } = this.source;
-      if (chunks !== undefined) await closeChunks({ batchId, digest, chunks });
+      do {
+        await this.work();
+        if (chunks) await closeChunks({ batchId, digest, chunks });
+        // Somebody may have asked for it meanwhile.
+      } while (this.memo.ending === 'cancel-running' && this.hasOpen());
       if (this.memo.ending === 'cancel-running')
         await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
       await condition(allHandlersFinished);
@@ -163,7 +167,9 @@ class Batch {
       const { changes, memo } = this;
       if (this.isDone() || this.breaksOff()) return;
       if (memo.ending !== null && memo.ending !== 'cancel-running' && !this.hasOpen()) return;
-      if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) await this.continueAsNew();
+      // A request to cancel it would be lost.
+      const mayContinue = allHandlersFinished() && !this.whole.consideredCancelled && memo.ending === null;
+      if (workflowInfo().continueAsNewSuggested && mayContinue) await this.continueAsNew();
       if (memo.paused && !this.hasOpen() && memo.ending === null) {
         this.write();
         await condition(() => this.changes > changes || this.breaksOff());
@@ -181,9 +187,9 @@ class Batch {
     this.memo = { ...memo, bound: Math.min(memo.items, bound) };
     this.write();
     this.rounds += 1;
-    const { batchId, digest, again } = memo;
+    const { batchId, items, digest, again } = memo;
     const position = positionOf(this.memo);
-    const input = { batchId, digest, again, position, rounds: this.rounds, chunks: source.chunks };
+    const input = { batchId, items, digest, again, position, rounds: this.rounds, chunks: source.chunks };
     const scope = new CancellationScope();
     const answers: unknown[] = [];
     const done = (answer: unknown) => {
@@ -192,7 +198,8 @@ class Batch {
     void scope.run(() => runItems(input)).then(done, done);
     await condition(() => answers.length > 0 || this.breaksOff());
     let kept: unknown = null;
-    if (answers.length === 0) {
+    const isBrokenOff = answers.length === 0;
+    if (isBrokenOff) {
       kept = (await pendingDetails('runItems'))?.details;
       scope.cancel();
       await condition(() => answers.length > 0, LAST_WORD_MS);
@@ -202,7 +209,8 @@ class Batch {
     const { cause } = answer instanceof ActivityFailure ? answer : { cause: undefined };
     const told = [answer, detailOf(cause), kept].find(isPosition);
     if (told !== undefined) this.take(told);
-    if (this.breaksOff()) return true;
+    // With the wish to cancel what is open, which came meanwhile, it goes on.
+    if (isBrokenOff) return this.breaksOff();
     if (answer instanceof Error || told === undefined) {
       // Nobody knows what the activity has begun: the next run of the batch asks for everything that may have been.
       const isGone = cause instanceof ApplicationFailure && cause.type === 'BatchItemsGone';
@@ -227,7 +235,8 @@ class Batch {
     const memo = { ...workflowInfo().memo, [MEMO_BATCH]: this.memo };
     const { items, chunks } = this.source;
     const source = items === undefined ? { chunks } : { items };
-    const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo });
+    const { typedSearchAttributes } = workflowInfo();
+    const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo, typedSearchAttributes });
     await next({ ...source, continued: this.memo, rounds: this.rounds } as ContinuedBatch);
   }
 
@@ -271,8 +280,8 @@ class Batch {
 }
 
 function detailOf(cause: Error | undefined): unknown {
-  const hasDetails = cause instanceof ApplicationFailure || cause instanceof CancelledFailure;
-  return hasDetails ? cause.details?.[0] : undefined;
+  if (cause instanceof TimeoutFailure) return cause.lastHeartbeatDetails;
+  return cause instanceof ApplicationFailure ? cause.details?.[0] : undefined;
 }
 
 function positionOf(memo: BatchMemo): Position {

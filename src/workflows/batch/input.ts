@@ -22,7 +22,8 @@ import {
   typeName,
 } from '../../core/checks';
 import { TRY_AGAIN } from '../../core/end';
-import { jsonBytes } from '../../core/text';
+import { batchIdOf, batchWorkflowId } from '../../core/ids';
+import { jsonBytes, quote } from '../../core/text';
 
 /** A checked input with its defaults filled in. */
 export type BatchPlan = Required<Omit<BatchInput, 'items' | 'chunks'>> & Pick<BatchInput, 'items' | 'chunks'>;
@@ -34,6 +35,17 @@ function between(least: number, most: number): Check<number> {
   return (value): value is number => count(value) && value >= least && value <= most;
 }
 
+/** Of a {@link BatchInput}. */
+const INPUT: Readonly<Record<keyof BatchInput, true>> = {
+  ...{ batchId: true, concurrency: true, tolerate: true, items: true },
+  ...{ chunks: true, digest: true, begun: true, again: true },
+};
+
+/** A schedule has the batch id in its workflow ids as it is. */
+function isNameOf(batchId: string, workflowId: string): boolean {
+  return workflowId === batchWorkflowId(batchId) || workflowId === `follow-up-batch:${batchId}`;
+}
+
 function areInOrder(firsts: readonly number[], items: number): boolean {
   const isNext = (first: number, index: number) => first > (firsts[index - 1] ?? -1) && first < items;
   return firsts[0] === 0 && firsts.length <= MAX_CHUNKS && firsts.every(isNext);
@@ -42,14 +54,13 @@ function areInOrder(firsts: readonly number[], items: number): boolean {
 /**
  * The input may come from any client: an invalid one would stall the batch later.
  *
- * @param fallbackId the batch id if the input has none
  * @throws ApplicationFailure `InvalidBatch` with every problem
  */
-export function checkBatch(input: unknown, fallbackId: string): BatchPlan {
+export function checkBatch(input: unknown, workflowId: string): BatchPlan {
   if (!isRecord(input)) throw invalid(`input: must be one JSON object, a BatchInput, not ${typeName(input)}`);
-  const { items, chunks } = input;
+  const { items, chunks } = { items: input.items ?? undefined, chunks: input.chunks ?? undefined };
   const plan = {
-    batchId: input.batchId ?? fallbackId,
+    batchId: input.batchId ?? batchIdOf(workflowId),
     concurrency: input.concurrency ?? CONCURRENCY.default,
     tolerate: input.tolerate ?? null,
     digest: input.digest ?? null,
@@ -59,6 +70,14 @@ export function checkBatch(input: unknown, fallbackId: string): BatchPlan {
   const badId = batchIdProblem(plan.batchId);
   const problems = [
     badId !== undefined && `batchId: ${badId}`,
+    badId === undefined &&
+      !isNameOf(plan.batchId as string, workflowId) &&
+      `batchId: ${quote(plan.batchId)} belongs to the workflow id ${batchWorkflowId(plan.batchId as string)}, not to this one`,
+    ...Object.keys(input).flatMap((name) =>
+      name in INPUT
+        ? []
+        : [`${quote(name)} is not a field here; the fields are ${Object.keys(INPUT).join(', ')}`],
+    ),
     ...settingProblems(plan.concurrency, plan.tolerate).map((problem) => problemText(problem)),
     !orNull(text)(plan.digest) && 'digest: must be a text, or null',
     !orNull(isBegun)(plan.begun) && 'begun: must be what the memo of the run before says, or null',

@@ -49,7 +49,7 @@ function runOf(ends: readonly number[], steps: readonly number[], before: Begun 
         .flatMap((each) => (each === lane ? [moved(lane)] : [each]))
         .filter(([next, last]) => next < last);
     else if (end !== undefined) {
-      lanes.push([cursor, end, 'new']);
+      lanes.push([cursor, end, 'free']);
       cursor = end;
     }
   }

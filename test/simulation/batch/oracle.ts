@@ -1,13 +1,12 @@
 import { type BatchMemo, CHUNK_WORKFLOW, isBeyondTolerance, MEMO_BATCH } from '../../../src/core/batch/state';
 import { batchWorkflowId } from '../../../src/core/ids';
-import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
+import { BATCH_WORKFLOW } from '../../../src/core/names';
 import { jobOf } from '../../../src/temporal/batch-items';
 import type { Request } from '../agent-service';
-import { BEGIN } from '../clock';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
 import type { BatchAct } from './plan';
-import { BATCH_ID, type BatchFacts, type Done, type StartOfItem } from './world';
+import { BATCH_ID, type BatchFacts, type Done } from './world';
 
 type Rule = (facts: BatchFacts) => Iterable<string>;
 
@@ -19,6 +18,8 @@ export function liesOfBatch(facts: BatchFacts): string[] {
 /** A group is started within its permission, and a call takes some seconds. */
 const GROUP = 10;
 const GROUP_MS = 15_000;
+/** The time-out of the activity's heartbeat. */
+const HEARTBEAT_MS = 30_000;
 
 const RULES: readonly Rule[] = [
   /** A message that may have been processed is sent again only where its loss, or everybody's doubt, was known. */
@@ -94,7 +95,7 @@ const RULES: readonly Rule[] = [
       if (at > over) yield `${run.runId} starts ${at - over} ms after a permission of its batch can last`;
     }
   },
-  function* startsNothingWhilePaused({ starts, runs }) {
+  function* startsNothingWhilePaused({ starts, runs, plan }) {
     for (const batch of runs.filter(isBatch)) {
       const memos = memosOf(batch);
       for (const [index, { at, memo }] of memos.entries()) {
@@ -103,13 +104,17 @@ const RULES: readonly Rule[] = [
         const inBetween = starts.filter(
           (each) => each.batch === batch && startedAt(each.run) > at && startedAt(each.run) < until,
         );
+        // A process that is frozen between its look and its permission has it as long as the server waits for it.
+        const lateAt = at + GROUP_MS + (isDisturbed(plan) ? HEARTBEAT_MS : 0);
+        const late = inBetween.find(({ run }) => startedAt(run) > lateAt);
+        if (late !== undefined) yield `${late.run.runId} starts ${startedAt(late.run) - at} ms after a pause`;
         if (inBetween.length > GROUP) yield `${inBetween.length} items start while ${batch.runId} is paused`;
       }
     }
   },
   /** Undisturbed, a cancelled batch starts nothing after a quarter of a minute. */
   function* breaksOffSoon(facts) {
-    if (facts.plan.deeds.some(({ act }) => DISTURBING.has(act.kind))) return;
+    if (isDisturbed(facts.plan)) return;
     for (const { at, run } of done(facts, 'cancel')) {
       const late = facts.starts.find(
         ({ run: item, batch }) => batch === run && startedAt(item) > at + GROUP_MS,
@@ -189,6 +194,10 @@ const RULES: readonly Rule[] = [
 const DISTURBING: ReadonlySet<BatchAct['kind']> = new Set([
   ...(['kill', 'freeze', 'stop', 'lose', 'wrong clock', 'server away', 'reset', 'terminate'] as const),
 ]);
+
+function isDisturbed({ deeds }: BatchFacts['plan']): boolean {
+  return deeds.some(({ act }) => DISTURBING.has(act.kind));
+}
 
 const MEDDLING: ReadonlySet<BatchAct['kind']> = new Set([
   'retry item',

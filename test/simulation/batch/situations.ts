@@ -10,7 +10,7 @@ const SITUATIONS: Readonly<Record<string, (facts: BatchFacts) => boolean>> = {
   'a batch fails beyond its tolerance': (facts) => failsBy(facts, 'ToleranceExceeded'),
   'a batch is incomplete': (facts) => failsBy(facts, 'BatchIncomplete'),
   'a batch runs again after its termination': (facts) =>
-    endsOf(facts).indexOf('Terminated', 0) >= 0 && endsOf(facts).at(-1) !== 'Terminated',
+    endsOf(facts).includes('Terminated') && endsOf(facts).at(-1) !== 'Terminated',
   'a batch is reset': ({ runs }) => runs.some((run) => isBatch(run) && run.isReset),
   'a batch is forgotten': ({ told }) => told === null,
   'a batch is done, and has an end for each item': ({ told, names }) => told?.ends.length === names.length,

@@ -4,7 +4,7 @@ import { Client } from '@temporalio/client';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { temporal } from '@temporalio/proto';
 import Long from 'long';
-import type { Failure, Fields, Payload } from './history';
+import type { Failure, Payload } from './history';
 import type { Run } from './run';
 import type { TemporalServer } from './server';
 import type { Listed } from './visibility';
@@ -248,8 +248,8 @@ function start(server: TemporalServer, request: Start, by: string) {
     workflowType: request.workflowType?.name ?? '',
     taskQueue: request.taskQueue?.name ?? '',
     input: request.input?.payloads ?? [],
-    memo: (request.memo?.fields ?? {}) as Fields,
-    searchAttributes: (request.searchAttributes?.indexedFields ?? {}) as Fields,
+    memo: request.memo?.fields ?? {},
+    searchAttributes: request.searchAttributes?.indexedFields ?? {},
     asked: { by, requestId: request.requestId ?? '' },
     usesExisting:
       request.workflowIdConflictPolicy === WorkflowIdConflictPolicy.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,

@@ -4,11 +4,11 @@ import { checkBatch } from '../../../src/workflows/batch/input';
 
 const chunks = { items: 3, firsts: [0, 2] };
 const items = [{ projectId: 'p', jobId: 'j', prompt: 'Rebase.' }];
-const begun = { bound: 3, cursor: 2, lanes: [[1, 2, 'open']], isCertain: true, quietAt: 0 };
+const begun = { bound: 3, cursor: 2, lanes: [[1, 2, 'open']], isCertain: true, isExact: false, quietAt: 0 };
 
 function problemsOf(input: unknown): readonly string[] {
   try {
-    checkBatch(input, 'nightly');
+    checkBatch(input, 'follow-up-batch:nightly');
     return [];
   } catch (error) {
     if (!(error instanceof ApplicationFailure)) throw error;
@@ -20,7 +20,11 @@ function problemsOf(input: unknown): readonly string[] {
 describe('the input of a batch', () => {
   it('has defaults, and its id from its workflow where it names none', () => {
     const defaults = { concurrency: 50, tolerate: null, digest: null, begun: null, again: null };
-    expect(checkBatch({ items }, 'nightly')).toEqual({ batchId: 'nightly', items, ...defaults });
+    expect(checkBatch({ items }, 'follow-up-batch:nightly')).toEqual({
+      batchId: 'nightly',
+      items,
+      ...defaults,
+    });
     const given = {
       batchId: 'b',
       concurrency: 2,
@@ -29,7 +33,7 @@ describe('the input of a batch', () => {
       begun,
       again: 'unsent',
     };
-    expect(checkBatch({ chunks, ...given }, 'nightly')).toEqual({ chunks, ...given });
+    expect(checkBatch({ chunks, ...given }, 'follow-up-batch:b')).toEqual({ chunks, ...given });
   });
 
   it.each([
@@ -55,6 +59,7 @@ describe('the input of a batch', () => {
     [{ items, tolerate: '5%' }, 'tolerate'],
     [{ items, batchId: '' }, 'batchId'],
     [{ items, batchId: 7 }, 'batchId'],
+    [{ items, batchId: 'weekly' }, 'batchId'],
   ])('is refused for one problem (%#)', (input, field) => {
     expect(problemsOf(input)).toEqual([expect.stringMatching(new RegExp(`^${field}: `))]);
   });
