@@ -127,6 +127,9 @@ const RULES: readonly Rule[] = [
   function* cancelsWhatRuns(facts) {
     for (const { act, endedAt, failed, at } of done(facts, 'cancel')) {
       if (act.kind !== 'cancel' || !act.followUps || failed !== null) continue;
+      // One that is reset or terminated before it has cancelled ends as if it had not been told.
+      if ([...done(facts, 'reset'), ...done(facts, 'terminate')].some((each) => isSoonAfter(endedAt, each)))
+        continue;
       for (const { run } of facts.starts) {
         const isOpen = startedAt(run) < at && run.closedAt > endedAt;
         if (isOpen && !run.events.some(({ type }) => type === 'WorkflowExecutionCancelRequested'))
@@ -208,6 +211,10 @@ const MEDDLING: ReadonlySet<BatchAct['kind']> = new Set([
 
 function done({ done: all }: BatchFacts, kind: BatchAct['kind']): Done[] {
   return all.filter(({ act }) => act.kind === kind);
+}
+
+function isSoonAfter(moment: number, { at }: Done): boolean {
+  return at >= moment - GROUP_MS && at <= moment + HEARTBEAT_MS;
 }
 
 function mayBeProcessed({ operation, begunAt, answer }: Request): boolean {

@@ -160,6 +160,8 @@ const POINTS = [
   ...['pendingDetails started', 'batch ended', 'batch ended', 'batch ended', 'item ended', 'item ended'],
 ] as const;
 
+const AT_ITS_START = { at: 'started', nth: 1 } as const;
+
 /** One deed; or a machine fails around a start, and somebody does something before it is back. */
 function drawDeeds(luck: Luck): BatchDeed[] {
   const at = luck.of('at', POINTS);
@@ -168,6 +170,12 @@ function drawDeeds(luck: Luck): BatchDeed[] {
   const point = { at, nth: isEarly ? 1 : luck.between('nth', 1, luck.of('up to', [3, 10, 40])) };
   const afterMs =
     at === 'started' ? luck.of('later', [0, short, long]) : luck.of('after', [0, 0, 0, short, long]);
+  // The batch attaches to what somebody else has started, and is cancelled with what runs.
+  if (luck.chance('is theirs', 0.08))
+    return [
+      { ...AT_ITS_START, afterMs: 0, act: { kind: 'foreign', item: luck.next('item'), samePrompt: true } },
+      { ...AT_ITS_START, afterMs: short, act: { kind: 'cancel', followUps: true } },
+    ];
   if (!/^(keep|start) /.test(at) || luck.chance('is alone', 0.5))
     return [{ ...point, afterMs, act: drawAct(luck) }];
   const fails = drawAct(luck, ['kill', 'freeze', 'freeze', 'lose']);

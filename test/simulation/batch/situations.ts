@@ -1,5 +1,6 @@
-import { CHUNK_WORKFLOW } from '../../../src/core/batch/state';
+import { batchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/core/batch/state';
 import { BATCH_WORKFLOW } from '../../../src/core/names';
+import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
 import type { BatchFacts } from './world';
 
@@ -12,6 +13,11 @@ const SITUATIONS: Readonly<Record<string, (facts: BatchFacts) => boolean>> = {
   'a batch runs again after its termination': (facts) =>
     endsOf(facts).includes('Terminated') && endsOf(facts).at(-1) !== 'Terminated',
   'a batch is reset': ({ runs }) => runs.some((run) => isBatch(run) && run.isReset),
+  "somebody else's follow-up is left running": ({ runs }) =>
+    runs.some(
+      ({ memo }) =>
+        'left-running' in (batchMemo({ [MEMO_BATCH]: fromPayload(memo[MEMO_BATCH]) })?.byFailure ?? {}),
+    ),
   'a batch is forgotten': ({ told }) => told === null,
   'a batch is done, and has an end for each item': ({ told, names }) => told?.ends.length === names.length,
   'an item runs again by a retry': ({ starts }) =>
@@ -24,7 +30,7 @@ const SITUATIONS: Readonly<Record<string, (facts: BatchFacts) => boolean>> = {
 /** What is told of items at the end. */
 const OUTCOMES = [
   ...['completed', 'failed', 'cancelled', 'terminated', 'FollowUpRejected', 'DeliveryUnknown', 'JobNotFound'],
-  ...['DeadlineExceeded', 'conflict', 'gone', 'left-running'],
+  ...['DeadlineExceeded', 'conflict', 'gone'],
 ];
 
 /** The deeds that have had an effect. */
