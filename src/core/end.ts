@@ -23,7 +23,7 @@ export const OUTCOMES = [
   'gone',
   /** The batch was cancelled with its open items, but somebody else started this follow-up: it continues. */
   'left-running',
-  /** It failed with something other than a failure of a follow-up, or the server refuses to start it. */
+  /** It failed with something other than a failure of a follow-up. */
   'broken',
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
@@ -106,7 +106,7 @@ export function endOfConflict(isCompared: boolean, isForeign: boolean): End {
     : without('conflict', `${words}. Nobody can tell whether an earlier one sent this one.`);
 }
 
-/** The end of an item that could not even be started, or whose end can't be read. */
+/** The end of an item whose end can't be read. */
 export function brokenEnd(message: string): End {
   return without('broken', message);
 }
