@@ -1,6 +1,8 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
+import { SEND_PERMISSION_MS } from '../core/cadence';
 import { NO_CHANGE } from '../core/names';
+import { contextOf } from '../temporal/sdk-internals';
 
 /** The run of the workflow that has scheduled the activity: all of ours have one. */
 export function ownRun(): { readonly workflowId: string; readonly runId: string } {
@@ -21,6 +23,24 @@ export function serverClock(): () => number {
   const { currentAttemptScheduledTimestampMs } = Context.current().info;
   const begunAt = performance.now();
   return () => Math.round(currentAttemptScheduledTimestampMs + performance.now() - begunAt);
+}
+
+/**
+ * Asks the server whether it still waits for this attempt, right before what must not happen twice. A process that was frozen
+ * (SIGSTOP, a suspended machine) may wake after the server has given the attempt up; its clock at the attempt's start proves
+ * nothing, since the task may have lain in a socket's buffer.
+ *
+ * @param details what the next attempt must know: without them, nothing was begun
+ * @returns the milliseconds for which the permission still holds, 0 or less once it has lapsed
+ * @throws what the server says: cancelled, paused, reset, given up; or the error of a call without an answer
+ */
+export async function askPermission(details: unknown): Promise<() => number> {
+  const { info, client } = Context.current();
+  const askedAt = Date.now();
+  const askedTick = performance.now();
+  await client.activity.heartbeat(info.taskToken, details, { serializationContext: contextOf(info) });
+  // The wall clock shows a suspended machine, the monotonic one a wall clock that was set back.
+  return () => SEND_PERMISSION_MS - Math.max(Date.now() - askedAt, performance.now() - askedTick);
 }
 
 /** With this failure an activity asks for its next attempt; until then it takes no slot. The workflow gets the last details. */

@@ -1,5 +1,9 @@
 import { Context } from '@temporalio/activity';
-import { ActivityCancelledError, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import {
+  ActivityCancelledError,
+  type Client,
+  WorkflowExecutionAlreadyStartedError,
+} from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import {
   type BatchActivities,
@@ -14,7 +18,6 @@ import {
   wasBegun,
   withEnd,
 } from '../core/batch/state';
-import { SEND_PERMISSION_MS } from '../core/cadence';
 import { type End, endWithoutReceipt, mayTryAgain } from '../core/end';
 import { chunkWorkflowId } from '../core/ids';
 import { keyword } from '../core/starts';
@@ -32,8 +35,7 @@ import {
   openOf,
   RUNNING,
 } from '../temporal/lists';
-import { contextOf } from '../temporal/sdk-internals';
-import { askAgainIn, ownRun, serverClock } from './attempt';
+import { askAgainIn, askPermission, ownRun, serverClock } from './attempt';
 
 /** A look while items end, and one while nothing happens: a live starter shows an end within ten seconds. */
 const BUSY_WAIT_MS = 1_000;
@@ -235,8 +237,13 @@ class Work {
     const before = state === 'free' ? await this.endBefore(workflowId) : undefined;
     if (before !== undefined) return before;
     const { end, runId, startedAt, batchId } = await this.ask(item);
-    if (end === null)
-      return isCancelled && batchId !== this.input.batchId ? endWithoutReceipt('left-running') : 'open';
+    if (end === null) {
+      if (!isCancelled) return 'open';
+      if (batchId !== this.input.batchId) return endWithoutReceipt('left-running');
+      // The list may not show it yet.
+      await this.cancel(workflowId);
+      return 'open';
+    }
     const isGone = end.outcome === 'gone';
     if (isGone && begun === 'perhaps') return 'free';
     if (!mayTryAgain(end, this.input.again)) return end;
@@ -252,7 +259,7 @@ class Work {
   /** The end of an item in an earlier run of the batch, where the list tells it and a retry does not change it. */
   private async endBefore(workflowId: string): Promise<End | undefined> {
     const { runId } = ownRun();
-    const ends = await endsBefore(runId, async () => {
+    const ends = await endsBefore(this.client, runId, async () => {
       const listed = new Map<string, ListedEnd>();
       for await (const end of endsOf(this.client, this.input.batchId)) {
         keepLatest(listed, end);
@@ -271,10 +278,12 @@ class Work {
   }
 
   private async cancelOpen(): Promise<void> {
-    await eachConcurrently([...this.open], AT_ONCE, async (workflowId) => {
-      await this.client.workflow.getHandle(workflowId).cancel().catch(ignoreClosed);
-    });
+    await eachConcurrently([...this.open], AT_ONCE, (workflowId) => this.cancel(workflowId));
     this.hasNews = true;
+  }
+
+  private async cancel(workflowId: string): Promise<void> {
+    await this.client.workflow.getHandle(workflowId).cancel().catch(ignoreClosed);
   }
 
   /** Starts what can begin, group by group. */
@@ -347,10 +356,10 @@ class Work {
 
   private async startGroup(lanes: readonly Lane[]): Promise<void> {
     for (const [next, end] of lanes) this.replace([next, end, 'may']);
-    const startBy = await this.permission();
+    const permission = await this.beat();
     this.hasNews = true;
     await eachConcurrently(lanes, GROUP, async ([next, end]) => {
-      const how = await this.startOne(next, startBy);
+      const how = await this.startOne(next, permission);
       if (how === 'started') this.replace([next, end, 'open']);
       if (how !== 'exists') return;
       const isFirst = wasBegun(this.position.begun, next) === 'no';
@@ -364,15 +373,14 @@ class Work {
     });
   }
 
-  private async startOne(item: number, startBy: () => number): Promise<'started' | 'exists' | 'unknown'> {
+  private async startOne(item: number, permission: () => number): Promise<'started' | 'exists' | 'unknown'> {
     const { request } = await this.items.request(item);
     const { batchId } = this.input;
     try {
       const run = this.again.get(item) ?? null;
-      const until = startBy();
-      // The SDK takes a deadline of 0 for none (1.24).
-      if (until <= Date.now()) return 'unknown';
-      await this.client.withDeadline(until, () =>
+      const leftMs = permission();
+      if (leftMs <= 0) return 'unknown';
+      await this.client.withDeadline(Date.now() + leftMs, () =>
         startItem(this.client, this.info.taskQueue, request, batchId, run),
       );
       return 'started';
@@ -407,58 +415,55 @@ class Work {
     this.isKept = false;
   }
 
-  /**
-   * Asks the server whether it still waits for this attempt, and lets it keep which items may be started: a frozen process
-   * that wakes must start nothing, and the next attempt must know what this one may have begun.
-   *
-   * @returns until when items may be started
-   */
-  private async permission(): Promise<() => number> {
-    const askedAt = Date.now();
-    const askedTick = performance.now();
-    await this.beat();
-    return () => {
-      const lapsed = performance.now() - askedTick > SEND_PERMISSION_MS;
-      return lapsed ? 0 : askedAt + SEND_PERMISSION_MS;
-    };
-  }
-
   private async beatInTime(): Promise<void> {
     if (performance.now() - this.keptAt > BEAT_MS) await this.beat();
   }
 
-  /** @throws ApplicationFailure with the position, where somebody has cancelled the batch */
-  private async beat(): Promise<void> {
+  /**
+   * Lets the server keep the position, which says what may have been begun.
+   *
+   * @returns for how many milliseconds items may be started
+   * @throws ApplicationFailure with the position, where somebody has cancelled the batch
+   */
+  private async beat(): Promise<() => number> {
     const { position } = this;
     this.isKept = true;
     this.keptAt = performance.now();
     try {
-      const context = { serializationContext: contextOf(this.info) };
-      await this.client.activity.heartbeat(this.info.taskToken, position, context);
+      return await askPermission(position);
     } catch (error) {
+      if (!(error instanceof ActivityCancelledError)) throw error;
       // The SDK does not know of the cancellation, and would drop the details of a cancelled failure (1.24).
-      if (error instanceof ActivityCancelledError)
-        throw ApplicationFailure.nonRetryable('the batch starts no further item', 'BatchCancelled', position);
-      throw error;
+      const message = 'the batch starts no further item';
+      throw ApplicationFailure.create({
+        message,
+        type: 'BatchCancelled',
+        nonRetryable: true,
+        details: [position],
+        cause: error,
+      });
     }
   }
 }
 
 /** How the items of a batch had ended, by the batch's run: a retry of many items asks for it again and again. */
-const known = new Map<string, Promise<ReadonlyMap<string, ListedEnd>>>();
+const known = new WeakMap<Client, Map<string, Promise<ReadonlyMap<string, ListedEnd>>>>();
 
-/** Batches at a time whose earlier ends a process keeps: 100,000 ends have some 30 MiB. */
+/** Batches at a time whose earlier ends a worker keeps: 100,000 ends have some 30 MiB. */
 const MAX_KNOWN = 3;
 
 function endsBefore(
+  client: Client,
   runId: string,
   read: () => Promise<ReadonlyMap<string, ListedEnd>>,
 ): Promise<ReadonlyMap<string, ListedEnd>> {
-  const ends = known.get(runId) ?? read();
-  known.delete(runId);
-  known.set(runId, ends);
-  ends.catch(() => known.delete(runId));
-  for (const oldest of [...known.keys()].slice(0, -MAX_KNOWN)) known.delete(oldest);
+  const kept = known.get(client) ?? new Map<string, Promise<ReadonlyMap<string, ListedEnd>>>();
+  known.set(client, kept);
+  const ends = kept.get(runId) ?? read();
+  kept.delete(runId);
+  kept.set(runId, ends);
+  ends.catch(() => kept.delete(runId));
+  for (const oldest of [...kept.keys()].slice(0, -MAX_KNOWN)) kept.delete(oldest);
   return ends;
 }
 

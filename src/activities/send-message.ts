@@ -2,10 +2,8 @@ import { Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../core/text';
 import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/wire';
-import { SEND_PERMISSION_MS } from '../core/cadence';
 import { decideSend } from '../core/evidence';
-import { contextOf } from '../temporal/sdk-internals';
-import { ownRun, serverClock } from './attempt';
+import { askPermission, ownRun, serverClock } from './attempt';
 
 /** What the activity's start-to-close leaves beyond the two exchanges, for the way to the server and back. */
 const REPORT_MS = 15_000;
@@ -41,7 +39,10 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
       return { kind: 'held-back', job };
 
     const checkpoint = { baseline: job, sentAt: Date.now() };
-    const permission = await askPermission(checkpoint);
+    const permission = await askPermission(checkpoint).catch((error: unknown) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      return singleLine(`the server did not confirm that the send is still wanted (${reason})`, 300);
+    });
     if (typeof permission === 'string') return { kind: 'not-permitted', message: permission };
     // The server starts no send after the deadline; this is for the time since.
     if (serverTime() >= input.deadlineAt)
@@ -51,38 +52,11 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
         timeoutMs: exchangeMs,
         beforeFirstByte: () => {
           checkpoint.sentAt = Date.now();
-          return permission.lapsed();
+          return permission() > 0 ? undefined : 'the worker stood still while it was connecting';
         },
       })
       .catch((error: unknown) => noReport(`the send broke off (${String(error)})`));
     return { kind: 'posted', ...checkpoint, outcome };
-  };
-}
-
-/**
- * Asks the server whether it still waits for this activity, right before the POST. A process that was frozen (SIGSTOP,
- * a suspended machine) may wake after the server has given the activity up; its clock at the activity's start proves
- * nothing, since the task may have lain in a socket's buffer. The question is a heartbeat whose details the server keeps:
- * without them, no POST was begun.
- *
- * @returns the permission, or why nothing may be sent: cancelled, paused, reset, given up, or no answer
- */
-async function askPermission(checkpoint: SendCheckpoint) {
-  const { info, client } = Context.current();
-  const askedAt = Date.now();
-  const askedTick = performance.now();
-  try {
-    await client.activity.heartbeat(info.taskToken, checkpoint, { serializationContext: contextOf(info) });
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return singleLine(`the server did not confirm that the send is still wanted (${reason})`, 300);
-  }
-  return {
-    // The wall clock shows a suspended machine, the monotonic one a wall clock that was set back.
-    lapsed: () => {
-      const age = Math.max(Date.now() - askedAt, performance.now() - askedTick);
-      return age > SEND_PERMISSION_MS ? 'the worker stood still while it was connecting' : undefined;
-    },
   };
 }
 

@@ -85,7 +85,7 @@ export class ItemsOfBatch {
   private names(number: number): Promise<Part<NamedItem>> {
     const key = this.keyOf(number);
     if (key === null) return Promise.resolve({ first: number, all: [] });
-    return NAMES.get(key, async () => {
+    return Caches.of(this.client).names.get(key, async () => {
       const { first, all } = await this.requests(number);
       return { first, all: all.map(({ isOwnName, request }) => nameOf(request, isOwnName)) };
     });
@@ -95,7 +95,7 @@ export class ItemsOfBatch {
     const { batchId, digest, workflowId, runId, chunks } = this.source;
     const key = this.keyOf(number);
     if (key === null) throw new ItemsGoneError(batchId);
-    return REQUESTS.get(key, async () => {
+    return Caches.of(this.client).requests.get(key, async () => {
       const chunk = chunks?.firsts.findLastIndex((first) => first <= number) ?? 0;
       const { [chunk]: first = 0, [chunk + 1]: end = chunks?.items } = chunks?.firsts ?? [];
       const run = chunks
@@ -113,17 +113,15 @@ export class ItemsOfBatch {
     });
   }
 
-  /** What a process keeps a part of the items by; null behind the last one. */
+  /** What a part of the items is kept by; null behind the last one. */
   private keyOf(number: number): string | null {
     const { batchId, digest, workflowId, runId, chunks } = this.source;
-    const { namespace } = this.client.options;
     if (chunks === undefined) {
-      const key = `${namespace} ${workflowId} ${runId}`;
-      return number >= this.source.items ? null : key;
+      return number >= this.source.items ? null : `${workflowId} ${runId}`;
     }
     if (number >= chunks.items) return null;
     const chunk = chunks.firsts.findLastIndex((first) => first <= number);
-    return `${namespace} ${chunkWorkflowId(batchId, digest ?? '', chunk)}`;
+    return chunkWorkflowId(batchId, digest ?? '', chunk);
   }
 }
 
@@ -159,7 +157,7 @@ interface Part<T> {
   readonly all: readonly T[];
 }
 
-/** What a process keeps: a batch asks for the same items every few seconds. What was used last stays. */
+/** What is kept: a batch asks for the same items every few seconds. What was used last stays. */
 class Kept<T> {
   private readonly parts = new Map<string, { readonly part: Promise<Part<T>>; size: number }>();
 
@@ -193,9 +191,22 @@ class Kept<T> {
   }
 }
 
-/** A look needs the names of what runs; a start its prompt. 200,000 names have some 60 MiB, as much as the prompts. */
-const NAMES = new Kept<NamedItem>(200_000, () => 1);
-const REQUESTS = new Kept<ItemToStart>(32 * 1_024 * 1_024, ({ request }) => request.prompt.length + 300);
+/**
+ * What a worker's client keeps: a look needs the names of what runs, a start its prompt. 200,000 names have some 60 MiB, as
+ * much as the prompts.
+ */
+class Caches {
+  private static readonly ofClients = new WeakMap<Client, Caches>();
+
+  readonly names = new Kept<NamedItem>(200_000, () => 1);
+  readonly requests = new Kept<ItemToStart>(32 * 1_024 * 1_024, ({ request }) => request.prompt.length + 300);
+
+  static of(client: Client): Caches {
+    const caches = Caches.ofClients.get(client) ?? new Caches();
+    Caches.ofClients.set(client, caches);
+    return caches;
+  }
+}
 
 /**
  * Starts an item of a batch.

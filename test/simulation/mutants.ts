@@ -15,6 +15,7 @@ interface Mutant {
 }
 
 const send = 'activities/send-message.ts';
+const attempt = 'activities/attempt.ts';
 const outcome = 'agent-api/outcome.ts';
 const api = 'agent-api/client.ts';
 const evidence = 'core/evidence.ts';
@@ -62,20 +63,20 @@ const MUTANTS: readonly Mutant[] = [
   mutant(
     'no POST without a permission',
     send,
-    'const permission = await askPermission(checkpoint);',
-    "const asked = await askPermission(checkpoint);\n    const permission = typeof asked === 'string' ? { lapsed: () => undefined } : asked;",
+    'return singleLine(`the server did not confirm that the send is still wanted (${reason})`, 300);',
+    'return () => reason.length + 1;',
   ),
   mutant(
     'a permission lasts ten seconds',
     send,
-    "return age > SEND_PERMISSION_MS ? 'the worker stood still while it was connecting' : undefined;",
-    'return age > 1e12 ? String(age) : undefined;',
+    "return permission() > 0 ? undefined : 'the worker stood still while it was connecting';",
+    'return undefined;',
   ),
   mutant(
     'a suspended machine is noticed by the wall clock',
-    send,
+    attempt,
     'Math.max(Date.now() - askedAt, performance.now() - askedTick)',
-    'performance.now() - askedTick',
+    '(performance.now() - askedTick)',
   ),
   mutant('sentAt is the moment of the POST', send, '          checkpoint.sentAt = Date.now();\n', ''),
   mutant(
@@ -423,7 +424,7 @@ const MUTANTS: readonly Mutant[] = [
   mutant(
     'a cancelled follow-up leaves its receipt',
     followUp,
-    'upsertMemo({ [MEMO_RECEIPT]: receiptOf(state, Date.now()) });',
+    'upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, endOfCancelled(receipt)) });',
     '',
   ),
   mutant('a list shows the phase', followUp, "context.enter('done');", "context.enterBriefly('done');"),

@@ -130,8 +130,9 @@ const RULES: readonly Rule[] = [
       // One that is reset or terminated before it has cancelled ends as if it had not been told.
       if ([...done(facts, 'reset'), ...done(facts, 'terminate')].some((each) => isSoonAfter(endedAt, each)))
         continue;
-      for (const { run } of facts.starts) {
-        const isOpen = startedAt(run) < at && run.closedAt > endedAt;
+      for (const { run, batch } of facts.starts) {
+        // The batch tells those that the list has not shown to whoever has cancelled it.
+        const isOpen = startedAt(run) < at && run.closedAt > Math.max(endedAt, batch.closedAt);
         if (isOpen && !run.events.some(({ type }) => type === 'WorkflowExecutionCancelRequested'))
           yield `${run.runId} was open when the batch was cancelled with it, and goes on`;
       }
