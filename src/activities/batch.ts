@@ -70,7 +70,7 @@ export const runItems: BatchActivities['runItems'] = async (input) => {
     await work.run();
   } catch (error) {
     if (error instanceof ItemsGoneError)
-      throw ApplicationFailure.nonRetryable(error.message, 'BatchItemsGone');
+      throw ApplicationFailure.nonRetryable(error.message, 'BatchItemsGone', work.position);
     throw error;
   }
   if (work.isOver()) return work.position;

@@ -124,16 +124,21 @@ export async function begunOf(client: Client, batch: BatchDescription): Promise<
   const { wasReset, startedAt, state, endedAt } = batch;
   const { begun = null, chunks, items } = await inputOf(client, batch);
   // Where no worker has written anything down, it has begun nothing, and knows what it was told.
-  const memo = batch.memo ?? { ...START, begun, ending: null, items: chunks?.items ?? items?.length ?? 0 };
+  const memo = batch.memo ?? {
+    ...{ ...START, begun, ending: null, movingSince: null },
+    items: chunks?.items ?? items?.length ?? 0,
+  };
   const isEarly = state === 'terminated' || state === 'timed-out' || memo.ending === 'reset';
   const quietAt = isEarly ? Date.parse(endedAt ?? '') + QUIET_AFTER_MS : 0;
-  if (!wasReset) return begunBy(memo, { quietAt });
-  // Its memo is as old as the point to which it was reset. What exists tells the rest, unless the server forgets so soon.
+  const isAtRest = memo.movingSince === null && memo.lanes.every(([, , how]) => how !== 'may');
+  if (!wasReset && isAtRest) return begunBy(memo, { quietAt, isExact: true });
+  // What exists tells the rest, unless the server has forgotten some of it. After a reset the memo is as old as its point.
   const { namespace } = client.options;
   const { config } = await client.workflowService.describeNamespace({ namespace });
   const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
-  const isCertain = Date.now() - Date.parse(startedAt) < retentionMs;
-  return begunBy({ ...memo, bound: memo.items }, { isCertain, quietAt });
+  const since = wasReset ? Date.parse(startedAt) : (memo.movingSince ?? Date.parse(startedAt));
+  const isCertain = Date.now() - since < retentionMs;
+  return begunBy({ ...memo, bound: wasReset ? memo.items : memo.bound }, { isCertain, quietAt });
 }
 
 /** What the latest run of a batch was started with. @throws FollowUpError `BATCH_FORGOTTEN` */

@@ -53,9 +53,9 @@ const begunFields = {
 /** What the runs of a batch before this one may have begun: the rest of the truth is what the server has. */
 export const isBegun = fields({
   ...begunFields,
-  /** False where nobody knows: the batch was reset, and it is older than the retention. What does not exist is `gone` then. */
+  /** False where the server may have forgotten what was begun: what is known is older than the retention. */
   isCertain: boolean,
-  /** The run has asked for everything that may have been begun. */
+  /** Nothing is only perhaps begun: the run before came to rest, or this one has asked for everything. */
   isExact: boolean,
   /** From then on they start nothing more, in milliseconds since the epoch: one that was ended early may have been starting. */
   quietAt: time,
@@ -132,16 +132,16 @@ export function wasBegun(begun: Begun | null, item: number): 'no' | 'perhaps' | 
 /** What the next run must take as begun. A run that was ended early has walked over only a part of what those before had. */
 export function begunBy(
   { bound, cursor, lanes, begun }: Pick<Position, 'bound' | 'cursor' | 'lanes' | 'begun'>,
-  { isCertain = true, quietAt = 0 } = {},
+  { isCertain = true, isExact = false, quietAt = 0 } = {},
 ): Begun {
-  if (begun === null) return { bound, cursor, lanes, isCertain, isExact: false, quietAt };
+  if (begun === null) return { bound: isExact ? cursor : bound, cursor, lanes, isCertain, isExact, quietAt };
   const notWalked = begun.lanes.filter(([, end]) => end > cursor);
   return {
-    bound: Math.max(bound, begun.bound),
+    bound: Math.max(isExact ? cursor : bound, begun.bound),
     cursor: Math.max(cursor, begun.cursor),
     lanes: [...lanes.flatMap((lane) => furthest(lane, begun)), ...notWalked],
     isCertain: isCertain && begun.isCertain,
-    isExact: false,
+    isExact: isExact && begun.isExact,
     quietAt: Math.max(quietAt, begun.quietAt),
   };
 }
@@ -171,6 +171,11 @@ export interface BatchSettings {
    * has reset it or ended its activity, or the server no longer has its items.
    */
   readonly ending: 'tolerance' | 'cancel-running' | 'reset' | 'items-gone' | null;
+  /**
+   * When the activity was started that may be further than the position, in milliseconds since the epoch; null where none
+   * runs, so that the position is exact.
+   */
+  readonly movingSince: number | null;
 }
 
 export type BatchMemo = BatchSettings & Position;

@@ -96,7 +96,7 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
   const ofBatch = keyword('FollowUpBatch', batchId);
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
   const settings: BatchSettings = {
-    ...{ batchId, digest, again, concurrency, tolerate, paused: false, ending: null },
+    ...{ batchId, digest, again, concurrency, tolerate, paused: false, ending: null, movingSince: null },
     items: chunks?.items ?? items?.length ?? 0,
     startedAt: new Date(startTime).toISOString(),
   };
@@ -184,7 +184,7 @@ class Batch {
   private async round(): Promise<boolean> {
     const { memo, source } = this;
     const bound = Math.max(memo.cursor + ROUND_ITEMS, memo.begun?.bound ?? 0);
-    this.memo = { ...memo, bound: Math.min(memo.items, bound) };
+    this.memo = { ...memo, bound: Math.min(memo.items, bound), movingSince: Date.now() };
     this.write();
     this.rounds += 1;
     const { batchId, items, digest, again } = memo;
@@ -207,8 +207,13 @@ class Batch {
     const [answer] = answers;
     if (answer instanceof Error && !(answer instanceof ActivityFailure)) throw answer;
     const { cause } = answer instanceof ActivityFailure ? answer : { cause: undefined };
-    const told = [answer, detailOf(cause), kept].find(isPosition);
+    const details: unknown = cause instanceof ApplicationFailure ? cause.details?.[0] : undefined;
+    const last: unknown = cause instanceof TimeoutFailure ? cause.lastHeartbeatDetails : kept;
+    // Its own last word is exact; what the server has kept of it may be behind.
+    const exact = [answer, details].find(isPosition);
+    const told = exact ?? (isPosition(last) ? last : undefined);
     if (told !== undefined) this.take(told);
+    if (exact !== undefined) this.memo = { ...this.memo, movingSince: null };
     // With the wish to cancel what is open, which came meanwhile, it goes on.
     if (isBrokenOff) return this.breaksOff();
     if (answer instanceof Error || told === undefined) {
@@ -277,11 +282,6 @@ class Batch {
     const words = 'Cancels the batch and its open follow-ups. To leave them running, cancel the workflow.';
     offer(UPDATE_CANCEL_RUNNING, { ending: 'cancel-running' }, words);
   }
-}
-
-function detailOf(cause: Error | undefined): unknown {
-  if (cause instanceof TimeoutFailure) return cause.lastHeartbeatDetails;
-  return cause instanceof ApplicationFailure ? cause.details?.[0] : undefined;
 }
 
 function positionOf(memo: BatchMemo): Position {

@@ -21,7 +21,7 @@ import type { End, Outcome } from '../../../src/core/end';
 const MEMO: BatchMemo = {
   ...START,
   ...{ batchId: 'nightly', items: 50, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
-  ...{ concurrency: 50, tolerate: null, paused: false, ending: null },
+  ...{ concurrency: 50, tolerate: null, movingSince: null, paused: false, ending: null },
 };
 
 /**

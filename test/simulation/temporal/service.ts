@@ -254,7 +254,8 @@ function start(server: TemporalServer, request: Start, by: string) {
     usesExisting:
       request.workflowIdConflictPolicy === WorkflowIdConflictPolicy.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
     reuse: isRefused ? 'reject' : isLimited ? 'after failure' : 'allow',
-    delayMs: 1_000 * Number(request.workflowStartDelay?.seconds ?? 0),
+    // A timer of more than 24 days fires at once; no world lasts so long.
+    delayMs: Math.min(1_000 * Number(request.workflowStartDelay?.seconds ?? 0), 2 ** 31 - 1),
   });
   if (run === null) throw grpcError(ALREADY_EXISTS, 'workflow execution already started');
   return { runId: run.runId };
