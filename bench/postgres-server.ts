@@ -11,7 +11,7 @@ import { msToTs } from '@temporalio/common/lib/time';
 import { type DevServerOptions, DYNAMIC_CONFIG } from '../dev/dev-server';
 import { expectFreePort } from '../dev/free-ports';
 import { Postgres } from './postgres';
-import { keepLastLines, spawnTethered, type TetheredProcess } from '../dev/tether';
+import { keepWords, spawnTethered, type TetheredProcess } from '../dev/tether';
 
 /** The same release as the dev server's. */
 export const SERVER_VERSION = '1.32.0';
@@ -103,7 +103,7 @@ export class PostgresServer {
       graceMs: STOP_GRACE_MS,
     });
     this.process = started;
-    const words = keepLastLines(started.stdout, started.stderr);
+    const words = keepWords(started.stdout, started.stderr);
     const giveUpAt = Date.now() + START_LIMIT_MS;
     const end = { come: false };
     void started.exited.then(() => (end.come = true));

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePorts } from '../dev/free-ports';
-import { keepLastLines, spawnTethered, type TetheredProcess } from '../dev/tether';
+import { keepWords, spawnTethered, type TetheredProcess } from '../dev/tether';
 
 /** Where Debian's packages put the programs of each version. */
 const DEBIAN = '/usr/lib/postgresql';
@@ -69,7 +69,7 @@ export class Postgres {
         stderr: 'pipe',
         graceMs: STOP_GRACE_MS,
       });
-      const lastWords = keepLastLines(started.stdout, started.stderr);
+      const lastWords = keepWords(started.stdout, started.stderr);
       const end = { come: false };
       void started.exited.then(() => (end.come = true));
       while (!end.come && Date.now() < giveUpAt) {

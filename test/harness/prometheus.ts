@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { freePorts } from '../../dev/free-ports';
-import { keepLastLines, spawnTethered, type TetheredProcess } from '../../dev/tether';
+import { keepWords, spawnTethered, type TetheredProcess } from '../../dev/tether';
 import { eventually } from './eventually';
 
 interface FiringAlert {
@@ -38,7 +38,7 @@ export class Prometheus {
     ];
     const env = { PATH: process.env.PATH };
     const server = await spawnTethered('prometheus', flags, { env, stdout: 'pipe', stderr: 'pipe' });
-    const words = keepLastLines(server.stdout, server.stderr);
+    const words = keepWords(server.stdout, server.stderr);
     const prometheus = new Prometheus(server, `http://${address}`);
     try {
       await eventually('Prometheus is ready', async () => (await fetch(`http://${address}/-/ready`)).ok);
