@@ -1,7 +1,8 @@
 import { Context, heartbeat } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities, WorkerSettings } from '../core/wire';
-import { activityContext, decodeFirst } from '../temporal/sdk-internals';
+import { singleLine } from '../core/text';
+import { activityContext, decodeFirst, PENDING_ACTIVITY_STARTED } from '../temporal/sdk-internals';
 import { ownRun, queuedMs } from './attempt';
 import type { BatchActivities } from '../core/batch/state';
 import { closeChunks, runItems } from './batch';
@@ -56,12 +57,14 @@ function pendingDetailsBy(inProcess: InProcessPolls): FollowUpActivities['pendin
     const { client } = Context.current();
     const { workflowId, runId } = ownRun();
     const here = activity === 'pollJob' ? inProcess.stop(runId) : undefined;
-    if (here !== undefined) return here;
+    if (here !== undefined) return { details: here, started: true, failure: null };
     const { raw } = await client.workflow.getHandle(workflowId, runId).describe();
     const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === activity);
-    const payloads = pending?.heartbeatDetails?.payloads;
-    if (!payloads || payloads.length === 0) return null;
+    if (pending === undefined) return { details: null, started: false, failure: null };
     const context = activityContext(client.options.namespace, workflowId, pending.activityId ?? '');
-    return decodeFirst(client, payloads, context);
+    const payloads = pending.heartbeatDetails?.payloads ?? [];
+    const details = payloads.length === 0 ? null : await decodeFirst(client, payloads, context);
+    const failure = pending.lastFailure ? singleLine(pending.lastFailure.message ?? '', 300) : null;
+    return { details, started: Number(pending.state) === PENDING_ACTIVITY_STARTED, failure };
   };
 }

@@ -3,7 +3,7 @@ import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../core/text';
 import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/wire';
 import { decideSend } from '../core/evidence';
-import { askPermission, ownRun, serverClock } from './attempt';
+import { askPermission, ownRun } from './attempt';
 
 /** What the activity's start-to-close leaves beyond the two exchanges, for the way to the server and back. */
 const REPORT_MS = 15_000;
@@ -18,12 +18,12 @@ const EARLIER_ATTEMPT = 'an earlier attempt of the send may have sent the messag
  *
  * It never makes a POST that somebody else may have made before: another attempt of it, whose heartbeat details it
  * finds, or the run before a workflow reset. It ignores cancellation and shutdown once the POST has begun, because the
- * outcome is worth more than the seconds it takes. It always returns; in doubt, the delivery is unknown.
+ * outcome is worth more than the seconds it takes. What fails around it has another attempt: without details nothing was
+ * sent, with details the delivery is unknown.
  */
 export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessage'] {
   return async (input) => {
     const { info } = Context.current();
-    const serverTime = serverClock();
     const exchangeMs = Math.max(1_000, (info.startToCloseTimeoutMs - REPORT_MS) / 2);
     const earlier = info.heartbeatDetails as SendCheckpoint | undefined;
     if (earlier) return { kind: 'posted', ...earlier, outcome: noReport(EARLIER_ATTEMPT) };
@@ -44,9 +44,6 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
       return singleLine(`the server did not confirm that the send is still wanted (${reason})`, 300);
     });
     if (typeof permission === 'string') return { kind: 'not-permitted', message: permission };
-    // The server starts no send after the deadline; this is for the time since.
-    if (serverTime() >= input.deadlineAt)
-      return { kind: 'not-permitted', message: 'the deadline passed before the message was sent' };
     const outcome = await agentApi
       .sendMessage(input, {
         timeoutMs: exchangeMs,

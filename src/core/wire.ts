@@ -105,8 +105,6 @@ interface SendInput extends JobAddress {
   readonly whenActive: WhenActive;
   /** The first run, or the one that an operator named. A reset has made any other; the run before it may have sent. */
   readonly permittedRunId: string;
-  /** Nothing is sent from this moment on; milliseconds since the epoch. */
-  readonly deadlineAt: number;
   /** The job before an earlier POST of unknown delivery; null if there was none. */
   readonly earlierBaseline: JobState | null;
 }
@@ -141,18 +139,28 @@ export type SendCheckpoint = Checked<typeof isSendCheckpoint>;
 const posted = fields({ kind: oneOf('posted'), ...checkpoint, outcome: postOutcome });
 export type Posted = Checked<typeof posted>;
 
-/** What the send activity did. Only `posted` may have sent anything. The activity never throws. */
+/** What the send activity did. Only `posted` may have sent anything. */
 export const isSendResult = anyOf(
   fields({ kind: oneOf('unread'), trouble: readTrouble }),
   /** `decideSend` forbids the POST. */
   fields({ kind: oneOf('held-back'), job: isAgentJob }),
-  /** The server no longer wants the send, or the deadline has passed. */
+  /** The server no longer wants the send, or did not take it up by the deadline. */
   fields({ kind: oneOf('not-permitted'), message: text }),
   /** This run is not the permitted one; the run before it may have sent the message. */
   fields({ kind: oneOf('reset'), ...trouble, baseline: orNull(isAgentJob) }),
   posted,
 );
 export type SendResult = Checked<typeof isSendResult>;
+
+/** What the server knows of a pending activity. */
+export interface PendingDetails {
+  /** The latest heartbeat details, a {@link Tally} or a {@link SendCheckpoint}; null if there are none. */
+  readonly details: unknown;
+  /** A worker has taken the attempt up. */
+  readonly started: boolean;
+  /** How the attempt before has failed, in words of at most 300 characters; null if there was none. */
+  readonly failure: string | null;
+}
 
 export interface NamedFollowUp {
   readonly workflowId: string;
@@ -175,11 +183,8 @@ export interface FollowUpActivities {
   getJob(address: JobAddress): Promise<JobAnswer>;
   /** Reads the job by the cadence until an answer `needsDecision`; in the worker's process, or as retries of itself. */
   pollJob(input: PollJobInput): Promise<PollJobResult>;
-  /**
-   * Local: the latest heartbeat details of a pending activity of this run, a {@link Tally} or a {@link SendCheckpoint}; null
-   * if there are none. It ends a `pollJob` in this process.
-   */
-  pendingDetails(activity: string): Promise<unknown>;
+  /** Local: what the server knows of a pending activity of this run. It ends a `pollJob` in this process. */
+  pendingDetails(activity: string): Promise<PendingDetails>;
   /**
    * For a workflow of somebody else: the result of a follow-up that exists already, as retries of itself.
    *
@@ -188,6 +193,6 @@ export interface FollowUpActivities {
   followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;
   /** Local: the run that really calls it. A run made by a reset gets the recorded answer of the run before, up to there. */
   ownRunId(): Promise<string>;
-  /** Looks at the job, and sends the message by one POST if the job, the server and the deadline allow it. */
+  /** Looks at the job, and sends the message by one POST if the job and the server allow it. */
   sendMessage(input: SendInput): Promise<SendResult>;
 }

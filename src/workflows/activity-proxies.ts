@@ -6,7 +6,7 @@ import {
   TemporalFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { FollowUpActivities, WorkerSettings } from '../core/wire';
+import type { FollowUpActivities, PendingDetails, WorkerSettings } from '../core/wire';
 import { fairnessKey } from '../core/ids';
 import type { Polling } from '../core/request';
 
@@ -37,9 +37,9 @@ const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendi
  * What the server knows of a pending activity; null if it can't be known. The failure of a local activity comes as an
  * `ActivityFailure` or as its bare cause, not always the same in a replay (measured, SDK 1.24.0): never tell them apart.
  */
-export async function pendingDetails(activity: string): Promise<{ readonly details: unknown } | null> {
+export async function pendingDetails(activity: string): Promise<PendingDetails | null> {
   try {
-    return { details: await pendingDetailsProxy.pendingDetails(activity) };
+    return await pendingDetailsProxy.pendingDetails(activity);
   } catch (error) {
     if (isCancellation(error) || !(error instanceof TemporalFailure)) throw error;
     return null;
@@ -145,11 +145,13 @@ export function sendTimeLimitMs({ httpTimeoutMs }: WorkerSettings): number {
 /**
  * The send must not happen twice.
  *
- * - One attempt: if it ends without a report, the message may have been sent, and only the workflow may decide what follows. An
- *   attempt limit alone is no guarantee: a worker that dies in it shows as start-to-close, and an operator may raise it.
- * - No schedule-to-close and no heartbeat timeout: either could give up a POST that is under way and still answered. The
- *   one heartbeat of the activity is its permission, and no sign of life.
- * - Schedule-to-start is what is left of the deadline: the server lets a task that no worker has taken up by then lapse.
+ * - The server repeats whatever fails around the activity: a worker without it, a codec, a death. The one proof of a POST is
+ *   the heartbeat before it: an attempt that finds none looks and sends, and one that finds it sends nothing and says so.
+ * - The interval is flat: a worker that can't do it may take each attempt, and the next one may get another worker.
+ * - Start-to-close is over when the attempt's POST is. No heartbeat time-out: it could give up a POST that is under way and
+ *   still answered. The one heartbeat of the activity is its permission, and no sign of life.
+ * - Schedule-to-start is what is left of the deadline: the server lets a task that no worker has taken up by then lapse. No
+ *   schedule-to-close, whose end may hide what was recorded: at the deadline the workflow asks for that, and cancels.
  * - A cancellation waits for a POST under way, whose outcome belongs into the receipt; one that no worker has taken up
  *   ends at once.
  */
@@ -163,7 +165,7 @@ export function sendProxy(
     taskQueue: settings.sendTaskQueue,
     startToCloseTimeout: sendTimeLimitMs(settings),
     scheduleToStartTimeout: startWithinMs,
-    retry: { maximumAttempts: 1 },
+    retry: { initialInterval: 5_000, backoffCoefficient: 1 },
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     priority: { fairnessKey: fairnessKey(projectId) },
     summary,

@@ -213,13 +213,13 @@ function drawDeeds(luck: Luck, confirmMs: number): Deed[] {
   const count = luck.of('volley', at === 'phase needs-decision' ? [1, 2, 2, 3] : [1, 1, 1, 1, 2, 3]);
   const acts = Array.from({ length: count }, () => drawAct(luck, at));
   const deeds = acts.map((act) => ({ at, nth, afterMs, act }));
-  const isRaised = acts.some(({ kind }) => kind === 'raise attempts');
-  return isRaised && luck.chance('dies and is cancelled', 0.5)
+  const isBroken = acts.some(({ kind }) => kind === 'break');
+  return isBroken && luck.chance('dies and is cancelled', 0.5)
     ? [...deeds, ...diesAndIsCancelled(luck)]
     : deeds;
 }
 
-/** Only a send with more attempts backs off: its worker dies, and somebody cancels before the next attempt. */
+/** A send backs off: its worker has died, and somebody cancels before the next attempt. */
 function diesAndIsCancelled(luck: Luck): Deed[] {
   const at = luck.of('dies at', [
     'permission recorded',
@@ -263,6 +263,8 @@ function drawAct(luck: Luck, at: string): Act {
           'stop',
           'lose',
           'lose',
+          'break',
+          'break',
           'wrong clock',
           'server away',
         ] as const),
@@ -276,16 +278,7 @@ function drawAct(luck: Luck, at: string): Act {
           'cancel',
           'terminate',
         ] as const),
-        ...([
-          'reset',
-          'reset',
-          'reset',
-          'pause send',
-          'reset send',
-          'raise attempts',
-          'raise attempts',
-          'reset poll',
-        ] as const),
+        ...(['reset', 'reset', 'reset', 'pause send', 'reset send', 'limit attempts', 'reset poll'] as const),
         ...([
           'complete by hand',
           'start again',
@@ -315,6 +308,8 @@ function drawAct(luck: Luck, at: string): Act {
       return { kind, ms, suspended: luck.chance('suspended', 0.3) };
     case 'lose':
       return { kind, what: luck.of('lose', ['request', 'answer']) };
+    case 'break':
+      return { kind, what: luck.of('break', ['input', 'result']) };
     case 'wrong clock':
       return { kind, ms: luck.of('clock', [-3_600_000, -60_000, 60_000, 3_600_000]) };
     case 'server away':

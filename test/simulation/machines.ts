@@ -4,10 +4,10 @@ import { SimulatedWorker, type WorkerOptions } from './worker/worker';
 /** What happens to machines. The worker is the one that has reached the point. */
 export type MachineAct = Extract<
   Act,
-  { readonly kind: 'kill' | 'freeze' | 'stop' | 'lose' | 'wrong clock' | 'server away' }
+  { readonly kind: 'kill' | 'freeze' | 'stop' | 'lose' | 'break' | 'wrong clock' | 'server away' }
 >;
 
-const KINDS: readonly string[] = ['kill', 'freeze', 'stop', 'lose', 'wrong clock', 'server away'];
+const KINDS: readonly string[] = ['kill', 'freeze', 'stop', 'lose', 'break', 'wrong clock', 'server away'];
 
 export function isOfMachines(act: { readonly kind: string }): act is MachineAct {
   return KINDS.includes(act.kind);
@@ -36,6 +36,7 @@ export class Machines {
     else if (worker === undefined) return false;
     else if (act.kind === 'freeze') return worker.freeze(act.ms, act.suspended);
     else if (act.kind === 'lose') worker.loses = act.what;
+    else if (act.kind === 'break') worker.breaks = act.what;
     else if (act.kind === 'wrong clock') worker.clockError = act.ms;
     else {
       if (worker.state === 'dead') return false;

@@ -349,10 +349,11 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       yield `DeliveryUnknown after ${begun} POSTs, with resend`;
   },
   /** Nobody can be in doubt of a message for which no permission was given. */
-  function* doubtsForAReason({ facts, isReset, end }, { delivery: { verdict } }) {
-    if (verdict !== 'unknown' || isReset || facts.people.byHand.length > 0) return;
+  function* doubtsForAReason({ facts, isReset, end }, { delivery: { verdict, confirmedBy } }) {
+    const isDoubted = verdict === 'unknown' || confirmedBy === 'assumed' || confirmedBy === 'operator';
+    if (!isDoubted || isReset || facts.people.byHand.length > 0) return;
     if (!facts.log.some(({ what }) => what === 'permission recorded'))
-      yield `unknown, and no permission was ever given (${end.kind})`;
+      yield `${verdict}, and no permission was ever given (${end.kind})`;
   },
   /** Undisturbed, it counts each read since its POST. */
   function* countsAllReads({ gets, perhapsProcessed, isUndisturbed, facts, end }, { observed, delivery }) {

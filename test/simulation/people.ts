@@ -22,6 +22,7 @@ type PeopleAct = Exclude<
       | 'freeze'
       | 'stop'
       | 'lose'
+      | 'break'
       | 'wrong clock'
       | 'server away'
       | 'hold queue'
@@ -101,9 +102,9 @@ export class People {
         activity?.reset();
         return activity !== undefined;
       }
-      case 'raise attempts': {
+      case 'limit attempts': {
         const activity = pending('sendMessage');
-        activity?.allowAttempts(3);
+        activity?.allowAttempts(1);
         return activity !== undefined;
       }
       case 'complete by hand': {

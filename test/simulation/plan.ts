@@ -75,6 +75,8 @@ export type Act =
   | { readonly kind: 'freeze'; readonly ms: number; readonly suspended: boolean }
   | { readonly kind: 'stop'; readonly backAfterMs: number }
   | { readonly kind: 'lose'; readonly what: 'request' | 'answer' }
+  /** What is around an activity fails once: its input can't be decoded, or its result can't be encoded. */
+  | { readonly kind: 'break'; readonly what: 'input' | 'result' }
   | { readonly kind: 'wrong clock'; readonly ms: number }
   | { readonly kind: 'server away'; readonly ms: number }
   | { readonly kind: 'hold queue'; readonly queue: 'sends' | 'reads'; readonly ms: number }
@@ -88,7 +90,7 @@ export type Act =
     }
   | { readonly kind: 'reset'; readonly share: number }
   | { readonly kind: 'pause send'; readonly ms: number }
-  | { readonly kind: 'reset send' | 'raise attempts' | 'reset poll' }
+  | { readonly kind: 'reset send' | 'limit attempts' | 'reset poll' }
   | { readonly kind: 'complete by hand'; readonly activity: string; readonly value: unknown }
   | { readonly kind: 'start again' }
   // Others, at the service.

@@ -33,10 +33,12 @@ const SITUATIONS: Readonly<Record<string, RegExp | readonly RegExp[]>> = {
   'a send waits behind a limit':
     /^hold queue at “(started|task started|workerSettings started|phase sending)”/,
   'the wall clock of a worker is wrong': /^wrong clock/,
-  'more attempts of a send, and its worker dies with the POST under way': [
-    /^raise attempts/,
+  'a send may have no other attempt, and its worker dies with the POST under way': [
+    /^limit attempts/,
     /^kill at “(post|sendMessage over|permission recorded)/,
   ],
+  'a send has no worker that knows it, or its input breaks': /^break input at “sendMessage started”/,
+  'the result of a send breaks': /^break result at “(post|sendMessage)/,
   'a send is reset, and its worker dies': [/^reset send/, /^kill at “(look|permission|post|sendMessage)/],
   'a send is paused with its POST under way': /^pause send at “(post|permission recorded)/,
   'a send is cancelled between two attempts': /^cancel (at|after) “sendMessage backs off”/,

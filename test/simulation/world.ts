@@ -270,6 +270,8 @@ function inWords(act: Act): string {
       return `decide ${act.decision}`;
     case 'lose':
       return `lose ${act.what}`;
+    case 'break':
+      return `break ${act.what}`;
     case 'change job':
       return `change job to ${act.status}`;
     default:

@@ -132,16 +132,26 @@ export class FollowUpContext {
   }
 }
 
-/** Starts an activity that is cancelled by hand and not with the workflow: something must be asked for before. */
-export function cancelledByHand<End>(activity: () => Promise<End>) {
-  const parent = new CancellationScope({ cancellable: false });
-  const scope = new CancellationScope({ cancellable: true, parent });
-  /** Its end, once it has one. */
-  const ended: End[] = [];
-  const done = scope.run(async () => {
-    ended.push(await activity());
+/** An activity that is cancelled by hand and not with the workflow: something must be asked for before. */
+export class CancelledByHand<End> {
+  /** Undefined while it runs. */
+  end: End | undefined;
+  /** Fulfilled at its end; rejected where `activity` throws. */
+  readonly done: Promise<void>;
+  private readonly scope = new CancellationScope({
+    cancellable: true,
+    parent: new CancellationScope({ cancellable: false }),
   });
-  return { ended, done, scope };
+
+  constructor(activity: () => Promise<End>) {
+    this.done = this.scope.run(async () => {
+      this.end = await activity();
+    });
+  }
+
+  cancel(): void {
+    this.scope.cancel();
+  }
 }
 
 /** An operator has completed a read with something that is not an answer. */

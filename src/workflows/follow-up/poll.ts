@@ -15,7 +15,7 @@ import type { Polling } from '../../core/request';
 import { pendingDetails, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
 import {
   answerOfLostRead,
-  cancelledByHand,
+  CancelledByHand,
   type FollowUpContext,
   FOREIGN_READ,
   type TimedAnswer,
@@ -128,7 +128,7 @@ async function pollOn(
   const timeLimitMs = Math.min(deadlineAt, endsAt + httpTimeoutMs + REPORT_MARGIN_MS) - askedAt;
   const input = { projectId, jobId, known, since, polling, trouble, firstWaitMs, endsAt };
 
-  const { ended, done, scope } = cancelledByHand(() =>
+  const poll = new CancelledByHand<PollEnd>(() =>
     pollProxy(context.settings, plan, timeLimitMs, summary)
       .pollJob(input)
       .then(
@@ -144,8 +144,8 @@ async function pollOn(
   context.show();
   try {
     while (beside === null) {
-      await condition(() => ended.length > 0 || context.wanted);
-      if (ended.length > 0 || context.decision !== null) break;
+      await condition(() => poll.end !== undefined || context.wanted);
+      if (poll.end !== undefined || context.decision !== null) break;
       const answer = await context.read(`${summary}: read now`);
       if (needsDecision(answer.answer, known)) beside = answer;
       else takeNoted(answer);
@@ -156,10 +156,10 @@ async function pollOn(
     context.reads = 'counting';
     context.state.nextPollAt = null;
     await CancellationScope.nonCancellable(async () => {
-      const recorded = ended.length === 0 ? (await pendingDetails('pollJob'))?.details : null;
-      scope.cancel();
-      await done;
-      const [end] = ended;
+      const recorded = poll.end === undefined ? (await pendingDetails('pollJob'))?.details : null;
+      poll.cancel();
+      await poll.done;
+      const { end } = poll;
       // A worker may have answered in the meantime, and then its own count is the right one.
       const tally = end?.tally ?? (isTally(recorded) ? recorded : null);
       read ||= (tally?.polls ?? 0) > 0 || Boolean(end?.answer) || context.decision !== null;

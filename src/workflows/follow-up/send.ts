@@ -11,7 +11,7 @@ import type { AgentJob, JobState } from '../../core/job';
 import { singleLine } from '../../core/text';
 import { isSendCheckpoint, isSendResult, type SendCheckpoint, type SendResult } from '../../core/wire';
 import { pendingDetails, sendProxy, sendTimeLimitMs } from '../activity-proxies';
-import { cancelledByHand, type FollowUpContext } from './context';
+import { CancelledByHand, type FollowUpContext } from './context';
 import { type FollowUpState, newWatch, type Watch } from './state';
 
 /** The job before a POST of unknown delivery; null where there was none, or where a look at `askedAt` is not fresh. */
@@ -69,72 +69,108 @@ export function watchAfterReset({ state, settings }: FollowUpContext, look: Agen
 }
 
 async function lookAndPost(
-  { state, settings }: FollowUpContext,
+  context: FollowUpContext,
   prompt: string,
   permittedRunId: string,
 ): Promise<SendResult> {
   const own = CancellationScope.current();
   if (own.consideredCancelled) return own.cancelRequested;
-  const { plan, delivery, deadlineAt } = state;
-  const { projectId, jobId, whenActive } = plan;
+  const { state, settings } = context;
+  const { projectId, jobId, whenActive } = state.plan;
+  const { sends } = state.delivery;
   const now = Date.now();
-  const nth = delivery.sends === 0 ? '' : ` (POST ${delivery.sends + 1})`;
-  const summary = `look at the job, send the message${nth}`;
-  const proxy = sendProxy(settings, projectId, Math.max(1, deadlineAt - now), summary);
-  const input = { projectId, jobId, prompt, whenActive, permittedRunId, deadlineAt };
-
-  const { ended, done, scope } = cancelledByHand(() =>
+  const summary = `look at the job, send the message${sends === 0 ? '' : ` (POST ${sends + 1})`}`;
+  const proxy = sendProxy(settings, projectId, Math.max(1, state.deadlineAt - now), summary);
+  const input = { projectId, jobId, prompt, whenActive, permittedRunId };
+  const activity: Send = new CancelledByHand(() =>
     proxy
       .sendMessage({ ...input, earlierBaseline: earlierBaseline(state, now) })
-      .then(
-        (value: unknown) =>
-          isSendResult(value) ? value : unknownResult('the send was completed by somebody else'),
-        resultOfLostSend,
-      ),
+      .then((value: unknown) => (isSendResult(value) ? value : unreported(FOREIGN_END)), endWithoutReport),
   );
   try {
-    await condition(() => ended.length > 0);
+    await endOrDeadline(context, activity);
+    if (activity.end === undefined) return (await giveUp(context, activity)) ?? notSent(state);
+    return activity.end instanceof CancelledFailure ? notSent(state) : activity.end;
   } catch (error) {
     if (!isCancellation(error)) throw error;
-    return await CancellationScope.nonCancellable(async () => {
-      const before = ended.length === 0 ? await pendingCheckpoint() : null;
-      scope.cancel();
-      // The server may never give up a send that is paused: its time limit stands still.
-      await condition(() => ended.length > 0, sendTimeLimitMs(settings));
-      const [result] = ended;
-      if (result !== undefined && !(result instanceof CancelledFailure)) return result;
-      // An attempt may have begun while the cancellation was on its way.
-      const checkpoint = before ?? (result === undefined ? await pendingCheckpoint() : null);
-      if (checkpoint === null) throw error;
-      return unknownResult('the follow-up was cancelled before the send reported', checkpoint);
-    });
+    const result = await CancellationScope.nonCancellable(() => giveUp(context, activity));
+    if (result === null) throw error;
+    return result;
   }
-  await done;
-  const [result] = ended;
-  if (result === undefined || result instanceof CancelledFailure)
-    throw result ?? new TypeError('a send has no end');
-  return result;
 }
 
-function resultOfLostSend(error: unknown): SendResult | CancelledFailure {
+/** A send; it ends as cancelled where no attempt was begun. */
+type Send = CancelledByHand<SendResult | CancelledFailure>;
+
+/**
+ * Waits for the end of a send, or for the deadline. One that takes longer than a single attempt can is asked after, so that
+ * whoever looks at the follow-up reads why it waits. Each question costs some events, so they come ever more rarely.
+ */
+async function endOrDeadline(context: FollowUpContext, activity: Send): Promise<void> {
+  const isOver = () => activity.end !== undefined;
+  for (let waitMs = sendTimeLimitMs(context.settings); ; waitMs *= 2) {
+    const leftMs = context.state.deadlineAt - Date.now();
+    if (leftMs <= 0) return;
+    if (await condition(isOver, Math.min(waitMs, leftMs))) return;
+    await askAfter(context);
+    context.show();
+  }
+}
+
+/** What the server knows of the pending send, in words for people. @returns what it has recorded before a POST */
+async function askAfter({ state, settings }: FollowUpContext): Promise<SendCheckpoint | null> {
+  const pending = await pendingDetails('sendMessage');
+  // Where the server does not answer, a POST may have been made.
+  if (pending === null) return unknownCheckpoint();
+  const { details, started, failure } = pending;
+  const queue = `the task queue ${settings.sendTaskQueue}`;
+  if (started) state.lastAnswer = `a worker of ${queue} has taken the send up`;
+  else if (failure === null)
+    state.lastAnswer = `no worker has taken the send up from ${queue}, or a limit holds it up`;
+  else state.lastAnswer = `the send fails on ${queue}, and is tried again: ${failure}`;
+  return checkpointOf(details);
+}
+
+/**
+ * Cancels a send that has not reported. A POST under way is waited for.
+ *
+ * @returns null if nothing was sent
+ */
+async function giveUp(context: FollowUpContext, activity: Send): Promise<SendResult | null> {
+  const before = activity.end === undefined ? await askAfter(context) : null;
+  activity.cancel();
+  // The server may never give up a send that is paused: its time limit stands still.
+  await condition(() => activity.end !== undefined, sendTimeLimitMs(context.settings));
+  const { end } = activity;
+  if (end !== undefined && !(end instanceof CancelledFailure)) return end;
+  // An attempt may have begun while the cancellation was on its way.
+  const checkpoint = before ?? (end === undefined ? await askAfter(context) : null);
+  return checkpoint && unreported('the send was given up before it reported', checkpoint);
+}
+
+function notSent({ lastAnswer }: FollowUpState): SendResult {
+  return { kind: 'not-permitted', message: lastAnswer ?? 'no worker has taken the send up' };
+}
+
+/**
+ * How a send ends that has not reported. The server repeats what fails, so it is cancelled, or nobody has taken it up in
+ * time. What it has recorded shows whether there may have been a POST.
+ */
+function endWithoutReport(error: unknown): SendResult | CancelledFailure {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
-  // The server cancels an activity only while no worker has taken it up; a POST under way is waited for.
   if (cause instanceof CancelledFailure) return cause;
-  if (cause instanceof TimeoutFailure) {
-    const checkpoint = checkpointOf(cause.lastHeartbeatDetails);
-    if (checkpoint)
-      return unknownResult('the worker that was to send the message did not report', checkpoint);
-    // A POST begins only after the server has recorded the checkpoint, which it refuses once it has given the activity up.
-    const message =
-      cause.timeoutType === 'SCHEDULE_TO_START'
-        ? 'no worker took the send up; does one poll the task queue of the sends?'
-        : 'the worker that took the send up did not begin it';
-    return { kind: 'not-permitted', message };
-  }
-  // The activity itself returns in every case: what fails is around it, before or after a POST.
-  return unknownResult(`the send ended without an answer (${cause?.message ?? error.message})`);
+  if (!(cause instanceof TimeoutFailure)) return unreported(FOREIGN_END);
+  const checkpoint = checkpointOf(cause.lastHeartbeatDetails);
+  if (checkpoint) return unreported('the worker that was to send the message did not report', checkpoint);
+  return {
+    kind: 'not-permitted',
+    message: 'no worker has taken the send up in time; does one poll the task queue of the sends?',
+  };
 }
+
+/** What was recorded of it is lost: it ended without a time-out and without a result of ours. */
+const FOREIGN_END = 'somebody else has ended the send';
 
 /** What a send has recorded. A foreign client can record anything, and a POST may have been made all the same. */
 function checkpointOf(details: unknown): SendCheckpoint | null {
@@ -146,13 +182,7 @@ function unknownCheckpoint(): SendCheckpoint {
   return { baseline: null, sentAt: Date.now() };
 }
 
-function unknownResult(why: string, checkpoint = unknownCheckpoint()): SendResult {
+function unreported(why: string, checkpoint = unknownCheckpoint()): SendResult {
   const outcome = { verdict: 'unknown', label: 'no report', message: singleLine(why, 300) } as const;
   return { kind: 'posted', ...checkpoint, outcome };
-}
-
-/** What the pending send has recorded. Where the server does not answer, a POST may have been made. */
-async function pendingCheckpoint(): Promise<SendCheckpoint | null> {
-  const pending = await pendingDetails('sendMessage');
-  return pending === null ? unknownCheckpoint() : checkpointOf(pending.details);
 }

@@ -64,6 +64,8 @@ export class SimulatedWorker implements Poller, Process {
   suspendedMs = 0;
   /** What is lost of its next call to the server. */
   loses: 'request' | 'answer' | undefined;
+  /** What can't be decoded or encoded of its next activity, as with a codec that fails once. */
+  breaks: 'input' | 'result' | undefined;
   readonly client: Client;
   private readonly shutdown = new AbortController();
   private readonly activities: Activities;
@@ -289,6 +291,10 @@ export class SimulatedWorker implements Poller, Process {
 
   private async execute(activity: PendingActivity, info: object, token: string): Promise<void> {
     const { name, options } = activity;
+    if (this.isBroken('input')) {
+      await this.report(() => activity.fail(token, BROKEN, undefined));
+      return;
+    }
     const beats = new Heartbeats(options.heartbeatMs, async (details) => {
       const answer = await this.call('beat', () => activity.heartbeat(token, details)).catch(
         () => 'lost' as const,
@@ -306,12 +312,20 @@ export class SimulatedWorker implements Poller, Process {
     beats.stop();
     if (result.willCompleteAsync) return;
     this.options.reached(`${name} over`, this);
+    const isBroken = this.isBroken('result');
     await this.report(() => {
-      if (result.completed) activity.complete(token, result.completed.result);
+      if (isBroken) activity.fail(token, BROKEN, beats.last);
+      else if (result.completed) activity.complete(token, result.completed.result);
       else if (result.failed) activity.fail(token, result.failed.failure ?? {}, beats.last);
       else activity.cancelled(token, result.cancelled?.failure ?? {});
       this.options.reached(`${name} reported`, this);
     });
+  }
+
+  private isBroken(what: 'input' | 'result'): boolean {
+    if (this.breaks !== what) return false;
+    this.breaks = undefined;
+    return true;
   }
 
   private async runLocally(run: Run, seq: number, name: string, input: Payloads): Promise<Resolution> {
@@ -389,6 +403,8 @@ export class SimulatedWorker implements Poller, Process {
     return luck.between(`${method} takes`, 0, isSlow ? CALL_MS.slow : CALL_MS.usual);
   }
 }
+
+const BROKEN: Failure = { message: 'the codec failed', applicationFailureInfo: { type: 'Error' } };
 
 /** The data converter of the SDK, without a codec. */
 const CONVERTER: LoadedDataConverter = loadDataConverter();
