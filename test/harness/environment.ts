@@ -1,4 +1,5 @@
 import { Client } from '@temporalio/client';
+import type { DataConverter } from '@temporalio/common';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
@@ -7,7 +8,6 @@ import { type SandboxOptions, startSandbox } from '../../sandbox';
 import { connectClient } from '../../src/client';
 import { FollowUpPlugin } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
-import { ENCRYPTING } from './encryption';
 import { FollowUpCaller, newTaskQueues } from './following';
 import { FORGETFUL } from './restartable-server';
 import { skippingTime } from './skipping-time';
@@ -33,8 +33,8 @@ export interface EnvironmentOptions {
   readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
   /** The workflow bundle. @default the one that is made once for a test run */
   readonly bundlePath?: string;
-  /** Encrypts every payload and decrypts nothing else. @default false */
-  readonly encrypted?: boolean;
+  /** That of workers and client, as a team of its own has one. @default the SDK's own */
+  readonly dataConverter?: DataConverter;
   /**
    * Follow-ups have the default times, and the server's clock skips all of their waits. Polls wait as retries then: while an
    * activity runs, nothing is skipped. Nor while a request is held; and what the service does later comes too late.
@@ -72,9 +72,8 @@ export class Environment extends FollowUpCaller {
     const { connection } = connected.client;
     const native = await NativeConnection.connect({ address });
     const stop = new AbortController();
-    const { encrypted = false, skipsTime = false, pollLimitMs } = options;
+    const { dataConverter, skipsTime = false, pollLimitMs } = options;
     const { inProcessPolls = skipsTime ? 0 : 1_000 } = options;
-    const dataConverter = encrypted ? ENCRYPTING : undefined;
     const workers = await FollowUpWorkers.create(
       native,
       { temporal: { namespace }, taskQueues, inProcessPolls, ...(dataConverter && { dataConverter }) },

@@ -7,7 +7,7 @@ export class Operator {
   constructor(private readonly client: Client) {}
 
   /** `temporal activity update-options --retry-maximum-attempts` @returns whether such an activity was pending */
-  raiseAttempts(workflowId: string, type: string, maximumAttempts: number): Promise<boolean> {
+  allowAttempts(workflowId: string, type: string, maximumAttempts: number): Promise<boolean> {
     const updateMask = { paths: ['retry_policy.maximum_attempts'] };
     const activityOptions = { retryPolicy: { maximumAttempts } };
     const request = { ...this.activity(workflowId, type), activityOptions, updateMask };

@@ -1,11 +1,12 @@
+import { ENCRYPTING } from '../harness/encryption';
 import { expect, it } from '@jest/globals';
 import { BY_RESPONSE, ENDLESS } from '../harness/following';
 import { SOON, untilAttempt } from '../harness/pending-poll';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 /** Their codec refuses what is not encrypted: whatever a follow-up leaves on the server must have passed it. */
-const inProcess = sharedEnvironment({ encrypted: true });
-const byRetries = sharedEnvironment({ encrypted: true, inProcessPolls: 0 });
+const inProcess = sharedEnvironment({ dataConverter: ENCRYPTING });
+const byRetries = sharedEnvironment({ dataConverter: ENCRYPTING, inProcessPolls: 0 });
 
 it.concurrent('with encrypted payloads, updates are answered and the result comes back', async () => {
   const following = await inProcess.follow(ENDLESS, { polling: { initial: '5m', maximum: '5m' } });

@@ -33,7 +33,7 @@ export interface Deed {
 const SHARES = {
   'poll-now': 20,
   'extend-deadline': 8,
-  'raise-attempts': 15,
+  'limit-attempts': 15,
   'pause-send': 6,
   'reset-activity': 4,
   /** Somebody else begins a turn of the job. */

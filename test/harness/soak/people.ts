@@ -113,7 +113,7 @@ export class People {
       this.unarchive();
     },
     cancel: () => throughRestarts(() => this.client.workflow.getHandle(this.workflowId).cancel()),
-    'raise-attempts': () => this.whenSending(() => this.operator.raiseAttempts(this.workflowId, SEND, 3)),
+    'limit-attempts': () => this.whenSending(() => this.operator.allowAttempts(this.workflowId, SEND, 1)),
     'reset-activity': () => this.whenSending(() => this.operator.reset(this.workflowId, SEND, false)),
     'pause-send': () => this.pauseForAWhile(),
     'reset-after-end': async (stop) => {

@@ -147,7 +147,7 @@ export class ServedProbes {
       unpause: () => done(operator.unpause(workflowId, 'perform')),
       resetActivity: () => done(operator.reset(workflowId, 'perform', false)),
       allowAttempts: (maximumAttempts) =>
-        done(operator.raiseAttempts(workflowId, 'perform', maximumAttempts)),
+        done(operator.allowAttempts(workflowId, 'perform', maximumAttempts)),
       completeById: (result) => done(operator.complete(workflowId, 'perform', JSON.stringify(result))),
       of: (id) => this.runOf(id),
     };

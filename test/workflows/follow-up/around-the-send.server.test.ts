@@ -1,0 +1,40 @@
+import { expect, it } from '@jest/globals';
+import type { DataConverter, Payload } from '@temporalio/common';
+import { Environment } from '../../harness/environment';
+import { BY_READ } from '../../harness/following';
+
+/* What fails around the activity that sends: no POST was made by it, unless it has recorded its permission. */
+
+/** Fails each time that something in a payload is passed for the first time, as a codec whose key server is away. */
+function failingOnce(): DataConverter & { readonly failed: string[] } {
+  const failed: string[] = [];
+  const pass = (payloads: Payload[], word: string) => {
+    const passed = payloads.some(({ data }) => Buffer.from(data ?? []).includes(word));
+    if (passed && !failed.includes(word)) {
+      failed.push(word);
+      throw new Error(`the codec can't pass ${word}`);
+    }
+    return Promise.resolve(payloads);
+  };
+  return {
+    failed,
+    payloadCodecs: [
+      {
+        // The result of the send, and its input.
+        encode: (payloads) => pass(payloads, '"kind":"posted"'),
+        decode: (payloads) => pass(payloads, '"permittedRunId"'),
+      },
+    ],
+  };
+}
+
+it('a codec that fails at the input of the send, and then at its result, delays it: nothing is sent twice', async () => {
+  const dataConverter = failingOnce();
+  const environment = await Environment.open({ skipsTime: true, dataConverter });
+  const following = await environment.follow({ turn: { reads: 20 } });
+  // The second attempt has sent; the third one finds what it has recorded, and the running turn proves the delivery.
+  const ending = { status: 'completed', delivery: BY_READ, posts: [true] };
+  expect(await following.ending()).toMatchObject(ending);
+  expect(dataConverter.failed).toEqual(['"permittedRunId"', '"kind":"posted"']);
+  await environment.close();
+});
