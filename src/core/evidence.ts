@@ -77,6 +77,16 @@ export function belief({ baseline, seenActive, fresh }: Observations, confirmMs:
   return { kind: 'believed', evidence: changed ? 'job-changed' : 'confirmed' };
 }
 
+/**
+ * Until when no read can decide anything, in milliseconds since the epoch: before an answer is fresh, one can only show that
+ * the turn has begun, and only where the job was at rest before. 0 where the next read may decide.
+ */
+export function idleUntil({ baseline, freshFrom, seenActive, fresh }: Observations): number {
+  if (fresh !== null) return 0;
+  const mayShowTurn = !seenActive && baseline !== null && isTerminal(baseline.status);
+  return mayShowTurn ? 0 : freshFrom;
+}
+
 /** Whether a fresh answer shows that a message of unknown delivery has arrived. */
 export function provesDelivery({ baseline, fresh }: Observations): boolean {
   return fresh !== null && showsTurn(baseline, fresh.job);

@@ -52,7 +52,7 @@ export interface PollingRequest {
   readonly jitter?: number;
   /**
    * How many of the first polls are a durable timer and an activity each: 0 to 1,000, or `all`. Then one activity reads on
-   * while the job stays as it is, and adds no event to the history. @default 3
+   * while the job stays as it is, and adds no event to the history. @default 2
    */
   readonly timerPolls?: number | 'all';
 }
@@ -168,7 +168,7 @@ export const REQUEST_OPTIONS = {
   },
   'polling.timerPolls': {
     kind: 'count',
-    default: 3,
+    default: 2,
     // More would fill a history: each poll takes 11 events.
     maximum: 1_000,
     help: 'how many of the first polls are a durable timer and an activity each, or `all`; then one activity reads on',

@@ -29,7 +29,7 @@ describe('checkRequest', () => {
         whenActive: 'send',
         onUnknownDelivery: 'fail',
         deadlineMs: 86_400_000,
-        polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 3 },
+        polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 2 },
         reconcileMs: 120_000,
         settleMs: 30_000,
         confirmMs: 30_000,

@@ -209,7 +209,7 @@ async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<R
 
 /**
  * Reads at the initial interval until a fresh answer shows that the message arrived, or until `reconcile` is over, counted
- * from the end of the POST. It lasts until there was a fresh answer.
+ * from the end of the POST. It begins when an answer is fresh, and lasts until there was one.
  */
 async function readForProof(context: FollowUpContext, watch: Watch): Promise<boolean> {
   const { polling, reconcileMs, confirmMs } = context.state.plan;
@@ -221,7 +221,8 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
     const now = Date.now();
     const { fresh } = watch.observations;
     if (fresh !== null && now >= until) return false;
-    const waitMs = waitUntil(fresh === null ? freshFrom : until, polling, watch.trouble, now, Math.random);
+    const waitMs =
+      now < freshFrom ? freshFrom - now : waitUntil(until, polling, watch.trouble, now, Math.random);
     await context.pause(
       waitMs,
       `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`,

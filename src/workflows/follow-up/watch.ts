@@ -1,6 +1,6 @@
 import { allHandlersFinished, continueAsNew, workflowInfo } from '@temporalio/workflow';
 import { nextWait, type Random, waitUntil } from '../../core/cadence';
-import { belief, type Observations } from '../../core/evidence';
+import { belief, idleUntil, type Observations } from '../../core/evidence';
 import { type AgentJob, isTerminal, terminalMeaning } from '../../core/job';
 import type { Evidence, FollowUpResult, Phase } from '../../core/result';
 import { isLost, isUnauthorized } from '../../core/tally';
@@ -80,7 +80,13 @@ export function nextStep(
   }
   if (isLost(trouble, lastAskedAt, plan.confirmMs)) return { kind: 'lost' };
   if (now >= deadlineAt) return lastAskedAt >= deadlineAt ? { kind: 'overdue' } : read('watching', 0);
-  if (last !== null && isTerminal(last.status)) {
+  const isAtRest = last !== null && isTerminal(last.status);
+  const idleMs = Math.min(idleUntil(observations), deadlineAt) - now;
+  if (idleMs > 0) {
+    const troubleMs = trouble.last === null ? 0 : nextWait(plan.polling, 0, trouble, random);
+    return read(isAtRest ? 'confirming' : 'watching', Math.max(idleMs, troubleMs), isAtRest);
+  }
+  if (isAtRest) {
     const until = held.kind === 'doubted' ? held.until : observations.freshFrom;
     return read('confirming', waitUntil(until, plan.polling, trouble, now, random));
   }

@@ -51,6 +51,8 @@ describe('the watch', () => {
   it.each([
     ['polls an active job at the cadence of the turn’s age', 'active@200', waits('watching', 20_000)],
     ['reads a terminal job at the initial interval', 'completed@0', waits('confirming', 5_000)],
+    ['waits for a fresh answer once it has seen the turn', 'active@10', waits('watching', 20_000)],
+    ['does not before, also in trouble', 'active@10 503@15', waits('watching', 15_000)],
     ['reads a terminal job when an answer becomes fresh', 'failed@28', waits('confirming', 2_000)],
     ['believes another status that is fresh', 'failed@30', settled('status-changed')],
     ['reads a status that must hold at the initial interval', 'completed@30', waits('confirming', 5_000)],
@@ -68,7 +70,7 @@ describe('the watch', () => {
   });
 
   it('polls on while a job is active, and reads one at a time otherwise', () => {
-    expect(stepAfter('active@10')).toEqual({ ...waits('watching', 5_000), single: false, evidence: null });
+    expect(stepAfter('active@40')).toEqual({ ...waits('watching', 5_000), single: false, evidence: null });
     expect(stepAfter('completed@0')).toMatchObject({ single: true });
   });
 });

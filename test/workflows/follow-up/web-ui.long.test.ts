@@ -71,7 +71,7 @@ describe('the Web UI', () => {
     const [summary, details, current] = await userMetadata(followUpPage(), 3);
     expect(summary?.trim()).toBe('Follow-up to job job-1042 of project docs');
     expect(details).toMatch(/requestId:\s+release-7\.2/);
-    expect(details).toMatch(/polling\.timerPolls:\s+3/);
+    expect(details).toMatch(/polling\.timerPolls:\s+2/);
     expect(details).toMatch(/prompt:\s+31 bytes, sha256/);
     expect(current?.trim()).toMatch(/^Follow-up release-7\.2 to job job-1042 of project docs/);
     expect(current).toMatch(/phase:\s+watching/);
