@@ -228,9 +228,15 @@ const MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     'a run continues as new only when no handler waits',
-    watch,
+    context,
     ' && allHandlersFinished()',
     ' && Boolean(allHandlersFinished)',
+  ),
+  mutant(
+    'a run does not continue as new in a task that takes an update or gives up an activity',
+    context,
+    ' && historyLength > this.eventfulAt',
+    '',
   ),
   mutant(
     'a run that continues as new keeps its evidence',

@@ -1,5 +1,6 @@
 import {
   ActivityFailure,
+  allHandlersFinished,
   CancellationScope,
   condition,
   isCancellation,
@@ -45,6 +46,8 @@ export class FollowUpContext {
   updates = 0;
   /** Somebody wants a read or has decided: the current wait ends, or the next one is skipped. */
   wanted = false;
+  /** The length of the history in the latest workflow task that has taken an update, or has given up an activity. */
+  private eventfulAt = 0;
 
   constructor(readonly state: FollowUpState) {}
 
@@ -81,6 +84,26 @@ export class FollowUpContext {
     const { typedSearchAttributes } = workflowInfo();
     const changes = wanted.filter(({ key, value }) => value !== typedSearchAttributes.get(key));
     if (changes.length > 0) upsertSearchAttributes(changes);
+  }
+
+  takeUpdate(): void {
+    this.updates += 1;
+    this.noteEvent();
+  }
+
+  /** The workflow task at hand takes an update, or gives up an activity. */
+  noteEvent(): void {
+    this.eventfulAt = workflowInfo().historyLength;
+  }
+
+  /**
+   * Whether the run may end by continuing as new. The server refuses a task that ends one while something else has come for it
+   * (`UNHANDLED_COMMAND`), and an activity that is given up goes on reporting. A task that also takes an update would then be
+   * refused each time. A handler that waits for the next answer keeps this run as well.
+   */
+  get mayContinueAsNew(): boolean {
+    const { continueAsNewSuggested, historyLength } = workflowInfo();
+    return continueAsNewSuggested && historyLength > this.eventfulAt && allHandlersFinished();
   }
 
   /** Waits on a durable timer, not beyond the deadline and not beyond `pollNow`. */

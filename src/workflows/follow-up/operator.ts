@@ -31,7 +31,7 @@ export function receiveOperators(context: FollowUpContext): void {
     async () => {
       // A read that is under way was asked for before this call, so that the next one is waited for.
       const before = context.readsBegun;
-      context.updates += 1;
+      context.takeUpdate();
       context.wanted = true;
       await condition(() => context.over || (context.readsEnded > before && context.reads !== 'counting'));
       return progressOf(state);
@@ -47,7 +47,7 @@ export function receiveOperators(context: FollowUpContext): void {
   setHandler(
     defineUpdate<FollowUpProgress, [duration: string]>(UPDATE_EXTEND_DEADLINE),
     (duration) => {
-      context.updates += 1;
+      context.takeUpdate();
       const parsed = parseDuration(duration);
       if ('ms' in parsed) state.deadlineAt = Math.max(state.deadlineAt, Date.now() + parsed.ms);
       context.show();
@@ -67,6 +67,7 @@ export function receiveOperators(context: FollowUpContext): void {
     async (decision, runId?) => {
       // Several updates may have passed the validator before the first one was carried out.
       refuseUndecidable(context);
+      context.noteEvent();
       context.decision = { decision, runId: runId ?? workflowInfo().firstExecutionRunId };
       context.wanted = true;
       await condition(() => context.over || state.phase !== 'needs-decision');

@@ -1,4 +1,4 @@
-import { allHandlersFinished, continueAsNew, workflowInfo } from '@temporalio/workflow';
+import { continueAsNew } from '@temporalio/workflow';
 import { nextWait, type Random, waitUntil } from '../../core/cadence';
 import { belief, idleUntil, type Observations } from '../../core/evidence';
 import { type AgentJob, isTerminal, terminalMeaning } from '../../core/job';
@@ -29,10 +29,8 @@ export async function watchJob(context: FollowUpContext, watch: Watch): Promise<
     }
 
     context.enter(step.phase);
-    // A handler that waits for the next answer keeps this run for one more round.
-    if (workflowInfo().continueAsNewSuggested && allHandlersFinished()) {
+    if (context.mayContinueAsNew)
       await continueAsNew<(next: ContinuedFollowUp) => Promise<FollowUpResult>>({ continued: state });
-    }
     const { waitMs, single } = step;
     const why = `${lastAnswerInWords(context)}, next in ${formatDuration(waitMs)}`;
     await readNext(context, watch, { waitMs, why, single });
