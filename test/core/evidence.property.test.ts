@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { JobState } from '../../src/core/job';
 import { belief, provesDelivery } from '../../src/core/evidence';
 import { PLAN } from '../harness/samples';
-import { record } from '../../src/workflows/follow-up/poll';
+import { record } from '../../src/workflows/follow-up/state';
 import { newWatch } from '../../src/workflows/follow-up/state';
 import { nextStep } from '../../src/workflows/follow-up/watch';
 

@@ -1,16 +1,17 @@
-import { type ApplicationFailure, workflowInfo } from '@temporalio/workflow';
-import type { Posted, SendTrouble, Trouble } from '../../core/wire';
+import { log, workflowInfo } from '@temporalio/workflow';
+import type { SendTrouble, Trouble } from '../../core/wire';
 import { nextWait, waitUntil } from '../../core/cadence';
-import { decideSend, provesDelivery } from '../../core/evidence';
-import { type AgentJob, isTerminal, jobState } from '../../core/job';
+import { provesDelivery } from '../../core/evidence';
+import { isTerminal } from '../../core/job';
 import type { Phase } from '../../core/result';
-import { afterReading, isLost, isUnauthorized, NO_TROUBLE } from '../../core/tally';
+import { NO_TROUBLE } from '../../core/tally';
 import { formatDuration } from '../../core/units';
+import { afterSend } from './after-send';
 import type { FollowUpContext } from './context';
-import { followUpFailure, lostJob, refuseAfterDeadline, sentence, sentSoFar } from './failures';
-import { lastAnswerInWords, readAndRecord, readNext, record } from './poll';
-import { earlierBaseline, send, watchAfterReset } from './send';
-import { afterPost, confirmed, type Watch, withoutPresumed, withPresumed } from './state';
+import { followUpFailure, refuseAfterDeadline, sentence, sentSoFar } from './failures';
+import { lastAnswerInWords, readAndRecord, readNext } from './poll';
+import { send } from './send';
+import { confirmed, told, type Watch } from './state';
 import { waitUntilAtRest } from './watch';
 
 /**
@@ -26,71 +27,30 @@ import { waitUntilAtRest } from './watch';
 export async function deliver(context: FollowUpContext, prompt: string): Promise<void> {
   const { state } = context;
   let trouble = NO_TROUBLE;
-  const { runId, firstExecutionRunId } = workflowInfo();
-  let permittedRunId = firstExecutionRunId;
-  // A run made by a reset counts one POST that is not in its history, and that the run before it may have made: until history
-  // shows that POST, or for good once this run was refused to make it.
-  let presumed: 'no' | 'for now' | 'for good' = runId === firstExecutionRunId ? 'no' : 'for now';
+  let permittedRunId = workflowInfo().firstExecutionRunId;
   for (;;) {
     refuseAfterDeadline(context);
     const askedAt = Date.now();
-    const earlier = state.watch;
     const result = await send(context, prompt, permittedRunId);
-    if (result.kind === 'unread') {
-      context.note(result.trouble);
-      trouble = afterReading(trouble, result.trouble, Date.now());
-      refuseUnread(context, trouble, askedAt);
-      await tryAgainLater(context, isUnauthorized(trouble) ? 'unauthorized' : 'baseline', trouble);
+    const before = state.lastAnswer;
+    const [after, step] = afterSend(state, result, { askedAt, endedAt: Date.now() }, trouble);
+    Object.assign(state, after);
+    if (step.kind === 'delivered') return;
+    if (step.kind === 'failed') throw followUpFailure(step.type, step.reason, state, step.answer);
+    if (step.kind === 'again') {
+      if (state.lastAnswer !== before) log.warn(`not sent: ${state.lastAnswer ?? ''}`);
+      trouble = step.trouble;
+      await tryAgainLater(context, step.phase, trouble);
       continue;
     }
-    if (result.kind === 'not-permitted') {
-      const { message } = result;
-      state.lastAnswer = message;
-      trouble = afterReading(trouble, { kind: 'trouble', label: 'not permitted', message }, Date.now());
-      await tryAgainLater(context, 'baseline', trouble);
-      continue;
-    }
-    if (result.kind === 'held-back') {
-      context.note({ kind: 'job', job: result.job });
-      trouble = NO_TROUBLE;
-      if (await heldBack(context, result.job, askedAt)) return;
-      continue;
-    }
-
-    state.job = result.baseline ?? state.job;
-    let lost: SendTrouble;
-    if (result.kind === 'reset') {
-      if (presumed === 'no') state.delivery = withPresumed(state.delivery);
-      // Only the first time: the run before it has been over since.
-      if (presumed !== 'for good') state.watch = watchAfterReset(context, result.baseline);
-      presumed = 'for good';
-      keepLook(context, result.baseline, askedAt, earlier);
-      lost = result;
-    } else {
-      const { outcome } = result;
-      if (outcome.verdict !== 'accepted') state.lastAnswer = outcome.message;
-      if (presumed === 'for now' && outcome.verdict !== 'not-sent') {
-        state.delivery = withoutPresumed(state.delivery);
-        presumed = 'no';
-      }
-      state.delivery = afterPost(state.delivery, outcome);
-      if (outcome.verdict === 'not-sent') {
-        if (!outcome.repeatable) throw refused(context, outcome);
-        trouble = afterReading(trouble, { kind: 'trouble', ...outcome }, Date.now());
-        await tryAgainLater(context, 'sending', trouble);
-        continue;
-      }
-      keepPosted(context, result);
-      if (outcome.verdict === 'rejected') throw refused(context, outcome);
-      if (outcome.verdict === 'accepted') return;
-      lost = outcome;
-    }
-    state.lastAnswer = lost.message;
-    state.doubt = lost.message;
-    const reconciled = await reconcile(context, lost);
-    if (reconciled === 'delivered') return;
-    permittedRunId = reconciled.permittedRunId;
     trouble = NO_TROUBLE;
+    if (step.kind === 'wait for rest') {
+      await waitUntilAtRest(context, step.job);
+      continue;
+    }
+    const reconciled = await reconcile(context, step.why);
+    if (reconciled === 'delivered') return;
+    ({ permittedRunId } = reconciled);
   }
 }
 
@@ -98,73 +58,8 @@ async function tryAgainLater(context: FollowUpContext, phase: Phase, trouble: Tr
   const { state } = context;
   context.enterBriefly(phase);
   const wait = nextWait(state.plan.polling, 0, trouble, Math.random);
-  const words = `${state.lastAnswer ?? ''}; ${sentSoFar(state.delivery)}; next try in ${formatDuration(wait)}`;
+  const words = `${state.lastAnswer ?? ''}; ${sentSoFar(told(state))}; next try in ${formatDuration(wait)}`;
   await context.pause(wait, words);
-}
-
-/** Ends the follow-up where the job can't be read and never will be: once it was read, trouble is a delay, as in the watch. */
-function refuseUnread(context: FollowUpContext, trouble: Trouble, askedAt: number): void {
-  const { state } = context;
-  const { last } = trouble;
-  // Once the message may have arrived, the caller needs to know what became of it.
-  if (state.job !== null || state.delivery.verdict === 'unknown') {
-    if (isLost(trouble, askedAt, state.plan.confirmMs)) throw lostJob(context);
-    return;
-  }
-  if (last?.httpStatus === 404)
-    throw followUpFailure('JobNotFound', `The service knows no such job: ${last.message}.`, state, last);
-  if (last?.httpStatus === 400 || last?.httpStatus === 401 || last?.httpStatus === 403)
-    throw followUpFailure('FollowUpRejected', `The job can't be read: ${last.message}.`, state, last);
-}
-
-/**
- * The look before the POST has shown a job to which nothing may be sent now.
- *
- * @returns whether it has shown that an earlier POST has arrived; else the job was waited for
- */
-async function heldBack(context: FollowUpContext, job: AgentJob, askedAt: number): Promise<boolean> {
-  const { state } = context;
-  const { whenActive } = state.plan;
-  const decision = decideSend(job, whenActive, earlierBaseline(state, askedAt));
-  if (decision === 'arrived' && state.watch !== null) {
-    record(state.watch, job, askedAt, Date.now());
-    state.delivery = confirmed(state.delivery, 'read');
-    return true;
-  }
-  if (state.delivery.verdict === 'not-sent') state.baseline = jobState(job);
-  if (decision === 'reject') {
-    const type = state.delivery.verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
-    throw followUpFailure(type, `The job is ${job.status}, and whenActive is reject.`, state);
-  }
-  await waitUntilAtRest(context, job);
-  return false;
-}
-
-/** This run may not send. The look is the baseline where it knows of no POST, else one more answer since that. */
-function keepLook(
-  { state }: FollowUpContext,
-  job: AgentJob | null,
-  askedAt: number,
-  earlier: Watch | null,
-): void {
-  if (earlier === null) state.baseline = job === null ? null : jobState(job);
-  else if (job !== null && state.watch !== null) record(state.watch, job, askedAt, Date.now());
-}
-
-/** The POST may have arrived. Its own answer is shown, and proves nothing of the turn: that is left to the reads. */
-function keepPosted({ state }: FollowUpContext, { baseline, sentAt, outcome }: Posted): void {
-  state.baseline = baseline === null ? null : jobState(baseline);
-  state.sentAt = sentAt;
-  if (outcome.verdict !== 'accepted' || state.watch === null) return;
-  state.job = outcome.job;
-  state.lastAnswer = outcome.job.status;
-  state.watch.last = jobState(outcome.job);
-}
-
-/** If an earlier POST may have arrived, the delivery stays unknown, even if the service refuses a later one. */
-function refused({ state }: FollowUpContext, outcome: SendTrouble): ApplicationFailure {
-  const type = state.delivery.verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
-  return followUpFailure(type, sentence(outcome.message), state, outcome);
 }
 
 /** The message counts as delivered, or the run that is named may send it once more. */
@@ -198,8 +93,7 @@ async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<R
     case 'resend':
       if (state.resent) throw unknown();
       state.resent = true;
-      // After a reset, the run before may have used it: the send activity then refuses. It can't be refused here, because a
-      // reset run replays what the first run did with its permission.
+      // After a reset, the run before may have used it: the send activity then refuses.
       return { permittedRunId: workflowInfo().firstExecutionRunId };
     case 'ask':
       state.doubt = doubt;

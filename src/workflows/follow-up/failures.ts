@@ -21,8 +21,9 @@ export function followUpFailure(
     ...(httpStatus !== undefined && { httpStatus }),
     ...(serviceMessage !== undefined && { serviceMessage }),
   };
-  const details = { job: state.job, followUp: receiptOf(state, Date.now()), ...answered };
-  return failure(type, `${reason} ${deliveryInWords(state.delivery)}`, details);
+  const followUp = receiptOf(state, Date.now());
+  const details = { job: state.job, followUp, ...answered };
+  return failure(type, `${reason} ${deliveryInWords(followUp.delivery)}`, details);
 }
 
 export function invalidRequest(
@@ -62,9 +63,10 @@ function deliveryInWords({ verdict, confirmedBy, sends }: Delivery): string {
   }[verdict];
 }
 
+export const JOB_IS_GONE = 'The job was there, and the service has answered 404 to every read since.';
+
 export function lostJob(context: FollowUpContext): ApplicationFailure {
-  const reason = 'The job was there, and the service has answered 404 to every read since.';
-  return followUpFailure('JobNotFound', reason, context.state, { httpStatus: 404 });
+  return followUpFailure('JobNotFound', JOB_IS_GONE, context.state, { httpStatus: 404 });
 }
 
 /** @throws ApplicationFailure `DeadlineExceeded` once the deadline has passed: nothing is sent after it */

@@ -10,7 +10,6 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { checkRequest } from '../../core/check-request';
-import { isRecord } from '../../core/checks';
 import { type End, endOfCancelled, endOfFailure, endOfResult, memoOfEnd } from '../../core/end';
 import { measure } from '../../core/metrics';
 import { MEMO_RECEIPT } from '../../core/names';
@@ -29,7 +28,7 @@ import {
   isContinued,
   NOT_SENT,
   receiptOf,
-  withPresumed,
+  told,
 } from './state';
 import { watchJob } from './watch';
 
@@ -45,10 +44,7 @@ export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Prom
   if (continued !== null) return follow(new FollowUpContext(continued));
   const plan = checkedPlan(input);
   // The deadline does not count from the workflow's start: a start delay or a cron schedule may lie between.
-  const state = initialState(plan, Date.now());
-  // A reset made this run, and the run before it may have sent. However it ends, it must not say that nothing was sent.
-  const { runId, firstExecutionRunId } = workflowInfo();
-  if (runId !== firstExecutionRunId) state.delivery = withPresumed(state.delivery);
+  const state = initialState(plan, Date.now(), isReset());
   return follow(new FollowUpContext(state), plan.prompt);
 }
 
@@ -57,7 +53,7 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
   const { state } = context;
   let isDecided = prompt === undefined;
   const decided = () => {
-    if (!isDecided) measure(metricMeter, 'deliveries', 1, { verdict: state.delivery.verdict });
+    if (!isDecided) measure(metricMeter, 'deliveries', 1, { verdict: told(state).verdict });
     isDecided = true;
   };
   const ended = (outcome: string | null | undefined) => {
@@ -102,6 +98,12 @@ function leaveEnd(receipt: Receipt, end: End): void {
   upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, end) });
 }
 
+/** Whether another run of this follow-up came before, which may have sent: a reset has made this one, or it was continued. */
+function isReset(): boolean {
+  const { runId, firstExecutionRunId } = workflowInfo();
+  return runId !== firstExecutionRunId;
+}
+
 /** The state from the run before; null for a caller's input, which a run by a cron schedule or a retry policy has too. */
 function continuedState(input: unknown): FollowUpState | null {
   const { continuedFromExecutionRunId, workflowId } = workflowInfo();
@@ -115,13 +117,20 @@ function continuedState(input: unknown): FollowUpState | null {
 }
 
 function checkedPlan(input: unknown): FollowUpPlan {
-  const { workflowId, continuedFromExecutionRunId } = workflowInfo();
+  const { workflowId, cronSchedule } = workflowInfo();
   const checked = checkRequest(input, workflowId);
-  if (checked.ok) return checked.plan;
+  const problems = checked.ok ? [] : [...checked.problems];
+  // Each of its runs would be a follow-up of the same name, of which the service gets one.
+  if (cronSchedule !== undefined)
+    problems.push({
+      field: 'cronSchedule',
+      text: 'is for work that is repeated; use a Temporal Schedule instead',
+    });
+  if (checked.ok && problems.length === 0) return checked.plan;
   // A filter by phase finds it.
   upsertSearchAttributes([keyword('FollowUpPhase', 'failed')]);
   measure(metricMeter, 'ends', 1, { outcome: 'InvalidRequest', evidence: null });
-  // A worker of another version may have handed over what this one does not know, after its send.
-  const isHandedOver = continuedFromExecutionRunId !== undefined && isRecord(input) && 'continued' in input;
-  throw invalidRequest(checked.problems, workflowId, isHandedOver ? withPresumed(NOT_SENT) : NOT_SENT);
+  // The run before may have sent it: a reset has made this one, or a worker of another version has handed over what this
+  // one does not know.
+  throw invalidRequest(problems, workflowId, told({ delivery: NOT_SENT, isReset: isReset() }));
 }

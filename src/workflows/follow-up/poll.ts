@@ -7,8 +7,7 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import { isPollJobResult, isTally, type Tally } from '../../core/wire';
-import { afterRead } from '../../core/evidence';
-import { jobState, type JobState, sameState } from '../../core/job';
+import type { JobState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
 import { addCounts, afterReading, isUnauthorized, labelOf, needsDecision } from '../../core/tally';
 import type { Polling } from '../../core/request';
@@ -20,7 +19,7 @@ import {
   FOREIGN_READ,
   type TimedAnswer,
 } from './context';
-import { lastAnswerOf, type Watch } from './state';
+import { lastAnswerOf, record, type Watch } from './state';
 
 export async function readAndRecord(
   context: FollowUpContext,
@@ -80,12 +79,6 @@ function count({ state }: FollowUpContext, watch: Watch, tally: Tally): void {
   watch.polls += tally.polls;
   watch.observed = addCounts(watch.observed, tally.observed);
   if (tally.polls > 0) watch.trouble = tally.trouble;
-}
-
-export function record(watch: Watch, job: JobState, askedAt: number, receivedAt: number): void {
-  watch.steady = watch.last !== null && sameState(watch.last, job);
-  watch.last = jobState(job);
-  watch.observations = afterRead(watch.observations, job, askedAt, receivedAt);
 }
 
 export function lastAnswerInWords({ state }: FollowUpContext): string {

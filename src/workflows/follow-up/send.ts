@@ -6,23 +6,15 @@ import {
   isCancellation,
   TimeoutFailure,
 } from '@temporalio/workflow';
-import { SEND_PERMISSION_MS } from '../../core/cadence';
-import type { AgentJob, JobState } from '../../core/job';
 import { singleLine } from '../../core/text';
 import { isSendCheckpoint, isSendResult, type SendCheckpoint, type SendResult } from '../../core/wire';
 import { pendingDetails, sendProxy, sendTimeLimitMs } from '../activity-proxies';
 import { CancelledByHand, type FollowUpContext } from './context';
-import { type FollowUpState, newWatch, type Watch } from './state';
-
-/** The job before a POST of unknown delivery; null where there was none, or where a look at `askedAt` is not fresh. */
-export function earlierBaseline({ delivery, watch }: FollowUpState, askedAt: number): JobState | null {
-  if (delivery.verdict !== 'unknown' || watch === null) return null;
-  return askedAt >= watch.observations.freshFrom ? watch.observations.baseline : null;
-}
+import { earlierBaseline, type FollowUpState } from './state';
 
 /**
- * Looks at the job and makes at most one POST, by one activity. If it may have been made, `state.watch` begins with it. A POST
- * under way is never abandoned, by cancellation, deadline or shutdown: its outcome is awaited first.
+ * Looks at the job and makes at most one POST, by one activity. A POST under way is never abandoned, by cancellation,
+ * deadline or shutdown: its outcome is awaited first.
  *
  * @param permittedRunId the one run that may make the POST
  * @throws CancelledFailure when the workflow is cancelled and nothing was sent
@@ -32,40 +24,13 @@ export async function send(
   prompt: string,
   permittedRunId: string,
 ): Promise<SendResult> {
-  const { state } = context;
-  const askedAt = Date.now();
   context.sending = true;
   context.enterBriefly('sending');
   try {
-    const sent = await context.look(() => lookAndPost(context, prompt, permittedRunId));
-    // The worker's clock may be wrong by minutes: the POST was made between the start of the send and now.
-    const within = (sentAt: number): number => Math.max(askedAt, Math.min(sentAt, Date.now()));
-    const result = sent.kind === 'posted' ? { ...sent, sentAt: within(sent.sentAt) } : sent;
-    state.watch = watchAfter(context, result);
-    return result;
+    return await context.look(() => lookAndPost(context, prompt, permittedRunId));
   } finally {
     context.sending = false;
   }
-}
-
-/** The watch after a send. The POST ended before the workflow heard of it: freshness counts from then, by the workflow's clock. */
-function watchAfter({ state }: FollowUpContext, result: SendResult): Watch | null {
-  const { watch, plan } = state;
-  if (result.kind !== 'posted' || result.outcome.verdict === 'not-sent') return watch;
-  return newWatch(result.baseline, result.sentAt, Date.now() + plan.confirmMs, watch);
-}
-
-/**
- * The watch of a run that was made by a reset and may not send. The POST that the run before it may have made begins while
- * its permission is valid, and ends within one HTTP time limit.
- *
- * @param look the job as it is now; it is the baseline where no POST is known
- */
-export function watchAfterReset({ state, settings }: FollowUpContext, look: AgentJob | null): Watch {
-  const { watch, plan } = state;
-  const now = Date.now();
-  const freshFrom = now + SEND_PERMISSION_MS + settings.httpTimeoutMs + plan.confirmMs;
-  return newWatch(watch === null ? look : watch.observations.baseline, now, freshFrom, watch);
 }
 
 async function lookAndPost(

@@ -10,9 +10,9 @@ import {
   text,
   time,
 } from '../../core/checks';
-import { belief, isObservations, noObservations } from '../../core/evidence';
+import { afterRead, belief, isObservations, noObservations } from '../../core/evidence';
 import { digestOf } from '../../core/ids';
-import { isAgentJob, isJobState, isTerminal, jobState, type JobState } from '../../core/job';
+import { isAgentJob, isJobState, isTerminal, jobState, type JobState, sameState } from '../../core/job';
 import { type FollowUpPlan, isWatchPlan } from '../../core/request';
 import {
   type ConfirmedBy,
@@ -55,6 +55,8 @@ const isState = mutable(
     promptDigest: text,
     /** Null until the worker has reported them, which is the first thing that a run asks for. */
     settings: orNull(isWorkerSettings),
+    /** A reset has made this run: the run before it may have sent what is not in this one's history. */
+    isReset: boolean,
     deadlineAt: time,
     phase: oneOf(...PHASES),
     job: orNull(isAgentJob),
@@ -100,11 +102,29 @@ export function newWatch(
   };
 }
 
-export function initialState({ prompt, ...plan }: FollowUpPlan, startedAt: number): FollowUpState {
+/** Takes an answer about the job, which was made between two moments, into a watch. */
+export function record(watch: Watch, job: JobState, askedAt: number, receivedAt: number): void {
+  watch.steady = watch.last !== null && sameState(watch.last, job);
+  watch.last = jobState(job);
+  watch.observations = afterRead(watch.observations, job, askedAt, receivedAt);
+}
+
+/** The job before a POST of unknown delivery; null where there was none, or where a look at `askedAt` is not fresh. */
+export function earlierBaseline({ delivery, watch }: FollowUpState, askedAt: number): JobState | null {
+  if (delivery.verdict !== 'unknown' || watch === null) return null;
+  return askedAt >= watch.observations.freshFrom ? watch.observations.baseline : null;
+}
+
+export function initialState(
+  { prompt, ...plan }: FollowUpPlan,
+  startedAt: number,
+  isReset: boolean,
+): FollowUpState {
   return {
     plan,
     promptDigest: digestOf(prompt),
     settings: null,
+    isReset,
     deadlineAt: startedAt + plan.deadlineMs,
     phase: 'baseline',
     job: null,
@@ -124,7 +144,7 @@ export function initialState({ prompt, ...plan }: FollowUpPlan, startedAt: numbe
 export function receiptOf(state: FollowUpState, settledAt: number | null): Receipt {
   return {
     requestId: state.plan.requestId,
-    delivery: state.delivery,
+    delivery: told(state),
     evidence: state.evidence,
     baseline: state.baseline === null ? null : jobState(state.baseline),
     promptDigest: state.promptDigest,
@@ -136,9 +156,9 @@ export function receiptOf(state: FollowUpState, settledAt: number | null): Recei
 }
 
 export function progressOf(state: FollowUpState): FollowUpProgress {
-  const { phase, job, delivery, evidence } = state;
+  const { phase, job, evidence } = state;
   const lastAnswer = lastAnswerOf(state);
-  const { polls, observed } = receiptOf(state, null);
+  const { delivery, polls, observed } = receiptOf(state, null);
   const times = {
     nextPollAt: isoTime(state.nextPollAt),
     deadlineAt: new Date(state.deadlineAt).toISOString(),
@@ -181,14 +201,10 @@ export function afterPost(before: Delivery, outcome: PostOutcome): Delivery {
   return { verdict, confirmedBy: null, sends };
 }
 
-/** The delivery with one more POST, which the run before a reset may have made. */
-export function withPresumed({ sends }: Delivery): Delivery {
-  return { verdict: 'unknown', confirmedBy: null, sends: sends + 1 };
-}
-
-/** The delivery without that POST, because history has what the run before did. */
-export function withoutPresumed(before: Delivery): Delivery {
-  return before.sends > 1 ? { ...before, sends: before.sends - 1 } : NOT_SENT;
+/** What may be said of the delivery: a run made by a reset can't know that nothing was sent. */
+export function told({ delivery, isReset }: Pick<FollowUpState, 'delivery' | 'isReset'>): Delivery {
+  if (!isReset || delivery.verdict !== 'not-sent') return delivery;
+  return { verdict: 'unknown', confirmedBy: null, sends: delivery.sends + 1 };
 }
 
 /** The delivery once somebody other than the POST's answer says that the message arrived. */

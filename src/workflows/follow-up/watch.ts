@@ -7,8 +7,8 @@ import { isLost, isUnauthorized } from '../../core/tally';
 import { formatDuration } from '../../core/units';
 import type { FollowUpContext } from './context';
 import { lostJob, overdue, refuseAfterDeadline } from './failures';
-import { lastAnswerInWords, readNext, record } from './poll';
-import { type ContinuedFollowUp, type FollowUpState, newWatch, type Watch } from './state';
+import { lastAnswerInWords, readNext } from './poll';
+import { type ContinuedFollowUp, type FollowUpState, newWatch, record, type Watch } from './state';
 
 /**
  * Watches the job until its terminal status is believed and its link has settled: durable timer, read, decision.

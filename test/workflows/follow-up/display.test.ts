@@ -4,7 +4,7 @@ import { JOB, PLAN } from '../../harness/samples';
 import { type FollowUpState, initialState, newWatch } from '../../../src/workflows/follow-up/state';
 
 function details(changes: Partial<FollowUpState>, ids: Partial<FollowUpState['plan']> = {}): string {
-  return currentDetails({ ...initialState({ ...PLAN, ...ids, prompt: 'Hello' }, 0), ...changes });
+  return currentDetails({ ...initialState({ ...PLAN, ...ids, prompt: 'Hello' }, 0, false), ...changes });
 }
 
 const job = { ...JOB, status: 'completed' };
@@ -40,7 +40,10 @@ describe('the current details', () => {
   });
 
   it('say while an activity polls where its answers are', () => {
-    const text = currentDetails({ ...initialState({ ...PLAN, prompt: 'x' }, 0), lastAnswer: 'active' }, true);
+    const text = currentDetails(
+      { ...initialState({ ...PLAN, prompt: 'x' }, 0, false), lastAnswer: 'active' },
+      true,
+    );
     expect(text).toContain(
       '| last answer: | `active`; later ones are in the heartbeat of the pending activity |',
     );

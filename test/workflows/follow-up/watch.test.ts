@@ -2,8 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import type { ReadTrouble } from '../../../src/core/wire';
 import type { AgentJob } from '../../../src/core/job';
 import { JOB, PLAN } from '../../harness/samples';
-import { mayPollOn, record } from '../../../src/workflows/follow-up/poll';
-import { newWatch } from '../../../src/workflows/follow-up/state';
+import { mayPollOn } from '../../../src/workflows/follow-up/poll';
+import { newWatch, record } from '../../../src/workflows/follow-up/state';
 import { afterReading } from '../../../src/core/tally';
 import { nextStep } from '../../../src/workflows/follow-up/watch';
 

@@ -1,0 +1,164 @@
+import { SEND_PERMISSION_MS } from '../../core/cadence';
+import { decideSend } from '../../core/evidence';
+import { type AgentJob, jobState } from '../../core/job';
+import type { FailureType, Phase } from '../../core/result';
+import { afterReading, isLost, isUnauthorized, textOf } from '../../core/tally';
+import type { Posted, SendResult, SendTrouble, Trouble } from '../../core/wire';
+import { JOB_IS_GONE, sentence } from './failures';
+import { afterPost, confirmed, earlierBaseline, type FollowUpState, newWatch, record, told } from './state';
+
+/** What follows a send. */
+export type AfterSend =
+  | { readonly kind: 'delivered' }
+  /** Nobody can tell whether the message arrived. */
+  | { readonly kind: 'unknown'; readonly why: SendTrouble }
+  /** Nothing was sent by it, and another try may. */
+  | { readonly kind: 'again'; readonly phase: Phase; readonly trouble: Trouble }
+  /** The job is active, and is waited for before another try. */
+  | { readonly kind: 'wait for rest'; readonly job: AgentJob }
+  | {
+      readonly kind: 'failed';
+      readonly type: FailureType;
+      readonly reason: string;
+      readonly answer?: SendTrouble;
+    };
+
+/** The moments between which a send was made, in milliseconds since the epoch. */
+interface Between {
+  readonly askedAt: number;
+  readonly endedAt: number;
+}
+
+/**
+ * Decides by the result of a send, without a clock or a service.
+ *
+ * @param trouble what the tries before it have met
+ * @returns the state after it, and what to do
+ */
+export function afterSend(
+  before: FollowUpState,
+  result: SendResult,
+  between: Between,
+  trouble: Trouble,
+): [state: FollowUpState, step: AfterSend] {
+  const state = { ...before };
+  return [state, stepAfter(state, result, between, trouble)];
+}
+
+function stepAfter(state: FollowUpState, result: SendResult, between: Between, trouble: Trouble): AfterSend {
+  switch (result.kind) {
+    case 'unread': {
+      state.lastAnswer = textOf(result.trouble);
+      const met = afterReading(trouble, result.trouble, between.endedAt);
+      const phase = isUnauthorized(met) ? 'unauthorized' : 'baseline';
+      return refusedLook(state, met, between.askedAt) ?? { kind: 'again', phase, trouble: met };
+    }
+    case 'not-permitted': {
+      const { message } = result;
+      state.lastAnswer = message;
+      const met = { kind: 'trouble', label: 'not permitted', message } as const;
+      return { kind: 'again', phase: 'baseline', trouble: afterReading(trouble, met, between.endedAt) };
+    }
+    case 'held-back':
+      return afterLook(state, result.job, between);
+    case 'reset': {
+      // The run before it may have made this POST, and the one further POST that `resend` allows.
+      state.job = result.baseline ?? state.job;
+      state.baseline = state.watch === null ? result.baseline && jobState(result.baseline) : state.baseline;
+      state.watch = watchAfterReset(state, result.baseline, between.endedAt);
+      state.delivery = { ...state.delivery, verdict: 'unknown', sends: state.delivery.sends + 1 };
+      state.resent = true;
+      return inDoubt(state, result);
+    }
+    case 'posted':
+      return afterPosting(state, result, between, trouble);
+  }
+}
+
+/** Ends the follow-up where the job can't be read and never will be: once it was read, trouble is a delay, as in the watch. */
+function refusedLook(state: FollowUpState, trouble: Trouble, askedAt: number): AfterSend | undefined {
+  const { last } = trouble;
+  // Once the message may have arrived, the caller needs to know what became of it.
+  if (state.job !== null || told(state).verdict === 'unknown') {
+    if (!isLost(trouble, askedAt, state.plan.confirmMs)) return undefined;
+    return { kind: 'failed', type: 'JobNotFound', reason: JOB_IS_GONE, ...(last && { answer: last }) };
+  }
+  if (last?.httpStatus === 404) {
+    const reason = `The service knows no such job: ${last.message}.`;
+    return { kind: 'failed', type: 'JobNotFound', reason, answer: last };
+  }
+  if (last?.httpStatus === 400 || isUnauthorized(trouble)) {
+    const reason = `The job can't be read: ${last?.message ?? ''}.`;
+    return { kind: 'failed', type: 'FollowUpRejected', reason, ...(last && { answer: last }) };
+  }
+  return undefined;
+}
+
+/** The look before the POST has shown a job to which nothing may be sent now; or that an earlier POST has arrived. */
+function afterLook(state: FollowUpState, job: AgentJob, { askedAt, endedAt }: Between): AfterSend {
+  state.job = job;
+  state.lastAnswer = job.status;
+  const decision = decideSend(job, state.plan.whenActive, earlierBaseline(state, askedAt));
+  if (decision === 'arrived' && state.watch !== null) {
+    state.watch = { ...state.watch };
+    record(state.watch, job, askedAt, endedAt);
+    state.delivery = confirmed(state.delivery, 'read');
+    return { kind: 'delivered' };
+  }
+  if (state.delivery.verdict === 'not-sent') state.baseline = jobState(job);
+  if (decision !== 'reject') return { kind: 'wait for rest', job };
+  return refused(state, `The job is ${job.status}, and whenActive is reject.`);
+}
+
+function afterPosting(
+  state: FollowUpState,
+  { baseline, outcome, sentAt }: Posted,
+  { askedAt, endedAt }: Between,
+  trouble: Trouble,
+): AfterSend {
+  state.job = baseline ?? state.job;
+  if (outcome.verdict !== 'accepted') state.lastAnswer = outcome.message;
+  state.delivery = afterPost(state.delivery, outcome);
+  if (outcome.verdict === 'not-sent') {
+    if (!outcome.repeatable) return refused(state, sentence(outcome.message), outcome);
+    const met = afterReading(trouble, { kind: 'trouble', ...outcome }, endedAt);
+    return { kind: 'again', phase: 'sending', trouble: met };
+  }
+  state.baseline = baseline && jobState(baseline);
+  // The worker's clock may be wrong by minutes: the POST was made between the start of the send and now.
+  state.sentAt = Math.max(askedAt, Math.min(sentAt, endedAt));
+  // The POST ended before the workflow heard of it: freshness counts from then, by the workflow's clock.
+  state.watch = newWatch(baseline, state.sentAt, endedAt + state.plan.confirmMs, state.watch);
+  if (outcome.verdict !== 'accepted') {
+    const isUnknown = outcome.verdict === 'unknown';
+    return isUnknown ? inDoubt(state, outcome) : refused(state, sentence(outcome.message), outcome);
+  }
+  // The POST's own answer is shown, and proves nothing of the turn: that is left to the reads.
+  state.job = outcome.job;
+  state.lastAnswer = outcome.job.status;
+  state.watch.last = jobState(outcome.job);
+  return { kind: 'delivered' };
+}
+
+/**
+ * The watch of a run that was made by a reset and may not send. The POST that the run before it may have made begins while
+ * its permission is valid, and ends within one HTTP time limit.
+ *
+ * @param look the job as it is now; it is the baseline where no POST is known
+ */
+function watchAfterReset({ watch, plan, settings }: FollowUpState, look: AgentJob | null, now: number) {
+  const freshFrom = now + SEND_PERMISSION_MS + (settings?.httpTimeoutMs ?? 0) + plan.confirmMs;
+  return newWatch(watch === null ? look : watch.observations.baseline, now, freshFrom, watch);
+}
+
+function inDoubt(state: FollowUpState, why: SendTrouble): AfterSend {
+  state.lastAnswer = why.message;
+  state.doubt = why.message;
+  return { kind: 'unknown', why };
+}
+
+/** If an earlier POST may have arrived, the delivery stays unknown, even if a later one is refused. */
+function refused(state: FollowUpState, reason: string, answer?: SendTrouble): AfterSend {
+  const type = told(state).verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
+  return { kind: 'failed', type, reason, ...(answer && { answer }) };
+}
