@@ -24,6 +24,7 @@ const cadence = 'core/cadence.ts';
 const proxies = 'workflows/activity-proxies.ts';
 const deliver = 'workflows/follow-up/deliver.ts';
 const sends = 'workflows/follow-up/send.ts';
+const afterSend = 'workflows/follow-up/after-send.ts';
 const watch = 'workflows/follow-up/watch.ts';
 const polls = 'workflows/follow-up/poll.ts';
 const context = 'workflows/follow-up/context.ts';
@@ -253,9 +254,9 @@ const MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     'a refused second POST leaves the first one unknown',
-    deliver,
-    "const type = state.delivery.verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';\n  return",
-    "const type = 'FollowUpRejected';\n  return",
+    afterSend,
+    "const type = told(state).verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';",
+    "const type = 'FollowUpRejected';",
   ),
   mutant(
     'reconciling lasts until there was a fresh answer',
@@ -269,29 +270,29 @@ const MUTANTS: readonly Mutant[] = [
     "    case 'fail':\n      throw unknown();\n    case 'assume-delivered':",
     "    case 'fail':\n    case 'assume-delivered':",
   ),
-  mutant('reject ends it', deliver, "  if (decision === 'reject') {", "  if (decision === 'send') {"),
+  mutant('reject ends it', afterSend, "if (decision !== 'reject') return", "if (decision !== 'send') return"),
   mutant(
     'nothing is tried after the deadline',
     deliver,
-    '    refuseAfterDeadline(context);\n    const askedAt = Date.now();\n    const earlier',
-    '    const askedAt = Date.now();\n    const earlier',
+    '    refuseAfterDeadline(context);\n    const askedAt = Date.now();',
+    '    const askedAt = Date.now();',
   ),
   mutant(
     'a run made by a reset waits until the POST of the run before is over',
-    sends,
-    'const freshFrom = now + SEND_PERMISSION_MS + settings.httpTimeoutMs + plan.confirmMs;',
-    'const freshFrom = now + plan.confirmMs;',
+    afterSend,
+    'const freshFrom = now + SEND_PERMISSION_MS + (settings?.httpTimeoutMs ?? 0) + plan.confirmMs;',
+    'const freshFrom = now + 0 * SEND_PERMISSION_MS * (settings?.httpTimeoutMs ?? 0) + plan.confirmMs;',
   ),
   mutant(
     'a run made by a reset that has the POST in its history presumes no other',
-    deliver,
-    "if (presumed === 'for now' && outcome.verdict !== 'not-sent') {",
-    'if (outcome.verdict === undefined) {',
+    state,
+    "if (!isReset || delivery.verdict !== 'not-sent') return delivery;",
+    'if (!isReset) return delivery;',
   ),
   mutant(
     'once the job was read, trouble with a look is a delay',
-    deliver,
-    "if (state.job !== null || state.delivery.verdict === 'unknown') {",
+    afterSend,
+    "if (state.job !== null || told(state).verdict === 'unknown') {",
     'if (state.job === undefined) {',
   ),
   mutant(
@@ -314,20 +315,20 @@ const MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     'a run made by a reset says unknown',
-    followUp,
-    'if (runId !== firstExecutionRunId) state.delivery',
-    'if (runId === "") state.delivery',
+    state,
+    "if (!isReset || delivery.verdict !== 'not-sent') return delivery;",
+    "if (!isReset || delivery.verdict === 'not-sent') return delivery;",
   ),
   mutant(
     'a run that may not send says unknown',
-    deliver,
-    "presumed = 'for good';\n",
-    "presumed = 'for now';\n",
+    afterSend,
+    "state.delivery = { ...state.delivery, verdict: 'unknown', sends: state.delivery.sends + 1 };",
+    'state.delivery = { ...state.delivery };',
   ),
   mutant(
     'a cancel asks for the checkpoint first',
     sends,
-    'const before = ended.length === 0 ? await pendingCheckpoint() : null;',
+    'const before = activity.end === undefined ? await askAfter(context) : null;',
     'const before: SendCheckpoint | null = null;',
   ),
   mutant(
@@ -339,20 +340,38 @@ const MUTANTS: readonly Mutant[] = [
   mutant(
     'a lost send without a checkpoint is not',
     sends,
-    "return { kind: 'not-permitted', message };",
-    'return unknownResult(message);',
+    'if (details === null || details === undefined) return null;',
+    'if (details === undefined) return null;',
+  ),
+  mutant(
+    'a send that fails around its activity was not made',
+    proxies,
+    'retry: { initialInterval: 5_000, backoffCoefficient: 1 },\n    cancellationType: ActivityCancellationType.WAIT',
+    'retry: { maximumAttempts: 1 },\n    cancellationType: ActivityCancellationType.WAIT',
+  ),
+  mutant(
+    'a send ends at the deadline',
+    sends,
+    'if (leftMs <= 0) return;',
+    'if (leftMs <= -3_600_000) return;',
+  ),
+  mutant(
+    'before an answer is fresh, a read is made only for the turn',
+    evidence,
+    'return mayShowTurn ? 0 : freshFrom;',
+    'return mayShowTurn ? 0 : 0 * freshFrom;',
   ),
   mutant(
     'sentAt lies between the start of the send and now',
-    sends,
-    'Math.max(askedAt, Math.min(sentAt, Date.now()))',
+    afterSend,
+    'Math.max(askedAt, Math.min(sentAt, endedAt))',
     'sentAt',
   ),
   mutant(
     'freshness counts from when the workflow hears of the POST',
-    sends,
-    'return newWatch(result.baseline, result.sentAt, Date.now() + plan.confirmMs, watch);',
-    'return newWatch(result.baseline, result.sentAt, result.sentAt + plan.confirmMs, watch);',
+    afterSend,
+    'newWatch(baseline, state.sentAt, endedAt + state.plan.confirmMs, state.watch)',
+    'newWatch(baseline, state.sentAt, state.sentAt + state.plan.confirmMs, state.watch)',
   ),
   mutant(
     'a send that has begun is waited for',
@@ -361,10 +380,10 @@ const MUTANTS: readonly Mutant[] = [
     'cancellationType: ActivityCancellationType.ABANDON,\n    priority',
   ),
   mutant(
-    'a send is made by one attempt',
+    'a send has no sign of life but its permission',
     proxies,
-    'retry: { maximumAttempts: 1 },\n    cancellationType: ActivityCancellationType.WAIT',
-    'retry: { maximumAttempts: 1, initialInterval: 1 },\n    heartbeatTimeout: 5_000,\n    cancellationType: ActivityCancellationType.WAIT',
+    'retry: { initialInterval: 5_000, backoffCoefficient: 1 },\n    cancellationType: ActivityCancellationType.WAIT',
+    'retry: { initialInterval: 5_000, backoffCoefficient: 1 },\n    heartbeatTimeout: 5_000,\n    cancellationType: ActivityCancellationType.WAIT',
   ),
   mutant(
     'what a poll has counted is counted',

@@ -274,6 +274,19 @@ const RULES: readonly Rule[] = [
       if (failedTasks.length > MOST_FAILED_TASKS)
         yield `${failedTasks.length} tasks of ${runId} failed: ${String(failedTasks[0])}`;
   },
+  /** Once a read has shown the turn, nothing is read until an answer is fresh. */
+  function* readsOnlyToDecide({ posts, gets, shown, plan, isUndisturbed }) {
+    const [post, ...more] = posts;
+    if (!isUndisturbed || more.length > 0 || typeof post?.heardAt !== 'number') return;
+    const { heardAt } = post;
+    const polls = <T extends { by: string; askedAt: number }>(reads: readonly T[]) =>
+      reads.filter(({ by, askedAt }) => by !== 'sendMessage' && askedAt > heardAt);
+    const active = polls(shown).find((read) => read.shown.status === 'active');
+    const idle = polls(gets).find(
+      ({ askedAt }) => askedAt > (active?.heardAt ?? Infinity) && askedAt < heardAt + plan.confirmMs,
+    );
+    if (idle !== undefined) yield `read ${idle.number} decides nothing`;
+  },
   /** Undisturbed, its history grows with its requests: nothing wakes it for nothing. */
   function* staysWithinItsHistory({ facts, isUndisturbed }) {
     if (!isUndisturbed) return;
