@@ -4,7 +4,7 @@ import { percentEncode } from '../core/ids';
 import { type ApiKeySource, checkedKey } from './api-key';
 import { Cooldowns } from './cooldowns';
 import { type Exchange, exchange, type ExchangeLimits } from './exchange';
-import { jobAnswer, retryAfter, sendOutcome } from './outcome';
+import { jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
 import { Redactor } from './redaction';
 import { describeFacts, errorFacts, errorTrouble, redactedFacts, trouble } from './trouble';
 
@@ -67,6 +67,8 @@ type Prepared =
 /** A usable connection takes no longer, and a send that still waits for one is provably not sent. */
 const MAX_CONNECT_TIMEOUT_MS = 10_000;
 
+const CHECK_PROXY = 'check HTTPS_PROXY';
+
 /** `identity`: a compressed body would have to be bounded twice. */
 const HEADERS = {
   accept: 'application/json',
@@ -84,6 +86,11 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   const { origin, pathname } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const redactor = new Redactor();
+  const hint = proxy !== undefined && origin.startsWith('https:') ? `; ${CHECK_PROXY}` : '';
+  const limitsOf = (limitMs: number): ExchangeLimits => {
+    const connectTimeoutMs = Math.min(Math.ceil(limitMs / 3), MAX_CONNECT_TIMEOUT_MS);
+    return { timeoutMs: limitMs, connectTimeoutMs, connectHint: hint };
+  };
   const reads = connectionsTo(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
   const underWay = new Set<Promise<unknown>>();
@@ -177,10 +184,6 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   };
 }
 
-function limitsOf(timeoutMs: number): ExchangeLimits {
-  return { timeoutMs, connectTimeoutMs: Math.min(Math.ceil(timeoutMs / 3), MAX_CONNECT_TIMEOUT_MS) };
-}
-
 /**
  * Why no path can name this job, or undefined. `.` and `..` are folded by servers even when they are encoded, so the
  * message might reach another resource. The request checker refuses such ids before; this is the last gate.
@@ -227,11 +230,11 @@ function connectionsTo(
 }
 
 /**
- * The proxy kept us from connecting, so nothing was sent. The code is our own: undici takes a proxy that hangs up for a lost
- * connection to the service, and asks for the tunnel again and again (7.30).
+ * The proxy kept us from connecting, so nothing was sent. The codes are our own: undici takes a proxy that hangs up for a
+ * lost connection to the service, and asks for the tunnel again and again (7.30).
  */
-function proxyError(message: string, cause?: unknown): Error {
-  return Object.assign(new Error(`${message}; check HTTPS_PROXY`, { cause }), { code: 'PROXY_ERROR' });
+function proxyError(code: 'PROXY_ERROR' | typeof PROXY_CREDENTIALS, message: string, cause?: unknown): Error {
+  return Object.assign(new Error(`${message}; ${CHECK_PROXY}`, { cause }), { code });
 }
 
 function proxyConnections(proxy: URL, options: Pool.Options): Dispatcher {
@@ -239,15 +242,14 @@ function proxyConnections(proxy: URL, options: Pool.Options): Dispatcher {
   const connect = pool.connect.bind(pool);
   const tunnel = async (params: Parameters<typeof connect>[0]): Promise<Dispatcher.ConnectData> => {
     const answer = await connect(params).catch((cause: unknown) => {
-      throw proxyError(
-        `no tunnel through the proxy ${proxy.host}: ${describeFacts(errorFacts(cause))}`,
-        cause,
-      );
+      const why = describeFacts(errorFacts(cause));
+      throw proxyError('PROXY_ERROR', `no tunnel through the proxy ${proxy.host}: ${why}`, cause);
     });
     const { statusCode, socket } = answer;
     if (statusCode === 200) return answer;
     socket.on('error', () => undefined).destroy();
-    throw proxyError(`the proxy ${proxy.host} answered CONNECT with ${statusCode}`);
+    const code = statusCode === 407 ? PROXY_CREDENTIALS : 'PROXY_ERROR';
+    throw proxyError(code, `the proxy ${proxy.host} answered CONNECT with ${statusCode}`);
   };
   return Object.assign(pool, { connect: tunnel });
 }

@@ -44,6 +44,8 @@ export interface ExchangeLimits {
   readonly timeoutMs: number;
   /** From now to the first byte of the request, in milliseconds. */
   readonly connectTimeoutMs: number;
+  /** What the words of a connection that took too long end with. */
+  readonly connectHint?: string;
   /** Asked once the connection is made; the reason that it returns keeps the request from being written. */
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
@@ -86,7 +88,11 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
       setTimeout(() => {
         if (this.controller !== undefined) return;
         const limit = formatDuration(limits.connectTimeoutMs);
-        this.breakOff('connect timeout', `connect timeout: no connection to ${origin} within ${limit}`);
+        const hint = limits.connectHint ?? '';
+        this.breakOff(
+          'connect timeout',
+          `connect timeout: no connection to ${origin} within ${limit}${hint}`,
+        );
       }, limits.connectTimeoutMs),
     ];
   }

@@ -121,11 +121,14 @@ export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'u
   return status === 429 ? 'not processed' : 'unknown';
 }
 
-/** Errors in what we asked for: an address or a header that can't be one, or a proxy that makes no tunnel. */
+/** The code of a proxy that wants other credentials (407): its address has them. */
+export const PROXY_CREDENTIALS = 'PROXY_CREDENTIALS';
+
+/** Errors in what we asked for: an address or a header that can't be one, or the proxy's credentials. */
 const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_NOT_SUPPORTED',
-  'PROXY_ERROR',
+  PROXY_CREDENTIALS,
   'ERR_INVALID_URL',
   'ERR_INVALID_ARG_TYPE',
   'ERR_INVALID_ARG_VALUE',
@@ -154,7 +157,7 @@ export function proofOfFailure(
     return { verdict: 'not-sent', repeatable: false };
   }
   // ECONNREFUSED, ENOTFOUND, EAI_AGAIN, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT and UND_ERR_CONNECT_TIMEOUT while
-  // connecting, a certificate that isn't trusted, a reset in the TLS handshake, a refusal of our own: time, a new
-  // certificate or a restarted service heals each of them.
+  // connecting, a certificate that isn't trusted, a reset in the TLS handshake, a proxy without a tunnel, a refusal of our
+  // own: time, a new certificate or a restarted service heals each of them.
   return { verdict: 'not-sent', repeatable: true };
 }

@@ -14,7 +14,7 @@ it('what a status proves about a POST is a rejection, that it was not processed,
 });
 
 describe('what an error proves about a POST', () => {
-  it.each(['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR', 'PROXY_ERROR'])(
+  it.each(['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR', 'PROXY_CREDENTIALS'])(
     '%s before the first byte: not sent, and no repetition heals it',
     (code) => {
       expect(proofOfFailure(false, errorFacts({ code }))).toEqual({ verdict: 'not-sent', repeatable: false });
