@@ -14,7 +14,7 @@ export type Exchange = Answer | NoAnswer;
 export interface Answer {
   readonly kind: 'answer';
   readonly status: number;
-  readonly headers: { readonly location: string | undefined; readonly retryAfter: string | undefined };
+  readonly headers: Readonly<Record<'location' | 'retryAfter' | 'date', string | undefined>>;
   readonly body: Body;
   /** Why the body is not whole; empty where it is. */
   readonly brokenBy: readonly ErrorFact[];
@@ -158,11 +158,13 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
 
 /** The only headers that are read. A service may send each twice; undici hands on a list then. */
 function readHeaders(headers: IncomingHttpHeaders, redact: (text: string) => string): Answer['headers'] {
-  const [location, retryAfter] = [headers.location, headers['retry-after']].map((value) => {
-    const [first] = [value].flat();
-    return first === undefined ? undefined : redact(first);
-  });
-  return { location, retryAfter };
+  const [location, retryAfter, date] = [headers.location, headers['retry-after'], headers.date].map(
+    (value) => {
+      const [first] = [value].flat();
+      return first === undefined ? undefined : redact(first);
+    },
+  );
+  return { location, retryAfter, date };
 }
 
 /** The fields of a job and of an error. No other is read. */

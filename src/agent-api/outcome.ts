@@ -40,7 +40,7 @@ function readAnswer(
 }
 
 export function retryAfter({ headers }: Answer): { retryAfterMs?: number } {
-  const retryAfterMs = parseRetryAfter(headers.retryAfter, Date.now());
+  const retryAfterMs = parseRetryAfter(headers.retryAfter, headers.date);
   return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
@@ -78,6 +78,12 @@ function isWebLink(value: string): boolean {
   return /^https?:\/\//i.test(value) && value === plainText(value, MAX_LINK_CHARACTERS) && !/\s/.test(value);
 }
 
+/** Milliseconds since the epoch; NaN for any other text. */
+function parseDate(text: string): number {
+  if (!DATE.test(text)) return NaN;
+  return Date.parse(ASCTIME.test(text) ? `${text} GMT` : text);
+}
+
 /** IMF-fixdate, RFC 850 and asctime dates (RFC 9110, 5.6.7), and ISO 8601, which some gateways send. */
 const DATE = /^(?:[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$/;
 
@@ -87,14 +93,19 @@ const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/
 /**
  * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past, as large
  * as the service says otherwise (the cadence bounds it); undefined if there is no readable header.
+ *
+ * @param answeredAt the answer's `Date` header: a date counts from then, because the worker's clock may be wrong. Where none
+ * can be read, the date says nothing, as if no wait were named
  */
-export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
+export function parseRetryAfter(
+  header: string | undefined,
+  answeredAt: string | undefined,
+): number | undefined {
   const value = header?.trim();
   if (value === undefined) return undefined;
   if (/^[-+]?\d+(?:\.\d+)?$/.test(value)) return bounded(Number(value) * 1_000);
-  if (!DATE.test(value)) return undefined;
-  const date = Date.parse(ASCTIME.test(value) ? `${value} GMT` : value);
-  return Number.isNaN(date) ? undefined : bounded(date - nowMs);
+  const waitMs = parseDate(value) - parseDate(answeredAt?.trim() ?? '');
+  return Number.isNaN(waitMs) ? undefined : bounded(waitMs);
 }
 
 function bounded(ms: number): number {

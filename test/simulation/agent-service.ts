@@ -263,5 +263,11 @@ function awake(worker: SimulatedWorker): Promise<void> {
 const ANOTHER = { id: 'job-2', status: 'completed', prLink: 'https://code.example/pulls/of-others' };
 
 function answerOf(status: number, body: Answer['body'], retryAfter?: string): Answer {
-  return { kind: 'answer', status, headers: { location: undefined, retryAfter }, body, brokenBy: [] };
+  return {
+    kind: 'answer',
+    status,
+    headers: { location: undefined, retryAfter, date: undefined },
+    body,
+    brokenBy: [],
+  };
 }
