@@ -6,7 +6,7 @@ import { Cooldowns } from './cooldowns';
 import { type Exchange, exchange, type ExchangeLimits } from './exchange';
 import { jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
 import { Redactor } from './redaction';
-import { describeFacts, errorFacts, errorTrouble, redactedFacts, trouble } from './trouble';
+import { describeFacts, errorFacts, errorTrouble, type Operation, redactedFacts, trouble } from './trouble';
 
 /** The agent service's two operations. What the wire does is never thrown: it is a value. */
 export interface AgentApi {
@@ -46,12 +46,19 @@ export interface Proxy {
   readonly noProxy?: string;
 }
 
-interface ReadLimits {
+interface Limits {
   /** Instead of the client's `timeoutMs`, where less time is left. */
   readonly timeoutMs?: number;
 }
 
-interface SendLimits extends ReadLimits {
+interface ReadLimits extends Limits {
+  /** What the read is for: one before a POST waits while the service wants no POST. @default 'read' */
+  readonly before?: Operation;
+  /** It is made also while the service wants quiet: a person asks for it, or it is the last one. @default false */
+  readonly insist?: boolean;
+}
+
+interface SendLimits extends Limits {
   /**
    * Called once the connection is made (TLS included), before the first byte of the request is written, with nothing
    * asynchronous in between. A reason that it returns, or throws, destroys the connection, and nothing was sent. It
@@ -103,20 +110,21 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
 
   async function read(
     address: JobAddress,
-    { timeoutMs: ownTimeoutMs = timeoutMs }: ReadLimits,
+    { timeoutMs: ownTimeoutMs = timeoutMs, before = 'read', insist = false }: ReadLimits,
   ): Promise<JobAnswer> {
-    const prepared = await prepare(address);
+    const quiet = insist ? null : cooldowns.of(before, address.projectId);
+    const prepared = await prepare(address, quiet);
     if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
     const request = { origin, method: 'GET', ...prepared } as const;
     const result = await make(reads, request, limitsOf(ownTimeoutMs), redactor.text);
-    return jobAnswer(heard(address, result), address.jobId);
+    return jobAnswer(heard('read', address, result), address.jobId);
   }
 
   async function send(
     message: JobAddress & { readonly prompt: string },
     { timeoutMs: ownTimeoutMs = timeoutMs, beforeFirstByte }: SendLimits,
   ): Promise<PostOutcome> {
-    const prepared = await prepare(message);
+    const prepared = await prepare(message, cooldowns.of('send', message.projectId));
     if ('problem' in prepared) {
       const { repeatable, problem } = prepared;
       return { verdict: 'not-sent', repeatable, answered: false, ...problem };
@@ -130,18 +138,17 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       body: JSON.stringify({ prompt: message.prompt }),
     };
     const connection = connectionsTo(origin, proxy, limits.connectTimeoutMs, FOR_ONE_POST);
-    const result = heard(message, await make(connection, request, limits, redactor.text));
+    const result = heard('send', message, await make(connection, request, limits, redactor.text));
     await connection.destroy();
     return sendOutcome(result, message.jobId);
   }
 
   /** Path and headers of a request, or why there can be none: then nothing was sent. */
-  async function prepare(address: JobAddress): Promise<Prepared> {
+  async function prepare(address: JobAddress, quiet: ReturnType<Cooldowns['of']>): Promise<Prepared> {
     const impossible = addressProblem(address);
     if (impossible !== undefined) {
       return { repeatable: false, problem: trouble('invalid id', impossible) };
     }
-    const quiet = cooldowns.of(address.projectId);
     if (quiet !== null) {
       const { message, retryAfterMs } = quiet;
       return { repeatable: true, problem: { ...trouble(COOLING_DOWN, message), retryAfterMs } };
@@ -161,8 +168,9 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     }
   }
 
-  function heard({ projectId }: JobAddress, result: Exchange): Exchange {
-    if (result.kind === 'answer') cooldowns.heard(projectId, result.status, retryAfter(result).retryAfterMs);
+  function heard(operation: Operation, { projectId }: JobAddress, result: Exchange): Exchange {
+    if (result.kind === 'answer')
+      cooldowns.heard(operation, projectId, result.status, retryAfter(result).retryAfterMs);
     return result;
   }
 

@@ -18,6 +18,7 @@ const send = 'activities/send-message.ts';
 const attempt = 'activities/attempt.ts';
 const outcome = 'agent-api/outcome.ts';
 const api = 'agent-api/client.ts';
+const cooldowns = 'agent-api/cooldowns.ts';
 const evidence = 'core/evidence.ts';
 const tally = 'core/tally.ts';
 const cadence = 'core/cadence.ts';
@@ -126,6 +127,18 @@ const MUTANTS: readonly Mutant[] = [
     api,
     'const limits = { ...limitsOf(ownTimeoutMs), beforeFirstByte };',
     'const limits = { ...limitsOf(ownTimeoutMs), ...(beforeFirstByte && {}) };',
+  ),
+  mutant(
+    'a refused POST says nothing of reads',
+    cooldowns,
+    "operation === 'send' ? this.cooldowns.get(keyOf('send', projectId)) : undefined",
+    "this.cooldowns.get(keyOf('send', projectId))",
+  ),
+  mutant(
+    'what somebody asks for, and the last read, are made while the project cools down',
+    api,
+    'insist ? null : cooldowns',
+    'insist && false ? null : cooldowns',
   ),
   mutant(
     'only active shows a turn',

@@ -37,7 +37,7 @@ export async function send(
   context.sending = true;
   context.enterBriefly('sending');
   try {
-    const sent = await context.look(() => lookAndPost(context, prompt, permittedRunId));
+    const sent = await context.look((insist) => lookAndPost(context, prompt, permittedRunId, insist));
     // The worker's clock may be wrong by minutes: the POST was made between the start of the send and now.
     const within = (sentAt: number): number => Math.max(askedAt, Math.min(sentAt, Date.now()));
     const result = sent.kind === 'posted' ? { ...sent, sentAt: within(sent.sentAt) } : sent;
@@ -72,6 +72,7 @@ async function lookAndPost(
   { state, settings }: FollowUpContext,
   prompt: string,
   permittedRunId: string,
+  insist: { readonly insist?: true },
 ): Promise<SendResult> {
   const own = CancellationScope.current();
   if (own.consideredCancelled) return own.cancelRequested;
@@ -81,7 +82,7 @@ async function lookAndPost(
   const nth = delivery.sends === 0 ? '' : ` (POST ${delivery.sends + 1})`;
   const summary = `look at the job, send the message${nth}`;
   const proxy = sendProxy(settings, projectId, Math.max(1, deadlineAt - now), summary);
-  const input = { projectId, jobId, prompt, whenActive, permittedRunId, deadlineAt };
+  const input = { projectId, jobId, prompt, whenActive, permittedRunId, deadlineAt, ...insist };
 
   const { ended, done, scope } = cancelledByHand(() =>
     proxy
