@@ -5,7 +5,7 @@ import { type ApiKeySource, checkedKey } from './api-key';
 import { Cooldowns } from './cooldowns';
 import { type Exchange, exchange, type ExchangeLimits } from './exchange';
 import { jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
-import { Redactor } from './redaction';
+import { type Redact, Redactor } from './redaction';
 import { describeFacts, errorFacts, errorTrouble, type Operation, redactedFacts, trouble } from './trouble';
 
 /** The agent service's two operations. What the wire does is never thrown: it is a value. */
@@ -116,7 +116,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     const prepared = await prepare(address, quiet);
     if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
     const request = { origin, method: 'GET', ...prepared } as const;
-    const result = await make(reads, request, limitsOf(ownTimeoutMs), redactor.text);
+    const result = await make(reads, request, limitsOf(ownTimeoutMs), redactFor(address));
     return jobAnswer(heard('read', address, result), address.jobId);
   }
 
@@ -138,7 +138,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       body: JSON.stringify({ prompt: message.prompt }),
     };
     const connection = connectionsTo(origin, proxy, limits.connectTimeoutMs, FOR_ONE_POST);
-    const result = heard('send', message, await make(connection, request, limits, redactor.text));
+    const result = heard('send', message, await make(connection, request, limits, redactFor(message)));
     await connection.destroy();
     return sendOutcome(result, message.jobId);
   }
@@ -172,6 +172,11 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     if (result.kind === 'answer')
       cooldowns.heard(operation, projectId, result.status, retryAfter(result).retryAfterMs);
     return result;
+  }
+
+  /** The id that was asked for is compared as it is, and is no secret, whatever it looks like. */
+  function redactFor({ jobId }: JobAddress): Redact {
+    return { text: redactor.text, field: (text) => (text === jobId ? text : redactor.field(text)) };
   }
 
   function thrown(error: unknown): SendTrouble {
