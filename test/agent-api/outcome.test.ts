@@ -1,6 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
 import { errorFacts } from '../../src/agent-api/trouble';
-import { parseRetryAfter, proofOfFailure, proofOfStatus } from '../../src/agent-api/outcome';
+import type { Body } from '../../src/agent-api/exchange';
+import { parseRetryAfter, proofOfFailure, proofOfStatus, sendOutcome } from '../../src/agent-api/outcome';
 
 it('what a status proves about a POST is a rejection, that it was not processed, or nothing', () => {
   const rejected = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422];
@@ -11,6 +13,34 @@ it('what a status proves about a POST is a rejection, that it was not processed,
       rejected.includes(status) ? 'rejected' : certain,
     ]);
   }
+});
+
+it('no text of the service changes what its status proves about a POST', () => {
+  const words = fc.string({ unit: 'grapheme', maxLength: 60 });
+  const body = fc.oneof<fc.Arbitrary<Body>[]>(
+    fc.record({ kind: fc.constant('text'), text: words }),
+    fc.constant({ kind: 'html' }),
+    fc.record({
+      kind: fc.constant('json'),
+      value: fc.oneof(
+        words,
+        fc.record({ error: words }),
+        fc.record({ error: fc.record({ message: words }), detail: words }),
+        fc.record({ id: fc.constant('another'), status: words }),
+      ),
+    }),
+  );
+  const answer = fc.record({ body, location: fc.option(words, { nil: undefined }) });
+  fc.assert(
+    fc.property(fc.integer({ min: 200, max: 999 }), answer, answer, (status, ...answers) => {
+      const proofs = answers.map(({ body, location }) => {
+        const headers = { location, retryAfter: undefined, date: undefined };
+        const outcome = sendOutcome({ kind: 'answer', status, headers, body, brokenBy: [] }, 'job-1');
+        return [outcome.verdict, 'repeatable' in outcome && outcome.repeatable];
+      });
+      expect(proofs[0]).toEqual(proofs[1]);
+    }),
+  );
 });
 
 describe('what an error proves about a POST', () => {

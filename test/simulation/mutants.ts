@@ -129,6 +129,12 @@ const MUTANTS: readonly Mutant[] = [
     'const limits = { ...limitsOf(ownTimeoutMs), ...(beforeFirstByte && {}) };',
   ),
   mutant(
+    'only a JSON object is the word of the service about a job or a key',
+    'agent-api/trouble.ts',
+    '&& !isObject(answer.body)) {',
+    "&& answer.body.kind === 'other' && !isObject(answer.body)) {",
+  ),
+  mutant(
     'a refused POST says nothing of reads',
     cooldowns,
     "operation === 'send' ? this.cooldowns.get(keyOf('send', projectId)) : undefined",

@@ -281,6 +281,12 @@ const RULES: readonly Rule[] = [
         yield `${waited} ms passed after a 503 on the POST, and nobody looked for the message`;
     }
   },
+  /** Only the service refuses a key: a gateway's page says nothing of it. */
+  function* isUnauthorizedForAReason({ facts, gets }) {
+    const isShown = facts.log.some(({ what }) => what === 'phase unauthorized');
+    if (isShown && !gets.some(({ answer }) => answer === 'http 401' || answer === 'http 403'))
+      yield 'unauthorized, and the service has not refused the key';
+  },
   /** A bug fails tasks again and again; the server itself takes one back now and then. */
   function* tasksSucceed({ facts }) {
     for (const { runId, failedTasks } of facts.runs)
@@ -579,10 +585,11 @@ function wasWatched(shown: Case['shown']): boolean {
   return shown.some(({ by }) => by !== 'sendMessage');
 }
 
-/** Once the job was read, trouble with a look is a delay: what ends it then is a POST, or whenActive. */
-function* refusedForAReason({ posts, shown, plan }: Case): Iterable<string> {
+/** By the service's word; once the job was read, trouble with a look is a delay: what ends it then is a POST, or whenActive. */
+function* refusedForAReason({ posts, gets, shown, plan }: Case): Iterable<string> {
   const isActive = plan.whenActive === 'reject' && shown.some((get) => !isTerminal(get.shown.status));
-  if (posts.length === 0 && wasWatched(shown) && !isActive)
+  if (posts.length > 0 || isActive) return;
+  if (wasWatched(shown) || !gets.some(({ answer }) => /^http 40[013]$/.test(answer ?? '')))
     yield 'FollowUpRejected, and nothing has refused it';
 }
 
