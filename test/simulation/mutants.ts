@@ -141,10 +141,16 @@ const MUTANTS: readonly Mutant[] = [
     "this.cooldowns.get(keyOf('send', projectId))",
   ),
   mutant(
-    'what somebody asks for, and the last read, are made while the project cools down',
+    'what somebody asks for is read while the project cools down',
     api,
     'insist ? null : cooldowns',
     'insist && false ? null : cooldowns',
+  ),
+  mutant(
+    'the last read is made while the project cools down',
+    context,
+    'this.wanted || Date.now() >= this.state.deadlineAt;',
+    'this.wanted;',
   ),
   mutant(
     'only active shows a turn',
