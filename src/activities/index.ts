@@ -40,11 +40,11 @@ const HEARTBEAT_EVERY_MS = 5_000;
 
 /** Trouble on the wire is the result, and no failure of the activity. */
 function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
-  return async (address) => {
+  return async ({ insist = false, ...address }) => {
     const beat = setInterval(heartbeat, HEARTBEAT_EVERY_MS);
     note('readLateness', queuedMs() / 1_000, {});
     try {
-      return await agentApi.getJob(address);
+      return await agentApi.getJob(address, { insist });
     } finally {
       clearInterval(beat);
     }

@@ -28,7 +28,8 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
     const earlier = info.heartbeatDetails as SendCheckpoint | undefined;
     if (earlier) return { kind: 'posted', ...earlier, outcome: noReport(EARLIER_ATTEMPT) };
 
-    const look = await agentApi.getJob(input, { timeoutMs: exchangeMs });
+    const { insist = false } = input;
+    const look = await agentApi.getJob(input, { timeoutMs: exchangeMs, before: 'send', insist });
     if (ownRun().runId !== input.permittedRunId) {
       const baseline = look.kind === 'job' ? look.job : null;
       return { kind: 'reset', baseline, label: 'reset', message: RESET };

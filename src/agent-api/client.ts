@@ -4,9 +4,9 @@ import { percentEncode } from '../core/ids';
 import { type ApiKeySource, checkedKey } from './api-key';
 import { Cooldowns } from './cooldowns';
 import { type Exchange, exchange, type ExchangeLimits } from './exchange';
-import { jobAnswer, retryAfter, sendOutcome } from './outcome';
-import { Redactor } from './redaction';
-import { describeFacts, errorFacts, errorTrouble, redactedFacts, trouble } from './trouble';
+import { jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
+import { type Redact, Redactor } from './redaction';
+import { describeFacts, errorFacts, errorTrouble, type Operation, redactedFacts, trouble } from './trouble';
 
 /** The agent service's two operations. What the wire does is never thrown: it is a value. */
 export interface AgentApi {
@@ -46,12 +46,19 @@ export interface Proxy {
   readonly noProxy?: string;
 }
 
-interface ReadLimits {
+interface Limits {
   /** Instead of the client's `timeoutMs`, where less time is left. */
   readonly timeoutMs?: number;
 }
 
-interface SendLimits extends ReadLimits {
+interface ReadLimits extends Limits {
+  /** What the read is for: one before a POST waits while the service wants no POST. @default 'read' */
+  readonly before?: Operation;
+  /** It is made also while the service wants quiet: a person asks for it, or it is the last one. @default false */
+  readonly insist?: boolean;
+}
+
+interface SendLimits extends Limits {
   /**
    * Called once the connection is made (TLS included), before the first byte of the request is written, with nothing
    * asynchronous in between. A reason that it returns, or throws, destroys the connection, and nothing was sent. It
@@ -66,6 +73,8 @@ type Prepared =
 
 /** A usable connection takes no longer, and a send that still waits for one is provably not sent. */
 const MAX_CONNECT_TIMEOUT_MS = 10_000;
+
+const CHECK_PROXY = 'check HTTPS_PROXY';
 
 /** `identity`: a compressed body would have to be bounded twice. */
 const HEADERS = {
@@ -84,6 +93,11 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   const { origin, pathname } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const redactor = new Redactor();
+  const hint = proxy !== undefined && origin.startsWith('https:') ? `; ${CHECK_PROXY}` : '';
+  const limitsOf = (limitMs: number): ExchangeLimits => {
+    const connectTimeoutMs = Math.min(Math.ceil(limitMs / 3), MAX_CONNECT_TIMEOUT_MS);
+    return { timeoutMs: limitMs, connectTimeoutMs, connectHint: hint };
+  };
   const reads = connectionsTo(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
   const underWay = new Set<Promise<unknown>>();
@@ -96,20 +110,21 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
 
   async function read(
     address: JobAddress,
-    { timeoutMs: ownTimeoutMs = timeoutMs }: ReadLimits,
+    { timeoutMs: ownTimeoutMs = timeoutMs, before = 'read', insist = false }: ReadLimits,
   ): Promise<JobAnswer> {
-    const prepared = await prepare(address);
+    const quiet = insist ? null : cooldowns.of(before, address.projectId);
+    const prepared = await prepare(address, quiet);
     if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
     const request = { origin, method: 'GET', ...prepared } as const;
-    const result = await make(reads, request, limitsOf(ownTimeoutMs), redactor.text);
-    return jobAnswer(heard(address, result), address.jobId);
+    const result = await make(reads, request, limitsOf(ownTimeoutMs), redactFor(address));
+    return jobAnswer(heard('read', address, result), address.jobId);
   }
 
   async function send(
     message: JobAddress & { readonly prompt: string },
     { timeoutMs: ownTimeoutMs = timeoutMs, beforeFirstByte }: SendLimits,
   ): Promise<PostOutcome> {
-    const prepared = await prepare(message);
+    const prepared = await prepare(message, cooldowns.of('send', message.projectId));
     if ('problem' in prepared) {
       const { repeatable, problem } = prepared;
       return { verdict: 'not-sent', repeatable, answered: false, ...problem };
@@ -123,18 +138,17 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       body: JSON.stringify({ prompt: message.prompt }),
     };
     const connection = connectionsTo(origin, proxy, limits.connectTimeoutMs, FOR_ONE_POST);
-    const result = heard(message, await make(connection, request, limits, redactor.text));
+    const result = heard('send', message, await make(connection, request, limits, redactFor(message)));
     await connection.destroy();
     return sendOutcome(result, message.jobId);
   }
 
   /** Path and headers of a request, or why there can be none: then nothing was sent. */
-  async function prepare(address: JobAddress): Promise<Prepared> {
+  async function prepare(address: JobAddress, quiet: ReturnType<Cooldowns['of']>): Promise<Prepared> {
     const impossible = addressProblem(address);
     if (impossible !== undefined) {
       return { repeatable: false, problem: trouble('invalid id', impossible) };
     }
-    const quiet = cooldowns.of(address.projectId);
     if (quiet !== null) {
       const { message, retryAfterMs } = quiet;
       return { repeatable: true, problem: { ...trouble(COOLING_DOWN, message), retryAfterMs } };
@@ -154,9 +168,15 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     }
   }
 
-  function heard({ projectId }: JobAddress, result: Exchange): Exchange {
-    if (result.kind === 'answer') cooldowns.heard(projectId, result.status, retryAfter(result).retryAfterMs);
+  function heard(operation: Operation, { projectId }: JobAddress, result: Exchange): Exchange {
+    if (result.kind === 'answer')
+      cooldowns.heard(operation, projectId, result.status, retryAfter(result).retryAfterMs);
     return result;
+  }
+
+  /** The id that was asked for is compared as it is, and is no secret, whatever it looks like. */
+  function redactFor({ jobId }: JobAddress): Redact {
+    return { text: redactor.text, field: (text) => (text === jobId ? text : redactor.field(text)) };
   }
 
   function thrown(error: unknown): SendTrouble {
@@ -175,10 +195,6 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       await reads.destroy();
     },
   };
-}
-
-function limitsOf(timeoutMs: number): ExchangeLimits {
-  return { timeoutMs, connectTimeoutMs: Math.min(Math.ceil(timeoutMs / 3), MAX_CONNECT_TIMEOUT_MS) };
 }
 
 /**
@@ -227,11 +243,11 @@ function connectionsTo(
 }
 
 /**
- * The proxy kept us from connecting, so nothing was sent. The code is our own: undici takes a proxy that hangs up for a lost
- * connection to the service, and asks for the tunnel again and again (7.30).
+ * The proxy kept us from connecting, so nothing was sent. The codes are our own: undici takes a proxy that hangs up for a
+ * lost connection to the service, and asks for the tunnel again and again (7.30).
  */
-function proxyError(message: string, cause?: unknown): Error {
-  return Object.assign(new Error(`${message}; check HTTPS_PROXY`, { cause }), { code: 'PROXY_ERROR' });
+function proxyError(code: 'PROXY_ERROR' | typeof PROXY_CREDENTIALS, message: string, cause?: unknown): Error {
+  return Object.assign(new Error(`${message}; ${CHECK_PROXY}`, { cause }), { code });
 }
 
 function proxyConnections(proxy: URL, options: Pool.Options): Dispatcher {
@@ -239,15 +255,14 @@ function proxyConnections(proxy: URL, options: Pool.Options): Dispatcher {
   const connect = pool.connect.bind(pool);
   const tunnel = async (params: Parameters<typeof connect>[0]): Promise<Dispatcher.ConnectData> => {
     const answer = await connect(params).catch((cause: unknown) => {
-      throw proxyError(
-        `no tunnel through the proxy ${proxy.host}: ${describeFacts(errorFacts(cause))}`,
-        cause,
-      );
+      const why = describeFacts(errorFacts(cause));
+      throw proxyError('PROXY_ERROR', `no tunnel through the proxy ${proxy.host}: ${why}`, cause);
     });
     const { statusCode, socket } = answer;
     if (statusCode === 200) return answer;
     socket.on('error', () => undefined).destroy();
-    throw proxyError(`the proxy ${proxy.host} answered CONNECT with ${statusCode}`);
+    const code = statusCode === 407 ? PROXY_CREDENTIALS : 'PROXY_ERROR';
+    throw proxyError(code, `the proxy ${proxy.host} answered CONNECT with ${statusCode}`);
   };
   return Object.assign(pool, { connect: tunnel });
 }

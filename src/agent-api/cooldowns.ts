@@ -1,4 +1,5 @@
 import { boundedRetryAfter, type Random } from '../core/cadence';
+import type { Operation } from './trouble';
 
 /** Of a 429 that names no time: from here it doubles with each refusal in a row, up to five minutes. */
 const FIRST_MS = 5_000;
@@ -7,8 +8,8 @@ const MAX_UNNAMED_MS = 5 * 60_000;
 /** Those who waited come back within this share of the wait, and not all at its end. */
 const SPREAD = 0.1;
 
-/** How many projects are kept; beyond it the oldest is forgotten, and learnt again by one refusal. */
-const MAX_PROJECTS = 1_000;
+/** How many cool-downs are kept; beyond it the oldest is forgotten, and learnt again by one refusal. */
+const MAX_COOLDOWNS = 1_000;
 
 interface Cooldown {
   readonly until: number;
@@ -19,10 +20,12 @@ interface Cooldown {
 
 /**
  * Until when the service wants no request for a project. The service limits projects, so a refusal of one follow-up holds
- * for all. Each worker process learns it by a refusal of its own.
+ * for all. An answer speaks for its own kind of request: a refused send holds sends, and says nothing of reads; a refused
+ * read holds both, because a service that is too busy to be read is too busy for a message. Each worker process learns it
+ * by a refusal of its own.
  */
 export class Cooldowns {
-  private readonly projects = new Map<string, Cooldown>();
+  private readonly cooldowns = new Map<string, Cooldown>();
   private totalMs = 0;
 
   constructor(
@@ -32,14 +35,15 @@ export class Cooldowns {
   ) {}
 
   /** Keeps what an answer says: a 429 closes the project, and so does a 503 that names a time. */
-  heard(projectId: string, status: number, retryAfterMs: number | undefined): void {
+  heard(operation: Operation, projectId: string, status: number, retryAfterMs: number | undefined): void {
     const now = this.now();
-    const before = this.projects.get(projectId);
+    const key = keyOf(operation, projectId);
+    const before = this.cooldowns.get(key);
     const refused = status === 429 || (status === 503 && retryAfterMs !== undefined);
     // An answer to a request from before the cool-down says nothing new, unless it names a later time.
     const cooling = before !== undefined && before.until > now;
     if (!refused) {
-      if (!cooling) this.projects.delete(projectId);
+      if (!cooling) this.cooldowns.delete(key);
       return;
     }
     if (cooling && retryAfterMs === undefined) return;
@@ -48,10 +52,10 @@ export class Cooldowns {
     const lengthMs = retryAfterMs === undefined ? unnamedMs : boundedRetryAfter(retryAfterMs);
     if (cooling && now + lengthMs <= before.until) return;
     this.totalMs += now + lengthMs - Math.max(now, before?.until ?? 0);
-    this.projects.delete(projectId);
-    this.projects.set(projectId, { until: now + lengthMs, lengthMs, unnamed });
-    const [oldest] = this.projects.keys();
-    if (this.projects.size > MAX_PROJECTS && oldest !== undefined) this.projects.delete(oldest);
+    this.cooldowns.delete(key);
+    this.cooldowns.set(key, { until: now + lengthMs, lengthMs, unnamed });
+    const [oldest] = this.cooldowns.keys();
+    if (this.cooldowns.size > MAX_COOLDOWNS && oldest !== undefined) this.cooldowns.delete(oldest);
   }
 
   /** How long all cool-downs so far are, in whole seconds; what is still to come of one counts already. */
@@ -61,11 +65,16 @@ export class Cooldowns {
   }
 
   /** What keeps a request for a project from being made now; null if nothing does. */
-  of(projectId: string): { readonly message: string; readonly retryAfterMs: number } | null {
-    const cooldown = this.projects.get(projectId);
-    const leftMs = (cooldown?.until ?? 0) - this.now();
-    if (cooldown === undefined || leftMs <= 0) return null;
-    const { lengthMs, unnamed } = cooldown;
+  of(
+    operation: Operation,
+    projectId: string,
+  ): { readonly message: string; readonly retryAfterMs: number } | null {
+    const ofReads = this.cooldowns.get(keyOf('read', projectId));
+    const ofSends = operation === 'send' ? this.cooldowns.get(keyOf('send', projectId)) : undefined;
+    const longest = (ofSends?.until ?? 0) > (ofReads?.until ?? 0) ? ofSends : ofReads;
+    const leftMs = (longest?.until ?? 0) - this.now();
+    if (longest === undefined || leftMs <= 0) return null;
+    const { lengthMs, unnamed } = longest;
     const untilText = new Date(Date.now() + leftMs).toISOString().replace(/\.\d+/, '');
     const why = unnamed === 0 ? 'as the service asked' : `after ${unnamed} refusals (429) in a row`;
     return {
@@ -73,4 +82,8 @@ export class Cooldowns {
       retryAfterMs: Math.ceil(leftMs + SPREAD * lengthMs * this.random()),
     };
   }
+}
+
+function keyOf(operation: Operation, projectId: string): string {
+  return `${operation} ${projectId}`;
 }

@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { isRecord } from '../core/checks';
+import { isRecord, type JsonObject } from '../core/checks';
 import { formatDuration } from '../core/units';
+import type { Redact } from './redaction';
 import { type ErrorFact, redactedFacts } from './trouble';
 
 /** The most that is read of a body; a job is a few hundred bytes. */
@@ -14,7 +15,7 @@ export type Exchange = Answer | NoAnswer;
 export interface Answer {
   readonly kind: 'answer';
   readonly status: number;
-  readonly headers: { readonly location: string | undefined; readonly retryAfter: string | undefined };
+  readonly headers: Readonly<Record<'location' | 'retryAfter' | 'date', string | undefined>>;
   readonly body: Body;
   /** Why the body is not whole; empty where it is. */
   readonly brokenBy: readonly ErrorFact[];
@@ -44,6 +45,8 @@ export interface ExchangeLimits {
   readonly timeoutMs: number;
   /** From now to the first byte of the request, in milliseconds. */
   readonly connectTimeoutMs: number;
+  /** What the words of a connection that took too long end with. */
+  readonly connectHint?: string;
   /** Asked once the connection is made; the reason that it returns keeps the request from being written. */
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
@@ -53,7 +56,7 @@ export function exchange(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
   limits: ExchangeLimits,
-  redact: (text: string) => string,
+  redact: Redact,
 ): Promise<Exchange> {
   return new Promise((resolve) => {
     dispatcher.dispatch(request, new ExchangeHandler(String(request.origin), limits, redact, resolve));
@@ -75,7 +78,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   constructor(
     origin: string,
     private readonly limits: ExchangeLimits,
-    private readonly redact: (text: string) => string,
+    private readonly redact: Redact,
     private readonly resolve: (exchange: Exchange) => void,
   ) {
     this.timers = [
@@ -86,7 +89,11 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
       setTimeout(() => {
         if (this.controller !== undefined) return;
         const limit = formatDuration(limits.connectTimeoutMs);
-        this.breakOff('connect timeout', `connect timeout: no connection to ${origin} within ${limit}`);
+        const hint = limits.connectHint ?? '';
+        this.breakOff(
+          'connect timeout',
+          `connect timeout: no connection to ${origin} within ${limit}${hint}`,
+        );
       }, limits.connectTimeoutMs),
     ];
   }
@@ -100,7 +107,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     }
     const why = this.limits.beforeFirstByte?.();
     if (why !== undefined) {
-      this.breakOff('held back', this.redact(why));
+      this.breakOff('held back', this.redact.text(why));
       controller.abort(new Error(why));
       return;
     }
@@ -113,7 +120,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     headers: IncomingHttpHeaders,
   ): void {
     // 100 to 199 only announce the answer.
-    if (status >= 200) this.answer = { status, headers: readHeaders(headers, this.redact) };
+    if (status >= 200) this.answer = { status, headers: readHeaders(headers, this.redact.text) };
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -128,7 +135,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: unknown): void {
-    this.end(redactedFacts(error, this.redact));
+    this.end(redactedFacts(error, this.redact.text));
   }
 
   private breakOff(label: string, text: string): void {
@@ -152,39 +159,71 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
 
 /** The only headers that are read. A service may send each twice; undici hands on a list then. */
 function readHeaders(headers: IncomingHttpHeaders, redact: (text: string) => string): Answer['headers'] {
-  const [location, retryAfter] = [headers.location, headers['retry-after']].map((value) => {
-    const [first] = [value].flat();
-    return first === undefined ? undefined : redact(first);
-  });
-  return { location, retryAfter };
+  const [location, retryAfter, date] = [headers.location, headers['retry-after'], headers.date].map(
+    (value) => {
+      const [first] = [value].flat();
+      return first === undefined ? undefined : redact(first);
+    },
+  );
+  return { location, retryAfter, date };
 }
 
-/** The fields of a job and of an error. No other is read. */
-const FIELDS = ['id', 'status', 'source', 'repository', 'ref', 'model', 'prLink', 'createdAt', 'archivedAt'];
-const ERROR_FIELDS = ['error', 'message', 'detail'];
+/** What is read of a body, each with the names that are read within it. Redaction takes time, and a hostile service may send 1 MiB. */
+const FIELDS = {
+  ...{ id: [], status: [], source: ['repository', 'ref'], model: [] },
+  ...{ prLink: [], createdAt: [], archivedAt: [] },
+};
+const MESSAGES = { error: ['message'], message: [], detail: [] };
 
-/** No field is as long, so a longer text is left out. A cut before the redaction could leave half a key. */
+/** No field is as long, so a longer one is left out. A message is cut here before it is redacted: that takes time. */
 const MAX_TEXT_CHARACTERS = 16_384;
+
+/**
+ * What a message that was cut loses after it is redacted: the cut may have left half a key, whose spelling is not longer (a
+ * hundred characters, each spelled by eighty). How short the redaction makes what stands before it doesn't matter then.
+ */
+const TAIL_CHARACTERS = MAX_TEXT_CHARACTERS / 2;
 
 /**
  * JSON is redacted after it was parsed, text by text: escapes of JSON have no part in a key then, and what stands for the
  * key can't break the document. A truncated body that parses as an object is whole, for its last brace is there.
  */
-export function bodyOf(body: string, redact: (text: string) => string): Body {
+export function bodyOf(body: string, redact: Redact): Body {
   if (/^\s*<[!?a-z]/i.test(body)) return { kind: 'html' };
   try {
-    return { kind: 'json', value: readValue(JSON.parse(body), redact, 2) };
+    return { kind: 'json', value: readBody(JSON.parse(body), redact) };
   } catch {
     // What looks like JSON was cut off.
     const isText = body.length <= MAX_PLAIN_TEXT_CHARACTERS && !/^\s*[[{"]/.test(body);
-    return isText ? { kind: 'text', text: redact(body) } : { kind: 'other' };
+    return isText ? { kind: 'text', text: redact.text(body) } : { kind: 'other' };
   }
 }
 
-/** The part of a value that is read: redaction takes time, and a hostile service may send 1 MiB of escapes. */
-function readValue(value: unknown, redact: (text: string) => string, depth: number): unknown {
-  if (typeof value === 'string') return value.length > MAX_TEXT_CHARACTERS ? '' : redact(value);
+function readBody(value: unknown, redact: Redact): unknown {
+  const message = (text: string) => readMessage(text, redact);
+  if (!isRecord(value)) return readValue(value, message, []);
+  const field = (text: string) => readField(text, redact);
+  return { ...readNamed(value, FIELDS, field), ...readNamed(value, MESSAGES, message) };
+}
+
+type ReadText = (text: string) => string;
+
+function readNamed(value: JsonObject, names: Readonly<Record<string, readonly string[]>>, read: ReadText) {
+  const there = Object.entries(names).filter(([name]) => name in value);
+  return Object.fromEntries(there.map(([name, inner]) => [name, readValue(value[name], read, inner)]));
+}
+
+function readValue(value: unknown, read: ReadText, inner: readonly string[]): unknown {
+  if (typeof value === 'string') return read(value);
   if (!isRecord(value)) return typeof value === 'object' ? null : value;
-  const names = [...FIELDS, ...ERROR_FIELDS].filter((name) => depth > 0 && name in value);
-  return Object.fromEntries(names.map((name) => [name, readValue(value[name], redact, depth - 1)]));
+  return readNamed(value, Object.fromEntries(inner.map((name) => [name, []])), read);
+}
+
+function readField(text: string, redact: Redact): string {
+  return text.length > MAX_TEXT_CHARACTERS ? '' : redact.field(text);
+}
+
+function readMessage(text: string, redact: Redact): string {
+  const shown = redact.text(text.slice(0, MAX_TEXT_CHARACTERS));
+  return text.length > MAX_TEXT_CHARACTERS ? shown.slice(0, -TAIL_CHARACTERS) : shown;
 }

@@ -40,7 +40,7 @@ function readAnswer(
 }
 
 export function retryAfter({ headers }: Answer): { retryAfterMs?: number } {
-  const retryAfterMs = parseRetryAfter(headers.retryAfter, Date.now());
+  const retryAfterMs = parseRetryAfter(headers.retryAfter, headers.date);
   return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
@@ -78,6 +78,12 @@ function isWebLink(value: string): boolean {
   return /^https?:\/\//i.test(value) && value === plainText(value, MAX_LINK_CHARACTERS) && !/\s/.test(value);
 }
 
+/** Milliseconds since the epoch; NaN for any other text. */
+function parseDate(text: string): number {
+  if (!DATE.test(text)) return NaN;
+  return Date.parse(ASCTIME.test(text) ? `${text} GMT` : text);
+}
+
 /** IMF-fixdate, RFC 850 and asctime dates (RFC 9110, 5.6.7), and ISO 8601, which some gateways send. */
 const DATE = /^(?:[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$/;
 
@@ -87,14 +93,19 @@ const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/
 /**
  * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past, as large
  * as the service says otherwise (the cadence bounds it); undefined if there is no readable header.
+ *
+ * @param answeredAt the answer's `Date` header: a date counts from then, because the worker's clock may be wrong. Where none
+ * can be read, the date says nothing, as if no wait were named
  */
-export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
+export function parseRetryAfter(
+  header: string | undefined,
+  answeredAt: string | undefined,
+): number | undefined {
   const value = header?.trim();
   if (value === undefined) return undefined;
   if (/^[-+]?\d+(?:\.\d+)?$/.test(value)) return bounded(Number(value) * 1_000);
-  if (!DATE.test(value)) return undefined;
-  const date = Date.parse(ASCTIME.test(value) ? `${value} GMT` : value);
-  return Number.isNaN(date) ? undefined : bounded(date - nowMs);
+  const waitMs = parseDate(value) - parseDate(answeredAt?.trim() ?? '');
+  return Number.isNaN(waitMs) ? undefined : bounded(waitMs);
 }
 
 function bounded(ms: number): number {
@@ -121,11 +132,14 @@ export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'u
   return status === 429 ? 'not processed' : 'unknown';
 }
 
-/** Errors in what we asked for: an address or a header that can't be one, or a proxy that makes no tunnel. */
+/** The code of a proxy that wants other credentials (407): its address has them. */
+export const PROXY_CREDENTIALS = 'PROXY_CREDENTIALS';
+
+/** Errors in what we asked for: an address or a header that can't be one, or the proxy's credentials. */
 const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_NOT_SUPPORTED',
-  'PROXY_ERROR',
+  PROXY_CREDENTIALS,
   'ERR_INVALID_URL',
   'ERR_INVALID_ARG_TYPE',
   'ERR_INVALID_ARG_VALUE',
@@ -154,7 +168,7 @@ export function proofOfFailure(
     return { verdict: 'not-sent', repeatable: false };
   }
   // ECONNREFUSED, ENOTFOUND, EAI_AGAIN, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT and UND_ERR_CONNECT_TIMEOUT while
-  // connecting, a certificate that isn't trusted, a reset in the TLS handshake, a refusal of our own: time, a new
-  // certificate or a restarted service heals each of them.
+  // connecting, a certificate that isn't trusted, a reset in the TLS handshake, a proxy without a tunnel, a refusal of our
+  // own: time, a new certificate or a restarted service heals each of them.
   return { verdict: 'not-sent', repeatable: true };
 }

@@ -12,13 +12,16 @@ const MAX_LAYERS = 8;
 /** Whatever follows Bearer is a credential. */
 const BEARER = /\b(Bearer\s+)[^\s"',;]+/gi;
 
+/** How the texts of an exchange are redacted. */
+export type Redact = Pick<Redactor, 'text' | 'field'>;
+
 /** Removes secrets from texts: those that stay, and every key that was used, also after its rotation. */
 export class Redactor {
-  private readonly forms: readonly string[];
-  private readonly keys = new Map<string, readonly string[]>();
+  private readonly forms: Forms;
+  private readonly keys = new Map<string, Forms>();
 
   constructor(secrets: readonly string[] = []) {
-    this.forms = secrets.flatMap(formsOf);
+    this.forms = joined(secrets.map(formsOf));
   }
 
   remember(key: string): void {
@@ -29,46 +32,90 @@ export class Redactor {
     if (this.keys.size > REMEMBERED_KEYS) this.keys.delete(oldest);
   }
 
+  /** A message for people, without any known secret ({@link field}), and without whatever follows Bearer. */
+  readonly text = (text: string): string => this.field(text).replaceAll(BEARER, '$1[redacted]');
+
   /**
-   * `text` without any known secret, however a service, a proxy or an error spells it: verbatim, in base64, and with any
-   * of its characters escaped as in JSON, a URL or HTML, also one within the other (JSON in JSON). A text with a secret
-   * behind escapes is returned with these decoded. Redact before cutting: half a key would not be found.
+   * `text` without any known secret, however a service, a proxy or an error spells it: verbatim, in base64, with any of its
+   * characters escaped as in JSON, a URL, HTML or a mail, also one within the other (JSON in JSON), or with invisible
+   * characters between. A text with a secret behind escapes is returned with these decoded. Redact before cutting: half a
+   * key would not be found.
    */
-  readonly text = (text: string): string => {
-    // The longest first: one secret may be the beginning of another.
-    const forms = [this.forms, ...this.keys.values()].flat().sort((a, b) => b.length - a.length);
-    let shown = text;
-    let layer = text;
-    for (let depth = 0; depth <= MAX_LAYERS; depth += 1) {
-      const hidden = forms.reduce((rest, form) => rest.replaceAll(form, REDACTED), layer);
-      if (hidden !== layer) shown = hidden;
-      layer = decoded(hidden);
-      if (layer === hidden) break;
-    }
-    return shown.replaceAll(BEARER, '$1[redacted]');
+  readonly field = (text: string): string => {
+    const known = joined([this.forms, ...this.keys.values()]);
+    return PASSES.reduce((shown, { escape }, nth) => withoutForms(shown, known[nth] ?? [], escape), text);
   };
 }
 
-function formsOf(secret: string): string[] {
-  if (secret.length < MIN_SECRET_CHARACTERS) return [];
-  const encoded = [secret, `Bearer ${secret}`].flatMap((each) => {
-    const bytes = Buffer.from(each);
-    return [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')];
-  });
-  // What a layer shows may have been decoded further than the secret itself, where the secret looks like an escape.
-  const forms = new Set([secret, ...encoded].flatMap((form) => [form, fullyDecoded(form)]));
-  return [...forms].filter((form) => form.length >= MIN_SECRET_CHARACTERS / 2);
+function withoutForms(text: string, forms: readonly string[], escape: RegExp): string {
+  let shown = text;
+  let layer = text;
+  for (let depth = 0; depth <= MAX_LAYERS; depth += 1) {
+    const hidden = forms.reduce((rest, form) => rest.replaceAll(form, REDACTED), layer);
+    if (hidden !== layer) shown = hidden;
+    layer = decoded(hidden, escape);
+    if (layer === hidden) break;
+  }
+  return shown;
 }
 
-function fullyDecoded(form: string): string {
+/** How secrets may stand in a layer, for each pass. */
+type Forms = readonly (readonly string[])[];
+
+/** The longest first: one secret may be the beginning of another. */
+function joined(all: readonly Forms[]): Forms {
+  return PASSES.map((_, nth) => all.flatMap((forms) => forms[nth] ?? []).sort((a, b) => b.length - a.length));
+}
+
+function formsOf(secret: string): Forms {
+  return PASSES.map(({ secretOf, escape }) => {
+    const part = secretOf(secret);
+    if (part.length < MIN_SECRET_CHARACTERS) return [];
+    const encoded = [part, `Bearer ${part}`].flatMap((each) => {
+      const bytes = Buffer.from(each);
+      return [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')];
+    });
+    // What a layer shows may have been decoded further than the secret itself, where the secret looks like an escape.
+    const forms = new Set([part, ...encoded].flatMap((form) => [form, fullyDecoded(form, escape)]));
+    return [...forms].filter((form) => form.length >= MIN_SECRET_CHARACTERS / 2);
+  });
+}
+
+function fullyDecoded(form: string, escape: RegExp): string {
   let text = form;
-  for (let depth = 0; depth < MAX_LAYERS; depth += 1) text = decoded(text);
+  for (let depth = 0; depth < MAX_LAYERS; depth += 1) text = decoded(text, escape);
   return text;
 }
 
-/** One escape of JSON or JavaScript (any number of backslashes), of a URL, or of HTML. A form writes a space as `+`. */
+/**
+ * One escape of JSON or JavaScript (any number of backslashes), of a URL (`%u002b` by IIS), or of HTML. Without their
+ * semicolon, HTML's numbers are read as those of visible ASCII characters, whatever digit follows. A form writes a space as `+`.
+ */
 const ESCAPE =
-  /\\+(?:u([0-9a-f]{4})|x([0-9a-f]{2})|([^\\]))?|%([0-9a-f]{2})|&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,8}));|\+/gi;
+  /\\+(?:u\{([0-9a-f]{1,8})\}|u([0-9a-f]{4})|x([0-9a-f]{2})|([^\\]))?|%u([0-9a-f]{4})|%([0-9a-f]{2})|&(?:#(\d{1,7});|#x([0-9a-f]{1,6});|#0*(3[3-9]|[4-9]\d|1[01]\d|12[0-6])|#x0*([2-7][0-9a-f])|([a-z]{2,8});)|\+/gi;
+
+/** As a zero-width space, which somebody may have put between the characters of a key, or of its escapes. */
+const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
+
+/** Quoted-printable (RFC 2045, 6.7) with its soft line breaks too. */
+const ESCAPE_OR_MAIL = new RegExp(`${ESCAPE.source}|=(?:([0-9a-f]{2})|\\r?\\n)`, ESCAPE.flags);
+
+/**
+ * A key is a fixed prefix, an underscore and the secret itself (specification, "Authentication"), which may stand alone. The
+ * whole comes first, for a key that has no such prefix. A mail's escapes come after the others: in `?key=ab…` one would take
+ * away the beginning of a key that is escaped in another way.
+ */
+const PASSES = [wholeSecret, afterPrefix].flatMap((secretOf) =>
+  [ESCAPE, ESCAPE_OR_MAIL].map((escape) => ({ secretOf, escape })),
+);
+
+function wholeSecret(secret: string): string {
+  return secret;
+}
+
+function afterPrefix(secret: string): string {
+  return secret.slice(secret.indexOf('_') + 1 || secret.length);
+}
 
 /** HTML's names of the visible ASCII characters that are no letters or digits. */
 const HTML_NAMES = new Map(
@@ -80,19 +127,22 @@ const HTML_NAMES = new Map(
   ].map(([, name, character]) => [name, character]),
 );
 
-/** The text with one layer of escapes less. */
-function decoded(text: string): string {
-  return text.replace(ESCAPE, (escape: string, ...groups: (string | undefined)[]) => {
-    const [unicode, hex, escaped, percent, decimal, hexadecimal, name] = groups;
+/** The text with one layer of escapes less, and without invisible characters. */
+function decoded(text: string, escapes: RegExp): string {
+  return text.replace(INVISIBLE, '').replace(escapes, (escape: string, ...groups: unknown[]) => {
+    // A pattern without the last one has a number there.
+    const [braced, unicode, hex, escaped, iis, percent, decimal, hexadecimal, bare, bareHex, name, mail] =
+      groups.map((group) => (typeof group === 'string' ? group : undefined));
     if (escape === '+') return ' ';
     if (name !== undefined) return HTML_NAMES.get(name.toLowerCase()) ?? escape;
-    const code = unicode ?? hex ?? percent ?? hexadecimal;
+    const code = braced ?? unicode ?? hex ?? iis ?? percent ?? hexadecimal ?? bareHex ?? mail;
     if (code !== undefined) return oneCharacter(Number.parseInt(code, 16));
-    return decimal === undefined ? (escaped ?? '') : oneCharacter(Number(decimal));
+    const number = decimal ?? bare;
+    return number === undefined ? (escaped ?? '') : oneCharacter(Number(number));
   });
 }
 
-/** Keys are ASCII; any other character only keeps its place. */
+/** Keys are ASCII. Any other character goes: it may be an invisible one between two of a key, or a byte of it. */
 function oneCharacter(code: number): string {
-  return code < 0x80 ? String.fromCharCode(code) : '\ufffd';
+  return code < 0x80 ? String.fromCharCode(code) : '';
 }

@@ -10,6 +10,8 @@ const MAX_MESSAGE_CHARACTERS = 400;
 /** Characters of anything quoted in such a message. The service's words stand in full in `serviceMessage`. */
 const MAX_QUOTE_CHARACTERS = 200;
 
+const NOT_A_JOB = 'not a job';
+
 const CHECK_BASE_URL = 'check AGENT_API_BASE_URL';
 
 export type Operation = 'read' | 'send';
@@ -19,10 +21,21 @@ export function errorTrouble(facts: readonly ErrorFact[]): SendTrouble {
   return trouble(facts[0]?.label ?? 'network error', describeFacts(facts));
 }
 
-/** The trouble of an answer whose status is not a success. */
+/** What the service says of a job or a key with these, gateways say of their own routes. */
+const ALSO_OF_GATEWAYS: ReadonlySet<number> = new Set([400, 401, 403, 404]);
+
+/**
+ * The trouble of an answer whose status is not a success. On a read, 400, 401, 403 and 404 are the service's word only with
+ * a JSON object as body. Anything else is trouble like a page in place of the job, and carries no status: a gateway without
+ * a route would end every follow-up. On a send the status counts: to call it refused is then the careful answer.
+ */
 export function statusTrouble(answer: Answer, operation: Operation): SendTrouble {
   const label = `http ${answer.status}`;
   const said = truncate(wordsOf(answer) ?? '', MAX_QUOTE_CHARACTERS);
+  if (operation === 'read' && ALSO_OF_GATEWAYS.has(answer.status) && !isObject(answer.body)) {
+    const what = `but the body is no JSON object: a gateway, and not the service; ${CHECK_BASE_URL}`;
+    return trouble(NOT_A_JOB, [`${label}, ${what}`, said].filter(Boolean).join('; '));
+  }
   const phrases = [hintFor(answer, operation), said].filter(Boolean).join('; ');
   const meaning = STATUS_CODES[answer.status] ?? 'a status without a meaning';
   return answerTrouble(label, `${label}: ${phrases || meaning}`, answer);
@@ -40,7 +53,11 @@ export function bodyTrouble(answer: Answer, otherId: string | undefined): SendTr
     return message(broken.label, `but the body is not whole (${describeFacts(answer.brokenBy)})`);
   }
   const page = `with an HTML page instead of a job: ${CHECK_BASE_URL}`;
-  return message('not a job', answer.body.kind === 'html' ? page : 'with a body that is no job');
+  return message(NOT_A_JOB, answer.body.kind === 'html' ? page : 'with a body that is no job');
+}
+
+function isObject(body: Body): boolean {
+  return body.kind === 'json' && isRecord(body.value);
 }
 
 function hintFor(answer: Answer, operation: Operation): string | undefined {

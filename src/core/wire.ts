@@ -30,6 +30,12 @@ export type WorkerSettings = Checked<typeof isWorkerSettings>;
 
 export type JobAddress = Pick<FollowUpRequest, 'projectId' | 'jobId'>;
 
+/** The input of a single read. */
+interface ReadInput extends JobAddress {
+  /** It is made also while the service wants quiet: a person asks for it, or it is the last one. @default false */
+  readonly insist?: boolean;
+}
+
 const trouble = {
   /** The short name under which it is counted: `http 503`, `timeout`, `ECONNREFUSED`, `not a job`, … */
   label: text,
@@ -100,7 +106,7 @@ export const isPollJobResult = fields({
 });
 export type PollJobResult = Checked<typeof isPollJobResult>;
 
-interface SendInput extends JobAddress {
+interface SendInput extends ReadInput {
   readonly prompt: string;
   readonly whenActive: WhenActive;
   /** The first run, or the one that an operator named. A reset has made any other; the run before it may have sent. */
@@ -180,7 +186,7 @@ export interface FollowUpActivities {
   /** Local. */
   workerSettings(): Promise<WorkerSettings>;
   /** One GET of the job. */
-  getJob(address: JobAddress): Promise<JobAnswer>;
+  getJob(read: ReadInput): Promise<JobAnswer>;
   /** Reads the job by the cadence until an answer `needsDecision`; in the worker's process, or as retries of itself. */
   pollJob(input: PollJobInput): Promise<PollJobResult>;
   /** Local: what the server knows of a pending activity of this run. It ends a `pollJob` in this process. */

@@ -95,7 +95,7 @@ const ASK_AGAIN_MS = 60_000;
 
 /** Troubles that only another key, URL, proxy or certificate heals, by label; what may heal by itself is left out. */
 const BY_SETTINGS =
-  /^(http (401|3\d\d)|not a job|no key|ENOTFOUND|PROXY_ERROR|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
+  /^(http (401|3\d\d)|not a job|no key|ENOTFOUND|PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
 
 /** Shows and logs a wrong key or URL before the first follow-up. A service that is down leaves the worker ready. */
 export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Reasons {

@@ -10,7 +10,7 @@ describe('a project that the service wants quiet', () => {
     [429, { 'retry-after': '30' }, 'as the service asked'],
     [503, { 'retry-after': '30' }, 'as the service asked'],
     [429, {}, 'after 1 refusals (429) in a row'],
-  ])('after %d %j is not asked again, neither by a read nor by a send', async (status, headers, why) => {
+  ])('after a read with %d %j gets neither a read nor a send', async (status, headers, why) => {
     wire.server.onRequest = answer(status, { error: 'slow down' }, headers);
     const client = wire.client();
     await client.getJob(ADDRESS);
@@ -21,6 +21,28 @@ describe('a project that the service wants quiet', () => {
     expect(wire.server.requests).toHaveLength(1);
     await client.getJob({ ...ADDRESS, projectId: 'other' });
     expect(wire.server.requests).toHaveLength(2);
+  });
+
+  it.each([429, 503])('after a send with %d is read on, and gets no other send', async (status) => {
+    wire.server.onRequest = answer(status, { error: 'slow down' }, { 'retry-after': '3600' });
+    const client = wire.client();
+    await client.sendMessage(MESSAGE);
+    wire.server.onRequest = answer(200, JOB);
+    expect(await client.getJob(ADDRESS)).toEqual({ kind: 'job', job: JOB });
+    const quiet = { label: 'cooling down' };
+    expect(await client.sendMessage(MESSAGE)).toMatchObject({ ...quiet, verdict: 'not-sent' });
+    // It would cost a request, and no POST could follow.
+    expect(await client.getJob(ADDRESS, { before: 'send' })).toMatchObject(quiet);
+    expect(wire.server.requests).toHaveLength(2);
+  });
+
+  it('is read where somebody insists', async () => {
+    wire.server.onRequest = answer(429, { error: 'slow down' }, { 'retry-after': '3600' });
+    const client = wire.client();
+    await client.getJob(ADDRESS);
+    wire.server.onRequest = answer(200, JOB);
+    expect(await client.getJob(ADDRESS, { insist: true })).toEqual({ kind: 'job', job: JOB });
+    expect(await client.getJob(ADDRESS)).toMatchObject({ label: 'cooling down' });
   });
 
   it('is asked again after a 503 that names no time', async () => {
@@ -37,12 +59,12 @@ describe('cool-downs', () => {
     const clock = { now: 0 };
     const [now, random] = [() => clock.now, () => 0.5];
     const cooldowns = new Cooldowns(now, random);
-    return { clock, cooldowns, left: () => cooldowns.of('docs')?.retryAfterMs };
+    return { clock, cooldowns, left: () => cooldowns.of('read', 'docs')?.retryAfterMs };
   }
 
   it('end, and spread those who waited', () => {
     const { clock, cooldowns, left } = atTime();
-    cooldowns.heard('docs', 429, 10_000);
+    cooldowns.heard('read', 'docs', 429, 10_000);
     expect(left()).toBe(10_500);
     clock.now = 9_999;
     expect(left()).toBe(501);
@@ -53,27 +75,44 @@ describe('cool-downs', () => {
   it('double without a named time, up to five minutes, until an answer comes', () => {
     const { clock, cooldowns, left } = atTime();
     const lengths = Array.from({ length: 8 }, () => {
-      cooldowns.heard('docs', 429, undefined);
+      cooldowns.heard('read', 'docs', 429, undefined);
       // A refusal of a request that was under way says nothing new.
-      cooldowns.heard('docs', 429, undefined);
+      cooldowns.heard('read', 'docs', 429, undefined);
       const length = (left() ?? 0) / 1.05;
       clock.now += length;
       return length / 1_000;
     });
     expect(lengths).toEqual([5, 10, 20, 40, 80, 160, 300, 300]);
-    cooldowns.heard('docs', 200, undefined);
-    cooldowns.heard('docs', 429, undefined);
+    cooldowns.heard('read', 'docs', 200, undefined);
+    cooldowns.heard('read', 'docs', 429, undefined);
     expect(left()).toBe(5_250);
+  });
+
+  it('hold a send by the later of two, and a read by that of reads alone', () => {
+    const { clock, cooldowns, left } = atTime();
+    const ofSends = () => cooldowns.of('send', 'docs')?.retryAfterMs;
+    cooldowns.heard('send', 'docs', 429, 10_000);
+    expect([left(), ofSends()]).toEqual([undefined, 10_500]);
+    cooldowns.heard('read', 'docs', 429, 60_000);
+    expect([left(), ofSends()]).toEqual([63_000, 63_000]);
+    clock.now = 60_000;
+    expect([left(), ofSends()]).toEqual([undefined, undefined]);
+    // What a read is answered says nothing of sends.
+    cooldowns.heard('send', 'docs', 429, undefined);
+    cooldowns.heard('read', 'docs', 200, undefined);
+    clock.now += 5_000;
+    cooldowns.heard('send', 'docs', 429, undefined);
+    expect(ofSends()).toBe(10_500);
   });
 
   it('are bounded in time and number, and never shortened', () => {
     const { cooldowns, left } = atTime();
-    cooldowns.heard('docs', 429, 1e12);
-    cooldowns.heard('docs', 429, 1_000);
-    cooldowns.heard('docs', 200, undefined);
+    cooldowns.heard('read', 'docs', 429, 1e12);
+    cooldowns.heard('read', 'docs', 429, 1_000);
+    cooldowns.heard('read', 'docs', 200, undefined);
     expect(left()).toBe(3_600_000 * 1.05);
-    for (let n = 0; n < 1_000; n += 1) cooldowns.heard(`project-${n}`, 429, 1_000);
+    for (let n = 0; n < 1_000; n += 1) cooldowns.heard('read', `project-${n}`, 429, 1_000);
     expect(left()).toBeUndefined();
-    expect(cooldowns.of('project-0')).not.toBeNull();
+    expect(cooldowns.of('read', 'project-0')).not.toBeNull();
   });
 });

@@ -24,7 +24,7 @@ class ScriptedDispatcher extends Dispatcher {
 
 function begin(limits: { timeoutMs: number; connectTimeoutMs: number; beforeFirstByte?: () => undefined }) {
   const dispatcher = new ScriptedDispatcher();
-  return { dispatcher, result: exchange(dispatcher, REQUEST, limits, String) };
+  return { dispatcher, result: exchange(dispatcher, REQUEST, limits, { text: String, field: String }) };
 }
 
 describe('an exchange', () => {

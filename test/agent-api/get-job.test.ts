@@ -31,6 +31,30 @@ describe('a GET of the job', () => {
     });
   });
 
+  it.each([
+    ['nginx’s page', '<html><center><h1>Not Found</h1></center></html>', ''],
+    ['plain text', 'default backend - 404', '; default backend - 404'],
+    ['no body', '', ''],
+    ['a list', '[{"error":"no"}]', ''],
+    ['a text as JSON', '"no such route"', '; no such route'],
+    ['a body that was cut off', '{"error":"n', ''],
+  ])('that is answered by a gateway, with %s, says nothing of job or key', async (_what, body, said) => {
+    for (const status of [400, 401, 403, 404]) {
+      wire.server.onRequest = answer(status, body);
+      // No httpStatus, by which the workflow would end.
+      expect(await wire.client().getJob(ADDRESS)).toEqual({
+        kind: 'trouble',
+        label: 'not a job',
+        message: `http ${status}, but the body is no JSON object: a gateway, and not the service; check AGENT_API_BASE_URL${said}`,
+      });
+    }
+  });
+
+  it('that is refused until a date waits by the clock of the service', async () => {
+    const headers = { date: 'Mon, 06 Jan 2020 10:00:00 GMT', 'retry-after': 'Mon, 06 Jan 2020 10:02:00 GMT' };
+    expect(await read(answer(503, { error: 'no' }, headers))).toMatchObject({ retryAfterMs: 120_000 });
+  });
+
   it.each([302, 307])('follows no redirect: %i', async (status) => {
     const other = await wire.anotherServer();
     expect(await read(answer(status, '', { location: `${other.url}/?key=${KEY}` }))).toEqual({

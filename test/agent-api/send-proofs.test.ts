@@ -213,6 +213,22 @@ describe('a POST that was answered', () => {
     expect(JSON.stringify(outcome)).not.toContain(KEY.slice(0, 8));
   });
 
+  it.each(['a bearer token-job', 'job-9f8e7d6c5b4a39281706f5e4d3c2b1a0'])(
+    'with the job itself is accepted, though its id looks like a secret: %s',
+    async (id) => {
+      const job = { ...JOB, id, model: 'bearer large' };
+      wire.server.onRequest = answer(200, job);
+      const client = wire.client();
+      expect(await client.sendMessage({ ...MESSAGE, jobId: id })).toEqual({ verdict: 'accepted', job });
+      expect(await client.getJob({ ...ADDRESS, jobId: id })).toEqual({ kind: 'job', job });
+    },
+  );
+
+  it('in words that repeat the key without its prefix shows none of it', async () => {
+    const outcome = await sendTo(answer(403, { error: `the key ${KEY.slice(5)} may not write` }));
+    expect(outcome).toMatchObject({ serviceMessage: 'the key [key] may not write' });
+  });
+
   it('with a job that repeats the key is accepted without it', async () => {
     const job = { ...JOB, model: `key ${KEY}`, prLink: `https://code.example/pr?key=${KEY}` };
     expect(await sendTo(answer(200, job))).toEqual({

@@ -57,6 +57,7 @@ export class AgentService {
     private readonly plan: Pick<Plan, 'job' | 'spells'>,
     private readonly reached: (point: string, worker?: SimulatedWorker) => void,
     jobId: string = JOB,
+    private readonly words: () => string = () => 'no',
   ) {
     const { status, hasLink, activeMs, turns, whileActive } = plan.job;
     const start = {
@@ -196,10 +197,12 @@ export class AgentService {
         say('reset');
         return 'UND_ERR_SOCKET';
       case 'status': {
-        say(`http ${trouble.status}`);
-        request.retryAfter = trouble.retryAfter ?? null;
-        const error = trouble.words ?? `answered with ${trouble.status}`;
-        return answerOf(trouble.status, { kind: 'json', value: { error } }, trouble.retryAfter);
+        const { status, page = false, retryAfter } = trouble;
+        say(`${page ? 'page' : 'http'} ${status}`);
+        request.retryAfter = retryAfter ?? null;
+        const words = this.words();
+        const gateways: Answer['body'] = { kind: 'text', text: words };
+        return answerOf(status, page ? gateways : { kind: 'json', value: { error: words } }, retryAfter);
       }
       case 'page':
         say('page');
@@ -263,5 +266,11 @@ function awake(worker: SimulatedWorker): Promise<void> {
 const ANOTHER = { id: 'job-2', status: 'completed', prLink: 'https://code.example/pulls/of-others' };
 
 function answerOf(status: number, body: Answer['body'], retryAfter?: string): Answer {
-  return { kind: 'answer', status, headers: { location: undefined, retryAfter }, body, brokenBy: [] };
+  return {
+    kind: 'answer',
+    status,
+    headers: { location: undefined, retryAfter, date: undefined },
+    body,
+    brokenBy: [],
+  };
 }

@@ -73,7 +73,7 @@ const ANSWERS_TO_READS = [
   400, 401, 403, 404, 404, 404, 404, 404, 404, 429, 429, 429, 500, 502, 503, 302, 418,
 ] as const;
 const REFUSED = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422] as const;
-const NOBODY_KNOWS = [408, 423, 425, 500, 502, 503, 504, 302, 418] as const;
+const NOBODY_KNOWS = [408, 423, 425, 500, 502, 503, 503, 503, 504, 302, 418] as const;
 const RETRY_AFTER = [undefined, '1', '30', '600', '0', '-5', '86400', '1e9', 'soon'] as const;
 
 function drawSpell(luck: Luck): Spell {
@@ -130,7 +130,10 @@ function troubleOfRead(luck: Luck): Trouble {
     'unknown word',
   ] as const);
   if (kind !== 'status') return { kind, processed };
-  return { kind, processed, status: luck.of('status of read', ANSWERS_TO_READS), ...retryAfter(luck) };
+  const status = luck.of('status of read', ANSWERS_TO_READS);
+  // What a gateway says of its own routes.
+  const page = [400, 401, 403, 404].includes(status) && luck.chance('page', 0.3);
+  return { kind, processed, page, status, ...retryAfter(luck) };
 }
 
 function troubleOfPost(luck: Luck): Trouble {
@@ -139,10 +142,7 @@ function troubleOfPost(luck: Luck): Trouble {
   if (kind === '429') return { kind: 'status', status: 429, processed: false, ...retryAfter(luck) };
   if (kind === 'rejected') return { kind: 'status', status: luck.of('rejected', REFUSED), processed: false };
   if (kind === 'unknown')
-    return {
-      ...{ kind: 'status', status: luck.of('unknown', NOBODY_KNOWS), processed, ...retryAfter(luck) },
-      ...(luck.chance('words', 0.3) ? { words: 'This message is already being processed.' } : {}),
-    };
+    return { kind: 'status', status: luck.of('unknown', NOBODY_KNOWS), processed, ...retryAfter(luck) };
   return { kind, processed };
 }
 

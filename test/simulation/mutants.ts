@@ -18,6 +18,7 @@ const send = 'activities/send-message.ts';
 const attempt = 'activities/attempt.ts';
 const outcome = 'agent-api/outcome.ts';
 const api = 'agent-api/client.ts';
+const cooldowns = 'agent-api/cooldowns.ts';
 const evidence = 'core/evidence.ts';
 const tally = 'core/tally.ts';
 const cadence = 'core/cadence.ts';
@@ -127,6 +128,30 @@ const MUTANTS: readonly Mutant[] = [
     api,
     'const limits = { ...limitsOf(ownTimeoutMs), beforeFirstByte };',
     'const limits = { ...limitsOf(ownTimeoutMs), ...(beforeFirstByte && {}) };',
+  ),
+  mutant(
+    'only a JSON object is the word of the service about a job or a key',
+    'agent-api/trouble.ts',
+    '&& !isObject(answer.body)) {',
+    "&& answer.body.kind === 'other' && !isObject(answer.body)) {",
+  ),
+  mutant(
+    'a refused POST says nothing of reads',
+    cooldowns,
+    "operation === 'send' ? this.cooldowns.get(keyOf('send', projectId)) : undefined",
+    "this.cooldowns.get(keyOf('send', projectId))",
+  ),
+  mutant(
+    'what somebody asks for is read while the project cools down',
+    api,
+    'insist ? null : cooldowns',
+    'insist && false ? null : cooldowns',
+  ),
+  mutant(
+    'the last read is made while the project cools down',
+    context,
+    'this.wanted || Date.now() >= this.state.deadlineAt;',
+    'this.wanted;',
   ),
   mutant(
     'only active shows a turn',

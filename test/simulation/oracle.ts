@@ -204,7 +204,6 @@ const RULES: readonly Rule[] = [
   },
   /** Whoever has asked for a read gets one that was asked for later. */
   function* polledNow({ facts, gets }) {
-    if (coolsDown(facts)) return;
     for (const { name, askedAt, endedAt, end } of facts.people.updates) {
       if (name !== UPDATE_POLL_NOW || end?.kind !== 'answered' || endedAt === null) continue;
       // A run that goes on as a new one is not over: it waits for its handlers.
@@ -267,6 +266,26 @@ const RULES: readonly Rule[] = [
         if (requests === gets && waited > 1.5 * waitMs + plan.polling.maximumMs + END_MS)
           yield `${waited} ms passed after a 429 that wanted ${waitMs} ms`;
       }
+  },
+  /** A POST that nobody knows of is looked for at once: the wait that its answer wants is not one for reads. */
+  function* looksAtOnce({ plan, run, posts, gets, shown, isUndisturbed }) {
+    if (!isUndisturbed || gets.some(({ answer, retryAfter }) => answer === 'http 429' || retryAfter !== null))
+      return;
+    for (const { answer, heardAt, retryAfter, attempt } of posts) {
+      const look = shown.findLast((get) => get.attempt === attempt);
+      if (answer !== 'http 503' || retryAfter === null || heardAt === null) continue;
+      if (look === undefined || !isTerminal(look.shown.status)) continue;
+      const next = gets.find(({ askedAt }) => askedAt >= heardAt);
+      const waited = (next?.askedAt ?? run.closedAt) - heardAt;
+      if (waited > plan.confirmMs + 2 * plan.polling.initialMs + END_MS)
+        yield `${waited} ms passed after a 503 on the POST, and nobody looked for the message`;
+    }
+  },
+  /** Only the service refuses a key: a gateway's page says nothing of it. */
+  function* isUnauthorizedForAReason({ facts, gets }) {
+    const isShown = facts.log.some(({ what }) => what === 'phase unauthorized');
+    if (isShown && !gets.some(({ answer }) => answer === 'http 401' || answer === 'http 403'))
+      yield 'unauthorized, and the service has not refused the key';
   },
   /** A bug fails tasks again and again; the server itself takes one back now and then. */
   function* tasksSucceed({ facts }) {
@@ -561,14 +580,9 @@ const VERDICTS: Readonly<Record<string, readonly string[]>> = {
   DeadlineExceeded: ['not-sent', 'accepted', 'unknown'],
 };
 
-/** While a project cools down, no read is made. */
-function coolsDown({ service }: Facts): boolean {
-  return service.requests.some(({ answer, retryAfter }) => answer === 'http 429' || retryAfter !== null);
-}
-
 /** There was a last read, and nothing that should have been told. */
 function* overdueForAReason({ gets, deadlineAt, facts, plan }: Case, receipt: Receipt): Iterable<string> {
-  if (!coolsDown(facts) && !gets.some(({ askedAt, by }) => by !== 'sendMessage' && askedAt >= deadlineAt))
+  if (!gets.some(({ askedAt, by }) => by !== 'sendMessage' && askedAt >= deadlineAt))
     yield 'overdue without a last read';
   const since = facts.service.life.settledSince();
   const waitMs =
@@ -585,10 +599,11 @@ function wasWatched(shown: Case['shown']): boolean {
   return shown.some(({ by }) => by !== 'sendMessage');
 }
 
-/** Once the job was read, trouble with a look is a delay: what ends it then is a POST, or whenActive. */
-function* refusedForAReason({ posts, shown, plan }: Case): Iterable<string> {
+/** By the service's word; once the job was read, trouble with a look is a delay: what ends it then is a POST, or whenActive. */
+function* refusedForAReason({ posts, gets, shown, plan }: Case): Iterable<string> {
   const isActive = plan.whenActive === 'reject' && shown.some((get) => !isTerminal(get.shown.status));
-  if (posts.length === 0 && wasWatched(shown) && !isActive)
+  if (posts.length > 0 || isActive) return;
+  if (wasWatched(shown) || !gets.some(({ answer }) => /^http 40[013]$/.test(answer ?? '')))
     yield 'FollowUpRejected, and nothing has refused it';
 }
 

@@ -54,7 +54,8 @@ export type Trouble =
       readonly status: number;
       readonly processed: boolean;
       readonly retryAfter?: string;
-      readonly words?: string;
+      /** A gateway says so, by a page, and not the service. */
+      readonly page?: boolean;
     }
   /** A success that is not the job. */
   | { readonly kind: 'page' | 'no job' | 'another job'; readonly processed: boolean }

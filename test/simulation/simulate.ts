@@ -62,8 +62,8 @@ export async function bundleWorkflows(): Promise<ReusableVMWorkflowCreator> {
 const WHOLE_REPLAYS = 4;
 
 /**
- * Plays a plan twice, with workers that forget their workflows at other moments: what happens must be the same. An oracle
- * then compares all that is known with what the follow-up says.
+ * Plays a plan twice, with workers that forget their workflows at other moments and a service that refuses in other words:
+ * what happens must be the same. An oracle then compares all that is known with what the follow-up says.
  */
 export async function simulate(plan: Plan, workflows: ReusableVMWorkflowCreator): Promise<Verdict> {
   const facts = await new World(plan, workflows, 1).play(plan.seed % WHOLE_REPLAYS === 0);
@@ -79,5 +79,5 @@ function* differences(facts: Facts, again: Facts): Iterable<string> {
   ]);
   const index = one?.findIndex((line, nth) => line !== other?.[nth]) ?? -1;
   if (index >= 0 || one?.length !== other?.length)
-    yield `with other evictions: ${other?.[index] ?? 'more happens'}, and not ${one?.[index] ?? 'nothing'}`;
+    yield `with other evictions and words: ${other?.[index] ?? 'more happens'}, and not ${one?.[index] ?? 'nothing'}`;
 }

@@ -101,6 +101,8 @@ const BY_ITSELF: Readonly<Record<string, (facts: Facts) => boolean>> = {
     }),
   'a 429 on the POST': ({ service }) =>
     service.requests.some(({ operation, answer }) => operation === 'post' && answer === 'http 429'),
+  'a gateway answers a read in place of the service': ({ service }) =>
+    service.requests.some(({ answer }) => /^page 40[0134]$/.test(answer ?? '')),
   'the deadline ends it': ({ runs }) =>
     runs.some(({ end }) => end.failure?.applicationFailureInfo?.type === 'DeadlineExceeded'),
   'the job is lost': ({ runs }) =>

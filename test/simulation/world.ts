@@ -31,6 +31,15 @@ export const SETTINGS: WorkerSettings = {
 
 export const REQUEST_ID = 'request-1';
 
+/** What the service says with a refusal, whatever it refuses. */
+const WORDS = [
+  'This message is already being processed.',
+  'A turn is in progress. Nothing was processed; send it again.',
+  'no such job',
+  'the key is expired',
+  'slow down',
+] as const;
+
 /** Nothing lasts longer: what still runs then waits for ever. */
 const HORIZON_MS = 5 * 86_400_000;
 
@@ -68,7 +77,7 @@ export class World {
   private readonly points = new Map<string, number>();
   private phase = 'none';
 
-  /** @param evictions a seed: when a worker forgets a workflow and replays it. It must change nothing. */
+  /** @param evictions a seed: when a worker forgets and replays a workflow, and the service's words. They change nothing. */
   constructor(
     readonly plan: Plan,
     private readonly workflows: ReusableVMWorkflowCreator,
@@ -86,9 +95,11 @@ export class World {
         else if (!words.endsWith('backs off')) this.say(run.runId, words);
       },
     );
-    this.service = new AgentService(this.clock, this.luck, plan, (point, worker) => {
+    const reached = (point: string, worker?: SimulatedWorker) => {
       this.reached(point, worker);
-    });
+    };
+    const words = () => evicts.of('words', WORDS);
+    this.service = new AgentService(this.clock, this.luck, plan, reached, JOB, words);
     this.people = new People(this);
     this.machines = new Machines({
       ...{ clock: this.clock, luck: this.luck, server: this.server, workflows },

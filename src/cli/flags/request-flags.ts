@@ -127,12 +127,19 @@ export function invalid(field: string, text: string): InvalidRequestError {
 /**
  * The message, unaltered, with the last line break and the byte order mark of its file; undefined where no flag gives one.
  *
- * @throws InvalidRequestError when both flags are given, or when the file can't be read, is empty, too large, or not UTF-8
+ * @throws InvalidRequestError when both flags are given, when the file can't be read, is empty or too large, and when the
+ * message is not UTF-8
  */
 export async function readPrompt(
   { prompt, promptFile }: RequestFlags,
   stdin: AsyncIterable<Uint8Array>,
 ): Promise<string | undefined> {
+  // What the shell gives is decoded before it comes here: U+FFFD stands where its bytes are not UTF-8.
+  if (prompt?.includes('\ufffd') === true)
+    throw invalid(
+      '--prompt',
+      'is not UTF-8, or holds U+FFFD; give such a message by --prompt-file, as UTF-8',
+    );
   if (promptFile === undefined) return prompt;
   if (prompt !== undefined) throw invalid('--prompt, --prompt-file', 'give one of the two, not both');
   const text = await readText(promptFile, stdin, '--prompt-file', MAX_PROMPT_BYTES);

@@ -126,9 +126,9 @@ export class FollowUpContext {
     const askedAt = Date.now();
     this.lastAskedAt = askedAt;
     const { projectId, jobId } = this.state.plan;
-    const answer = await this.look(() =>
+    const answer = await this.look((insist) =>
       readProxy(this.settings, projectId, this.state.deadlineAt - askedAt, summary)
-        .getJob({ projectId, jobId })
+        .getJob({ projectId, jobId, ...insist })
         .then((result: unknown) => (isJobAnswer(result) ? result : FOREIGN_READ))
         .catch((error: unknown) => answerOfLostRead(error)),
     );
@@ -136,12 +136,17 @@ export class FollowUpContext {
     return { answer, askedAt, receivedAt: Date.now() };
   }
 
-  /** A look that is cancelled has ended too, or a later `pollNow` would wait for it. */
-  async look<T>(work: () => Promise<T>): Promise<T> {
+  /**
+   * A look that is cancelled has ended too, or a later `pollNow` would wait for it.
+   *
+   * @param work is told to insist on its read if somebody has asked for it, or if it is the last one before the end
+   */
+  async look<T>(work: (insist: { readonly insist?: true }) => Promise<T>): Promise<T> {
+    const insists = this.wanted || Date.now() >= this.state.deadlineAt;
     this.wanted = false;
     this.readsBegun += 1;
     try {
-      return await work();
+      return await work(insists ? { insist: true } : {});
     } finally {
       this.readsEnded += 1;
     }

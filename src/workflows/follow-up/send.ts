@@ -27,7 +27,7 @@ export async function send(
   context.sending = true;
   context.enterBriefly('sending');
   try {
-    return await context.look(() => lookAndPost(context, prompt, permittedRunId));
+    return await context.look((insist) => lookAndPost(context, prompt, permittedRunId, insist));
   } finally {
     context.sending = false;
   }
@@ -37,6 +37,7 @@ async function lookAndPost(
   context: FollowUpContext,
   prompt: string,
   permittedRunId: string,
+  insist: { readonly insist?: true },
 ): Promise<SendResult> {
   const own = CancellationScope.current();
   if (own.consideredCancelled) return own.cancelRequested;
@@ -46,7 +47,7 @@ async function lookAndPost(
   const now = Date.now();
   const summary = `look at the job, send the message${sends === 0 ? '' : ` (POST ${sends + 1})`}`;
   const proxy = sendProxy(settings, projectId, Math.max(1, state.deadlineAt - now), summary);
-  const input = { projectId, jobId, prompt, whenActive, permittedRunId };
+  const input = { projectId, jobId, prompt, whenActive, permittedRunId, ...insist };
   const activity: Send = new CancelledByHand(() =>
     proxy
       .sendMessage({ ...input, earlierBaseline: earlierBaseline(state, now) })

@@ -53,6 +53,7 @@ describe('a prompt', () => {
       { promptFile: '/nowhere/prompt' },
       '"/nowhere/prompt" can\'t be read (ENOENT: no such file',
     ],
+    ['an argument that is not UTF-8', { prompt: 'caf\ufffd' }, '--prompt: is not UTF-8'],
     ['a folder', { promptFile: os.tmpdir() }, 'EISDIR'],
   ])('is refused with one message for %s', async (_, flags, message) => {
     await expect(readPrompt(flags, stdin())).rejects.toThrow(message);
