@@ -23,6 +23,7 @@ export const NO_CHANGE = 'NoChange';
 /** The search attributes, all of type Keyword. The worker checks and registers them at its start. */
 export const SEARCH_ATTRIBUTES = [
   'FollowUpPhase',
+  'FollowUpOutcome',
   'AgentJobStatus',
   'AgentProject',
   'AgentJob',

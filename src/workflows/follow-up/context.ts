@@ -10,7 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { isJobAnswer, type JobAnswer, type WorkerSettings } from '../../core/wire';
-import type { DeliveryDecision, Phase } from '../../core/result';
+import { type DeliveryDecision, outcomeText, type Phase } from '../../core/result';
 import { keyword } from '../../core/starts';
 import { textOf } from '../../core/tally';
 import { singleLine } from '../../core/text';
@@ -54,9 +54,10 @@ export class FollowUpContext {
     return settings;
   }
 
-  enter(phase: Phase): void {
+  /** @param outcome with the last phase: how the follow-up has ended */
+  enter(phase: Phase, outcome?: string): void {
     this.enterBriefly(phase);
-    this.show();
+    this.show(outcome);
   }
 
   /** For a phase that usually lasts milliseconds: filters see it only if it is shown later. */
@@ -68,11 +69,12 @@ export class FollowUpContext {
   }
 
   /** Current details cost no event and follow every answer; search attributes cost one and change on transitions only. */
-  show(): void {
+  show(outcome?: string): void {
     setCurrentDetails(currentDetails(this.state, this.reads === 'by-activity'));
-    const { plan, phase, job } = this.state;
+    const { plan, phase, job, delivery } = this.state;
     const wanted = [
       keyword('FollowUpPhase', phase),
+      ...(outcome === undefined ? [] : [keyword('FollowUpOutcome', outcomeText(outcome, delivery.verdict))]),
       ...(job === null || job.status === '' ? [] : [keyword('AgentJobStatus', job.status)]),
       keyword('AgentProject', plan.projectId),
       keyword('AgentJob', plan.jobId),

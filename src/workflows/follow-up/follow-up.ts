@@ -15,7 +15,7 @@ import { type End, endOfCancelled, endOfFailure, endOfResult, memoOfEnd } from '
 import { measure } from '../../core/metrics';
 import { MEMO_RECEIPT } from '../../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
-import type { FollowUpResult, Receipt } from '../../core/result';
+import { type FollowUpResult, outcomeText, type Receipt } from '../../core/result';
 import { keyword } from '../../core/starts';
 import { workerSettings } from '../activity-proxies';
 import { FollowUpContext } from './context';
@@ -72,19 +72,19 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
     decided();
     if (state.watch === null) throw new TypeError('a follow-up is watched before its message was delivered');
     const job = await watchJob(context, state.watch);
-    context.enter('done');
+    context.enter('done', job.status);
     ended(job.status);
     const result = { ...job, followUp: receiptOf(state, Date.now()) };
     leaveEnd(result.followUp, endOfResult(result));
     return result;
   } catch (error) {
     if (isCancellation(error)) {
-      context.enter('cancelled');
+      context.enter('cancelled', 'cancelled');
       ended('cancelled');
       const receipt = receiptOf(state, Date.now());
       upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, endOfCancelled(receipt)) });
     } else if (error instanceof ApplicationFailure) {
-      context.enter('failed');
+      context.enter('failed', error.type ?? 'other');
       ended(error.type);
       leaveEnd(receiptOf(state, Date.now()), endOfFailure(error));
     }
@@ -118,10 +118,12 @@ function checkedPlan(input: unknown): FollowUpPlan {
   const { workflowId, continuedFromExecutionRunId } = workflowInfo();
   const checked = checkRequest(input, workflowId);
   if (checked.ok) return checked.plan;
-  // A filter by phase finds it.
-  upsertSearchAttributes([keyword('FollowUpPhase', 'failed')]);
   measure(metricMeter, 'ends', 1, { outcome: 'InvalidRequest', evidence: null });
   // A worker of another version may have handed over what this one does not know, after its send.
   const isHandedOver = continuedFromExecutionRunId !== undefined && isRecord(input) && 'continued' in input;
-  throw invalidRequest(checked.problems, workflowId, isHandedOver ? withPresumed(NOT_SENT) : NOT_SENT);
+  const delivery = isHandedOver ? withPresumed(NOT_SENT) : NOT_SENT;
+  const outcome = outcomeText('InvalidRequest', delivery.verdict);
+  // Filters find it.
+  upsertSearchAttributes([keyword('FollowUpPhase', 'failed'), keyword('FollowUpOutcome', outcome)]);
+  throw invalidRequest(checked.problems, workflowId, delivery);
 }
