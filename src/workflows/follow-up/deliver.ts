@@ -239,7 +239,9 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reco
     context.enter('needs-decision');
     const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble, Math.random);
     const why = `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`;
-    await readNext(context, watch, { waitMs, why });
+    // The newest row of the timeline.
+    const summary = `waits for a decision (resolveDelivery); poll ${watch.polls + 1}`;
+    await readNext(context, watch, { waitMs, why, summary });
     const { decision } = context;
     context.decision = null;
     if (foundByReading(context, watch)) return 'delivered';
