@@ -86,6 +86,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     agentApi: api,
     taskQueues,
     inProcessPolls,
+    notify: config.notify,
     ensureSearchAttributes: false,
   });
   const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, plugin);

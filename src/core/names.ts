@@ -2,6 +2,7 @@
 
 export const FOLLOW_UP_WORKFLOW = 'followUp';
 export const BATCH_WORKFLOW = 'followUpBatch';
+export const NOTICE_WORKFLOW = 'followUpNotice';
 
 export const QUERY_PROGRESS = 'progress';
 export const UPDATE_POLL_NOW = 'pollNow';

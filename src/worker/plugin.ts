@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { Runtime, type Worker, type WorkerOptions, type WorkerPlugin } from '@temporalio/worker';
-import { createActivities, POLL_LIMIT_MS } from '../activities';
+import { createActivities, type NotifyOptions, POLL_LIMIT_MS } from '../activities';
 import type { AgentApi } from '../agent-api/client';
 import { FollowUpError } from '../core/errors';
 import { beginCounters } from '../core/metrics';
@@ -37,6 +37,8 @@ export interface FollowUpPluginOptions {
   readonly ensureSearchAttributes?: boolean;
   /** How long one activity polls at most, in milliseconds. @default 30 minutes */
   readonly pollLimitMs?: number;
+  /** Where the ends of follow-ups and batches are told (docs/notify.md of the project). @default nowhere */
+  readonly notify?: NotifyOptions | undefined;
 }
 
 /** Where an activity of the agent service is offered: a queue's limits hold for everything in it. Others ask only Temporal. */
@@ -129,12 +131,12 @@ export class FollowUpPlugin implements WorkerPlugin {
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     const { taskQueue, namespace } = worker.options;
     const runsWorkflows = taskQueue === this.offered?.taskQueues.followUp;
+    this.beginCounters(namespace, taskQueue);
     const mayEnsure = this.options.ensureSearchAttributes ?? true;
     if (mayEnsure && worker.connection !== undefined && runsWorkflows) {
       await ensureSearchAttributes(worker.connection, namespace);
     }
     if (runsWorkflows) await expectWorkflows(worker);
-    this.beginCounters(namespace, taskQueue);
     const check = setInterval(() => {
       const state = worker.getState();
       if (state !== 'INITIALIZED' && state !== 'RUNNING') this.shutdown.abort();
@@ -165,7 +167,7 @@ export class FollowUpPlugin implements WorkerPlugin {
   /** The activities are made once: all workers of the process share the polls that wait in it. */
   private offer(taskQueue: string): NonNullable<FollowUpPlugin['offered']> {
     if (this.offered !== undefined) return this.offered;
-    const { agentApi, inProcessPolls = 0 } = this.options;
+    const { agentApi, notify, inProcessPolls = 0 } = this.options;
     const taskQueues = this.options.taskQueues ?? { followUp: taskQueue, read: taskQueue, send: taskQueue };
     const settings = {
       readTaskQueue: taskQueues.read,
@@ -174,7 +176,7 @@ export class FollowUpPlugin implements WorkerPlugin {
       pollLimitMs: this.options.pollLimitMs ?? POLL_LIMIT_MS,
     };
     const polls = { maximum: inProcessPolls, shutdown: this.shutdown.signal };
-    this.offered = { taskQueues, activities: createActivities(agentApi, settings, polls) };
+    this.offered = { taskQueues, activities: createActivities(agentApi, settings, polls, notify) };
     return this.offered;
   }
 }
@@ -213,6 +215,7 @@ async function expectWorkflows(worker: Worker): Promise<void> {
   }
 }
 
+export type { NotifyOptions } from '../activities';
 export { FollowUpError } from '../core/errors';
 export { SearchAttributesError } from '../temporal/search-attributes';
 export { keyFromFile, keyFromText } from '../agent-api/api-key';

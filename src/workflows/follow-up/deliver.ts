@@ -6,6 +6,7 @@ import { type AgentJob, isTerminal, jobState } from '../../core/job';
 import type { Phase } from '../../core/result';
 import { afterReading, isLost, isUnauthorized, NO_TROUBLE } from '../../core/tally';
 import { formatDuration } from '../../core/units';
+import { tellOf } from '../notice';
 import type { FollowUpContext } from './context';
 import { followUpFailure, lostJob, refuseAfterDeadline, sentence, sentSoFar } from './failures';
 import { lastAnswerInWords, readAndRecord, readNext, record } from './poll';
@@ -235,6 +236,8 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
 /** Reads on meanwhile: the job itself may still give the answer. */
 async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reconciled> {
   const { state } = context;
+  context.enter('needs-decision');
+  await tellOf(state, null);
   for (;;) {
     context.enter('needs-decision');
     const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble, Math.random);

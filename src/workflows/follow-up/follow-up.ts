@@ -18,6 +18,7 @@ import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
 import { type FollowUpResult, outcomeText, type Receipt } from '../../core/result';
 import { keyword } from '../../core/starts';
 import { workerSettings } from '../activity-proxies';
+import { tellOf } from '../notice';
 import { FollowUpContext } from './context';
 import { deliver } from './deliver';
 import { invalidRequest } from './failures';
@@ -56,12 +57,14 @@ export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Prom
 async function follow(context: FollowUpContext, prompt?: string): Promise<FollowUpResult> {
   const { state } = context;
   let isDecided = prompt === undefined;
+  let end: string | null = null;
   const decided = () => {
     if (!isDecided) measure(metricMeter, 'deliveries', 1, { verdict: state.delivery.verdict });
     isDecided = true;
   };
   const ended = (outcome: string | null | undefined) => {
     decided();
+    end = outcome ?? 'other';
     measure(metricMeter, 'ends', 1, { outcome: outcome ?? null, evidence: state.evidence });
   };
   try {
@@ -91,7 +94,10 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
     throw error;
   } finally {
     context.over = true;
-    await CancellationScope.nonCancellable(() => condition(allHandlersFinished));
+    await CancellationScope.nonCancellable(async () => {
+      if (end !== null) await tellOf(state, end);
+      await condition(allHandlersFinished);
+    });
   }
 }
 
