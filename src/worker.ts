@@ -74,7 +74,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   const reasons = async () => (await notReady()).map(redactor.text);
   const [health, runtime] = await allConfigured([
     () => startHealthServer(config.health, version, reasons, logger),
-    () => installRuntime(config.metrics, config.logLevel, version, logger),
+    () => installRuntime(config.metrics, config.logLevel, { version, namespace: temporal.namespace }, logger),
   ]);
 
   logger.info('listening', { health: health.address ?? 'off', metrics: runtime.metricsAddress ?? 'off' });
@@ -86,6 +86,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     agentApi: api,
     taskQueues,
     inProcessPolls,
+    notify: config.notify,
     ensureSearchAttributes: false,
   });
   const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, plugin);

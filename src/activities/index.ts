@@ -1,5 +1,6 @@
 import { Context, heartbeat } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
+import type { NoticeActivities } from '../core/notice';
 import type { FollowUpActivities, WorkerSettings } from '../core/wire';
 import { singleLine } from '../core/text';
 import { activityContext, decodeFirst, PENDING_ACTIVITY_STARTED } from '../temporal/sdk-internals';
@@ -9,9 +10,11 @@ import { closeChunks, runItems } from './batch';
 import { followUpResult } from './follow-up-result';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
 import { measured, note } from './measured';
+import { type NotifyOptions, postNoticeBy } from './post-notice';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
 
+export type { NotifyOptions } from './post-notice';
 export { POLL_LIMIT_MS } from './poll-job';
 
 /** The activities of a worker, bound to its agent service and its configuration. */
@@ -19,19 +22,23 @@ export function createActivities(
   agentApi: AgentApi,
   settings: WorkerSettings,
   inProcess: InProcessOptions,
-): FollowUpActivities & BatchActivities {
+  notify?: NotifyOptions,
+): FollowUpActivities & BatchActivities & Partial<NoticeActivities> {
   const polls = new InProcessPolls(inProcess);
   const api = measured(agentApi);
   return {
-    workerSettings: () => Promise.resolve(settings),
+    workerSettings: () => Promise.resolve(notify === undefined ? settings : { ...settings, notify: true }),
     getJob: getJobBy(api),
     pollJob: pollJobBy(api, polls),
     pendingDetails: pendingDetailsBy(polls),
     followUpResult,
-    runItems,
+    // So that a batch needs no event to know.
+    runItems:
+      notify === undefined ? runItems : async (input) => ({ ...(await runItems(input)), notify: true }),
     closeChunks,
     ownRunId: () => Promise.resolve(ownRun().runId),
     sendMessage: sendMessageBy(api),
+    ...(notify === undefined ? {} : { postNotice: postNoticeBy(notify) }),
   };
 }
 

@@ -30,11 +30,11 @@ const MAX_KEY_CHARACTERS = 16_384;
 const KEY = new RegExp(`^[\\x21-\\x7e]{${MIN_SECRET_CHARACTERS},${MAX_KEY_CHARACTERS}}$`);
 
 /** The key in `text`, without white space around it. @throws ApiKeyError, which shows only the `name` of the text */
-export function checkedKey(text: string, name: string): string {
+export function checkedKey(text: string, name: string, what = 'the admin key'): string {
   const key = text.trim();
   if (KEY.test(key)) return key;
   const right = `at least ${MIN_SECRET_CHARACTERS} printable ASCII characters without white space`;
-  throw new ApiKeyError(name, `must hold the admin key alone: ${right}`);
+  throw new ApiKeyError(name, `must hold ${what} alone: ${right}`);
 }
 
 /** A key given as text, for example by the environment. @throws ApiKeyError */
@@ -52,9 +52,10 @@ const FILE_LIMIT_MS = 2_000;
  * as in a rotation, the last good key stays in use. At most one read is under way: one that hangs occupies one of the four
  * threads with which Node reads files and looks up names.
  *
+ * @param what is in it. @default the admin key
  * @throws ApiKeyError when the file can't be read now, or holds no key
  */
-export async function keyFromFile(path: string): Promise<ApiKeySource> {
+export async function keyFromFile(path: string, what?: string): Promise<ApiKeySource> {
   const name = `the key file ${JSON.stringify(path)}`;
   let underWay: Promise<string> | undefined;
   const readInTime = (): Promise<string> => {
@@ -67,7 +68,7 @@ export async function keyFromFile(path: string): Promise<ApiKeySource> {
         clearTimeout(timer);
         underWay = undefined;
       };
-      readKey(path, name).finally(end).then(resolve, reject);
+      readKey(path, name, what).finally(end).then(resolve, reject);
     });
     return underWay;
   };
@@ -84,7 +85,7 @@ export async function keyFromFile(path: string): Promise<ApiKeySource> {
   };
 }
 
-async function readKey(path: string, name: string): Promise<string> {
+async function readKey(path: string, name: string, what?: string): Promise<string> {
   let file: FileHandle | undefined;
   try {
     // Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
@@ -93,7 +94,7 @@ async function readKey(path: string, name: string): Promise<string> {
     if (!(await file.stat()).isFile())
       throw new ApiKeyError(name, "is not a regular file, so it can't be read at each rotation");
     const { bytesRead, buffer } = await file.read(Buffer.alloc(MAX_KEY_CHARACTERS + 1));
-    return checkedKey(buffer.toString('latin1', 0, bytesRead), name);
+    return checkedKey(buffer.toString('latin1', 0, bytesRead), name, what);
   } catch (error) {
     if (error instanceof ApiKeyError) throw error;
     const code = errorFacts(error)[0]?.label ?? 'unreadable';

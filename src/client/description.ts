@@ -21,6 +21,11 @@ export interface FollowUpDescription {
   readonly taskQueue: string;
   /** The search attribute; it is set on transitions, so it may be behind by a moment. Null where it is not set. */
   readonly phase: string | null;
+  /**
+   * How it ended, with the verdict before it unless that is `accepted`: `completed`, `unknown DeliveryUnknown`,
+   * `not-sent DeadlineExceeded`. Null while it runs, and where somebody terminated it.
+   */
+  readonly outcome: string | null;
   readonly jobStatus: string | null;
   readonly projectId: string | null;
   readonly jobId: string | null;
@@ -62,6 +67,7 @@ export function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowU
     endedAt: info.closeTime?.toISOString() ?? null,
     taskQueue: info.taskQueue,
     phase: valueOf('FollowUpPhase'),
+    outcome: valueOf('FollowUpOutcome'),
     jobStatus: valueOf('AgentJobStatus'),
     projectId: valueOf('AgentProject'),
     jobId: valueOf('AgentJob'),
@@ -94,6 +100,8 @@ export async function failedTask(
 /** Which follow-ups to list; a field that is left out does not restrict the list. */
 export interface FollowUpFilter {
   readonly phase?: Phase | undefined;
+  /** Those whose outcome begins so: `unknown`, `rejected` and `not-sent` find every end with this verdict. */
+  readonly outcome?: string | undefined;
   readonly projectId?: string | undefined;
   readonly jobId?: string | undefined;
   /** Items of this batch. */
@@ -102,6 +110,7 @@ export interface FollowUpFilter {
 
 const FILTERS: Readonly<Record<keyof FollowUpFilter, SearchAttributeName>> = {
   phase: 'FollowUpPhase',
+  outcome: 'FollowUpOutcome',
   projectId: 'AgentProject',
   jobId: 'AgentJob',
   batchId: 'FollowUpBatch',
@@ -110,6 +119,8 @@ const FILTERS: Readonly<Record<keyof FollowUpFilter, SearchAttributeName>> = {
 /** Callers without TypeScript give anything. @throws InvalidRequestError */
 export function checkFilter(filter: FollowUpFilter): void {
   const problems = Object.entries(filter).flatMap(([field, value]: [string, unknown]): Problem[] => {
+    if (field === 'outcome' && typeof value === 'string' && !/^[a-z -]+$/i.test(value))
+      return [{ field, text: 'must be the beginning of an outcome, such as unknown or completed' }];
     if (Object.hasOwn(FILTERS, field)) return value === undefined ? [] : nameProblems(field, value);
     return [{ field, text: `is not a filter; the filters are ${Object.keys(FILTERS).join(', ')}` }];
   });
@@ -120,9 +131,13 @@ export async function* listFollowUps(
   client: Client,
   filter: FollowUpFilter,
 ): AsyncGenerator<FollowUpDescription, void, undefined> {
-  const wanted = Object.entries(FILTERS).flatMap(([field, name]) => {
-    const value = filter[field as keyof FollowUpFilter];
-    return value === undefined ? [] : [keyword(name, value)];
-  });
-  for await (const info of listWorkflows(client, wanted)) yield descriptionOf(info);
+  const { outcome = '', ...exact } = filter;
+  const wanted = Object.entries(exact).flatMap(([field, value]) =>
+    value === undefined ? [] : [keyword(FILTERS[field as keyof FollowUpFilter], value)],
+  );
+  const restriction = outcome === '' ? '' : ` AND FollowUpOutcome STARTS_WITH '${outcome}'`;
+  for await (const info of listWorkflows(client, wanted, { restriction })) {
+    const found = descriptionOf(info);
+    if (found.outcome?.startsWith(outcome) ?? outcome === '') yield found;
+  }
 }

@@ -9,7 +9,7 @@ const OPERATIONS = ['read', 'send'] as const;
 const ANSWERS: readonly string[] = (
   'job,http 3xx,http 400,http 401,http 403,http 404,http 409,http 423,http 429,http 4xx,http 500,http 502,http 503,' +
   'http 504,http 5xx,not a job,another job,too large,timeout,connect timeout,ECONNREFUSED,ECONNRESET,ENOTFOUND,' +
-  'EAI_AGAIN,no key,held back'
+  'EAI_AGAIN,no key,held back,other'
 ).split(',');
 
 const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'older-than-1d', 'batch'] as const;
@@ -24,7 +24,7 @@ interface Metric {
   /** `1` for a number of things. */
   readonly unit: '1' | 'seconds';
   readonly labels: Readonly<Record<string, LabelValues>>;
-  /** The workflow that records it, or the activities, or the worker. */
+  /** The workflow that records it, or the activities that ask the agent service, or the worker. */
   readonly by: string;
   readonly buckets?: readonly number[];
   readonly meaning: string;
@@ -34,8 +34,9 @@ interface Metric {
 export const METRICS = {
   workerInfo: {
     name: 'agent_follow_up_worker_info',
-    ...{ kind: 'gauge', unit: '1', labels: { version: null }, by: 'worker' },
-    meaning: 'always 1, from when the worker is connected to Temporal; the label is its version',
+    ...{ kind: 'gauge', unit: '1', labels: { version: null, namespace: null }, by: 'worker' },
+    meaning:
+      'always 1, from when the worker is connected to Temporal; its version, and the namespace that it works for',
   },
   exchanges: {
     name: 'agent_follow_up_exchanges_total',
@@ -147,6 +148,23 @@ export function measure<K extends MetricKey>(
   if (kind === 'counter') meter.createCounter(name, '', meaning).add(amount, all);
   else if (kind === 'gauge') meter.createGauge(name, 'float', '', meaning).set(amount, all);
   else meter.createHistogram(name, 'float', '', meaning).record(amount, all);
+}
+
+/**
+ * Begins every counter that `by` records with 0, for every combination of the labels in its row. Prometheus takes a counter that
+ * begins at 1 for no increase: without this, the first event of a process would raise no alert.
+ */
+export function beginCounters(meter: Meter, by: string, sdkLabels: Readonly<Record<string, string>>): void {
+  for (const { name, kind, by: recorder, labels, meaning } of Object.values<Metric>(METRICS)) {
+    if (kind !== 'counter' || recorder !== by) continue;
+    let combinations = [sdkLabels];
+    for (const [label, values] of Object.entries(labels))
+      combinations = combinations.flatMap((each) =>
+        (values ?? []).map((value) => ({ ...each, [label]: value })),
+      );
+    const counter = meter.createCounter(name, '', meaning);
+    for (const each of combinations) counter.add(0, each);
+  }
 }
 
 function inSet(text: string | null, known: LabelValues = []): string {

@@ -2,6 +2,7 @@
 
 export const FOLLOW_UP_WORKFLOW = 'followUp';
 export const BATCH_WORKFLOW = 'followUpBatch';
+export const NOTICE_WORKFLOW = 'followUpNotice';
 
 export const QUERY_PROGRESS = 'progress';
 export const UPDATE_POLL_NOW = 'pollNow';
@@ -23,6 +24,7 @@ export const NO_CHANGE = 'NoChange';
 /** The search attributes, all of type Keyword. The worker checks and registers them at its start. */
 export const SEARCH_ATTRIBUTES = [
   'FollowUpPhase',
+  'FollowUpOutcome',
   'AgentJobStatus',
   'AgentProject',
   'AgentJob',

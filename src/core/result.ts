@@ -22,6 +22,15 @@ export function mayBeRetried(verdict: Verdict | null | undefined): boolean {
   return verdict === 'not-sent' || verdict === 'rejected';
 }
 
+/**
+ * The search attribute `FollowUpOutcome` of a follow-up that has ended: its outcome, before which the verdict stands unless it is
+ * `accepted`. So `completed`, `unknown DeliveryUnknown`, `not-sent DeadlineExceeded`, `rejected FollowUpRejected`, `cancelled`.
+ * A filter can tell how a text begins, not how it ends, and the verdict is what one looks for first: what to look at, what to retry.
+ */
+export function outcomeText(outcome: string, verdict: Verdict): string {
+  return verdict === 'accepted' ? outcome : `${verdict} ${outcome}`;
+}
+
 /** Who says that a message arrived. A later version may add a word, and older readers must take its results. */
 export type ConfirmedBy = 'response' | 'read' | 'operator' | 'assumed';
 

@@ -73,6 +73,11 @@ export function markdownCode(text: string): string {
   return '`' + text.replace(/[`|\s]+/g, ' ') + '`';
 }
 
+/** A sentence with words from outside in Markdown: none of its characters can end a table's cell or become markup or a link. */
+export function markdownText(text: string): string {
+  return text.replace(/[|\s]+/g, ' ').replace(/[\\`*_~[\]<>&#@]|:(?=\/\/)|(?<=www)\./gi, '\\$&');
+}
+
 export function markdownCounts(counts: Readonly<Record<string, number>>): string {
   const words = Object.entries(counts).map(([name, count]) => `${markdownCode(name)} × ${count}`);
   return words.join(', ') || '-';

@@ -25,6 +25,8 @@ export const isWorkerSettings = fields({
   httpTimeoutMs: number,
   /** How long one activity polls at most. */
   pollLimitMs: number,
+  /** Ends are told to a receiver (docs/notify.md); false where it is missing. */
+  notify: optional(boolean),
 });
 export type WorkerSettings = Checked<typeof isWorkerSettings>;
 

@@ -1,4 +1,5 @@
 import { toCanonicalString } from '@temporalio/common';
+import { webhooksOf } from '../activities/post-notice';
 import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
 import type { Proxy } from '../agent-api/client';
 import { Redactor } from '../agent-api/redaction';
@@ -32,25 +33,28 @@ export type WorkerConfig = LoadedConfig['config'];
 export async function loadConfig(env: Environment) {
   const set = setVariables(env);
   const given = [set.AGENT_API_KEY, env.TEMPORAL_API_KEY].filter((secret) => secret !== undefined);
-  const [values, temporal, key, proxy, dataConverter] = await allConfigured([
+  const [values, temporal, key, proxy, dataConverter, secrets] = await allConfigured([
     () => checkVariables(set),
     () => loadTemporalConfig(env),
     () => loadApiKey(set),
     () => loadProxy(env),
     () => loadDataConverter(env),
+    () => loadNotifySecrets(set),
   ]).catch((error: unknown) => {
     if (!(error instanceof ConfigurationError)) throw error;
     const { text: redact } = new Redactor(given);
     throw new ConfigurationError(error.problems.map(({ field, text }) => ({ field, text: redact(text) })));
   });
   const redactor = new Redactor([...given, key.first, ...temporal.secrets, ...proxySecrets(proxy)]);
-  const apiKey: ApiKeySource = {
+  /** A source whose secrets, one or more with commas between them, are hidden from their first use on. */
+  const hidden = (source: ApiKeySource): ApiKeySource => ({
     current: async () => {
-      const current = await key.source.current();
-      redactor.remember(current);
+      const current = await source.current();
+      for (const secret of current.split(',')) redactor.remember(secret);
       return current;
     },
-  };
+  });
+  const apiKey = hidden(key.source);
   const baseUrl = values.AGENT_API_BASE_URL;
   const { TEMPORAL_DEPLOYMENT_NAME: deploymentName, TEMPORAL_WORKER_BUILD_ID: buildId } = values;
   const config = {
@@ -72,6 +76,9 @@ export async function loadConfig(env: Environment) {
       read: values.AGENT_API_TASK_QUEUE,
       send: values.AGENT_API_SEND_TASK_QUEUE,
     },
+    /** Where the ends of follow-ups and batches are told. */
+    notify: values.FOLLOW_UP_NOTIFY_URL &&
+      secrets && { url: values.FOLLOW_UP_NOTIFY_URL.href, secrets: hidden(secrets) },
     health: values.FOLLOW_UP_HEALTH_ADDRESS,
     metrics: values.FOLLOW_UP_METRICS_ADDRESS,
     logLevel: values.LOG_LEVEL,
@@ -122,6 +129,8 @@ export function describeConfig(config: WorkerConfig): Record<string, string> {
     workflowTaskQueue: taskQueues.followUp,
     readTaskQueue: taskQueues.read,
     sendTaskQueue: taskQueues.send,
+    // A path or a query may hold a token.
+    notify: config.notify === undefined ? 'off' : new URL(config.notify.url).origin,
     deploymentVersion: deploymentVersion === undefined ? 'none' : toCanonicalString(deploymentVersion),
     dataConverter: config.dataConverter === undefined ? 'none' : 'FOLLOW_UP_DATA_CONVERTER',
     health: listening(config.health),
@@ -154,6 +163,19 @@ async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: Set
     const reason = /^[/.]/.test(path) ? error.message : new Redactor([path]).text(error.message);
     const advice = 'give the path of a readable file that holds the key and nothing else';
     throw wrong('AGENT_API_KEY_FILE', `${reason}; ${advice}`);
+  }
+}
+
+/** @throws ConfigurationError, which shows neither a secret nor the path, which may be one */
+async function loadNotifySecrets({ FOLLOW_UP_NOTIFY_SECRET_FILE: path }: SetVariables) {
+  if (path === undefined) return undefined;
+  try {
+    const source = await keyFromFile(path, 'one secret, or two with a comma between them,');
+    webhooksOf(await source.current());
+    return source;
+  } catch (error) {
+    const reason = error instanceof ApiKeyError ? error.problem : (error as Error).message;
+    throw new ConfigurationError([{ field: 'FOLLOW_UP_NOTIFY_SECRET_FILE', text: `its file ${reason}` }]);
   }
 }
 

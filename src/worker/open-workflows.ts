@@ -2,7 +2,6 @@ import { noopMetricMeter } from '@temporalio/common';
 import { Runtime, type Worker } from '@temporalio/worker';
 import { measure, type OpenState } from '../core/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../core/names';
-import { VERDICTS } from '../core/result';
 
 /** Alerts on these counts wait for minutes anyway, and each worker costs the server six counts a time. */
 export const ASK_EVERY_MS = 60_000;
@@ -28,7 +27,7 @@ const QUERIES: Readonly<Record<OpenState, () => string>> = {
 export function showOpenWorkflows({ connection, options }: Worker): () => void {
   const { logger, metricMeter } = Runtime.instance();
   if (connection === undefined || metricMeter === noopMetricMeter) return () => undefined;
-  const { namespace, taskQueue } = options;
+  const { namespace } = options;
   let trouble = '';
   const ask = async (): Promise<void> => {
     try {
@@ -47,10 +46,6 @@ export function showOpenWorkflows({ connection, options }: Worker): () => void {
       trouble = String(error);
     }
   };
-  // A counter that begins at 1 is no increase to Prometheus: the first unknown delivery would raise no alert.
-  const by = (workflowType: string) => ({ namespace, taskQueue, workflowType });
-  for (const verdict of VERDICTS) measure(metricMeter, 'deliveries', 0, { verdict }, by(FOLLOW_UP_WORKFLOW));
-  measure(metricMeter, 'batchItems', 0, { outcome: 'completed' }, by(BATCH_WORKFLOW));
   void ask();
   const timer = setInterval(() => void ask(), ASK_EVERY_MS);
   return () => {

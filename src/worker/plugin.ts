@@ -1,7 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import path from 'node:path';
-import type { Worker, WorkerOptions, WorkerPlugin } from '@temporalio/worker';
-import { createActivities, POLL_LIMIT_MS } from '../activities';
+import { Runtime, type Worker, type WorkerOptions, type WorkerPlugin } from '@temporalio/worker';
+import { createActivities, type NotifyOptions, POLL_LIMIT_MS } from '../activities';
 import type { AgentApi } from '../agent-api/client';
+import { FollowUpError } from '../core/errors';
+import { beginCounters } from '../core/metrics';
+import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../core/names';
 import type { FollowUpActivities } from '../core/wire';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { showOpenWorkflows } from './open-workflows';
@@ -33,17 +37,24 @@ export interface FollowUpPluginOptions {
   readonly ensureSearchAttributes?: boolean;
   /** How long one activity polls at most, in milliseconds. @default 30 minutes */
   readonly pollLimitMs?: number;
+  /** Where the ends of follow-ups and batches are told (docs/notify.md of the project). @default nowhere */
+  readonly notify?: NotifyOptions | undefined;
 }
 
 /** Where an activity of the agent service is offered: a queue's limits hold for everything in it. Others ask only Temporal. */
-const QUEUES: Partial<Record<string, keyof TaskQueues>> = {
+const QUEUES = {
   getJob: 'read',
   pollJob: 'read',
   sendMessage: 'send',
-} satisfies Partial<Record<keyof FollowUpActivities, keyof TaskQueues>>;
+} as const satisfies Partial<Record<keyof FollowUpActivities, keyof TaskQueues>>;
+
+function queueOf(activity: string): keyof TaskQueues {
+  return activity in QUEUES ? QUEUES[activity as keyof typeof QUEUES] : 'followUp';
+}
 
 /** Bundled by the SDK when the worker is created. */
 const WORKFLOWS = path.join(__dirname, '../workflows');
+const WORKFLOW_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
 /** The SDK's default number of activity slots. */
 const DEFAULT_SLOTS = 100;
 
@@ -90,9 +101,7 @@ export class FollowUpPlugin implements WorkerPlugin {
     const { agentApi, inProcessPolls = 0 } = this.options;
     const { taskQueue } = worker;
     const { taskQueues, activities } = this.offer(taskQueue);
-    const own = Object.entries(activities).filter(
-      ([name]) => taskQueues[QUEUES[name] ?? 'followUp'] === taskQueue,
-    );
+    const own = Object.entries(activities).filter(([name]) => taskQueues[queueOf(name)] === taskQueue);
     if (own.length === 0) {
       const known = Object.values(taskQueues).join(', ');
       throw new TypeError(`the task queue ${taskQueue} is not one of the follow-up plugin's: ${known}`);
@@ -117,14 +126,17 @@ export class FollowUpPlugin implements WorkerPlugin {
    * While the worker runs: polls that wait in the process are handed over to the server when it begins to shut down.
    *
    * @throws SearchAttributesError before it polls, where they are missing and can't be registered; the message says what to run
+   * @throws FollowUpError before it polls, where its workflows are not exported; the message says how to export them
    */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     const { taskQueue, namespace } = worker.options;
     const runsWorkflows = taskQueue === this.offered?.taskQueues.followUp;
+    this.beginCounters(namespace, taskQueue);
     const mayEnsure = this.options.ensureSearchAttributes ?? true;
     if (mayEnsure && worker.connection !== undefined && runsWorkflows) {
       await ensureSearchAttributes(worker.connection, namespace);
     }
+    if (runsWorkflows) await expectWorkflows(worker);
     const check = setInterval(() => {
       const state = worker.getState();
       if (state !== 'INITIALIZED' && state !== 'RUNNING') this.shutdown.abort();
@@ -139,10 +151,23 @@ export class FollowUpPlugin implements WorkerPlugin {
     }
   }
 
+  /** With the labels that the SDK adds to what workflows and activities record. */
+  private beginCounters(namespace: string, taskQueue: string): void {
+    const { metricMeter } = Runtime.instance();
+    const { followUp, ...asking } = this.offer(taskQueue).taskQueues;
+    for (const [activityType, queue] of Object.entries(QUEUES)) {
+      if (asking[queue] !== taskQueue) continue;
+      beginCounters(metricMeter, 'activities', { namespace, taskQueue, activityType });
+    }
+    if (taskQueue !== followUp) return;
+    for (const workflowType of WORKFLOW_TYPES)
+      beginCounters(metricMeter, workflowType, { namespace, taskQueue, workflowType });
+  }
+
   /** The activities are made once: all workers of the process share the polls that wait in it. */
   private offer(taskQueue: string): NonNullable<FollowUpPlugin['offered']> {
     if (this.offered !== undefined) return this.offered;
-    const { agentApi, inProcessPolls = 0 } = this.options;
+    const { agentApi, notify, inProcessPolls = 0 } = this.options;
     const taskQueues = this.options.taskQueues ?? { followUp: taskQueue, read: taskQueue, send: taskQueue };
     const settings = {
       readTaskQueue: taskQueues.read,
@@ -151,11 +176,47 @@ export class FollowUpPlugin implements WorkerPlugin {
       pollLimitMs: this.options.pollLimitMs ?? POLL_LIMIT_MS,
     };
     const polls = { maximum: inProcessPolls, shutdown: this.shutdown.signal };
-    this.offered = { taskQueues, activities: createActivities(agentApi, settings, polls) };
+    this.offered = { taskQueues, activities: createActivities(agentApi, settings, polls, notify) };
     return this.offered;
   }
 }
 
+/** Of the SDK's worker, which keeps it to itself; whatever the bundle was made of, this is what runs its workflows. */
+interface Bundle {
+  createWorkflow(options: object): Promise<{ dispose(): Promise<void> }>;
+  destroy(): Promise<void>;
+}
+
+/** The SDK's error for a type that the bundle does not export; any other may be due to how little is known of this workflow. */
+const NOT_EXPORTED = 'Failed to initialize workflow of type';
+
+/**
+ * A worker whose bundle lacks our workflows looks well, and every follow-up that it takes fails its task for ever. So a workflow
+ * of each type is created as the SDK does it for a first task, and dropped before it runs.
+ */
+async function expectWorkflows(worker: Worker): Promise<void> {
+  const { namespace, taskQueue } = worker.options;
+  const { workflowCreator: bundle } = worker as unknown as { readonly workflowCreator: Bundle };
+  for (const workflowType of WORKFLOW_TYPES) {
+    const ids = { workflowId: workflowType, runId: randomUUID(), namespace, taskQueue };
+    const info = { workflowType, ...ids, searchAttributes: {}, unsafe: {} };
+    const options = { info, randomnessSeed: [0], now: Date.now(), showStackTraceSources: false };
+    try {
+      await (await bundle.createWorkflow(options)).dispose();
+    } catch (error) {
+      if (!(error instanceof Error && error.message.startsWith(NOT_EXPORTED))) continue;
+      // Its thread would keep the process from ending.
+      await bundle.destroy();
+      const message =
+        `the worker of the task queue ${taskQueue} does not poll, because its workflows lack ${workflowType}; export ours ` +
+        "beside its own: export * from 'agent-follow-up-plugin/workflows';";
+      throw new FollowUpError('NOT_SET_UP', message, { cause: error });
+    }
+  }
+}
+
+export type { NotifyOptions } from '../activities';
+export { FollowUpError } from '../core/errors';
 export { SearchAttributesError } from '../temporal/search-attributes';
 export { keyFromFile, keyFromText } from '../agent-api/api-key';
 export { createAgentApi } from '../agent-api/client';

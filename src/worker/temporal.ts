@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, NativeConnection, Runtime } from '@temporalio/worker';
 import { FollowUpError } from '../core/errors';
-import { histogramBuckets, measure } from '../core/metrics';
+import { histogramBuckets, type LabelsOf, measure } from '../core/metrics';
 import { formatDuration } from '../core/units';
 import { ConfigurationError, type TemporalConfig } from '../temporal/config';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
@@ -21,12 +21,13 @@ export type SdkRuntime = Awaited<ReturnType<typeof installRuntime>>;
  * The SDK's runtime: its logger, its metrics, and no signal handlers of its own (`worker.ts` has them). The SDK drops it, and
  * closes the metrics port, whenever a connection fails. The next attempt makes a new one, and may find the port taken.
  *
+ * @param of what `worker_info` tells
  * @throws ConfigurationError when it can't listen at an address that was set. A taken default address is a warning.
  */
 export async function installRuntime(
   metrics: Listener,
   level: LogLevelName,
-  version: string,
+  of: LabelsOf<'workerInfo'>,
   logger: Logger,
 ) {
   // Normally only warnings of the core matter; for debugging, more of its lines do.
@@ -56,7 +57,7 @@ export async function installRuntime(
     const connection = await NativeConnection.connect(options);
     installed = true;
     // Only now: an earlier runtime is gone with its metrics.
-    measure(Runtime.instance().metricMeter, 'workerInfo', 1, { version });
+    measure(Runtime.instance().metricMeter, 'workerInfo', 1, of);
     return connection;
   };
   return { connect, metricsAddress: bindAddress };

@@ -55,6 +55,8 @@ export type LogLevelName = (typeof LOG_LEVELS)[number];
 
 const GIVE_BASE_URL = 'give the base URL of the agent service, such as https://agents.example.com';
 
+const GIVE_NOTIFY_URL = 'give the URL of the receiver, such as https://hooks.example.com/follow-ups';
+
 /** Each variable by itself, text in, checked value out. */
 const variables = z.object({
   // No problem shows the value: it may be a key that was put into the wrong variable.
@@ -91,6 +93,17 @@ const variables = z.object({
     .refine((count) => Number.isInteger(count) && count >= 0 && count <= MAX_IN_PROCESS_POLLS, POLLS)
     .optional(),
   FOLLOW_UP_DATA_CONVERTER: z.string().optional(),
+  FOLLOW_UP_NOTIFY_URL: z
+    .string()
+    .refine((text) => URL.canParse(text), { error: `is not a URL; ${GIVE_NOTIFY_URL}`, abort: true })
+    .transform((text) => new URL(text))
+    .refine(({ protocol }) => /^https?:$/.test(protocol), `has a scheme that is not HTTP; ${GIVE_NOTIFY_URL}`)
+    .refine(
+      ({ username, password }) => username + password === '',
+      'holds a user name or password; leave them out',
+    )
+    .optional(),
+  FOLLOW_UP_NOTIFY_SECRET_FILE: z.string().optional(),
   TEMPORAL_DEPLOYMENT_NAME: versionPart
     .refine((text) => !/[.:]/.test(text), 'has a dot or a colon, which Temporal refuses there')
     .optional(),
@@ -125,7 +138,7 @@ export function checkVariables(set: SetVariables): z.output<typeof variables> {
   const parsed = variables.safeParse(set);
   const issues = parsed.error?.issues ?? [];
   const problems = issues.map(({ path, message }) => ({ field: path.join('.'), text: message }));
-  const together = [...sameQueues(set), ...incompleteVersion(set)];
+  const together = [...sameQueues(set), ...incompleteVersion(set), ...incompleteNotify(set)];
   if (parsed.success && together.length === 0) return parsed.data;
   throw new ConfigurationError([...problems, ...together]);
 }
@@ -148,6 +161,15 @@ function incompleteVersion(set: SetVariables): Problem[] {
   if (field === undefined || others.length > 0) return [];
   const given = names.find((name) => name !== field);
   return [{ field, text: `is not set, but ${given} is; set both, or neither to run without a version` }];
+}
+
+function incompleteNotify(set: SetVariables): Problem[] {
+  const names = ['FOLLOW_UP_NOTIFY_URL', 'FOLLOW_UP_NOTIFY_SECRET_FILE'] as const;
+  const [field, ...others] = names.filter((name) => set[name] === undefined);
+  if (field === undefined || others.length > 0) return [];
+  return [
+    { field, text: 'is not set, but the other one of the two is; set both, or neither to tell nobody' },
+  ];
 }
 
 /** Reports a problem of one variable; the returned value does not matter, because parsing fails. */

@@ -14,9 +14,15 @@ import type { Polling } from '../core/request';
 export const REPORT_MARGIN_MS = 15_000;
 
 /** Local: one event and no round trip. A worker answers at once or is broken; it is asked again with each workflow task. */
-export const { workerSettings, ownRunId } = proxyLocalActivities<
-  Pick<FollowUpActivities, 'workerSettings' | 'ownRunId'>
->({ startToCloseTimeout: 5_000 });
+const LOCAL = { startToCloseTimeout: 5_000 };
+export const { workerSettings } = proxyLocalActivities<Pick<FollowUpActivities, 'workerSettings'>>({
+  ...LOCAL,
+  summary: 'ask the worker for its queues and time limits',
+});
+const { ownRunId } = proxyLocalActivities<Pick<FollowUpActivities, 'ownRunId'>>({
+  ...LOCAL,
+  summary: 'was this run made by a reset?',
+});
 
 /** Whether a reset has made the calling run: the run before it may have done more than this one replays. */
 export async function wasReset(): Promise<boolean> {

@@ -19,7 +19,7 @@ it('the PrometheusRule has the alerts of the rule file', () => {
 
 describe.each(alerts)('the alert $name', ({ name, text, expression }) => {
   it('names its section of the runbook, which says what it means, what to look at and what clears it', () => {
-    expect(text).toContain(`runbook: docs/runbook.md#${name.toLowerCase()}\n`);
+    expect(text).toContain(`runbook_url: docs/runbook.md#${name.toLowerCase()}\n`);
     const section = runbook.split(/^## /m).find((each) => each.startsWith(`${name}\n`)) ?? '';
     for (const part of ['Means', 'Look', 'Clear']) expect(section).toContain(`\n**${part}**: `);
     expect(section).toMatch(/^```\n.+\n```$/ms);

@@ -1,7 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { DEFAULT_TASK_QUEUES } from '../../src/core/names';
 import { loadConfig } from '../../src/worker/config';
 import { shutdownLimitMs } from '../../src/worker/plugin';
@@ -45,7 +49,8 @@ interface Manifest {
     readonly selector: { readonly matchLabels: Labels };
     readonly podSelector: { readonly matchLabels: Labels };
     readonly ingress: readonly { readonly ports: readonly { readonly port: string }[] }[];
-    readonly podMetricsEndpoints: readonly { readonly port: string }[];
+    readonly podMetricsEndpoints: readonly { readonly port: string; readonly honorLabels: boolean }[];
+    readonly unhealthyPodEvictionPolicy: string;
     readonly hostPort: string;
     readonly rollout: Readonly<Record<string, unknown>>;
     readonly workerOptions: {
@@ -167,6 +172,39 @@ describe('the manifests', () => {
     expect(allowed.map(({ port }) => port)).toEqual([scraped?.port]);
     expect(ports.map(({ name }) => name)).toContain(scraped?.port);
   });
+
+  it('let a node be drained while Temporal is down and no worker is ready', () => {
+    expect(manifest('base', 'PodDisruptionBudget').spec.unhealthyPodEvictionPolicy).toBe('AlwaysAllow');
+  });
+
+  it('leave the label `namespace`, by which the alerts are, to Temporal', () => {
+    const [scraped] = manifest('pod-monitor', 'PodMonitor').spec.podMetricsEndpoints;
+    expect(scraped?.honorLabels).toBe(true);
+  });
+
+  it.each([
+    [200, 0],
+    [503, 1],
+  ])(
+    'check the health of the worker in Compose: where /readyz answers %s, the check ends with %s',
+    async (status, code) => {
+      const compose = parse(read('compose.yaml')) as {
+        services: { worker: { healthcheck: { test: [string, string, ...string[]] } } };
+      };
+      const [, program, ...args] = compose.services.worker.healthcheck.test;
+      const server = createServer(({ url }, response) =>
+        response.writeHead(url === '/readyz' ? status : 404).end(),
+      );
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const { port } = server.address() as AddressInfo;
+      const check = spawn(
+        program,
+        args.map((arg) => arg.replace(':9465', `:${port}`)),
+      );
+      expect((await once(check, 'exit'))[0]).toBe(code);
+      server.close();
+    },
+  );
 
   it('roll a version out without a gate, whose workflow would wait on queues that have activities only', () => {
     expect(Object.keys(versioned.spec.rollout).sort()).toEqual(['steps', 'strategy']);

@@ -39,7 +39,11 @@ export function hurried(rules: string): string {
   const short = (count: string, unit: string): string =>
     `${Math.min(LONGEST_S, Number(count) * (unit === 'h' ? 60 : 1))}s`;
   return rules
-    .replaceAll(/\[(\d+)([mh])\]/g, (_, count: string, unit: string) => `[${short(count, unit)}]`)
+    .replaceAll(
+      /(\[|offset )(\d+)([mh])\b/g,
+      (_, key: string, count: string, unit: string) => key + short(count, unit),
+    )
+    .replaceAll(/ \* 60\b/g, '')
     .replaceAll(
       /( for: )(\d+)([mh])$/gm,
       (_, key: string, count: string, unit: string) => key + short(count, unit),

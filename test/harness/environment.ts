@@ -6,7 +6,7 @@ import { createAgentApi } from '../../src/agent-api/client';
 import { startDevServer } from '../../dev/dev-server';
 import { type SandboxOptions, startSandbox } from '../../sandbox';
 import { connectClient } from '../../src/client';
-import { FollowUpPlugin } from '../../src/worker/plugin';
+import { FollowUpPlugin, type NotifyOptions } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
 import { FollowUpCaller, newTaskQueues } from './following';
 import { FORGETFUL } from './restartable-server';
@@ -31,6 +31,8 @@ export interface EnvironmentOptions {
   readonly address?: string;
   /** A server of its own with these settings, on top of those with which a server soon forgets. */
   readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
+  /** Where the worker tells ends. @default nowhere */
+  readonly notify?: NotifyOptions;
   /** The workflow bundle. @default the one that is made once for a test run */
   readonly bundlePath?: string;
   /** That of workers and client, as a team of its own has one. @default the SDK's own */
@@ -84,6 +86,7 @@ export class Environment extends FollowUpCaller {
         inProcessPolls,
         // As in the worker process: the server has them, and a worker may be stopped as soon as it is started.
         ensureSearchAttributes: false,
+        notify: options.notify,
         ...(pollLimitMs === undefined ? {} : { pollLimitMs }),
       }),
     );

@@ -7,7 +7,7 @@ import { eventually } from './eventually';
 interface FiringAlert {
   readonly state: 'pending' | 'firing';
   readonly labels: { readonly alertname: string };
-  readonly annotations: { readonly summary: string; readonly runbook: string };
+  readonly annotations: { readonly summary: string; readonly runbook_url: string };
 }
 
 /** Prometheus as a process of its own (Debian's package), which scrapes every second. */

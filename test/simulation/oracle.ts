@@ -7,7 +7,13 @@ import {
   UPDATE_RESOLVE_DELIVERY,
 } from '../../src/core/names';
 import type { FollowUpPlan } from '../../src/core/request';
-import type { FailureDetails, FollowUpProgress, FollowUpResult, Receipt } from '../../src/core/result';
+import {
+  type FailureDetails,
+  type FollowUpProgress,
+  type FollowUpResult,
+  outcomeText,
+  type Receipt,
+} from '../../src/core/result';
 import { parseDuration } from '../../src/core/units';
 import { JOB, PROJECT, PROMPT, type Request } from './agent-service';
 import { BEGIN } from './clock';
@@ -325,8 +331,18 @@ const RULES: readonly Rule[] = [
     const wanted = { result: 'done', failure: 'failed', cancelled: 'cancelled' }[end.kind as string];
     if (wanted !== undefined && phase !== wanted)
       yield `it ended by ${end.kind}, and its phase is ${String(phase)}`;
+    const outcome = fromPayload(run.searchAttributes.FollowUpOutcome) as string | undefined;
+    const ended = outcomeOf(end);
+    if (outcome !== ended) yield `its outcome is ${String(ended)}, and a list shows ${String(outcome)}`;
   },
 ];
+
+function outcomeOf(end: End): string | undefined {
+  if (!('receipt' in end)) return undefined;
+  const { verdict } = end.receipt.delivery;
+  if (end.kind === 'result') return outcomeText(end.result.status, verdict);
+  return outcomeText(end.kind === 'failure' ? end.type : 'cancelled', verdict);
+}
 
 /** Of a run that makes no request, and of one request by a timer and an activity. */
 const EVENTS = { atMost: 30, ofRequest: 14 };

@@ -222,3 +222,41 @@ it.each([
   const message = await problemsOf({ ...GOOD, FOLLOW_UP_DATA_CONVERTER: file });
   expect(message).toContain(`FOLLOW_UP_DATA_CONVERTER: ${file} ${problem}`);
 });
+
+describe('the receiver of notices', () => {
+  const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
+  const url = 'https://hooks.example.com/follow-ups?token=of-theirs';
+  const set = (FOLLOW_UP_NOTIFY_URL: string, content = secret) => ({
+    ...GOOD,
+    FOLLOW_UP_NOTIFY_URL,
+    FOLLOW_UP_NOTIFY_SECRET_FILE: fileHolding(`notify-${content.length}`, content),
+  });
+
+  it('has a URL, and one secret or two, none of which is shown', async () => {
+    const both = `${secret},whsec_${Buffer.alloc(64, 8).toString('base64')}`;
+    const { config, redactor } = await loadConfig(set(url, both));
+    expect(config.notify?.url).toBe(url);
+    expect(await config.notify?.secrets.current()).toBe(both);
+    expect(describeConfig(config).notify).toBe('https://hooks.example.com');
+    for (const each of both.split(',')) expect(redactor.text(`it is ${each}`)).toBe('it is [key]');
+    expect((await loadConfig(GOOD)).config.notify).toBeUndefined();
+  });
+
+  it.each([
+    ['a URL that is none', set('hooks'), /FOLLOW_UP_NOTIFY_URL: is not a URL/],
+    ['another scheme', set('ftp://hooks.example.com'), /FOLLOW_UP_NOTIFY_URL: has a scheme/],
+    ['a password', set('https://me:secret-word@hooks.example.com'), /holds a user name or password/],
+    ['no secret', { ...GOOD, FOLLOW_UP_NOTIFY_URL: url }, /FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but/],
+    ['no base64', set(url, 'whsec_not-a-secret-of-theirs-at-all!'), /whsec_ and 24 to 64 bytes/],
+    ['three secrets', set(url, `${secret},${secret},${secret}`), /must hold one secret, or two/],
+    [
+      'a file that is not there',
+      { ...set(url), FOLLOW_UP_NOTIFY_SECRET_FILE: secret },
+      /can't be read: ENOENT/,
+    ],
+  ])('is refused with %s', async (_, env, problem) => {
+    const problems = await problemsOf(env);
+    expect(problems).toMatch(problem);
+    expect(problems).not.toMatch(/secret-word|of-theirs|whsec_[A-Z]/);
+  });
+});

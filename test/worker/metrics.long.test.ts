@@ -54,6 +54,29 @@ function valueOf(series: readonly Series[], name: string, labels: Series['labels
   return found.length === 0 ? undefined : found.reduce((sum, { value }) => sum + value, 0);
 }
 
+/** Names and labels of the counters. */
+async function counters(): Promise<string[]> {
+  const all = (await series()).filter(({ name }) => name.endsWith('_total'));
+  return all.map(({ name, labels }) => `${name} ${JSON.stringify(Object.entries(labels).sort())}`).sort();
+}
+
+let atFirst: string[];
+it('every counter begins with 0 for each combination of the labels in its row', async () => {
+  atFirst = await counters();
+  for (const { name, kind, labels } of Object.values(METRICS)) {
+    if (kind !== 'counter') continue;
+    const values = Object.values<readonly string[] | null>(labels);
+    const combinations = values.reduce((count, each) => count * (each?.length ?? 1), 1);
+    // Three activities ask the agent service.
+    const recorders = name.includes('exchanges') || name.includes('cooldown') ? 3 : 1;
+    expect({ name, count: atFirst.filter((each) => each.startsWith(`${name} `)).length }).toEqual({
+      name,
+      count: combinations * recorders,
+    });
+    expect(valueOf(await series(), name.replace(PREFIX, ''))).toBe(0);
+  }
+});
+
 it('a server that does not count what is open is asked again, and the worker works', async () => {
   const askedAt = async () => valueOf(await series(), 'open_asked_timestamp_seconds');
   expect((await (await environment.follow()).result()).status).toBe('completed');
@@ -105,6 +128,7 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   await following.result();
   await eventually('the poll has left', async () => valueOf(await series(), 'polls_waiting') === 0);
 
+  expect(await counters()).toEqual(atFirst);
   const exported = await series();
   const rows = Object.values(METRICS);
   const names = new Set(exported.map(({ name }) => name.replace(/_(bucket|sum|count)$/, '')));
@@ -114,7 +138,9 @@ it('every metric of the table is exported, with its labels, and none else', asyn
     const own = Object.keys(labels).filter(
       (label) => !['namespace', 'taskQueue', 'workflowType', 'activityType', 'le'].includes(label),
     );
-    expect({ name, own: own.sort() }).toEqual({ name, own: Object.keys(row?.labels ?? {}).sort() });
+    expect(labels.namespace).toBe('default');
+    const listed = Object.keys(row?.labels ?? {}).filter((label) => label !== 'namespace');
+    expect({ name, own: own.sort() }).toEqual({ name, own: listed.sort() });
   }
   const rise = (...what: [string, Series['labels']?]) =>
     (valueOf(exported, ...what) ?? 0) - (valueOf(before, ...what) ?? 0);

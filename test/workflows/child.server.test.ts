@@ -126,3 +126,32 @@ describe('a workflow of another team', () => {
     expect(await causeOf(parent.result())).toMatchObject({ type });
   });
 });
+
+it('a workflow of a team calls its own activity at the end of its follow-up, as the example does', async () => {
+  const environment = await open();
+  const { projectId, jobId, ...request } = { ...environment.newRequest(), requestId: randomUUID() };
+  const announced: string[] = [];
+  const announce = (text: string) => Promise.resolve(void announced.push(text));
+  const taskQueue = `announcing-${randomUUID()}`;
+  const own = await Worker.create({
+    ...{ connection, taskQueue, activities: { announce } },
+    workflowsPath: path.join(__dirname, '../../examples/typescript/workflows.ts'),
+    bundlerOptions: {
+      webpackConfigHook: (config) => {
+        const alias = {
+          'agent-follow-up-client/workflow': path.join(__dirname, '../../src/workflows/child.ts'),
+        };
+        return {
+          ...config,
+          resolve: { ...config.resolve, alias: Object.assign({}, config.resolve?.alias, alias) },
+        };
+      },
+    },
+  });
+  const workflowId = `announcing-${randomUUID()}`;
+  const args = [{ projectId, jobId, ...request }, environment.taskQueue];
+  await own.runUntil(
+    environment.client.workflow.execute('followUpAndAnnounce', { taskQueue, workflowId, args }),
+  );
+  expect(announced).toEqual([expect.stringMatching(`^${jobId}: completed, http://`)]);
+});

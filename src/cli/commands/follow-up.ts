@@ -98,6 +98,7 @@ async function printRunning(
 
 interface ListFlags {
   readonly phase?: Phase;
+  readonly outcome?: string;
   readonly project?: string;
   readonly job?: string;
   readonly batch?: string;
@@ -107,7 +108,7 @@ interface ListFlags {
 /** Nobody reads more than this; Temporal's own query tools are made for it. */
 const MAX_LIMIT = 10_000;
 
-const HEADINGS = ['STARTED', 'PHASE', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
+const HEADINGS = ['STARTED', 'PHASE', 'OUTCOME', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
 
 function addListCommand(program: Command, session: Session): void {
   program
@@ -117,14 +118,24 @@ function addListCommand(program: Command, session: Session): void {
         'that ended last. The list is eventually consistent: a recent start or change may not be shown yet.',
     )
     .addOption(new Option('--phase <phase>', 'only those in this phase').choices(PHASES))
+    .option(
+      '--outcome <words>',
+      'only those whose outcome begins so: unknown, rejected or not-sent (deliveries), completed, DeadlineExceeded, …',
+    )
     .option('--project <id>', 'only those of this project')
     .option('--job <id>', 'only those to this job')
     .option('--batch <id>', 'only the items of this batch')
     .option('--limit <number>', `how many to list at most, 1 to ${MAX_LIMIT}`, wholeNumber(1, MAX_LIMIT), 50)
     .option('--json', 'print one JSON array')
-    .action(async ({ phase, project: projectId, job: jobId, batch: batchId, limit }: ListFlags) => {
+    .action(async ({ phase, outcome, project: projectId, job: jobId, batch: batchId, limit }: ListFlags) => {
       const found: FollowUpDescription[] = [];
-      for await (const each of (await session.connect()).list({ phase, projectId, jobId, batchId })) {
+      for await (const each of (await session.connect()).list({
+        phase,
+        outcome,
+        projectId,
+        jobId,
+        batchId,
+      })) {
         found.push(each);
         if (found.length === limit) break;
       }
@@ -137,8 +148,9 @@ function addListCommand(program: Command, session: Session): void {
 }
 
 function row({ state, ...followUp }: FollowUpDescription): string[] {
-  const { startedAt, phase, jobStatus, projectId, jobId, workflowId } = followUp;
+  const { startedAt, phase, outcome, jobStatus, projectId, jobId, workflowId } = followUp;
   // A terminated workflow could not set its phase any more.
   const stands = state === 'terminated' || state === 'timed-out' ? state : (phase ?? state);
-  return [startedAt.slice(0, 19) + 'Z', stands, jobStatus ?? '-', projectId ?? '-', jobId ?? '-', workflowId];
+  const rest = [outcome, jobStatus, projectId, jobId].map((text) => text ?? '-');
+  return [startedAt.slice(0, 19) + 'Z', stands, ...rest, workflowId];
 }

@@ -45,7 +45,8 @@ import { isRecord, problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
 import { markdownCode as code, markdownCounts as countsOf, markdownTable } from '../../core/text';
-import { pendingDetails } from '../activity-proxies';
+import { pendingDetails, workerSettings } from '../activity-proxies';
+import { tell } from '../notice';
 import { batchFailure, checkBatch } from './input';
 
 /** What a run that continues as new hands to the next one. */
@@ -115,6 +116,8 @@ class Batch {
   private readonly whole = CancellationScope.current();
   private changes = 0;
   private ended: BatchProgress['state'] | null = null;
+  /** Whether its end is told, as the latest round has answered; undefined where none has. */
+  private notify: boolean | undefined;
 
   constructor(
     private readonly source: Source,
@@ -143,10 +146,26 @@ class Batch {
     const outcome = isCancelled ? 'cancelled' : (why?.type ?? 'done');
     measure(metricMeter, 'batchEnds', 1, { outcome });
     this.write();
+    await CancellationScope.nonCancellable(() => this.tellEnd(outcome));
     if (isCancelled) throw new CancelledFailure('The batch was cancelled.');
     const summary = { ...summaryOf(this.memo), endedAt: new Date(Date.now()).toISOString() };
     if (why !== null) throw batchFailure(why.type, why.message, summary);
     return summary;
+  }
+
+  private async tellEnd(outcome: string): Promise<void> {
+    const notify = this.notify ?? (await workerSettings()).notify;
+    if (notify !== true) return;
+    const { batchId, items, settled, unknownDeliveries } = this.memo;
+    const data = {
+      workflowId: workflowInfo().workflowId,
+      batchId,
+      outcome,
+      items,
+      settled,
+      unknownDeliveries,
+    };
+    await tell({ type: 'follow-up-batch.ended', data });
   }
 
   /** Somebody has cancelled it, and its open follow-ups continue. */
@@ -209,6 +228,7 @@ class Batch {
     const { cause } = answer instanceof ActivityFailure ? answer : { cause: undefined };
     const details: unknown = cause instanceof ApplicationFailure ? cause.details?.[0] : undefined;
     const last: unknown = cause instanceof TimeoutFailure ? cause.lastHeartbeatDetails : kept;
+    if (isRecord(answer) && isPosition(answer)) this.notify = 'notify' in answer;
     // Its own last word is exact; what the server has kept of it may be behind.
     const exact = [answer, details].find(isPosition);
     const told = exact ?? (isPosition(last) ? last : undefined);

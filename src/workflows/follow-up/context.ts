@@ -11,14 +11,14 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { isJobAnswer, type JobAnswer, type WorkerSettings } from '../../core/wire';
-import type { DeliveryDecision, Phase } from '../../core/result';
+import { type DeliveryDecision, outcomeText, type Phase } from '../../core/result';
 import { keyword } from '../../core/starts';
 import { textOf } from '../../core/tally';
 import { singleLine } from '../../core/text';
 import { readProxy } from '../activity-proxies';
 import { currentDetails } from './display';
 import { historyBudgetWait } from './history-budget';
-import type { FollowUpState } from './state';
+import { type FollowUpState, told } from './state';
 
 /** An answer with the moments between which it was made, in milliseconds since the epoch. */
 export interface TimedAnswer {
@@ -57,9 +57,10 @@ export class FollowUpContext {
     return settings;
   }
 
-  enter(phase: Phase): void {
+  /** @param outcome with the last phase: how the follow-up has ended */
+  enter(phase: Phase, outcome?: string): void {
     this.enterBriefly(phase);
-    this.show();
+    this.show(outcome);
   }
 
   /** For a phase that usually lasts milliseconds: filters see it only if it is shown later. */
@@ -71,11 +72,14 @@ export class FollowUpContext {
   }
 
   /** Current details cost no event and follow every answer; search attributes cost one and change on transitions only. */
-  show(): void {
+  show(outcome?: string): void {
     setCurrentDetails(currentDetails(this.state, this.reads === 'by-activity'));
     const { plan, phase, job } = this.state;
     const wanted = [
       keyword('FollowUpPhase', phase),
+      ...(outcome === undefined
+        ? []
+        : [keyword('FollowUpOutcome', outcomeText(outcome, told(this.state).verdict))]),
       ...(job === null || job.status === '' ? [] : [keyword('AgentJobStatus', job.status)]),
       keyword('AgentProject', plan.projectId),
       keyword('AgentJob', plan.jobId),

@@ -6,6 +6,7 @@ import { isTerminal } from '../../core/job';
 import type { Phase } from '../../core/result';
 import { NO_TROUBLE } from '../../core/tally';
 import { formatDuration } from '../../core/units';
+import { tellOf } from '../notice';
 import { afterSend } from './after-send';
 import type { FollowUpContext } from './context';
 import { followUpFailure, refuseAfterDeadline, sentence, sentSoFar } from './failures';
@@ -130,11 +131,15 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
 /** Reads on meanwhile: the job itself may still give the answer. */
 async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reconciled> {
   const { state } = context;
+  context.enter('needs-decision');
+  await tellOf(state, null);
   for (;;) {
     context.enter('needs-decision');
     const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble, Math.random);
     const why = `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`;
-    await readNext(context, watch, { waitMs, why });
+    // The newest row of the timeline.
+    const summary = `waits for a decision (resolveDelivery); poll ${watch.polls + 1}`;
+    await readNext(context, watch, { waitMs, why, summary });
     const { decision } = context;
     context.decision = null;
     if (foundByReading(context, watch)) return 'delivered';

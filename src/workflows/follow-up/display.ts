@@ -1,5 +1,5 @@
 import { phaseRows } from '../../core/result';
-import { markdownCode as code, markdownCounts, markdownTable } from '../../core/text';
+import { markdownCode as code, markdownCounts, markdownTable, markdownText } from '../../core/text';
 import { type FollowUpState, isoSecond, progressOf } from './state';
 
 /**
@@ -14,8 +14,8 @@ export function currentDetails(state: FollowUpState, polling = false): string {
   const at = state.nextPollAt;
   const later = polling ? '; later ones are in the heartbeat of the pending activity' : '';
   const rows: (readonly [string, string])[] = [
-    ...phaseRows({ phase, delivery, ...(doubt === undefined ? {} : { doubt: code(doubt) }) }, DECIDE),
-    ['last answer', (lastAnswer === null ? 'none yet' : code(lastAnswer)) + later],
+    ...phaseRows({ phase, delivery, ...(doubt === undefined ? {} : { doubt: markdownText(doubt) }) }, DECIDE),
+    ['last answer', (lastAnswer === null ? 'none yet' : answerText(lastAnswer)) + later],
     ['delivery', delivery.verdict + (delivery.confirmedBy === null ? '' : ` (by ${delivery.confirmedBy})`)],
     ['evidence', state.evidence ?? 'none yet'],
     ['polls', polling ? `${polls}, and those of the pending activity` : String(polls)],
@@ -31,6 +31,11 @@ export function currentDetails(state: FollowUpState, polling = false): string {
 /** How an operator decides in the Web UI, or by any client. */
 const DECIDE =
   'send the update `resolveDelivery` (More Actions) with `"delivered"` or `"not-delivered"`, or run the starter\'s `resolve`';
+
+/** A status as code, anything else as the sentence that it is. */
+function answerText(answer: string): string {
+  return /\s/.test(answer) ? markdownText(answer) : code(answer);
+}
 
 function link(url: string): string {
   const safe = url.replace(/[<>|\\`\s]/g, (character) => encodeURIComponent(character));

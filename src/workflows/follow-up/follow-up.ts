@@ -14,9 +14,10 @@ import { type End, endOfCancelled, endOfFailure, endOfResult, memoOfEnd } from '
 import { measure } from '../../core/metrics';
 import { MEMO_RECEIPT } from '../../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
-import type { FollowUpResult, Receipt } from '../../core/result';
+import { type FollowUpResult, outcomeText, type Receipt } from '../../core/result';
 import { keyword } from '../../core/starts';
 import { workerSettings } from '../activity-proxies';
+import { tellOf } from '../notice';
 import { FollowUpContext } from './context';
 import { deliver } from './deliver';
 import { invalidRequest } from './failures';
@@ -52,12 +53,14 @@ export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Prom
 async function follow(context: FollowUpContext, prompt?: string): Promise<FollowUpResult> {
   const { state } = context;
   let isDecided = prompt === undefined;
+  let end: string | null = null;
   const decided = () => {
     if (!isDecided) measure(metricMeter, 'deliveries', 1, { verdict: told(state).verdict });
     isDecided = true;
   };
   const ended = (outcome: string | null | undefined) => {
     decided();
+    end = outcome ?? 'other';
     measure(metricMeter, 'ends', 1, { outcome: outcome ?? null, evidence: state.evidence });
   };
   try {
@@ -68,26 +71,29 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
     decided();
     if (state.watch === null) throw new TypeError('a follow-up is watched before its message was delivered');
     const job = await watchJob(context, state.watch);
-    context.enter('done');
+    context.enter('done', job.status);
     ended(job.status);
     const result = { ...job, followUp: receiptOf(state, Date.now()) };
     leaveEnd(result.followUp, endOfResult(result));
     return result;
   } catch (error) {
     if (isCancellation(error)) {
-      context.enter('cancelled');
+      context.enter('cancelled', 'cancelled');
       ended('cancelled');
       const receipt = receiptOf(state, Date.now());
       upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, endOfCancelled(receipt)) });
     } else if (error instanceof ApplicationFailure) {
-      context.enter('failed');
+      context.enter('failed', error.type ?? 'other');
       ended(error.type);
       leaveEnd(receiptOf(state, Date.now()), endOfFailure(error));
     }
     throw error;
   } finally {
     context.over = true;
-    await CancellationScope.nonCancellable(() => condition(allHandlersFinished));
+    await CancellationScope.nonCancellable(async () => {
+      if (end !== null) await tellOf(state, end);
+      await condition(allHandlersFinished);
+    });
   }
 }
 
@@ -127,10 +133,12 @@ function checkedPlan(input: unknown): FollowUpPlan {
       text: 'is for work that is repeated; use a Temporal Schedule instead',
     });
   if (checked.ok && problems.length === 0) return checked.plan;
-  // A filter by phase finds it.
-  upsertSearchAttributes([keyword('FollowUpPhase', 'failed')]);
   measure(metricMeter, 'ends', 1, { outcome: 'InvalidRequest', evidence: null });
   // The run before may have sent it: a reset has made this one, or a worker of another version has handed over what this
   // one does not know.
-  throw invalidRequest(problems, workflowId, told({ delivery: NOT_SENT, isReset: isReset() }));
+  const delivery = told({ delivery: NOT_SENT, isReset: isReset() });
+  const outcome = outcomeText('InvalidRequest', delivery.verdict);
+  // Filters find it.
+  upsertSearchAttributes([keyword('FollowUpPhase', 'failed'), keyword('FollowUpOutcome', outcome)]);
+  throw invalidRequest(problems, workflowId, delivery);
 }

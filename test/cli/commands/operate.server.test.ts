@@ -6,6 +6,7 @@ import type { FollowUpProgress } from '../../../src/core/result';
 import { ENCRYPTING } from '../../harness/encryption';
 import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
+import { SWIFT } from '../../harness/batch-of-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { starter } from './starter';
 import type { Ended } from '../command';
@@ -74,17 +75,32 @@ it.concurrent('status shows why the workflow task of a follow-up fails', async (
   await handle.terminate();
 });
 
-it.concurrent('list finds follow-ups by phase and project', async () => {
-  const { following, workflowId, run } = await watched();
-  const words = ['list', '--phase', 'watching', '--project', following.key.projectId];
-  const list = async () => (await run(...words, '--json')).stdout;
-  const found = await eventually('it is listed', list, { until: (text) => text !== '[]\n' });
-  expect(JSON.parse(found)).toMatchObject([{ workflowId, phase: 'watching', state: 'running' }]);
-  expect(found).not.toContain('receipt');
-  const table = await run(...words);
-  expect(table.stdout).toMatch(new RegExp(`^STARTED .*\n.* watching +active .*${workflowId}\n$`));
-  expect(table.stderr).toContain('eventually consistent');
-});
+it.concurrent(
+  'list finds follow-ups by phase, by the beginning of their outcome, and by project',
+  async () => {
+    const { environment, following, workflowId, run } = await watched();
+    const words = ['list', '--phase', 'watching', '--project', following.key.projectId];
+    const list = async () => (await run(...words, '--json')).stdout;
+    const found = await eventually('it is listed', list, { until: (text) => text !== '[]\n' });
+    expect(JSON.parse(found)).toMatchObject([
+      { workflowId, phase: 'watching', outcome: null, state: 'running' },
+    ]);
+    expect(found).not.toContain('receipt');
+    const table = await run(...words);
+    expect(table.stdout).toMatch(new RegExp(`^STARTED .*\n.* watching +- +active .*${workflowId}\n$`));
+    expect(table.stderr).toContain('eventually consistent');
+    const lost = { name: 'processed-then-close', operation: 'message' } as const;
+    const unknown = await environment.follow({ status: 'active', ...ENDLESS }, SWIFT, lost);
+    expect(await unknown.failure()).toMatchObject({ type: 'DeliveryUnknown' });
+    const ended = ['list', '--outcome', 'unknown', '--project', unknown.key.projectId];
+    const shown = await eventually('its end is listed', () => run(...ended), {
+      until: ({ stdout }) => stdout.includes(unknown.handle.workflowId),
+    });
+    expect(shown.stdout).toMatch(/ failed +unknown DeliveryUnknown +active /);
+    const quoted = await run('list', '--outcome', "' OR 1");
+    expect(quoted).toMatchObject({ code: 2, stderr: expect.stringContaining('beginning of an outcome') });
+  },
+);
 
 it.concurrent('setup says what it found: server, attributes, and the worker on the queue', async () => {
   const { environment, run } = await watched();

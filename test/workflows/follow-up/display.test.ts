@@ -53,14 +53,14 @@ describe('the current details', () => {
   it('say in needs-decision why, and how to decide', () => {
     const delivery = { verdict: 'unknown', confirmedBy: null, sends: 1 } as const;
     const text = details({ phase: 'needs-decision', delivery, doubt: 'http 502: a | b' });
-    expect(text).toContain('| why: | nobody can tell whether the message arrived: `http 502: a b` |');
+    expect(text).toContain('| why: | nobody can tell whether the message arrived: http 502: a b |');
     expect(text).toContain('| what to do: | look at the job; then send the update `resolveDelivery`');
   });
 
   it('let no text from outside become markup or break the table', () => {
     const text = details(
       {
-        lastAnswer: 'http 500: `x` | <b>y</b>\n| z |',
+        lastAnswer: 'http 500: `x` | <b>*y*</b>\n| z | https://evil.test',
         watch: { ...newWatch(null, 0, 0), observed: { '`|`': 1 } },
         job: { ...job, prLink: 'https://example.test/a|b>`<script>' },
       },
@@ -69,7 +69,9 @@ describe('the current details', () => {
     const [title = '', , , , ...rows] = text.split('\n');
     expect(title).toBe('**Follow-up `r`** to job ` evil ` of project `docs`');
     for (const row of rows) expect(row.match(/\|/g)).toHaveLength(3);
-    expect(text).toContain('| last answer: | `http 500: x <b>y</b> z ` |');
+    expect(text).toContain(
+      String.raw`| last answer: | http 500: \`x\` \<b\>\*y\*\</b\> z https\://evil.test |`,
+    );
     expect(text).toContain('<https://example.test/a%7Cb%3E%60%3Cscript%3E>');
   });
 });

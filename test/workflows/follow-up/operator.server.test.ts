@@ -108,6 +108,7 @@ it.concurrent('an operator sees search attributes that find a follow-up, and no 
   const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
   expect(Object.fromEntries(attributes)).toMatchObject({
     FollowUpPhase: 'done',
+    FollowUpOutcome: 'completed',
     AgentJobStatus: 'completed',
     AgentProject: following.key.projectId,
     AgentJob: following.key.jobId,
@@ -115,6 +116,7 @@ it.concurrent('an operator sees search attributes that find a follow-up, and no 
   const events = await eventsOf(following.handle);
   const summaries = events.map(({ userMetadata }) => payloadText(userMetadata?.summary));
   expect(summaries).toContain('"look at the job, send the message"');
+  expect(summaries).toContain('"ask the worker for its queues and time limits"');
   expect(summaries).toContain('"poll 1"');
   expect(summaries.filter((summary) => summary.startsWith('"poll 1: active, next in '))).toHaveLength(1);
   expect(summaries.join()).not.toContain('secret');

@@ -52,3 +52,19 @@ it('a worker with the plugin registers search attributes before it polls; one of
     expect(registered.customAttributes).toMatchObject(all);
   });
 });
+
+it('a worker whose workflows are not ours does not poll, and says what to export', async () => {
+  const workflowsPath = require.resolve('../simulation/probe/workflow');
+  const plugins = [new FollowUpPlugin({ agentApi })];
+  const own = await NativeConnection.connect({ address: server.address });
+  const worker = await Worker.create({ taskQueue: 'without-ours', connection: own, workflowsPath, plugins });
+  const refused = await worker.run().catch((error: unknown) => error);
+  expect(refused).toMatchObject({
+    code: 'NOT_SET_UP',
+    message: expect.stringMatching(
+      /task queue without-ours does not poll, .* lack followUp; export ours .*export \* from/,
+    ),
+  });
+  expect(worker.getState()).toBe('INITIALIZED');
+  expect(await workersPolling(new Client({ connection }), 'without-ours')).toEqual([]);
+});

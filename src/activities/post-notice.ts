@@ -1,0 +1,88 @@
+import { activityInfo } from '@temporalio/activity';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
+import { Webhook } from 'standardwebhooks';
+import type { ApiKeySource } from '../agent-api/api-key';
+import { parseRetryAfter } from '../agent-api/outcome';
+import { errorFacts } from '../agent-api/trouble';
+import type { NoticeActivities } from '../core/notice';
+
+/** Where the ends of follow-ups and batches are told, as Standard Webhooks. */
+export interface NotifyOptions {
+  /** One endpoint for all, from the worker's own settings: no caller can make a worker ask another address. */
+  readonly url: string;
+  /** One secret, or two with a comma between them while one is rotated; read for each attempt. See {@link webhooksOf}. */
+  readonly secrets: ApiKeySource;
+}
+
+/** An attempt, from connecting to the status. */
+const ANSWER_LIMIT_MS = 10_000;
+/** A receiver that hangs must not take the slots of the worker's other questions: beyond this many an attempt ends at once. */
+const AT_ONCE = 10;
+const TRY_AGAIN_MS = 5_000;
+/** The server gives a notice up after a day. */
+const DAY_MS = 24 * 3_600_000;
+
+/** Each secret: `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it. @throws TypeError that shows nothing of them */
+export function webhooksOf(secrets: string): Webhook[] {
+  const each = secrets.split(',');
+  const isSecret = (secret: string) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret);
+  if (each.length > 2 || !each.every(isSecret))
+    throw new TypeError(
+      'must hold one secret, or two with a comma between them: whsec_ and 24 to 64 bytes in base64',
+    );
+  return each.map((secret) => new Webhook(secret));
+}
+
+/** Only 2xx is success, and 410 ends the notice; everything else the server tries again. */
+export function postNoticeBy({ url, secrets }: NotifyOptions): NoticeActivities['postNotice'] {
+  let underWay = 0;
+  return async (notice) => {
+    if (underWay >= AT_ONCE) {
+      const category = ApplicationFailureCategory.BENIGN;
+      throw again('this worker tells as many at once as it may', { nextRetryDelay: TRY_AGAIN_MS, category });
+    }
+    underWay += 1;
+    try {
+      const { status, retryAfter, date } = await post(url, await secrets.current(), JSON.stringify(notice));
+      if (status >= 200 && status < 300) return;
+      const message = `the receiver answered ${status}`;
+      if (status === 410) throw ApplicationFailure.nonRetryable(message, 'ReceiverGone');
+      const waitMs = parseRetryAfter(retryAfter ?? undefined, date ?? undefined);
+      throw again(
+        message,
+        waitMs === undefined ? {} : { nextRetryDelay: Math.min(Math.max(waitMs, 1_000), DAY_MS) },
+      );
+    } finally {
+      underWay -= 1;
+    }
+  };
+}
+
+async function post(url: string, secrets: string, body: string) {
+  const id = activityInfo().workflowExecution?.workflowId ?? '';
+  const at = new Date();
+  const signatures = webhooksOf(secrets).map((webhook) => webhook.sign(id, at, body));
+  const headers = {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
+    'webhook-signature': signatures.join(' '),
+  };
+  try {
+    const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);
+    const response = await fetch(url, { method: 'POST', redirect: 'manual', signal, headers, body });
+    await response.body?.cancel();
+    return {
+      status: response.status,
+      retryAfter: response.headers.get('retry-after'),
+      date: response.headers.get('date'),
+    };
+  } catch (error) {
+    // Its own words may show the URL, which may hold a token.
+    throw again(`no answer from the receiver (${errorFacts(error)[0]?.label ?? 'unknown error'})`);
+  }
+}
+
+function again(message: string, options: Parameters<typeof ApplicationFailure.create>[0] = {}) {
+  return ApplicationFailure.create({ type: 'NotTold', message, ...options });
+}

@@ -1,0 +1,114 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, expect, it } from '@jest/globals';
+import { SWIFT } from '../harness/batch-of-test';
+import { Environment } from '../harness/environment';
+import { eventually } from '../harness/eventually';
+import { ENDLESS } from '../harness/following';
+import { type Received, startReceiver } from '../harness/receiver';
+import { eventsOf } from '../harness/reset';
+import { showsPhase } from '../harness/scenario';
+
+const secret = () => `whsec_${randomBytes(24).toString('base64')}`;
+const RECEIVERS = secret();
+const LOST = { name: 'processed-then-close', operation: 'message' } as const;
+const ASKED = { ...SWIFT, onUnknownDelivery: 'ask' } as const;
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function opened(answer?: (received: Received) => void) {
+  const receiver = await startReceiver(RECEIVERS, answer);
+  closing.push(receiver.close);
+  const secrets = { current: () => Promise.resolve(`${secret()},${RECEIVERS}`) };
+  const environment = await Environment.open({ notify: { url: receiver.url, secrets } });
+  closing.push(environment.close);
+  /** The notices of a follow-up or a batch, in the order of their arrival. */
+  const told = (workflowId: string, count = 1) =>
+    eventually(
+      'the receiver is told',
+      () => receiver.all.filter(({ notice }) => notice.data.workflowId === workflowId),
+      { until: ({ length }) => length >= count },
+    );
+  return { environment, told };
+}
+
+it('the end of a follow-up, a need for a decision, a cancellation, and the end of a batch and of its items are told, without the prompt', async () => {
+  const { environment, told } = await opened();
+  const following = await environment.follow({}, { ...SWIFT, prompt: 'a secret wish' });
+  const { id: jobId, prLink, followUp } = await following.result();
+  const [ended] = await told(following.handle.workflowId);
+  const { projectId } = following.key;
+  expect(ended?.notice).toEqual({
+    type: 'follow-up.ended',
+    timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
+    data: {
+      ...{
+        workflowId: following.handle.workflowId,
+        projectId,
+        jobId,
+        requestId: followUp.requestId,
+        batchId: null,
+      },
+      ...{
+        outcome: 'completed',
+        status: 'completed',
+        prLink,
+        verdict: 'accepted',
+        evidence: followUp.evidence,
+      },
+    },
+  });
+
+  const asking = await environment.follow({ status: 'active', ...ENDLESS }, ASKED, LOST);
+  await showsPhase(asking, 'needs-decision');
+  await told(asking.handle.workflowId);
+  await asking.handle.cancel();
+  const both = await told(asking.handle.workflowId, 2);
+  expect(both.map(({ notice: { type, data } }) => ({ type, data }))).toMatchObject([
+    { type: 'follow-up.needs-decision', data: { outcome: null, verdict: 'unknown', status: 'active' } },
+    { type: 'follow-up.ended', data: { outcome: 'cancelled', verdict: 'unknown' } },
+  ]);
+
+  const items = [1, 2].map(() => ({ ...environment.addJob(), prompt: 'Go on.', ...SWIFT }));
+  const batch = await environment.followUps.batches.start(items, { batchId: `told-${projectId}` });
+  await batch.result();
+  const [ofBatch] = await told(batch.workflowId);
+  const counts = { outcome: 'done', items: 2, settled: 2, unknownDeliveries: 0 };
+  expect(ofBatch?.notice).toMatchObject({
+    type: 'follow-up-batch.ended',
+    data: { batchId: `told-${projectId}`, ...counts },
+  });
+  // No task of its workflow was spent on the question whether somebody is to be told.
+  const events = await eventsOf(environment.client.workflow.getHandle(batch.workflowId));
+  expect(events.filter(({ markerRecordedEventAttributes }) => markerRecordedEventAttributes)).toEqual([]);
+});
+
+it('a receiver that does not answer delays no result; what it refuses comes again under the same id, when it asks for it, and 410 ends it', async () => {
+  const held: Received[] = [];
+  const answers = [
+    ({ response }: Received) => response.writeHead(503, { 'retry-after': '1' }).end(),
+    ({ response }: Received) => response.writeHead(302, { location: '/elsewhere', 'retry-after': '1' }).end(),
+    ({ response }: Received) => response.writeHead(410).end(),
+  ];
+  const { environment, told } = await opened((received) => {
+    const answer = held.length > 0 ? answers.shift() : undefined;
+    if (answer === undefined) held.push(received);
+    else answer(received);
+  });
+  const dead = await environment.follow({}, SWIFT);
+  await eventually('the receiver is asked', () => held.length > 0);
+  expect((await dead.result()).status).toBe('completed');
+
+  const following = await environment.follow({}, SWIFT);
+  await following.result();
+  const attempts = await told(following.handle.workflowId, 3);
+  const [id = ''] = new Set(attempts.map((attempt) => attempt.id));
+  expect(attempts.map((attempt) => attempt.id)).toEqual([id, id, id]);
+  const notice = environment.client.workflow.getHandle(id);
+  await expect(notice.result()).rejects.toMatchObject({
+    cause: { cause: { type: 'ReceiverGone', message: 'the receiver answered 410' } },
+  });
+  for (const { response } of held) response.writeHead(204).end();
+});
