@@ -477,7 +477,12 @@ const MUTANTS: readonly Mutant[] = [
     'upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, endOfCancelled(receipt)) });',
     '',
   ),
-  mutant('a list shows the phase', followUp, "context.enter('done');", "context.enterBriefly('done');"),
+  mutant(
+    'a list shows the phase',
+    followUp,
+    "context.enter('done', job.status);",
+    "context.enterBriefly('done');",
+  ),
 ];
 
 /** As many as the check plays. A mutant that survives them is a hole in what the simulation draws, or in its oracle. */
