@@ -73,8 +73,7 @@ describe('the worker’s archive', () => {
     for (const file of ['package.json', 'npm-shrinkwrap.json']) {
       await writeFile(path.join(cwd, file), readFileSync(unpacked('worker', file)));
     }
-    const said = await mustRun('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit'], { cwd });
-    expect(said).not.toContain('allowScripts');
+    await mustRun('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit'], { cwd });
     const version = (name: string) => json(path.join(cwd, 'node_modules', name, 'package.json'));
     for (const [name, locked] of Object.entries(dependencies)) {
       expect(version(name)).toMatchObject({ name, version: locked });
