@@ -19,11 +19,23 @@ const INTERRUPTED = 130;
 /** Variables with which the demo's programs find the server and each other. */
 type Settings = Readonly<Record<string, string>>;
 
+type Worker = Awaited<ReturnType<typeof startDemoWorker>>;
+
+interface Flags {
+  readonly once?: boolean;
+  readonly useServer?: boolean;
+  readonly trouble?: boolean;
+}
+
 /** What ends what was started, in order. */
 type Closing = (() => Promise<unknown>)[];
 
 /** The whole house on one machine: a Temporal server, the sandbox agent service, a worker, and one follow-up. */
-async function demo(ends: boolean, useServer: boolean): Promise<number> {
+async function demo({
+  once: ends = process.env.CI === 'true',
+  useServer = false,
+  trouble,
+}: Flags): Promise<number> {
   const interrupted = interruption();
   const closing: Closing = [];
   try {
@@ -32,13 +44,25 @@ async function demo(ends: boolean, useServer: boolean): Promise<number> {
     const sandbox = await startSandbox({ messagesPerHour: null });
     closing.unshift(() => sandbox.close());
     say(`the sandbox agent service listens at ${sandbox.baseUrl}`);
-    const worker = await startDemoWorker(env, sandbox);
-    closing.unshift(() => worker.stop());
-    await Promise.race([worker.ready(), interrupted.happened]);
+    const startWorker = async (): Promise<Worker> => {
+      const worker = await startDemoWorker(env, sandbox);
+      closing.unshift(() => worker.stop());
+      await Promise.race([worker.ready(), interrupted.happened]);
+      return worker;
+    };
+    let worker = await startWorker();
     if (interrupted.pending()) return INTERRUPTED;
     say(`the worker is ready; it logs to ${worker.logFile}`);
 
-    const code = await sendFollowUp(env, sandbox);
+    const replaceWorker = async (): Promise<void> => {
+      say(`SIGKILL to the worker, process ${worker.pid}`);
+      worker.kill('SIGKILL');
+      worker = await startWorker();
+      say(`another worker goes on, process ${worker.pid}`);
+    };
+    const code = await (trouble === true
+      ? sendIntoTrouble(env, sandbox, replaceWorker)
+      : sendFollowUp(env, sandbox));
     if (ends || interrupted.pending()) return code;
     process.stderr.write(waysToLookAround(settings, sandbox));
     await Promise.race([interrupted.happened, worker.exited]);
@@ -80,13 +104,62 @@ function ownQueues(): Settings {
 
 async function sendFollowUp(env: NodeJS.ProcessEnv, sandbox: Sandbox): Promise<number> {
   // Two polls see it active before the third finds it done.
-  const job = sandbox.addJob({ projectId: 'docs', turn: { durationMs: 11_000 } });
+  const { jobId } = sandbox.addJob({ projectId: 'docs', turn: { durationMs: 11_000 } });
   // The sandbox's reads don't lag, and it takes a message up at once; the default of 30s is for a service that is not known.
-  const words = ['send', '--project', 'docs', '--job', job.jobId, '--prompt', PROMPT, '--confirm', '2s'];
+  return send(env, ['--job', jobId, '--confirm', '2s']);
+}
+
+/**
+ * The answer to the POST is lost after the service has processed the message, and then the worker is killed. Another one goes
+ * on. The message must have arrived once.
+ */
+async function sendIntoTrouble(
+  env: NodeJS.ProcessEnv,
+  sandbox: Sandbox,
+  replaceWorker: () => Promise<void>,
+): Promise<number> {
+  // Counted in reads, so that a slow machine, too, sees the turn before it ends.
+  const job = sandbox.addJob({ projectId: 'docs', turn: { reads: 3 } });
+  sandbox.setFault({ name: 'processed-then-close', times: 1, jobId: job.jobId });
+  say(
+    `trouble: the service will process the message to ${job.jobId}, and close the connection without an answer`,
+  );
+  let replaced: Promise<void> | undefined;
+  // Nobody knows yet whether the message has arrived: until `confirm` is over, no answer proves it.
+  const words = ['--job', job.jobId, '--confirm', '5s', '--polling-initial', '2s'];
+  const code = await send(env, words, async (progress) => {
+    if (/ (reconciling|watching) /.test(progress)) await (replaced ??= replaceWorker());
+  });
+  await replaced;
+  const messages = sandbox.journal.entries({ jobId: job.jobId, operation: 'message' });
+  for (const { method, path: target, turn, ending } of messages) {
+    say(
+      `the service's journal: ${method} ${target} · processed as turn ${String(turn)} · ${ending} without an answer`,
+    );
+  }
+  say(`messages that the service has received: ${messages.length}`);
+  return replaced !== undefined && messages.length === 1 ? code : 1;
+}
+
+/** Sends a message by the starter, to its end. @param hear gets what it says of the progress, and ends it by failing */
+async function send(
+  env: NodeJS.ProcessEnv,
+  flags: string[],
+  hear?: (progress: string) => Promise<void>,
+): Promise<number> {
+  const words = ['send', '--project', 'docs', ...flags, '--prompt', PROMPT];
   say(`npm run starter -- ${words.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`);
   const starter = path.resolve(__dirname, '../src/starter.ts');
-  const child = spawn(process.execPath, ['--import', 'tsx', starter, ...words], { env, stdio: 'inherit' });
-  const [code] = (await once(child, 'exit')) as [number | null];
+  const stdio = ['inherit', 'inherit', hear === undefined ? 'inherit' : 'pipe'] as const;
+  const child = spawn(process.execPath, ['--import', 'tsx', starter, ...words], { env, stdio: [...stdio] });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    process.stderr.write(text);
+    hear?.(text).catch((error: unknown) => {
+      child.kill();
+      child.emit('error', error);
+    });
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
   return code ?? INTERRUPTED;
 }
 
@@ -97,8 +170,8 @@ Everything stays up until Ctrl-C. In another terminal:
 
 ${Object.entries(settings)
   .map(([name, value]) => `  export ${name}=${value}\n`)
-  .join('')}  npm run starter -- list
-  npm run starter -- send --project docs --job job-2 --prompt 'Add a table of contents.' --confirm 2s
+  .join('')}  npm run -s starter -- list
+  npm run -s starter -- send --project docs --job job-2 --prompt 'Add a table of contents.' --confirm 2s
   npm run starter -- --help
 
 ${uiUrl === undefined ? '' : `Temporal's Web UI: ${uiUrl}\n`}The sandbox's jobs:  ${sandbox.baseUrl}/sandbox/jobs
@@ -112,11 +185,12 @@ function say(line: string): void {
 const flags = new Command('npm run demo --')
   .description('Runs one follow-up from end to end on this machine, and stays up to look around.')
   .option('--once', 'end with the exit code of the follow-up; the default when CI=true')
+  .option('--trouble', 'lose the answer to the message and kill the worker: the message arrives once')
   .option('--use-server', 'use the Temporal server of the environment or profile')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
   .parse()
-  .opts<{ once?: true; useServer?: true }>();
-demo(flags.once ?? process.env.CI === 'true', flags.useServer ?? false).then(
+  .opts<Flags>();
+demo(flags).then(
   (code) => process.exit(code),
   (error: unknown) => {
     say(error instanceof Error ? error.message : String(error));

@@ -1,4 +1,6 @@
+import { z } from 'zod';
 import type { AgentJob } from '../src/core/job';
+import { checked, InputError } from './input';
 import {
   type JobChange,
   JobLife,
@@ -43,6 +45,26 @@ export interface NewJob extends Partial<Pick<LifeRules, 'whileActive' | 'queueGa
   readonly turn?: TurnPlan;
 }
 
+const milliseconds = z.int().min(0);
+const id = z.string().min(1).max(128);
+const turnPlan = z.strictObject({
+  outcome: z.enum(['pull-request', 'new-pull-request', 'no-change', 'failed']).exactOptional(),
+  durationMs: milliseconds.nullable().exactOptional(),
+  reads: z.int().min(1).exactOptional(),
+  takeUpMs: milliseconds.exactOptional(),
+});
+const newJob: z.ZodType<NewJob> = z.strictObject({
+  projectId: id.exactOptional(),
+  id: id.exactOptional(),
+  status: z.enum(['active', 'completed', 'archived', 'failed']).exactOptional(),
+  prLink: z.string().exactOptional(),
+  pullRequest: z.boolean().exactOptional(),
+  turns: z.array(turnPlan).min(1).exactOptional(),
+  turn: turnPlan.exactOptional(),
+  whileActive: z.enum(['interrupt', 'queue']).exactOptional(),
+  queueGapMs: milliseconds.exactOptional(),
+});
+
 /** A job from the inside: what the service answers now, what it was before, and every turn. */
 export interface JobReport extends JobKey {
   readonly job: AgentJob;
@@ -65,6 +87,25 @@ export class Jobs {
   private readonly lives = new Map<string, { readonly key: JobKey; readonly life: JobLife }>();
 
   constructor(private readonly rules: JobsRules) {}
+
+  /**
+   * Adds jobs that come from outside: a list, or a single one. All are added, or none.
+   *
+   * @throws InputError for a malformed job, and for an id that its project already has
+   */
+  addFrom(body: unknown): JobReport[] {
+    const list = checked(z.array(newJob), Array.isArray(body) ? body : [body]);
+    const named = list.flatMap(({ projectId = 'docs', id: jobId }) =>
+      jobId === undefined ? [] : [{ projectId, jobId }],
+    );
+    const seen = new Set(this.lives.keys());
+    for (const key of named) {
+      if (seen.has(mapKey(key)))
+        throw new InputError(`the project ${key.projectId} already has a job ${key.jobId}`);
+      seen.add(mapKey(key));
+    }
+    return list.map((job) => this.add(job));
+  }
 
   /** @throws Error when the project already has a job of that id */
   add(job: NewJob): JobReport {

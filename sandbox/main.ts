@@ -1,7 +1,13 @@
+#!/usr/bin/env node
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type FaultSetting, listFaults, parseFault } from './fault-board';
 import { checked, duration, InputError } from './input';
 import { type Sandbox, SEED_JOBS, startSandbox } from '.';
+
+/** How a person calls this program, and the starter: by npm from source, by their names from where they are installed. */
+const isSource = __filename.endsWith('.ts');
+const CALL = isSource ? 'npm run sandbox --' : 'agent-follow-up-sandbox';
+const STARTER = isSource ? 'npm run starter --' : 'agent-follow-up';
 
 /** As the starter's: 2 is for usage and invalid input, 1 for anything else. */
 const EXIT_USAGE = 2;
@@ -18,7 +24,7 @@ interface Flags {
 }
 
 function program(): Command {
-  return new Command('npm run sandbox --')
+  return new Command(CALL)
     .description(
       'An agent service that keeps the whole contract, with jobs in memory and faults on demand: for trying the worker out, for rehearsals and for tests.',
     )
@@ -40,9 +46,9 @@ function program(): Command {
       'after',
       `
 Examples:
-  npm run sandbox -- --turn 20s
-  npm run sandbox -- --fault '{"name":"processed-then-close","times":1,"projectId":"docs","jobId":"job-1"}'
-  npm run sandbox -- --fault '{"name":"http-503","operation":"get","times":3}' --fault '{"name":"stale"}'`,
+  ${CALL} --turn 20s
+  ${CALL} --fault '{"name":"processed-then-close","times":1,"projectId":"docs","jobId":"job-1"}'
+  ${CALL} --fault '{"name":"http-503","operation":"get","times":3}' --fault '{"name":"stale"}'`,
     )
     .allowExcessArguments(false)
     .showHelpAfterError('(--help shows the flags)')
@@ -120,10 +126,10 @@ The worker needs these two. The key is a throwaway of this sandbox and opens not
 
 With a worker running, send a message:
 
-  npm run starter -- send --project docs --job job-1 --prompt "Mention the new option in the guide."
+  ${STARTER} send --project docs --job job-1 --prompt "Mention the new option in the guide."
 
 Faults switched on: ${faults.map((fault) => JSON.stringify(fault)).join(', ') || 'none'} (--list-faults shows all)
-Journal, jobs and faults by HTTP: curl ${baseUrl}/sandbox
+Jobs, faults and the journal by HTTP: curl ${baseUrl}/sandbox
 Ctrl-C ends it. Every request gets a line below.
 `;
 }

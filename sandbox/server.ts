@@ -146,6 +146,7 @@ const ENDPOINTS: Readonly<Record<string, (parts: SandboxParts, body: unknown) =>
   'GET /sandbox': () => ({ endpoints: Object.keys(ENDPOINTS) }),
   'GET /sandbox/journal': ({ journal }) => ({ entries: journal.entries() }),
   'GET /sandbox/jobs': ({ jobs }) => ({ jobs: jobs.all() }),
+  'POST /sandbox/jobs': ({ jobs }, body) => ({ jobs: jobs.addFrom(body) }),
   'POST /sandbox/faults': ({ faults }, body) => {
     faults.set(body);
     return {};

@@ -1,11 +1,12 @@
 /**
- * Makes the artefacts that other services need, from a compilation of its own: `npm run package`.
+ * Makes the artefacts that others need, from a compilation of its own: `npm run package`, or, into
+ * another folder than `artifacts`, `npm run package -- FOLDER`.
  *
  * - `artifacts/agent-follow-up-client-VERSION.tgz`: an npm package for services that start and watch follow-ups.
  * - `artifacts/agent-follow-up-plugin-VERSION.tgz`: an npm package for teams that run follow-ups in a worker of their own.
+ * - `artifacts/agent-follow-up-sandbox-VERSION.tgz`: an npm package with the sandbox agent service, to rehearse and test with.
  * - `artifacts/agent-follow-up-worker-VERSION.tgz`: what production runs, with its dependencies; Linux (glibc), x64 or arm64.
  */
-import { execFileSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -18,33 +19,60 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import manifest from '../package.json';
+import { packWorker } from './package-worker';
+import {
+  adapt,
+  COMPILED,
+  COMPILED_SANDBOX,
+  DOCUMENTS,
+  PUBLISHED,
+  ROOT,
+  run,
+  STAGING,
+  writeJson,
+} from './staging';
 
-const ROOT = path.resolve(__dirname, '..');
-const OUT = path.join(ROOT, 'artifacts');
-const STAGING = path.join(OUT, 'staging');
-const COMPILED = path.join(STAGING, 'dist');
+const OUT = path.resolve(process.argv[2] ?? path.join(ROOT, 'artifacts'));
 
 const { version, license, engines, dependencies } = manifest;
 
-/** The documents that both artefacts carry. */
-const DOCUMENTS = ['LICENSE', 'CHANGELOG.md'];
+interface NpmPackage {
+  readonly description: string;
+  /** The page that is its README. */
+  readonly readme: string;
+  readonly compiled: string;
+  /** What is imported from it by its name, and by further paths. */
+  readonly entries: { readonly '.': string; readonly [path: string]: string };
+  /** What its name runs as a command. */
+  readonly program?: string;
+  readonly published: readonly string[];
+}
 
-/** What callers in any language need beside the client: the request's rules, and what to test their own code with. */
-const PUBLISHED = ['request.schema.json', 'requests.json', 'workflow-id-vectors.json'];
-
-/** The npm packages: what is imported from each by its name and by further paths, and the page that is its README. */
-const PACKAGES = {
+const PACKAGES: Readonly<Record<string, NpmPackage>> = {
   'agent-follow-up-client': {
     description: 'Starts and watches durable follow-ups to agent jobs, by any Temporal server.',
     readme: 'client.md',
+    compiled: COMPILED,
     entries: { '.': 'client/index', './workflow': 'workflows/child' },
+    published: PUBLISHED,
   },
   'agent-follow-up-plugin': {
     description: 'Runs durable follow-ups to agent jobs in a Temporal worker of your own.',
     readme: 'plugin.md',
+    compiled: COMPILED,
     entries: { '.': 'worker/plugin', './workflows': 'workflows/index' },
+    published: PUBLISHED,
   },
-} as const;
+  'agent-follow-up-sandbox': {
+    description:
+      'An agent service with faults on demand, to rehearse follow-ups to agent jobs and to test with.',
+    readme: 'sandbox.md',
+    compiled: COMPILED_SANDBOX,
+    entries: { '.': 'sandbox/index' },
+    program: 'sandbox/main',
+    published: [],
+  },
+};
 
 /**
  * Packages of the SDK are peers: they share types and `instanceof` checks with the importing service's own code, so there
@@ -61,56 +89,41 @@ const OPTIONAL_PEERS: Record<string, readonly string[]> = {
  */
 const TYPES_FOR_THE_SDK = { '@types/ms': '^2.1.0' };
 
-/** Parts of the worker's dependencies that production never loads. They are 110 MB of 190. */
-const UNUSED = [
-  // Native code for other platforms, and the sources that it was made of.
-  ...['aarch64-apple-darwin', 'x86_64-apple-darwin', 'x86_64-pc-windows-msvc'].map(
-    (platform) => `@temporalio/core-bridge/releases/${platform}`,
-  ),
-  ...['sdk-core', 'src', 'bridge-macros'].map((folder) => `@temporalio/core-bridge/${folder}`),
-  '.bin',
-];
-
-function run(command: string, args: readonly string[], cwd = ROOT): void {
-  execFileSync(command, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
-}
-
-function writeManifest(folder: string, content: object): void {
-  writeFileSync(path.join(folder, 'package.json'), `${JSON.stringify(content, null, 2)}\n`);
-}
-
 function compile(): void {
   run('npx', ['tsc', '-p', 'tsconfig.build.json', '--outDir', COMPILED, '--sourceMap', 'false']);
   run(process.execPath, [path.join(COMPILED, 'worker/bundle.js')]);
   hideMachine(path.join(COMPILED, 'workflow-bundle.js'));
+  run('npx', ['tsc', '-p', 'tsconfig.sandbox.json', '--outDir', COMPILED_SANDBOX, '--sourceMap', 'false']);
 }
 
-/** The stack traces in histories show the paths of the bundle's source map: those of the artefact, not of this machine. */
+/**
+ * The stack traces in histories show the paths of the bundle's source map: those of the artefact, not of this machine. A hash in
+ * the map depends on these paths, too.
+ */
 function hideMachine(bundle: string): void {
   const marker = 'sourceMappingURL=data:application/json;charset=utf-8;base64,';
   const [code = '', map = ''] = readFileSync(bundle, 'utf8').split(marker);
-  const parsed = JSON.parse(Buffer.from(map, 'base64').toString()) as { sources: string[] };
-  parsed.sources = parsed.sources.map((source) => source.replace(`${STAGING}/`, '').replace(`${ROOT}/`, ''));
-  writeFileSync(bundle, `${code}${marker}${Buffer.from(JSON.stringify(parsed)).toString('base64')}`);
+  const hidden = Buffer.from(map, 'base64')
+    .toString()
+    .replaceAll(`${STAGING}/`, '')
+    .replaceAll(`${ROOT}/`, '')
+    .replace(/(?<="file":"workflow-bundle)-\w+/, '');
+  writeFileSync(bundle, `${code}${marker}${Buffer.from(hidden).toString('base64')}`);
 }
 
 /** The compiled files that a file needs: what it imports by a relative path, and so on, code and types alike. */
-function neededBy(entry: string): string[] {
+function neededBy(compiled: string, entry: string): string[] {
   const found = new Set<string>([entry]);
   for (const file of found) {
-    const code = readFileSync(path.join(COMPILED, file), 'utf8');
+    const code = readFileSync(path.join(compiled, file), 'utf8');
     for (const [, name = ''] of code.matchAll(/(?:require\(|from |import\()["'](\.[^"']*)["']/g)) {
-      found.add(resolved(path.join(path.dirname(file), name), file.endsWith('.d.ts') ? '.d.ts' : '.js'));
+      const extension = file.endsWith('.d.ts') ? '.d.ts' : '.js';
+      const target = path.join(path.dirname(file), name);
+      const isFile = existsSync(path.join(compiled, target + extension));
+      found.add(isFile ? target + extension : path.join(target, `index${extension}`));
     }
   }
   return [...found];
-}
-
-function resolved(name: string, extension: '.js' | '.d.ts'): string {
-  const isFolder = statSync(path.join(COMPILED, name), { throwIfNoEntry: false })?.isDirectory() ?? false;
-  const file = `${name}${extension}`;
-  const exists = statSync(path.join(COMPILED, file), { throwIfNoEntry: false }) !== undefined;
-  return isFolder && !exists ? path.join(name, `index${extension}`) : file;
 }
 
 /** The packages that compiled files import, with the versions of this project. */
@@ -126,20 +139,25 @@ function packagesOf(folder: string): Record<string, string> {
   return Object.fromEntries(Object.entries(dependencies).filter(([name]) => found.has(name)));
 }
 
-function packForNpm(name: keyof typeof PACKAGES): string {
-  const { description, readme, entries } = PACKAGES[name];
+function packForNpm([name, each]: [string, NpmPackage]): string {
+  const { description, readme, compiled, entries, program, published } = each;
   const folder = path.join(STAGING, name);
-  for (const entry of Object.values(entries)) {
-    for (const file of [...neededBy(`${entry}.js`), ...neededBy(`${entry}.d.ts`)]) {
-      cpSync(path.join(COMPILED, file), path.join(folder, 'dist', file));
+  for (const entry of [...Object.values(entries), ...(program === undefined ? [] : [program])]) {
+    for (const file of [`${entry}.js`, `${entry}.d.ts`].flatMap((each) => neededBy(compiled, each))) {
+      cpSync(path.join(compiled, file), path.join(folder, 'dist', file));
     }
   }
   const packages = Object.entries(packagesOf(path.join(folder, 'dist')));
-  const isSdk = ([each]: [string, string]) => each.startsWith('@temporalio/');
+  const isSdk = ([dependency]: [string, string]) => dependency.startsWith('@temporalio/');
+  const peers = packages.filter(isSdk);
+  const others = packages
+    .filter((entry) => !isSdk(entry))
+    .map(([other, from]) => [other, `^${from}`] as const);
   for (const file of DOCUMENTS) cpSync(path.join(ROOT, file), path.join(folder, file));
-  for (const file of PUBLISHED) cpSync(path.join(ROOT, 'docs', file), path.join(folder, file));
+  for (const file of published) cpSync(path.join(ROOT, 'docs', file), path.join(folder, file));
   cpSync(path.join(ROOT, 'docs', readme), path.join(folder, 'README.md'));
-  writeManifest(folder, {
+  adapt(path.join(folder, 'README.md'));
+  writeJson(path.join(folder, 'package.json'), {
     name,
     version,
     description,
@@ -147,6 +165,7 @@ function packForNpm(name: keyof typeof PACKAGES): string {
     engines,
     main: `./dist/${entries['.']}.js`,
     types: `./dist/${entries['.']}.d.ts`,
+    ...(program === undefined ? {} : { bin: `./dist/${program}.js` }),
     exports: {
       ...Object.fromEntries(
         Object.entries(entries).map(([entry, file]) => [
@@ -154,95 +173,28 @@ function packForNpm(name: keyof typeof PACKAGES): string {
           { types: `./dist/${file}.d.ts`, default: `./dist/${file}.js` },
         ]),
       ),
-      ...Object.fromEntries([...PUBLISHED, 'package.json'].map((file) => [`./${file}`, `./${file}`])),
+      ...Object.fromEntries([...published, 'package.json'].map((file) => [`./${file}`, `./${file}`])),
     },
     sideEffects: false,
-    dependencies: {
-      ...TYPES_FOR_THE_SDK,
-      ...Object.fromEntries(
-        packages.filter((each) => !isSdk(each)).map(([each, from]) => [each, `^${from}`]),
-      ),
-    },
-    peerDependencies: Object.fromEntries(packages.filter(isSdk).map(([each, from]) => [each, `~${from}`])),
+    dependencies: { ...(peers.length === 0 ? {} : TYPES_FOR_THE_SDK), ...Object.fromEntries(others) },
+    peerDependencies: Object.fromEntries(peers.map(([peer, from]) => [peer, `~${from}`])),
     peerDependenciesMeta: Object.fromEntries(
-      (OPTIONAL_PEERS[name] ?? []).map((each) => [each, { optional: true }]),
+      (OPTIONAL_PEERS[name] ?? []).map((peer) => [peer, { optional: true }]),
     ),
   });
   run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', OUT], folder);
   return `${name}-${version}.tgz`;
 }
 
-function packWorker(): string {
-  // Both archives unpack into a folder `package`, as those of npm do.
-  const folder = path.join(STAGING, 'package');
-  cpSync(COMPILED, path.join(folder, 'dist'), {
-    recursive: true,
-    filter: (file) => !file.endsWith('.d.ts'),
-  });
-  for (const file of [...DOCUMENTS, 'package.json', 'package-lock.json']) {
-    cpSync(path.join(ROOT, file), path.join(folder, file));
-  }
-  packDocuments(folder);
-  run('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'], folder);
-  prune(path.join(folder, 'node_modules'));
-  rmSync(path.join(folder, 'package-lock.json'));
-  const { name, description, bin } = manifest;
-  writeManifest(folder, {
-    name: `${name}-worker`,
-    version,
-    description,
-    license,
-    engines,
-    bin,
-    dependencies,
-  });
-  const file = `agent-follow-up-worker-${version}.tgz`;
-  run('tar', ['-czf', path.join(OUT, file), '-C', STAGING, 'package']);
-  return file;
-}
-
-/** The pages that the programs, and each other, point to. */
-function packDocuments(folder: string): void {
-  cpSync(path.join(ROOT, 'examples/encryption'), path.join(folder, 'examples/encryption'), {
-    recursive: true,
-  });
-  const docs = path.join(ROOT, 'docs');
-  const names = readdirSync(docs).filter((name) => name.endsWith('.md') || PUBLISHED.includes(name));
-  for (const name of names) cpSync(path.join(docs, name), path.join(folder, 'docs', name));
-  const readme = readFileSync(path.join(docs, 'deployment.md'), 'utf8');
-  writeFileSync(path.join(folder, 'README.md'), readme.replace(/\]\(([\w-]+\.md)/g, '](docs/$1'));
-  cpSync(path.join(ROOT, 'SECURITY.md'), path.join(folder, 'SECURITY.md'));
-  const pages = ['README.md', 'SECURITY.md', ...names.map((name) => path.join('docs', name))];
-  for (const page of pages.filter((name) => name.endsWith('.md'))) adapt(path.join(folder, page));
-}
-
-/** A page as it holds where npm has no scripts: with commands that run there, and without links to what is not there. */
-function adapt(page: string): void {
-  const text = readFileSync(page, 'utf8')
-    .replaceAll(/npm run (?:-s )?starter -- /g, 'node dist/starter.js ')
-    .replaceAll(/(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)#]+)[^)]*\)/g, (link, words: string, target: string) =>
-      existsSync(path.join(path.dirname(page), target)) ? link : words,
-    );
-  writeFileSync(page, text);
-}
-
-function prune(nodeModules: string): void {
-  // The compiler of the machine that packs is for bundling, which is done; it would tie the artefact to that machine.
-  const compilers = readdirSync(path.join(nodeModules, '@swc')).filter((name) => name.startsWith('core-'));
-  for (const name of [...UNUSED, ...compilers.map((compiler) => `@swc/${compiler}`)]) {
-    rmSync(path.join(nodeModules, name), { recursive: true, force: true });
-  }
-  for (const file of readdirSync(nodeModules, { recursive: true, encoding: 'utf8' })) {
-    if (/\.(d\.[cm]?ts|map)$/.test(file)) rmSync(path.join(nodeModules, file));
-  }
-}
-
 rmSync(OUT, { recursive: true, force: true });
+rmSync(STAGING, { recursive: true, force: true });
+mkdirSync(OUT, { recursive: true });
 mkdirSync(STAGING, { recursive: true });
 compile();
-const packages = [packForNpm('agent-follow-up-client'), packForNpm('agent-follow-up-plugin')];
-for (const file of [...packages, packWorker()]) {
-  const megabytes = (statSync(path.join(OUT, file)).size / 1_000_000).toFixed(1);
-  process.stdout.write(`artifacts/${file}: ${megabytes} MB\n`);
+const packages = Object.entries(PACKAGES).map(packForNpm);
+for (const file of [...packages, packWorker(OUT)]) {
+  const made = path.join(OUT, file);
+  const megabytes = (statSync(made).size / 1_000_000).toFixed(1);
+  process.stdout.write(`${path.relative(ROOT, made)}: ${megabytes} MB\n`);
 }
 rmSync(STAGING, { recursive: true });

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { describe, expect, it, jest } from '@jest/globals';
 import { temporal } from '../harness/temporal';
 
-/** The demo takes half a minute; it waits for its worker alone for up to 90 s. */
+/** The demo takes half a minute, with trouble a whole one; it waits for each of its workers alone for up to 90 s. */
 jest.setTimeout(180_000);
 
 const root = path.resolve(__dirname, '../..');
@@ -49,6 +49,25 @@ describe('npm run demo', () => {
     expect(stderr).toMatch(
       /web ui +http:\/\/127\.0\.0\.1:\d+\/namespaces\/default\/workflows\/follow-up%3Adocs/,
     );
+    expect(code).toBe(0);
+    expect(await leftovers(stderr)).toEqual([]);
+  });
+
+  it('--trouble loses the answer to the message, kills the worker, and shows that the message arrived once', async () => {
+    const { code, stdout, stderr } = await demo(['--once', '--trouble']);
+    expect(stdout).toMatch(/^status +completed$/m);
+    expect(stdout).toMatch(/^prLink +http/m);
+    expect(stdout).toMatch(/^delivery +accepted by read, 1 send$/m);
+    const story = [
+      /SIGKILL to the worker, process (\d+)/,
+      /another worker goes on, process (\d+)/,
+      /the service's journal: POST \/v2\/agent\/docs\/job\/[\w-]+\/message · processed as turn 1 · closed without an answer/,
+      /messages that the service has received: 1$/m,
+    ];
+    const told = story.map((line) => line.exec(stderr));
+    expect(told.map((found) => found !== null)).toEqual(story.map(() => true));
+    const [killed, next] = told.map((found) => found?.[1]);
+    expect(next).not.toBe(killed);
     expect(code).toBe(0);
     expect(await leftovers(stderr)).toEqual([]);
   });

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { scripts } from '../../package.json';
+import { allowScripts, scripts } from '../../package.json';
+import { packages } from '../../package-lock.json';
 import { METRICS_FILE, metricsTable } from '../../scripts/metrics-docs';
 import { requestTable, TABLE_FILE, tableIn } from '../../scripts/request-docs';
 import { EXIT } from '../../src/cli/ends';
@@ -19,6 +20,16 @@ const pages = [
     .filter((file) => file.endsWith('.md'))
     .map((file) => `docs/${file}`),
 ];
+
+it('the first command of the README makes npm warn of no install script', () => {
+  // npm 11 warns of each that `allowScripts` in package.json does not decide on.
+  const locked = Object.entries(packages as Readonly<Record<string, { hasInstallScript?: boolean }>>);
+  const withScript = locked.filter(
+    ([place, { hasInstallScript }]) => place !== '' && hasInstallScript === true,
+  );
+  const names = withScript.map(([place]) => place.slice(place.lastIndexOf('node_modules/') + 13));
+  expect(Object.keys(allowScripts).sort()).toEqual([...new Set(names)].sort());
+});
 
 /** What stands below a heading, up to the next one. */
 function section(page: string, heading: string): string {

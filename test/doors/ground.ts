@@ -10,7 +10,7 @@ import type { Ended } from '../cli/command';
 import { VARIABLES } from '../harness/temporal';
 import { ROOT, WorkerProcess } from '../harness/worker-process';
 
-export const artifact = (name: 'client' | 'plugin' | 'worker'): string =>
+export const artifact = (name: 'client' | 'plugin' | 'sandbox' | 'worker'): string =>
   path.join(ROOT, `artifacts/agent-follow-up-${name}-${version}.tgz`);
 
 /** Runs a program to its end, whatever that is. */

@@ -182,6 +182,27 @@ describe('control over HTTP', () => {
     expect(await response.json()).toEqual({ error: expect.stringMatching(words) });
   });
 
+  it('adds jobs, one or a list, all or none', async () => {
+    const add = async (jobs: unknown) => {
+      const body = JSON.stringify(jobs);
+      const response = await fetch(`${sandbox.baseUrl}/sandbox/jobs`, { method: 'POST', body });
+      return { status: response.status, ...((await response.json()) as object) };
+    };
+    const failing = { id: 'over-http', turn: { outcome: 'failed', reads: 1 } };
+    const added = { projectId: 'docs', jobId: 'over-http', job: { status: 'completed' } };
+    expect(await add(failing)).toMatchObject({ status: 200, jobs: [added] });
+    expect((await send('over-http', 'Go on.')).job().status).toBe('active');
+    expect((await call('over-http')).job().status).toBe('failed');
+
+    const taken = 'the project docs already has a job over-http';
+    expect(await add([{ id: 'beside' }, { id: 'over-http' }])).toEqual({ status: 400, error: taken });
+    const twice = 'the project docs already has a job beside';
+    expect(await add([{ id: 'beside' }, { id: 'beside' }])).toEqual({ status: 400, error: twice });
+    const odd = await add([{}, { id: 'beside', turn: { outcome: 'lost' } }]);
+    expect(odd).toEqual({ status: 400, error: expect.stringMatching(/^1\.turn\.outcome: /) });
+    expect((await call('beside')).status).toBe(404);
+  });
+
   it('refuses a web page', async () => {
     const headers = { origin: 'https://elsewhere.example' };
     expect((await fetch(`${sandbox.baseUrl}/sandbox/keys`, { method: 'POST', headers })).status).toBe(403);
