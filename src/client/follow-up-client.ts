@@ -6,6 +6,7 @@ import { BatchClient } from './batch/batch-client';
 import { type CallOptions, Calls, checkTimeout } from './call';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter, listFollowUps } from './description';
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
+import type { Reached } from './errors';
 import { LimitsClient } from './limits';
 import { awaitResult } from './result';
 import { checkName } from './options';
@@ -84,14 +85,18 @@ export class FollowUpClient {
    * @throws SearchAttributesError when the namespace is not set up
    */
   async start(request: NamedRequest, options: CallOptions = {}): Promise<StartedFollowUp> {
-    const start = await this.#calls.run(options, (client) => startFollowUp(client, this.taskQueue, request));
+    const reached: Reached = { unconfirmed: 'follow-up' };
+    const start = await this.#calls.run({ ...options, reached }, (client) =>
+      startFollowUp(client, this.taskQueue, request, reached),
+    );
     return Object.assign(this.getHandle(start.workflowId), start);
   }
 
   /** {@link start} and the `result` of its handle in one. */
   execute(request: NamedRequest, options: CallOptions = {}): Promise<FollowUpResult> {
-    return this.#calls.run(options, async (client, signal) => {
-      const { workflowId } = await startFollowUp(client, this.taskQueue, request);
+    const reached: Reached = { unconfirmed: 'follow-up' };
+    return this.#calls.run({ ...options, reached }, async (client, signal) => {
+      const { workflowId } = await startFollowUp(client, this.taskQueue, request, reached);
       return awaitResult(client, workflowId, signal);
     });
   }

@@ -22,6 +22,7 @@ export {
   InvalidRequestError,
   JobNotFoundError,
   NoAnswerError,
+  NotConfirmedError,
   NotFoundError,
 } from './errors';
 export { FollowUpClient, type FollowUpClientOptions } from './follow-up-client';

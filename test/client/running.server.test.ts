@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { defineSearchAttributeKey, type PayloadCodec } from '@temporalio/common';
 import { FollowUpClient, NotFoundError } from '../../src/client';
+import { ENCRYPTING } from '../harness/encryption';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
 import { listed } from '../harness/listed';
@@ -42,6 +43,45 @@ describe('a running follow-up', () => {
     environment.sandbox.changeJob(asked, { status: 'completed' });
     expect(await result).toMatchObject({ status: 'completed' });
     expect(environment.posts(asked)).toHaveLength(1);
+  });
+});
+
+describe("a client without the workers' data converter", () => {
+  const CALLS: Readonly<Record<string, (client: FollowUpClient, workflowId: string) => Promise<unknown>>> = {
+    result: (client, workflowId) => client.getHandle(workflowId).result(),
+    progress: (client, workflowId) => client.getHandle(workflowId).progress(),
+    describe: (client, workflowId) => client.getHandle(workflowId).describe(),
+    retry: (client, workflowId) => client.getHandle(workflowId).retry(),
+  };
+
+  it.concurrent.each(['start', ...Object.keys(CALLS)])('is told by %s what to set', async (name) => {
+    const environment = await open();
+    const { client } = environment;
+    const { connection, options } = client;
+    const secretive = new Client({ connection, namespace: options.namespace, dataConverter: ENCRYPTING });
+    const taskQueue = `nobody-${randomUUID()}`;
+    const asked = environment.newRequest();
+    const { workflowId } = await new FollowUpClient(secretive, { taskQueue }).start(asked);
+    await client.workflow.getHandle(workflowId).terminate();
+    const plain = new FollowUpClient(client, { taskQueue });
+    await expect(CALLS[name]?.(plain, workflowId) ?? plain.start(asked)).rejects.toMatchObject({
+      code: 'MISCONFIGURED',
+      message: expect.stringMatching(
+        /FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter.*Unknown encoding/,
+      ),
+    });
+  });
+
+  it.concurrent('is told so by a codec that knows nothing of what is there', async () => {
+    const environment = await open();
+    const { client, followUps } = environment;
+    const { connection, options } = client;
+    const { workflowId } = await followUps.start(environment.newRequest(ENDLESS));
+    const secretive = new Client({ connection, namespace: options.namespace, dataConverter: ENCRYPTING });
+    await expect(new FollowUpClient(secretive).getHandle(workflowId).progress()).rejects.toMatchObject({
+      code: 'MISCONFIGURED',
+      message: expect.stringContaining('is not encrypted'),
+    });
   });
 });
 
