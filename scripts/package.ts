@@ -37,7 +37,7 @@ const PACKAGES = {
   'agent-follow-up-client': {
     description: 'Starts and watches durable follow-ups to agent jobs, by any Temporal server.',
     readme: 'client.md',
-    entries: { '.': 'client/index', './workflow': 'workflows/child' },
+    entries: { '.': 'client/index', './workflow': 'workflows/child', './testing': 'client/testing' },
   },
   'agent-follow-up-plugin': {
     description: 'Runs durable follow-ups to agent jobs in a Temporal worker of your own.',

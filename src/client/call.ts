@@ -61,28 +61,20 @@ export class Calls {
       call.abort(signal?.reason);
     };
     signal?.addEventListener('abort', abort);
-    let standing: string | undefined;
-    const timers =
-      timeout === undefined
-        ? []
-        : [
-            setTimeout(() => {
-              call.abort(noAnswer(reached, timeout, standing));
-            }, timeout),
-            setTimeout(
-              () => {
-                const asked = this.client.withAbortSignal(call.signal, () =>
-                  standingOf(this.client, reached),
-                );
-                // What the server does not tell is left out.
-                void asked.then(
-                  (words) => (standing = words),
-                  () => undefined,
-                );
-              },
-              Math.max(timeout / 2, timeout - LAST_LOOK_MS),
-            ),
-          ];
+    const timers: NodeJS.Timeout[] = [];
+    if (timeout !== undefined) {
+      let standing: string | undefined;
+      const look = async (): Promise<void> => {
+        // What the server does not tell in time is left out.
+        const asked = this.client.withAbortSignal(call.signal, () => standingOf(this.client, reached));
+        standing = await asked.catch(() => undefined);
+      };
+      const giveUp = (): void => {
+        call.abort(noAnswer(reached, timeout, standing));
+      };
+      timers.push(setTimeout(giveUp, timeout));
+      timers.push(setTimeout(() => void look(), Math.max(timeout / 2, timeout - LAST_LOOK_MS)));
+    }
     this.#pending.set(call, reached);
     try {
       // The SDK gives up an aborted request only while it makes its first attempt (1.24), so the two race.

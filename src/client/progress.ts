@@ -135,7 +135,8 @@ function nextReadAt(
   return isNext ? new Date(readAt).toISOString() : null;
 }
 
-type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state'> & { readonly runId?: string };
+type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state'> &
+  Partial<Pick<FollowUpDescription, 'runId' | 'beginsAt'>>;
 
 export interface Update {
   readonly name: string;
@@ -177,8 +178,10 @@ export async function updateRunning<Answer>(
   { name, timeoutMs = 10_000, args = () => [] }: Update,
 ): Promise<Answer> {
   const found = await find();
-  const { workflowId, taskQueue, state } = found;
+  const { workflowId, taskQueue, state, beginsAt = null } = found;
   if (state !== 'running') throw wrongState(workflowId, state);
+  // An update ends a start delay, also one that is refused (measured, server 1.32.0): the message would be sent now.
+  if (beginsAt !== null) throw updateRefused(workflowId, `it has not begun; it begins at ${beginsAt}.`);
   const workers = (await workersPolling(client, taskQueue)).length;
   const limitMs = workers === 0 ? Math.min(timeoutMs, NO_WORKER_LIMIT_MS) : timeoutMs;
   try {

@@ -29,6 +29,27 @@ describe('a running follow-up', () => {
     });
   });
 
+  it.concurrent('whose start is delayed says when it begins, and no update begins it', async () => {
+    const environment = await open();
+    const asked = environment.newRequest();
+    const handle = await environment.followUps.start(asked, { startDelay: '2h' });
+    const { beginsAt, startedAt } = await handle.describe();
+    expect(Date.parse(beginsAt ?? '') - Date.parse(startedAt)).toBe(2 * 3_600_000);
+    for (const update of [handle.pollNow(), handle.extendDeadline('1h'), handle.resolveDelivery('delivered')])
+      await expect(update).rejects.toMatchObject({
+        code: 'UPDATE_REFUSED',
+        message: expect.stringContaining(`it has not begun; it begins at ${String(beginsAt)}`),
+      });
+    expect(await handle.describe()).toMatchObject({ beginsAt, state: 'running' });
+    expect(environment.posts(asked)).toEqual([]);
+    expect(await environment.followUps.start(asked)).toMatchObject({ attached: 'running' });
+    const unitless = environment.followUps.start(environment.newRequest(), { startDelay: '5' as '5s' });
+    await expect(unitless).rejects.toMatchObject({
+      code: 'INVALID_REQUEST',
+      problems: [{ field: 'startDelay' }],
+    });
+  });
+
   it.concurrent('that is reset is waited for in its new run', async () => {
     const environment = await open();
     const asked = environment.newRequest(ENDLESS);
