@@ -32,7 +32,7 @@ zones.push({
       './src/workflows/follow-up',
     ],
     ...['./src/workflows/!(index).ts', './src/activities/!(batch|index).ts'],
-    './src/client/!(index|follow-up-client|schedules).ts',
+    './src/client/!(index|follow-up-client|interfaces|schedules).ts',
   ],
   from: [
     ...['./src/core/batch', './src/temporal/batch-items.ts', './src/workflows/batch', './src/client/batch'],

@@ -53,7 +53,7 @@ const PACKAGES: Readonly<Record<string, NpmPackage>> = {
     description: 'Starts and watches durable follow-ups to agent jobs, by any Temporal server.',
     readme: 'client.md',
     compiled: COMPILED,
-    entries: { '.': 'client/index', './workflow': 'workflows/child' },
+    entries: { '.': 'client/index', './workflow': 'workflows/child', './testing': 'client/testing' },
     published: PUBLISHED,
   },
   'agent-follow-up-plugin': {

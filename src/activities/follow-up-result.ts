@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import type { Outcome } from '../core/end';
+import { cancelledInWords, conflictInWords, type Outcome } from '../core/end';
+import { isFailureDetails } from '../core/result';
 import type { FollowUpActivities } from '../core/wire';
 import { findEnd } from '../temporal/follow-up-end';
 import { askAgainIn } from './attempt';
@@ -9,21 +10,34 @@ import { askAgainIn } from './attempt';
 const FIRST_RESULT_WAIT_MS = 2_000;
 const LONGEST_RESULT_WAIT_MS = 60_000;
 
-/** Ends without a result or a failure of the workflow itself. */
+/** The types of the ends that no failure of the workflow tells; any other has its own. */
 const TYPES: Partial<Record<Outcome, string>> = {
   conflict: 'FollowUpConflict',
   cancelled: 'FollowUpCancelled',
   terminated: 'FollowUpTerminated',
   'timed-out': 'FollowUpTimedOut',
   gone: 'FollowUpNotFound',
+  broken: 'FollowUpBroken',
 };
 
 export const followUpResult: FollowUpActivities['followUpResult'] = async (followUp) => {
   const { client, info } = Context.current();
-  const { end, result, failure } = await findEnd(client, { ...followUp, wantsResult: true });
-  if (failure !== undefined) throw failure;
-  if (result !== undefined) return result;
-  if (end !== null) throw ApplicationFailure.nonRetryable(end.message ?? '', TYPES[end.outcome]);
-  const waitMs = Math.min(LONGEST_RESULT_WAIT_MS, FIRST_RESULT_WAIT_MS * info.attempt);
-  throw askAgainIn(waitMs, 'the follow-up still runs');
+  // Another prompt is somebody else's: a workflow's own child carries its own.
+  const meant = { ...followUp, wantsResult: true, foreignBefore: Infinity };
+  const { end, result, failure, receipt = null } = await findEnd(client, meant);
+  if (end === null) {
+    const waitMs = Math.min(LONGEST_RESULT_WAIT_MS, FIRST_RESULT_WAIT_MS * info.attempt);
+    throw askAgainIn(waitMs, 'the follow-up still runs');
+  }
+  const { outcome, delivery, message } = end;
+  if (result !== undefined && outcome !== 'broken') return result;
+  // The client's own words, where it has any.
+  let words = outcome === 'broken' ? message : (failure?.message ?? message);
+  if (outcome === 'cancelled') words = cancelledInWords(receipt);
+  // Where nothing is left to compare, nothing is known of what was sent.
+  if (outcome === 'conflict' && delivery === 'not-sent') words = conflictInWords(followUp.workflowId);
+  const given = failure instanceof ApplicationFailure ? failure.details?.[0] : undefined;
+  const details = isFailureDetails(given) ? given : { job: null, followUp: receipt };
+  // Not as it was: after one that may be retried, such as another program's, the server would ask again for ever.
+  throw ApplicationFailure.nonRetryable(words, TYPES[outcome] ?? outcome, details);
 };

@@ -1,9 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import type { Client } from '@temporalio/client';
+import { ValueError } from '@temporalio/common';
 import { FollowUpError } from '../core/errors';
 import { quote } from '../core/text';
+import { ConfigurationError } from '../temporal/config';
+import { describeWorkflow } from '../temporal/existing-run';
 import { inSetUpWords } from '../temporal/search-attributes';
-import { InvalidRequestError, NoAnswerError } from './errors';
+import { workersPolling } from '../temporal/sdk-internals';
+import { endedEarly, InvalidRequestError, noAnswer, type Reached, silence } from './errors';
 
 /** What every call takes. */
 export interface CallOptions {
@@ -13,8 +17,10 @@ export interface CallOptions {
    */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Milliseconds until the call ends with `NO_ANSWER`, for each entry of a list. What the call has begun may still take
-   * effect. @default none; a server that is away is tried for some 20 s
+   * Milliseconds until the call ends: with `NOT_CONFIRMED` while nobody knows whether what it starts was started, else with
+   * `NO_ANSWER`; for each entry of a list. What the call has begun may still take effect.
+   *
+   * @default none; a server that is away is tried for some 20 s
    */
   readonly timeout?: number | undefined;
 }
@@ -22,9 +28,12 @@ export interface CallOptions {
 /** The longest timer of Node, some 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
+/** What a call waits for is asked this long before its time-out, or when half of its time has passed. */
+const LAST_LOOK_MS = 2_000;
+
 /** The connection that a client and its handles share, and the one place where calls begin and end. */
 export class Calls {
-  readonly #pending = new Set<AbortController>();
+  readonly #pending = new Map<AbortController, Reached>();
   #isClosed = false;
 
   /** @param taskQueue where the workers poll for workflows */
@@ -34,11 +43,12 @@ export class Calls {
   ) {}
 
   /**
+   * @param options with what the call has reached, which the work keeps up to date: every early end is made of it
    * @param work gets a signal that is aborted when the call is over
-   * @throws FollowUpError also for whatever the transport throws; the reason of `signal`
+   * @throws FollowUpError, whatever went wrong, or the reason of `signal`; nothing else
    */
   async run<T>(
-    { signal, timeout }: CallOptions,
+    { signal, timeout, reached = {} }: CallOptions & { readonly reached?: Reached },
     work: (client: Client, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     signal?.throwIfAborted();
@@ -51,11 +61,21 @@ export class Calls {
       call.abort(signal?.reason);
     };
     signal?.addEventListener('abort', abort);
-    const giveUp = (): void => {
-      call.abort(new NoAnswerError('NO_ANSWER', `There was no answer within ${Number(timeout) / 1_000} s.`));
-    };
-    const timer = timeout === undefined ? undefined : setTimeout(giveUp, timeout);
-    this.#pending.add(call);
+    const timers: NodeJS.Timeout[] = [];
+    if (timeout !== undefined) {
+      let standing: string | undefined;
+      const look = async (): Promise<void> => {
+        // What the server does not tell in time is left out.
+        const asked = this.client.withAbortSignal(call.signal, () => standingOf(this.client, reached));
+        standing = await asked.catch(() => undefined);
+      };
+      const giveUp = (): void => {
+        call.abort(noAnswer(reached, timeout, standing));
+      };
+      timers.push(setTimeout(giveUp, timeout));
+      timers.push(setTimeout(() => void look(), Math.max(timeout / 2, timeout - LAST_LOOK_MS)));
+    }
+    this.#pending.set(call, reached);
     try {
       // The SDK gives up an aborted request only while it makes its first attempt (1.24), so the two race.
       const over = new Promise<never>((_, reject) => {
@@ -65,10 +85,10 @@ export class Calls {
       return await Promise.race([working, over]);
     } catch (error) {
       call.signal.throwIfAborted();
-      throw inSetUpWords(error, this.client.options.namespace);
+      throw inWords(this.client, error, reached);
     } finally {
       this.#pending.delete(call);
-      clearTimeout(timer);
+      timers.forEach(clearTimeout);
       signal?.removeEventListener('abort', abort);
     }
   }
@@ -88,8 +108,36 @@ export class Calls {
   /** Ends every call that waits, and refuses further ones. */
   close(): void {
     this.#isClosed = true;
-    for (const call of this.#pending) call.abort(closed());
+    for (const [call, reached] of this.#pending) call.abort(closed(reached));
   }
+}
+
+/** How the workflow stands that a call waits for, as the server knows it. */
+async function standingOf(client: Client, { workflowId }: Reached): Promise<string | undefined> {
+  const found = workflowId === undefined ? null : await describeWorkflow(client, workflowId);
+  if (!found || found.closeTime !== undefined) return undefined;
+  const workers = await workersPolling(client, found.taskQueue);
+  return workers.length === 0 ? silence(found.taskQueue, 0) : 'it still runs';
+}
+
+/** Whatever a call throws, in the client's own words and with what the call has reached. */
+function inWords({ options }: Client, error: unknown, reached: Reached): FollowUpError {
+  const known = inSetUpWords(error, options.namespace);
+  if (known === error && error instanceof FollowUpError) return error;
+  if (known instanceof FollowUpError) {
+    if (known.code === 'UNREACHABLE' && reached.unconfirmed !== undefined)
+      return endedEarly('UNREACHABLE', known.message, reached, known);
+    return Object.assign(known, { workflowId: reached.workflowId ?? null });
+  }
+  const { message } = error instanceof Error ? error : new Error(String(error));
+  // A codec throws what it likes; without one, the SDK's converter says what it does not know.
+  if (error instanceof ValueError || options.loadedDataConverter.payloadCodecs.length > 0) {
+    const field = "FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter";
+    const text = `must be the data converter of the workers and of all other callers: this one fails (${message})`;
+    return new ConfigurationError([{ field, text }], { cause: error });
+  }
+  const { workflowId } = reached;
+  return new FollowUpError('UNEXPECTED_FAILURE', `The call failed: ${message}`, { workflowId, cause: error });
 }
 
 export const SERVER_LIMIT_MS = 5_000;
@@ -109,6 +157,6 @@ export function checkTimeout(timeout: unknown): void {
   throw new InvalidRequestError([{ field: 'timeout', text }]);
 }
 
-function closed(): FollowUpError {
-  return new FollowUpError('CLOSED', 'The client was closed. What was started continues.');
+function closed(reached: Reached = {}): FollowUpError {
+  return endedEarly('CLOSED', 'The client was closed. What was started continues.', reached);
 }

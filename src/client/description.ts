@@ -16,6 +16,8 @@ export interface FollowUpDescription {
   readonly runId: string;
   readonly state: RunState;
   readonly startedAt: string;
+  /** When it begins, by its `startDelay`; null once it has begun, and in a list. */
+  readonly beginsAt: string | null;
   /** Null while it runs. */
   readonly endedAt: string | null;
   readonly taskQueue: string;
@@ -41,7 +43,9 @@ export interface FollowUpDescription {
 /** @throws NotFoundError when there is no such workflow, or it is not a follow-up */
 export async function describeFollowUp(client: Client, workflowId: string): Promise<FollowUpDescription> {
   const info = await findFollowUp(client, workflowId);
-  return { ...descriptionOf(info), taskTrouble: await failedTask(client, info) };
+  // The first event alone: no task is made before the delay is over.
+  const beginsAt = info.historyLength === 1 ? (info.executionTime?.toISOString() ?? null) : null;
+  return { ...descriptionOf(info), beginsAt, taskTrouble: await failedTask(client, info) };
 }
 
 /** As {@link describeFollowUp}, in the words of Temporal. */
@@ -64,6 +68,7 @@ export function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowU
     runId: info.runId,
     state: stateOf(info.status.name),
     startedAt: info.startTime.toISOString(),
+    beginsAt: null,
     endedAt: info.closeTime?.toISOString() ?? null,
     taskQueue: info.taskQueue,
     phase: valueOf('FollowUpPhase'),

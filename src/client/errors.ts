@@ -1,5 +1,6 @@
 import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../core/errors';
 import { type Problem, problemText } from '../core/checks';
+import { conflictInWords } from '../core/end';
 import type { FailureType, Receipt } from '../core/result';
 
 /** Problems that a message names: it is read in one go, and a batch may have 100,000. */
@@ -22,8 +23,38 @@ export class ConflictError extends FollowUpError {}
 /** Thrown when an id names no follow-up, batch or schedule of the namespace. */
 export class NotFoundError extends FollowUpError {}
 
-/** Thrown when no worker answered in time, or when the `timeout` of a call passed. Nothing is lost by it. */
+/**
+ * Thrown when a call ended while nobody knew whether what it starts was started: its `timeout` passed, the client was closed,
+ * or the server was away (`cause`). The same call may be repeated: nothing is sent twice by it.
+ */
+export class NotConfirmedError extends FollowUpError {}
+
+/** Thrown when no worker answered in time, or when the `timeout` of a call passed. What was started continues. */
 export class NoAnswerError extends FollowUpError {}
+
+/** What a call has reached. */
+export interface Reached {
+  /** The workflow that it is about. */
+  workflowId?: string | undefined;
+  /** What it is to start, while nobody knows whether it was started. */
+  unconfirmed?: 'follow-up' | 'batch' | undefined;
+}
+
+/** The end of a call before its answer. @param why in a sentence */
+export function endedEarly(
+  code: 'NO_ANSWER' | 'CLOSED' | 'UNREACHABLE',
+  why: string,
+  { workflowId, unconfirmed }: Reached,
+  cause?: unknown,
+): FollowUpError {
+  if (unconfirmed !== undefined) {
+    const what = workflowId === undefined ? `the ${unconfirmed}` : `the ${unconfirmed} ${workflowId}`;
+    const message = `${why} It is not confirmed that ${what} was started. Repeat the same call; it sends nothing twice.`;
+    return new NotConfirmedError('NOT_CONFIRMED', message, { workflowId, cause });
+  }
+  const ErrorClass = code === 'NO_ANSWER' ? NoAnswerError : FollowUpError;
+  return new ErrorClass(code, why, { workflowId, cause });
+}
 
 /** Thrown when the service refused the message, or the job was active and `whenActive` is `reject`. */
 export class FollowUpRejectedError extends FollowUpError {}
@@ -56,11 +87,8 @@ export function followUpFailed(type: FailureType, message: string, facts: ErrorF
   return new ErrorClass(code, message, facts);
 }
 
-export function requestConflict(requestId: string, workflowId: string): ConflictError {
-  const message =
-    `The follow-up ${workflowId} exists with another prompt: request id ${JSON.stringify(requestId)} is taken. ` +
-    'Nothing was sent. Give a new message a new request id; to see the existing one, use its workflow id.';
-  return new ConflictError('CONFLICT', message, { workflowId });
+export function requestConflict(workflowId: string): ConflictError {
+  return new ConflictError('CONFLICT', conflictInWords(workflowId), { workflowId });
 }
 
 /** @param differences the options that differ, in words, as far as they are known */
@@ -90,10 +118,13 @@ export function notFound(
   return new NotFoundError('NOT_FOUND', message, what === 'follow-up' ? { workflowId: id } : {});
 }
 
-/** @param cause as {@link silence} says it */
-export function noAnswer(workflowId: string, cause: string, waitedMs: number): NoAnswerError {
-  const message = `${named(workflowId)} did not answer within ${waitedMs / 1_000} s: ${cause}.`;
-  return new NoAnswerError('NO_ANSWER', message, { workflowId });
+/** @param standing how the workflow stands, such as {@link silence} */
+export function noAnswer(reached: Reached, waitedMs: number, standing?: string): FollowUpError {
+  const { workflowId, unconfirmed } = reached;
+  const isKnown = workflowId !== undefined && unconfirmed === undefined;
+  const what = isKnown ? `${named(workflowId)} gave no answer` : 'There was no answer';
+  const why = isKnown && standing !== undefined ? `: ${standing}` : '';
+  return endedEarly('NO_ANSWER', `${what} within ${waitedMs / 1_000} s${why}.`, reached);
 }
 
 /** Why no worker answers. @param workers how many poll the task queue */

@@ -6,11 +6,12 @@ import { BatchClient } from './batch/batch-client';
 import { type CallOptions, Calls, checkTimeout } from './call';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter, listFollowUps } from './description';
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
+import type { Reached } from './errors';
 import { LimitsClient } from './limits';
 import { awaitResult } from './result';
 import { checkName } from './options';
 import { ScheduleClient } from './schedules';
-import { type NamedRequest, startFollowUp } from './start';
+import { type NamedRequest, startFollowUp, type StartOptions } from './start';
 
 export interface FollowUpClientOptions {
   /** Where the workers poll for workflows. @default 'follow-up' */
@@ -83,15 +84,21 @@ export class FollowUpClient {
    * @throws ConflictError when the follow-up of this `requestId` carries another prompt
    * @throws SearchAttributesError when the namespace is not set up
    */
-  async start(request: NamedRequest, options: CallOptions = {}): Promise<StartedFollowUp> {
-    const start = await this.#calls.run(options, (client) => startFollowUp(client, this.taskQueue, request));
+  async start(request: NamedRequest, options: StartOptions = {}): Promise<StartedFollowUp> {
+    const reached: Reached = { unconfirmed: 'follow-up' };
+    const given = { ...options, reached };
+    const start = await this.#calls.run(given, (client) =>
+      startFollowUp(client, this.taskQueue, request, given),
+    );
     return Object.assign(this.getHandle(start.workflowId), start);
   }
 
   /** {@link start} and the `result` of its handle in one. */
-  execute(request: NamedRequest, options: CallOptions = {}): Promise<FollowUpResult> {
-    return this.#calls.run(options, async (client, signal) => {
-      const { workflowId } = await startFollowUp(client, this.taskQueue, request);
+  execute(request: NamedRequest, options: StartOptions = {}): Promise<FollowUpResult> {
+    const reached: Reached = { unconfirmed: 'follow-up' };
+    const given = { ...options, reached };
+    return this.#calls.run(given, async (client, signal) => {
+      const { workflowId } = await startFollowUp(client, this.taskQueue, request, given);
       return awaitResult(client, workflowId, signal);
     });
   }

@@ -1,9 +1,10 @@
+import type { Client } from '@temporalio/client';
 import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../core/names';
 import type { DeliveryDecision, FollowUpProgress, FollowUpResult } from '../core/result';
 import type { DurationText } from '../core/units';
 import type { CallOptions, Calls } from './call';
 import { describeFollowUp, type FollowUpDescription } from './description';
-import { wrongState } from './errors';
+import { type Reached, wrongState } from './errors';
 import { type ProgressReport, readProgress, type Update, updateFollowUp } from './progress';
 import { awaitResult } from './result';
 import { retryFollowUp, type StartOfFollowUp } from './start';
@@ -35,17 +36,17 @@ export class FollowUpHandle {
    *   FollowUpCancelledError with the receipt; FollowUpTerminatedError; NotFoundError
    */
   result(options: CallOptions = {}): Promise<FollowUpResult> {
-    return this.#calls.run(options, (client, signal) => awaitResult(client, this.workflowId, signal));
+    return this.run(options, (client, signal) => awaitResult(client, this.workflowId, signal));
   }
 
   /** Where it stands, by its worker; by the server alone when no worker answers within 3 s. @throws NotFoundError */
   progress(options: CallOptions = {}): Promise<ProgressReport> {
-    return this.#calls.run(options, (client) => readProgress(client, this.workflowId));
+    return this.run(options, (client) => readProgress(client, this.workflowId));
   }
 
   /** What the server knows of it, without a worker. @throws NotFoundError */
   describe(options: CallOptions = {}): Promise<FollowUpDescription> {
-    return this.#calls.run(options, (client) => describeFollowUp(client, this.workflowId));
+    return this.run(options, (client) => describeFollowUp(client, this.workflowId));
   }
 
   /** Has the job read now, and answers when it has been read. */
@@ -77,7 +78,7 @@ export class FollowUpHandle {
    * @throws NotFoundError; FollowUpError `ALREADY_ENDED`
    */
   cancel(options: CallOptions = {}): Promise<void> {
-    return this.#calls.run(options, async (client) => {
+    return this.run(options, async (client) => {
       // The server silently accepts the cancellation of a closed workflow (measured, server 1.32.0).
       const { state } = await describeFollowUp(client, this.workflowId);
       if (state !== 'running') throw wrongState(this.workflowId, state);
@@ -93,11 +94,19 @@ export class FollowUpHandle {
    * @throws NotFoundError; InvalidRequestError; FollowUpError `STILL_RUNNING`, or `RETRY_REFUSED` with the receipt
    */
   retry(options: CallOptions = {}): Promise<{ readonly runId: string }> {
-    return this.#calls.run(options, (client, signal) => retryFollowUp(client, this.workflowId, signal));
+    return this.run(options, (client, signal) => retryFollowUp(client, this.workflowId, signal), 'follow-up');
+  }
+
+  private run<T>(
+    options: CallOptions,
+    work: (client: Client, signal: AbortSignal) => Promise<T>,
+    unconfirmed?: Reached['unconfirmed'],
+  ): Promise<T> {
+    return this.#calls.run({ ...options, reached: { workflowId: this.workflowId, unconfirmed } }, work);
   }
 
   private update(options: CallOptions, update: Update): Promise<FollowUpProgress> {
-    return this.#calls.run(options, (client) => updateFollowUp(client, this.workflowId, update));
+    return this.run(options, (client) => updateFollowUp(client, this.workflowId, update));
   }
 }
 

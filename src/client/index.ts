@@ -22,8 +22,17 @@ export {
   InvalidRequestError,
   JobNotFoundError,
   NoAnswerError,
+  NotConfirmedError,
   NotFoundError,
 } from './errors';
+export type {
+  BatchClientLike,
+  BatchHandleLike,
+  FollowUpClientLike,
+  FollowUpHandleLike,
+  LimitsClientLike,
+  ScheduleClientLike,
+} from './interfaces';
 export { FollowUpClient, type FollowUpClientOptions } from './follow-up-client';
 export { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
 export {
@@ -44,7 +53,7 @@ export {
   type ScheduleHandle,
   type Triggered,
 } from './schedules';
-export type { NamedRequest } from './start';
+export type { NamedRequest, StartOptions } from './start';
 export type { BatchItem, Tolerance } from '../core/batch/items';
 export type { BatchProgress, BatchSummary, ItemEnd } from '../core/batch/state';
 export type { Outcome } from '../core/end';

@@ -1,5 +1,7 @@
 import {
   type Client,
+  QueryNotRegisteredError,
+  QueryRejectedError,
   type WorkflowExecutionDescription,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
@@ -9,7 +11,7 @@ import { QUERY_PROGRESS, UPDATE_POLL_NOW } from '../core/names';
 import type { FollowUpProgress, Phase } from '../core/result';
 import { addCounts } from '../core/tally';
 import { type FollowUpActivities, isTally } from '../core/wire';
-import { hasGrpcStatus } from '../temporal/grpc-status';
+import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import {
   activityContext,
   decodeFirst,
@@ -45,12 +47,19 @@ export async function readProgress(client: Client, workflowId: string): Promise<
       if (whole === undefined) break;
     }
     return { from: 'worker', progress };
-  } catch {
-    // Whatever it is (no worker, a busy one, no follow-up), the server may know more; its own error is thrown from here.
+  } catch (error) {
+    // No worker, a busy one, one that fails, no follow-up: the server may know more, and its own error is thrown from here.
+    if (!isOfServer(error)) throw error;
     const description = await within(client, SERVER_LIMIT_MS, () => describeFollowUp(client, workflowId));
     const workers = await workersPolling(client, description.taskQueue);
     return { from: 'server', description, workers: workers.length };
   }
+}
+
+/** Whether the server has said so, or a worker by it; anything else is a bug, or a data converter that can't read the answer. */
+function isOfServer(error: unknown): boolean {
+  const others = [WorkflowNotFoundError, QueryNotRegisteredError, QueryRejectedError];
+  return grpcError(error) !== undefined || others.some((each) => error instanceof each);
 }
 
 function queryProgress(client: Client, workflowId: string): Promise<FollowUpProgress> {
@@ -126,7 +135,8 @@ function nextReadAt(
   return isNext ? new Date(readAt).toISOString() : null;
 }
 
-type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state'> & { readonly runId?: string };
+type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state'> &
+  Partial<Pick<FollowUpDescription, 'runId' | 'beginsAt'>>;
 
 export interface Update {
   readonly name: string;
@@ -146,7 +156,10 @@ export async function updateFollowUp(
   const progress = await updateRunning<FollowUpProgress>(client, find, update);
   if (!mayBePolling(progress)) return progress;
   // The update has taken effect: where the server does not answer, nothing must look as if it had failed.
-  const whole = (await withPendingPoll(client, workflowId, progress).catch(() => undefined)) ?? progress;
+  const pending = withPendingPoll(client, workflowId, progress).catch((error: unknown) => {
+    if (!isOfServer(error)) throw error;
+  });
+  const whole = (await pending) ?? progress;
   // Whoever has the job read now gets the answer of that read, not the pending activity's latest.
   return update.name === UPDATE_POLL_NOW ? { ...whole, lastAnswer: progress.lastAnswer } : whole;
 }
@@ -165,8 +178,10 @@ export async function updateRunning<Answer>(
   { name, timeoutMs = 10_000, args = () => [] }: Update,
 ): Promise<Answer> {
   const found = await find();
-  const { workflowId, taskQueue, state } = found;
+  const { workflowId, taskQueue, state, beginsAt = null } = found;
   if (state !== 'running') throw wrongState(workflowId, state);
+  // An update ends a start delay, also one that is refused (measured, server 1.32.0): the message would be sent now.
+  if (beginsAt !== null) throw updateRefused(workflowId, `it has not begun; it begins at ${beginsAt}.`);
   const workers = (await workersPolling(client, taskQueue)).length;
   const limitMs = workers === 0 ? Math.min(timeoutMs, NO_WORKER_LIMIT_MS) : timeoutMs;
   try {
@@ -179,7 +194,7 @@ export async function updateRunning<Answer>(
     // A precondition fails where the worker that had the update in its task has died: it has left no trace.
     const isLost = hasGrpcStatus(error, 'FAILED_PRECONDITION');
     if (isLost || error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
-      throw noAnswer(workflowId, silence(taskQueue, workers), limitMs);
+      throw noAnswer({ workflowId }, limitMs, silence(taskQueue, workers));
     throw error instanceof WorkflowNotFoundError ? wrongState(workflowId, (await find()).state) : error;
   }
 }

@@ -8,6 +8,7 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
+import { cancelledInWords, IN_HISTORY } from '../core/end';
 import { FollowUpError } from '../core/errors';
 import {
   FAILURE_TYPES,
@@ -15,7 +16,6 @@ import {
   isFailureDetails,
   isFollowUpResult,
   type Receipt,
-  type Verdict,
 } from '../core/result';
 import { isTransient } from '../temporal/grpc-status';
 import { describeFollowUp } from './description';
@@ -65,12 +65,9 @@ async function onceEnded(client: Client, workflowId: string): Promise<FollowUpRe
   throw unexpected(workflowId, 'its result is not a job with a receipt');
 }
 
-const IN_HISTORY = 'whether the message was sent is in its history.';
-
 function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | null): FollowUpError {
   if (cause instanceof CancelledFailure) {
-    const message = `The follow-up was cancelled. ${sentInWords(receipt)}`;
-    return new FollowUpCancelledError('CANCELLED', message, { workflowId, receipt });
+    return new FollowUpCancelledError('CANCELLED', cancelledInWords(receipt), { workflowId, receipt });
   }
   if (cause instanceof TerminatedFailure) {
     const message = `The workflow was terminated (${cause.message}); ${IN_HISTORY}`;
@@ -93,16 +90,4 @@ function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | 
 function unexpected(workflowId: string, message: string, cause?: Error): FollowUpError {
   const text = `The workflow ended in a way that no follow-up does: ${message}`;
   return new FollowUpError('UNEXPECTED_FAILURE', text, { workflowId, cause });
-}
-
-const SENT: Readonly<Record<Verdict, string>> = {
-  'not-sent': 'Nothing was sent.',
-  accepted: 'The message had been accepted; the agent continues.',
-  rejected: 'The service had rejected the message.',
-  unknown: 'Whether the message arrived is unknown; if it did, the agent continues.',
-};
-
-/** Whether the message was sent, by what a follow-up that has ended left of it. */
-export function sentInWords(receipt: Receipt | null): string {
-  return receipt ? SENT[receipt.delivery.verdict] : `It left no receipt: ${IN_HISTORY}`;
 }

@@ -1,19 +1,31 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { SEND_PERMISSION_MS } from '../core/cadence';
 import { checkRequest } from '../core/check-request';
+import { sentInWords } from '../core/end';
 import { FollowUpError } from '../core/errors';
 import { FOLLOW_UP_WORKFLOW } from '../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../core/request';
 import { type FollowUpResult, mayBeRetried, type Receipt } from '../core/result';
+import { type DurationText, parseDuration } from '../core/units';
 import { compareRequests, readInput } from '../temporal/existing-run';
 import { retryOptions, startOptions } from '../temporal/start-follow-up';
 import { keywordKey } from '../temporal/search-attributes';
+import type { CallOptions } from './call';
 import { describeFollowUp, findFollowUp } from './description';
-import { InvalidRequestError, requestConflict, retryRefused, wrongState } from './errors';
-import { awaitResult, sentInWords } from './result';
+import { InvalidRequestError, type Reached, requestConflict, retryRefused, wrongState } from './errors';
+import { awaitResult } from './result';
 
 /** A request with a `requestId`: without one, a caller that repeats a start would send twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
+
+export interface StartOptions extends CallOptions {
+  /**
+   * How long Temporal waits before the follow-up begins; its deadline counts from there. One that exists keeps its own.
+   *
+   * @default none
+   */
+  readonly startDelay?: DurationText | undefined;
+}
 
 /** What a start has found or made. */
 export interface StartOfFollowUp {
@@ -40,25 +52,32 @@ export async function startFollowUp(
   client: Client,
   taskQueue: string,
   request: NamedRequest,
+  { startDelay, reached = {} }: Pick<StartOptions, 'startDelay'> & { readonly reached?: Reached } = {},
 ): Promise<StartOfFollowUp> {
   const plan = planOf(request);
+  const delay = startDelay === undefined ? { ms: 0 } : parseDuration(startDelay);
+  if ('problem' in delay) throw new InvalidRequestError([{ field: 'startDelay', text: delay.problem }]);
   const { requestId } = plan;
   const start = startOptions(plan);
   const { workflowId } = start;
+  reached.workflowId = workflowId;
   try {
     const { firstExecutionRunId: runId } = await client.workflow.start(FOLLOW_UP_WORKFLOW, {
       ...start,
       taskQueue,
       args: [request],
+      ...(delay.ms > 0 && { startDelay: delay.ms }),
     });
+    reached.unconfirmed = undefined;
     return { workflowId, requestId, runId, attached: false, differences: [], promptCompared: true };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    reached.unconfirmed = undefined;
   }
   const { runId, closeTime, memo } = await findFollowUp(client, workflowId);
   const existing = await readInput(client, workflowId, runId);
   const comparison = compareRequests(plan, existing?.input, memo);
-  if (comparison === null) throw requestConflict(requestId, workflowId);
+  if (comparison === null) throw requestConflict(workflowId);
   // A paused follow-up has not ended either.
   const attached = closeTime === undefined ? 'running' : 'ended';
   return { workflowId, requestId, runId, attached, ...comparison };

@@ -9,6 +9,7 @@ import {
   isVerdict,
   mayBeRetried,
   type Receipt,
+  type Verdict,
 } from './result';
 import { MAX_LINK_CHARACTERS, truncate } from './text';
 
@@ -72,6 +73,33 @@ export function endOfResult(result: unknown): End {
     return without('broken', 'Its result is no job with a receipt.');
   const { status, prLink, followUp } = result;
   return { outcome: status, ...knownBy(followUp), prLink: boundedLink(prLink), message: null };
+}
+
+export const IN_HISTORY = 'whether the message was sent is in its history.';
+
+const SENT: Readonly<Record<Verdict, string>> = {
+  'not-sent': 'Nothing was sent.',
+  accepted: 'The message had been accepted; the agent continues.',
+  rejected: 'The service had rejected the message.',
+  unknown: 'Whether the message arrived is unknown; if it did, the agent continues.',
+};
+
+/** Whether the message was sent, by what a follow-up that has ended left of it. */
+export function sentInWords(receipt: Receipt | null): string {
+  return receipt ? SENT[receipt.delivery.verdict] : `It left no receipt: ${IN_HISTORY}`;
+}
+
+export function cancelledInWords(receipt: Receipt | null): string {
+  return `The follow-up was cancelled. ${sentInWords(receipt)}`;
+}
+
+/** For whoever asks for another message under a name that is taken. */
+export function conflictInWords(workflowId: string): string {
+  const requestId = decodeURIComponent(workflowId.split(':').at(-1) ?? '');
+  return (
+    `The follow-up ${workflowId} exists with another prompt: request id ${JSON.stringify(requestId)} is taken. ` +
+    'Nothing was sent. Give a new message a new request id; to see the existing one, use its workflow id.'
+  );
 }
 
 /** The ends without a receipt, in words. */

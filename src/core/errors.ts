@@ -23,6 +23,9 @@ export type FollowUpErrorCode =
   | 'UPDATE_REFUSED'
   /** No receipt proves that the message was not sent, or was rejected. */
   | 'RETRY_REFUSED'
+  /** Nobody knows whether the call has started what it was to start: the same call may be repeated. */
+  | 'NOT_CONFIRMED'
+  /** What the call is about exists, and the call ended before its answer. */
   | 'NO_ANSWER'
   | 'BATCH_FORGOTTEN'
   | 'LIMITS_UNAVAILABLE'
@@ -37,7 +40,9 @@ export type FollowUpErrorCode =
 
 /** What is known where an error is thrown. */
 export type ErrorFacts = ErrorOptions &
-  Partial<Pick<FollowUpError, 'workflowId' | 'receipt' | 'details' | 'state'>>;
+  Partial<Pick<FollowUpError, 'receipt' | 'details' | 'state'>> & {
+    readonly workflowId?: string | null | undefined;
+  };
 
 /** What the client throws, also for the connection. What callers tell apart has a subclass, the rest only its code. */
 export class FollowUpError extends Error {

@@ -60,6 +60,8 @@ export function safeJson(value: unknown, indent = 0): string {
 /** Any value from outside as JSON for a message, shortened to about `limit` characters, safe as {@link safeJson}. */
 export function quote(value: unknown, limit = 60): string {
   if (typeof value === 'string') return safeJson(truncate(value, limit));
+  // In JSON NaN and Infinity are null.
+  if (typeof value === 'number') return String(value);
   try {
     return truncate(safeJson(value), limit);
   } catch {

@@ -27,8 +27,11 @@ const CLIENT_CERT_AND_KEY = 'TEMPORAL_TLS_CLIENT_CERT_*, TEMPORAL_TLS_CLIENT_KEY
 /** Thrown for settings that can't be right. It names every problem, and holds no secret. */
 export class ConfigurationError extends FollowUpError {
   /** @param problems the field of each is its variable */
-  constructor(readonly problems: readonly Problem[]) {
-    super('MISCONFIGURED', `The configuration is wrong: ${problemTexts(problems)}`);
+  constructor(
+    readonly problems: readonly Problem[],
+    options?: ErrorOptions,
+  ) {
+    super('MISCONFIGURED', `The configuration is wrong: ${problemTexts(problems)}`, options);
   }
 }
 

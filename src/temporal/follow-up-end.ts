@@ -17,7 +17,7 @@ import {
 } from '../core/end';
 import { digestOf } from '../core/ids';
 import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT } from '../core/names';
-import type { FollowUpResult } from '../core/result';
+import { type FollowUpResult, isReceipt, type Receipt } from '../core/result';
 import type { NamedFollowUp } from '../core/wire';
 import { readInput, stateOf } from './existing-run';
 import { grpcError } from './grpc-status';
@@ -29,6 +29,8 @@ export interface FoundFollowUp {
   readonly end: End | null;
   readonly result?: FollowUpResult;
   readonly failure?: Error;
+  /** Where it was cancelled and left one. */
+  readonly receipt?: Receipt;
   readonly runId?: string;
   /** When its latest run began, in milliseconds since the epoch by the server's clock. */
   readonly startedAt?: number;
@@ -56,7 +58,10 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
     if (conflict !== null) return { end: conflict, ...found };
     if (state === 'running') return { end: null, ...found };
     if (state === 'terminated' || state === 'timed-out') return { end: endWithoutReceipt(state), ...found };
-    if (state === 'cancelled') return { end: endOfCancelled(memo?.[MEMO_RECEIPT]), ...found };
+    if (state === 'cancelled') {
+      const receipt = memo?.[MEMO_RECEIPT];
+      return { end: endOfCancelled(receipt), ...(isReceipt(receipt) && { receipt }), ...found };
+    }
     const end = endOfMemo(memo?.[MEMO_RECEIPT]);
     if (end !== null && followUp.wantsResult !== true) return { end, ...found };
     // A run that somebody has started meanwhile is not waited for.
@@ -72,7 +77,11 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
     if (grpcError(error) !== undefined) throw error;
     // Another program's memo, result or failure that can't be decoded never will be.
     const failure = error instanceof Error ? error : new Error(String(error));
-    return { end: brokenEnd(`It can't be read: ${failure.message}`), failure, ...found };
+    return {
+      end: brokenEnd(`It can't be read, another data converter wrote it: ${failure.message}`),
+      failure,
+      ...found,
+    };
   }
 }
 

@@ -40,6 +40,12 @@ export function grpcError(error: unknown): { status: GrpcStatusName | undefined;
       return { status, words: message.slice(0, 300) };
     }
     const { code, details, message } = inner;
+    // gRPC makes UNIMPLEMENTED of the 404 page of a gateway, which is not the server's word.
+    if (GRPC_STATUS.UNIMPLEMENTED === (code as number) && details.startsWith('Received HTTP status code'))
+      return {
+        status: 'UNAVAILABLE',
+        words: `${details}: a gateway or another server; check TEMPORAL_ADDRESS`,
+      };
     const names = Object.keys(GRPC_STATUS) as GrpcStatusName[];
     const status = names.find((name) => GRPC_STATUS[name] === (code as number));
     return { status, words: details || message };
@@ -81,6 +87,8 @@ export function transportError(error: unknown, address?: string): FollowUpError 
     return new FollowUpError('UNAUTHORIZED', message, { cause: error });
   }
   if (!isTransient(error)) return undefined;
-  const message = `${server} does not answer (${words}); the same call may be repeated.`;
+  // What gRPC says of a deadline is about its own parts.
+  const why = hasGrpcStatus(error, 'DEADLINE_EXCEEDED') ? 'in time' : `(${words})`;
+  const message = `${server} does not answer ${why}; the same call may be repeated.`;
   return new TemporalUnreachableError(message, { cause: error });
 }

@@ -37,7 +37,8 @@ export interface ChildFollowUp {
    * Waits for the end of the follow-up. If this wait is cancelled, the follow-up continues.
    *
    * @throws ApplicationFailure of a type in {@link FAILURE_TYPES}, or `FollowUpConflict` (the existing follow-up carries
-   * another prompt), `FollowUpCancelled`, `FollowUpTerminated`, `FollowUpTimedOut`, `FollowUpNotFound`
+   * another prompt), `FollowUpCancelled`, `FollowUpTerminated`, `FollowUpTimedOut`, `FollowUpNotFound`, `FollowUpBroken` (its
+   * end can't be read). `details[0]` of each is `{ job, followUp }`: the last job and the receipt, null where not known
    */
   result(): Promise<FollowUpResult>;
 }
@@ -54,7 +55,10 @@ export async function startFollowUp(
   { taskQueue = DEFAULT_TASK_QUEUES.followUp }: ChildFollowUpOptions = {},
 ): Promise<ChildFollowUp> {
   const checked = checkRequest(request);
-  if (!checked.ok) throw ApplicationFailure.nonRetryable(problemTexts(checked.problems), 'InvalidRequest');
+  if (!checked.ok) {
+    const nothing = { job: null, followUp: null };
+    throw ApplicationFailure.nonRetryable(problemTexts(checked.problems), 'InvalidRequest', nothing);
+  }
   const start = followUpStart(checked.plan);
   const { workflowId } = start;
   const promptDigest = digestOf(checked.plan.prompt);

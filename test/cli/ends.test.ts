@@ -90,7 +90,7 @@ it.each([
 
 it.each<[FollowUpError, number, string]>([
   [new ItemsGoneError('nightly'), 1, 'BatchForgotten'],
-  [requestConflict('r', 'follow-up:a:b:r'), 2, 'Conflict'],
+  [requestConflict('follow-up:a:b:r'), 2, 'Conflict'],
   [notFound('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
 ])('an error of a command has an exit code and a type: %s', (error, exitCode, type) => {
   expect(endOfError(error)).toMatchObject({ exitCode, document: { type, message: error.message } });

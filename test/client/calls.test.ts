@@ -77,6 +77,15 @@ const CALLS: readonly [string, Call][] = [
   ['limits.set', (client, options) => client.limits.set({ sendsTotal: '5/s' }, options)],
   ['limits.clear', (client, options) => client.limits.clear(options)],
 ];
+/** They may have started something while nobody has told so. */
+const STARTS = ['start', 'execute', 'retry', 'batches.start', 'batch.retry'];
+const OF_HANDLE = 'result progress describe pollNow extendDeadline resolveDelivery cancel retry'.split(' ');
+/** What the call is about, as far as it is known without the server. */
+const WORKFLOW_IDS: Readonly<Record<string, string>> = {
+  ...{ start: 'follow-up:p:j:r', execute: 'follow-up:p:j:r' },
+  'batches.start': expect.stringMatching(/^follow-up-batch:/) as unknown as string,
+  ...Object.fromEntries(OF_HANDLE.map((name) => [name, 'f'])),
+};
 const UNNAMED = { projectId: 'p', jobId: 'j', prompt: 'Hello' };
 
 describe('every call', () => {
@@ -86,10 +95,12 @@ describe('every call', () => {
     expect(calls).toEqual([]);
   });
 
-  it.each(CALLS)('%s ends with its time-out, with the signal, and with the client', async (_name, call) => {
+  it.each(CALLS)('%s ends with its time-out, with the signal, and with the client', async (name, call) => {
+    const isStart = STARTS.includes(name);
     await expect(call(followUps, { timeout: 30 })).rejects.toMatchObject({
-      code: 'NO_ANSWER',
-      message: 'There was no answer within 0.03 s.',
+      code: isStart ? 'NOT_CONFIRMED' : 'NO_ANSWER',
+      message: expect.stringMatching(/ no answer within 0\.03 s\./),
+      workflowId: WORKFLOW_IDS[name] ?? null,
     });
     const late = AbortSignal.timeout(30);
     await expect(call(followUps, { signal: late })).rejects.toMatchObject({ name: 'TimeoutError' });
@@ -97,7 +108,10 @@ describe('every call', () => {
     const pending = call(followUps, {}).catch((error: unknown) => error);
     await eventually('the server is asked', () => calls.length > 0, { intervalMs: 5 });
     await followUps[Symbol.asyncDispose]();
-    expect(await pending).toMatchObject({ code: 'CLOSED' });
+    expect(await pending).toMatchObject({
+      code: isStart ? 'NOT_CONFIRMED' : 'CLOSED',
+      workflowId: WORKFLOW_IDS[name] ?? null,
+    });
     await expect(call(followUps, {})).rejects.toMatchObject({ code: 'CLOSED' });
   });
 
@@ -109,6 +123,21 @@ describe('every call', () => {
     await expect(call(followUps, {})).rejects.toMatchObject({ code: codes });
   });
 
+  it.each(CALLS)('%s by way of a gateway that answers 404 has not reached Temporal', async (name, call) => {
+    const gateway = createServer((_request, response) => response.writeHead(404).end('no such route'));
+    const env = { TEMPORAL_ADDRESS: await listening(gateway) };
+    const lost = await FollowUpClient.connect({ env });
+    // What waits for an end goes on waiting.
+    const waits = name === 'result';
+    const options = waits ? { timeout: 300 } : {};
+    const error: unknown = await call(lost, options).catch((reason: unknown) => reason);
+    await lost.close();
+    const unreached = STARTS.includes(name) ? 'NOT_CONFIRMED' : 'UNREACHABLE';
+    const message = waits ? /gave no answer/ : /HTTP status code 404: .*check TEMPORAL_ADDRESS/;
+    const code = waits ? 'NO_ANSWER' : unreached;
+    expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
+  });
+
   it('limits of a server that has none for task queues are an error that says so', async () => {
     status = 12;
     for (const asked of [followUps.limits.set({ sendsTotal: '5/s' }), followUps.limits.get()])
@@ -118,11 +147,18 @@ describe('every call', () => {
       });
   });
 
-  it.each([[0], [-1], [Number.NaN], [2 ** 31], ['1s']])('refuses %p as a time-out', async (timeout) => {
+  it.each([
+    [0, '0'],
+    [-1, '-1'],
+    [Number.NaN, 'NaN'],
+    [Infinity, 'Infinity'],
+    [2 ** 31, '2147483648'],
+    ['1s', '"1s"'],
+  ])('refuses %p as a time-out', async (timeout, shown) => {
     const options = { timeout } as CallOptions;
     await expect(followUps.start(REQUEST, options)).rejects.toMatchObject({
       code: 'INVALID_REQUEST',
-      problems: [{ field: 'timeout' }],
+      problems: [{ field: 'timeout', text: expect.stringMatching(` it is ${shown}$`) }],
     });
     expect(calls).toEqual([]);
   });

@@ -127,7 +127,7 @@ describe('a retry of a follow-up', () => {
     await handle.retry();
     await expect(handle.result()).rejects.toMatchObject({ code: 'DELIVERY_UNKNOWN' });
     go();
-    await expect(late).rejects.toMatchObject({ code: 'UNREACHABLE' });
+    await expect(late).rejects.toMatchObject({ code: 'NOT_CONFIRMED', workflowId: handle.workflowId });
     expect(environment.posts(asked)).toHaveLength(1);
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { defineSearchAttributeKey, type PayloadCodec } from '@temporalio/common';
 import { FollowUpClient, NotFoundError } from '../../src/client';
+import { ENCRYPTING } from '../harness/encryption';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
 import { listed } from '../harness/listed';
@@ -28,6 +29,27 @@ describe('a running follow-up', () => {
     });
   });
 
+  it.concurrent('whose start is delayed says when it begins, and no update begins it', async () => {
+    const environment = await open();
+    const asked = environment.newRequest();
+    const handle = await environment.followUps.start(asked, { startDelay: '2h' });
+    const { beginsAt, startedAt } = await handle.describe();
+    expect(Date.parse(beginsAt ?? '') - Date.parse(startedAt)).toBe(2 * 3_600_000);
+    for (const update of [handle.pollNow(), handle.extendDeadline('1h'), handle.resolveDelivery('delivered')])
+      await expect(update).rejects.toMatchObject({
+        code: 'UPDATE_REFUSED',
+        message: expect.stringContaining(`it has not begun; it begins at ${String(beginsAt)}`),
+      });
+    expect(await handle.describe()).toMatchObject({ beginsAt, state: 'running' });
+    expect(environment.posts(asked)).toEqual([]);
+    expect(await environment.followUps.start(asked)).toMatchObject({ attached: 'running' });
+    const unitless = environment.followUps.start(environment.newRequest(), { startDelay: '5' as '5s' });
+    await expect(unitless).rejects.toMatchObject({
+      code: 'INVALID_REQUEST',
+      problems: [{ field: 'startDelay' }],
+    });
+  });
+
   it.concurrent('that is reset is waited for in its new run', async () => {
     const environment = await open();
     const asked = environment.newRequest(ENDLESS);
@@ -42,6 +64,45 @@ describe('a running follow-up', () => {
     environment.sandbox.changeJob(asked, { status: 'completed' });
     expect(await result).toMatchObject({ status: 'completed' });
     expect(environment.posts(asked)).toHaveLength(1);
+  });
+});
+
+describe("a client without the workers' data converter", () => {
+  const CALLS: Readonly<Record<string, (client: FollowUpClient, workflowId: string) => Promise<unknown>>> = {
+    result: (client, workflowId) => client.getHandle(workflowId).result(),
+    progress: (client, workflowId) => client.getHandle(workflowId).progress(),
+    describe: (client, workflowId) => client.getHandle(workflowId).describe(),
+    retry: (client, workflowId) => client.getHandle(workflowId).retry(),
+  };
+
+  it.concurrent.each(['start', ...Object.keys(CALLS)])('is told by %s what to set', async (name) => {
+    const environment = await open();
+    const { client } = environment;
+    const { connection, options } = client;
+    const secretive = new Client({ connection, namespace: options.namespace, dataConverter: ENCRYPTING });
+    const taskQueue = `nobody-${randomUUID()}`;
+    const asked = environment.newRequest();
+    const { workflowId } = await new FollowUpClient(secretive, { taskQueue }).start(asked);
+    await client.workflow.getHandle(workflowId).terminate();
+    const plain = new FollowUpClient(client, { taskQueue });
+    await expect(CALLS[name]?.(plain, workflowId) ?? plain.start(asked)).rejects.toMatchObject({
+      code: 'MISCONFIGURED',
+      message: expect.stringMatching(
+        /FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter.*Unknown encoding/,
+      ),
+    });
+  });
+
+  it.concurrent('is told so by a codec that knows nothing of what is there', async () => {
+    const environment = await open();
+    const { client, followUps } = environment;
+    const { connection, options } = client;
+    const { workflowId } = await followUps.start(environment.newRequest(ENDLESS));
+    const secretive = new Client({ connection, namespace: options.namespace, dataConverter: ENCRYPTING });
+    await expect(new FollowUpClient(secretive).getHandle(workflowId).progress()).rejects.toMatchObject({
+      code: 'MISCONFIGURED',
+      message: expect.stringContaining('is not encrypted'),
+    });
   });
 });
 

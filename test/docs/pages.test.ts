@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { allowScripts, scripts } from '../../package.json';
 import { packages } from '../../package-lock.json';
+import { errorTable, ERRORS_FILE } from '../../scripts/error-docs';
 import { METRICS_FILE, metricsTable } from '../../scripts/metrics-docs';
 import { requestTable, TABLE_FILE, tableIn } from '../../scripts/request-docs';
 import { EXIT } from '../../src/cli/ends';
@@ -61,6 +62,7 @@ it.each(pages.filter((page) => page !== 'README.md'))('README.md links %s', (pag
 it.each([
   ['request fields', TABLE_FILE, requestTable],
   ['metrics', METRICS_FILE, metricsTable],
+  ['error codes', ERRORS_FILE, errorTable],
 ])('the table of %s is the one that `npm run docs` makes', (_, file, table) => {
   expect(cells(tableIn(readFileSync(file, 'utf8')))).toEqual(cells(table()));
 });

@@ -1,9 +1,10 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { dependencies, devDependencies } from '../../package.json';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { artifact, Ground, mustRun } from './ground';
+import { ROOT } from '../harness/worker-process';
+import { artifact, Ground, mustRun, run } from './ground';
 
 // A first installation downloads the SDK and TypeScript.
 jest.setTimeout(300_000);
@@ -96,6 +97,21 @@ describe('the client package', () => {
       expect.stringMatching(/^true The service knows no such job/),
       '',
     ]);
+  });
+
+  it('runs the example of docs/testing.md with Jest, as it stands', async () => {
+    const page = await readFile(path.join(ROOT, 'docs/testing.md'), 'utf8');
+    const blockOf = (language: string) =>
+      new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'm').exec(page)?.[1] ?? '';
+    await writeFile(path.join(folder, 'example.test.ts'), blockOf('ts'));
+    const compiler = JSON.stringify(path.join(ROOT, 'node_modules/@swc/jest'));
+    await writeFile(path.join(folder, 'jest.config.mjs'), blockOf('js').replace("'@swc/jest'", compiler));
+    const globals = `@jest/globals@${devDependencies['@jest/globals']}`;
+    await mustRun('npm', ['install', '--no-audit', '--no-fund', globals], inProject());
+    const check = ['--module', 'node16', '--skipLibCheck', 'true', '--noEmit', 'example.test.ts'];
+    await mustRun('npx', ['tsc', ...strictly, ...check], inProject());
+    const { stderr } = await run('node', [path.join(ROOT, 'node_modules/.bin/jest')], inProject());
+    expect(stderr).toContain('Tests:       4 passed, 4 total');
   });
 
   it('stands beside any zod and undici, as it needs neither', async () => {

@@ -208,3 +208,11 @@ it.each([
   const error = Object.assign(new Error('no'), { code, details: 'no', metadata: {} });
   expect(transportError(new Error('Failed to start', { cause: error }))?.code).toBe(expected);
 });
+
+it('a deadline of gRPC is told without the words about its own parts', () => {
+  const details = 'Deadline exceeded after 0.000s,waiting for metadata filters';
+  const error = Object.assign(new Error(details), { code: 4, details, metadata: {} });
+  expect(transportError(error)?.message).toBe(
+    'The Temporal server does not answer in time; the same call may be repeated.',
+  );
+});

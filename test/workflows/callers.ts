@@ -31,3 +31,7 @@ export async function startsAfterItsCancellation(...call: Call): Promise<void> {
     await startFollowUp(...call);
   });
 }
+
+export async function sendsNothing(...[request, options]: Call): Promise<void> {
+  await startFollowUp({ ...request, prompt: '' }, options);
+}

@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
-import { CancelledFailure, TerminatedFailure } from '@temporalio/common';
+import { CancelledFailure, type DataConverter, TerminatedFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
+import { requestConflict } from '../../src/client/errors';
 import { followUpWorkflowId } from '../../src/core/ids';
+import { ENCRYPTING } from '../harness/encryption';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
 import { sharedEnvironment } from '../harness/shared-environment';
@@ -33,7 +35,12 @@ afterAll(async () => {
 });
 
 /** One of the team's workflows, started with a follow-up to a job of its own. */
-async function start(type: keyof typeof callers, job: NewJob = {}, startDelay?: '1h') {
+async function start(
+  type: keyof typeof callers,
+  job: NewJob = {},
+  before?: { readonly startDelay: '1h'; readonly memo?: Record<string, unknown> },
+  dataConverter: DataConverter = {},
+) {
   const environment = await open();
   const { workflow } = environment.client;
   const { taskQueue } = environment;
@@ -43,9 +50,9 @@ async function start(type: keyof typeof callers, job: NewJob = {}, startDelay?: 
   const args: Parameters<typeof callers.waits> = [request, { taskQueue }];
   const workflowId = followUpWorkflowId(projectId, jobId, requestId);
   // By a client whose starts skip no time.
-  if (startDelay !== undefined)
-    await new Client({ connection }).workflow.start('followUp', {
-      ...{ workflowId, taskQueue, startDelay },
+  if (before !== undefined)
+    await new Client({ connection, dataConverter }).workflow.start('followUp', {
+      ...{ workflowId, taskQueue, ...before },
       args: [request],
     });
   const parent = await workflow.start(type, { ...options, args });
@@ -102,7 +109,7 @@ describe('a workflow of another team', () => {
   });
 
   it.concurrent('that waits for a follow-up whose start is delayed does not wake it', async () => {
-    const { parent, followUp } = await start('waits', undefined, '1h');
+    const { parent, followUp } = await start('waits', undefined, { startDelay: '1h' });
     const looks = async () => (await parent.describe()).raw.pendingActivities?.[0]?.attempt ?? 0;
     await eventually('it has looked, and looks again', looks, { until: (attempt) => attempt > 1 });
     const { events } = await followUp.fetchHistory();
@@ -111,19 +118,50 @@ describe('a workflow of another team', () => {
   });
 
   it.concurrent('hears of the conflict if the existing follow-up carries another prompt', async () => {
-    const { parent, messages } = await start('sendsAnotherPrompt');
-    expect(await causeOf(parent.result())).toMatchObject({ type: 'FollowUpConflict' });
+    const { parent, followUp, messages } = await start('sendsAnotherPrompt');
+    expect(await causeOf(parent.result())).toMatchObject({
+      type: 'FollowUpConflict',
+      message: requestConflict(followUp.workflowId).message,
+      details: [{ job: null, followUp: null }],
+    });
     expect(messages()).toBeLessThanOrEqual(1);
   });
 
+  it.concurrent(
+    'hears at once that the existing follow-up cannot be read, and does not ask again',
+    async () => {
+      const { parent } = await start(
+        'waits',
+        undefined,
+        { startDelay: '1h', memo: { note: 'secret' } },
+        ENCRYPTING,
+      );
+      const message = expect.stringMatching(
+        /can't be read, another data converter wrote it: Unknown encoding/,
+      );
+      expect(await causeOf(parent.result())).toMatchObject({ type: 'FollowUpBroken', message });
+    },
+  );
+
+  it.concurrent('hears of an invalid request with the details of every other end', async () => {
+    const { parent } = await start('sendsNothing');
+    const details = [{ job: null, followUp: null }];
+    expect(await causeOf(parent.result())).toMatchObject({ type: 'InvalidRequest', details });
+  });
+
   it.concurrent.each([
-    ['FollowUpCancelled', (handle: { cancel(): Promise<unknown> }) => handle.cancel()],
-    ['FollowUpTerminated', (handle: { terminate(): Promise<unknown> }) => handle.terminate()],
-  ] as const)('is told of a follow-up that was ended by somebody: %s', async (type, end) => {
+    [
+      'FollowUpCancelled',
+      { delivery: { verdict: 'accepted' } },
+      (handle: { cancel(): Promise<unknown> }) => handle.cancel(),
+    ],
+    ['FollowUpTerminated', null, (handle: { terminate(): Promise<unknown> }) => handle.terminate()],
+  ] as const)('is told of a follow-up that was ended by somebody: %s', async (type, receipt, end) => {
     const { parent, followUp, sent } = await start('waits', ENDLESS);
     await sent();
     await end(followUp);
-    expect(await causeOf(parent.result())).toMatchObject({ type });
+    const details = [{ job: null, followUp: receipt }];
+    expect(await causeOf(parent.result())).toMatchObject({ type, details });
   });
 });
 

@@ -140,7 +140,12 @@ function addListCommand(program: Command, session: Session): void {
         if (found.length === limit) break;
       }
       // A list knows neither receipts nor trouble.
-      const documents = found.map((each) => ({ ...each, receipt: undefined, taskTrouble: undefined }));
+      const documents = found.map((each) => ({
+        ...each,
+        receipt: undefined,
+        taskTrouble: undefined,
+        beginsAt: undefined,
+      }));
       session.print(documents, table(HEADINGS, found.map(row)));
       const more = found.length === limit ? ' (--limit shows more)' : '';
       session.note(`${found.length} found${more}; eventually consistent`);

@@ -98,8 +98,11 @@ function nextRead({ phase, nextPollAt }: FollowUpProgress, now: number): string 
 
 /** What the server knows while no worker answers. */
 export function serverText(report: Extract<ProgressReport, { from: 'server' }>): string {
-  const { phase, jobStatus, taskTrouble } = report.description;
-  return [taskTrouble ?? silenceText(report), phase, jobStatus].filter((word) => word !== null).join(' · ');
+  const { phase, jobStatus, taskTrouble, beginsAt } = report.description;
+  const delay = beginsAt === null ? null : `it has not begun; it begins at ${beginsAt}`;
+  return [taskTrouble ?? delay ?? silenceText(report), phase, jobStatus]
+    .filter((word) => word !== null)
+    .join(' · ');
 }
 
 /** Why a follow-up or a batch gives no answer. */

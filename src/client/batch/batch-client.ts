@@ -18,12 +18,13 @@ import {
   UPDATE_SET_CONCURRENCY,
 } from '../../core/batch/state';
 import { hasCode } from '../../core/errors';
+import { batchWorkflowId } from '../../core/ids';
 import type { FollowUpRequest } from '../../core/request';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { ignoreClosed } from '../../temporal/existing-run';
 import { openOf } from '../../temporal/lists';
 import type { CallOptions, Calls } from '../call';
-import { notFound, wrongState } from '../errors';
+import { notFound, type Reached, wrongState } from '../errors';
 import { updateRunning } from '../progress';
 import { waitThrough } from '../result';
 import { checkName } from '../options';
@@ -61,10 +62,12 @@ export class BatchClient {
     items: BatchItems,
     { signal, timeout, ...options }: NewBatchOptions & CallOptions = {},
   ): Promise<StartedBatch> {
-    const start = await this.#calls.run({ signal, timeout }, async (client, over) => {
+    const reached: Reached = { unconfirmed: 'batch' };
+    const start = await this.#calls.run({ signal, timeout, reached }, async (client, over) => {
       // A batch that was checked has its id.
       if (isChecked(items)) checkRunOptions(options, ['onStored']);
       const batch = isChecked(items) ? items : await checkBatch(items, options);
+      reached.workflowId = batchWorkflowId(batch.batchId);
       return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, batch);
     });
     return Object.assign(this.getHandle(start.workflowId), start);
@@ -116,8 +119,10 @@ export class BatchHandle {
 
   /** Waits for the end, through restarts of the server. A batch that has failed or was cancelled has an outcome too. */
   result(options: CallOptions = {}): Promise<BatchOutcome> {
-    return this.#calls.run(options, async (client, signal) => {
+    const reached: Reached = {};
+    return this.#calls.run({ ...options, reached }, async (client, signal) => {
       const { workflowId } = await findBatch(client, this.batchId);
+      reached.workflowId = workflowId;
       try {
         const wait = () => client.workflow.getHandle(workflowId).result() as Promise<BatchSummary>;
         return { state: 'done', summary: await waitThrough(signal, wait), message: null };
@@ -204,7 +209,8 @@ export class BatchHandle {
     timeout,
     ...options
   }: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
-    const start = await this.#calls.run({ signal, timeout }, (client, over) =>
+    const reached: Reached = { unconfirmed: 'batch' };
+    const start = await this.#calls.run({ signal, timeout, reached }, (client, over) =>
       retryBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, this.batchId),
     );
     return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);

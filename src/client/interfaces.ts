@@ -1,0 +1,38 @@
+/**
+ * What your own code depends on where it uses the client: the classes implement these interfaces, and so does whatever a test
+ * puts in their place. The members and their comments are those of the classes.
+ */
+import type { BatchClient, BatchHandle } from './batch/batch-client';
+import type { StartOfBatch } from './batch/start';
+import type { FollowUpClient } from './follow-up-client';
+import type { FollowUpHandle } from './follow-up-handle';
+import type { LimitsClient } from './limits';
+import type { ScheduleClient } from './schedules';
+import type { StartOfFollowUp } from './start';
+
+/** What a class shows, without its private members, which no other class can have. */
+type Public<Class> = Pick<Class, keyof Class>;
+
+export type FollowUpHandleLike = Public<FollowUpHandle>;
+export type LimitsClientLike = Public<LimitsClient>;
+export type ScheduleClientLike = Public<ScheduleClient>;
+
+export interface FollowUpClientLike extends Omit<
+  Public<FollowUpClient>,
+  'client' | 'start' | 'getHandle' | 'batches' | 'schedules' | 'limits'
+> {
+  start(...args: Parameters<FollowUpClient['start']>): Promise<FollowUpHandleLike & StartOfFollowUp>;
+  getHandle(workflowId: string): FollowUpHandleLike;
+  readonly batches: BatchClientLike;
+  readonly schedules: ScheduleClientLike;
+  readonly limits: LimitsClientLike;
+}
+
+export interface BatchClientLike extends Omit<Public<BatchClient>, 'start' | 'getHandle'> {
+  start(...args: Parameters<BatchClient['start']>): Promise<BatchHandleLike & StartOfBatch>;
+  getHandle(batchId: string): BatchHandleLike;
+}
+
+export interface BatchHandleLike extends Omit<Public<BatchHandle>, 'retry'> {
+  retry(...args: Parameters<BatchHandle['retry']>): Promise<(BatchHandleLike & StartOfBatch) | null>;
+}

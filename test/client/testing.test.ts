@@ -1,0 +1,167 @@
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import type { FollowUpClientLike, NamedRequest } from '../../src/client';
+import { type Fate, InMemoryFollowUpClient } from '../../src/client/testing';
+import { listed } from '../harness/listed';
+
+const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
+const ID = 'follow-up:p:j:r';
+
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+describe('the client for tests', () => {
+  it('completes a follow-up, and sends nothing by a second start', async () => {
+    const client = new InMemoryFollowUpClient();
+    const followUps: FollowUpClientLike = client;
+    const first = await followUps.start(REQUEST);
+    expect(first).toMatchObject({ workflowId: ID, attached: false });
+    expect(await first.result()).toMatchObject({
+      ...{ id: 'j', status: 'completed', prLink: 'https://example.test/pull/j' },
+      followUp: { requestId: 'r', delivery: { verdict: 'accepted', sends: 1 }, evidence: 'seen-active' },
+    });
+    const second = await followUps.start({ ...REQUEST, deadline: '1h' });
+    expect(second).toMatchObject({ attached: 'ended', differences: ['deadline is 1d there, not 1h'] });
+    expect(client.sent).toEqual([REQUEST]);
+    await expect(second.retry()).rejects.toMatchObject({
+      code: 'RETRY_REFUSED',
+      receipt: { requestId: 'r' },
+    });
+    await expect(second.cancel()).rejects.toMatchObject({ code: 'ALREADY_ENDED', state: 'completed' });
+  });
+
+  it('refuses what the client refuses, in its words', async () => {
+    const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
+    await expect(followUps.start({ ...REQUEST, prompt: '' })).rejects.toMatchObject({
+      code: 'INVALID_REQUEST',
+    });
+    await followUps.start(REQUEST);
+    expect(await followUps.start(REQUEST)).toMatchObject({ attached: 'running' });
+    await expect(followUps.start({ ...REQUEST, prompt: 'Other' })).rejects.toMatchObject({
+      code: 'CONFLICT',
+    });
+    await expect(followUps.getHandle('follow-up:a:b:c').result()).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    });
+    await expect(followUps.getHandle(ID).retry()).rejects.toMatchObject({ code: 'STILL_RUNNING' });
+    await expect(followUps.batches.start([REQUEST])).rejects.toMatchObject({ code: 'SERVER_REFUSED' });
+    expect(followUps.sent).toEqual([REQUEST]);
+  });
+
+  it.each<[Fate, string, object]>([
+    [{ end: 'FollowUpRejected', httpStatus: 403 }, 'REJECTED', { details: { httpStatus: 403 } }],
+    [{ end: 'DeliveryUnknown' }, 'DELIVERY_UNKNOWN', { receipt: { delivery: { verdict: 'unknown' } } }],
+    [
+      { end: 'DeadlineExceeded', job: { status: 'active' } },
+      'DEADLINE_EXCEEDED',
+      { job: { status: 'active' } },
+    ],
+    [{ end: 'JobNotFound', message: 'gone' }, 'JOB_NOT_FOUND', { message: 'gone' }],
+    [
+      { end: 'InvalidRequest' },
+      'INVALID_REQUEST',
+      { receipt: { delivery: { verdict: 'not-sent', sends: 0 } } },
+    ],
+    [
+      { end: 'cancelled', verdict: 'not-sent' },
+      'CANCELLED',
+      { receipt: { delivery: { verdict: 'not-sent' } } },
+    ],
+    [{ end: 'terminated' }, 'TERMINATED', { receipt: null }],
+    [{ end: 'timed-out' }, 'TIMED_OUT', { receipt: null }],
+  ])('ends as %j with the code %s', async (fate, code, facts) => {
+    const followUps = new InMemoryFollowUpClient(() => fate);
+    await expect(followUps.execute(REQUEST)).rejects.toMatchObject({ code, workflowId: ID, ...facts });
+  });
+
+  it.each([['archived'], ['failed']] as const)('has the result %s', async (end) => {
+    const followUps = new InMemoryFollowUpClient(() => ({ end }));
+    expect(await followUps.execute(REQUEST)).toMatchObject({ status: end, prLink: null });
+  });
+
+  it('retries what was not sent, and each run may go another way', async () => {
+    const fates: Fate[] = [{ end: 'FollowUpRejected', verdict: 'not-sent' }, { job: { prLink: null } }];
+    const asked: NamedRequest[] = [];
+    const followUps = new InMemoryFollowUpClient((request) => {
+      asked.push(request);
+      return fates[asked.length - 1] ?? {};
+    });
+    const handle = await followUps.start(REQUEST);
+    await expect(handle.result()).rejects.toMatchObject({ code: 'REJECTED' });
+    expect(followUps.sent).toEqual([]);
+    await handle.retry();
+    expect(await handle.result()).toMatchObject({ status: 'completed', prLink: null });
+    expect([asked, followUps.sent]).toEqual([[REQUEST, REQUEST], [REQUEST]]);
+  });
+
+  it('is steered as the client is, and listed', async () => {
+    const followUps = new InMemoryFollowUpClient(() => ({ phase: 'needs-decision' }));
+    const handle = await followUps.start(REQUEST);
+    const inDoubt = { phase: 'needs-decision', delivery: { verdict: 'unknown' } };
+    expect(await handle.progress()).toMatchObject({ from: 'worker', progress: inDoubt });
+    expect(await listed(followUps.list({ phase: 'needs-decision' }))).toEqual([ID]);
+    expect(await listed(followUps.list({ phase: 'watching' }))).toEqual([]);
+    expect(await handle.resolveDelivery('not-delivered')).toMatchObject({ delivery: { sends: 2 } });
+    await expect(handle.resolveDelivery('delivered')).rejects.toMatchObject({ code: 'UPDATE_REFUSED' });
+    await expect(handle.extendDeadline('soon' as '1h')).rejects.toMatchObject({ code: 'UPDATE_REFUSED' });
+    const { deadlineAt } = await handle.extendDeadline('48h');
+    expect(Date.parse(deadlineAt)).toBeGreaterThan(
+      Date.parse((await handle.describe()).startedAt) + 24 * 3_600_000,
+    );
+    expect(await handle.pollNow()).toMatchObject({ phase: 'watching', delivery: { verdict: 'accepted' } });
+    expect(await listed(followUps.list({ phase: 'watching' }))).toEqual([ID]);
+    const result = handle.result();
+    followUps.setFate(ID, { end: 'archived' });
+    expect(await result).toMatchObject({ status: 'archived' });
+    expect(() => {
+      followUps.setFate(ID, {});
+    }).toThrow('has ended');
+    expect(followUps.sent).toEqual([REQUEST, REQUEST]);
+  });
+
+  it('cancels one that runs, which leaves its receipt', async () => {
+    const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
+    const handle = await followUps.start(REQUEST);
+    await handle.cancel();
+    await expect(handle.result()).rejects.toMatchObject({ code: 'CANCELLED', receipt: { requestId: 'r' } });
+    expect(await handle.describe()).toMatchObject({ state: 'cancelled', phase: 'cancelled' });
+  });
+});
+
+/** What a service tells apart: it answers 202 to the last two alone. */
+describe('a call that ends by its time-out says what it has reached:', () => {
+  async function ended(followUps: InMemoryFollowUpClient, presence: 'all' | 'no-workers' | 'away') {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
+    followUps.setPresence(presence);
+    const end = followUps.execute(REQUEST, { timeout: 10_000 }).catch((error: unknown) => error);
+    await jest.advanceTimersByTimeAsync(10_000);
+    return end;
+  }
+
+  it('nobody knows whether it was started', async () => {
+    const end = await ended(new InMemoryFollowUpClient(), 'away');
+    expect(end).toMatchObject({
+      code: 'NOT_CONFIRMED',
+      workflowId: ID,
+      cause: { code: 'UNREACHABLE' },
+      message: expect.stringMatching(/not confirmed that the follow-up .* Repeat the same call/),
+    });
+  });
+
+  it.each([
+    ['no-workers', 'no worker polls the task queue "follow-up"; start one and try again'],
+    ['all', 'it still runs'],
+  ] as const)('started, and %s', async (presence, words) => {
+    const end = await ended(new InMemoryFollowUpClient(() => ({ phase: 'watching' })), presence);
+    const message = `The follow-up ${ID} gave no answer within 10 s: ${words}.`;
+    expect(end).toMatchObject({ name: 'NoAnswerError', code: 'NO_ANSWER', workflowId: ID, message });
+  });
+
+  it('started, and the client was closed', async () => {
+    const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
+    const handle = await followUps.start(REQUEST);
+    const end = handle.result().catch((error: unknown) => error);
+    await followUps.close();
+    expect(await end).toMatchObject({ code: 'CLOSED', workflowId: ID });
+  });
+});
