@@ -29,6 +29,7 @@ it.concurrent(
   },
 );
 
+// Proves A4.
 it.concurrent('a project that the service wants quiet is left alone by every follow-up', async () => {
   const environment = await open();
   const parameters = { retryAfter: 3_600 };

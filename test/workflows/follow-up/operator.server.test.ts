@@ -54,6 +54,7 @@ it.concurrent('the update extendDeadline moves the deadline, but never back', as
   await following.handle.terminate();
 });
 
+// Proves P5.
 it.concurrent(
   'the update resolveDelivery sends the message again if it is said not to have arrived',
   async () => {
@@ -89,6 +90,7 @@ it.concurrent('a cancelled follow-up ends its watch at once and leaves the recei
   expect(following.report().job.status).toBe('active');
 });
 
+// Proves P3.
 it.concurrent(
   'a cancelled follow-up awaits a POST that is under way, whose outcome is in the receipt',
   async () => {
