@@ -117,7 +117,9 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
     const { fresh } = watch.observations;
     if (fresh !== null && now >= until) return false;
     const waitMs =
-      now < freshFrom ? freshFrom - now : waitUntil(until, polling, watch.trouble, now, Math.random);
+      now < freshFrom
+        ? freshFrom - now
+        : waitUntil(fresh === null ? freshFrom : until, polling, watch.trouble, now, Math.random);
     await context.pause(
       waitMs,
       `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`,
