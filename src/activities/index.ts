@@ -4,7 +4,7 @@ import type { FollowUpActivities, WorkerSettings } from '../core/wire';
 import { activityContext, decodeFirst } from '../temporal/sdk-internals';
 import { ownRun, queuedMs } from './attempt';
 import type { BatchActivities } from '../core/batch/state';
-import { closeChunks, runItems } from './batch';
+import { closeChunks, runItems } from './batch/run-items';
 import { followUpResult } from './follow-up-result';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
 import { measured, note } from './measured';
