@@ -136,7 +136,10 @@ async function starter(
   let starterPeakMib = 0;
   const sampling = setInterval(() => {
     void peakBytes(child.pid ?? 0).then(
-      (bytes) => (starterPeakMib = Math.max(starterPeakMib, bytes / 2 ** 20)),
+      (bytes) => {
+        // One that has just ended has no memory any more.
+        if (bytes > 0) starterPeakMib = Math.max(starterPeakMib, bytes / 2 ** 20);
+      },
       () => undefined,
     );
   }, 50);

@@ -109,6 +109,7 @@ export function nextStepOfBatch(
 /** The current details for the Web UI. @param now when they were written, in milliseconds since the epoch */
 export function batchDetails(progress: BatchProgress, now: number): string {
   const { batchId, state, message, firstFailures, unknownDeliveries } = progress;
+  const isLive = state === 'running' || state === 'paused' || state === 'ending';
   const counts = {
     'by status': progress.byStatus,
     'by failure': progress.byFailure,
@@ -124,7 +125,10 @@ export function batchDetails(progress: BatchProgress, now: number): string {
       Object.keys(each).length > 0 ? [[name, countsOf(each)]] : [],
     ),
     ['unknown deliveries', String(unknownDeliveries)],
-    ['as of', `${new Date(now).toISOString().slice(0, 19)}Z; ${code('batch status')} knows the latest`],
+    [
+      'as of',
+      `${new Date(now).toISOString().slice(0, 19)}Z${isLive ? `; ${code('batch status')} knows the latest` : ''}`,
+    ],
     ['its items', `the workflows with ${code(`FollowUpBatch = "${batchId}"`)}`],
   ];
   const failures = firstFailures.map(({ workflowId, outcome, message: words }) =>
