@@ -55,7 +55,7 @@ export const STORIES: readonly ((plan: BatchPlan, luck: Luck) => Partial<BatchPl
       { ...AT_AN_END, afterMs: 0, act: { kind: 'pause', ms: 130_000 } },
       { ...AT_AN_END, afterMs: 1_000, act: { kind: 'retry item', item: 0 } },
     ),
-    concurrency: luck.between('places', 1, 3),
+    concurrency: luck.of('places', [2, 10, 10]),
   }),
   // A retry finds open what comes after the item that it tries again, and takes all places.
   (plan, luck) => ({
