@@ -6,7 +6,7 @@ import { singleLine } from '../core/text';
 import { activityContext, decodeFirst, PENDING_ACTIVITY_STARTED } from '../temporal/sdk-internals';
 import { ownRun, queuedMs } from './attempt';
 import type { BatchActivities } from '../core/batch/state';
-import { closeChunks, runItems } from './batch';
+import { closeChunks, runItems } from './batch/run-items';
 import { followUpResult } from './follow-up-result';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
 import { measured, note } from './measured';
