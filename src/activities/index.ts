@@ -11,6 +11,7 @@ import { type InProcessOptions, InProcessPolls } from './in-process-polls';
 import { measured, note } from './measured';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
+import { awaitEnd, takeTurn } from './turn';
 
 export { POLL_LIMIT_MS } from './poll-job';
 
@@ -28,6 +29,8 @@ export function createActivities(
     pollJob: pollJobBy(api, polls),
     pendingDetails: pendingDetailsBy(polls),
     followUpResult,
+    takeTurn,
+    awaitEnd,
     runItems,
     closeChunks,
     ownRunId: () => Promise.resolve(ownRun().runId),
