@@ -13,6 +13,7 @@ import { measured, note } from './measured';
 import { type NotifyOptions, postNoticeBy } from './post-notice';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
+import { awaitEnd, takeTurn } from './turn';
 
 export type { NotifyOptions } from './post-notice';
 export { POLL_LIMIT_MS } from './poll-job';
@@ -32,6 +33,8 @@ export function createActivities(
     pollJob: pollJobBy(api, polls),
     pendingDetails: pendingDetailsBy(polls),
     followUpResult,
+    takeTurn,
+    awaitEnd,
     // So that a batch needs no event to know.
     runItems:
       notify === undefined ? runItems : async (input) => ({ ...(await runItems(input)), notify: true }),
