@@ -14,7 +14,7 @@ import { hasGrpcStatus } from './grpc-status';
 
 /** Null where there is no such workflow. */
 export async function describeWorkflow(
-  client: Client,
+  client: Pick<Client, 'workflow'>,
   workflowId: string,
 ): Promise<WorkflowExecutionDescription | null> {
   try {

@@ -53,6 +53,8 @@ export async function bundleWorkflows(): Promise<ReusableVMWorkflowCreator> {
     'pendingDetails',
     'ownRunId',
     'followUpResult',
+    'takeTurn',
+    'awaitEnd',
     'runItems',
     'closeChunks',
   ]);

@@ -8,13 +8,11 @@ import {
   isBeyondTolerance,
   type Lane,
   MEMO_BATCH,
-  nextStepOfBatch,
-  progressOf,
   START,
   wasBegun,
-  whyIncomplete,
   withEnd,
 } from '../../../src/core/batch/state';
+import { nextStepOfBatch, progressOf, whyIncomplete } from '../../../src/core/batch/progress';
 import { ITEM_END } from '../../harness/samples';
 import type { End, Outcome } from '../../../src/core/end';
 
