@@ -101,7 +101,8 @@ const paths: Paths = {
   },
   'polled-on-asked': async (environment) => {
     const fault = { name: 'reset', operation: 'message', times: 1 } as const;
-    const asked = { onUnknownDelivery: 'ask', polling: { ...SLOW, timerPolls: 0 }, deadline: '60s' } as const;
+    const polling = { ...SLOW, growth: 1, timerPolls: 0 } as const;
+    const asked = { onUnknownDelivery: 'ask', polling, deadline: '60s' } as const;
     const following = await troubled(environment, fault, asked);
     await polledOn(following);
     await following.handle.executeUpdate('resolveDelivery', { args: ['delivered'] });

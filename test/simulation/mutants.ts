@@ -258,14 +258,20 @@ const MUTANTS: readonly Mutant[] = [
   mutant(
     'a run continues as new only when no handler waits',
     context,
-    ' && allHandlersFinished()',
-    ' && Boolean(allHandlersFinished)',
+    '      allHandlersFinished()\n',
+    '      Boolean(allHandlersFinished)\n',
   ),
   mutant(
     'a run does not continue as new in a task that takes an update or gives up an activity',
     context,
-    ' && historyLength > this.eventfulAt',
+    'historyLength > Math.max(this.updatedAt, this.gaveUpAt) &&',
     '',
+  ),
+  mutant(
+    'a run does not end in a task in which it gives up an activity',
+    context,
+    'if (workflowInfo().historyLength <= this.gaveUpAt) await sleep(1);',
+    'if (workflowInfo().historyLength < 0) await sleep(1);',
   ),
   mutant(
     'a run that continues as new keeps its evidence',

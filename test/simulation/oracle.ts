@@ -235,6 +235,11 @@ const RULES: readonly Rule[] = [
           yield `the update ${event.name} was accepted, and never answered`;
     }
   },
+  /** None is lost in a task that the server refuses. */
+  function* noUpdateIsLost({ facts, isHindered }) {
+    for (const { name, end } of isHindered ? [] : facts.people.updates)
+      if (end?.kind === 'aborted' && end.reason === 'the workflow task failed') yield `${name} was lost`;
+  },
   /** An unknown delivery is decided once, and while somebody is asked. */
   function* oneDecisionAtATime({ facts, isReset }) {
     if (isReset) return;

@@ -6,6 +6,7 @@ import {
   isCancellation,
   log,
   setCurrentDetails,
+  sleep,
   TimeoutFailure,
   upsertSearchAttributes,
   workflowInfo,
@@ -46,8 +47,9 @@ export class FollowUpContext {
   updates = 0;
   /** Somebody wants a read or has decided: the current wait ends, or the next one is skipped. */
   wanted = false;
-  /** The length of the history in the latest workflow task that has taken an update, or has given up an activity. */
-  private eventfulAt = 0;
+  /** The length of the history in the latest workflow task that has taken an update; in the latest that has given up an activity. */
+  private updatedAt = 0;
+  private gaveUpAt = 0;
 
   constructor(readonly state: FollowUpState) {}
 
@@ -92,22 +94,32 @@ export class FollowUpContext {
 
   takeUpdate(): void {
     this.updates += 1;
-    this.noteEvent();
+    this.updatedAt = workflowInfo().historyLength;
   }
 
-  /** The workflow task at hand takes an update, or gives up an activity. */
-  noteEvent(): void {
-    this.eventfulAt = workflowInfo().historyLength;
+  /** An activity is cancelled that goes on reporting. */
+  giveUp(): void {
+    this.gaveUpAt = workflowInfo().historyLength;
   }
 
   /**
-   * Whether the run may end by continuing as new. The server refuses a task that ends one while something else has come for it
-   * (`UNHANDLED_COMMAND`), and an activity that is given up goes on reporting. A task that also takes an update would then be
-   * refused each time. A handler that waits for the next answer keeps this run as well.
+   * Whether the run may continue as new. The server refuses a task that ends a run while something else has come for it
+   * (`UNHANDLED_COMMAND`), as what is left to report of an activity that was given up; an update of that task would be lost.
+   * A handler that waits for the next answer keeps this run as well.
    */
   get mayContinueAsNew(): boolean {
     const { continueAsNewSuggested, historyLength } = workflowInfo();
-    return continueAsNewSuggested && historyLength > this.eventfulAt && allHandlersFinished();
+    return (
+      continueAsNewSuggested &&
+      historyLength > Math.max(this.updatedAt, this.gaveUpAt) &&
+      allHandlersFinished()
+    );
+  }
+
+  /** For the same reason, a run that has given up an activity ends in the next task. */
+  async mayEnd(): Promise<void> {
+    if (workflowInfo().historyLength <= this.gaveUpAt) await sleep(1);
+    await condition(allHandlersFinished);
   }
 
   /** Waits on a durable timer, not beyond the deadline and not beyond `pollNow`. */

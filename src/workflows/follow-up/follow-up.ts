@@ -1,8 +1,6 @@
 import {
-  allHandlersFinished,
   ApplicationFailure,
   CancellationScope,
-  condition,
   isCancellation,
   metricMeter,
   upsertMemo,
@@ -92,7 +90,7 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
     context.over = true;
     await CancellationScope.nonCancellable(async () => {
       if (end !== null) await tellOf(state, end);
-      await condition(allHandlersFinished);
+      await context.mayEnd();
     });
   }
 }

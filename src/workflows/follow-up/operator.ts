@@ -67,7 +67,7 @@ export function receiveOperators(context: FollowUpContext): void {
     async (decision, runId?) => {
       // Several updates may have passed the validator before the first one was carried out.
       refuseUndecidable(context);
-      context.noteEvent();
+      context.takeUpdate();
       context.decision = { decision, runId: runId ?? workflowInfo().firstExecutionRunId };
       context.wanted = true;
       await condition(() => context.over || state.phase !== 'needs-decision');

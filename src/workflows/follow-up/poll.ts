@@ -150,7 +150,7 @@ async function pollOn(
     context.state.nextPollAt = null;
     await CancellationScope.nonCancellable(async () => {
       const recorded = poll.end === undefined ? (await pendingDetails('pollJob'))?.details : null;
-      if (poll.end === undefined) context.noteEvent();
+      if (poll.end === undefined) context.giveUp();
       poll.cancel();
       await poll.done;
       const { end } = poll;

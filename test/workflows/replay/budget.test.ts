@@ -11,11 +11,11 @@ const READ = { events: 11, workflowTasks: 2, actions: 2 } as const;
 const READS = REQUEST_OPTIONS['polling.timerPolls'].default;
 
 /**
- * What a follow-up takes beside the reads of its watch: start, settings, send, result. Of its actions, one is the start, one
- * the settings, one the send, and three show a change of phase; a start by `FollowUpClient` sets the first of these itself,
- * and saves its event and its action.
+ * What a follow-up takes beside the reads of its watch: start, settings, send with its timer, result. Of its actions, one is
+ * the start, one the settings, two the send, and three show a change of phase; a start by `FollowUpClient` sets the first of
+ * these itself, and saves its event and its action.
  */
-const FRAME = { events: 15, workflowTasks: 2, actions: 6 } as const;
+const FRAME = { events: 17, workflowTasks: 2, actions: 7 } as const;
 
 /** The activity that reads on, three events, and the workflow task at its end. */
 const POLL_JOB = { events: 6, workflowTasks: 1, actions: 1 } as const;
