@@ -36,8 +36,13 @@ const UPDATE_COMPLETED = 3;
 
 /** Elsewhere the message was accepted. */
 const USUAL: Partial<Record<string, Verdict>> = {
-  ...{ baseline: 'not-sent', waiting: 'not-sent', InvalidRequest: 'not-sent', JobNotFound: 'not-sent' },
-  ...{ FollowUpRejected: 'rejected', DeliveryUnknown: 'unknown', 'needs-decision': 'unknown' },
+  baseline: 'not-sent',
+  waiting: 'not-sent',
+  InvalidRequest: 'not-sent',
+  JobNotFound: 'not-sent',
+  FollowUpRejected: 'rejected',
+  DeliveryUnknown: 'unknown',
+  'needs-decision': 'unknown',
 };
 
 /** One run of a follow-up, as its worker and the server would have it. */
