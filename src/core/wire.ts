@@ -199,8 +199,6 @@ export interface FollowUpActivities {
    * @throws ApplicationFailure its own failure, or one of a type that `ChildFollowUp.result` names
    */
   followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;
-  /** Local: the run that really calls it. A run made by a reset gets the recorded answer of the run before, up to there. */
-  ownRunId(): Promise<string>;
   /** Looks at the job, and sends the message by one POST if the job and the server allow it. */
   sendMessage(input: SendInput): Promise<SendResult>;
 }

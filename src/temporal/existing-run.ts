@@ -25,11 +25,6 @@ export async function describeWorkflow(
   }
 }
 
-/** The run with which the chain of continued-as-new runs began. */
-export function firstRunOf({ raw, runId }: WorkflowExecutionDescription): string {
-  return raw.workflowExecutionInfo?.firstRunId ?? runId;
-}
-
 /** For a signal or a cancellation, which come too late where the workflow has ended. */
 export function ignoreClosed(error: unknown): void {
   if (!(error instanceof WorkflowNotFoundError)) throw error;

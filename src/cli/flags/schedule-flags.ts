@@ -72,18 +72,18 @@ function several<T>(read: (text: string) => T) {
 }
 
 /** Without an offset it would be another time on each machine. */
-export const TIME_HELP = 'ISO 8601 with an offset, as 2026-11-21T03:00:00Z';
+const TIME_HELP = 'ISO 8601 with an offset, as 2026-11-21T03:00:00Z';
 
 /** With seconds, or without. */
 const TIME = z.union([z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })]);
 
-export function timeOf(text: string): Date {
+function timeOf(text: string): Date {
   if (TIME.safeParse(text).success) return new Date(text);
   throw new InvalidArgumentError(`It must be ${TIME_HELP}.`);
 }
 
 /** An overlap policy as a flag writes it, such as `buffer-all`. */
-export function overlapText(policy: string): string {
+function overlapText(policy: string): string {
   return policy.toLowerCase().replace('_', '-');
 }
 
