@@ -31,12 +31,12 @@ zones.push({
       './src/agent-api',
       './src/workflows/follow-up',
     ],
-    ...['./src/workflows/!(index).ts', './src/activities/!(batch|index).ts'],
-    './src/client/!(index|follow-up-client|interfaces|schedules).ts',
+      ...['./src/workflows/!(index).ts', './src/activities/!(index).ts'],
+      './src/client/!(index|follow-up-client|interfaces|schedules).ts',
   ],
   from: [
     ...['./src/core/batch', './src/temporal/batch-items.ts', './src/workflows/batch', './src/client/batch'],
-    './src/activities/batch.ts',
+    './src/activities/batch',
   ],
   message: 'What one follow-up is made of imports nothing of a batch (docs/architecture.md).',
 });

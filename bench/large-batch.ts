@@ -5,32 +5,18 @@
  * is looked for in the sandbox's journal. It prints what the batch has cost and leaves it in `reports/bench-batch.json`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command, InvalidArgumentError } from 'commander';
-import { FollowUpClient, hasCode, type ItemEnd, type StartedBatch } from '../src/client';
+import { Command } from 'commander';
+import { FollowUpClient, hasCode, type StartedBatch } from '../src/client';
 import { workersPolling } from '../src/temporal/sdk-internals';
 import { CONCURRENCY, MAX_BATCH_ITEMS } from '../src/core/batch/items';
-import { BATCH_WORKFLOW, DEFAULT_TASK_QUEUES } from '../src/core/names';
-import type { FollowUpRequest } from '../src/core/request';
+import { DEFAULT_TASK_QUEUES } from '../src/core/names';
+import { BATCH_ID, checkByJournal, historiesOf, requestOf, settled, wholeNumber } from './batch-items';
 import { ours } from './contestants';
 import type { Ground } from './ground';
 import { describeMachine, type MachineFacts } from './machine';
 import { MemoryWatch } from './memory-watch';
 import { freePorts } from '../dev/free-ports';
 import { runBench, say, writeReport } from './run';
-
-const BATCH_ID = 'bench';
-
-/** Of a hundred items: so many go to a job that is not there, and so many lose their message. */
-const ABSENT_PERCENT = 2;
-const LOST_PERCENT = 2;
-
-/** Quick, so that the engine is measured and not the waiting. */
-const QUICK: Partial<FollowUpRequest> = {
-  polling: { initial: '2s', growth: 0, maximum: '2s', jitter: 0.1 },
-  reconcile: '4s',
-  settle: '2s',
-  confirm: '4s',
-};
 
 interface Options {
   readonly items: number;
@@ -93,34 +79,8 @@ async function measure(
   );
   console.log(`Took ${Math.round(process.uptime())} s; ${file}`);
   if (sandbox.journal.entries({ operation: 'message' }).length === 0) throw new Error('nothing was sent');
-  if (truth.sentTwice > 0 || truth.accountedFor !== items)
+  if (truth.sentTwice > 0 || truth.ended !== items || truth.accountedFor !== items)
     throw new Error('not every item was sent once or told');
-}
-
-function requestOf({ sandbox }: Ground, index: number, projects: number): FollowUpRequest {
-  const projectId = `project-${index % projects}`;
-  const percent = index % 100;
-  const prompt = 'Please rebase on main and fix the links.';
-  if (percent < ABSENT_PERCENT) return { projectId, jobId: `absent-${index}`, prompt, ...QUICK };
-  const { jobId } = sandbox.addJob({ projectId, turn: { durationMs: 3_000 } });
-  if (percent >= 100 - LOST_PERCENT) {
-    sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message' });
-  }
-  return { projectId, jobId, prompt, ...QUICK };
-}
-
-/** Waits until so many items have settled, and says so now and then. */
-async function settled(followUps: FollowUpClient, wanted: number): Promise<void> {
-  for (let told = 0; ;) {
-    const report = await followUps.batches.getHandle(BATCH_ID).progress();
-    await sleep(1_000);
-    const { progress } = report;
-    if (progress === null) continue;
-    if (progress.settled >= told + progress.items / 20 || progress.settled >= wanted) {
-      say(`${(told = progress.settled)} of ${progress.items} settled, ${progress.open} open`);
-    }
-    if (progress.settled >= wanted) return;
-  }
 }
 
 async function attachAndPause(
@@ -162,51 +122,6 @@ async function cancelAndResume(
   say(`${state} with ${summary?.settled ?? 0} settled`);
   const { resumedAfter } = await start();
   say(`started again after it was ${String(resumedAfter)}`);
-}
-
-/** Every item was processed once, or its end says that it was not sent, or that nobody can tell. */
-function checkByJournal({ sandbox }: Ground, requests: readonly FollowUpRequest[], ends: readonly ItemEnd[]) {
-  const processed = new Map<string, number>();
-  for (const { projectId, jobId } of sandbox.journal.entries({ operation: 'message', processed: true })) {
-    const key = `${projectId ?? ''}/${jobId ?? ''}`;
-    processed.set(key, (processed.get(key) ?? 0) + 1);
-  }
-  const endOf = new Map(ends.map((end) => [`${end.projectId}/${end.jobId}`, end]));
-  const told = requests.filter(({ projectId, jobId }) => {
-    const key = `${projectId}/${jobId}`;
-    const delivery = endOf.get(key)?.delivery;
-    if (delivery === 'accepted') return processed.get(key) === 1;
-    if (delivery === 'not-sent' || delivery === 'rejected') return !processed.has(key);
-    return delivery === 'unknown';
-  });
-  return {
-    processed: processed.size,
-    deliveryUnknown: ends.filter(({ delivery }) => delivery === 'unknown').length,
-    notSent: ends.filter(({ delivery }) => delivery === 'not-sent').length,
-    sentTwice: [...processed.values()].filter((count) => count > 1).length,
-    accountedFor: told.length,
-  };
-}
-
-async function historiesOf({ client }: Ground, items: number) {
-  const runs = [];
-  for await (const info of client.workflow.list({ query: `WorkflowType = '${BATCH_WORKFLOW}'` }))
-    runs.push(info);
-  const batchEvents = runs.reduce((sum, info) => sum + info.historyLength, 0);
-  return {
-    batchRuns: runs.length,
-    batchEvents,
-    eventsAnItem: batchEvents / items,
-    batchKilobytes: runs.reduce((sum, info) => sum + (info.historySize ?? 0), 0) / 1_000,
-  };
-}
-
-function wholeNumber(maximum: number) {
-  return (text: string): number => {
-    const value = Number(text);
-    if (Number.isInteger(value) && value >= 1 && value <= maximum) return value;
-    throw new InvalidArgumentError(`must be a whole number from 1 to ${maximum}`);
-  };
 }
 
 const program = new Command('bench:batch')

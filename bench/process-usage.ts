@@ -21,6 +21,13 @@ export async function residentBytes(pid: number): Promise<number> {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1_024;
 }
 
+/** The most resident memory that a process has had, in bytes; without Linux what it has now. */
+export async function peakBytes(pid: number): Promise<number> {
+  if (process.platform !== 'linux') return residentBytes(pid);
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1_024;
+}
+
 async function ps(pid: number, column: string): Promise<string> {
   const { stdout } = await promisify(execFile)('ps', ['-o', `${column}=`, '-p', String(pid)]);
   return stdout.trim();

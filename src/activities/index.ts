@@ -6,13 +6,14 @@ import { singleLine } from '../core/text';
 import { activityContext, decodeFirst, PENDING_ACTIVITY_STARTED } from '../temporal/sdk-internals';
 import { ownRun, queuedMs } from './attempt';
 import type { BatchActivities } from '../core/batch/state';
-import { closeChunks, runItems } from './batch';
+import { closeChunks, runItems } from './batch/run-items';
 import { followUpResult } from './follow-up-result';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
 import { measured, note } from './measured';
 import { type NotifyOptions, postNoticeBy } from './post-notice';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
+import { awaitEnd, takeTurn } from './turn';
 
 export type { NotifyOptions } from './post-notice';
 export { POLL_LIMIT_MS } from './poll-job';
@@ -32,6 +33,8 @@ export function createActivities(
     pollJob: pollJobBy(api, polls),
     pendingDetails: pendingDetailsBy(polls),
     followUpResult,
+    takeTurn,
+    awaitEnd,
     // So that a batch needs no event to know.
     runItems:
       notify === undefined ? runItems : async (input) => ({ ...(await runItems(input)), notify: true }),

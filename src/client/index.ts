@@ -1,14 +1,15 @@
 /** What other TypeScript services import. */
 export type { BatchDescription, BatchReport } from './batch/describe';
 export type { BatchLook } from './batch/results';
+export { BatchClient, BatchHandle, type BatchOutcome, type StartedBatch } from './batch/batch-client';
 export {
-  BatchClient,
-  BatchHandle,
   type BatchItems,
-  type BatchOutcome,
-  type StartedBatch,
-} from './batch/batch-client';
-export { type BatchOptions, checkBatch, type CheckedBatch, type NewBatchOptions } from './batch/check';
+  type BatchOptions,
+  checkBatch,
+  type CheckedBatch,
+  checkSchedule,
+  type NewBatchOptions,
+} from './batch/check';
 export type { RetryOptions } from './batch/start';
 export type { CallOptions } from './call';
 export type { FollowUpDescription, FollowUpFilter } from './description';
@@ -45,7 +46,6 @@ export {
 } from './limits';
 export type { ProgressReport } from './progress';
 export {
-  checkSchedule,
   type FiringOptions,
   type NewScheduleOptions,
   type ScheduleChange,
@@ -55,7 +55,7 @@ export {
 } from './schedules';
 export type { NamedRequest, StartOptions } from './start';
 export type { BatchItem, Tolerance } from '../core/batch/items';
-export type { BatchProgress, BatchSummary, ItemEnd } from '../core/batch/state';
+export type { BatchProgress, BatchSummary, ItemEnd } from '../core/batch/progress';
 export type { Outcome } from '../core/end';
 export { FollowUpError, type FollowUpErrorCode, hasCode } from '../core/errors';
 export { followUpWorkflowId } from '../core/ids';

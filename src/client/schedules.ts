@@ -9,25 +9,25 @@ import {
   type ScheduleOptions,
   type ScheduleOverlapPolicy,
 } from '@temporalio/client';
-import {
-  BATCH_PRIORITY_KEY,
-  batchSummary,
-  MAX_BATCH_ID_CHARACTERS,
-  MAX_INPUT_BYTES,
-} from '../core/batch/items';
+import { BATCH_PRIORITY_KEY, batchSummary } from '../core/batch/items';
 import type { BatchInput } from '../core/batch/state';
 import { BATCH_WORKFLOW } from '../core/names';
-import { isRecord, type Problem } from '../core/checks';
+import { isRecord } from '../core/checks';
 import { batchIdOf, batchWorkflowId } from '../core/ids';
-import { jsonBytes, markdownCode, quote } from '../core/text';
+import { markdownCode } from '../core/text';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { msNumberToTs, withConflictToken } from '../temporal/sdk-internals';
-import type { BatchItems } from './batch/batch-client';
-import { checkBatch, type CheckedBatch, isChecked } from './batch/check';
+import {
+  type BatchItems,
+  type CheckedBatch,
+  checkRunOptions,
+  checkSchedule,
+  type RunOptions,
+  scheduleInput,
+} from './batch/check';
 import type { CallOptions, Calls } from './call';
 import { ConflictError, InvalidRequestError, notFound, scheduleConflict } from './errors';
 import { checkName } from './options';
-import { checkRunOptions, type RunOptions } from './batch/check';
 
 /** How each batch of a schedule runs. */
 export interface FiringOptions extends RunOptions {
@@ -125,7 +125,7 @@ export class ScheduleClient {
       taskQueue,
       // Temporal appends the time of each firing.
       workflowId: batchWorkflowId(scheduleId),
-      args: [withGiven({}, { ...inputOf(batch), concurrency, tolerate })] as [BatchInput],
+      args: [withGiven({}, { ...scheduleInput(batch), concurrency, tolerate })] as [BatchInput],
       // The SDK's type lacks it; it is sent nevertheless.
       priority: { priorityKey: BATCH_PRIORITY_KEY },
       staticSummary: summaryOf(scheduleId, batch),
@@ -197,7 +197,7 @@ async function update(client: Client, scheduleId: string, change: ScheduleChange
           // The typed ones are the same, and the SDK takes one of the two.
           // eslint-disable-next-line @typescript-eslint/no-deprecated -- to leave it out
           searchAttributes: {},
-          args: argsOf(now, { ...(batch && inputOf(batch)), ...settings }),
+          args: argsOf(now, { ...(batch && scheduleInput(batch)), ...settings }),
           ...(batch && { staticSummary: summaryOf(scheduleId, batch) }),
         },
       })),
@@ -211,10 +211,6 @@ async function update(client: Client, scheduleId: string, change: ScheduleChange
 function argsOf({ action }: ScheduleDescription, change: object): [BatchInput] {
   const [input, ...further] = (action.args ?? []) as unknown[];
   return [withGiven(isRecord(input) ? input : {}, change), ...further] as unknown as [BatchInput];
-}
-
-function inputOf({ items, digest }: CheckedBatch): BatchInput {
-  return { items: items.map(({ request }) => request), digest };
 }
 
 function summaryOf(scheduleId: string, { items }: CheckedBatch): string {
@@ -288,42 +284,6 @@ function withGiven<Fields extends object>(before: Fields, change: object): Field
 function withChange<Fields extends object>(now: Fields, change: Change<Fields> = {}): Fields {
   const all = Object.entries(withGiven(now, change));
   return Object.fromEntries(all.filter(([, value]) => value !== null)) as Fields;
-}
-
-/** What Temporal appends to the workflow id of a firing: the time that it was due, to the second, in UTC. */
-const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
-
-/** Characters of a schedule's id: 79, so that the batch id of each firing has at most 100. */
-const MAX_SCHEDULE_ID_CHARACTERS = MAX_BATCH_ID_CHARACTERS - EXAMPLE_SUFFIX.length;
-
-const NO_NAMES = 'must not be given in a schedule: from the second firing on, nothing would be sent';
-
-/**
- * Checks the id and the requests of a schedule, and starts nothing.
- *
- * @throws InvalidRequestError about the id, or with every item that is wrong
- */
-export async function checkSchedule(scheduleId: string, requests: BatchItems): Promise<CheckedBatch> {
-  // The id is part of the ids of workflows, which Temporal's HTTP API can't carry with a slash in them.
-  if (!/^[A-Za-z0-9._~-]+$/.test(scheduleId) || scheduleId.length > MAX_SCHEDULE_ID_CHARACTERS) {
-    const text = `must be 1 to ${MAX_SCHEDULE_ID_CHARACTERS} letters, digits, "-", ".", "_" and "~"; it is ${quote(scheduleId)}`;
-    throw new InvalidRequestError([{ field: 'scheduleId', text }]);
-  }
-  const given = isChecked(requests) ? requests.items.map(({ request }) => request) : requests;
-  // With the names that a firing gives them.
-  const batch = await checkBatch(given, { batchId: `${scheduleId}${EXAMPLE_SUFFIX}` });
-  const problems = batch.items.flatMap(({ key }, index): Problem[] =>
-    key === null ? [{ item: index + 1, field: 'requestId', text: NO_NAMES }] : [],
-  );
-  const bytes = jsonBytes(inputOf(batch));
-  if (bytes > MAX_INPUT_BYTES) {
-    const text =
-      `${(bytes / 2 ** 20).toFixed(1)} MiB as JSON, and a schedule holds ${MAX_INPUT_BYTES / 2 ** 20} MiB at most; ` +
-      'let cron run the starter\'s command "batch run" instead, which reads its file each time';
-    problems.push({ field: 'items', text });
-  }
-  if (problems.length > 0) throw new InvalidRequestError(problems);
-  return batch;
 }
 
 /** What the SDK or the server refuses of a schedule, as a problem of its field; any other error as it is. */

@@ -49,7 +49,7 @@ export function nextWait(polling: Polling, ageMs: number, trouble: Trouble, rand
   return Math.max(pollInterval(polling, ageMs, random), troubleWait(polling, count, random));
 }
 
-/** The initial interval, and not beyond `at`, when time alone decides. In trouble the service's wishes come first. */
+/** The initial interval, and not beyond `at`, when time alone decides: at once if that has passed. In trouble, as after it. */
 export function waitUntil(
   at: number,
   polling: Polling,
@@ -58,5 +58,5 @@ export function waitUntil(
   random: Random,
 ): number {
   const waitMs = nextWait(polling, 0, trouble, random);
-  return trouble.last === null && at > now ? Math.min(waitMs, at - now) : waitMs;
+  return trouble.last === null ? Math.max(0, Math.min(waitMs, at - now)) : waitMs;
 }

@@ -1,6 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
-import { utf8Bytes } from './text';
+import { MAX_WORKFLOW_ID_BYTES, utf8Bytes } from './text';
 
 /**
  * The workflow id of a follow-up: `follow-up:{projectId}:{jobId}:{requestId}`, each part percent-encoded. Clients in every
@@ -10,6 +10,13 @@ import { utf8Bytes } from './text';
  */
 export function followUpWorkflowId(projectId: string, jobId: string, requestId: string): string {
   return ['follow-up', ...[projectId, jobId, requestId].map(percentEncode)].join(':');
+}
+
+/** The workflow id of the turn at a job: `follow-up-turn:{projectId}:{jobId}`, percent-encoded; a digest where that is too long. */
+export function turnWorkflowId(projectId: string, jobId: string): string {
+  const names = [projectId, jobId].map(percentEncode).join(':');
+  const workflowId = `follow-up-turn:${names}`;
+  return utf8Bytes(workflowId) <= MAX_WORKFLOW_ID_BYTES ? workflowId : `follow-up-turn:${digestOf(names)}`;
 }
 
 /** The workflow id of a batch: `follow-up-batch:{batchId}`, percent-encoded. @throws URIError for a lone surrogate */

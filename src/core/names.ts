@@ -3,6 +3,8 @@
 export const FOLLOW_UP_WORKFLOW = 'followUp';
 export const BATCH_WORKFLOW = 'followUpBatch';
 export const NOTICE_WORKFLOW = 'followUpNotice';
+/** The turn at a job, as a lock: open as long as the follow-up that has taken it. */
+export const TURN_WORKFLOW = 'followUpTurn';
 
 export const QUERY_PROGRESS = 'progress';
 export const UPDATE_POLL_NOW = 'pollNow';
@@ -17,6 +19,9 @@ export const MEMO_RECEIPT = 'followUp';
 
 /** The memo that a start leaves: the SHA-256 of its message. It outlives the first run and its history. */
 export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
+
+/** The memo of a turn: who has taken it. */
+export const MEMO_TURN_HOLDER = 'followUpTurnHolder';
 
 /** The type of the failure with which an activity that polls asks for its next attempt. */
 export const NO_CHANGE = 'NoChange';

@@ -118,7 +118,9 @@ export const REQUEST_OPTIONS = {
     kind: 'choice',
     choices: WHEN_ACTIVE,
     default: 'send',
-    help: 'if the job is not in a terminal status before the send: `send`, `wait` until it is, or `reject`',
+    help:
+      'if the job is not in a terminal status before the send: `send`, `wait` until it is, or `reject`; follow-ups with ' +
+      '`wait` to one job take turns',
   },
   onUnknownDelivery: {
     kind: 'choice',

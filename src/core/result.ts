@@ -106,7 +106,7 @@ export type FailureDetails = Checked<typeof isFailureDetails>;
 /** The phases of a follow-up, which are the values of the search attribute `FollowUpPhase`: what it does in each. */
 const DOING = {
   baseline: 'reads the job, then sends the message; a limit can make it wait (`limits show`)',
-  waiting: 'waits until the job is at rest (whenActive: wait); then the message is sent',
+  waiting: 'waits for its turn, and until the job is at rest (whenActive: wait); then the message is sent',
   sending: 'sends the message, once a limit lets it (`limits show`)',
   reconciling: 'reads the job to find out whether the message arrived',
   'needs-decision': 'waits for a decision, and reads the job meanwhile',

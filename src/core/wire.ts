@@ -183,6 +183,10 @@ export interface NamedFollowUp {
   readonly wantsResult?: boolean;
 }
 
+/** The follow-up that has a turn, in all of its runs; a retry of it is another one. */
+export const isTurnHolder = fields({ workflowId: text, firstRunId: text });
+export type TurnHolder = Checked<typeof isTurnHolder>;
+
 /** The activities as the workflows see them. The retryable failures are `ApplicationFailure`s of the type `NO_CHANGE`. */
 export interface FollowUpActivities {
   /** Local. */
@@ -199,6 +203,10 @@ export interface FollowUpActivities {
    * @throws ApplicationFailure its own failure, or one of a type that `ChildFollowUp.result` names
    */
   followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;
+  /** Takes the turn at a job, or waits for it, as retries of itself. */
+  takeTurn(job: JobAddress, holder: TurnHolder): Promise<void>;
+  /** Waits until a follow-up has ended, as retries of itself. */
+  awaitEnd(holder: TurnHolder): Promise<void>;
   /** Looks at the job, and sends the message by one POST if the job and the server allow it. */
   sendMessage(input: SendInput): Promise<SendResult>;
 }

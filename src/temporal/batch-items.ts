@@ -83,28 +83,24 @@ export class ItemsOfBatch {
   }
 
   private names(number: number): Promise<Part<NamedItem>> {
-    const key = this.keyOf(number);
-    if (key === null) return Promise.resolve({ first: number, all: [] });
-    return Caches.of(this.client).names.get(key, async () => {
+    const part = this.partOf(number);
+    if (part === null) return Promise.resolve({ first: number, all: [] });
+    return Caches.of(this.client).names.get(part.key, async () => {
       const { first, all } = await this.requests(number);
       return { first, all: all.map(({ isOwnName, request }) => nameOf(request, isOwnName)) };
     });
   }
 
   private requests(number: number): Promise<Part<ItemToStart>> {
-    const { batchId, digest, workflowId, runId, chunks } = this.source;
-    const key = this.keyOf(number);
-    if (key === null) throw new ItemsGoneError(batchId);
+    const { batchId, chunks } = this.source;
+    const part = this.partOf(number);
+    if (part === null) throw new ItemsGoneError(batchId);
+    const { first, end, workflowId, runId, key } = part;
     return Caches.of(this.client).requests.get(key, async () => {
-      const chunk = chunks?.firsts.findLastIndex((first) => first <= number) ?? 0;
-      const { [chunk]: first = 0, [chunk + 1]: end = chunks?.items } = chunks?.firsts ?? [];
-      const run = chunks
-        ? await readOwnInput(this.client, chunkWorkflowId(batchId, digest ?? '', chunk), '')
-        : await readOwnInput(this.client, workflowId, runId);
+      const run = await readOwnInput(this.client, workflowId, runId);
       const input = isRecord(run?.input) ? run.input : {};
       const items = chunks ? (input.items as readonly BatchItem[] | undefined) : itemsOfInput(input);
-      if (items === undefined || (end !== undefined && items.length !== end - first))
-        throw new ItemsGoneError(batchId);
+      if (items?.length !== end - first) throw new ItemsGoneError(batchId);
       const all = items.map((item) => ({
         isOwnName: item.key === null,
         request: startedRequest(batchId, item),
@@ -113,15 +109,17 @@ export class ItemsOfBatch {
     });
   }
 
-  /** What a part of the items is kept by; null behind the last one. */
-  private keyOf(number: number): string | null {
-    const { batchId, digest, workflowId, runId, chunks } = this.source;
-    if (chunks === undefined) {
-      return number >= this.source.items ? null : `${workflowId} ${runId}`;
-    }
-    if (number >= chunks.items) return null;
+  /** The run whose input has an item, with the numbers of its first item and of the one after its last; null behind the last. */
+  private partOf(number: number) {
+    const { batchId, digest, items, chunks, ...own } = this.source;
+    if (number >= items) return null;
+    const part = (workflowId: string, runId: string, first: number, end: number) => {
+      return { workflowId, runId, first, end, key: `${workflowId} ${runId}` };
+    };
+    if (chunks === undefined) return part(own.workflowId, own.runId, 0, items);
     const chunk = chunks.firsts.findLastIndex((first) => first <= number);
-    return chunkWorkflowId(batchId, digest ?? '', chunk);
+    const { [chunk]: first = 0, [chunk + 1]: end = items } = chunks.firsts;
+    return part(chunkWorkflowId(batchId, digest ?? '', chunk), '', first, end);
   }
 }
 

@@ -14,7 +14,7 @@ import { hasGrpcStatus } from './grpc-status';
 
 /** Null where there is no such workflow. */
 export async function describeWorkflow(
-  client: Client,
+  client: Pick<Client, 'workflow'>,
   workflowId: string,
 ): Promise<WorkflowExecutionDescription | null> {
   try {
@@ -23,6 +23,11 @@ export async function describeWorkflow(
     if (error instanceof WorkflowNotFoundError) return null;
     throw error;
   }
+}
+
+/** The run with which the chain of continued-as-new runs began. */
+export function firstRunOf({ raw, runId }: WorkflowExecutionDescription): string {
+  return raw.workflowExecutionInfo?.firstRunId ?? runId;
 }
 
 /** For a signal or a cancellation, which come too late where the workflow has ended. */

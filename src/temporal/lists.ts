@@ -121,6 +121,6 @@ const blind: PayloadCodec = {
 };
 
 /** The options of a client for lists, which need no memo: one that another service has encrypted would end the list. */
-function withoutDecoding({ connection, options: { namespace, identity } }: Client) {
+export function withoutDecoding({ connection, options: { namespace, identity } }: Client) {
   return { connection, namespace, identity, dataConverter: { payloadCodecs: [blind] } };
 }

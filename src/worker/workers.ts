@@ -87,8 +87,11 @@ export class FollowUpWorkers {
    * @throws Error of the worker that failed, once all have ended
    */
   async run(stop: AbortSignal, onFailure: (taskQueue: string, error: unknown) => void): Promise<void> {
+    let again: NodeJS.Timeout | undefined;
     const stopAll = () => {
       for (const worker of this.workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+      // One that is still starting can't be told to end before it runs.
+      again ??= setInterval(stopAll, 100);
     };
     const runs = this.workers.map(async (worker) => {
       try {
@@ -103,6 +106,7 @@ export class FollowUpWorkers {
     stop.addEventListener('abort', stopAll, { once: true });
     if (stop.aborted) stopAll();
     const ends = await Promise.allSettled(runs);
+    clearInterval(again);
     stop.removeEventListener('abort', stopAll);
     const failed = ends.find((end) => end.status === 'rejected');
     if (failed !== undefined) throw failed.reason;

@@ -123,7 +123,7 @@ export function pollProxy(
  * @param taskQueue @default that of the calling workflow
  */
 export function questionProxy(summary: string, taskQueue?: string) {
-  return proxyActivities<Pick<FollowUpActivities, 'followUpResult'>>({
+  return proxyActivities<Pick<FollowUpActivities, 'followUpResult' | 'takeTurn' | 'awaitEnd'>>({
     ...(taskQueue !== undefined && { taskQueue }),
     startToCloseTimeout: 60_000,
     retry: { initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: 5 * 60_000 },

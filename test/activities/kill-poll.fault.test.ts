@@ -69,6 +69,7 @@ async function expectRightEnd(scenario: Scenario, lost = 0): Promise<void> {
 }
 
 describe('a worker that polls', () => {
+  // Proves L1.
   it.concurrent(
     'by retries, and is killed in an attempt: another one reads again, and what was answered before is counted',
     () =>
@@ -81,6 +82,7 @@ describe('a worker that polls', () => {
       }),
   );
 
+  // Proves L1.
   it.concurrent(
     'in its process, and is killed in a read: another one reads again, from the last heartbeat',
     () =>
@@ -92,6 +94,7 @@ describe('a worker that polls', () => {
       }),
   );
 
+  // Proves L2.
   it.concurrent(
     'in its process, and is told to end: it hands the wait over at once, with every answer counted',
     () =>
@@ -107,6 +110,7 @@ describe('a worker that polls', () => {
       }),
   );
 
+  // Proves L1.
   it.concurrent(
     'in its process, and stands still for too long: another one reads on, and nothing is counted twice',
     () =>
@@ -126,6 +130,7 @@ describe('a worker that polls', () => {
       }),
   );
 
+  // Proves L2.
   it.concurrent(
     'in its process hands each read to the queue under a limit, and takes it back without one',
     () =>

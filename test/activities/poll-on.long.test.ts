@@ -22,6 +22,7 @@ async function untilPolled(following: Following, gets: number): Promise<Followin
 }
 
 describe('a follow-up that is polled by one activity', () => {
+  // Proves L3.
   it.concurrent.each(GEARS)('%s has every answer counted', async (_, { follow }) => {
     const following = await untilPolled(await follow(ENDLESS, { polling: SOON }), 6);
     following.changeJob({ status: 'failed' });
@@ -33,6 +34,7 @@ describe('a follow-up that is polled by one activity', () => {
     expect(await activities(following.handle)).toEqual(['sendMessage', 'getJob', 'getJob', 'pollJob']);
   });
 
+  // Proves L4.
   it.concurrent.each(GEARS)('%s ends by a pollNow that shows a change', async (_, { follow }) => {
     const following = await untilPolled(await follow(ENDLESS, { polling: SLOW }), 3);
     following.changeJob({ status: 'completed', prLink: 'https://example.test/pull/2' });
@@ -43,6 +45,7 @@ describe('a follow-up that is polled by one activity', () => {
     expect(followUp.polls).toBe(following.gets() - 1);
   });
 
+  // Proves L4.
   it.concurrent.each(GEARS)('%s and cancelled has every answer in its receipt', async (_, { follow }) => {
     const following = await untilPolled(await follow(ENDLESS, { polling: SLOW }), 3);
     await following.handle.cancel();

@@ -5,6 +5,7 @@ import { ProcessEnvironment } from '../harness/process-environment';
 
 const IMPORT = pathToFileURL(path.join(__dirname, 'wrong-clock.mjs')).href;
 
+// Proves W8.
 it.concurrent.each([
   ['ten minutes ahead', 600_000],
   ['ten minutes behind', -600_000],

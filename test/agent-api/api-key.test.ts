@@ -76,6 +76,7 @@ describe('keyFromFile', () => {
     expect(String(error)).not.toContain('secret');
   });
 
+  // Proves K4.
   it('refuses a pipe at once, whether or not somebody writes into it', async () => {
     execFileSync('mkfifo', [path]);
     const refusal = /is not a regular file, so it can't be read at each rotation$/;
@@ -116,6 +117,7 @@ describe('keyFromFile', () => {
       await unblockFiles();
     });
 
+    // Proves K4.
     it('is not waited for by more than one read, and the last good key stays in use until it answers', async () => {
       const source = await keyFromFile(path);
       blockFiles();

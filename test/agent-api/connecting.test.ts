@@ -24,6 +24,7 @@ describe('a POST that got no connection was not sent', () => {
     return { label, message };
   }
 
+  // Proves A3.
   it('when the port refuses it', async () => {
     const [port = 0] = await freePorts(1);
     expect(await sendAndRead(`http://127.0.0.1:${port}`)).toEqual({
@@ -32,6 +33,7 @@ describe('a POST that got no connection was not sent', () => {
     });
   });
 
+  // Proves A3.
   it('when nobody knows the host', async () => {
     const { label, message } = await sendAndRead('http://agent-service.invalid');
     // Without a network the resolver can only say "try again".
@@ -68,6 +70,7 @@ describe('a POST that got no connection was not sent', () => {
     expect(wire.server.connections).toBe(2);
   });
 
+  // Proves A3.
   it('when the certificate is not trusted', async () => {
     const server = await wire.anotherServer(selfSignedCertificate());
     server.onRequest = answer(200, JOB);
@@ -85,6 +88,7 @@ describe('a POST that got no connection was not sent', () => {
 });
 
 describe('beforeFirstByte', () => {
+  // Proves W4.
   it('keeps every byte from the service by its reason, and the connection is destroyed', async () => {
     const message = 'the worker stood still while it was connecting';
     const outcome = await wire.client().sendMessage(MESSAGE, { beforeFirstByte: () => message });

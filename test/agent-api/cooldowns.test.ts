@@ -6,6 +6,7 @@ import { answer } from './misbehaving-server';
 describe('a project that the service wants quiet', () => {
   const wire = new WireTest();
 
+  // Proves A4.
   it.each([
     [429, { 'retry-after': '30' }, 'as the service asked'],
     [503, { 'retry-after': '30' }, 'as the service asked'],
@@ -23,6 +24,7 @@ describe('a project that the service wants quiet', () => {
     expect(wire.server.requests).toHaveLength(2);
   });
 
+  // Proves A4.
   it.each([429, 503])('after a send with %d is read on, and gets no other send', async (status) => {
     wire.server.onRequest = answer(status, { error: 'slow down' }, { 'retry-after': '3600' });
     const client = wire.client();

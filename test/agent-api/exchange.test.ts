@@ -42,6 +42,7 @@ describe('an exchange', () => {
     expect(beforeFirstByte).not.toHaveBeenCalled();
   });
 
+  // Proves A2.
   it('whose request is started again on another connection is not written a second time', async () => {
     const { dispatcher, result } = begin({ timeoutMs: 500, connectTimeoutMs: 100 });
     expect(dispatcher.startRequest()).toBe(true);

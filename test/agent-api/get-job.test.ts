@@ -31,6 +31,7 @@ describe('a GET of the job', () => {
     });
   });
 
+  // Proves A7.
   it.each([
     ['nginx’s page', '<html><center><h1>Not Found</h1></center></html>', ''],
     ['plain text', 'default backend - 404', '; default backend - 404'],
@@ -50,6 +51,7 @@ describe('a GET of the job', () => {
     }
   });
 
+  // Proves A4.
   it('that is refused until a date waits by the clock of the service', async () => {
     const headers = { date: 'Mon, 06 Jan 2020 10:00:00 GMT', 'retry-after': 'Mon, 06 Jan 2020 10:02:00 GMT' };
     expect(await read(answer(503, { error: 'no' }, headers))).toMatchObject({ retryAfterMs: 120_000 });

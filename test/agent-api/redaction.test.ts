@@ -73,6 +73,7 @@ describe('redact', () => {
     expect(around(text, key)).toBe(HIDDEN);
   });
 
+  // Proves K3.
   it('hides every key in every spelling, one in the other, and any mixture of them, and leaves the rest alone', () => {
     const random = seededRandom(20);
     const below = (limit: number) => Math.floor(random() * limit);
@@ -93,6 +94,7 @@ describe('redact', () => {
     }
   });
 
+  // Proves K3.
   it('hides what follows the prefix of a key, also without it', () => {
     const body = 'kX7p/q+Rz9w2';
     const shown = `${body} ${encodeURIComponent(body)} ${Buffer.from(body).toString('base64')} agnt_${body}`;

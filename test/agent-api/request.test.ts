@@ -73,6 +73,7 @@ describe('what is written on the wire', () => {
     expect(wire.server.connections).toBe(4);
   });
 
+  // Proves A2.
   it('comes on a fresh connection for a POST while the server drops the kept one', async () => {
     const client = wire.client();
     const used = new Set<number>();

@@ -85,6 +85,7 @@ describe('a POST that was answered', () => {
     });
   });
 
+  // Proves A2.
   it.each([301, 308])('with %i to the same server is unknown, and is not followed', async (status) => {
     expect(await sendTo(answer(status, '', { location: '/elsewhere' }))).toEqual({
       verdict: 'unknown',
@@ -94,6 +95,7 @@ describe('a POST that was answered', () => {
     });
   });
 
+  // Proves A2.
   it.each([307, 308])('with %i to another server is unknown, and that never hears of it', async (status) => {
     const other = await wire.anotherServer();
     const location = `${other.url}/elsewhere`;
@@ -172,6 +174,7 @@ describe('a POST that was answered', () => {
     expect(written).toBeLessThan(32 * 1_048_576);
   });
 
+  // Proves K3.
   it('in words that repeat the key shows them without it', async () => {
     const outcome = await sendTo(
       answer(401, { error: `bad key ${KEY}, ${encodeURIComponent(KEY)}\r\nX: "${KEY}"` }),
@@ -179,6 +182,7 @@ describe('a POST that was answered', () => {
     expect(outcome).toMatchObject({ serviceMessage: 'bad key [key], [key] X: "[key]"' });
   });
 
+  // Proves K3.
   it.each([
     ['a redirect', answer(307, '', { location: '/next?key=agnt_9f%2f8e%2b7d%266c%3d5b4a3928' })],
     ['the id of another job', answer(200, '{"id":"agnt_9f\\/8e\\u002B7d&6c=5b4a3928","status":"x"}')],
@@ -213,6 +217,7 @@ describe('a POST that was answered', () => {
     expect(JSON.stringify(outcome)).not.toContain(KEY.slice(0, 8));
   });
 
+  // Proves K3.
   it.each(['a bearer token-job', 'job-9f8e7d6c5b4a39281706f5e4d3c2b1a0'])(
     'with the job itself is accepted, though its id looks like a secret: %s',
     async (id) => {
@@ -229,6 +234,7 @@ describe('a POST that was answered', () => {
     expect(outcome).toMatchObject({ serviceMessage: 'the key [key] may not write' });
   });
 
+  // Proves K3.
   it('with a job that repeats the key is accepted without it', async () => {
     const job = { ...JOB, model: `key ${KEY}`, prLink: `https://code.example/pr?key=${KEY}` };
     expect(await sendTo(answer(200, job))).toEqual({

@@ -43,6 +43,7 @@ describe('the service’s own words', () => {
     expect(words).toMatch(/^(Too many links\. )+Too.*…$/);
   });
 
+  // Proves K3.
   it('hold no part of a key that the bound before the redaction has cut, however short the rest becomes', () => {
     const key = 'agnt_9f8e7d6c5b4a39281706f5e4d3c2b1a0';
     const redactor = new Redactor([key]);

@@ -64,6 +64,7 @@ async function progressAround(
 }
 
 describe('the progress during a patient read', () => {
+  // Proves L5.
   it.concurrent('has its answers, and the server’s time of its next one', async () => {
     const { environment, following } = await waiting();
     // What the workflow itself answers.
@@ -78,6 +79,7 @@ describe('the progress during a patient read', () => {
     await following.handle.terminate();
   });
 
+  // Proves L5.
   it.concurrent('in the process of its worker has the answers of its heartbeats', async () => {
     const environment = await openInProcess();
     const { followUps } = environment;
@@ -137,6 +139,7 @@ describe('the progress during a patient read', () => {
 });
 
 describe('the progress when a patient read ends', () => {
+  // Proves L5.
   it.concurrent('between the two questions is the workflow’s own, with every answer once', async () => {
     const environment = await open();
     const following = await environment.follow(ENDLESS, TIMES);
@@ -151,6 +154,7 @@ describe('the progress when a patient read ends', () => {
     expect(progress).toMatchObject({ phase: 'done', polls: followUp.polls, observed: followUp.observed });
   });
 
+  // Proves L5.
   it.concurrent('again and again never falls, and never counts an answer that was not made', async () => {
     const environment = await openWithShortPolls();
     const { followUps } = environment;
@@ -178,6 +182,7 @@ describe('the progress when a patient read ends', () => {
   });
 });
 
+// Proves A4.
 it.concurrent(
   'an update during a patient read is answered with its answers and the new read, also while the project cools down',
   async () => {

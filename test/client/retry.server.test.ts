@@ -76,6 +76,7 @@ afterAll(async () => {
 });
 
 describe('a retry of a follow-up', () => {
+  // Proves P6.
   it.concurrent('sends the message once after an expired key, with the same id and options', async () => {
     const { environment, asked, handle } = await unsent();
     expect(environment.posts(asked)).toHaveLength(0);
@@ -95,6 +96,7 @@ describe('a retry of a follow-up', () => {
     });
   });
 
+  // Proves P6.
   it.concurrent('is made once by many calls at a time', async () => {
     const { environment, asked, handle } = await unsent();
     const retry = () => handle.retry().catch((error: unknown) => hasCode(error, 'STILL_RUNNING'));
@@ -105,6 +107,7 @@ describe('a retry of a follow-up', () => {
     expect(environment.posts(asked)).toHaveLength(1);
   });
 
+  // Proves P6.
   it.concurrent('that comes late does not retry the run of another one', async () => {
     const { environment, asked, handle } = await unsent();
     const { late, go } = await heldRetry(environment, handle.workflowId);
@@ -116,6 +119,7 @@ describe('a retry of a follow-up', () => {
     expect(environment.posts(asked)).toHaveLength(0);
   });
 
+  // Proves P6.
   it.concurrent('that comes so late that two others have ended meanwhile starts nothing', async () => {
     const { environment, asked, handle } = await unsent();
     const { projectId, jobId } = asked;
@@ -131,6 +135,7 @@ describe('a retry of a follow-up', () => {
     expect(environment.posts(asked)).toHaveLength(1);
   });
 
+  // Proves P6.
   it.concurrent('is refused where no receipt proves it, and says why', async () => {
     const environment = await open();
     const { followUps } = environment;

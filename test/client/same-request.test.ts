@@ -32,7 +32,7 @@ describe('a request whose follow-up exists', () => {
         'whenActive is wait there, not send',
         'deadline is 2h there, not 7201s',
         'polling.initial is 1s there, not 5s',
-        'polling.timerPolls is all there, not 3',
+        'polling.timerPolls is all there, not 2',
       ],
     });
   });

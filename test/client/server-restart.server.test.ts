@@ -9,6 +9,7 @@ afterAll(async () => {
   for (const cleanUp of cleanUps.reverse()) await cleanUp();
 });
 
+// Proves T1.
 it('a wait for the result survives a server that is killed and comes back', () =>
   RestartableServer.with(async (server) => {
     // Without the SDK's own retries, so that every trouble is the client's to survive.

@@ -5,6 +5,7 @@ import { sharedEnvironment } from '../harness/shared-environment';
 const { open } = sharedEnvironment({ sandbox: { turnMs: 300 } });
 
 describe('a start', () => {
+  // Proves P7.
   it.concurrent('of the same name attaches while it runs and after it ended, and sends once', async () => {
     const environment = await open();
     const { followUps } = environment;
@@ -19,6 +20,7 @@ describe('a start', () => {
     expect(environment.posts(asked)).toHaveLength(1);
   });
 
+  // Proves P7.
   it.concurrent('ten times at once is one follow-up: one call started it, nine attached', async () => {
     const environment = await open();
     const { client, taskQueue } = environment;

@@ -113,6 +113,7 @@ it.each([0.5, -1, 2 ** 53])('the counts of a poll are not %d', (count) => {
 });
 
 describe('the result of a follow-up by a later version', () => {
+  // Proves D2.
   it('is taken with words for its evidence and its delivery that are not known here', () => {
     const followUp = {
       ...{ requestId: 'a', baseline: null, promptDigest: null, polls: 3, sentAt: null, settledAt: null },

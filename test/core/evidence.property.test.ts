@@ -154,6 +154,7 @@ function follow(timeline: Timeline, stream: Answers, deadlineAt: number) {
 const runs = { numRuns: 1_500 };
 
 describe('for any timeline of a job, lag and take-up within confirm', () => {
+  // Proves A8.
   it('what is told is the end of the message’s own turn, and it is told', () => {
     fc.assert(
       fc.property(delivered, answers, (timeline, stream) => {
@@ -167,6 +168,7 @@ describe('for any timeline of a job, lag and take-up within confirm', () => {
     );
   });
 
+  // Proves A8.
   it('nothing proves a message that never arrived', () => {
     fc.assert(
       fc.property(lost, answers, (timeline, stream) => {
@@ -176,6 +178,7 @@ describe('for any timeline of a job, lag and take-up within confirm', () => {
     );
   });
 
+  // Proves A8.
   it('without a fresh answer, nothing is told and nothing is proved', () => {
     const stale = fc.array(
       fc.record({

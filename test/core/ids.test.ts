@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { batchWorkflowId, chunkWorkflowId, fairnessKey } from '../../src/core/ids';
+import { batchWorkflowId, chunkWorkflowId, fairnessKey, turnWorkflowId } from '../../src/core/ids';
 
 // docs/workflow-id-vectors.json has many more (test/docs).
 it('the workflow ids of a batch and of its chunks hold its id percent-encoded', () => {
@@ -7,6 +7,14 @@ it('the workflow ids of a batch and of its chunks hold its id percent-encoded', 
   expect(chunkWorkflowId('night:1', '0123456789abcdef', 12)).toBe(
     'follow-up-batch-items:night%3A1:0123456789ab:12',
   );
+});
+
+it('the workflow id of a turn holds project and job percent-encoded, or their digest where that is too long', () => {
+  expect(turnWorkflowId('docs/é', 'j:1')).toBe('follow-up-turn:docs%2F%C3%A9:j%3A1');
+  expect(turnWorkflowId('x'.repeat(128), 'y'.repeat(111))).toHaveLength(255);
+  const digest = turnWorkflowId('x'.repeat(128), 'y'.repeat(112));
+  expect(digest).toMatch(/^follow-up-turn:[0-9a-f]{64}$/);
+  expect(turnWorkflowId('x'.repeat(128), 'y'.repeat(113))).not.toBe(digest);
 });
 
 it('the fairness key of a project is its id, or a hash of an id of more than 64 bytes', () => {

@@ -1,47 +1,31 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import path from 'node:path';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
+import { allTests, guaranteedRows, PROOFS_FILE, proofsPage } from '../../scripts/proofs-docs';
 
-const ROOT = path.resolve(__dirname, '../..');
-/** A title may go on in the next line. */
-const page = readFileSync(path.join(ROOT, 'docs/guarantees.md'), 'utf8').replaceAll(/\s+/g, ' ');
-
-/** The page names a test as `[label](../path): “title”`. */
-const named = [...page.matchAll(/\]\(\.\.\/(test\/[^)]+)\): “([^”]+)”/g)].map(
-  ([, file = '', title = '']) => ({
-    file,
-    title,
-  }),
-);
-
-/** The titles of the tests in a file, as they are written there. */
-function titlesIn(file: string): string[] {
-  const source = readFileSync(path.join(ROOT, file), 'utf8');
-  const titles = /\bit(?:\.\w+)*(?:\([^'"`]*?\))?\(\s*(['"`])((?:\\.|(?!\1).)*)\1/g;
-  // A table of `each` may hold quoted texts; its title is then the first text after the table.
-  const tables = /\bit(?:\.\w+)*\.each\([\s\S]*?\](?: as const)?\)\(\s*(['"`])((?:\\.|(?!\1).)*)\1/g;
-  return [...source.matchAll(titles), ...source.matchAll(tables)].map(([, , title = '']) => title);
-}
+const tests = allTests();
+const rows = guaranteedRows();
 
 describe('docs/guarantees.md', () => {
-  it('names tests', () => {
-    expect(named.length).toBeGreaterThan(50);
-    // A proof in another form would go unchecked.
-    expect(page.match(/“/g)).toHaveLength(named.length);
+  it('has at most sixty rows, each with a name of its own', () => {
+    expect(rows.length).toBeLessThanOrEqual(60);
+    expect(new Set(rows).size).toBe(rows.length);
   });
 
-  it.each(named)('names a test that exists: $file: $title', ({ file, title }) => {
-    expect(existsSync(path.join(ROOT, file))).toBe(true);
-    expect(titlesIn(file)).toContain(title);
+  it.each(rows)('has a test that proves %s', (row) => {
+    expect(tests.filter((test) => test.rows.includes(row))).not.toEqual([]);
   });
 
-  it.each(
-    readdirSync(path.join(ROOT, 'test'), { recursive: true, encoding: 'utf8' }).filter((name) =>
-      name.endsWith('.fault.test.ts'),
-    ),
-  )('names every test of test/%s', (name) => {
-    const file = `test/${name}`;
-    const here = named.filter((each) => each.file === file).map(({ title }) => title);
-    expect(titlesIn(file).filter((title) => !here.includes(title))).toEqual([]);
+  it('has every row that a test proves', () => {
+    expect(tests.filter((test) => !test.rows.every((row) => rows.includes(row)))).toEqual([]);
   });
+
+  it('has a row for every test that breaks something', () => {
+    const breaking = tests.filter(({ file }) => file.endsWith('.fault.test.ts'));
+    expect(breaking.length).toBeGreaterThan(20);
+    expect(breaking.filter((test) => test.rows.length === 0)).toEqual([]);
+  });
+});
+
+it('docs/proofs.md is the page that `npm run docs` makes', () => {
+  expect(readFileSync(PROOFS_FILE, 'utf8')).toBe(proofsPage());
 });

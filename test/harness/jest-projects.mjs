@@ -35,7 +35,7 @@ const SET_UP = {
   process: WITH_PROCESSES,
   /** The same, and minutes. */
   long: WITH_PROCESSES,
-  /** The same, to break something in the middle: SIGKILL, a stopped server, resets. docs/guarantees.md names each. */
+  /** The same, to break something in the middle: SIGKILL, a stopped server, resets. docs/proofs.md names each. */
   fault: WITH_PROCESSES,
   /** Both artefacts, to use them and the examples from outside. */
   doors: { globalSetup: '<rootDir>/test/doors/set-up.ts' },

@@ -1,5 +1,5 @@
 import type { AgentApi } from '../../src/agent-api/client';
-import type { ItemEnd } from '../../src/core/batch/state';
+import type { ItemEnd } from '../../src/core/batch/progress';
 import type { AgentJob } from '../../src/core/job';
 
 /** An agent service that nobody may ask. */

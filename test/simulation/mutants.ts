@@ -3,15 +3,18 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { MUTANTS_OF_BATCHES } from './batch/mutants';
 
-/* npm run mutants: takes out each rule of a single follow-up, one after the other, and tells which seed notices it. */
+/* npm run mutants: takes out each rule, one after the other, and tells which seed notices it. */
 
 /** A rule that docs/guarantees.md promises, and how it is taken out of a file of src: the text stands in it once. */
-interface Mutant {
+export interface Mutant {
   readonly rule: string;
   readonly file: string;
   readonly text: string;
   readonly instead: string;
+  /** Which worlds are played. */
+  readonly of: keyof typeof MOST;
 }
 
 const send = 'activities/send-message.ts';
@@ -34,7 +37,7 @@ const state = 'workflows/follow-up/state.ts';
 const followUp = 'workflows/follow-up/follow-up.ts';
 
 function mutant(rule: string, file: string, text: string, instead: string): Mutant {
-  return { rule, file, text, instead };
+  return { rule, file, text, instead, of: 'seeds' };
 }
 
 const MUTANTS: readonly Mutant[] = [
@@ -485,23 +488,23 @@ const MUTANTS: readonly Mutant[] = [
   ),
 ];
 
-/** As many as the check plays. A mutant that survives them is a hole in what the simulation draws, or in its oracle. */
-const MOST = 10_000;
+/** By the option of `npm run simulate`. A mutant that survives them is a hole in what the simulation draws, or in its oracle. */
+const MOST = { seeds: 10_000, batches: 2_000 } as const;
 
 const ROOT = path.resolve(__dirname, '../..');
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
-    options: { only: { type: 'string', default: '' }, most: { type: 'string', default: String(MOST) } },
+    options: { only: { type: 'string', default: '' }, most: { type: 'string' } },
   });
-  const chosen = MUTANTS.filter(({ rule }) => rule.includes(values.only));
+  const chosen = [...MUTANTS, ...MUTANTS_OF_BATCHES].filter(({ rule }) => rule.includes(values.only));
   let survivors = 0;
   const left = [...chosen.entries()];
   // One for each core: they share nothing.
   const playAll = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
       const [index, each] = next;
-      const end = await play(each, values.most);
+      const end = await play(each, values.most ?? String(MOST[each.of]));
       if (!end.startsWith('seed')) survivors += 1;
       process.stdout.write(`${String(index + 1).padStart(2)}. ${each.rule}: ${end}\n`);
     }
@@ -511,8 +514,8 @@ async function main(): Promise<number> {
   return survivors;
 }
 
-/** @returns which seed has found it, after how many follow-ups */
-async function play({ file, text, instead }: Mutant, most: string): Promise<string> {
+/** @returns which seed has found it, after how many worlds */
+async function play({ file, text, instead, of }: Mutant, most: string): Promise<string> {
   const folder = await mkdtemp(path.join(ROOT, '.cache', 'mutant-'));
   try {
     for (const part of ['src', 'sandbox', 'test/simulation', 'package.json', 'tsconfig.json'])
@@ -526,15 +529,15 @@ async function play({ file, text, instead }: Mutant, most: string): Promise<stri
       target,
       source.replace(text, () => instead),
     );
-    return await simulated(folder, most);
+    return await simulated(folder, of, most);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-function simulated(folder: string, most: string): Promise<string> {
+function simulated(folder: string, of: string, most: string): Promise<string> {
   const program = path.join(ROOT, 'node_modules', 'tsx', 'dist', 'cli.mjs');
-  const args = [program, 'test/simulation/main.ts', '--seeds', `1..${most}`, '--until-lie'];
+  const args = [program, 'test/simulation/main.ts', `--${of}`, `1..${most}`, '--until-lie'];
   return new Promise((resolve) => {
     execFile(process.execPath, args, { cwd: folder, maxBuffer: 1e8 }, (error, stdout, stderr) => {
       const found = stdout.split('\n').find((line) => line.startsWith('seed'));

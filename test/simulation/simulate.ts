@@ -52,6 +52,8 @@ export async function bundleWorkflows(): Promise<ReusableVMWorkflowCreator> {
     'workerSettings',
     'pendingDetails',
     'followUpResult',
+    'takeTurn',
+    'awaitEnd',
     'runItems',
     'closeChunks',
   ]);

@@ -11,6 +11,8 @@ beforeAll(async () => {
   workflows = await bundleWorkflows();
 }, 120_000);
 
+// Proves W1, W2, W3, W4, W5, W6, W7, W8, S1, S2, P1, P2, P3, P4, P5, P7, T1, T2, T3, T4, L1, L2, L3.
+// Proves L4, A1, A4, A5, A6, A7, A8, A9, A10.
 it.each(SEEDS)(
   'every seed keeps what is promised of one follow-up',
   async ({ from, to }) => {

@@ -2,7 +2,7 @@ import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
 import { createActivities, POLL_LIMIT_MS } from '../../src/activities';
 import { followUpStart } from '../../src/core/starts';
-import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS } from '../../src/core/names';
+import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS, TURN_WORKFLOW } from '../../src/core/names';
 import type { WorkerSettings } from '../../src/core/wire';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
@@ -131,8 +131,8 @@ export class World {
       await this.clock.run(() => this.isOver(), MOST_STEPS);
       this.noteWhatWaits();
       if (replays) await this.replayAll();
-      const { plan, service, server, people, log, broken, progress } = this;
-      return { plan, service, runs: server.runs, people, log, broken, progress };
+      const { plan, service, runs, people, log, broken, progress } = this;
+      return { plan, service, runs, people, log, broken, progress };
     } finally {
       this.machines.killAll();
       this.clock.uninstall();
@@ -143,9 +143,14 @@ export class World {
     this.log.push({ at: this.clock.now - BEGIN, who, what });
   }
 
+  /** Those of the follow-up; the server has one of the turn that it takes, too. */
+  private get runs(): readonly Run[] {
+    return this.server.runs.filter(({ start }) => start.workflowType === FOLLOW_UP_WORKFLOW);
+  }
+
   /** The latest run of the follow-up. */
   get run(): Run {
-    const run = this.server.runs.at(-1);
+    const run = this.runs.at(-1);
     if (run === undefined) throw new Error('nothing was started');
     return run;
   }
@@ -155,11 +160,22 @@ export class World {
     const nth = (this.points.get(point) ?? 0) + 1;
     this.points.set(point, nth);
     this.say(worker?.name ?? 'world', point);
+    if (point === 'post begun') this.checkTurn();
     for (const deed of this.plan.deeds) {
       if (deed.at !== point || deed.nth !== nth) continue;
       if (deed.afterMs === 0) this.do(deed.act, `at “${point}”`, worker);
       else this.later(deed.act, deed.afterMs, point, worker);
     }
+  }
+
+  /** A follow-up that waits sends in its turn only. What a run made by a reset sends, an operator has asked for. */
+  private checkTurn(): void {
+    const waits =
+      this.plan.request.whenActive === 'wait' && this.run.isOpen && this.people.resets.length === 0;
+    const hasTurn = this.server.runs.some(
+      ({ start, isOpen }) => isOpen && start.workflowType === TURN_WORKFLOW,
+    );
+    if (waits && !hasTurn) this.broken.push('a POST begins without the turn');
   }
 
   /** A reset may come when all is over: it is waited for. */
@@ -173,7 +189,7 @@ export class World {
   }
 
   private do(act: Act, when: string, worker = this.machines.any): void {
-    const isClosed = this.server.runs.at(-1)?.isOpen === false;
+    const isClosed = this.runs.at(-1)?.isOpen === false;
     if (isClosed && act.kind !== 'reset') return;
     const phase = isClosed ? 'its end' : this.phase;
     const pausedSend = [...this.run.activities.values()].some(
@@ -262,7 +278,7 @@ export class World {
 
   /** Each history, from its beginning, gives the same commands. */
   private async replayAll(): Promise<void> {
-    for (const run of this.server.runs) {
+    for (const run of this.runs) {
       const copy = new CachedRun(this.workflows, run.start, this.clock, () => undefined);
       try {
         await copy.replay(run.events);

@@ -44,6 +44,7 @@ afterAll(async () => {
   await environment.close();
 });
 
+// Proves K1.
 it('a key that expires in the watch is visible, and a new one in its file heals the watch without a restart', async () => {
   const following = await environment.follow({ turn: { durationMs: null } }, { ...PATIENT, prompt: PROMPT });
   await following.progressWhen(({ polls }) => polls > 0);
@@ -71,6 +72,7 @@ it('a key that expires in the watch is visible, and a new one in its file heals 
   expect(following.posts().map(({ processed }) => processed)).toEqual([true]);
 });
 
+// Proves K1.
 it('a key that may not write is rejected on the send, with both likely causes named', async () => {
   await rotate(environment.sandbox.createKey('read-only'));
   const following = await environment.follow({}, { ...PATIENT, prompt: PROMPT });
@@ -82,6 +84,7 @@ it('a key that may not write is rejected on the send, with both likely causes na
   expect(following.posts().map(({ processed, key }) => [processed, key])).toEqual([[false, 'read-only']]);
 });
 
+// Proves K2.
 it('no key is in any history, log line, metric, process argument or variable', async () => {
   const ids = environment.sandbox.jobs().map(({ jobId }) => jobId);
   const histories: string[] = [];

@@ -64,6 +64,7 @@ describe('a worker', () => {
 });
 
 describe('SIGTERM', () => {
+  // Proves W6.
   it.concurrent('finishes a POST in flight and records its outcome: the message is sent once', () =>
     within(async (environment) => {
       const { worker, following } = await holdAPost(environment);
@@ -93,6 +94,7 @@ describe('SIGTERM', () => {
     }),
   );
 
+  // Proves W6.
   it.concurrent('after a second ends the process at once', () =>
     within(async (environment) => {
       const { worker } = await holdAPost(environment);

@@ -46,6 +46,7 @@ it('a worker with a word that it does not know starts nothing', () => {
 });
 
 describe('a worker that is misconfigured', () => {
+  // Proves K4.
   it('says at once that its key file is a pipe, also while nobody writes into it', async () => {
     const pipe = path.join(folder, 'key');
     execFileSync('mkfifo', [pipe]);

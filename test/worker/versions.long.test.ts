@@ -57,6 +57,7 @@ class Deployment {
 }
 
 describe('follow-ups and a batch under way', () => {
+  // Proves D1.
   it('go from one version of the worker to the next and back: each message once, no workflow task fails', () =>
     ProcessEnvironment.with(
       { sandbox: { messagesPerHour: null }, env: { AGENT_API_IN_PROCESS_POLLS: '20' } },

@@ -53,6 +53,7 @@ async function pauseAwhile(handle: WorkflowHandle, meanwhile: () => unknown = ()
   await workflowService.unpauseWorkflowExecution(requestOf(handle));
 }
 
+// Proves T5.
 it.concurrent('a POST is not cancelled when its workflow closes', async () => {
   const held = { name: 'hold', operation: 'message', parameters: { processed: 'after' } } as const;
   const following = await follow({}, {}, held);
@@ -67,6 +68,7 @@ it.concurrent('a POST is not cancelled when its workflow closes', async () => {
 describe('while it is paused', () => {
   const completedOnce = { status: 'completed', delivery: BY_RESPONSE, posts: [true] };
 
+  // Proves T5.
   it.concurrent('a follow-up whose POST is under way keeps the answer', async () => {
     const held = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
     const following = await follow({}, { polling: SELDOM }, held);
@@ -77,6 +79,7 @@ describe('while it is paused', () => {
     expect(await following.ending()).toMatchObject(completedOnce);
   });
 
+  // Proves T5.
   it.concurrent.each([
     ['by timers', 'all'],
     ['by one activity', 0],
@@ -107,6 +110,7 @@ describe('while it is paused', () => {
     expect(batch.messages()).toEqual([1, 1, 1]);
   }
 
+  // Proves T5.
   it.concurrent('a batch loses nothing', async () => {
     const batch = await running();
     await pauseAwhile(batch.workflow);

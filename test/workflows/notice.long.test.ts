@@ -43,6 +43,7 @@ async function startReceiver(port: number, secret: string) {
   return { receiver, printed: () => printed };
 }
 
+// Proves N1.
 it('a receiver in Python that was away, froze and was killed is told once it is back, under one id and by the newest secret', async () => {
   const [port = 0] = await freePorts(1);
   const [old, next] = [1, 2].map(() => `whsec_${randomBytes(32).toString('base64')}`) as [string, string];

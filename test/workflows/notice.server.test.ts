@@ -85,6 +85,7 @@ it('the end of a follow-up, a need for a decision, a cancellation, and the end o
   expect(events.filter(({ markerRecordedEventAttributes }) => markerRecordedEventAttributes)).toEqual([]);
 });
 
+// Proves N1.
 it('a receiver that does not answer delays no result; what it refuses comes again under the same id, when it asks for it, and 410 ends it', async () => {
   const held: Received[] = [];
   const answers = [

@@ -1,8 +1,17 @@
 import { Command } from 'commander';
-import type { BatchHandle, BatchProgress } from '../../client';
+import {
+  type BatchClient,
+  type BatchHandle,
+  type BatchOptions,
+  type BatchProgress,
+  type CallOptions,
+  checkBatch,
+  type StartedBatch,
+} from '../../client';
 import { CONCURRENCY } from '../../core/batch/items';
 import { counted } from '../../core/text';
-import { wholeNumber } from '../flags/request-flags';
+import { addRunFlags, COLUMNS, readBatch, type RunFlags } from '../flags/batch-input';
+import { addLineFlags, type LineFlags, wholeNumber } from '../flags/request-flags';
 import {
   documentOfBatch,
   itemLine,
@@ -13,8 +22,10 @@ import {
   viewOf,
 } from '../render/batch';
 import type { Session } from '../session';
-import { cancelAndWait } from '../wait';
-import { addRetryCommand, addRunCommand, JSON_LINES_HELP, watchBatch } from './batch-run';
+import { cancelAndWait, untilLeft, waitForBatch } from '../wait';
+
+const JSON_LINES_HELP =
+  'print JSON lines: one per item in the order of settling, and { batchId, state, message, summary } at the end';
 
 const DOCUMENT_HELP = 'print one JSON document: { batchId, state, message, summary }';
 
@@ -112,4 +123,148 @@ async function cancel(session: Session, batch: BatchHandle, followUps: boolean):
       ? `Cancelled ${counted(cancelled, 'open follow-up')} that the batch had started.`
       : `Follow-ups that were open continue; see them with ${session.command('list', '--batch', batchId)}`,
   );
+}
+
+interface StartFlags extends RunFlags {
+  readonly wait: boolean;
+}
+
+function addStartFlags(command: Command): Command {
+  return addRunFlags(command)
+    .option('--no-wait', 'print the batch id when it has started, instead of waiting for the end')
+    .option('--json', JSON_LINES_HELP);
+}
+
+function addRunCommand(batches: Command, session: Session): void {
+  const command = batches
+    .command('run')
+    .description(
+      'Sends the follow-ups of a file, and waits for their jobs. If any line is wrong, nothing is sent. Each line is a ' +
+        'follow-up of its own; their concurrency is limited, and each job gets one at a time.\n\n' +
+        'The same file again is the same batch: while it runs, this attaches to it; if it was cancelled or has failed, it ' +
+        'continues, and what was sent is not sent again; if it is done, nothing is sent.',
+    )
+    .argument('<file>', 'JSON Lines or CSV; - for stdin')
+    .option(
+      '--batch-id <id>',
+      'your name for the batch (default: a hash of its projects, jobs, prompts and request ids)',
+    );
+  addStartFlags(command);
+  addLineFlags(command)
+    .addHelpText(
+      'after',
+      `
+A line of JSON Lines is one object, with the fields of a request: {"project": "docs", "job": "job-1", "prompt": "…"}.
+The first line of CSV names its columns. Both know: ${COLUMNS.join(', ')}.
+Fields that a line leaves out are taken from the flags.
+
+Examples:
+  $ ${session.command('batch', 'run', 'nightly.csv')}
+  $ ${session.command('batch', 'run', 'nightly.jsonl', '--batch-id', 'nightly-07-31', '--concurrency', '200', '--tolerate', '5%')}
+  $ ${session.command('batch', 'run', '-', '--prompt', 'Rebase on main.', '--json')} < jobs.csv`,
+    )
+    .action(async (file: string, flags: StartFlags & LineFlags & { readonly batchId?: string }) => {
+      const { batchId: name, concurrency, tolerate } = flags;
+      const options = { batchId: name, concurrency, tolerate };
+      const batch = await readBatch(session.stdin, file, flags, (requests) => checkBatch(requests, options));
+      const { batchId, items } = batch;
+      // Printed before anything is started, so that an interrupted caller can come back by it.
+      session.note(`batch       ${batchId} (${counted(items.length, 'item')})`);
+      const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. This is its end`;
+      await runBatch(session, batchId, flags, nothingToDo, (batches, options) =>
+        batches.start(batch, options),
+      );
+    });
+}
+
+function addRetryCommand(batches: Command, session: Session): void {
+  const command = batches
+    .command('retry')
+    .description(
+      'Sends the items of an ended batch whose message was not sent or was rejected. They keep their names, and every other ' +
+        'item keeps its end. It waits as run does. Whatever is run next, this command again or "batch run" with the same ' +
+        'file, sends no item twice.',
+    )
+    .argument('<batch>', 'batch id, or workflow id')
+    .option(
+      '--include-unknown',
+      'also send items whose delivery is unknown; messages that did arrive are then sent twice',
+    );
+  addStartFlags(command).action(
+    async (batchId: string, flags: StartFlags & { readonly includeUnknown?: boolean }) => {
+      const { includeUnknown } = flags;
+      const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
+      const nothingToDo = `Nothing to retry: no message of ${batchId} was left unsent or rejected.${unknown} This is its end`;
+      await runBatch(session, batchId, flags, nothingToDo, (batches, options) =>
+        batches.getHandle(batchId).retry({ includeUnknown, ...options }),
+      );
+    },
+  );
+}
+
+/**
+ * Starts a batch, or goes on with the one of its id, and waits for its end.
+ *
+ * @param nothingToDo what to say when the batch stays as it is
+ * @param start gives null when there is nothing to start
+ */
+async function runBatch(
+  session: Session,
+  batchId: string,
+  flags: StartFlags,
+  nothingToDo: string,
+  start: (batches: BatchClient, options: BatchOptions & CallOptions) => Promise<StartedBatch | null>,
+): Promise<void> {
+  const { wait, concurrency, tolerate } = flags;
+  const { batches } = await session.connect();
+  session.jsonLines = wait;
+  let isStarted = false;
+  const words = (): string =>
+    isStarted
+      ? leftWords(session, batchId)
+      : 'Stopped during the hand-over. The same command again starts the batch, or attaches to it where it has started.';
+  await untilLeft(session, words, async (signal, line) => {
+    const onStored = (stored: number, parts: number): void => {
+      // Where lines can't be rewritten, each tenth gets a line.
+      line.show(`stored ${stored} of ${parts} parts of the items`, String(Math.floor((10 * stored) / parts)));
+    };
+    const started = await start(batches, { concurrency, tolerate, onStored, signal });
+    isStarted = true;
+    line.clear();
+    if (started !== null) await noteStarted(session, started, flags);
+    if (started === null || started.attached === 'ended') session.note(nothingToDo);
+    if (wait) return waitForBatch(session, batches.getHandle(batchId), signal, line);
+    session.print(started ?? { batchId, attached: 'ended' }, batchId);
+    session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
+  });
+}
+
+async function watchBatch(session: Session, batchId: string): Promise<void> {
+  const batch = (await session.connect()).batches.getHandle(batchId);
+  session.jsonLines = true;
+  const words = (): string => leftWords(session, batchId);
+  await untilLeft(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
+}
+
+function leftWords(session: Session, batchId: string): string {
+  return [
+    'Stopped waiting; the batch continues.',
+    `  come back:    ${session.command('batch', 'watch', batchId)}`,
+    `  look at it:   ${session.command('batch', 'status', batchId)}`,
+    `  cancel it:    ${session.command('batch', 'cancel', batchId)}`,
+  ].join('\n');
+}
+
+async function noteStarted(session: Session, started: StartedBatch, flags: StartFlags): Promise<void> {
+  const { batchId, workflowId, attached, resumedAfter } = started;
+  await session.notePage(workflowId);
+  const verb = resumedAfter === 'failed' ? 'had' : 'was';
+  if (resumedAfter !== null)
+    session.note(`resumed     it ${verb} ${resumedAfter}; what may have arrived is not sent again`);
+  if (attached !== 'running') return;
+  session.note('attached    this batch is running; nothing is sent again');
+  if (flags.concurrency !== undefined || flags.tolerate !== undefined) {
+    const change = session.command('batch', 'concurrency', batchId, String(flags.concurrency ?? 'N'));
+    session.note(`note        it keeps its own concurrency and tolerance; ${change} changes the first`);
+  }
 }

@@ -1,5 +1,5 @@
 import type { BatchOutcome, BatchProgress, BatchReport, BatchSummary, ItemEnd } from '../../client';
-import { nextStepOfBatch } from '../../core/batch/state';
+import { nextStepOfBatch } from '../../core/batch/progress';
 import { formatDuration } from '../../core/units';
 import { EXIT } from '../ends';
 import type { Session } from '../session';

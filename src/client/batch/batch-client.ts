@@ -7,19 +7,20 @@ import {
 } from '@temporalio/client';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  type BatchFailureType,
-  type BatchProgress,
-  type BatchSummary,
-  type ItemEnd,
-  summaryOf,
   UPDATE_CANCEL_RUNNING,
   UPDATE_PAUSE,
   UPDATE_RESUME,
   UPDATE_SET_CONCURRENCY,
 } from '../../core/batch/state';
+import {
+  type BatchFailureType,
+  type BatchProgress,
+  type BatchSummary,
+  type ItemEnd,
+  summaryOf,
+} from '../../core/batch/progress';
 import { hasCode } from '../../core/errors';
 import { batchWorkflowId } from '../../core/ids';
-import type { FollowUpRequest } from '../../core/request';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { ignoreClosed } from '../../temporal/existing-run';
 import { openOf } from '../../temporal/lists';
@@ -28,14 +29,10 @@ import { notFound, type Reached, wrongState } from '../errors';
 import { updateRunning } from '../progress';
 import { waitThrough } from '../result';
 import { checkName } from '../options';
-import { checkRunOptions } from './check';
-import { checkBatch, type CheckedBatch, isChecked, type NewBatchOptions } from './check';
+import { checkBatch, type BatchItems, checkRunOptions, isChecked, type NewBatchOptions } from './check';
 import { type BatchDescription, type BatchReport, findBatch, QUIET_AFTER_MS, reportOf } from './describe';
 import { BatchEnds, type BatchLook, looksAt } from './results';
 import { retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
-
-/** What a batch sends: requests, or a batch that was checked before. */
-export type BatchItems = Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest> | CheckedBatch;
 
 /** Many follow-ups at a time, with limited concurrency. Reached as `FollowUpClient.batches`. */
 export class BatchClient {

@@ -3,18 +3,20 @@ import {
   batchIdProblem,
   type BatchItem,
   CONCURRENCY,
-  Keys,
+  ItemChecks,
+  MAX_BATCH_ID_CHARACTERS,
   MAX_BATCH_ITEMS,
-  requestIdOf,
+  MAX_INPUT_BYTES,
   settingProblems,
+  tidyRequest,
   type Tolerance,
   withBatchCadence,
 } from '../../core/batch/items';
-import { checkRequest } from '../../core/check-request';
+import type { BatchInput } from '../../core/batch/state';
 import { isRecord, type JsonObject, type Problem, typeName } from '../../core/checks';
-import { batchIdOf, digestOf, followUpWorkflowId } from '../../core/ids';
-import { fieldOf, type FollowUpRequest, REQUEST_FIELDS, requestWith } from '../../core/request';
-import { MAX_WORKFLOW_ID_BYTES, quote } from '../../core/text';
+import { batchIdOf, digestOf } from '../../core/ids';
+import type { FollowUpRequest } from '../../core/request';
+import { jsonBytes, quote } from '../../core/text';
 import { InvalidRequestError } from '../errors';
 import { unknownOptions } from '../options';
 
@@ -58,10 +60,10 @@ export interface CheckedBatch {
   readonly digest: string;
 }
 
-const BATCH_ID_DIGITS = 20;
+/** What a batch sends: requests, or a batch that was checked before. */
+export type BatchItems = Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest> | CheckedBatch;
 
-/** A name for the checker: the item's own is made when the batch has its id. */
-const NO_NAME_YET = 'follow-up-of-a-batch';
+const BATCH_ID_DIGITS = 20;
 
 export interface BatchOptions extends RunOptions {
   /** Called after each part of the items that the server has stored; a small batch has none. */
@@ -93,68 +95,29 @@ export async function checkBatch(
     const notList = `must be a list or an iterable of requests, not ${typeName(requests)}`;
     throw new InvalidRequestError([{ field: 'items', text: notList }]);
   }
-  const problems: Problem[] = [];
-  const items = new Map<number, BatchItem>();
-  /** Most batches send the same message to many jobs; it is held once. */
-  const prompts = new Map<string, string>();
-  const keys = new Keys();
+  const checks = new ItemChecks();
   let number = 0;
   for await (const input of requests) {
     number += 1;
     if (number > MAX_BATCH_ITEMS) break;
-    const request = withBatchCadence(input);
-    const isNamed = isRecord(input) && (input.requestId ?? undefined) !== undefined;
-    const checked = checkRequest(request, isNamed ? undefined : NO_NAME_YET);
-    if (!checked.ok) {
-      problems.push(...checked.problems.map((problem) => ({ ...problem, item: number })));
-      continue;
-    }
-    const { prompt } = checked.plan;
-    prompts.set(prompt, prompts.get(prompt) ?? prompt);
-    items.set(number, keys.itemOf(tidyRequest(request as JsonObject, prompts.get(prompt) ?? prompt)));
+    checks.add(input);
   }
-  const batch = [...items.values()];
-  const batchId = named ?? defaultBatchId(batch);
-  problems.push(...namesProblems(items, batchId));
-  problems.sort((one, other) => (one.item ?? 0) - (other.item ?? 0));
+  const items = [...checks.items.values()];
+  const batchId = named ?? defaultBatchId(items);
+  const problems = checks.problems(batchId);
   if (number === 0) problems.push({ field: 'items', text: 'there are no items' });
   if (number > MAX_BATCH_ITEMS) {
     const tooMany = `a batch has at most ${MAX_BATCH_ITEMS} items, and there are more; divide it`;
     problems.push({ field: 'items', text: tooMany });
   }
   if (problems.length > 0) throw new InvalidRequestError(problems);
-  return { batchId, items: batch, digest: itemsDigest(batch) };
+  return { batchId, items, digest: itemsDigest(items) };
 }
 
 function isIterable(value: unknown): boolean {
   return (
     Array.isArray(value) || (isRecord(value) && (Symbol.iterator in value || Symbol.asyncIterator in value))
   );
-}
-
-/** Each item needs a name that no other has, its own or the one that the batch makes, and that fits into a workflow id. */
-function namesProblems(items: ReadonlyMap<number, BatchItem>, batchId: string): Problem[] {
-  const problems: Problem[] = [];
-  const field = 'requestId';
-  const users = new Map<string, { name: string; items: number[] }>();
-  for (const [item, { key, request }] of items) {
-    const name = requestIdOf(batchId, { key, request });
-    const workflowId = followUpWorkflowId(request.projectId, request.jobId, name);
-    const others = users.get(workflowId);
-    if (others === undefined) users.set(workflowId, { name, items: [item] });
-    else others.items.push(item);
-    if (workflowId.length <= MAX_WORKFLOW_ID_BYTES) continue;
-    const text =
-      `is missing, and with the one that the batch would make (${name.length} characters) the workflow id would be ` +
-      `${workflowId.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so give a shorter one`;
-    problems.push({ item, field, text });
-  }
-  for (const { name, items: same } of users.values()) {
-    if (same.length === 1) continue;
-    const text = `${quote(name)} is the name of ${same.length} items for the same job; give each its own`;
-    problems.push(...same.map((item) => ({ item, field, text })));
-  }
-  return problems;
 }
 
 /** A hash of the items, in any order and with any options: an id that changed with them would send every message again. */
@@ -176,9 +139,43 @@ export function itemsDigest(items: readonly BatchItem[]): string {
   return hash.digest('hex');
 }
 
-/** A copy of a checked request, without nulls and its fields always in the same order: equal requests are equal JSON. */
-function tidyRequest(checked: JsonObject, prompt: string): FollowUpRequest {
-  const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(checked, field)] as const);
-  // The checker has seen every field, and refuses others.
-  return { ...requestWith(fields), prompt } as unknown as FollowUpRequest;
+/** What Temporal appends to the workflow id of a firing: the time that it was due, to the second, in UTC. */
+const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
+
+/** Characters of a schedule's id: 79, so that the batch id of each firing has at most 100. */
+const MAX_SCHEDULE_ID_CHARACTERS = MAX_BATCH_ID_CHARACTERS - EXAMPLE_SUFFIX.length;
+
+const NO_NAMES = 'must not be given in a schedule: from the second firing on, nothing would be sent';
+
+/**
+ * Checks the id and the requests of a schedule, and starts nothing.
+ *
+ * @throws InvalidRequestError about the id, or with every item that is wrong
+ */
+export async function checkSchedule(scheduleId: string, requests: BatchItems): Promise<CheckedBatch> {
+  // The id is part of the ids of workflows, which Temporal's HTTP API can't carry with a slash in them.
+  if (!/^[A-Za-z0-9._~-]+$/.test(scheduleId) || scheduleId.length > MAX_SCHEDULE_ID_CHARACTERS) {
+    const text = `must be 1 to ${MAX_SCHEDULE_ID_CHARACTERS} letters, digits, "-", ".", "_" and "~"; it is ${quote(scheduleId)}`;
+    throw new InvalidRequestError([{ field: 'scheduleId', text }]);
+  }
+  const given = isChecked(requests) ? requests.items.map(({ request }) => request) : requests;
+  // With the names that a firing gives them.
+  const batch = await checkBatch(given, { batchId: `${scheduleId}${EXAMPLE_SUFFIX}` });
+  const problems = batch.items.flatMap(({ key }, index): Problem[] =>
+    key === null ? [{ item: index + 1, field: 'requestId', text: NO_NAMES }] : [],
+  );
+  const bytes = jsonBytes(scheduleInput(batch));
+  if (bytes > MAX_INPUT_BYTES) {
+    const text =
+      `${(bytes / 2 ** 20).toFixed(1)} MiB as JSON, and a schedule holds ${MAX_INPUT_BYTES / 2 ** 20} MiB at most; ` +
+      'let cron run the starter\'s command "batch run" instead, which reads its file each time';
+    problems.push({ field: 'items', text });
+  }
+  if (problems.length > 0) throw new InvalidRequestError(problems);
+  return batch;
+}
+
+/** What a schedule keeps of its items. */
+export function scheduleInput({ items, digest }: CheckedBatch): BatchInput {
+  return { items: items.map(({ request }) => request), digest };
 }

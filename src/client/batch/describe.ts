@@ -3,13 +3,12 @@ import {
   batchMemo,
   type BatchMemo,
   type BatchInput,
-  type BatchProgress,
   type Begun,
   begunBy,
   isPosition,
-  progressOf,
   START,
 } from '../../core/batch/state';
+import { type BatchProgress, progressOf } from '../../core/batch/progress';
 import { SEND_PERMISSION_MS } from '../../core/cadence';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW, NO_CHANGE } from '../../core/names';

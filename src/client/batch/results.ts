@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { begunBy, type ItemEnd, START, wasBegun } from '../../core/batch/state';
+import { begunBy, START, wasBegun } from '../../core/batch/state';
+import { type ItemEnd } from '../../core/batch/progress';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
 import { ItemsOfBatch, type NamedItem } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';

@@ -21,9 +21,8 @@ import { eachConcurrently } from '../../temporal/each-concurrently';
 import { ItemsGoneError } from '../../temporal/batch-items';
 import { compareRequests, readOwnInput, type RunState } from '../../temporal/existing-run';
 import { batchConflict, InvalidRequestError, wrongState } from '../errors';
-import { checkRunOptions } from './check';
 import { planOf } from '../start';
-import { type BatchOptions, type CheckedBatch, itemsDigest } from './check';
+import { type BatchOptions, type CheckedBatch, checkRunOptions, itemsDigest } from './check';
 import { type BatchDescription, begunOf, findBatch, inputOf, lookForBatch } from './describe';
 import { BatchEnds } from './results';
 

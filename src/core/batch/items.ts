@@ -1,9 +1,9 @@
 import { checkRequest, nameProblem } from '../check-request';
-import { count, isRecord, type Problem, problemText } from '../checks';
+import { count, isRecord, type JsonObject, type Problem } from '../checks';
 import { chunkWorkflowId, digestOf, followUpWorkflowId } from '../ids';
-import type { FollowUpRequest } from '../request';
+import { fieldOf, type FollowUpRequest, REQUEST_FIELDS, requestWith } from '../request';
 import { keyword } from '../starts';
-import { counted, jsonBytes, MAX_WORKFLOW_ID_BYTES, quote, truncate } from '../text';
+import { counted, jsonBytes, MAX_WORKFLOW_ID_BYTES, quote } from '../text';
 import { parseDuration } from '../units';
 
 /** Items of one batch, at most. */
@@ -129,54 +129,71 @@ export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CH
   return firsts;
 }
 
-/** Problems that are named, and characters of one, which may quote the input. */
-const MAX_PROBLEMS = 20;
-const MAX_PROBLEM_CHARACTERS = 300;
+/** A name for the checker: the item's own is made when the batch has its id. */
+const NO_NAME_YET = 'follow-up-of-a-batch';
 
-/**
- * The problems of requests that a caller in any language has given to a batch; empty if they can be run.
- *
- * @param batchId a valid one: it is part of the items' names
- */
-export function itemProblems(requests: readonly unknown[], batchId: string): string[] {
-  const keys = new Keys();
-  const names = new Map<string, number>();
-  const problems = requests.flatMap((request, index) => {
-    const place = index + 1;
-    return problemsOf(request, place, batchId, keys, names).map((problem) => `item ${place}: ${problem}`);
-  });
-  const shown = problems.slice(0, MAX_PROBLEMS).map((each) => truncate(each, MAX_PROBLEM_CHARACTERS));
-  const more = problems.length - shown.length;
-  return more > 0 ? [...shown, `… and ${more} more`] : shown;
+/** Takes the requests of a batch, of any type, one after the other, and tells what is wrong with them. */
+export class ItemChecks {
+  /** Those that are requests, by their numbers from 1. */
+  readonly items = new Map<number, BatchItem>();
+  private readonly refused: Problem[] = [];
+  /** Most batches send the same message to many jobs; it is held once. */
+  private readonly prompts = new Map<string, string>();
+  private readonly keys = new Keys();
+  private count = 0;
+
+  add(input: unknown): void {
+    const item = (this.count += 1);
+    const request = withBatchCadence(input);
+    const isNamed = isRecord(input) && (input.requestId ?? undefined) !== undefined;
+    const checked = checkRequest(request, isNamed ? undefined : NO_NAME_YET);
+    if (!checked.ok) {
+      this.refused.push(...checked.problems.map((problem) => ({ ...problem, item })));
+      return;
+    }
+    const { prompt } = checked.plan;
+    const held = this.prompts.get(prompt) ?? prompt;
+    this.prompts.set(prompt, held);
+    this.items.set(item, this.keys.itemOf(tidyRequest(request as JsonObject, held)));
+  }
+
+  /** In the order of the items. @param batchId a valid one: it is part of the items' names */
+  problems(batchId: string): Problem[] {
+    const all = [...this.refused, ...this.problemsOfNames(batchId)];
+    return all.sort((one, other) => (one.item ?? 0) - (other.item ?? 0));
+  }
+
+  /** Each item needs a name that no other has, its own or the one that the batch makes, and that fits into a workflow id. */
+  private problemsOfNames(batchId: string): Problem[] {
+    const problems: Problem[] = [];
+    const field = 'requestId';
+    const users = new Map<string, { name: string; items: number[] }>();
+    for (const [item, { key, request }] of this.items) {
+      const name = requestIdOf(batchId, { key, request });
+      const workflowId = followUpWorkflowId(request.projectId, request.jobId, name);
+      const others = users.get(workflowId);
+      if (others === undefined) users.set(workflowId, { name, items: [item] });
+      else others.items.push(item);
+      if (workflowId.length <= MAX_WORKFLOW_ID_BYTES) continue;
+      const text =
+        `is missing, and with the one that the batch would make (${name.length} characters) the workflow id would be ` +
+        `${workflowId.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so give a shorter one`;
+      problems.push({ item, field, text });
+    }
+    for (const { name, items: same } of users.values()) {
+      if (same.length === 1) continue;
+      const text = `${quote(name)} is the name of ${same.length} items for the same job; give each its own`;
+      problems.push(...same.map((item) => ({ item, field, text })));
+    }
+    return problems;
+  }
 }
 
-/** A name for the checker, as long as the one that the batch makes. */
-function nameOfItem(batchId: string): string {
-  return `${batchId}-${'x'.repeat(KEY_DIGITS)}`;
-}
-
-function problemsOf(
-  request: unknown,
-  place: number,
-  batchId: string,
-  keys: Keys,
-  names: Map<string, number>,
-): string[] {
-  const isNamed = isRecord(request) && (request.requestId ?? undefined) !== undefined;
-  const whole = withBatchCadence(request);
-  const checked = checkRequest(
-    isRecord(whole) && !isNamed ? { ...whole, requestId: nameOfItem(batchId) } : whole,
-  );
-  if (!checked.ok) return checked.problems.map((problem) => problemText(problem));
-  const { projectId, jobId } = checked.plan;
-  const name = followUpWorkflowId(
-    projectId,
-    jobId,
-    requestIdOf(batchId, keys.itemOf(request as FollowUpRequest)),
-  );
-  const other = names.get(name);
-  names.set(name, place);
-  return other === undefined ? [] : [`is the same follow-up as item ${other}: give each its own requestId`];
+/** A copy of a checked request, without nulls and its fields always in the same order: equal requests are equal JSON. */
+export function tidyRequest(checked: JsonObject, prompt: string): FollowUpRequest {
+  const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(checked, field)] as const);
+  // The checker has seen every field, and refuses others.
+  return { ...requestWith(fields), prompt } as unknown as FollowUpRequest;
 }
 
 /** Characters of a batch id: with a hyphen and an item's key it must still be a valid `requestId`. */

@@ -15,7 +15,6 @@ import { type End, endFields, isFailure, type Outcome, type TryAgain } from '../
 import { isTerminal } from '../job';
 import type { FollowUpRequest } from '../request';
 import { addCounts } from '../tally';
-import { counted } from '../text';
 import type { Tolerance } from './items';
 
 /* The names that the workflow of a batch shares with its callers. */
@@ -204,7 +203,7 @@ function toleratedFailures(tolerate: Tolerance, items: number): number {
   return Math.floor((Math.round(tolerate.percent * MILLIONTHS) * items) / (100 * MILLIONTHS));
 }
 
-function failuresOf({ byStatus, byFailure }: Pick<Position, 'byStatus' | 'byFailure'>): number {
+export function failuresOf({ byStatus, byFailure }: Pick<Position, 'byStatus' | 'byFailure'>): number {
   const ends = Object.entries({ ...byStatus, ...byFailure });
   const failed = ends.filter(([outcome]) => isFailure({ outcome: outcome as Outcome }));
   return failed.reduce((sum, [, times]) => sum + times, 0);
@@ -216,9 +215,6 @@ export function isBeyondTolerance(
 ): boolean {
   return failuresOf(position) > toleratedFailures(tolerate, items);
 }
-
-/** The types of the failures by which a batch can end, each with the {@link BatchSummary} as its first detail. */
-export type BatchFailureType = 'InvalidBatch' | 'ToleranceExceeded' | 'BatchIncomplete';
 
 /** The input of `followUpBatch`: its items where they fit into one payload, or the chunks that a client has stored before. */
 export interface BatchInput {
@@ -267,104 +263,4 @@ export interface Chunks {
   readonly items: number;
   /** The number of the first item of each chunk, in the order of the start. */
   readonly firsts: readonly number[];
-}
-
-/** The result of `followUpBatch`: a summary, never the items themselves. */
-export interface BatchSummary extends Pick<
-  Position,
-  'settled' | 'byStatus' | 'byFailure' | 'byEvidence' | 'unknownDeliveries' | 'firstFailures'
-> {
-  readonly batchId: string;
-  readonly items: number;
-  readonly startedAt: string;
-  readonly endedAt: string;
-}
-
-/** How one item of a batch ended. */
-export interface ItemEnd extends End {
-  readonly workflowId: string;
-  readonly projectId: string;
-  readonly jobId: string;
-  readonly requestId: string;
-  /** ISO 8601, UTC. */
-  readonly settledAt: string;
-}
-
-/** The answer of the query `progress` of a batch, and of its updates. */
-export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
-  readonly state: 'running' | 'paused' | 'ending' | 'done' | 'failed' | 'cancelled';
-  /** Why it ends, or has failed, before its items, and what helps; otherwise null. */
-  readonly message: string | null;
-  /** Follow-ups that run, by the latest look. */
-  readonly open: number;
-  readonly concurrency: number;
-}
-
-export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
-  const { batchId, items, startedAt, settled, byStatus, byFailure, byEvidence } = memo;
-  const { unknownDeliveries, firstFailures } = memo;
-  return {
-    batchId,
-    items,
-    settled,
-    byStatus,
-    byFailure,
-    byEvidence,
-    unknownDeliveries,
-    firstFailures,
-    startedAt,
-  };
-}
-
-export function progressOf(memo: BatchMemo, ended: BatchProgress['state'] | null = null): BatchProgress {
-  const { open, concurrency, paused, ending } = memo;
-  const going = paused ? 'paused' : 'running';
-  const state = ended ?? (ending === null ? going : 'ending');
-  const message = state === 'failed' || ending !== null ? (whyIncomplete(memo)?.message ?? null) : null;
-  return { ...summaryOf(memo), state, message, open, concurrency };
-}
-
-/** Why a batch ends before its items, and what helps; null for a batch that is done or was cancelled. */
-export function whyIncomplete(memo: BatchMemo): { type: BatchFailureType; message: string } | null {
-  const { items, settled, ending } = memo;
-  const ended = `${settled} of ${counted(items, 'item')} ended.`;
-  if (ending === 'tolerance') {
-    const message =
-      `${counted(failuresOf(memo), 'item')} failed, more than the tolerance allows. ${ended} Started again, the batch ` +
-      'starts nothing unless its tolerance is raised (`--tolerate`); a retry sends what was not sent or was rejected.';
-    return { type: 'ToleranceExceeded', message };
-  }
-  if (ending === 'cancel-running' || settled >= items) return null;
-  const why =
-    ending === 'items-gone'
-      ? 'The server no longer has its items.'
-      : 'Somebody has reset the batch, or ended its activity.';
-  const message = `${why} ${ended} The same batch started again continues: what was sent is not sent again.`;
-  return { type: 'BatchIncomplete', message };
-}
-
-const AFTER_FAILURES =
-  '`batch results` prints the end of each item; `batch retry` sends what was not sent or was rejected; ' +
-  'give it a higher `--tolerate` if that was exceeded';
-const AFTER_STOP =
-  '`batch run` with the same file continues it; open items continue unless they were cancelled too';
-
-const NEXT_STEP = {
-  running: 'nothing; `batch pause` starts no further item, `batch cancel` ends it',
-  paused: 'somebody paused it; `batch resume` starts items again, and open ones continue meanwhile',
-  ending: 'nothing; no further item starts, and it ends with its open items',
-  done: 'nothing; `batch results` prints the end of each item',
-  failed: AFTER_FAILURES,
-  'tolerance-exceeded': AFTER_FAILURES,
-  incomplete: AFTER_STOP,
-  cancelled: AFTER_STOP,
-  terminated: AFTER_STOP,
-} as const;
-
-/** What an operator can do with a batch in each state, running or ended, in the words of the starter. */
-export function nextStepOfBatch(
-  state: keyof typeof NEXT_STEP,
-  byFailure: Readonly<Record<string, number>>,
-): string {
-  return state === 'done' && Object.keys(byFailure).length > 0 ? AFTER_FAILURES : NEXT_STEP[state];
 }

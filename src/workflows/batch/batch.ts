@@ -23,28 +23,29 @@ import {
   type BatchActivities,
   type BatchInput,
   type BatchMemo,
-  type BatchProgress,
   type BatchSettings,
-  type BatchSummary,
   isBeyondTolerance,
   isPosition,
   MEMO_BATCH,
-  nextStepOfBatch,
   type Position,
-  progressOf,
   QUERY_BATCH_PROGRESS,
   START,
-  summaryOf,
   UPDATE_CANCEL_RUNNING,
   UPDATE_PAUSE,
   UPDATE_RESUME,
   UPDATE_SET_CONCURRENCY,
-  whyIncomplete,
 } from '../../core/batch/state';
+import {
+  batchDetails,
+  type BatchProgress,
+  type BatchSummary,
+  progressOf,
+  summaryOf,
+  whyIncomplete,
+} from '../../core/batch/progress';
 import { isRecord, problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
-import { markdownCode as code, markdownCounts as countsOf, markdownTable } from '../../core/text';
 import { pendingDetails, workerSettings } from '../activity-proxies';
 import { tell } from '../notice';
 import { batchFailure, checkBatch } from './input';
@@ -268,7 +269,7 @@ class Batch {
   /** What is in the memo is what the activity, a further run and everybody without a worker know. */
   private write(): void {
     upsertMemo({ [MEMO_BATCH]: this.memo });
-    setCurrentDetails(batchDetails(progressOf(this.memo, this.ended)));
+    setCurrentDetails(batchDetails(progressOf(this.memo, this.ended), Date.now()));
   }
 
   /** The query and the updates of a batch. Each update returns the progress after it. */
@@ -311,28 +312,4 @@ function positionOf(memo: BatchMemo): Position {
 
 function isContinued(input: unknown): input is ContinuedBatch {
   return isRecord(input) && isRecord(input.continued) && isPosition(input.continued);
-}
-
-/** The current details for the Web UI. */
-function batchDetails(progress: BatchProgress): string {
-  const { batchId, message, firstFailures } = progress;
-  const rows: [string, string][] = [
-    ['state', progress.state],
-    ['what to do', nextStepOfBatch(progress.state, progress.byFailure)],
-    ...(message === null ? [] : [['why', message] satisfies [string, string]]),
-    ['settled', `${progress.settled} of ${progress.items}`],
-    ['open', `${progress.open} (concurrency ${progress.concurrency})`],
-    ['by status', countsOf(progress.byStatus)],
-    ['by failure', countsOf(progress.byFailure)],
-    ['by evidence', countsOf(progress.byEvidence)],
-    ['unknown deliveries', String(progress.unknownDeliveries)],
-    ['its items', `the workflows with ${code(`FollowUpBatch = "${batchId}"`)}`],
-  ];
-  const failures = firstFailures.map(({ workflowId, outcome, message: words }): [string, string] => [
-    code(workflowId),
-    words === null ? outcome : `${outcome}: ${code(words)}`,
-  ]);
-  const parts = [`**Batch ${code(batchId)}**`, markdownTable(rows)];
-  if (failures.length > 0) parts.push('**First failures**', markdownTable(failures));
-  return parts.join('\n\n');
 }

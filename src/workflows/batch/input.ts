@@ -2,13 +2,14 @@ import { ApplicationFailure } from '@temporalio/workflow';
 import {
   batchIdProblem,
   CONCURRENCY,
-  itemProblems,
+  ItemChecks,
   MAX_BATCH_ITEMS,
   MAX_CHUNKS,
   MAX_INPUT_BYTES,
   settingProblems,
 } from '../../core/batch/items';
-import { type BatchFailureType, type BatchInput, type BatchSummary, isBegun } from '../../core/batch/state';
+import { type BatchInput, isBegun } from '../../core/batch/state';
+import { type BatchFailureType, type BatchSummary } from '../../core/batch/progress';
 import {
   type Check,
   count,
@@ -23,7 +24,7 @@ import {
 } from '../../core/checks';
 import { TRY_AGAIN } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
-import { jsonBytes, quote } from '../../core/text';
+import { jsonBytes, quote, truncate } from '../../core/text';
 
 /** A checked input with its defaults filled in. */
 export type BatchPlan = Required<Omit<BatchInput, 'items' | 'chunks'>> & Pick<BatchInput, 'items' | 'chunks'>;
@@ -97,6 +98,21 @@ export function checkBatch(input: unknown, workflowId: string): BatchPlan {
   }
   if (problems.length > 0) throw invalid(...problems);
   return { ...plan, ...(items === undefined ? { chunks } : { items }) } as BatchPlan;
+}
+
+/** Problems of items that are named, and characters of one, which may quote the input. */
+const MAX_PROBLEMS = 20;
+const MAX_PROBLEM_CHARACTERS = 300;
+
+function itemProblems(requests: readonly unknown[], batchId: string): string[] {
+  const checks = new ItemChecks();
+  for (const request of requests) checks.add(request);
+  const problems = checks.problems(batchId);
+  const shown = problems
+    .slice(0, MAX_PROBLEMS)
+    .map((each) => truncate(problemText(each), MAX_PROBLEM_CHARACTERS));
+  const more = problems.length - shown.length;
+  return more > 0 ? [...shown, `… and ${more} more`] : shown;
 }
 
 function invalid(...problems: readonly string[]) {

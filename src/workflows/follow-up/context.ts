@@ -34,8 +34,8 @@ export class FollowUpContext {
   /** Looks at the job by this run, those of the send included; one that is under way is begun and not yet ended. */
   readsBegun = 0;
   readsEnded = 0;
-  /** The send activity is pending: nothing may be read or decided until it has ended. */
-  sending = false;
+  /** What it does while nothing may be read or decided, in words; null while that may be. */
+  busyWith: string | null = null;
   /** `by-activity`: an activity polls by itself, and the workflow does not know yet what it has counted. */
   reads: 'singly' | 'by-activity' | 'counting' = 'singly';
   /** The follow-up has its end: pending update handlers return. */

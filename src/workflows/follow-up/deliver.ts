@@ -13,6 +13,7 @@ import { followUpFailure, refuseAfterDeadline, sentence, sentSoFar } from './fai
 import { lastAnswerInWords, readAndRecord, readNext } from './poll';
 import { send } from './send';
 import { confirmed, told, type Watch } from './state';
+import { takeTurn } from './take-turn';
 import { waitUntilAtRest } from './watch';
 
 /**
@@ -29,6 +30,7 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
   const { state } = context;
   let trouble = NO_TROUBLE;
   let permittedRunId = workflowInfo().firstExecutionRunId;
+  if (state.plan.whenActive === 'wait') await takeTurn(context);
   for (;;) {
     refuseAfterDeadline(context);
     const askedAt = Date.now();
@@ -117,7 +119,9 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
     const { fresh } = watch.observations;
     if (fresh !== null && now >= until) return false;
     const waitMs =
-      now < freshFrom ? freshFrom - now : waitUntil(until, polling, watch.trouble, now, Math.random);
+      now < freshFrom
+        ? freshFrom - now
+        : waitUntil(fresh === null ? freshFrom : until, polling, watch.trouble, now, Math.random);
     await context.pause(
       waitMs,
       `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`,

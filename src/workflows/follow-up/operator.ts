@@ -39,7 +39,7 @@ export function receiveOperators(context: FollowUpContext): void {
     {
       description: 'Reads the job now instead of at the next interval, and answers when it has been read.',
       validator: () => {
-        if (context.sending) throw refused('the message is being sent; there is nothing to poll yet');
+        if (context.busyWith !== null) throw refused(`${context.busyWith}; there is nothing to poll yet`);
         refuseWithoutRoom(context, 'read');
       },
     },

@@ -24,12 +24,12 @@ export async function send(
   prompt: string,
   permittedRunId: string,
 ): Promise<SendResult> {
-  context.sending = true;
+  context.busyWith = 'the message is being sent';
   context.enterBriefly('sending');
   try {
     return await context.look((insist) => lookAndPost(context, prompt, permittedRunId, insist));
   } finally {
-    context.sending = false;
+    context.busyWith = null;
   }
 }
 
@@ -54,7 +54,7 @@ async function lookAndPost(
       .then((value: unknown) => (isSendResult(value) ? value : unreported(FOREIGN_END)), endWithoutReport),
   );
   try {
-    await endOrDeadline(context, activity);
+    await endOrDeadline(context, activity, sendTimeLimitMs(settings), () => askAfter(context));
     if (activity.end === undefined) return (await giveUp(context, activity)) ?? notSent(state);
     return activity.end instanceof CancelledFailure ? notSent(state) : activity.end;
   } catch (error) {
@@ -69,16 +69,21 @@ async function lookAndPost(
 type Send = CancelledByHand<SendResult | CancelledFailure>;
 
 /**
- * Waits for the end of a send, or for the deadline. One that takes longer than a single attempt can is asked after, so that
- * whoever looks at the follow-up reads why it waits. Each question costs some events, so they come ever more rarely.
+ * Waits for the end of an activity, or for the deadline. One that takes longer than a single attempt can is asked after, so
+ * that whoever looks at the follow-up reads why it waits. Each question costs some events, so they come ever more rarely.
  */
-async function endOrDeadline(context: FollowUpContext, activity: Send): Promise<void> {
+export async function endOrDeadline(
+  context: FollowUpContext,
+  activity: CancelledByHand<unknown>,
+  attemptMs: number,
+  ask: () => Promise<unknown>,
+): Promise<void> {
   const isOver = () => activity.end !== undefined;
-  for (let waitMs = sendTimeLimitMs(context.settings); ; waitMs *= 2) {
+  for (let waitMs = attemptMs; ; waitMs *= 2) {
     const leftMs = context.state.deadlineAt - Date.now();
     if (leftMs <= 0) return;
     if (await condition(isOver, Math.min(waitMs, leftMs))) return;
-    await askAfter(context);
+    await ask();
     context.show();
   }
 }

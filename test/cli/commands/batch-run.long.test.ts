@@ -34,6 +34,7 @@ async function holdingParts(gate: TemporalGate): Promise<void> {
 }
 
 describe('batch run as a process', () => {
+  // Proves B3.
   it.concurrent.each([
     ['SIGKILL', { code: null, signal: 'SIGKILL' }],
     ['SIGINT', { code: 130, stderr: expect.stringContaining('Stopped during the hand-over.') }],

@@ -88,6 +88,7 @@ const UNTIL_TRIGGERED: NewScheduleOptions = {
 const DAILY: NewScheduleOptions = { spec: { cronExpressions: ['0 3 * * *'] } };
 
 describe('a schedule', () => {
+  // Proves B13.
   it.concurrent('sends a batch at each firing, and none while one runs', async () => {
     const schedule = await ScheduleOfTest.open(ENDLESS);
     await schedule.create({ spec: { intervals: [{ every: '1s' }] } });

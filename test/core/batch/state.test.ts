@@ -8,13 +8,11 @@ import {
   isBeyondTolerance,
   type Lane,
   MEMO_BATCH,
-  nextStepOfBatch,
-  progressOf,
   START,
   wasBegun,
-  whyIncomplete,
   withEnd,
 } from '../../../src/core/batch/state';
+import { nextStepOfBatch, progressOf, whyIncomplete } from '../../../src/core/batch/progress';
 import { ITEM_END } from '../../harness/samples';
 import type { End, Outcome } from '../../../src/core/end';
 
@@ -60,6 +58,7 @@ describe('what earlier runs have begun', () => {
   const jobs = fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 6 });
   const runs = fc.array(fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 30 }), { maxLength: 4 });
 
+  // Proves B9.
   it('is never taken for not begun, and nothing else for begun, over any number of runs', () => {
     fc.assert(
       fc.property(jobs, runs, (lengths, all) => {

@@ -20,6 +20,8 @@ const GROUP = 10;
 const GROUP_MS = 15_000;
 /** The time-out of the activity's heartbeat. */
 const HEARTBEAT_MS = 30_000;
+/** An attempt goes by the list with which it has begun. */
+const ATTEMPT_MS = 60_000;
 
 const RULES: readonly Rule[] = [
   /** A message that may have been processed is sent again only where its loss, or everybody's doubt, was known. */
@@ -49,26 +51,26 @@ const RULES: readonly Rule[] = [
       }
     }
   },
-  /** Of those that runs of the batch have started. */
-  function* withinItsConcurrency({ starts }) {
-    for (const start of starts) {
+  /** Of those that runs of the batch have started; one that somebody has retried counts once the batch must know it. */
+  function* withinItsConcurrency(facts) {
+    for (const start of facts.starts) {
       const at = startedAt(start.run);
-      const open = starts.filter(({ run }) => startedAt(run) <= at && run.closedAt > at).length;
+      const own = facts.starts.filter(({ run }) => startedAt(run) <= at && endedAt(facts, run) > at);
+      const open = own.length + retriedBefore(facts, at).length;
       const most = Math.max(...inForce(start.batch, at - GROUP_MS, at).map(({ concurrency }) => concurrency));
       if (open > most) yield `${start.run.runId} starts as the ${open}th, and ${most} may be open`;
     }
   },
-  function* oneOfAJob({ starts }) {
-    for (const { run } of starts) {
+  function* oneOfAJob(facts) {
+    for (const { run } of facts.starts) {
       const at = startedAt(run);
-      const other = starts.find(
-        (each) =>
-          each.run !== run &&
-          jobOf(each.run.workflowId) === jobOf(run.workflowId) &&
-          startedAt(each.run) <= at &&
-          each.run.closedAt > at,
+      const own = facts.starts.flatMap((each) =>
+        each.run !== run && startedAt(each.run) <= at && endedAt(facts, each.run) > at ? [each.run] : [],
       );
-      if (other !== undefined) yield `${run.runId} starts while ${other.run.runId} of its job runs`;
+      const other = [...own, ...retriedBefore(facts, at), ...laterOnes(facts, run)].find(
+        ({ workflowId }) => jobOf(workflowId) === jobOf(run.workflowId),
+      );
+      if (other !== undefined) yield `${run.runId} starts while ${other.runId} of its job runs`;
     }
   },
   function* inTheOrderOfTheFile({ starts, names }) {
@@ -138,10 +140,14 @@ const RULES: readonly Rule[] = [
       }
     }
   },
-  /** Chunks complete with their batch; one that was terminated leaves them to the next run. */
-  function* closesItsChunks({ runs }) {
+  /** Chunks end with their batch; one that was terminated leaves them to the next run. */
+  function* closesItsChunks(facts) {
+    const { runs } = facts;
     const batch = runs.findLast(isBatch);
     if (batch === undefined || batch.isOpen || batch.status === 'WorkflowExecutionTerminated') return;
+    // A starter that stores them while the batch ends leaves them too.
+    const starters = [...done(facts, 'start'), ...done(facts, 'terminate')];
+    if (starters.some((each) => each.run !== undefined && isSoonAfter(batch.closedAt, each))) return;
     for (const run of runs)
       if (run.start.workflowType === CHUNK_WORKFLOW && run.isOpen) yield `${run.workflowId} is open`;
   },
@@ -187,11 +193,14 @@ const RULES: readonly Rule[] = [
       if (failedTasks.length > 5)
         yield `${failedTasks.length} tasks of ${workflowId} failed: ${String(failedTasks[0])}`;
   },
-  /** Three events an item, and those of the rounds that come with its operators. */
+  /** Three events an item, and those of the rounds that come with its operators; a batch that goes on walks over all. */
   function* staysWithinItsHistory({ runs, names, plan }) {
     if (plan.deeds.length > 0) return;
-    const events = runs.filter(isBatch).reduce((sum, run) => sum + run.events.length, 0);
-    if (events > 120 + 3 * names.length) yield `the batch has ${events} events for ${names.length} items`;
+    const batches = runs.filter(isBatch);
+    const events = batches.reduce((sum, run) => sum + run.events.length, 0);
+    const times = batches.filter(isFirst).length;
+    if (events > times * (120 + 3 * names.length))
+      yield `the batch has ${events} events for ${names.length} items`;
   },
 ];
 
@@ -231,15 +240,51 @@ function isByOthers({ start }: Run): boolean {
   return start.asked?.by === 'people' && !start.asked.requestId.startsWith('retry of ');
 }
 
+/** Follow-ups of the batch that run at this time, and that somebody has retried by themselves so long before that it must know. */
+function retriedBefore(facts: BatchFacts, at: number): Run[] {
+  const { runs, names, plan } = facts;
+  const before = at - plan.listLagMs - ATTEMPT_MS - HEARTBEAT_MS - GROUP_MS;
+  return runs.filter(
+    (run) =>
+      names.includes(run.workflowId) &&
+      isFirst(run) &&
+      run.start.asked?.by === 'people' &&
+      run.start.searchAttributes.FollowUpBatch !== undefined &&
+      startedAt(run) < before &&
+      endedAt(facts, run) > at,
+  );
+}
+
+/** Items behind one that is started, which run by their own names: somebody else has started them. It asks before each start. */
+function laterOnes(facts: BatchFacts, item: Run): Run[] {
+  const { runs, names, plan } = facts;
+  const at = startedAt(item);
+  const before = at - plan.listLagMs - HEARTBEAT_MS - GROUP_MS;
+  const later = names.slice(names.indexOf(item.workflowId) + 1);
+  return runs.filter(
+    (run) =>
+      later.includes(run.workflowId) &&
+      plan.items[names.indexOf(run.workflowId)]?.requestId !== undefined &&
+      isFirst(run) &&
+      isByOthers(run) &&
+      startedAt(run) < before &&
+      endedAt(facts, run) > at,
+  );
+}
+
 /** Nobody could know of it any more: the server has forgotten the batch itself, or what others had started. */
 function isUnknowable(facts: BatchFacts, before: Run, run: Run): boolean {
   if (isByOthers(before) && isForgotten(facts, before, startedAt(run))) return true;
   const own = facts.starts.find((start) => start.run === run)?.batch.start;
   const batches = facts.runs.filter(isBatch);
-  const first = batches.find(({ runId }) => runId === own?.firstRunId);
-  if (first === undefined) return false;
-  const earlier = batches.slice(0, batches.indexOf(first));
-  return earlier.length > 0 && earlier.every((each) => isForgotten(facts, each, startedAt(first)));
+  // After a reset of the batch nothing but the item itself tells that it was begun, and somebody has deleted it.
+  if (facts.deleted.has(before) && batches.some(({ isReset }) => isReset)) return true;
+  const upToOwn = batches.slice(0, batches.findIndex(({ runId }) => runId === own?.firstRunId) + 1);
+  // With each start that found nothing of the runs before, the batch began anew.
+  const anew = upToOwn.findLast((start, index) =>
+    upToOwn.slice(0, index).every((each) => isForgotten(facts, each, startedAt(start))),
+  );
+  return anew !== undefined && startedAt(before) < startedAt(anew);
 }
 
 function isForgotten({ plan, deleted }: BatchFacts, run: Run, at: number): boolean {
@@ -260,6 +305,16 @@ function isBatch({ start }: Run): boolean {
 
 function startedAt({ events }: Run): number {
   return events[0]?.at ?? 0;
+}
+
+/** Not one that continues another one as new. */
+function isFirst({ runId, start }: Run): boolean {
+  return runId === start.firstRunId;
+}
+
+/** The end of a run, and of those that it continues as. */
+function endedAt({ runs }: BatchFacts, { start }: Run): number {
+  return runs.findLast((each) => each.start.firstRunId === start.firstRunId)?.closedAt ?? Infinity;
 }
 
 /** What the batch has written down, from its start on. */

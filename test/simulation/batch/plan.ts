@@ -3,6 +3,7 @@ import type { FollowUpRequest } from '../../../src/core/request';
 import { Luck } from '../luck';
 import type { MachineAct } from '../machines';
 import type { PlannedJob, Spell } from '../plan';
+import { STORIES } from './stories';
 
 /** Everything that happens around one batch, as data. What is not in it is drawn from the seed by name. */
 export interface BatchPlan {
@@ -18,6 +19,8 @@ export interface BatchPlan {
   readonly workers: number;
   readonly suggestFrom: number;
   readonly listLagMs: number;
+  /** A slow call of people takes up to so long on each way. */
+  readonly paceMs: number;
   /** Null for ever. */
   readonly retentionMs: number | null;
   readonly deeds: readonly BatchDeed[];
@@ -85,7 +88,7 @@ export function drawBatchPlan(seed: number): BatchPlan {
     prompt: luck.chance('same prompt', 0.2) ? 'The same message.' : `Message ${nth + 1}.`,
     ...(luck.chance('is named', named) ? { requestId: `order-${nth + 1}` } : {}),
   }));
-  return {
+  const plan: BatchPlan = {
     ...{ seed, jobs, items },
     request: {
       ...{
@@ -103,10 +106,12 @@ export function drawBatchPlan(seed: number): BatchPlan {
     workers: luck.of('workers', [1, 1, 2, 3]),
     suggestFrom: luck.of('suggestFrom', [30, 60, 4_096]),
     listLagMs: luck.of('lag', [0, 1_000, 5_000]),
+    paceMs: 60,
     retentionMs: luck.of('retention', [null, null, null, null, 120_000, 600_000]),
     deeds: Array.from({ length: luck.between('deeds', 0, 7, 1.3) }, () => drawDeeds(luck)).flat(),
     finishes: luck.chance('finishes', 0.5),
   };
+  return luck.chance('tells a story', 0.15) ? { ...plan, ...luck.of('story', STORIES)(plan, luck) } : plan;
 }
 
 function drawJob(luck: Luck, nth: number, project: number): PlannedJobOfBatch {
@@ -160,8 +165,6 @@ const POINTS = [
   ...['pendingDetails started', 'batch ended', 'batch ended', 'batch ended', 'item ended', 'item ended'],
 ] as const;
 
-const AT_ITS_START = { at: 'started', nth: 1 } as const;
-
 /** One deed; or a machine fails around a start, and somebody does something before it is back. */
 function drawDeeds(luck: Luck): BatchDeed[] {
   const at = luck.of('at', POINTS);
@@ -170,12 +173,6 @@ function drawDeeds(luck: Luck): BatchDeed[] {
   const point = { at, nth: isEarly ? 1 : luck.between('nth', 1, luck.of('up to', [3, 10, 40])) };
   const afterMs =
     at === 'started' ? luck.of('later', [0, short, long]) : luck.of('after', [0, 0, 0, short, long]);
-  // The batch attaches to what somebody else has started, and is cancelled with what runs.
-  if (luck.chance('is theirs', 0.08))
-    return [
-      { ...AT_ITS_START, afterMs: 0, act: { kind: 'foreign', item: luck.next('item'), samePrompt: true } },
-      { ...AT_ITS_START, afterMs: short, act: { kind: 'cancel', followUps: true } },
-    ];
   if (!/^(keep|start) /.test(at) || luck.chance('is alone', 0.5))
     return [{ ...point, afterMs, act: drawAct(luck) }];
   const fails = drawAct(luck, ['kill', 'freeze', 'freeze', 'lose']);

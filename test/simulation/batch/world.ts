@@ -10,13 +10,8 @@ import { retryBatch, startBatch } from '../../../src/client/batch/start';
 import { Calls } from '../../../src/client/call';
 import { type NamedRequest, retryFollowUp, startFollowUp } from '../../../src/client/start';
 import { requestIdOf } from '../../../src/core/batch/items';
-import {
-  type BatchMemo,
-  CHUNK_WORKFLOW,
-  type ItemEnd,
-  MEMO_BATCH,
-  type Position,
-} from '../../../src/core/batch/state';
+import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH, type Position } from '../../../src/core/batch/state';
+import { type ItemEnd } from '../../../src/core/batch/progress';
 import { FollowUpError } from '../../../src/core/errors';
 import { batchWorkflowId, followUpWorkflowId } from '../../../src/core/ids';
 import { AgentService, type Request } from '../agent-service';
@@ -129,13 +124,15 @@ export class BatchWorld {
       },
       evicts: (run) => evicts.chance('evict', 1 / (15 + run.events.length / 4)),
     });
+    const pause = (method: string) =>
+      this.luck.between(`their ${method}`, 1, this.luck.chance('is slow', 0.15) ? plan.paceMs : 60);
     const reach = async <T>(method: string, answer: () => T): Promise<T> => {
-      await this.clock.sleep(this.luck.between(`their ${method}`, 1, 60));
+      await this.clock.sleep(pause(method));
       await new Promise<void>((resolve) => {
         this.server.whenThere(resolve);
       });
       const value = answer();
-      await this.clock.sleep(this.luck.between(`their ${method}`, 1, 60));
+      await this.clock.sleep(pause(method));
       return value;
     };
     const named = { namespace: `${this.server.namespace} of people`, identity: 'people' };

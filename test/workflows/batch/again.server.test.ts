@@ -13,6 +13,7 @@ async function runningAre(batch: BatchOfTest, count: number): Promise<void> {
 }
 
 describe('a batch that runs again', () => {
+  // Proves B9.
   it.concurrent('has no more open than its concurrency, those of the earlier run included', async () => {
     const batch = await newBatch(5, ENDLESS, { prompt: LARGE });
     await batch.startUntilSent(2, { concurrency: 2 });
@@ -32,6 +33,7 @@ describe('a batch that runs again', () => {
     expect(batch.messages()).toEqual(Array(5).fill(1));
   });
 
+  // Proves B10.
   it.concurrent('and is cancelled with its follow-ups ends those that have no place in it', async () => {
     const batch = await newBatch(3, ENDLESS, { prompt: LARGE });
     await batch.startUntilSent(3, { concurrency: 3 });
@@ -43,6 +45,7 @@ describe('a batch that runs again', () => {
     await runningAre(batch, 0);
   });
 
+  // Proves B10.
   it.concurrent('ends what it has open when it is cancelled with its follow-ups after its end', async () => {
     const batch = await newBatch(3, ENDLESS);
     await batch.startUntilSent(2, { concurrency: 2 });
@@ -67,6 +70,7 @@ describe('a batch that runs again', () => {
 
   const sentTo = (batch: BatchOfTest, key: JobKey) => batch.posts(key).map(({ prompt }) => prompt?.text[0]);
 
+  // Proves B9.
   it.concurrent('never has two of one job open', async () => {
     const prompt = 'Rebase.';
     const batch = await newBatch();
@@ -86,6 +90,7 @@ describe('a batch that runs again', () => {
     expect(sentTo(batch, key)).toEqual(['1', '2', '1']);
   });
 
+  // Proves B9.
   it.concurrent('never has two of one job open, across parts of the items', async () => {
     const batch = await newBatch();
     const prompt = LARGE.slice(10);
@@ -102,6 +107,7 @@ describe('a batch that runs again', () => {
     await batch.handle.cancel({ followUps: true });
   });
 
+  // Proves B9.
   it.concurrent('keeps its concurrency and tolerance in a retry, unless it is told otherwise', async () => {
     const batch = await newBatch(3, ENDLESS);
     await batch.startUntilSent(2, { concurrency: 2, tolerate: { items: 1 } });
@@ -126,6 +132,7 @@ it.concurrent('a batch that is named by its workflow id is that batch, also for 
   expect(batch.messages()).toEqual([1, 1]);
 });
 
+// Proves B7.
 it.concurrent('a batch of another client is compared with the file that is given its id', async () => {
   const batch = await newBatch(1, ENDLESS);
   await batch.startWithItems();

@@ -38,6 +38,7 @@ describe('a batch', () => {
     });
   });
 
+  // Proves B5.
   it.concurrent('ends where another program has ended an item with what nobody can decode', async () => {
     const batch = await newBatch();
     const { projectId, jobId } = batch.add({}, { requestId: 'mine' });
@@ -74,6 +75,7 @@ describe('a batch', () => {
     expect(Date.parse(second?.settledAt ?? '')).toBeGreaterThan(Date.parse(first?.settledAt ?? ''));
   });
 
+  // Proves B5.
   it.concurrent('counts an item that somebody terminated or cancelled, and starts the next', async () => {
     const batch = await newBatch(2, ENDLESS);
     batch.add();
@@ -91,6 +93,7 @@ describe('a batch', () => {
     ]);
   });
 
+  // Proves B8.
   it.concurrent('beyond its tolerance starts nothing more, lets the rest end, and fails', async () => {
     const batch = await newBatch();
     const slow = batch.add(ENDLESS);
@@ -110,6 +113,7 @@ describe('a batch', () => {
     expect(batch.posts(slow)).toHaveLength(1);
   });
 
+  // Proves B9.
   it.concurrent('goes on when it is started again after a failure, and sends nothing twice', async () => {
     const batch = await newBatch(5, FAILS);
     await batch.start({ concurrency: 1, tolerate: { items: 1 } });
@@ -127,6 +131,7 @@ describe('a batch', () => {
     expect(batch.messages()).toEqual([1, 1, 1, 1, 1]);
   });
 
+  // Proves B8.
   it.concurrent('counts earlier failures if started again, and goes on within its tolerance', async () => {
     const batch = (await newBatch(2, FAILS)).addMany(2, ENDLESS);
     await batch.startUntilSent(3, { concurrency: 1 });
@@ -143,6 +148,7 @@ describe('a batch', () => {
     expect(batch.posts()).toHaveLength(4);
   });
 
+  // Proves B7.
   it.concurrent('of the same id and other items is refused', async () => {
     const batch = await newBatch(1);
     await batch.start();
@@ -158,6 +164,7 @@ describe('a batch', () => {
     expect(batch.posts()).toHaveLength(1);
   });
 
+  // Proves B9.
   it.concurrent('that is cancelled leaves its running follow-ups, and tells what it knows', async () => {
     const batch = await newBatch(4, ENDLESS);
     await batch.startUntilSent(2, { concurrency: 2 });
@@ -172,6 +179,7 @@ describe('a batch', () => {
     expect(batch.posts()).toHaveLength(4);
   });
 
+  // Proves B9.
   it.concurrent('tries again exactly what was not sent or was rejected, under the same names', async () => {
     const batch = await newBatch();
     const { sandbox } = batch.environment;

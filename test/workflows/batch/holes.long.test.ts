@@ -14,6 +14,7 @@ async function retryItem(batch: BatchOfTest, index: number): Promise<void> {
 }
 
 describe('an item', () => {
+  // Proves B5.
   it.concurrent('that was delivered by a retry of its own and then forgotten is not sent again', async () => {
     const batch = await newBatch();
     batch.add({}, {}, REJECTED_ONCE);
@@ -30,6 +31,7 @@ describe('an item', () => {
     expect(batch.messages()).toEqual([2, 2]);
   });
 
+  // Proves B6.
   it.concurrent('that runs again by a retry of its own keeps the next one of its job waiting', async () => {
     const batch = await newBatch();
     const key = batch.add(ENDLESS, { prompt: 'first' }, REJECTED_ONCE);
@@ -49,6 +51,7 @@ describe('an item', () => {
     expect(await batch.finish()).toMatchObject({ state: 'done', summary });
   });
 
+  // Proves B6.
   it.concurrent('is not sent into the turn of a later one that somebody else has started', async () => {
     const batch = await newBatch();
     const key = batch.add(ENDLESS, { prompt: 'first' });
@@ -67,6 +70,7 @@ describe('an item', () => {
     expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
   });
 
+  // Proves B10.
   it.concurrent('that is left running has not ended for the next run', async () => {
     const batch = await newBatch();
     const key = batch.add(ENDLESS, { prompt: 'first', requestId: 'theirs' });
@@ -87,6 +91,7 @@ describe('an item', () => {
     expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
   });
 
+  // Proves B7.
   it.concurrent('whose name a foreign client has given to another message is a conflict', async () => {
     const batch = await newBatch();
     const key = batch.add(ENDLESS, { requestId: 'mine', prompt: 'Ours.' });
@@ -101,6 +106,7 @@ describe('an item', () => {
     await foreign.handle.terminate();
   });
 
+  // Proves B5.
   it.concurrent('that is deleted while it runs is gone, and the batch ends', async () => {
     const batch = await newBatch(2, ENDLESS);
     await batch.startUntilSent(2);
@@ -117,6 +123,7 @@ describe('an item', () => {
     expect(batch.messages()).toEqual([1, 1]);
   });
 
+  // Proves B9.
   it.concurrent('has one fate, whatever is typed after a cancelled batch', async () => {
     const batch = (await newBatch(1, ENDLESS)).addMany(7);
     await batch.startUntilSent(1, { concurrency: 1 });
@@ -131,6 +138,7 @@ describe('an item', () => {
 });
 
 describe('a batch', () => {
+  // Proves B11.
   it.concurrent.each(['start', 'later'])(
     'that is reset ends as incomplete, and goes on: %s',
     async (point) => {
@@ -146,6 +154,7 @@ describe('a batch', () => {
     },
   );
 
+  // Proves B3.
   it.concurrent('of large messages stores them, and lets the server forget them with it', async () => {
     const batch = await newBatch(5, {}, { prompt: LARGE });
     await batch.start();
@@ -166,6 +175,7 @@ describe('a batch', () => {
     expect(batch.messages()).toEqual(Array(5).fill(1));
   });
 
+  // Proves B4.
   it.concurrent('whose activity somebody has paused says so, and goes on when it may', async () => {
     const batch = await newBatch(2, ENDLESS);
     const { workflowId } = await batch.startUntilSent(1, { concurrency: 1 });
@@ -181,6 +191,7 @@ describe('a batch', () => {
     expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
   });
 
+  // Proves B4.
   it.concurrent(
     'is told by the server alone: its progress, its results, and that no worker is there',
     async () => {
@@ -205,6 +216,7 @@ describe('a batch', () => {
     },
   );
 
+  // Proves B7.
   it.concurrent.each([
     { input: {}, problem: /items: must be given, or chunks/ },
     { input: { items: [{ projectId: 'p' }] }, problem: /item 1: jobId: is missing/ },

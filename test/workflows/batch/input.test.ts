@@ -73,4 +73,10 @@ describe('the input of a batch', () => {
       expect.stringMatching(/^item 3: prompt: /),
     ]);
   });
+  it('has twenty problems of its items named, each in a few words', () => {
+    const problems = problemsOf({ items: Array(50).fill('x'.repeat(1_000)) });
+    expect(problems).toHaveLength(21);
+    expect(problems.at(-1)).toBe('… and 30 more');
+    expect(Math.max(...problems.map(({ length }) => length))).toBeLessThanOrEqual(300);
+  });
 });

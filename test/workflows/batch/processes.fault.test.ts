@@ -26,6 +26,7 @@ function expectNoneTwice(
 }
 
 describe('a worker of a batch', () => {
+  // Proves B2.
   it.concurrent('that is killed while it starts items loses none: another one goes on', () =>
     expectNoneTwice(async (worker, _, environment) => {
       worker.signal('SIGKILL');
@@ -34,6 +35,7 @@ describe('a worker of a batch', () => {
     }),
   );
 
+  // Proves B2.
   it.concurrent('that is frozen while it starts items, and wakes, starts none twice', () =>
     expectNoneTwice(async (worker, batch, environment) => {
       worker.signal('SIGSTOP');
@@ -43,6 +45,7 @@ describe('a worker of a batch', () => {
     }),
   );
 
+  // Proves B2.
   it.concurrent('that is killed with a batch that is terminated: the same items go on, each once', () =>
     expectNoneTwice(async (worker, batch, environment) => {
       worker.signal('SIGKILL');

@@ -29,6 +29,7 @@ const EVERYTHING_ENDS_MS = 200_000;
 /** The chaos, each batch run to its end a few times, and the start of a server. */
 const LIMIT_MS = 600_000;
 
+// Proves B1.
 it(
   'whatever people and machines do to batches: no message is processed twice, no end lies, and every workflow ends',
   async () => {

@@ -28,6 +28,7 @@ function failingOnce(): DataConverter & { readonly failed: string[] } {
   };
 }
 
+// Proves W7.
 it('a codec that fails at the input of the send, and then at its result, delays it: nothing is sent twice', async () => {
   const dataConverter = failingOnce();
   const environment = await Environment.open({ skipsTime: true, dataConverter });

@@ -42,14 +42,17 @@ function expectFoundAfterKill(
 }
 
 describe('a pending send with its POST processed, whose worker is killed', () => {
+  // Proves P1.
   it.concurrent('with no other attempt allowed: the turn proves the delivery', () =>
     expectFoundAfterKill((operator, id) => operator.allowAttempts(id, SEND, 1)),
   );
 
+  // Proves P1.
   it.concurrent('after a reset: no next attempt sends, and the turn proves the delivery', () =>
     expectFoundAfterKill((operator, id) => operator.reset(id, SEND, false)),
   );
 
+  // Proves P2.
   it.concurrent('while it is paused: it is not sent again when it goes on', () =>
     expectFoundAfterKill(
       (operator, id) => operator.pause(id, SEND),

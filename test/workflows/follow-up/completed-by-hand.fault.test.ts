@@ -27,6 +27,7 @@ async function complete(
 }
 
 describe('an activity that an operator completes with what is no result of it', () => {
+  // Proves P4.
   it.concurrent('leaves the delivery of a send unknown', async () => {
     const environment = await open();
     const following = await environment.follow({}, {}, { name: 'hold', operation: 'message', times: 1 });
@@ -37,6 +38,7 @@ describe('an activity that an operator completes with what is no result of it', 
     expect(ending).toMatchObject({ type: 'DeliveryUnknown', delivery: UNKNOWN });
   });
 
+  // Proves P4.
   it.concurrent.each([
     { type: 'getJob', timerPolls: 'all', json: '{"kind":"job","job":{"id":"1","status":7}}' },
     { type: 'pollJob', timerPolls: 1, json: HALF_A_READ },
@@ -53,6 +55,7 @@ describe('an activity that an operator completes with what is no result of it', 
     expect([status, followUp.observed['read failed']]).toEqual(['completed', 1]);
   });
 
+  // Proves P4.
   it.concurrent('ends a batch, which goes on from the same items', async () => {
     const batch = await newBatch(2, ENDLESS);
     const { workflowId } = await batch.startUntilSent(1, { concurrency: 1 });

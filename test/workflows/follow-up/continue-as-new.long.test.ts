@@ -25,6 +25,7 @@ async function expectNoMessageHandedOver({ handle }: Following, prompt: string):
   expect(input).not.toContain(prompt);
 }
 
+// Proves T4.
 it.concurrent(
   'a follow-up whose history grows continues as new in the watch, carries all but the message with it, and sends nothing again',
   async () => {
@@ -94,6 +95,7 @@ async function endsOfRunsWith(type: string, workflowId: string) {
   }));
 }
 
+// Proves D3.
 it.concurrent(
   'a run that was handed what it does not know ends without saying that nothing was sent',
   async () => {
@@ -115,6 +117,7 @@ it.concurrent(
   },
 );
 
+// Proves B12.
 it.concurrent(
   'a batch whose history grows continues as new; its results and its retry outlive its first run',
   async () => {

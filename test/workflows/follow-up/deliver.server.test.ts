@@ -31,6 +31,7 @@ it.concurrent('a message is sent once, and the final job comes back with its pul
   expect(following.posts()).toMatchObject([{ processed: true, prompt }]);
 });
 
+// Proves A1.
 it.concurrent(
   'a message of which nobody knows and that arrived is found by reading the job, and is not sent twice',
   async () => {
@@ -42,6 +43,7 @@ it.concurrent(
   },
 );
 
+// Proves A1.
 it.concurrent(
   'a message of which nobody knows and that did not arrive ends as DeliveryUnknown and is not sent twice',
   async () => {
@@ -55,6 +57,7 @@ it.concurrent(
   },
 );
 
+// Proves A5.
 it.concurrent('a message that is rejected ends at once, with the service’s own words', async () => {
   const fault = { name: 'status', operation: 'message', parameters: { code: 422 } } as const;
   const following = await follow({}, {}, fault);

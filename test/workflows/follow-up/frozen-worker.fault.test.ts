@@ -51,6 +51,7 @@ async function expectPostsOnceAwake(
 }
 
 describe('a worker that is frozen, and wakes after the follow-up has ended', () => {
+  // Proves W4.
   it.concurrent('before it asks whether the send is wanted: only another one sends', () =>
     onWorker({ job: ENDLESS, hold: ['RecordActivityTaskHeartbeat', 'call'] }, async (scenario) => {
       await scenario.held.arrived();
@@ -61,6 +62,7 @@ describe('a worker that is frozen, and wakes after the follow-up has ended', () 
     }),
   );
 
+  // Proves W4.
   it.concurrent('with the permission to send unread in its socket: it is too old, and nothing is sent', () =>
     onWorker({ job: ENDLESS, hold: ['RecordActivityTaskHeartbeat', 'answer'] }, async (scenario) => {
       await scenario.held.arrived();
@@ -71,6 +73,7 @@ describe('a worker that is frozen, and wakes after the follow-up has ended', () 
     }),
   );
 
+  // Proves W4.
   it.concurrent('while it connects for its POST, with the connection made meanwhile: it sends nothing', () =>
     ProcessEnvironment.with({}, async (environment) => {
       const front = await Front.open(Number(new URL(environment.sandbox.baseUrl).port));
@@ -95,6 +98,7 @@ describe('a worker that is frozen, and wakes after the follow-up has ended', () 
     }),
   );
 
+  // Proves W5.
   it.concurrent('after its POST, which reading has found: its late report changes nothing', () =>
     onWorker({ job: ENDLESS, fault: { name: 'hold', operation: 'message', times: 1 } }, async (scenario) => {
       const { environment, following } = scenario;

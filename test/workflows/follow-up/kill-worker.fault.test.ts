@@ -32,6 +32,7 @@ function expectAfterKill(
 }
 
 describe('a worker that is killed', () => {
+  // Proves W1.
   it.concurrent('with the job read and the POST not begun: another one reads it and sends, once', () => {
     const looked = async ({ following, held }: Scenario) => {
       await held.arrived();
@@ -40,6 +41,7 @@ describe('a worker that is killed', () => {
     return expectAfterKill({ hold: ['RecordActivityTaskHeartbeat', 'call'] }, looked, ANSWERED);
   });
 
+  // Proves W2.
   it.concurrent('with the permission to send on its way: nobody can tell, and nothing is sent', () =>
     expectAfterKill({ hold: ['RecordActivityTaskHeartbeat', 'answer'] }, ({ held }) => held.arrived(), {
       ...NOBODY_KNOWS,
@@ -47,6 +49,7 @@ describe('a worker that is killed', () => {
     }),
   );
 
+  // Proves W2.
   it.concurrent(
     'with its POST processed and unanswered: the running turn proves it, and the message is not sent twice',
     () =>
@@ -57,6 +60,7 @@ describe('a worker that is killed', () => {
       }),
   );
 
+  // Proves W2.
   it.concurrent(
     'with its POST answered but not reported: the turn proves it, and it is not sent twice',
     () => {

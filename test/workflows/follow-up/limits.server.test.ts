@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { fairnessKey } from '../../../src/core/ids';
+import { BatchOfTest } from '../../harness/batch-of-test';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
@@ -29,6 +30,7 @@ it.concurrent(
   },
 );
 
+// Proves A4.
 it.concurrent('a project that the service wants quiet is left alone by every follow-up', async () => {
   const environment = await open();
   const parameters = { retryAfter: 3_600 };
@@ -54,6 +56,23 @@ it('limits may hold a read up for ten minutes, and not beyond the deadline by mo
     };
     expect(await longestReadSeconds('24h')).toBe(602);
     expect(await longestReadSeconds('61s')).toBeLessThanOrEqual(63);
+  } finally {
+    await environment.close();
+  }
+});
+
+// Proves B4.
+it('limits on reads hold no batch, which asks the Temporal server only', async () => {
+  const environment = await Environment.open();
+  try {
+    await environment.followUps.limits.set({ readsTotal: '1/h' });
+    const batch = new BatchOfTest(environment).addMany(3, ENDLESS);
+    await batch.start({ concurrency: 1 });
+    for (const index of [0, 1, 2]) {
+      await batch.sent(index + 1);
+      await (await batch.itemHandle(index)).terminate();
+    }
+    expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: 3 } });
   } finally {
     await environment.close();
   }

@@ -41,8 +41,9 @@ it.concurrent('the update pollNow reads at once and answers with what it has rea
   expect(await following.update('pollNow')).toMatchObject({ polls: 1, job: { status: 'completed' } });
   const { prLink, followUp } = await following.result();
   expect(prLink).toBe('https://example.test/pull/7');
-  // One more when an answer is fresh, and one when that has held.
-  expect(followUp).toMatchObject({ polls: 3, evidence: 'job-changed' });
+  // One more when that has held; and one before it where the first was not fresh.
+  expect(followUp.evidence).toBe('job-changed');
+  expect([2, 3]).toContain(followUp.polls);
 });
 
 it.concurrent('the update extendDeadline moves the deadline, but never back', async () => {
@@ -54,6 +55,7 @@ it.concurrent('the update extendDeadline moves the deadline, but never back', as
   await following.handle.terminate();
 });
 
+// Proves P5.
 it.concurrent(
   'the update resolveDelivery sends the message again if it is said not to have arrived',
   async () => {
@@ -89,6 +91,7 @@ it.concurrent('a cancelled follow-up ends its watch at once and leaves the recei
   expect(following.report().job.status).toBe('active');
 });
 
+// Proves P3.
 it.concurrent(
   'a cancelled follow-up awaits a POST that is under way, whose outcome is in the receipt',
   async () => {

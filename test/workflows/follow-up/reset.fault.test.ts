@@ -15,6 +15,7 @@ async function asks(run: WorkflowHandle): Promise<void> {
   });
 }
 
+// Proves T2.
 it.concurrent(
   'a follow-up that is reset to before its send ends as DeliveryUnknown, and nothing is sent',
   async () => {
@@ -27,6 +28,7 @@ it.concurrent(
   },
 );
 
+// Proves T3.
 it.concurrent(
   'a decision that a reset re-applies sends nothing, until somebody decides for the new run',
   async () => {

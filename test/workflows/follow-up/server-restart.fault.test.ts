@@ -31,6 +31,7 @@ async function expectWatchedOn(
 }
 
 describe('a Temporal server that is killed and comes back', () => {
+  // Proves T1.
   it.concurrent('in the watch: the watch goes on, and the message is not sent again', () =>
     expectWatchedOn({}, [], async (server, following) => {
       await following.progressWhen(({ polls }) => polls > 1);
@@ -39,6 +40,7 @@ describe('a Temporal server that is killed and comes back', () => {
     }),
   );
 
+  // Proves T1.
   it.concurrent('while the POST is answered: the worker reports later, and nothing is sent again', () =>
     // The server waits for 45 s for the report: longer than it is away.
     expectWatchedOn(

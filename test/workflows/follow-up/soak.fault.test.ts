@@ -35,6 +35,7 @@ const TIMES = {
   confirm: `${CONFIRM_MS}ms`,
 } as const;
 
+// Proves W9.
 it(
   'sixty follow-ups at once, through what machines, services and people do: each ends, nothing is sent that was not allowed, no receipt lies, and no worker ends by itself',
   async () => {

@@ -78,6 +78,7 @@ async function endOf(following: Following): Promise<string> {
   return 'type' in ending ? ending.type : `${ending.status} by ${String(ending.delivery.confirmedBy)}`;
 }
 
+// Proves A11.
 it('a worker lives, and the job comes back whole, when a service puts strange texts into each field and error', () =>
   ProcessEnvironment.with({ sandbox: { messagesPerHour: null } }, async (environment) => {
     const worker = await environment.startWorker();

@@ -85,6 +85,7 @@ describe('a believed job without a link', () => {
     expect(stepAfter(`${believed} completed@50`)).toEqual(settled('seen-active'));
   });
 
+  // Proves A10.
   it('is read on while reads fail: only a readable answer says that there is none', () => {
     expect(stepAfter(`${believed} 503@50`, 70)).toMatchObject({ kind: 'wait', phase: 'settling' });
     expect(stepAfter(`${believed} 503@50 linked@71`)).toEqual(settled('seen-active'));

@@ -59,6 +59,7 @@ async function replay({ workflowId, ...history }: Recorded): Promise<void> {
 }
 
 describe('the workflow', () => {
+  // Proves D1.
   it.each(histories)('replays what release %s recorded of %s', async (release, name) => {
     await expect(replay(read(release, name))).resolves.toBeUndefined();
   });

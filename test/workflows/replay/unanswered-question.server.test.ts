@@ -12,6 +12,7 @@ Runtime.install({ logger: new DefaultLogger('ERROR') });
 const { address, bundlePath } = temporal();
 const workflowBundle = { codePath: bundlePath };
 
+// Proves P3.
 it.concurrent.each([
   // A cancelled follow-up asks for 5 s what its send has recorded.
   ['hangs', () => Context.current().cancelled],

@@ -1,0 +1,42 @@
+import { ActivityFailure, workflowInfo } from '@temporalio/workflow';
+import { pendingDetails, questionProxy } from '../activity-proxies';
+import { CancelledByHand, type FollowUpContext } from './context';
+import { refuseAfterDeadline } from './failures';
+import { endOrDeadline } from './send';
+
+/** A turn that is free is taken in milliseconds; one that is not has been asked for once by then. */
+const FIRST_QUESTION_MS = 5_000;
+
+/**
+ * Waits for the turn at the job, which the follow-up then has until its end: the message of another one would interrupt what
+ * this one has paid for. Somebody who ends the activity by hand lets it go on.
+ *
+ * @throws ApplicationFailure `DeadlineExceeded`
+ * @throws CancelledFailure when the workflow is cancelled
+ */
+export async function takeTurn(context: FollowUpContext): Promise<void> {
+  const { state } = context;
+  const { projectId, jobId } = state.plan;
+  const { workflowId, firstExecutionRunId: firstRunId } = workflowInfo();
+  const activity = new CancelledByHand(() =>
+    questionProxy('take its turn at the job')
+      .takeTurn({ projectId, jobId }, { workflowId, firstRunId })
+      .catch((error: unknown) => {
+        if (!(error instanceof ActivityFailure)) throw error;
+      })
+      .then(() => 'over'),
+  );
+  context.busyWith = 'the follow-up waits for its turn at the job';
+  try {
+    await endOrDeadline(context, activity, FIRST_QUESTION_MS, async () => {
+      const pending = await pendingDetails('takeTurn');
+      state.lastAnswer = pending?.failure ?? 'nobody has answered yet whose turn it is';
+      context.enterBriefly('waiting');
+    });
+    refuseAfterDeadline(context);
+    state.lastAnswer = null;
+  } finally {
+    context.busyWith = null;
+    activity.cancel();
+  }
+}
