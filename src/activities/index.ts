@@ -39,7 +39,6 @@ export function createActivities(
     runItems:
       notify === undefined ? runItems : async (input) => ({ ...(await runItems(input)), notify: true }),
     closeChunks,
-    ownRunId: () => Promise.resolve(ownRun().runId),
     sendMessage: sendMessageBy(api),
     ...(notify === undefined ? {} : { postNotice: postNoticeBy(notify) }),
   };

@@ -43,15 +43,16 @@ export function postNoticeBy({ url, secrets }: NotifyOptions): NoticeActivities[
     }
     underWay += 1;
     try {
-      const { status, retryAfter, date } = await post(url, await secrets.current(), JSON.stringify(notice));
+      const { status, headers } = await post(url, await secrets.current(), JSON.stringify(notice));
       if (status >= 200 && status < 300) return;
       const message = `the receiver answered ${status}`;
       if (status === 410) throw ApplicationFailure.nonRetryable(message, 'ReceiverGone');
-      const waitMs = parseRetryAfter(retryAfter ?? undefined, date ?? undefined);
-      throw again(
-        message,
-        waitMs === undefined ? {} : { nextRetryDelay: Math.min(Math.max(waitMs, 1_000), DAY_MS) },
+      const waitMs = parseRetryAfter(
+        headers.get('retry-after') ?? undefined,
+        headers.get('date') ?? undefined,
       );
+      const asAsked = waitMs !== undefined && { nextRetryDelay: Math.min(Math.max(waitMs, 1_000), DAY_MS) };
+      throw again(message, { ...asAsked });
     } finally {
       underWay -= 1;
     }
@@ -72,11 +73,7 @@ async function post(url: string, secrets: string, body: string) {
     const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);
     const response = await fetch(url, { method: 'POST', redirect: 'manual', signal, headers, body });
     await response.body?.cancel();
-    return {
-      status: response.status,
-      retryAfter: response.headers.get('retry-after'),
-      date: response.headers.get('date'),
-    };
+    return response;
   } catch (error) {
     // Its own words may show the URL, which may hold a token.
     throw again(`no answer from the receiver (${errorFacts(error)[0]?.label ?? 'unknown error'})`);

@@ -29,7 +29,10 @@ export const takeTurn: FollowUpActivities['takeTurn'] = async ({ projectId, jobI
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     try {
       await client.workflow.start(TURN_WORKFLOW, {
-        ...{ workflowId, taskQueue: info.taskQueue, args: [own], memo: { [MEMO_TURN_HOLDER]: own } },
+        workflowId,
+        taskQueue: info.taskQueue,
+        args: [own],
+        memo: { [MEMO_TURN_HOLDER]: own },
         workflowIdConflictPolicy: 'FAIL',
         workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       });

@@ -170,8 +170,13 @@ function readHeaders(headers: IncomingHttpHeaders, redact: (text: string) => str
 
 /** What is read of a body, each with the names that are read within it. Redaction takes time, and a hostile service may send 1 MiB. */
 const FIELDS = {
-  ...{ id: [], status: [], source: ['repository', 'ref'], model: [] },
-  ...{ prLink: [], createdAt: [], archivedAt: [] },
+  id: [],
+  status: [],
+  source: ['repository', 'ref'],
+  model: [],
+  prLink: [],
+  createdAt: [],
+  archivedAt: [],
 };
 const MESSAGES = { error: ['message'], message: [], detail: [] };
 

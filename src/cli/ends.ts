@@ -64,7 +64,9 @@ const NAME_OF_FIELD: Readonly<Record<string, string>> = {
   ...FLAG_OF_FIELD,
   ...flagsOf('batchId', 'concurrency', 'tolerate'),
   ...flagsOf('sendsPerProject', 'readsPerProject', 'sendsTotal', 'readsTotal'),
-  ...{ scheduleId: 'ID', items: 'FILE', spec: 'timing' },
+  scheduleId: 'ID',
+  items: 'FILE',
+  spec: 'timing',
 };
 
 /** How a follow-up or a command ended. */

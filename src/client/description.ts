@@ -59,7 +59,7 @@ export async function findFollowUp(
   throw notFound('follow-up', workflowId, client.options.namespace, found);
 }
 
-export function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
+function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
   const valueOf = (name: SearchAttributeName): string | null =>
     info.typedSearchAttributes.get(keywordKey(name)) ?? null;
   const receipt = info.memo?.[MEMO_RECEIPT];

@@ -36,8 +36,13 @@ const UPDATE_COMPLETED = 3;
 
 /** Elsewhere the message was accepted. */
 const USUAL: Partial<Record<string, Verdict>> = {
-  ...{ baseline: 'not-sent', waiting: 'not-sent', InvalidRequest: 'not-sent', JobNotFound: 'not-sent' },
-  ...{ FollowUpRejected: 'rejected', DeliveryUnknown: 'unknown', 'needs-decision': 'unknown' },
+  baseline: 'not-sent',
+  waiting: 'not-sent',
+  InvalidRequest: 'not-sent',
+  JobNotFound: 'not-sent',
+  FollowUpRejected: 'rejected',
+  DeliveryUnknown: 'unknown',
+  'needs-decision': 'unknown',
 };
 
 /** One run of a follow-up, as its worker and the server would have it. */
@@ -107,12 +112,8 @@ export class Run {
     const { end = '', request, fate } = this;
     const status = isTerminal(end) ? end : 'active';
     const prLink = end === 'completed' ? `https://example.test/pull/${request.jobId}` : null;
-    const nothing = {
-      source: { repository: null, ref: null },
-      model: null,
-      createdAt: null,
-      archivedAt: null,
-    };
+    const source = { repository: null, ref: null };
+    const nothing = { source, model: null, createdAt: null, archivedAt: null };
     return { id: request.jobId, status, prLink, ...nothing, ...fate.job };
   }
 
@@ -129,21 +130,26 @@ export class Run {
 
   update({ request }: Pick<Update, 'request'>) {
     const { name, args } = request?.input ?? {};
-    const argument: unknown = defaultPayloadConverter.fromPayload(
-      args?.payloads?.[0] ?? payloads(null).payloads[0] ?? {},
-    );
-    const duration = name === UPDATE_EXTEND_DEADLINE ? parseDuration(argument) : { ms: 0 };
-    let refused = 'problem' in duration ? duration.problem : null;
-    if ('ms' in duration) this.deadlineAt = Math.max(this.deadlineAt, Date.now() + duration.ms);
-    if (name === UPDATE_RESOLVE_DELIVERY && this.phase !== 'needs-decision')
-      refused = 'no decision is needed';
-    else if (name === UPDATE_RESOLVE_DELIVERY) {
+    const argument = args?.payloads?.[0];
+    const refused = this.take(name, argument ? defaultPayloadConverter.fromPayload(argument) : null);
+    const outcome = refused
+      ? { failure: failureOf(refused, 'Refused') }
+      : { success: payloads(this.progress()) };
+    return { stage: UPDATE_COMPLETED, updateRef: { workflowExecution: { runId: this.runId } }, outcome };
+  }
+
+  /** @returns why an update is refused */
+  private take(name: string | null | undefined, argument: unknown): string | undefined {
+    if (name === UPDATE_EXTEND_DEADLINE) {
+      const duration = parseDuration(argument);
+      if ('problem' in duration) return duration.problem;
+      this.deadlineAt = Math.max(this.deadlineAt, Date.now() + duration.ms);
+    } else if (name === UPDATE_RESOLVE_DELIVERY) {
+      if (this.phase !== 'needs-decision') return 'no decision is needed';
       if (argument === 'not-delivered') this.resent += 1;
       this.settle({ ...this.fate, phase: 'watching', verdict: 'accepted' });
     }
-    const outcome =
-      refused === null ? { success: payloads(this.progress()) } : { failure: failureOf(refused, 'Refused') };
-    return { stage: UPDATE_COMPLETED, updateRef: { workflowExecution: { runId: this.runId } }, outcome };
+    return undefined;
   }
 
   info() {

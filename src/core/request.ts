@@ -59,18 +59,26 @@ export interface PollingRequest {
 
 /** A {@link PollingRequest} with defaults filled in. */
 const isPolling = fields({
-  ...{ initialMs: number, growth: number, maximumMs: number, jitter: number },
+  initialMs: number,
+  growth: number,
+  maximumMs: number,
+  jitter: number,
   timerPolls: anyOf(oneOf('all'), count),
 });
 export type Polling = Checked<typeof isPolling>;
 
 /** A checked request with every default filled in, but without its message; durations in milliseconds. */
 export const isWatchPlan = fields({
-  ...{ projectId: text, jobId: text },
+  projectId: text,
+  jobId: text,
   /** The name of the follow-up: `requestId`, or the workflow id if the caller left it out. */
   requestId: text,
-  ...{ whenActive: oneOf(...WHEN_ACTIVE), onUnknownDelivery: oneOf(...ON_UNKNOWN_DELIVERY) },
-  ...{ deadlineMs: number, reconcileMs: number, settleMs: number, confirmMs: number },
+  whenActive: oneOf(...WHEN_ACTIVE),
+  onUnknownDelivery: oneOf(...ON_UNKNOWN_DELIVERY),
+  deadlineMs: number,
+  reconcileMs: number,
+  settleMs: number,
+  confirmMs: number,
   polling: isPolling,
 });
 export type FollowUpPlan = Checked<typeof isWatchPlan> & { readonly prompt: string };
@@ -153,7 +161,8 @@ export const REQUEST_OPTIONS = {
   'polling.growth': {
     kind: 'number',
     default: 0.1,
-    ...{ minimum: 0, maximum: 10 },
+    minimum: 0,
+    maximum: 10,
     help: "the next interval as a share of the turn's age",
   },
   'polling.maximum': {
@@ -165,7 +174,8 @@ export const REQUEST_OPTIONS = {
   'polling.jitter': {
     kind: 'number',
     default: 0.1,
-    ...{ minimum: 0, maximum: 0.5 },
+    minimum: 0,
+    maximum: 0.5,
     help: 'the share by which an interval varies at random',
   },
   'polling.timerPolls': {

@@ -207,8 +207,6 @@ export interface FollowUpActivities {
   takeTurn(job: JobAddress, holder: TurnHolder): Promise<void>;
   /** Waits until a follow-up has ended, as retries of itself. */
   awaitEnd(holder: TurnHolder): Promise<void>;
-  /** Local: the run that really calls it. A run made by a reset gets the recorded answer of the run before, up to there. */
-  ownRunId(): Promise<string>;
   /** Looks at the job, and sends the message by one POST if the job and the server allow it. */
   sendMessage(input: SendInput): Promise<SendResult>;
 }

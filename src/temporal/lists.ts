@@ -105,7 +105,7 @@ async function listedEnd(
  * or ends with a single quote (measured on the SQL visibility of server 1.31.2; 1.32.0 takes the backslash and the control
  * character). Such a value is looked for by as much of its beginning as can be written.
  */
-export function visibilityQuery(wanted: Wanted, type: string = FOLLOW_UP_WORKFLOW): string {
+function visibilityQuery(wanted: Wanted, type: string = FOLLOW_UP_WORKFLOW): string {
   const clauses = wanted.map(({ key: { name }, value }) => {
     const beginning = /^(?!')[^"\\\p{Cc}]*[^'"\\\p{Cc}]/u.exec(value)?.[0];
     if (beginning === undefined) return `${name} IS NOT NULL`;

@@ -24,7 +24,8 @@ export function noAnswer(address: string, cause: unknown): FollowUpError {
   const words = `it does not answer as a Temporal server (${text})`;
   // The Rust core refuses some certificates that Node accepts (SDK 1.24, measured).
   if (text.includes('InvalidCertificate')) return wrongTls(address, words);
-  return unreachable(address, `${words}; use the gRPC port, 7233 by default, not the Web UI's`, cause);
+  const port = "use the gRPC port, 7233 by default, not the Web UI's";
+  return unreachable(address, `${words}; ${port}; if it wants TLS, ${TURN_TLS_ON}`, cause);
 }
 
 function wrongTls(address: string, text: string): ConfigurationError {
@@ -40,7 +41,7 @@ function unreachable(address: string, reason: string, cause?: unknown): Temporal
  * Why no connection comes about, which gRPC keeps to itself: makes one connection more, or two, and looks how they end.
  *
  * @param signal ends the look
- * @returns undefined where the connection is made and stays; `MISCONFIGURED` for TLS settings that can't be right;
+ * @returns undefined where the server takes the connection; `MISCONFIGURED` for TLS settings that can't be right;
  *   `UNREACHABLE` for anything that a server that is only starting, or a proxy before one, might do too
  */
 export async function lookAt(
@@ -48,104 +49,76 @@ export async function lookAt(
   signal?: AbortSignal,
 ): Promise<FollowUpError | undefined> {
   const { hostname, port } = new URL(`tcp://${address}`);
-  const endpoint = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || '7233') };
+  const endpoint = {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port || '7233'),
+    ALPNProtocols: ['h2'],
+  };
   const tls = connection.tls ?? false;
   if (tls === false) {
-    const end = await endOf(connectTcp(endpoint), 'connect', signal);
-    if (end.error) return unreachable(address, end.error.message);
-    if (!end.closed) return undefined;
-    const greeting = connectTls({ ...endpoint, ...HTTP2, rejectUnauthorized: false });
-    const wantsTls = (await endOf(greeting, 'secureConnect', signal)).connected;
-    if (wantsTls) return wrongTls(address, `the server wants TLS; ${TURN_TLS_ON}`);
-    return unreachable(address, `the server ends the connection at once; if it wants TLS, ${TURN_TLS_ON}`);
+    const trouble = await troubleOf(connectTcp(endpoint), 'connect', signal);
+    if (trouble) return unreachable(address, trouble.message);
+    const greeting = connectTls({ ...endpoint, rejectUnauthorized: false });
+    const noTls = await troubleOf(greeting, 'secureConnect', signal);
+    return noTls ? undefined : wrongTls(address, `the server wants TLS; ${TURN_TLS_ON}`);
   }
   const { serverNameOverride, serverRootCACertificate: ca, clientCertPair: pair } = tls === true ? {} : tls;
   const name = serverNameOverride ?? endpoint.host;
   const handshake = connectTls({
     ...endpoint,
-    ...HTTP2,
     // Node warns of an IP address there (DEP0123), and TLS has none (RFC 6066, 3).
     servername: isIP(name) === 0 ? name : '',
     checkServerIdentity: (_host, certificate) => checkServerIdentity(name, certificate),
     ...(ca ? { ca: Buffer.from(ca) } : {}),
     ...(pair ? { cert: Buffer.from(pair.crt), key: Buffer.from(pair.key) } : {}),
   });
-  const { error, closed, connected } = await endOf(handshake, 'secureConnect', signal);
-  if (error) {
-    // An error of the system, such as a refused connection, says nothing about TLS; EPROTO is OpenSSL's.
-    const isSystem = error.syscall !== undefined && error.code !== 'EPROTO';
-    return isSystem ? unreachable(address, error.message) : wrongTls(address, tlsWords(error));
-  }
-  if (!closed) return undefined;
-  const when = connected ? 'after the TLS handshake' : 'in the TLS handshake';
-  return unreachable(address, `the server ends the connection ${when}; ${CHECK_CLIENT_CERTIFICATE}`);
+  // TLS 1.3 refuses a client's certificate after the handshake: where an HTTP/2 server sends its settings.
+  const trouble = await troubleOf(handshake, 'data', signal);
+  if (!trouble || trouble === SILENCE) return undefined;
+  if (trouble === ENDED) return unreachable(address, `${ENDED.message}; ${CHECK_CLIENT_CERTIFICATE}`);
+  // An error of the system, such as a refused connection, says nothing about TLS; EPROTO is OpenSSL's.
+  const isSystem = trouble.syscall !== undefined && trouble.code !== 'EPROTO';
+  return isSystem ? unreachable(address, trouble.message) : wrongTls(address, tlsWords(trouble));
 }
-
-const HTTP2 = { ALPNProtocols: ['h2'] };
-
-/** The beginning of every HTTP/2 connection (RFC 9113, 3.4), with empty settings: a gRPC server answers it with its own. */
-const HTTP2_PREFACE = Buffer.concat([
-  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
-  Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]),
-]);
 
 /** A server answers the first bytes within this time; one that says nothing tells nothing. */
 const SILENCE_MS = 2_000;
-
-/** The first byte of a TLS alert (RFC 8446, 5.1), with which a TLS server may answer what is not TLS. */
-const TLS_ALERT = 0x15;
 
 interface SocketError extends NodeJS.ErrnoException {
   readonly reason?: string;
   readonly errors?: readonly SocketError[];
 }
 
-interface End {
-  /** As far as TCP, or the TLS handshake. */
-  readonly connected: boolean;
-  /** The other side ended it, without an answer or with a TLS alert. */
-  readonly closed: boolean;
-  readonly error?: SocketError | undefined;
-}
+const SILENCE: SocketError = new Error('the server says nothing');
+const ENDED: SocketError = new Error('the server ends the connection');
 
-/** How a connection goes on once it has begun as HTTP/2: TLS 1.3 refuses a client's certificate only then. */
-function endOf(
+/** What keeps a connection from coming as far as `event`. */
+function troubleOf(
   socket: Socket,
-  connectedBy: 'connect' | 'secureConnect',
+  event: 'connect' | 'secureConnect' | 'data',
   signal: AbortSignal | undefined,
-): Promise<End> {
-  return new Promise((resolve) => {
-    let connected = false;
-    const end = (closed: boolean, error?: SocketError): void => {
-      signal?.removeEventListener('abort', giveUp);
-      resolve({ connected, closed, error });
-      socket.destroy();
-    };
+): Promise<SocketError | undefined> {
+  return new Promise<SocketError | undefined>((resolve) => {
     const giveUp = (): void => {
       // A firewall may drop what is sent to an address.
-      const silence = Object.assign(new Error('the host does not answer'), { syscall: 'connect' });
-      end(false, socket.connecting ? silence : undefined);
+      const deaf = Object.assign(new Error('the host does not answer'), { syscall: 'connect' });
+      resolve(socket.connecting ? deaf : SILENCE);
     };
     socket.setTimeout(SILENCE_MS, giveUp);
     signal?.addEventListener('abort', giveUp, { once: true });
-    socket.once(connectedBy, () => {
-      connected = true;
-      socket.write(HTTP2_PREFACE);
-    });
-    socket.once('data', (chunk: Buffer) => {
-      end(chunk[0] === TLS_ALERT);
+    socket.once(event, () => {
+      resolve(undefined);
     });
     socket.once('error', (failure: SocketError) => {
       // Of a name with several addresses, such as localhost: one error for each, under one without words.
       const error = failure.errors?.[0] ?? failure;
       // A reset says no more than an end does.
-      const isReset = error.code === 'ECONNRESET' || error.code === 'EPIPE';
-      end(isReset, isReset ? undefined : error);
+      resolve(error.code === 'ECONNRESET' || error.code === 'EPIPE' ? ENDED : error);
     });
     socket.once('close', () => {
-      end(true);
+      resolve(ENDED);
     });
-  });
+  }).finally(() => socket.destroy());
 }
 
 const TURN_TLS_ON = 'set TEMPORAL_TLS=true, or TEMPORAL_API_KEY';

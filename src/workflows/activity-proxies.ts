@@ -4,7 +4,6 @@ import {
   proxyActivities,
   proxyLocalActivities,
   TemporalFailure,
-  workflowInfo,
 } from '@temporalio/workflow';
 import type { FollowUpActivities, PendingDetails, WorkerSettings } from '../core/wire';
 import { fairnessKey } from '../core/ids';
@@ -14,20 +13,10 @@ import type { Polling } from '../core/request';
 export const REPORT_MARGIN_MS = 15_000;
 
 /** Local: one event and no round trip. A worker answers at once or is broken; it is asked again with each workflow task. */
-const LOCAL = { startToCloseTimeout: 5_000 };
 export const { workerSettings } = proxyLocalActivities<Pick<FollowUpActivities, 'workerSettings'>>({
-  ...LOCAL,
+  startToCloseTimeout: 5_000,
   summary: 'ask the worker for its queues and time limits',
 });
-const { ownRunId } = proxyLocalActivities<Pick<FollowUpActivities, 'ownRunId'>>({
-  ...LOCAL,
-  summary: 'was this run made by a reset?',
-});
-
-/** Whether a reset has made the calling run: the run before it may have done more than this one replays. */
-export async function wasReset(): Promise<boolean> {
-  return (await ownRunId()) !== workflowInfo().firstExecutionRunId;
-}
 
 /**
  * Local, because an activity on a queue could wait behind a limit while somebody waits for the end of a cancelled follow-up.

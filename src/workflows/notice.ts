@@ -66,15 +66,16 @@ export async function tellOf(state: FollowUpState, outcome: string | null): Prom
   const { plan, job, evidence } = state;
   const { workflowId, typedSearchAttributes } = workflowInfo();
   const data = {
-    ...{ workflowId, projectId: plan.projectId, jobId: plan.jobId, requestId: plan.requestId },
+    workflowId,
+    projectId: plan.projectId,
+    jobId: plan.jobId,
+    requestId: plan.requestId,
     batchId: typedSearchAttributes.get(keyword('FollowUpBatch', '').key) ?? null,
-    ...{
-      outcome,
-      status: job?.status ?? null,
-      prLink: job?.prLink ?? null,
-      verdict: told(state).verdict,
-      evidence,
-    },
+    outcome,
+    status: job?.status ?? null,
+    prLink: job?.prLink ?? null,
+    verdict: told(state).verdict,
+    evidence,
   };
   if (outcome !== null) await tell({ type: 'follow-up.ended', data });
   // A further POST may need a further decision.

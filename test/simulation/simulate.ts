@@ -51,7 +51,6 @@ export async function bundleWorkflows(): Promise<ReusableVMWorkflowCreator> {
     'sendMessage',
     'workerSettings',
     'pendingDetails',
-    'ownRunId',
     'followUpResult',
     'takeTurn',
     'awaitEnd',

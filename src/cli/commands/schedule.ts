@@ -238,7 +238,8 @@ function scheduleOf(flags: ScheduleFlags): ScheduleChange {
     spec: {
       cronExpressions: cronExpressions.length > 0 ? cronExpressions : undefined,
       intervals: every?.map((each) => ({ every: each, offset: offset ?? 0 })),
-      ...{ timezone, jitter },
+      timezone,
+      jitter,
       startAt: startAt === false ? null : startAt,
       endAt: endAt === false ? null : endAt,
     },

@@ -106,7 +106,7 @@ export function serverText(report: Extract<ProgressReport, { from: 'server' }>):
 }
 
 /** Why a follow-up or a batch gives no answer. */
-export function silenceText(report: Extract<ProgressReport, { from: 'server' }>): string {
+function silenceText(report: Extract<ProgressReport, { from: 'server' }>): string {
   const { taskQueue } = report.description;
   return report.workers === 0
     ? `no worker answers on task queue ${taskQueue} (yet); start one, nothing is lost`

@@ -68,7 +68,11 @@ export function nextStep(
   const held = belief(observations, plan.confirmMs);
   const evidence = held.kind === 'believed' ? held.evidence : null;
   const read = (phase: Phase, waitMs: number, single = true): WatchStep => ({
-    ...{ kind: 'wait', phase: isUnauthorized(trouble) ? 'unauthorized' : phase, waitMs, single, evidence },
+    kind: 'wait',
+    phase: isUnauthorized(trouble) ? 'unauthorized' : phase,
+    waitMs,
+    single,
+    evidence,
   });
 
   if (evidence !== null) {
