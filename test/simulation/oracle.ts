@@ -304,8 +304,9 @@ const RULES: readonly Rule[] = [
       if (failedTasks.length > MOST_FAILED_TASKS)
         yield `${failedTasks.length} tasks of ${runId} failed: ${String(failedTasks[0])}`;
   },
-  /** Once a read has shown the turn, nothing is read until an answer is fresh. */
-  function* readsOnlyToDecide({ posts, gets, shown, plan, isUndisturbed }) {
+  /** Once a read has shown the turn, nothing is read until an answer is fresh; but for whoever is to decide. */
+  function* readsOnlyToDecide({ facts, posts, gets, shown, plan, isUndisturbed }) {
+    if (facts.log.some(({ what }) => what === 'phase needs-decision')) return;
     const [post, ...more] = posts;
     if (!isUndisturbed || more.length > 0 || typeof post?.heardAt !== 'number') return;
     const { heardAt } = post;
