@@ -31,8 +31,8 @@ zones.push({
       './src/agent-api',
       './src/workflows/follow-up',
     ],
-      ...['./src/workflows/!(index).ts', './src/activities/!(index).ts'],
-      './src/client/!(index|follow-up-client|interfaces|schedules).ts',
+    ...['./src/workflows/!(index).ts', './src/activities/!(index).ts'],
+    './src/client/!(index|follow-up-client|interfaces|schedules).ts',
   ],
   from: [
     ...['./src/core/batch', './src/temporal/batch-items.ts', './src/workflows/batch', './src/client/batch'],

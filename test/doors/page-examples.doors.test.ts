@@ -43,6 +43,15 @@ const PROGRAMS = [
     prints: /completed\n$/,
   },
   {
+    file: 'errors.mts',
+    page: 'docs/callers.md',
+    nth: 1,
+    before: `${CLIENT}import { hasCode } from 'agent-follow-up-client';
+      const [followUps, request] = [new FollowUpClient(client), ${REQUEST}];`,
+    after: 'await followUps.close(); await connection.close();',
+    prints: /^completed http\S+\n$/,
+  },
+  {
     file: 'schedules.mts',
     page: 'docs/schedules.md',
     before: `${CLIENT}const followUps = new FollowUpClient(client);
@@ -80,13 +89,13 @@ beforeAll(async () => {
   ground.sandbox.addJob({ projectId: 'docs', id: 'job-1', turn: { reads: 2 } });
   await writeFile(path.join(folder, 'package.json'), '{ "name": "reader", "private": true }');
   for (const { file, page, ...around } of PROGRAMS) {
-    const [example = ''] = examplesOf(page);
-    const { before, after } = { before: '', after: '', ...around };
+    const { before, after, nth } = { before: '', after: '', nth: 0, ...around };
+    const example = examplesOf(page)[nth] ?? '';
     await writeFile(path.join(folder, file), `${before}\n${example}${after}\n`);
   }
   const [worker = ''] = examplesOf('docs/plugin.md');
   for (const file of WORKERS) await writeFile(path.join(folder, file), worker);
-  await writeFile(path.join(folder, WORKFLOW), examplesOf('docs/callers.md')[1] ?? '');
+  await writeFile(path.join(folder, WORKFLOW), examplesOf('docs/callers.md')[2] ?? '');
   await writeFile(path.join(folder, 'runner.js'), RUNNER);
   const compiler = (['typescript', '@types/node'] as const).map((name) => `${name}@${devDependencies[name]}`);
   const sdk = (['worker', 'workflow'] as const).map(
@@ -108,7 +117,9 @@ it('covers each example in TypeScript of each page', () => {
   const docs = readdirSync(path.join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
   const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs.map((name) => `docs/${name}`)];
   const found = pages.flatMap((page) => examplesOf(page).map(() => page));
-  const covered = [...PROGRAMS.map(({ page }) => page), 'docs/plugin.md', 'docs/callers.md'];
+  // That of docs/testing.md is run by client-package.doors.test.ts.
+  const others = ['docs/plugin.md', 'docs/callers.md', 'docs/testing.md'];
+  const covered = [...PROGRAMS.map(({ page }) => page as string), ...others];
   expect(found.sort()).toEqual(covered.sort());
 });
 

@@ -60,12 +60,17 @@ export class BatchActions {
 
   private readonly deletedItems = new Set<string>();
   private readonly sentByName = new Set<string>();
+  private readonly resetBatches = new Set<string>();
 
   constructor(private readonly random: () => number) {}
 
-  /** Follow-ups that were deleted, and that another program has started too: deletion takes the protection away. */
+  /** Deletion takes the protection away: of what another program has started too, and where somebody resets the batch. */
   get unprotected(): ReadonlySet<string> {
-    return new Set([...this.deletedItems].filter((workflowId) => this.sentByName.has(workflowId)));
+    const isOf = (batchId: string, workflowId: string) => workflowId.includes(`:${batchId}-`);
+    const unprotected = [...this.deletedItems].filter(
+      (id) => this.sentByName.has(id) || [...this.resetBatches].some((batchId) => isOf(batchId, id)),
+    );
+    return new Set(unprotected);
   }
 
   /** By name, each as often as it is to be done. */
@@ -105,7 +110,10 @@ export class BatchActions {
     concurrency: ({ handle }) => handle.setConcurrency(1 + this.below(MOST_OPEN)),
     results: ({ handle }) => handle.settled(),
     terminate: (batch) => batch.terminate(),
-    resetBatch: ({ workflow }) => this.reset(workflow),
+    resetBatch: ({ batchId, workflow }) => {
+      this.resetBatches.add(batchId);
+      return this.reset(workflow);
+    },
     terminateItem: async (batch) => (await this.item(batch)).terminate(),
     resetItem: async (batch) => {
       const item = await this.item(batch);
