@@ -1,12 +1,20 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 
+/** Below the ports that Linux, macOS and Windows give to connections: none of those takes one before it is used. */
+const PORTS = { from: 10_000, to: 32_000 };
+
 /**
- * `count` TCP ports of 127.0.0.1 that nobody listens on, all different. Another program may take one before it is used,
- * so whoever uses them must be ready to ask again.
+ * `count` TCP ports of 127.0.0.1 that nobody listens on, all different. Another program that looks for a port may take one
+ * before it is used.
  */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, () => listen(0)));
+  const servers: Server[] = [];
+  while (servers.length < count) {
+    const server = await listen(randomInt(PORTS.from, PORTS.to)).catch(() => null);
+    if (server !== null) servers.push(server);
+  }
   const ports = servers.map((server) => (server.address() as AddressInfo).port);
   await Promise.all(servers.map(close));
   return ports;

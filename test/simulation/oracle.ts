@@ -209,7 +209,10 @@ const RULES: readonly Rule[] = [
     }
   },
   /** Whoever has asked for a read gets one that was asked for later. */
-  function* polledNow({ facts, gets }) {
+  function* polledNow(found) {
+    const { facts, gets } = found;
+    // Or is told that no worker answers.
+    if (found.has('hold queue')) return;
     for (const { name, askedAt, endedAt, end } of facts.people.updates) {
       if (name !== UPDATE_POLL_NOW || end?.kind !== 'answered' || endedAt === null) continue;
       // A run that goes on as a new one is not over: it waits for its handlers.
@@ -305,7 +308,7 @@ const RULES: readonly Rule[] = [
         yield `${failedTasks.length} tasks of ${runId} failed: ${String(failedTasks[0])}`;
   },
   /** Once a read has shown the turn, nothing is read until an answer is fresh; but for whoever is to decide. */
-  function* readsOnlyToDecide({ facts, posts, gets, shown, plan, isUndisturbed }) {
+  function* readsOnlyToDecide({ facts, posts, gets, shown, plan, isUndisturbed, deadlineAt }) {
     if (facts.log.some(({ what }) => what === 'phase needs-decision')) return;
     const [post, ...more] = posts;
     if (!isUndisturbed || more.length > 0 || typeof post?.heardAt !== 'number') return;
@@ -314,7 +317,8 @@ const RULES: readonly Rule[] = [
       reads.filter(({ by, askedAt }) => by !== 'sendMessage' && askedAt > heardAt);
     const active = polls(shown).find((read) => read.shown.status === 'active');
     const idle = polls(gets).find(
-      ({ askedAt }) => askedAt > (active?.heardAt ?? Infinity) && askedAt < heardAt + plan.confirmMs,
+      ({ askedAt }) =>
+        askedAt > (active?.heardAt ?? Infinity) && askedAt < Math.min(heardAt + plan.confirmMs, deadlineAt),
     );
     if (idle !== undefined) yield `read ${idle.number} decides nothing`;
   },

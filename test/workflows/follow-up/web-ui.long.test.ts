@@ -29,7 +29,8 @@ beforeAll(async () => {
   handle = await environment.followUps.start({
     ...environment.addJob({ projectId: 'docs', id: 'job-1042', ...ENDLESS }, trouble),
     ...{ prompt: 'Fix the secret plans on page 7.', requestId: 'release-7.2' },
-    polling: { initial: '1s', growth: 0, maximum: '1s', jitter: 0 },
+    polling: { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 3 },
+    confirm: '0s',
   });
   await eventually('three polls', async () => {
     const report = await handle.progress();
@@ -71,7 +72,7 @@ describe('the Web UI', () => {
     const [summary, details, current] = await userMetadata(followUpPage(), 3);
     expect(summary?.trim()).toBe('Follow-up to job job-1042 of project docs');
     expect(details).toMatch(/requestId:\s+release-7\.2/);
-    expect(details).toMatch(/polling\.timerPolls:\s+2/);
+    expect(details).toMatch(/polling\.timerPolls:\s+3/);
     expect(details).toMatch(/prompt:\s+31 bytes, sha256/);
     expect(current?.trim()).toMatch(/^Follow-up release-7\.2 to job job-1042 of project docs/);
     expect(current).toMatch(/phase:\s+watching/);
