@@ -20,12 +20,12 @@ const HELP = `npm run simulate -- [--seeds FROM..TO] [--batches FROM..TO] [--sto
 --batches 1..200  the worlds of batches to play, each once, in place of those of single follow-ups
 --story           tells what happens in each world
 --until-lie       ends with the first world that lies, and does not shrink it
---ci              10,000 follow-ups and 250 batches with fixed seeds, 100 and 20 with new ones, divided among a process
+--ci              10,000 follow-ups and 380 batches with fixed seeds, 100 and 20 with new ones, divided among a process
                   for each core; each situation must be met
 `;
 
 /** Fixed seeds of the long run, so that a commit is judged by its own change; and some that nobody has seen. */
-const CI = { fixed: 10_000, fresh: 100, fixedBatches: 250, freshBatches: 20 };
+const CI = { fixed: 10_000, fresh: 100, fixedBatches: 380, freshBatches: 20 };
 
 let playing = 0;
 
