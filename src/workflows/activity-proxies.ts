@@ -1,5 +1,6 @@
 import {
   ActivityCancellationType,
+  CancellationScope,
   isCancellation,
   proxyActivities,
   proxyLocalActivities,
@@ -38,6 +39,28 @@ export async function pendingDetails(activity: string): Promise<PendingDetails |
   } catch (error) {
     if (isCancellation(error) || !(error instanceof TemporalFailure)) throw error;
     return null;
+  }
+}
+
+/** An activity that is cancelled by hand and not with the workflow: something must be asked for before. */
+export class CancelledByHand<End> {
+  /** Undefined while it runs. */
+  end: End | undefined;
+  /** Fulfilled at its end; rejected where `activity` throws. */
+  readonly done: Promise<void>;
+  private readonly scope = new CancellationScope({
+    cancellable: true,
+    parent: new CancellationScope({ cancellable: false }),
+  });
+
+  constructor(activity: () => Promise<End>) {
+    this.done = this.scope.run(async () => {
+      this.end = await activity();
+    });
+  }
+
+  cancel(): void {
+    this.scope.cancel();
   }
 }
 

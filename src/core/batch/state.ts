@@ -98,6 +98,12 @@ export const START: Position = {
   begun: null,
 };
 
+/** How far a batch is, of all that it has written down. */
+export function positionOf(memo: BatchMemo): Position {
+  const names = Object.keys(START) as (keyof Position)[];
+  return Object.fromEntries(names.map((name) => [name, memo[name]])) as unknown as Position;
+}
+
 /** Failures that a summary names. */
 const MAX_FIRST_FAILURES = 20;
 

@@ -28,6 +28,7 @@ import {
   isPosition,
   MEMO_BATCH,
   type Position,
+  positionOf,
   QUERY_BATCH_PROGRESS,
   START,
   UPDATE_CANCEL_RUNNING,
@@ -46,15 +47,9 @@ import {
 import { isRecord, problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
-import { pendingDetails, workerSettings } from '../activity-proxies';
+import { CancelledByHand, pendingDetails, workerSettings } from '../activity-proxies';
 import { tell } from '../notice';
-import { batchFailure, checkBatch } from './input';
-
-/** What a run that continues as new hands to the next one. */
-interface ContinuedBatch extends Pick<BatchInput, 'items' | 'chunks'> {
-  readonly continued: BatchMemo;
-  readonly rounds: number;
-}
+import { batchFailure, checkBatch, type ContinuedBatch, isContinued } from './input';
 
 /** Items that may be begun before the batch writes down again how far it is: a round costs seven events. */
 const ROUND_ITEMS = 200;
@@ -210,21 +205,19 @@ class Batch {
     const { batchId, items, digest, again } = memo;
     const position = positionOf(this.memo);
     const input = { batchId, items, digest, again, position, rounds: this.rounds, chunks: source.chunks };
-    const scope = new CancellationScope();
-    const answers: unknown[] = [];
-    const done = (answer: unknown) => {
-      answers.push(answer);
-    };
-    void scope.run(() => runItems(input)).then(done, done);
-    await condition(() => answers.length > 0 || this.breaksOff());
+    // An operator may complete it with nothing.
+    const activity = new CancelledByHand(async () => ({
+      answer: await runItems(input).catch((error: unknown) => error),
+    }));
+    await condition(() => activity.end !== undefined || this.breaksOff());
     let kept: unknown = null;
-    const isBrokenOff = answers.length === 0;
+    const isBrokenOff = activity.end === undefined;
     if (isBrokenOff) {
       kept = (await pendingDetails('runItems'))?.details;
-      scope.cancel();
-      await condition(() => answers.length > 0, LAST_WORD_MS);
+      activity.cancel();
+      await condition(() => activity.end !== undefined, LAST_WORD_MS);
     }
-    const [answer] = answers;
+    const answer: unknown = activity.end?.answer;
     if (answer instanceof Error && !(answer instanceof ActivityFailure)) throw answer;
     const { cause } = answer instanceof ActivityFailure ? answer : { cause: undefined };
     const details: unknown = cause instanceof ApplicationFailure ? cause.details?.[0] : undefined;
@@ -303,13 +296,4 @@ class Batch {
     const words = 'Cancels the batch and its open follow-ups. To leave them running, cancel the workflow.';
     offer(UPDATE_CANCEL_RUNNING, { ending: 'cancel-running' }, words);
   }
-}
-
-function positionOf(memo: BatchMemo): Position {
-  const names = Object.keys(START) as (keyof Position)[];
-  return Object.fromEntries(names.map((name) => [name, memo[name]])) as unknown as Position;
-}
-
-function isContinued(input: unknown): input is ContinuedBatch {
-  return isRecord(input) && isRecord(input.continued) && isPosition(input.continued);
 }

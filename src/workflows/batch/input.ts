@@ -8,7 +8,7 @@ import {
   MAX_INPUT_BYTES,
   settingProblems,
 } from '../../core/batch/items';
-import { type BatchInput, isBegun } from '../../core/batch/state';
+import { type BatchInput, type BatchMemo, isBegun, isPosition } from '../../core/batch/state';
 import { type BatchFailureType, type BatchSummary } from '../../core/batch/progress';
 import {
   type Check,
@@ -25,6 +25,16 @@ import {
 import { TRY_AGAIN } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { jsonBytes, quote, truncate } from '../../core/text';
+
+/** What a run that continues as new hands to the next one. */
+export interface ContinuedBatch extends Pick<BatchInput, 'items' | 'chunks'> {
+  readonly continued: BatchMemo;
+  readonly rounds: number;
+}
+
+export function isContinued(input: unknown): input is ContinuedBatch {
+  return isRecord(input) && isRecord(input.continued) && isPosition(input.continued);
+}
 
 /** A checked input with its defaults filled in. */
 export type BatchPlan = Required<Omit<BatchInput, 'items' | 'chunks'>> & Pick<BatchInput, 'items' | 'chunks'>;

@@ -1,7 +1,6 @@
 import {
   ActivityFailure,
   allHandlersFinished,
-  CancellationScope,
   condition,
   isCancellation,
   log,
@@ -173,28 +172,6 @@ export class FollowUpContext {
     else if (this.state.lastAnswer !== answer.message)
       log.warn(`read failed: ${answer.message}`, { label: answer.label });
     this.state.lastAnswer = textOf(answer);
-  }
-}
-
-/** An activity that is cancelled by hand and not with the workflow: something must be asked for before. */
-export class CancelledByHand<End> {
-  /** Undefined while it runs. */
-  end: End | undefined;
-  /** Fulfilled at its end; rejected where `activity` throws. */
-  readonly done: Promise<void>;
-  private readonly scope = new CancellationScope({
-    cancellable: true,
-    parent: new CancellationScope({ cancellable: false }),
-  });
-
-  constructor(activity: () => Promise<End>) {
-    this.done = this.scope.run(async () => {
-      this.end = await activity();
-    });
-  }
-
-  cancel(): void {
-    this.scope.cancel();
   }
 }
 

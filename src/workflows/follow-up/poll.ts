@@ -11,14 +11,8 @@ import type { JobState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
 import { addCounts, afterReading, isUnauthorized, labelOf, needsDecision } from '../../core/tally';
 import type { Polling } from '../../core/request';
-import { pendingDetails, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
-import {
-  answerOfLostRead,
-  CancelledByHand,
-  type FollowUpContext,
-  FOREIGN_READ,
-  type TimedAnswer,
-} from './context';
+import { CancelledByHand, pendingDetails, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
+import { answerOfLostRead, type FollowUpContext, FOREIGN_READ, type TimedAnswer } from './context';
 import { lastAnswerOf, record, type Watch } from './state';
 
 export async function readAndRecord(

@@ -8,8 +8,8 @@ import {
 } from '@temporalio/workflow';
 import { singleLine } from '../../core/text';
 import { isSendCheckpoint, isSendResult, type SendCheckpoint, type SendResult } from '../../core/wire';
-import { pendingDetails, sendProxy, sendTimeLimitMs } from '../activity-proxies';
-import { CancelledByHand, type FollowUpContext } from './context';
+import { CancelledByHand, pendingDetails, sendProxy, sendTimeLimitMs } from '../activity-proxies';
+import type { FollowUpContext } from './context';
 import { earlierBaseline, type FollowUpState } from './state';
 
 /**

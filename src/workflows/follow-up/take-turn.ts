@@ -1,6 +1,6 @@
 import { ActivityFailure, workflowInfo } from '@temporalio/workflow';
-import { pendingDetails, questionProxy } from '../activity-proxies';
-import { CancelledByHand, type FollowUpContext } from './context';
+import { CancelledByHand, pendingDetails, questionProxy } from '../activity-proxies';
+import type { FollowUpContext } from './context';
 import { refuseAfterDeadline } from './failures';
 import { endOrDeadline } from './send';
 
