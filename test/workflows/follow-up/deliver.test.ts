@@ -1,7 +1,9 @@
 import { expect, it } from '@jest/globals';
-import type { PostOutcome } from '../../../src/core/wire';
-import { JOB } from '../../harness/samples';
-import { afterPost, NOT_SENT } from '../../../src/workflows/follow-up/state';
+import { NO_TROUBLE } from '../../../src/core/tally';
+import type { PostOutcome, SendResult } from '../../../src/core/wire';
+import { afterSend } from '../../../src/workflows/follow-up/after-send';
+import { afterPost, initialState, NOT_SENT, told } from '../../../src/workflows/follow-up/state';
+import { JOB, PLAN } from '../../harness/samples';
 
 const words = { label: '', message: '' };
 const OUTCOMES: Readonly<Record<string, PostOutcome>> = {
@@ -23,4 +25,43 @@ it.each([
   const outcomes = posts.split(' ').flatMap((post) => OUTCOMES[post] ?? []);
   const { verdict, confirmedBy, sends } = outcomes.reduce(afterPost, NOT_SENT);
   expect([verdict, confirmedBy, sends]).toEqual(expected);
+});
+
+const answered = (httpStatus: number) => ({ kind: 'trouble', httpStatus, ...words }) as const;
+const posted = (outcome: PostOutcome | undefined): SendResult => ({
+  kind: 'posted',
+  baseline: JOB,
+  sentAt: 1,
+  outcome: outcome ?? { verdict: 'unknown', ...words },
+});
+const RESET: SendResult = { kind: 'reset', baseline: JOB, ...words };
+
+it.each<[string, SendResult, boolean, string, string]>([
+  ['a job that is not there', { kind: 'unread', trouble: answered(404) }, false, 'failed', 'not-sent 0'],
+  ['a service that is away', { kind: 'unread', trouble: answered(503) }, false, 'again', 'not-sent 0'],
+  ['a send that is not wanted', { kind: 'not-permitted', message: '' }, false, 'again', 'not-sent 0'],
+  ['an active job', { kind: 'held-back', job: JOB }, false, 'wait for rest', 'not-sent 0'],
+  ['a POST that is accepted', posted(OUTCOMES.accepted), false, 'delivered', 'accepted 1'],
+  ['one that is rejected', posted(OUTCOMES.rejected), false, 'failed', 'rejected 1'],
+  ['one that is limited', posted(OUTCOMES.limited), false, 'again', 'not-sent 1'],
+  ['one without an answer', posted(OUTCOMES.unknown), false, 'unknown', 'unknown 1'],
+  ['a run that was reset, and may not send', RESET, true, 'unknown', 'unknown 1'],
+  [
+    'one that was reset, whose history has the answer',
+    posted(OUTCOMES.accepted),
+    true,
+    'delivered',
+    'accepted 1',
+  ],
+  ['one that was reset, and has sent nothing itself', posted(OUTCOMES.refused), true, 'again', 'unknown 1'],
+])('what follows %s', (_, result, isReset, kind, delivery) => {
+  const before = initialState({ ...PLAN, prompt: 'x' }, 0, isReset);
+  const [state, step] = afterSend(before, result, { askedAt: 10, endedAt: 20 }, NO_TROUBLE);
+  const { verdict, sends } = told(state);
+  expect([step.kind, `${verdict} ${sends}`]).toEqual([kind, delivery]);
+  // The worker's clock said 1: the POST was made between the start of the send and now.
+  expect(state.sentAt).toBe(
+    result.kind === 'posted' && verdict !== 'not-sent' && kind !== 'again' ? 10 : null,
+  );
+  expect(before).toEqual(initialState({ ...PLAN, prompt: 'x' }, 0, isReset));
 });
