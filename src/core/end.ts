@@ -8,6 +8,7 @@ import {
   isReceipt,
   isVerdict,
   mayBeRetried,
+  type Delivery,
   type Receipt,
   type Verdict,
 } from './result';
@@ -77,8 +78,12 @@ export function endOfResult(result: unknown): End {
 
 export const IN_HISTORY = 'whether the message was sent is in its history.';
 
-const SENT: Readonly<Record<Verdict, string>> = {
-  'not-sent': 'Nothing was sent.',
+/** An answered 429 was sent, and says that it was not processed. */
+export function notSentInWords({ sends }: Pick<Delivery, 'sends'>): string {
+  return sends === 0 ? 'Nothing was sent.' : 'The service has processed nothing.';
+}
+
+const SENT: Readonly<Record<Exclude<Verdict, 'not-sent'>, string>> = {
   accepted: 'The message had been accepted; the agent continues.',
   rejected: 'The service had rejected the message.',
   unknown: 'Whether the message arrived is unknown; if it did, the agent continues.',
@@ -86,7 +91,9 @@ const SENT: Readonly<Record<Verdict, string>> = {
 
 /** Whether the message was sent, by what a follow-up that has ended left of it. */
 export function sentInWords(receipt: Receipt | null): string {
-  return receipt ? SENT[receipt.delivery.verdict] : `It left no receipt: ${IN_HISTORY}`;
+  if (receipt === null) return `It left no receipt: ${IN_HISTORY}`;
+  const { delivery } = receipt;
+  return delivery.verdict === 'not-sent' ? notSentInWords(delivery) : SENT[delivery.verdict];
 }
 
 export function cancelledInWords(receipt: Receipt | null): string {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import {
+  cancelledInWords,
   type End,
   endOfCancelled,
   endOfConflict,
@@ -40,6 +41,14 @@ describe('the end of a follow-up', () => {
     for (const type of FAILURE_TYPES)
       expect(endOfFailure(failure(type))).toEqual({ outcome: type, ...KNOWN, prLink: LINK, message: 'no' });
     expect(endOfCancelled(RECEIPT)).toMatchObject({ outcome: 'cancelled', ...KNOWN });
+  });
+
+  it('says that nothing was sent only where no POST has reached the service', () => {
+    const told = (sends: number) =>
+      cancelledInWords({ ...RECEIPT, delivery: { verdict: 'not-sent', confirmedBy: null, sends } });
+    expect(told(0)).toBe('The follow-up was cancelled. Nothing was sent.');
+    // After a 429.
+    expect(told(1)).toBe('The follow-up was cancelled. The service has processed nothing.');
   });
 
   it.each([

@@ -1,6 +1,7 @@
 import { ApplicationFailure } from '@temporalio/workflow';
 import type { SendTrouble } from '../../core/wire';
 import { type Problem, problemTexts } from '../../core/checks';
+import { notSentInWords } from '../../core/end';
 import type { Delivery, FailureDetails, FailureType } from '../../core/result';
 import { MAX_FAILURE_CHARACTERS, singleLine } from '../../core/text';
 import type { FollowUpContext } from './context';
@@ -56,7 +57,7 @@ export function sentSoFar({ verdict, sends }: Delivery): string {
 function deliveryInWords({ verdict, confirmedBy, sends }: Delivery): string {
   const isAssumed = confirmedBy === 'assumed';
   return {
-    'not-sent': sends === 0 ? 'Nothing was sent.' : 'The service has processed nothing.',
+    'not-sent': notSentInWords({ sends }),
     rejected: 'The message was sent once and rejected.',
     unknown: 'Nobody can tell whether the message arrived.',
     accepted: isAssumed ? 'The message is assumed to have arrived.' : 'The message was accepted.',
