@@ -1,5 +1,7 @@
 import { expect, it } from '@jest/globals';
+import { eventually } from '../../harness/eventually';
 import { failureOf, NOT_SENT } from '../../harness/following';
+import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment({ skipsTime: true });
@@ -62,4 +64,23 @@ it.concurrent('the deadline counts from the first task, not from a start that wa
     args: [{ ...environment.addJob(), prompt: 'x', deadline: '1h' }],
   });
   expect(await handle.result()).toMatchObject({ status: 'completed' });
+});
+
+it.concurrent('a cron schedule is refused: its later runs would never send', async () => {
+  const environment = await open();
+  const { client, taskQueue, sandbox } = environment;
+  const { projectId, jobId } = environment.addJob();
+  const handle = await client.workflow.start('followUp', {
+    ...{ taskQueue, workflowId: 'each-minute', cronSchedule: '@every 1s' },
+    args: [{ projectId, jobId, prompt: 'x' }],
+  });
+  const failed = await eventually('its first run ends', async () => {
+    const events = await eventsOf(client.workflow.getHandle(handle.workflowId, handle.firstExecutionRunId));
+    return events.at(-1)?.workflowExecutionFailedEventAttributes?.failure;
+  });
+  await handle.terminate();
+  expect(failed.message).toBe(
+    'Nothing was sent. Invalid request: cronSchedule: is for work that is repeated; use a Temporal Schedule instead.',
+  );
+  expect(sandbox.journal.entries({ projectId, jobId })).toEqual([]);
 });
