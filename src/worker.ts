@@ -101,14 +101,17 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     );
   });
 
-  const drained = workers.run(stop, (taskQueue, error) => {
-    logger.error(`the worker of task queue ${taskQueue} failed; the others are drained`, { error });
-  });
-  logger.info('ready');
-  // Not only when somebody asks for readiness: the log must say it too.
-  void keyIsGood();
   try {
-    await drained;
+    await workers.run(stop, {
+      onReady: () => {
+        logger.info('ready');
+        // Not only when somebody asks for readiness: the log must say it too.
+        void keyIsGood();
+      },
+      onFailure: (taskQueue, error) => {
+        logger.error(`the worker of task queue ${taskQueue} failed; the others are drained`, { error });
+      },
+    });
   } finally {
     await api.close();
     await connection.close();

@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
+import { type NativeConnection, Worker, type WorkerOptions, type WorkerPlugin } from '@temporalio/worker';
 import type { WorkerConfig } from './config';
 import type { FollowUpPlugin, TaskQueues } from './plugin';
 
@@ -46,9 +46,31 @@ interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'de
 /** A follow-up that waits for weeks needs no worker of an old version. The replay tests prove that its history fits. */
 const VERSIONING = { useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } as const;
 
+/** Tells when a worker runs. Before that other plugins prepare it, and it can't be told to end. */
+class Starts implements WorkerPlugin {
+  readonly name = 'agent-follow-up-starts';
+  onRunning: (worker: Worker) => void = () => undefined;
+
+  runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
+    const ended = next(worker);
+    this.onRunning(worker);
+    return ended;
+  }
+}
+
+/** What `FollowUpWorkers.run` tells. */
+interface WorkersEvents {
+  /** All of them poll. */
+  onReady?: () => void;
+  onFailure?: (taskQueue: string, error: unknown) => void;
+}
+
 /** The process's three workers on one connection: workflow tasks, reads, sends. */
 export class FollowUpWorkers {
-  private constructor(private readonly workers: readonly Worker[]) {}
+  private constructor(
+    private readonly workers: readonly Worker[],
+    private readonly starts: Starts,
+  ) {}
 
   static async create(
     connection: NativeConnection,
@@ -56,10 +78,12 @@ export class FollowUpWorkers {
     code: Pick<WorkerOptions, 'workflowBundle'>,
     plugin: FollowUpPlugin,
   ): Promise<FollowUpWorkers> {
+    const starts = new Starts();
     const shared = {
       connection,
       namespace: temporal.namespace,
-      plugins: [plugin],
+      // The last one is the innermost: what it calls is the worker itself.
+      plugins: [plugin, starts],
       ...(dataConverter && { dataConverter }),
       ...(deploymentVersion && { workerDeploymentOptions: { version: deploymentVersion, ...VERSIONING } }),
       workflowTaskPollerBehavior: POLLERS,
@@ -72,12 +96,13 @@ export class FollowUpWorkers {
     };
     const create = (taskQueue: string, activities: number, options: Partial<WorkerOptions> = {}) =>
       Worker.create({ ...shared, ...options, taskQueue, maxConcurrentActivityTaskExecutions: activities });
-    return new FollowUpWorkers([
+    const workers = [
       await create(taskQueues.followUp, CONCURRENT_QUESTIONS, workflows),
       // The plugin adds a slot for each poll that may wait in the process.
       await create(taskQueues.read, CONCURRENT_READS),
       await create(taskQueues.send, CONCURRENT_SENDS),
-    ]);
+    ];
+    return new FollowUpWorkers(workers, starts);
   }
 
   /**
@@ -86,27 +111,34 @@ export class FollowUpWorkers {
    *
    * @throws Error of the worker that failed, once all have ended
    */
-  async run(stop: AbortSignal, onFailure: (taskQueue: string, error: unknown) => void): Promise<void> {
-    let again: NodeJS.Timeout | undefined;
-    const stopAll = () => {
-      for (const worker of this.workers) if (worker.getState() === 'RUNNING') worker.shutdown();
-      // One that is still starting can't be told to end before it runs.
-      again ??= setInterval(stopAll, 100);
+  async run(stop: AbortSignal, { onReady, onFailure }: WorkersEvents = {}): Promise<void> {
+    const running = new Set<Worker>();
+    let ending = false;
+    const end = (worker: Worker) => {
+      if (worker.getState() === 'RUNNING') worker.shutdown();
     };
+    const stopAll = () => {
+      ending = true;
+      running.forEach(end);
+    };
+    this.starts.onRunning = (worker) => {
+      running.add(worker);
+      if (ending) end(worker);
+      else if (running.size === this.workers.length) onReady?.();
+    };
+    stop.addEventListener('abort', stopAll, { once: true });
+    if (stop.aborted) stopAll();
     const runs = this.workers.map(async (worker) => {
       try {
         await worker.run();
       } catch (error) {
-        onFailure(worker.options.taskQueue, error);
+        onFailure?.(worker.options.taskQueue, error);
         throw error;
       } finally {
         stopAll();
       }
     });
-    stop.addEventListener('abort', stopAll, { once: true });
-    if (stop.aborted) stopAll();
     const ends = await Promise.allSettled(runs);
-    clearInterval(again);
     stop.removeEventListener('abort', stopAll);
     const failed = ends.find((end) => end.status === 'rejected');
     if (failed !== undefined) throw failed.reason;

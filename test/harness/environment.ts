@@ -94,7 +94,7 @@ export class Environment extends FollowUpCaller {
     const nobody = { projectId: 'warm-up', jobId: 'nobody' };
     await agentApi.getJob(nobody);
     await agentApi.sendMessage({ ...nobody, prompt: 'nothing' });
-    const running = workers.run(stop.signal, () => undefined);
+    const running = workers.run(stop.signal);
     const close = async () => {
       stop.abort();
       // What a test has left held would keep its worker from draining.

@@ -41,11 +41,21 @@ describe('the three workers', () => {
   ])('run as %s', async (_, version) => {
     const { workers, options } = await createWorkers(version);
     const stop = new AbortController();
-    stop.abort();
-    await workers.run(stop.signal, () => undefined);
+    const onReady = () => {
+      expect(workers.notRunning()).toEqual([]);
+      stop.abort();
+    };
+    await workers.run(stop.signal, { onReady });
     const versioned = { version, useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' };
     const wanted = version === undefined ? undefined : versioned;
     expect(options.map((each) => each.workerDeploymentOptions)).toEqual([wanted, wanted, wanted]);
+  });
+
+  it('end when they are told to before they run, and were never ready', async () => {
+    const { workers } = await createWorkers();
+    const onReady = jest.fn();
+    await workers.run(AbortSignal.abort(), { onReady });
+    expect(onReady).not.toHaveBeenCalled();
   });
 
   it('all end when one fails, and its error is told with its task queue', async () => {
@@ -59,9 +69,8 @@ describe('the three workers', () => {
       throw new Error('polling broke');
     });
     const failed: unknown[] = [];
-    const stopped = workers.run(new AbortController().signal, (taskQueue, error) => {
-      failed.push([taskQueue, String(error)]);
-    });
+    const onFailure = (taskQueue: string, error: unknown) => failed.push([taskQueue, String(error)]);
+    const stopped = workers.run(new AbortController().signal, { onFailure });
     await expect(stopped).rejects.toThrow('polling broke');
     expect(failed).toEqual([[taskQueues.send, 'Error: polling broke']]);
     expect(workers.notRunning()).toEqual(

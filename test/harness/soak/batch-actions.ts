@@ -12,7 +12,14 @@ class StarterDied extends Error {}
 
 /** What the people of the soak may hear, beside the words of a server that is away; anything else is a bug. */
 const EXPECTED = [ConflictError, NotFoundError, NoAnswerError, StarterDied, WorkflowNotFoundError];
-const EXPECTED_CODES = ['ALREADY_ENDED', 'STILL_RUNNING', 'BATCH_FORGOTTEN', 'UPDATE_REFUSED'] as const;
+const EXPECTED_CODES = [
+  'ALREADY_ENDED',
+  'STILL_RUNNING',
+  'BATCH_FORGOTTEN',
+  'UPDATE_REFUSED',
+  'UNREACHABLE',
+  'NOT_CONFIRMED',
+] as const;
 
 /** Concurrency of the batches, at most. */
 export const MOST_OPEN = 6;
@@ -142,13 +149,15 @@ export class BatchActions {
     try {
       await this.all[name]?.(batch);
       return name;
-    } catch (error) {
+    } catch (thrown) {
+      // What the client does not know itself, as what a caller's own function throws, is the cause of its error.
+      const error = hasCode(thrown, 'UNEXPECTED_FAILURE') ? thrown.cause : thrown;
       const isExpected =
         EXPECTED.some((type) => error instanceof type) ||
         hasCode(error, ...EXPECTED_CODES) ||
         isGrpcServiceError(error) ||
         isTransient(error);
-      if (!isExpected) throw new Error(`${name} of ${batch.batchId}`, { cause: error });
+      if (!isExpected) throw new Error(`${name} of ${batch.batchId}`, { cause: thrown });
       return `${name} (refused)`;
     }
   }
