@@ -62,11 +62,10 @@ export function proofsPage(): string {
   });
   return `# Proofs
 
-The test files that prove each row of [guarantees.md](guarantees.md#what-fails-and-what-happens), made by
-\`npm run docs\` from the comments \`// Proves …\` above the tests. \`git grep -nA 1 'Proves.*W1\\b' -- test\` shows the tests
-of a row. \`npm run test:long\` runs the files named \`.fault\`, \`.long\` and \`.doors\`, \`npm test\` the others; they
-work on real processes, servers and sockets. [simulation](../test/simulation/simulation.test.ts) is the one in virtual
-time ([architecture.md](architecture.md#the-simulation)).
+The test files of each row of [guarantees.md](guarantees.md#what-fails-and-what-happens), made by \`npm run docs\`. A
+comment right above a test names its rows: \`git grep -nA 1 'Proves.*W1\\b' -- test\` shows those of W1.
+\`npm run test:long\` runs the files named \`.fault\`, \`.long\` and \`.doors\`, \`npm test\` the others. _simulation_ is in
+[virtual time](architecture.md#the-simulation).
 
 <!-- begin of what npm run docs makes -->
 
