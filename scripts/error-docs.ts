@@ -65,7 +65,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
   STILL_RUNNING: ['only an ended one can do this', NOTHING, 'wait for its end'],
   UPDATE_REFUSED: ['the workflow refuses the update, or has not begun', NOTHING, 'read the message'],
   RETRY_REFUSED: [
-    'the receipt does not prove that the message was not sent or was rejected',
+    'the receipt does not prove `not-sent` or `rejected`',
     NOTHING,
     'to send it again, give it a new `requestId`',
   ],
