@@ -33,8 +33,8 @@ describe('the configuration', () => {
       temporal: { address: 'localhost:7233', namespace: 'default' },
       agentApi: { baseUrl: 'https://agents.example.com/', timeoutMs: 30_000 },
       taskQueues: { followUp: 'follow-up', read: 'agent-api', send: 'agent-api-send' },
-      health: { address: { host: '127.0.0.1', port: 9465 }, chosen: false },
-      metrics: { address: { host: '127.0.0.1', port: 9464 }, chosen: false },
+      health: { host: '127.0.0.1', port: 9465, chosen: false },
+      metrics: { host: '127.0.0.1', port: 9464, chosen: false },
       logLevel: 'info',
     });
     expect(config.deploymentVersion).toBeUndefined();
@@ -68,7 +68,7 @@ describe('the configuration', () => {
       agentApi: { baseUrl: 'http://127.0.0.1:4010/prefix/', timeoutMs: 120_000 },
       taskQueues: { followUp: 'a', read: 'b', send: 'c' },
       deploymentVersion: { deploymentName: 'agents/follow-up', buildId: '0.3.0-1a2b' },
-      health: { address: { host: '::1', port: 8080 }, chosen: true },
+      health: { host: '::1', port: 8080, chosen: true },
       metrics: 'off',
       logLevel: 'debug',
     });
@@ -88,7 +88,7 @@ describe('the configuration', () => {
     expect(message).toContain('its configuration has 8 problems');
     for (const name of [
       'AGENT_API_BASE_URL: has a scheme that is not HTTP',
-      'AGENT_API_KEY: is not set',
+      'AGENT_API_KEY, AGENT_API_KEY_FILE: neither is set',
       'AGENT_API_TIMEOUT: "30" needs a unit',
       'AGENT_API_TASK_QUEUE: is "follow-up" as FOLLOW_UP_TASK_QUEUE is',
       'FOLLOW_UP_HEALTH_ADDRESS: is not host:port',

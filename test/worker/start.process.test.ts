@@ -52,9 +52,7 @@ describe('a worker that is misconfigured', () => {
     execFileSync('mkfifo', [pipe]);
     const worker = await startWorker({ ...AGENT, AGENT_API_KEY: '', AGENT_API_KEY_FILE: pipe });
     expect(await worker.exited).toEqual({ code: 2, signal: null });
-    expect(worker.stderr).toContain(
-      `AGENT_API_KEY_FILE: the key file ${JSON.stringify(pipe)} is not a regular file`,
-    );
+    expect(worker.stderr).toContain('AGENT_API_KEY_FILE: is not a regular file');
   });
 
   it('names every address that was chosen and is taken, and ends with exit code 2', async () => {
