@@ -1,4 +1,5 @@
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { isIP, type Socket } from 'node:net';
 import { checkServerIdentity, connect as connectTls } from 'node:tls';
 import type { FollowUpError } from '../core/errors';
 import { ConfigurationError, type TemporalConfig } from './config';
@@ -6,8 +7,8 @@ import { hasGrpcStatus, TemporalUnreachableError, transportError } from './grpc-
 import { noNamespace } from './search-attributes';
 
 /**
- * Why Temporal can't be used, in words that name the variable to check. Waiting may heal `UNREACHABLE` and `NOT_SET_UP`: a
- * server that is not up yet, a namespace that has still to be created. It does not heal a process's own settings.
+ * Why Temporal can't be used, in words that name the variable to check. Waiting may heal `UNREACHABLE` and `NOT_SET_UP`, but
+ * not a process's own settings.
  *
  * @param error of a connection or a call
  */
@@ -20,16 +21,13 @@ export async function whyNot(error: unknown, server: TemporalConfig): Promise<Fo
 
 /** The error of a server of which nothing else is known. */
 export function noAnswer(address: string, cause: unknown): FollowUpError {
-  const text = (cause instanceof Error ? cause.message : String(cause)).slice(0, 300);
-  const words = `it does not answer as a Temporal server (${text})`;
-  // The Rust core refuses some certificates that Node accepts (SDK 1.24, measured).
-  if (text.includes('InvalidCertificate')) return wrongTls(address, words);
+  const words = (cause instanceof Error ? cause.message : String(cause)).slice(0, 300);
   const port = "use the gRPC port, 7233 by default, not the Web UI's";
-  return unreachable(address, `${words}; ${port}; if it wants TLS, ${TURN_TLS_ON}`, cause);
-}
-
-function wrongTls(address: string, text: string): ConfigurationError {
-  return new ConfigurationError([{ field: `Temporal at ${address}`, text }]);
+  return unreachable(
+    address,
+    `it does not answer as a Temporal server (${words}); ${port}; if it wants TLS, ${TURN_TLS_ON}`,
+    cause,
+  );
 }
 
 function unreachable(address: string, reason: string, cause?: unknown): TemporalUnreachableError {
@@ -37,35 +35,31 @@ function unreachable(address: string, reason: string, cause?: unknown): Temporal
   return new TemporalUnreachableError(`Can't reach Temporal at ${address}: ${reason}; ${hint}`, { cause });
 }
 
+const TURN_TLS_ON = 'set TEMPORAL_TLS=true, or TEMPORAL_API_KEY';
+const CHECK_CLIENT_CERTIFICATE =
+  'it may want a client certificate, or another one: check TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_*';
+
 /**
- * Why no connection comes about, which gRPC keeps to itself: makes one connection more, or two, and looks how they end.
+ * Why no connection comes about, which gRPC keeps to itself: makes one more, and looks how it ends.
  *
  * @param signal ends the look
  * @returns undefined where the server takes the connection; `MISCONFIGURED` for TLS settings that can't be right;
  *   `UNREACHABLE` for anything that a server that is only starting, or a proxy before one, might do too
  */
 export async function lookAt(
-  { address, connection }: TemporalConfig,
+  { address, connection: { tls = false } }: TemporalConfig,
   signal?: AbortSignal,
 ): Promise<FollowUpError | undefined> {
   const { hostname, port } = new URL(`tcp://${address}`);
-  const endpoint = {
-    host: hostname.replace(/^\[|\]$/g, ''),
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const settings = typeof tls === 'object' && tls !== null ? tls : {};
+  const { serverNameOverride, serverRootCACertificate: ca, clientCertPair: pair } = settings;
+  const name = serverNameOverride ?? host;
+  const socket = connectTls({
+    host,
     port: Number(port || '7233'),
     ALPNProtocols: ['h2'],
-  };
-  const tls = connection.tls ?? false;
-  if (tls === false) {
-    const trouble = await troubleOf(connectTcp(endpoint), 'connect', signal);
-    if (trouble) return unreachable(address, trouble.message);
-    const greeting = connectTls({ ...endpoint, rejectUnauthorized: false });
-    const noTls = await troubleOf(greeting, 'secureConnect', signal);
-    return noTls ? undefined : wrongTls(address, `the server wants TLS; ${TURN_TLS_ON}`);
-  }
-  const { serverNameOverride, serverRootCACertificate: ca, clientCertPair: pair } = tls === true ? {} : tls;
-  const name = serverNameOverride ?? endpoint.host;
-  const handshake = connectTls({
-    ...endpoint,
+    rejectUnauthorized: tls !== false,
     // Node warns of an IP address there (DEP0123), and TLS has none (RFC 6066, 3).
     servername: isIP(name) === 0 ? name : '',
     checkServerIdentity: (_host, certificate) => checkServerIdentity(name, certificate),
@@ -73,66 +67,50 @@ export async function lookAt(
     ...(pair ? { cert: Buffer.from(pair.crt), key: Buffer.from(pair.key) } : {}),
   });
   // TLS 1.3 refuses a client's certificate after the handshake: where an HTTP/2 server sends its settings.
-  const trouble = await troubleOf(handshake, 'data', signal);
-  if (!trouble || trouble === SILENCE) return undefined;
-  if (trouble === ENDED) return unreachable(address, `${ENDED.message}; ${CHECK_CLIENT_CERTIFICATE}`);
+  const trouble = await endBefore(tls === false ? 'secureConnect' : 'data', socket, signal);
+  const { code = 'ECONNRESET', message = '', reason = message, syscall } = trouble ?? {};
+  const isEnd = code === 'ECONNRESET' || code === 'EPIPE';
   // An error of the system, such as a refused connection, says nothing about TLS; EPROTO is OpenSSL's.
-  const isSystem = trouble.syscall !== undefined && trouble.code !== 'EPROTO';
-  return isSystem ? unreachable(address, trouble.message) : wrongTls(address, tlsWords(trouble));
+  if (syscall !== undefined && code !== 'EPROTO' && !isEnd) return unreachable(address, message);
+  const wrongTls = (text: string) => new ConfigurationError([{ field: `Temporal at ${address}`, text }]);
+  if (tls === false) return trouble ? undefined : wrongTls(`the server wants TLS; ${TURN_TLS_ON}`);
+  if (!trouble || trouble === SILENCE) return undefined;
+  if (isEnd) return unreachable(address, `the server ends the connection; ${CHECK_CLIENT_CERTIFICATE}`);
+  if (/ALERT|HANDSHAKE/.test(code))
+    return wrongTls(`the server refuses the TLS handshake (${reason}); ${CHECK_CLIENT_CERTIFICATE}`);
+  return wrongTls(
+    /^(ERR_SSL_|EPROTO)/.test(code)
+      ? 'the server speaks no TLS; unset TEMPORAL_TLS*, or set TEMPORAL_TLS=false if an API key turns it on'
+      : `the server's certificate is not accepted (${reason}); check TEMPORAL_ADDRESS, TEMPORAL_TLS_SERVER_NAME and TEMPORAL_TLS_SERVER_CA_CERT_*`,
+  );
 }
-
-/** A server answers the first bytes within this time; one that says nothing tells nothing. */
-const SILENCE_MS = 2_000;
 
 interface SocketError extends NodeJS.ErrnoException {
   readonly reason?: string;
   readonly errors?: readonly SocketError[];
 }
 
+/** A server answers the first bytes within this time; one that says nothing tells nothing. */
+const SILENCE_MS = 2_000;
 const SILENCE: SocketError = new Error('the server says nothing');
-const ENDED: SocketError = new Error('the server ends the connection');
+/** A firewall may drop what is sent to an address. */
+const DEAF: SocketError = Object.assign(new Error('the host does not answer'), {
+  code: 'ETIMEDOUT',
+  syscall: 'connect',
+});
 
-/** What keeps a connection from coming as far as `event`. */
-function troubleOf(
-  socket: Socket,
-  event: 'connect' | 'secureConnect' | 'data',
-  signal: AbortSignal | undefined,
-): Promise<SocketError | undefined> {
-  return new Promise<SocketError | undefined>((resolve) => {
-    const giveUp = (): void => {
-      // A firewall may drop what is sent to an address.
-      const deaf = Object.assign(new Error('the host does not answer'), { syscall: 'connect' });
-      resolve(socket.connecting ? deaf : SILENCE);
-    };
-    socket.setTimeout(SILENCE_MS, giveUp);
-    signal?.addEventListener('abort', giveUp, { once: true });
-    socket.once(event, () => {
-      resolve(undefined);
-    });
-    socket.once('error', (failure: SocketError) => {
-      // Of a name with several addresses, such as localhost: one error for each, under one without words.
-      const error = failure.errors?.[0] ?? failure;
-      // A reset says no more than an end does.
-      resolve(error.code === 'ECONNRESET' || error.code === 'EPIPE' ? ENDED : error);
-    });
-    socket.once('close', () => {
-      resolve(ENDED);
-    });
-  }).finally(() => socket.destroy());
-}
-
-const TURN_TLS_ON = 'set TEMPORAL_TLS=true, or TEMPORAL_API_KEY';
-const CHECK_CLIENT_CERTIFICATE =
-  'it may want a client certificate, or another one: check TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_*';
-
-function tlsWords({ code = '', message, reason = message }: SocketError): string {
-  if (code.includes('NO_APPLICATION_PROTOCOL'))
-    return 'the server speaks TLS, but no HTTP/2, so it is not Temporal; check TEMPORAL_ADDRESS';
-  if (/ALERT|HANDSHAKE/.test(code))
-    return `the server refuses the TLS handshake (${reason}); ${CHECK_CLIENT_CERTIFICATE}`;
-  if (/^(ERR_SSL_|EPROTO)/.test(code))
-    return 'the server speaks no TLS; unset TEMPORAL_TLS*, or set TEMPORAL_TLS=false if an API key turns it on';
-  const what = 'check TEMPORAL_ADDRESS, TEMPORAL_TLS_SERVER_NAME and TEMPORAL_TLS_SERVER_CA_CERT_*';
-  if (!/CERT|ISSUER|SIGNATURE|CRL/.test(code)) return `no TLS connection comes about (${reason}); ${what}`;
-  return `the server's certificate is not accepted (${reason}); ${what}`;
+/** What ends a connection before it has come as far as `event`. */
+async function endBefore(event: string, socket: Socket, signal?: AbortSignal) {
+  const over = AbortSignal.any([AbortSignal.timeout(SILENCE_MS), ...(signal ? [signal] : [])]);
+  socket.once('end', () => socket.destroy(new Error('the connection was ended')));
+  try {
+    await once(socket, event, { signal: over });
+    return undefined;
+  } catch (error) {
+    if (over.aborted) return socket.connecting ? DEAF : SILENCE;
+    // Of a name with several addresses, such as localhost: one error for each, under one without words.
+    return (error as SocketError).errors?.[0] ?? (error as SocketError);
+  } finally {
+    socket.on('error', () => undefined).destroy();
+  }
 }

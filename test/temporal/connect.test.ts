@@ -99,7 +99,7 @@ describe('a connection', () => {
       'TLS to a web server',
       () => listening(createHttpsServer(ofServer)),
       TRUST,
-      /speaks TLS, but no HTTP\/2, so it is not Temporal; check TEMPORAL_ADDRESS$/,
+      /refuses the TLS handshake \(.*no application protocol\)/,
     ],
     ['no TLS to a server that wants it', () => secure(), {}, /the server wants TLS; set TEMPORAL_TLS=true/],
   ])('with %s is misconfigured, and the message says what to set', async (_what, server, env, words) => {
