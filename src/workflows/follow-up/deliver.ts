@@ -17,12 +17,9 @@ import { takeTurn } from './take-turn';
 import { waitUntilAtRest } from './watch';
 
 /**
- * Brings the message to the service, once. The send activity looks at the job and sends in one task. What is certainly
- * not sent is tried again, with back-off; what is certainly rejected is not; what nobody can tell is looked for by
- * reading the job.
- *
- * A follow-up never continues as new before its message is delivered: the run's id is what tells the send activity
- * that the run was reset (measured: nothing tells a run continued from a reset one from any other).
+ * Brings the message to the service, once. What is certainly not sent is tried again; what is certainly rejected is not; what
+ * nobody can tell is looked for by reading the job. No run continues as new before that: its id tells the send activity that
+ * the run was reset (measured: nothing tells a run continued from a reset one from any other).
  *
  * @throws ApplicationFailure `JobNotFound`, `FollowUpRejected`, `DeliveryUnknown` or `DeadlineExceeded`
  */
@@ -69,8 +66,7 @@ async function tryAgainLater(context: FollowUpContext, phase: Phase, trouble: Tr
 type Reconciled = 'delivered' | { readonly permittedRunId: string };
 
 /**
- * Finds out whether a message arrived: first by reading the job for `reconcile`, which can prove it only if the job was at
- * rest before the send; then `onUnknownDelivery` decides.
+ * Finds out whether a message arrived: by reading the job, if it was at rest before the send; then `onUnknownDelivery` decides.
  *
  * @throws ApplicationFailure `DeliveryUnknown` or `DeadlineExceeded`
  */
@@ -104,10 +100,7 @@ async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<R
   }
 }
 
-/**
- * Reads at the initial interval until a fresh answer shows that the message arrived, or until `reconcile` is over, counted
- * from the end of the POST. It begins when an answer is fresh, and lasts until there was one.
- */
+/** Reads until a fresh answer shows that the message arrived, or `reconcile` is over and there was a fresh one. */
 async function readForProof(context: FollowUpContext, watch: Watch): Promise<boolean> {
   const { polling, reconcileMs, confirmMs } = context.state.plan;
   const { freshFrom } = watch.observations;
@@ -118,21 +111,18 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
     const now = Date.now();
     const { fresh } = watch.observations;
     if (fresh !== null && now >= until) return false;
+    const at = fresh === null ? freshFrom : until;
     const waitMs =
-      now < freshFrom
-        ? freshFrom - now
-        : waitUntil(fresh === null ? freshFrom : until, polling, watch.trouble, now, Math.random);
-    await context.pause(
-      waitMs,
-      `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`,
-    );
+      now < freshFrom ? freshFrom - now : waitUntil(at, polling, watch.trouble, now, Math.random);
+    const words = `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`;
+    await context.pause(waitMs, words);
     await readAndRecord(context, watch);
     context.show();
   }
   return true;
 }
 
-/** Reads on meanwhile: the job itself may still give the answer. */
+/** Reads on meanwhile: the job may still give the answer. */
 async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reconciled> {
   const { state } = context;
   context.enter('needs-decision');
@@ -144,8 +134,7 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reco
     // The newest row of the timeline.
     const summary = `waits for a decision (resolveDelivery); poll ${watch.polls + 1}`;
     await readNext(context, watch, { waitMs, why, summary });
-    const { decision } = context;
-    context.decision = null;
+    const decision = context.takeDecision();
     if (foundByReading(context, watch)) return 'delivered';
     if (decision?.decision === 'delivered') {
       state.delivery = confirmed(state.delivery, 'operator');

@@ -26,17 +26,17 @@ export async function takeTurn(context: FollowUpContext): Promise<void> {
       })
       .then(() => 'over'),
   );
-  context.busyWith = 'the follow-up waits for its turn at the job';
-  try {
-    await endOrDeadline(context, activity, FIRST_QUESTION_MS, async () => {
-      const pending = await pendingDetails('takeTurn');
-      state.lastAnswer = pending?.failure ?? 'nobody has answered yet whose turn it is';
-      context.enterBriefly('waiting');
+  await context
+    .whileBusy('the follow-up waits for its turn at the job', () =>
+      endOrDeadline(context, activity, FIRST_QUESTION_MS, async () => {
+        const pending = await pendingDetails('takeTurn');
+        state.lastAnswer = pending?.failure ?? 'nobody has answered yet whose turn it is';
+        context.enterBriefly('waiting');
+      }),
+    )
+    .finally(() => {
+      activity.cancel();
     });
-    refuseAfterDeadline(context);
-    state.lastAnswer = null;
-  } finally {
-    context.busyWith = null;
-    activity.cancel();
-  }
+  refuseAfterDeadline(context);
+  state.lastAnswer = null;
 }
