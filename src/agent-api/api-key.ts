@@ -4,7 +4,7 @@ import { formatDuration } from '../core/units';
 import { errorFacts } from './trouble';
 import { MIN_SECRET_CHARACTERS } from './redaction';
 
-/** Where the admin key comes from. It is asked before every request, so that a key can be rotated without a restart. */
+/** It is asked before every request, so that a key can be rotated without a restart. */
 export interface ApiKeySource {
   /** The key to use now. @throws ApiKeyError when there is none; its message never holds any part of a key */
   current(): Promise<string>;
@@ -47,10 +47,9 @@ export function keyFromText(text: string): ApiKeySource {
 const FILE_LIMIT_MS = 2_000;
 
 /**
- * A key in a file. The first read happens here and must succeed. Every use reads the file again: unlike time stamps, that
- * shows a swapped Kubernetes symlink, and a rewrite within the clock's tick. While the file can't be read or holds no key,
- * as in a rotation, the last good key stays in use. At most one read is under way: one that hangs occupies one of the four
- * threads with which Node reads files and looks up names.
+ * A key in a file. The first read must succeed. Every use reads it again: unlike time stamps, that shows a swapped Kubernetes
+ * symlink. While it can't be read or holds no key, the last good one stays in use. At most one read is under way: one that
+ * hangs occupies one of the four threads with which Node reads files and looks up names.
  *
  * @param what is in it. @default the admin key
  * @throws ApiKeyError when the file can't be read now, or holds no key

@@ -9,11 +9,7 @@ const ROOT = resolve(__dirname, '..');
 /** Where `npm run build` puts the prebuilt bundle. */
 const BUNDLE = join(ROOT, 'workflow-bundle.js');
 
-/**
- * The prebuilt bundle if compiled. If run from source, nothing: the plugin adds the sources, and the SDK bundles them (3 s).
- *
- * @throws FollowUpError when the bundle is missing
- */
+/** The prebuilt bundle if compiled; from source nothing, as the SDK bundles what the plugin adds (3 s). @throws FollowUpError */
 export function workflowCode(): Pick<WorkerOptions, 'workflowBundle'> {
   if (extname(__filename) !== '.js') return {};
   if (!existsSync(BUNDLE)) {

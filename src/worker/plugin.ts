@@ -47,10 +47,8 @@ const QUEUES = {
   pollJob: 'read',
   sendMessage: 'send',
 } as const satisfies Partial<Record<keyof FollowUpActivities, keyof TaskQueues>>;
-
-function queueOf(activity: string): keyof TaskQueues {
-  return activity in QUEUES ? QUEUES[activity as keyof typeof QUEUES] : 'followUp';
-}
+const queueOf = (activity: string) =>
+  (QUEUES as Partial<Record<string, keyof TaskQueues>>)[activity] ?? 'followUp';
 
 /** Bundled by the SDK when the worker is created. */
 const WORKFLOWS = path.join(__dirname, '../workflows');
@@ -64,16 +62,15 @@ const REPORT_MS = 5_000;
 const FORCE_MARGIN_MS = 15_000;
 
 /**
- * How long one activation of a workflow may run; ours take milliseconds. The SDK's limit of 5 s counts by the clock, so it also
- * cuts off a process that was frozen or starved of CPU in the middle of one, which likely ended a worker in the soak ("async
- * hook stack has become corrupted", Node 20). The SDK takes this option, although its type does not name it.
+ * Of one activation; ours take milliseconds. The SDK's limit of 5 s counts by the clock, so it also cuts off a process that was
+ * frozen or starved of CPU in the middle of one, which likely ended a worker in the soak. Its type does not name this option.
  */
 const WORKFLOW_CODE_LIMIT = { isolateExecutionTimeout: 60_000 };
 
 /** How often the plugin looks whether a worker is shutting down: the SDK has no event for it. */
 const STATE_CHECK_MS = 250;
 
-/** How long a shutdown takes at most, in milliseconds: the two exchanges of a send, its report, and a margin. */
+/** How long a shutdown takes at most, in milliseconds. */
 export function shutdownLimitMs(httpTimeoutMs: number): number {
   return 2 * httpTimeoutMs + REPORT_MS + FORCE_MARGIN_MS;
 }
@@ -123,8 +120,6 @@ export class FollowUpPlugin implements WorkerPlugin {
   }
 
   /**
-   * While the worker runs: polls that wait in the process are handed over to the server when it begins to shut down.
-   *
    * @throws SearchAttributesError before it polls, where they are missing and can't be registered; the message says what to run
    * @throws FollowUpError before it polls, where its workflows are not exported; the message says how to export them
    */
@@ -181,18 +176,18 @@ export class FollowUpPlugin implements WorkerPlugin {
   }
 }
 
-/** Of the SDK's worker, which keeps it to itself; whatever the bundle was made of, this is what runs its workflows. */
+/** Of the SDK's worker, which keeps it to itself. */
 interface Bundle {
   createWorkflow(options: object): Promise<{ dispose(): Promise<void> }>;
   destroy(): Promise<void>;
 }
 
-/** The SDK's error for a type that the bundle does not export; any other may be due to how little is known of this workflow. */
+/** Any other error may be due to how little is known of this workflow. */
 const NOT_EXPORTED = 'Failed to initialize workflow of type';
 
 /**
- * A worker whose bundle lacks our workflows looks well, and every follow-up that it takes fails its task for ever. So a workflow
- * of each type is created as the SDK does it for a first task, and dropped before it runs.
+ * A worker whose bundle lacks our workflows looks well, and every follow-up that it takes fails its task for ever. So one of each
+ * type is created as for a first task, and dropped before it runs.
  */
 async function expectWorkflows(worker: Worker): Promise<void> {
   const { namespace, taskQueue } = worker.options;

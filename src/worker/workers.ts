@@ -3,40 +3,29 @@ import { type NativeConnection, Worker, type WorkerOptions, type WorkerPlugin } 
 import type { WorkerConfig } from './config';
 import type { FollowUpPlugin, TaskQueues } from './plugin';
 
-/**
- * Single reads at once, beside the polls that wait in the process. A read takes a fraction of a second, so 200 are more
- * polls a second than a server of moderate size dispatches. If the service hangs, at most 200 sockets wait.
- */
+/** Beside the polls that wait in the process: more a second than a server dispatches. If the service hangs, so many sockets wait. */
 const CONCURRENT_READS = 200;
 
-/**
- * Sends at once. Each has a connection of its own and holds its prompt (up to 256 KiB) several times over; the service
- * takes 100 an hour and project, so 50 at once are plenty, and few are under way at a shutdown.
- */
+/** Each holds its prompt (up to 256 KiB) several times over; the service takes 100 an hour and project. */
 const CONCURRENT_SENDS = 50;
 
-/** Questions to the Temporal server at once; no limit holds them. Each takes milliseconds, and waits as a retry, without a slot. */
+/** Questions to the Temporal server: each takes milliseconds, and waits as a retry, without a slot. */
 const CONCURRENT_QUESTIONS = 50;
 
-/**
- * Workflow tasks at once: the SDK's default. They share one thread, so more would only wait there, and run out of time
- * together (`BATCH_TASK_TIMEOUT_MS`). With 16, tasks that wait for a local activity kept the others from starting.
- */
+/** The SDK's default. They share one thread: more would wait there; with 16, those that wait for a local activity kept others out. */
 const CONCURRENT_WORKFLOW_TASKS = 40;
 
-/** What the process grows by for each workflow in its cache: measured with thousands in flight (`npm run bench:in-flight`). */
+/** What the process grows by for each: measured with thousands in flight (`npm run bench:in-flight`). */
 const CACHED_WORKFLOW_MB = 0.48;
-/** What the process grows by for each poll that waits in it, at most: measured with 1,000 of them. */
 const IN_PROCESS_POLL_MB = 0.14;
 /** 2,000 polls are 400 reads a second (one each 5 s) and 80 heartbeats (24 s): more would hold up worker and server. */
 const MAX_IN_PROCESS_POLLS = 2_000;
 /** What the process needs without any workflow, activities under way included. */
 const BASE_MB = 256;
 
-/** Pollers come and go with the load, as the server advises; the limits are the SDK's defaults (1 to 100, 5 at first). */
+/** Within the SDK's defaults: 1 to 100, 5 at first. */
 const POLLERS = { type: 'autoscaling' } as const;
 
-/** What the workers need of the configuration. */
 interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'deploymentVersion'>> {
   readonly temporal: Pick<WorkerConfig['temporal'], 'namespace'>;
   readonly taskQueues: TaskQueues;
@@ -58,7 +47,6 @@ class Starts implements WorkerPlugin {
   }
 }
 
-/** What `FollowUpWorkers.run` tells. */
 interface WorkersEvents {
   /** All of them poll. */
   onReady?: () => void;
@@ -89,10 +77,12 @@ export class FollowUpWorkers {
       workflowTaskPollerBehavior: POLLERS,
       activityTaskPollerBehavior: POLLERS,
     };
+    const freeMb = availableMb() - BASE_MB - inProcessPolls * IN_PROCESS_POLL_MB;
     const workflows = {
       ...code,
       maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
-      maxCachedWorkflows: cachedWorkflows(inProcessPolls),
+      // An evicted workflow isn't lost: its next task replays its history.
+      maxCachedWorkflows: Math.max(100, Math.floor(freeMb / CACHED_WORKFLOW_MB)),
     };
     const create = (taskQueue: string, activities: number, options: Partial<WorkerOptions> = {}) =>
       Worker.create({ ...shared, ...options, taskQueue, maxConcurrentActivityTaskExecutions: activities });
@@ -154,12 +144,6 @@ export class FollowUpWorkers {
   exchangesUnderWay(): number {
     return this.workers.reduce((sum, worker) => sum + worker.getStatus().numInFlightNonLocalActivities, 0);
   }
-}
-
-/** As many as memory allows beside the polls. An evicted workflow isn't lost: its next task replays its history. */
-function cachedWorkflows(inProcessPolls: number): number {
-  const freeMb = availableMb() - BASE_MB - inProcessPolls * IN_PROCESS_POLL_MB;
-  return Math.max(100, Math.floor(freeMb / CACHED_WORKFLOW_MB));
 }
 
 /** The default number of polls that may wait in the process: an eighth of the memory, and at most 2,000. */
