@@ -25,7 +25,6 @@ const EXIT = { drained: 0, failed: 1, misconfigured: 2 } as const;
 /** Signals within this time of the first are the same gesture: npm passes a Ctrl-C on that its child has got as well. */
 const SAME_GESTURE_MS = 1_000;
 
-/** The worker process: checks its configuration, waits for Temporal, works until a signal comes, drains, and ends. */
 async function main(): Promise<number> {
   const asked = commandLine(process.argv.slice(2), workerVersion());
   if (asked?.what === 'print') {
@@ -39,7 +38,7 @@ async function main(): Promise<number> {
     return isGood ? EXIT.drained : EXIT.failed;
   }
   const logger = createLogger(loaded.config.logLevel, loaded.redactor);
-  // Node would end the process too, but its report would not pass the redactor.
+  // Node's own report would not pass the redactor.
   process.on('uncaughtException', (error) => {
     logger.error('the worker ends because of a bug', { error });
     process.exit(EXIT.failed);
@@ -63,13 +62,10 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   logger.info('the worker starts', { version, ...describeConfig(config) });
   for (const warning of warnings) logger.warn(warning);
   const { payloadConverterPath, failureConverterPath } = config.dataConverter ?? {};
-  // Converters, unlike codecs, run inside the workflows, so the SDK must bundle them: the prebuilt bundle has none.
-  const ownConverter = payloadConverterPath ?? failureConverterPath;
-  const code = ownConverter === undefined ? workflowCode() : {};
+  // Converters, unlike codecs, run inside the workflows: the SDK must bundle them.
+  const code = payloadConverterPath || failureConverterPath ? {} : workflowCode();
   let notReady: Reasons = () => Promise.resolve(['the process is starting']);
-  const waitFor = (reason: string) => {
-    notReady = () => Promise.resolve([reason]);
-  };
+  const waitFor = (reason: string) => void (notReady = () => Promise.resolve([reason]));
   // Anybody may ask, so the reasons are redacted.
   const reasons = async () => (await notReady()).map(redactor.text);
   const [health, runtime] = await allConfigured([
@@ -81,14 +77,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   const connection = await connectToTemporal(temporal, runtime, stop, waitFor, logger);
   waitFor('the workers are starting');
   const api = createAgentApi(agentApi);
-  // `connectToTemporal` has waited for the search attributes.
-  const plugin = new FollowUpPlugin({
-    agentApi: api,
-    taskQueues,
-    inProcessPolls,
-    notify: config.notify,
-    ensureSearchAttributes: false,
-  });
+  const plugin = new FollowUpPlugin({ agentApi: api, taskQueues, inProcessPolls, notify: config.notify });
   const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, plugin);
   const reachable = connectionCheck(connection, temporal);
   const keyIsGood = keyCheck(api, logger);
@@ -105,7 +94,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     await workers.run(stop, {
       onReady: () => {
         logger.info('ready');
-        // Not only when somebody asks for readiness: the log must say it too.
+        // The log must say it too.
         void keyIsGood();
       },
       onFailure: (taskQueue, error) => {

@@ -26,15 +26,10 @@ export interface FollowUpPluginOptions {
   /** A worker gets what its own task queue is for. @default the task queue of the first worker for everything */
   readonly taskQueues?: TaskQueues;
   /**
-   * How many polls may wait in this process at a time. Each holds about 0.14 MiB and a slot of its own, which the plugin
-   * adds to the worker's activity slots; a `tuner` must have room for them. With 0 the server keeps every wait. @default 0
+   * How many polls may wait in this process at a time. Each holds about 0.14 MiB and a slot, which the plugin adds to the
+   * worker's; a `tuner` must have room for them. @default 0, the server keeps every wait
    */
   readonly inProcessPolls?: number;
-  /**
-   * Whether a worker registers the search attributes that are missing, before it polls. Without them every follow-up stalls
-   * without a word. @default true
-   */
-  readonly ensureSearchAttributes?: boolean;
   /** How long one activity polls at most, in milliseconds. @default 30 minutes */
   readonly pollLimitMs?: number;
   /** Where the ends of follow-ups and batches are told (docs/notify.md of the project). @default nowhere */
@@ -56,9 +51,8 @@ const WORKFLOW_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
 /** The SDK's default number of activity slots. */
 const DEFAULT_SLOTS = 100;
 
-/** The report of an activity's end may take this long to reach the server. */
+/** The report of an activity's end may take this long; after the margin, the server has given the sends up too. */
 const REPORT_MS = 5_000;
-/** How much longer than that a shutdown may take before it is forced; by then the server has given the sends up too. */
 const FORCE_MARGIN_MS = 15_000;
 
 /**
@@ -76,9 +70,8 @@ export function shutdownLimitMs(httpTimeoutMs: number): number {
 }
 
 /**
- * Adds follow-ups to a Temporal worker: their activities and, where the worker has no workflows of its own, their
- * workflows. A worker with workflows of its own exports ours beside them. Data converter, interceptors and every other
- * option stay as they are. One plugin serves all workers of a process.
+ * Adds follow-ups to a Temporal worker: their activities and, where it has no workflows of its own, their workflows. Every other
+ * option stays as it is. One plugin serves all workers of a process.
  *
  * ```ts
  * const agentApi = createAgentApi({ baseUrl, apiKey: await keyFromFile(path), timeoutMs: 30_000 });
@@ -127,10 +120,8 @@ export class FollowUpPlugin implements WorkerPlugin {
     const { taskQueue, namespace } = worker.options;
     const runsWorkflows = taskQueue === this.offered?.taskQueues.followUp;
     this.beginCounters(namespace, taskQueue);
-    const mayEnsure = this.options.ensureSearchAttributes ?? true;
-    if (mayEnsure && worker.connection !== undefined && runsWorkflows) {
+    if (runsWorkflows && worker.connection !== undefined)
       await ensureSearchAttributes(worker.connection, namespace);
-    }
     if (runsWorkflows) await expectWorkflows(worker);
     const check = setInterval(() => {
       const state = worker.getState();
@@ -182,9 +173,6 @@ interface Bundle {
   destroy(): Promise<void>;
 }
 
-/** Any other error may be due to how little is known of this workflow. */
-const NOT_EXPORTED = 'Failed to initialize workflow of type';
-
 /**
  * A worker whose bundle lacks our workflows looks well, and every follow-up that it takes fails its task for ever. So one of each
  * type is created as for a first task, and dropped before it runs.
@@ -193,13 +181,14 @@ async function expectWorkflows(worker: Worker): Promise<void> {
   const { namespace, taskQueue } = worker.options;
   const { workflowCreator: bundle } = worker as unknown as { readonly workflowCreator: Bundle };
   for (const workflowType of WORKFLOW_TYPES) {
-    const ids = { workflowId: workflowType, runId: randomUUID(), namespace, taskQueue };
-    const info = { workflowType, ...ids, searchAttributes: {}, unsafe: {} };
+    const named = { workflowType, workflowId: workflowType, runId: randomUUID(), namespace, taskQueue };
+    const info = { ...named, searchAttributes: {}, unsafe: {} };
     const options = { info, randomnessSeed: [0], now: Date.now(), showStackTraceSources: false };
     try {
       await (await bundle.createWorkflow(options)).dispose();
     } catch (error) {
-      if (!(error instanceof Error && error.message.startsWith(NOT_EXPORTED))) continue;
+      // Any other error may be due to how little is known of this workflow.
+      if (!String(error).includes('Failed to initialize workflow of type')) continue;
       // Its thread would keep the process from ending.
       await bundle.destroy();
       const message =

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { lookup } from 'node:dns/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, NativeConnection, Runtime } from '@temporalio/worker';
@@ -99,14 +98,15 @@ export async function connectToTemporal(
       logger.info(`search attributes registered: ${registered.join(', ')}`, { namespace });
     return connection;
   };
-  notReady(`connecting to Temporal at ${config.address}`);
+  const connecting = `connecting to Temporal at ${config.address}`;
+  notReady(connecting);
+  logger.info(connecting);
   return untilItWorks(attempt, {
     signal: stop,
     explain: (error) => (error instanceof FollowUpError ? error : whyNot(error, config)),
     onTrouble: (message, nextTryMs) => {
       notReady(message);
-      const next = nextTryMs === null ? 'still waiting' : `next try in ${formatDuration(nextTryMs)}`;
-      logger.warn(`waiting for Temporal (${next}): ${message}`);
+      logger.warn(`waiting for Temporal (next try in ${formatDuration(nextTryMs)}): ${message}`);
     },
   });
 }
@@ -117,23 +117,25 @@ export function describeNamespace(connection: NativeConnection, namespace: strin
   return connection.withDeadline(Date.now() + limitMs, ask);
 }
 
-/** The longest wait notices soon that a server is back, and keeps the log readable; an attempt that takes longer is logged. */
+/** It notices soon that a server is back, and keeps the log readable. */
 const LONGEST_WAIT_MS = 10_000;
 
 export interface Waiting {
   readonly signal: AbortSignal;
   readonly explain: (error: unknown) => FollowUpError | Promise<FollowUpError>;
-  /** Called after each failed attempt and, with null for the next try, while an attempt has no answer. */
-  readonly onTrouble: (message: string, nextTryMs: number | null) => void;
+  readonly onTrouble: (message: string, nextTryMs: number) => void;
 }
 
 /** Repeats an attempt until it succeeds, without a limit while waiting can help. @throws as {@link connectToTemporal} */
 export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waiting): Promise<T> {
   const { signal, explain, onTrouble } = waiting;
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', reject, { once: true });
+  });
   for (let failed = 1; ; failed++) {
     signal.throwIfAborted();
     try {
-      return await watched(attempt(), waiting);
+      return await Promise.race([attempt(), aborted]);
     } catch (error) {
       signal.throwIfAborted();
       const trouble = await explain(error);
@@ -148,21 +150,4 @@ export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waitin
 /** The wait after a number of failed attempts: 1, 2, 4, 8, 10, 10, … seconds. */
 export function waitAfterMs(failed: number): number {
   return Math.min(1_000 * 2 ** (failed - 1), LONGEST_WAIT_MS);
-}
-
-/** The result of `attempt`, with a report while it takes long. */
-async function watched<T>(attempt: Promise<T>, { signal, onTrouble }: Waiting): Promise<T> {
-  const notice = setInterval(() => {
-    onTrouble('no answer yet', null);
-  }, LONGEST_WAIT_MS);
-  const settled = new AbortController();
-  const aborted = once(signal, 'abort', { signal: settled.signal }).then(() => {
-    throw signal.reason as Error;
-  });
-  try {
-    return await Promise.race([attempt, aborted]);
-  } finally {
-    clearInterval(notice);
-    settled.abort();
-  }
 }

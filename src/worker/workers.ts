@@ -32,10 +32,10 @@ interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'de
   readonly inProcessPolls: number;
 }
 
-/** A follow-up that waits for weeks needs no worker of an old version. The replay tests prove that its history fits. */
+/** A follow-up that waits for weeks needs no worker of an old version. */
 const VERSIONING = { useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } as const;
 
-/** Tells when a worker runs. Before that other plugins prepare it, and it can't be told to end. */
+/** Tells when a worker runs: before, it can't be told to end. */
 class Starts implements WorkerPlugin {
   readonly name = 'agent-follow-up-starts';
   onRunning: (worker: Worker) => void = () => undefined;
@@ -134,7 +134,7 @@ export class FollowUpWorkers {
     if (failed !== undefined) throw failed.reason;
   }
 
-  /** The task queues that nobody polls at this moment, each with its worker's state. */
+  /** The task queues that nobody polls, in words. */
   notRunning(): string[] {
     return this.workers
       .filter((worker) => worker.getState() !== 'RUNNING')

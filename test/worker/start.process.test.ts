@@ -102,7 +102,7 @@ it('a TLS mistake ends the worker with exit code 2, and it says what to set', as
   const worker = await startWorker({ ...AGENT, ...temporal });
   expect(await worker.exited).toEqual({ code: 2, signal: null });
   expect(worker.stderr).toMatch(
-    /its configuration has a problem.*the server speaks no TLS; unset TEMPORAL_TLS/s,
+    /its configuration has a problem.*wrong version number\); check TEMPORAL_TLS /s,
   );
 });
 
