@@ -36,8 +36,8 @@ export class ConfigurationError extends FollowUpError {
 }
 
 /**
- * The connection to Temporal, from the variables `TEMPORAL_*` and the profile of `temporal.toml`, as the Temporal CLI
- * and every SDK read them. What the SDK would only report when it connects is checked here.
+ * The connection to Temporal, as the Temporal CLI and every SDK read it. What the SDK would only report when it connects is
+ * checked here.
  *
  * @throws ConfigurationError
  */
@@ -91,7 +91,6 @@ function firstLine(error: unknown): string {
   return (String(error).split('\n', 1)[0] ?? '').replace(/^(\w*Error: )+/, '');
 }
 
-/** What is wrong with the certificates and the key that the configuration gives; nothing of the key is shown. */
 function certificateProblems(tls: TemporalConfig['connection']['tls']): Problem[] {
   if (typeof tls !== 'object' || tls === null) return [];
   const { serverRootCACertificate: ca, clientCertPair: pair } = tls;
@@ -118,7 +117,7 @@ function isEndpoint(address: string): boolean {
   return match !== null && Number(match[1] ?? 1) >= 1 && Number(match[1] ?? 1) <= 65_535;
 }
 
-/** An empty variable counts as not set: that is how Docker Compose and many shells pass on one that is not set outside. */
+/** An empty variable counts as not set: Docker Compose passes on so what is not set outside. */
 export function variable(env: Environment, name: string): string | undefined {
   const text = env[name]?.trim();
   return text === '' ? undefined : text;

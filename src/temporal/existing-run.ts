@@ -30,7 +30,7 @@ export function firstRunOf({ raw, runId }: WorkflowExecutionDescription): string
   return raw.workflowExecutionInfo?.firstRunId ?? runId;
 }
 
-/** For a signal or a cancellation, which come too late where the workflow has ended. */
+/** For a signal or a cancellation that comes too late. */
 export function ignoreClosed(error: unknown): void {
   if (!(error instanceof WorkflowNotFoundError)) throw error;
 }
