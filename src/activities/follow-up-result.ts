@@ -6,7 +6,7 @@ import type { FollowUpActivities } from '../core/wire';
 import { findEnd } from '../temporal/follow-up-end';
 import { askAgainIn } from './attempt';
 
-/** For a workflow of somebody else: the first question comes soon, as many have ended; then it may take hours. */
+/** The first question comes soon, as many have ended; then it may take hours. */
 const FIRST_RESULT_WAIT_MS = 2_000;
 const LONGEST_RESULT_WAIT_MS = 60_000;
 

@@ -44,7 +44,7 @@ export function createActivities(
   };
 }
 
-/** A read that takes longer than this tells the server that its worker lives; its heartbeat time-out is 15 s. */
+/** Its heartbeat time-out is 15 s. */
 const HEARTBEAT_EVERY_MS = 5_000;
 
 /** Trouble on the wire is the result, and no failure of the activity. */

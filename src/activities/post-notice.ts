@@ -16,7 +16,7 @@ export interface NotifyOptions {
 
 /** An attempt, from connecting to the status. */
 const ANSWER_LIMIT_MS = 10_000;
-/** A receiver that hangs must not take the slots of the worker's other questions: beyond this many an attempt ends at once. */
+/** A receiver that hangs must not take the slots of the worker's other questions. */
 const AT_ONCE = 10;
 const TRY_AGAIN_MS = 5_000;
 /** The server gives a notice up after a day. */
@@ -34,7 +34,6 @@ export function webhooksOf(secrets: string): Webhook[] {
   return each.map((secret) => new Webhook(secret));
 }
 
-/** Only 2xx is success, and 410 ends the notice; everything else the server tries again. */
 export function postNoticeBy({ url, secrets }: NotifyOptions): NoticeActivities['postNotice'] {
   let underWay = 0;
   return async (notice) => {

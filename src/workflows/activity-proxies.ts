@@ -10,10 +10,10 @@ import type { FollowUpActivities, PendingDetails, WorkerSettings } from '../core
 import { fairnessKey } from '../core/ids';
 import type { Polling } from '../core/request';
 
-/** What a worker gets beyond the HTTP time limit to take a task up and to report its end, in milliseconds. */
+/** Beyond the HTTP time limit, to take a task up and to report its end. */
 export const REPORT_MARGIN_MS = 15_000;
 
-/** Local: one event and no round trip. A worker answers at once or is broken; it is asked again with each workflow task. */
+/** Local: one event and no round trip. */
 export const { workerSettings } = proxyLocalActivities<Pick<FollowUpActivities, 'workerSettings'>>({
   startToCloseTimeout: 5_000,
   summary: 'ask the worker for its queues and time limits',
@@ -120,9 +120,8 @@ export function pollProxy(
 }
 
 /**
- * Questions to the Temporal server, on the queue of workflow tasks, for which no limit of the agent service holds. A look takes
- * milliseconds; the interval comes with each failure, or is that after the loss of a worker. It does not back off, or it would
- * be at its maximum after a few questions. No schedule-to-close: one waits for as long as a follow-up runs.
+ * Questions to the Temporal server, on the queue of workflow tasks, for which no limit of the agent service holds. The interval
+ * comes with each failure, or is that after the loss of a worker; a back-off would be at its maximum after a few questions.
  *
  * @param taskQueue @default that of the calling workflow
  */
@@ -136,19 +135,16 @@ export function questionProxy(summary: string, taskQueue?: string) {
   });
 }
 
-/** The look, the POST, and a margin; the send activity ends both exchanges within their limits by itself. */
+/** The look, the POST, and a margin. */
 export function sendTimeLimitMs({ httpTimeoutMs }: WorkerSettings): number {
   return 2 * httpTimeoutMs + REPORT_MARGIN_MS;
 }
 
 /**
- * The send, which must not happen twice: the heartbeat before its POST is the one proof of it (docs/architecture.md, "Send").
- *
- * - The server repeats whatever fails around the activity, at a flat interval: the next attempt may get another worker.
- * - Start-to-close is over when the attempt's POST is. A heartbeat time-out could give up a POST that is still answered.
- * - Schedule-to-start is what is left of the deadline. The end by a schedule-to-close may hide what was recorded: at the
- *   deadline the workflow asks for that, and cancels.
- * - A cancellation waits for a POST under way, whose outcome belongs into the receipt.
+ * The send, which must not happen twice: the heartbeat before its POST is the one proof of it (docs/architecture.md, "Send"). The
+ * server repeats what fails around it, at a flat interval: the next attempt may get another worker. A heartbeat time-out could
+ * give up a POST that is still answered, and the end by a schedule-to-close hide what was recorded: at the deadline the workflow
+ * asks for that, and cancels. A cancellation waits for a POST under way.
  */
 export function sendProxy(
   settings: WorkerSettings,

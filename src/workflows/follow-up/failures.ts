@@ -7,11 +7,7 @@ import { MAX_FAILURE_CHARACTERS, singleLine } from '../../core/text';
 import type { FollowUpContext } from './context';
 import { type FollowUpState, receiptOf } from './state';
 
-/**
- * The failure by which a follow-up ends: never retried by Temporal, with the last job and the receipt in its details.
- *
- * @param reason one sentence; what is known of the message is added to it
- */
+/** The failure by which a follow-up ends. @param reason one sentence; what is known of the message is added to it */
 export function followUpFailure(
   type: FailureType,
   reason: string,

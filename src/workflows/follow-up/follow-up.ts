@@ -13,7 +13,7 @@ import { measure } from '../../core/metrics';
 import { MEMO_RECEIPT } from '../../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
 import { type FollowUpResult, outcomeText, type Phase, type Receipt } from '../../core/result';
-import { keyword } from '../../core/starts';
+import { keyword, keywordKey } from '../../core/starts';
 import { workerSettings } from '../activity-proxies';
 import { tellOf } from '../notice';
 import { FollowUpContext } from './context';
@@ -63,7 +63,7 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
     measure(metricMeter, 'ends', 1, { outcome, evidence: state.evidence });
     const receipt = receiptOf(state, Date.now());
     // A cancelled one leaves nothing else; how an item of a batch ended is shown by a list of the server.
-    const isItem = workflowInfo().typedSearchAttributes.get(keyword('FollowUpBatch', '').key) !== undefined;
+    const isItem = workflowInfo().typedSearchAttributes.get(keywordKey('FollowUpBatch')) !== undefined;
     if (phase === 'cancelled' || isItem) upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, endOf(receipt)) });
     return receipt;
   };

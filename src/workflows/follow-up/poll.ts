@@ -77,7 +77,7 @@ export function lastAnswerInWords({ state }: FollowUpContext): string {
   return `${polls === 0 ? 'sent' : `poll ${polls}`}: ${lastAnswerOf(state) ?? 'no answer yet'}`;
 }
 
-/** How the activity has ended: with the answer that needs a decision, or with the last of those that need none. */
+/** The answer needs a decision; what the tally counts needs none. */
 interface PollEnd {
   readonly tally: Tally | null;
   readonly answer: TimedAnswer | null;

@@ -67,8 +67,8 @@ async function lookAndPost(
 type Send = CancelledByHand<SendResult | null>;
 
 /**
- * Waits for the end of an activity, or for the deadline. One that takes longer than an attempt is asked after, so that whoever
- * looks at the follow-up reads why it waits; ever more rarely, because each question costs some events.
+ * Waits for the end of an activity, or for the deadline. One that takes longer than an attempt is asked after, so that people
+ * read why; ever more rarely, because each question costs some events.
  */
 export async function endOrDeadline(
   context: FollowUpContext,
@@ -100,11 +100,7 @@ async function askAfter({ state, settings }: FollowUpContext): Promise<SendCheck
   return checkpointOf(details);
 }
 
-/**
- * Cancels a send that has not reported. A POST under way is waited for.
- *
- * @returns null if nothing was sent
- */
+/** Cancels a send that has not reported; a POST under way is waited for. @returns null if nothing was sent */
 async function giveUp(context: FollowUpContext, activity: Send): Promise<SendResult | null> {
   const before = activity.end === undefined ? await askAfter(context) : null;
   activity.cancel();

@@ -4,12 +4,11 @@ import type { FollowUpContext } from './context';
 import { refuseAfterDeadline } from './failures';
 import { endOrDeadline } from './send';
 
-/** A turn that is free is taken in milliseconds; one that is not has been asked for once by then. */
+/** A turn that is free is taken in milliseconds. */
 const FIRST_QUESTION_MS = 5_000;
 
 /**
- * Waits for the turn at the job, which the follow-up then has until its end: the message of another one would interrupt what
- * this one has paid for. Somebody who ends the activity by hand lets it go on.
+ * Waits for the turn at the job, which the follow-up then has until its end. Somebody who ends the activity by hand lets it go on.
  *
  * @throws ApplicationFailure `DeadlineExceeded`
  * @throws CancelledFailure when the workflow is cancelled
