@@ -13,7 +13,7 @@ import { followUpFailure, refuseAfterDeadline, sentence, sentSoFar } from './fai
 import { lastAnswerInWords, readAndRecord, readNext } from './poll';
 import { send } from './send';
 import { confirmed, told, type Watch } from './state';
-import { takeTurn } from './take-turn';
+import { takeTurn } from './turn';
 import { waitUntilAtRest } from './watch';
 
 /**
@@ -48,9 +48,9 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
       await waitUntilAtRest(context, step.job);
       continue;
     }
-    const reconciled = await reconcile(context, step.why);
-    if (reconciled === 'delivered') return;
-    ({ permittedRunId } = reconciled);
+    const permitted = await reconcile(context, step.why);
+    if (permitted === null) return;
+    permittedRunId = permitted;
   }
 }
 
@@ -62,21 +62,19 @@ async function tryAgainLater(context: FollowUpContext, phase: Phase, trouble: Tr
   await context.pause(wait, words);
 }
 
-/** The message counts as delivered, or the run that is named may send it once more. */
-type Reconciled = 'delivered' | { readonly permittedRunId: string };
-
 /**
  * Finds out whether a message arrived: by reading the job, if it was at rest before the send; then `onUnknownDelivery` decides.
  *
+ * @returns the run that may send it once more; null where it counts as delivered
  * @throws ApplicationFailure `DeliveryUnknown` or `DeadlineExceeded`
  */
-async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<Reconciled> {
+async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<string | null> {
   const { state } = context;
   const { watch } = state;
   if (watch === null) throw new TypeError('a delivery is reconciled before anything was sent');
   const { baseline } = watch.observations;
   const canBeRead = baseline !== null && isTerminal(baseline.status);
-  if (canBeRead && (await readForProof(context, watch))) return 'delivered';
+  if (canBeRead && (await readForProof(context, watch))) return null;
 
   const looked = canBeRead
     ? `Then reading the job for ${formatDuration(state.plan.reconcileMs)} showed no change caused by the message.`
@@ -88,12 +86,12 @@ async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<R
       throw unknown();
     case 'assume-delivered':
       state.delivery = confirmed(state.delivery, 'assumed');
-      return 'delivered';
+      return null;
     case 'resend':
       if (state.resent) throw unknown();
       state.resent = true;
       // After a reset, the run before may have used it: the send activity then refuses.
-      return { permittedRunId: workflowInfo().firstExecutionRunId };
+      return workflowInfo().firstExecutionRunId;
     case 'ask':
       state.doubt = doubt;
       return askOperator(context, watch);
@@ -123,7 +121,7 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
 }
 
 /** Reads on meanwhile: the job may still give the answer. */
-async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reconciled> {
+async function askOperator(context: FollowUpContext, watch: Watch): Promise<string | null> {
   const { state } = context;
   context.enter('needs-decision');
   await tellOf(state, null);
@@ -135,12 +133,12 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reco
     const summary = `waits for a decision (resolveDelivery); poll ${watch.polls + 1}`;
     await readNext(context, watch, { waitMs, why, summary });
     const decision = context.takeDecision();
-    if (foundByReading(context, watch)) return 'delivered';
+    if (foundByReading(context, watch)) return null;
     if (decision?.decision === 'delivered') {
       state.delivery = confirmed(state.delivery, 'operator');
-      return 'delivered';
+      return null;
     }
-    if (decision !== null) return { permittedRunId: decision.runId };
+    if (decision !== null) return decision.runId;
     refuseAfterDeadline(context);
   }
 }

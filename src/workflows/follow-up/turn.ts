@@ -1,4 +1,5 @@
 import { ActivityFailure, workflowInfo } from '@temporalio/workflow';
+import type { TurnHolder } from '../../core/wire';
 import { CancelledByHand, pendingDetails, questionProxy } from '../activity-proxies';
 import type { FollowUpContext } from './context';
 import { refuseAfterDeadline } from './failures';
@@ -38,4 +39,12 @@ export async function takeTurn(context: FollowUpContext): Promise<void> {
     });
   refuseAfterDeadline(context);
   state.lastAnswer = null;
+}
+
+/**
+ * The turn at a job, as a lock: one is open at a time, by its workflow id. It asks whether the follow-up that has taken it has
+ * ended: nobody can be relied on to tell.
+ */
+export async function followUpTurn(holder: TurnHolder): Promise<void> {
+  await questionProxy('has the follow-up ended?').awaitEnd(holder);
 }
