@@ -6,13 +6,7 @@ import { FollowUpError } from './core/errors';
 import { ConfigurationError } from './temporal/config';
 import { workflowCode } from './worker/bundle';
 import { checkKey, commandLine, workerVersion } from './worker/command-line';
-import {
-  allConfigured,
-  configurationText,
-  describeConfig,
-  loadConfig,
-  type LoadedConfig,
-} from './worker/config';
+import { allConfigured, configurationText, loadConfig, type LoadedConfig } from './worker/config';
 import { connectionCheck, keyCheck, type Reasons, startHealthServer } from './worker/health';
 import { createLogger } from './worker/logging';
 import { FollowUpPlugin, shutdownLimitMs } from './worker/plugin';
@@ -55,11 +49,11 @@ async function main(): Promise<number> {
 }
 
 async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Promise<void> {
-  const { config, redactor, warnings } = loaded;
+  const { config, shown, redactor, warnings } = loaded;
   const { agentApi, taskQueues, temporal } = config;
   const inProcessPolls = config.inProcessPolls ?? defaultInProcessPolls();
   const version = workerVersion();
-  logger.info('the worker starts', { version, ...describeConfig(config) });
+  logger.info('the worker starts', { version, ...shown });
   for (const warning of warnings) logger.warn(warning);
   const { payloadConverterPath, failureConverterPath } = config.dataConverter ?? {};
   // Converters, unlike codecs, run inside the workflows: the SDK must bundle them.

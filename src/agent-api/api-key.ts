@@ -6,11 +6,10 @@ import { MIN_SECRET_CHARACTERS } from './redaction';
 
 /** It is asked before every request, so that a key can be rotated without a restart. */
 export interface ApiKeySource {
-  /** The key to use now. @throws ApiKeyError when there is none; its message never holds any part of a key */
+  /** The key to use now. @throws ApiKeyError, which never holds any part of a key */
   current(): Promise<string>;
 }
 
-/** Thrown when a key can't be had. The message names the variable or the file, and never shows the content. */
 export class ApiKeyError extends Error {
   override readonly name = 'ApiKeyError';
 
@@ -26,10 +25,10 @@ export class ApiKeyError extends Error {
 /** No key is longer; more of a file is not read into memory. */
 const MAX_KEY_CHARACTERS = 16_384;
 
-/** Anything but visible ASCII would let a key break out of its header, or not fit into one; a shorter one can't be hidden. */
+/** Anything but visible ASCII would let a key break out of its header; a shorter one can't be hidden. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{${MIN_SECRET_CHARACTERS},${MAX_KEY_CHARACTERS}}$`);
 
-/** The key in `text`, without white space around it. @throws ApiKeyError, which shows only the `name` of the text */
+/** @throws ApiKeyError, which shows only the `name` of the text */
 export function checkedKey(text: string, name: string, what = 'the admin key'): string {
   const key = text.trim();
   if (KEY.test(key)) return key;

@@ -6,27 +6,27 @@ import { Cooldowns } from './cooldowns';
 import { type Exchange, exchange, type ExchangeLimits } from './exchange';
 import { jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
 import { type Redact, Redactor } from './redaction';
-import { describeFacts, errorFacts, errorTrouble, type Operation, redactedFacts, trouble } from './trouble';
+import { describeFacts, errorFacts, errorTrouble, type Operation, trouble } from './trouble';
 
 /** The agent service's two operations. What the wire does is a value, and never thrown. */
 export interface AgentApi {
-  /** The limit of one exchange in milliseconds. */
+  /** Of one exchange, in milliseconds. */
   readonly timeoutMs: number;
-  /** One GET of the job, on a pooled connection. Trouble is an answer too. */
+  /** One GET of the job. Trouble is an answer too. */
   getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
-  /** One POST of the message, on a connection of its own, and what it proved. It is never repeated here. */
+  /** One POST of the message, and what it proved. */
   sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendLimits): Promise<PostOutcome>;
   /** How long all cool-downs of projects so far are. */
   cooldownSeconds(): number;
-  /** Waits for the exchanges under way, each of which ends by its time limit, and closes every connection. */
+  /** Waits for the exchanges under way, and closes every connection. */
   close(): Promise<void>;
 }
 
 export interface AgentApiOptions {
-  /** `{base_url}`: an http or https URL; a path prefix and trailing slashes are fine. Checked with the configuration. */
+  /** An http or https URL; a path prefix and trailing slashes are fine. */
   readonly baseUrl: string;
   readonly apiKey: ApiKeySource;
-  /** The limit of one exchange in milliseconds, from connecting to the last byte of the body. */
+  /** Of one exchange, in milliseconds, from connecting to the last byte. */
   readonly timeoutMs: number;
   /** For an https base URL. Nothing is taken from the environment here. @default none */
   readonly proxy?: Proxy | undefined;
@@ -35,25 +35,24 @@ export interface AgentApiOptions {
 }
 
 export interface Proxy {
-  /** An http or https URL, with user and password where the proxy wants them: what `HTTPS_PROXY` holds. */
+  /** What `HTTPS_PROXY` holds. */
   readonly url: string;
-  /** Hosts that are reached directly: what `NO_PROXY` holds. @default none */
+  /** What `NO_PROXY` holds. @default none */
   readonly noProxy?: string;
 }
 
-interface Limits {
+interface ReadLimits {
   /** @default that of the client */
   readonly timeoutMs?: number;
-}
-
-interface ReadLimits extends Limits {
-  /** What the read is for: one before a POST waits while the service wants no POST. @default 'read' */
+  /** A read before a POST waits while the service wants no POST. @default 'read' */
   readonly before?: Operation;
-  /** It is made also while the service wants quiet: a person asks for it, or it is the last one. @default false */
+  /** It is made also while the service wants quiet. @default false */
   readonly insist?: boolean;
 }
 
-interface SendLimits extends Limits {
+interface SendLimits {
+  /** @default that of the client */
+  readonly timeoutMs?: number;
   /**
    * Called once the connection is made (TLS included), right before the first byte is written: a process may have been frozen
    * while it was connecting. With a reason that it returns nothing is sent.
@@ -65,7 +64,7 @@ type Prepared =
   | { readonly path: string; readonly headers: Record<string, string> }
   | { readonly repeatable: boolean; readonly problem: SendTrouble & { retryAfterMs?: number } };
 
-/** A usable connection takes no longer, and a send that still waits for one is provably not sent. */
+/** A usable connection takes no longer. */
 const MAX_CONNECT_TIMEOUT_MS = 10_000;
 
 const CHECK_PROXY = 'check HTTPS_PROXY';
@@ -78,10 +77,10 @@ const HEADERS = {
   'user-agent': 'agent-follow-up',
 };
 
-/** The label of what was not asked, because the service wants quiet. */
+/** The label where nothing was asked, because the service wants quiet. */
 export const COOLING_DOWN = 'cooling down';
 
-/** The client of the agent service. It follows no redirect and repeats nothing. */
+/** It follows no redirect and repeats nothing. */
 export function createAgentApi(options: AgentApiOptions): AgentApi {
   const { baseUrl, apiKey, timeoutMs, proxy, exchange: make = exchange } = options;
   const { origin, pathname } = new URL(baseUrl);
@@ -170,7 +169,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   }
 
   function thrown(error: unknown): SendTrouble {
-    return errorTrouble(redactedFacts(error, redactor.text));
+    return errorTrouble(errorFacts(error, redactor.text));
   }
 
   return {
@@ -216,7 +215,7 @@ function connectionsTo(
   return new EnvHttpProxyAgent({
     ...options,
     httpsProxy: proxy.url,
-    // An http base URL is one of this machine or a mistake; and nothing is read from the environment here.
+    // An http base URL is one of this machine or a mistake.
     httpProxy: '',
     noProxy: proxy.noProxy ?? '',
     proxyTls: { timeout: connectTimeoutMs },

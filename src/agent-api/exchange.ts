@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { isRecord } from '../core/checks';
 import { formatDuration } from '../core/units';
 import type { Redact } from './redaction';
-import { type ErrorFact, redactedFacts } from './trouble';
+import { type ErrorFact, errorFacts } from './trouble';
 
 /** The most that is read of a body; a job is a few hundred bytes. */
 const MAX_BODY_BYTES = 1_048_576;
@@ -30,26 +30,22 @@ export type Body =
 
 export interface NoAnswer {
   readonly kind: 'no answer';
-  /**
-   * Whether the first byte of the request may have left: undici announces a request on its connection (TLS included)
-   * immediately before it writes. Before that nothing can have been sent, for any error.
-   */
+  /** Whether the first byte may have left: undici announces a request on its connection (TLS included) right before it writes. */
   readonly started: boolean;
   readonly brokenBy: readonly ErrorFact[];
 }
 
 export interface ExchangeLimits {
-  /** From now to the last byte of the body, in milliseconds. */
+  /** To the last byte of the body, in milliseconds. */
   readonly timeoutMs: number;
-  /** From now to the first byte of the request, in milliseconds. */
+  /** To the first byte of the request. */
   readonly connectTimeoutMs: number;
-  /** What the words of a connection that took too long end with. */
   readonly connectHint?: string;
   /** Asked once the connection is made; the reason that it returns keeps the request from being written. */
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
 
-/** One request and its whole answer, within limits. Nothing is followed, and nothing is tried twice. Never rejects. */
+/** One request and its whole answer. Nothing is followed, and nothing is tried twice. Never rejects. */
 export function exchange(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
@@ -129,7 +125,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: unknown): void {
-    this.end(redactedFacts(error, this.redact.text));
+    this.end(errorFacts(error, this.redact.text));
   }
 
   private breakOff(label: string, text: string): void {

@@ -44,17 +44,17 @@ export function retryAfter({ headers }: Answer): { retryAfterMs?: number } {
   return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
-/** A field that may be absent, null or of another type than the specification says: then it is null. */
+/** Null where it is absent or of another type. */
 const text = z
   .string()
   .transform((value) => plainText(value, MAX_FIELD_CHARACTERS))
   .nullable()
   .catch(null);
 
-/** Only an http(s) URL: a `javascript:` one would run in the Web UI. One that a shell command printed ends with a newline. */
+/** Only an http(s) URL: a `javascript:` one would run in the Web UI. */
 const link = z.string().trim().refine(isWebLink).nullable().catch(null);
 
-/** Only `id` and `status` are needed; unknown fields are dropped. The id is kept whole, because it is compared. */
+/** Unknown fields are dropped. The id is kept whole, because it is compared. */
 const jobSchema = z.object({
   id: z.string().min(1),
   status: z
@@ -128,10 +128,10 @@ export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'u
   return status === 429 ? 'not processed' : 'unknown';
 }
 
-/** The code of a proxy that wants other credentials (407): its address has them. */
+/** The code of a proxy that wants other credentials (407). */
 export const PROXY_CREDENTIALS = 'PROXY_CREDENTIALS';
 
-/** Errors in what we asked for: an address or a header that can't be one, or the proxy's credentials. */
+/** Errors in what we asked for. */
 const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_NOT_SUPPORTED',

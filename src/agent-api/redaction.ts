@@ -1,6 +1,6 @@
 const REDACTED = '[key]';
 
-/** Shorter texts would be found by chance. Keys have at least so many characters; other secrets that are shorter stay. */
+/** Shorter texts would be found by chance. No key is shorter; other secrets that are stay. */
 export const MIN_SECRET_CHARACTERS = 8;
 
 /** Of rotations: only an answer to a request in flight can still hold an earlier one. */
@@ -32,7 +32,7 @@ export class Redactor {
     if (this.keys.size > REMEMBERED_KEYS) this.keys.delete(oldest);
   }
 
-  /** A message for people, without any known secret ({@link field}), and without whatever follows Bearer. */
+  /** A message, without any known secret and without whatever follows Bearer. */
   readonly text = (text: string): string => this.field(text).replaceAll(BEARER, '$1[redacted]');
 
   /**

@@ -4,10 +4,10 @@ import { isRecord, type JsonObject } from '../core/checks';
 import { MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../core/text';
 import type { Answer, Body } from './exchange';
 
-/** Characters of a message for people: it stands in a summary, beside other things. */
+/** Characters of a message for people: it stands in a summary. */
 const MAX_MESSAGE_CHARACTERS = 400;
 
-/** Characters of anything quoted in such a message. The service's words stand in full in `serviceMessage`. */
+/** Characters of anything quoted in it. */
 const MAX_QUOTE_CHARACTERS = 200;
 
 const NOT_A_JOB = 'not a job';
@@ -116,21 +116,25 @@ const MAX_DEPTH = 5;
 /** One attempt for each address of a host; more of them say nothing new. */
 const MAX_FACTS = 4;
 
-/** Node's AggregateError has an error for each address of a host; others have a `cause`. */
-export function errorFacts(error: unknown, depth = MAX_DEPTH): ErrorFact[] {
+/**
+ * Node's AggregateError has an error for each address of a host; others have a `cause`.
+ *
+ * @param redact hides the key: an error may repeat what was sent
+ */
+export function errorFacts(
+  error: unknown,
+  redact: (text: string) => string = String,
+  depth = MAX_DEPTH,
+): ErrorFact[] {
   const fields = isRecord(error) ? error : {};
   const { errors, cause, code } = fields;
   if (depth > 0 && Array.isArray(errors) && errors.length > 0) {
-    const facts = errors.slice(0, MAX_FACTS).flatMap((inner) => errorFacts(inner, depth - 1));
+    const facts = errors.slice(0, MAX_FACTS).flatMap((inner) => errorFacts(inner, redact, depth - 1));
     return facts.slice(0, MAX_FACTS);
   }
-  if (depth > 0 && code === undefined && cause !== undefined) return errorFacts(cause, depth - 1);
-  return [factOf(fields)];
-}
-
-/** As {@link errorFacts}, with the key hidden by `redact`: an error may repeat what was sent. */
-export function redactedFacts(error: unknown, redact: (text: string) => string): ErrorFact[] {
-  return errorFacts(error).map(({ label, text }) => ({ label, text: redact(text) }));
+  if (depth > 0 && code === undefined && cause !== undefined) return errorFacts(cause, redact, depth - 1);
+  const { label, text } = factOf(fields);
+  return [{ label, text: redact(text) }];
 }
 
 /** The facts in one phrase. */
@@ -161,7 +165,7 @@ function factOf({ code, name, message, reason, address, port, hostname }: JsonOb
 const UNASKED_100 =
   "UND_ERR_SOCKET: the service, or a proxy before it, answered 100 Continue without being asked, and the HTTP client can't read past it";
 
-/** What OpenSSL calls a certificate whose authority it doesn't know (source: Node's "X509 certificate error codes"). */
+/** Source: Node's "X509 certificate error codes". */
 const UNKNOWN_AUTHORITY =
   /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|UNABLE_TO_VERIFY_LEAF_SIGNATURE|CERT_UNTRUSTED)$/;
 

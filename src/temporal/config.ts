@@ -19,10 +19,8 @@ export interface TemporalConfig {
   readonly secrets: readonly string[];
 }
 
-/** What the SDK connects to where nothing else is said (source: `ConnectionOptions.address`). */
+/** The SDK's. */
 const DEFAULT_ADDRESS = 'localhost:7233';
-
-const CLIENT_CERT_AND_KEY = 'TEMPORAL_TLS_CLIENT_CERT_*, TEMPORAL_TLS_CLIENT_KEY_*';
 
 /** Thrown for settings that can't be right. It names every problem, and holds no secret. */
 export class ConfigurationError extends FollowUpError {
@@ -56,7 +54,7 @@ export function loadTemporalConfig(env: Environment): TemporalConfig {
   refuseIf(namespace.trim() === '', 'TEMPORAL_NAMESPACE', 'is blank; give a namespace, such as default');
   refuseIf(
     (tls?.clientCert === undefined) !== (tls?.clientKey === undefined),
-    CLIENT_CERT_AND_KEY,
+    'TEMPORAL_TLS_CLIENT_CERT_*, TEMPORAL_TLS_CLIENT_KEY_*',
     'one of the two is set; mutual TLS needs the certificate and its key',
   );
   if (problems.length > 0) throw new ConfigurationError(problems);
@@ -91,24 +89,18 @@ function firstLine(error: unknown): string {
   return (String(error).split('\n', 1)[0] ?? '').replace(/^(\w*Error: )+/, '');
 }
 
+/** Nothing of the key is shown. */
 function certificateProblems(tls: TemporalConfig['connection']['tls']): Problem[] {
-  if (typeof tls !== 'object' || tls === null) return [];
-  const { serverRootCACertificate: ca, clientCertPair: pair } = tls;
-  const checked = (field: string, what: string, use: () => unknown): Problem[] => {
-    try {
-      use();
-      return [];
-    } catch (error) {
-      return [{ field, text: `must be ${what} in PEM (${firstLine(error)})` }];
-    }
-  };
-  return [
+  const { serverRootCACertificate: ca, clientCertPair: pair } = typeof tls === 'object' && tls ? tls : {};
+  try {
     // A secure context ignores a certificate authority that is not a certificate.
-    ...checked('TEMPORAL_TLS_SERVER_CA_CERT_*', 'a certificate', () => ca && new X509Certificate(ca)),
-    ...checked(CLIENT_CERT_AND_KEY, 'a certificate and its unencrypted key', () =>
-      createSecureContext(pair && { cert: Buffer.from(pair.crt), key: Buffer.from(pair.key) }),
-    ),
-  ];
+    if (ca) new X509Certificate(ca);
+    if (pair) createSecureContext({ cert: Buffer.from(pair.crt), key: Buffer.from(pair.key) });
+    return [];
+  } catch (error) {
+    const text = `certificates and their unencrypted key must be given in PEM (${firstLine(error)})`;
+    return [{ field: 'TEMPORAL_TLS_*', text }];
+  }
 }
 
 /** host, host:port or [ipv6]:port, as the SDK takes them. */
@@ -125,13 +117,7 @@ export function variable(env: Environment, name: string): string | undefined {
 
 const CONVERTER = 'FOLLOW_UP_DATA_CONVERTER';
 
-/**
- * The data converter that `FOLLOW_UP_DATA_CONVERTER` names: a JavaScript module, relative to the working directory. Worker and
- * starter read the same one, or they can't read each other's payloads.
- *
- * @returns undefined where the variable is not set
- * @throws ConfigurationError
- */
+/** By `FOLLOW_UP_DATA_CONVERTER`, relative to the working directory; undefined where it is not set. @throws ConfigurationError */
 export async function loadDataConverter(env: Environment): Promise<DataConverter | undefined> {
   const given = variable(env, CONVERTER);
   if (given === undefined) return undefined;
@@ -151,7 +137,7 @@ export async function loadDataConverter(env: Environment): Promise<DataConverter
   );
 }
 
-/** Whether the SDK would use something of it: it ignores whatever else an object holds. */
+/** The SDK ignores whatever else an object holds. */
 function isDataConverter(value: unknown): value is DataConverter {
   const parts = ['payloadConverterPath', 'failureConverterPath', 'payloadCodecs'];
   return isRecord(value) && parts.some((part) => value[part] !== undefined);

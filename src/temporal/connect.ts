@@ -12,7 +12,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const LOOK_AFTER_MS = 1_000;
 
 export interface ConnectOptions {
-  /** Where `TEMPORAL_*`, the place of `temporal.toml` and `FOLLOW_UP_DATA_CONVERTER` are read from. @default process.env */
+  /** @default process.env */
   // The declarations of config.ts need @temporalio/worker, which callers don't have.
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Milliseconds until the attempt is given up; sooner where it is clear that it can't succeed. @default 5000 */

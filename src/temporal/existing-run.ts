@@ -61,12 +61,7 @@ async function startOf({ workflowService, options }: Client, workflowId: string,
   }
 }
 
-/**
- * The input of a run; of the first run of its chain for one that was continued as new, which holds no message.
- *
- * @param runId empty for the latest run
- * @returns undefined where the run is gone; without `input` where only the first one is
- */
+/** As {@link readOwnInput}, of the first run of a chain, which holds the message. @returns without `input` where only that is gone */
 export async function readInput(
   client: Client,
   workflowId: string,

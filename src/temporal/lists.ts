@@ -45,7 +45,7 @@ export interface ListedEnd {
 /** Memos of a page: each has some 3 KB, and an answer of the server 4 MB at most. */
 const ENDS_PER_PAGE = 250;
 
-/** How the follow-ups of a batch have ended, by their memos. @param since none that ended before */
+/** By their memos. @param since none that ended before */
 export async function* endsOf(
   client: Client,
   batchId: string,

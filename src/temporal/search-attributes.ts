@@ -28,9 +28,8 @@ export class SearchAttributesError extends FollowUpError {
 }
 
 /**
- * Makes sure that the namespace has the search attributes of follow-ups, all of type Keyword. A workflow that sets an
- * attribute which isn't registered does not fail: its task is retried for ever, without a word to its caller. Safe to call
- * at any time, from any number of processes.
+ * Makes sure that the namespace has the search attributes of follow-ups. A workflow that sets one which isn't registered does not
+ * fail: its task is retried for ever. Safe to call at any time, from any number of processes.
  *
  * @throws SearchAttributesError when one has another type, or when they are missing and may not be registered here
  */

@@ -1,10 +1,8 @@
-import { toCanonicalString } from '@temporalio/common';
 import { webhooksOf } from '../activities/post-notice';
 import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
 import type { Proxy } from '../agent-api/client';
 import { Redactor } from '../agent-api/redaction';
 import { type Problem, problemText } from '../core/checks';
-import { formatDuration } from '../core/units';
 import {
   ConfigurationError,
   type Environment,
@@ -12,13 +10,7 @@ import {
   loadTemporalConfig,
   variable,
 } from '../temporal/config';
-import {
-  checkVariables,
-  formatListenAddress,
-  type Listener,
-  setVariables,
-  type SetVariables,
-} from './variables';
+import { checkVariables, setVariables, type SetVariables } from './variables';
 
 export type LoadedConfig = Awaited<ReturnType<typeof loadConfig>>;
 export type WorkerConfig = LoadedConfig['config'];
@@ -26,7 +18,7 @@ export type WorkerConfig = LoadedConfig['config'];
 /**
  * Reads and checks the whole configuration; nothing else in the process reads the environment.
  *
- * @returns the configuration, a redactor that knows every secret of it, and settings that are probably mistakes
+ * @returns the configuration, what of it may be shown, a redactor that knows its secrets, and probable mistakes
  * @throws ConfigurationError that names every problem at once
  */
 export async function loadConfig(env: Environment) {
@@ -67,7 +59,6 @@ export async function loadConfig(env: Environment) {
     agentApi: {
       baseUrl: baseUrl.href,
       apiKey: await hidden(key),
-      keyOrigin: set.AGENT_API_KEY === undefined ? 'AGENT_API_KEY_FILE' : 'AGENT_API_KEY',
       timeoutMs: values.AGENT_API_TIMEOUT,
       proxy,
     },
@@ -86,8 +77,16 @@ export async function loadConfig(env: Environment) {
     /** How payloads are written, where it is not the SDK's own way. */
     dataConverter,
   };
+  /** For one log line: what is set, without secrets. A path or a query of the notify URL may hold a token. */
+  const shown = {
+    ...set,
+    temporal: `${temporal.address}, namespace ${temporal.namespace}, TLS ${temporal.connection.tls ? 'on' : 'off'}`,
+    ...(set.AGENT_API_KEY && { AGENT_API_KEY: 'set' }),
+    ...(notifyUrl && { FOLLOW_UP_NOTIFY_URL: new URL(notifyUrl).origin }),
+    ...(proxy && { HTTPS_PROXY: new URL(proxy.url).host }),
+  };
   const isInClear = baseUrl.protocol === 'http:' && !LOOPBACK.test(baseUrl.hostname);
-  return { config, redactor, warnings: isInClear ? [IN_CLEAR] : [] };
+  return { config, shown, redactor, warnings: isInClear ? [IN_CLEAR] : [] };
 }
 
 /** RFC 6761 keeps `localhost` and names below it on this machine; so are 127.0.0.0/8 and ::1. */
@@ -116,31 +115,6 @@ export function configurationText(problems: readonly Problem[]): string {
     problems.map((problem) => `  ${problemText(problem)}\n`).join('') +
     'Every variable is described in docs/configuration.md; --help lists them.\n'
   );
-}
-
-/** The configuration in effect as fields of one log line, without secrets. */
-export function describeConfig(config: WorkerConfig): Record<string, string> {
-  const { temporal, agentApi, taskQueues, deploymentVersion, notify } = config;
-  const listening = (at: Listener) => (at === 'off' ? at : formatListenAddress(at));
-  return {
-    temporal: temporal.address,
-    namespace: temporal.namespace,
-    tls: temporal.connection.tls ? 'on' : 'off',
-    agentApi: agentApi.baseUrl,
-    agentApiKey: `from ${agentApi.keyOrigin}`,
-    agentApiTimeout: formatDuration(agentApi.timeoutMs),
-    ...(agentApi.proxy && { agentApiProxy: new URL(agentApi.proxy.url).host }),
-    workflowTaskQueue: taskQueues.followUp,
-    readTaskQueue: taskQueues.read,
-    sendTaskQueue: taskQueues.send,
-    // A path or a query may hold a token.
-    notify: notify === undefined ? 'off' : new URL(notify.url).origin,
-    deploymentVersion: deploymentVersion ? toCanonicalString(deploymentVersion) : 'none',
-    dataConverter: config.dataConverter ? 'FOLLOW_UP_DATA_CONVERTER' : 'none',
-    health: listening(config.health),
-    metrics: listening(config.metrics),
-    logLevel: config.logLevel,
-  };
 }
 
 function wrong(field: string, text: string): ConfigurationError {

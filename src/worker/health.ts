@@ -82,7 +82,7 @@ export function connectionCheck(connection: NativeConnection, temporal: Temporal
 /** Nobody has this job: a service answers 404 to a key that it knows, and 401 to one that it doesn't. */
 const NOBODYS_JOB: JobAddress = { projectId: 'agent-follow-up-check', jobId: 'no-such-job' };
 
-/** One read in this time, until the service has taken the key: reads may count against its limit. */
+/** Reads may count against the service's limit. */
 const ASK_AGAIN_MS = 60_000;
 
 /** Labels of troubles that only another key, URL, proxy or certificate heals. */

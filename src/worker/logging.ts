@@ -60,7 +60,6 @@ function lineWriter({ fd, isTTY, write }: LogDestination, redactor: Redactor): (
   };
 }
 
-/** By design, two of the three workers have no workflows, and one has no activity tasks. */
 const BY_DESIGN = /^No (workflows|activities) registered/;
 
 /** The SDK's lines about itself ("Creating worker") are debug here. */
@@ -70,7 +69,7 @@ function ownLevel({ level, message, meta }: LogEntry): LogLevelName {
   return fromTheSdk && unimportant ? 'debug' : (level.toLowerCase() as LogLevelName);
 }
 
-/** The fields of a record. Errors, those of the workflow sandbox too, hide message, stack and cause from JSON. */
+/** Errors, those of the workflow sandbox too, hide message, stack and cause from JSON. */
 function recordFields({ meta = {} }: LogEntry): Record<string, unknown> {
   const fields = Object.entries(meta).map(([key, value]: [string, unknown]) => [
     OWN_FIELDS.has(key) ? `${key}_` : key,
@@ -79,10 +78,8 @@ function recordFields({ meta = {} }: LogEntry): Record<string, unknown> {
   return Object.fromEntries(fields) as Record<string, unknown>;
 }
 
-/** Characters of one text: a stack trace fits, a dumped bundle doesn't. */
+/** Of one text: a stack trace fits, a dumped bundle doesn't. A longer line is a dumped object. */
 const MAX_CHARACTERS = 8_192;
-
-/** Characters of a line: a longer record is a dumped object, not a message. */
 const MAX_LINE_CHARACTERS = 65_536;
 
 /** Fields whose value is a secret whatever it is. */

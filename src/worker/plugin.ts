@@ -36,7 +36,7 @@ export interface FollowUpPluginOptions {
   readonly notify?: NotifyOptions | undefined;
 }
 
-/** Where an activity of the agent service is offered: a queue's limits hold for everything in it. Others ask only Temporal. */
+/** Those of the agent service: a queue's limits hold for everything in it. Others ask only Temporal. */
 const QUEUES = {
   getJob: 'read',
   pollJob: 'read',
@@ -61,7 +61,7 @@ const FORCE_MARGIN_MS = 15_000;
  */
 const WORKFLOW_CODE_LIMIT = { isolateExecutionTimeout: 60_000 };
 
-/** How often the plugin looks whether a worker is shutting down: the SDK has no event for it. */
+/** The SDK has no event for a shutdown. */
 const STATE_CHECK_MS = 250;
 
 /** How long a shutdown takes at most, in milliseconds. */
@@ -101,7 +101,7 @@ export class FollowUpPlugin implements WorkerPlugin {
     const polls = taskQueue === taskQueues.read && worker.tuner === undefined ? inProcessPolls : 0;
     const slots = (worker.maxConcurrentActivityTaskExecutions ?? DEFAULT_SLOTS) + polls;
     return {
-      // Activities are asked to stop only after the grace time: a POST under way has long ended by its own limit.
+      // Activities are asked to stop only after the grace time.
       shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
       shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
       ...WORKFLOW_CODE_LIMIT,

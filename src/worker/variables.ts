@@ -155,7 +155,6 @@ export function checkVariables(set: SetVariables): z.output<typeof variables> {
   throw new ConfigurationError(problems);
 }
 
-/** Reports a problem of one variable; the returned value does not matter, because parsing fails. */
 function refuse(context: z.RefinementCtx, message: string): never {
   context.addIssue({ code: 'custom', message });
   return z.NEVER;

@@ -3,7 +3,7 @@ import { type NativeConnection, Worker, type WorkerOptions, type WorkerPlugin } 
 import type { WorkerConfig } from './config';
 import type { FollowUpPlugin, TaskQueues } from './plugin';
 
-/** Beside the polls that wait in the process: more a second than a server dispatches. If the service hangs, so many sockets wait. */
+/** Beside the polls that wait in the process. If the service hangs, so many sockets wait. */
 const CONCURRENT_READS = 200;
 
 /** Each holds its prompt (up to 256 KiB) several times over; the service takes 100 an hour and project. */
@@ -12,15 +12,14 @@ const CONCURRENT_SENDS = 50;
 /** Questions to the Temporal server: each takes milliseconds, and waits as a retry, without a slot. */
 const CONCURRENT_QUESTIONS = 50;
 
-/** The SDK's default. They share one thread: more would wait there; with 16, those that wait for a local activity kept others out. */
+/** The SDK's default. They share one thread: more would wait there. */
 const CONCURRENT_WORKFLOW_TASKS = 40;
 
 /** What the process grows by for each: measured with thousands in flight (`npm run bench:in-flight`). */
 const CACHED_WORKFLOW_MB = 0.48;
 const IN_PROCESS_POLL_MB = 0.14;
-/** 2,000 polls are 400 reads a second (one each 5 s) and 80 heartbeats (24 s): more would hold up worker and server. */
+/** 400 reads a second (one each 5 s) and 80 heartbeats (24 s): more would hold up worker and server. */
 const MAX_IN_PROCESS_POLLS = 2_000;
-/** What the process needs without any workflow, activities under way included. */
 const BASE_MB = 256;
 
 /** Within the SDK's defaults: 1 to 100, 5 at first. */
@@ -95,12 +94,7 @@ export class FollowUpWorkers {
     return new FollowUpWorkers(workers, starts);
   }
 
-  /**
-   * Runs all of them until `stop` is aborted, then lets them finish what they have begun. When one fails, the others
-   * are drained too: a process that does half of the work would look alive.
-   *
-   * @throws Error of the worker that failed, once all have ended
-   */
+  /** Runs all until `stop` is aborted or one fails, then lets them finish what they have begun. @throws Error of the one that failed */
   async run(stop: AbortSignal, { onReady, onFailure }: WorkersEvents = {}): Promise<void> {
     const running = new Set<Worker>();
     let ending = false;
@@ -118,16 +112,15 @@ export class FollowUpWorkers {
     };
     stop.addEventListener('abort', stopAll, { once: true });
     if (stop.aborted) stopAll();
-    const runs = this.workers.map(async (worker) => {
-      try {
-        await worker.run();
-      } catch (error) {
-        onFailure?.(worker.options.taskQueue, error);
-        throw error;
-      } finally {
-        stopAll();
-      }
-    });
+    const runs = this.workers.map((worker) =>
+      worker
+        .run()
+        .catch((error: unknown) => {
+          onFailure?.(worker.options.taskQueue, error);
+          throw error;
+        })
+        .finally(stopAll),
+    );
     const ends = await Promise.allSettled(runs);
     stop.removeEventListener('abort', stopAll);
     const failed = ends.find((end) => end.status === 'rejected');
@@ -146,7 +139,7 @@ export class FollowUpWorkers {
   }
 }
 
-/** The default number of polls that may wait in the process: an eighth of the memory, and at most 2,000. */
+/** Polls that may wait in the process: an eighth of the memory. */
 export function defaultInProcessPolls(): number {
   return Math.min(MAX_IN_PROCESS_POLLS, Math.floor(availableMb() / 8 / IN_PROCESS_POLL_MB));
 }

@@ -75,13 +75,13 @@ describe('a connection', () => {
       'a key of another certificate',
       () => secure(),
       { ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: ofClient.cert, TEMPORAL_TLS_CLIENT_KEY_DATA: ofServer.key },
-      /TEMPORAL_TLS_CLIENT_KEY_\*: must be a certificate and its unencrypted key in PEM \(.*mismatch\)$/,
+      /TEMPORAL_TLS_\*: certificates and their unencrypted key must be given in PEM \(.*mismatch\)$/,
     ],
     [
       'a client certificate that is not PEM',
       () => secure(),
       { ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: 'x', TEMPORAL_TLS_CLIENT_KEY_DATA: ofClient.key },
-      /TEMPORAL_TLS_CLIENT_CERT_\*.*: must be a certificate and its unencrypted key in PEM/,
+      /TEMPORAL_TLS_\*: certificates and their unencrypted key must be given in PEM/,
     ],
     [
       'TLS to a server without it',
