@@ -88,7 +88,6 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     await workers.run(stop, {
       onReady: () => {
         logger.info('ready');
-        // The log must say it too.
         void keyIsGood();
       },
       onFailure: (taskQueue, error) => {

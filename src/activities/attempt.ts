@@ -4,7 +4,6 @@ import { SEND_PERMISSION_MS } from '../core/cadence';
 import { NO_CHANGE } from '../core/names';
 import { contextOf } from '../temporal/sdk-internals';
 
-/** The run of the workflow that has scheduled the activity. */
 export function ownRun(): { readonly workflowId: string; readonly runId: string } {
   return Context.current().info.workflowExecution ?? { workflowId: '', runId: '' };
 }

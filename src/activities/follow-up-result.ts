@@ -31,7 +31,6 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
   }
   const { outcome, delivery, message } = end;
   if (result !== undefined && outcome !== 'broken') return result;
-  // The client's own words, where it has any.
   let words = outcome === 'broken' ? message : (failure?.message ?? message);
   if (outcome === 'cancelled') words = cancelledInWords(receipt);
   // Where nothing is left to compare, nothing is known of what was sent.

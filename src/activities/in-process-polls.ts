@@ -10,13 +10,11 @@ const LONGEST_WAIT_MS = 30_000;
 const ASK_EVERY_MS = 25_000;
 
 export interface InProcessOptions {
-  /** How many polls may wait in this process at a time; 0 for none. */
   readonly maximum: number;
   /** Aborted when the worker begins to shut down: every wait is then handed over to the server. */
   readonly shutdown: AbortSignal;
 }
 
-/** The polls that wait in this process between two reads. */
 export class InProcessPolls {
   private readonly polls = new Map<string, InProcessPoll>();
   private limited = false;

@@ -14,12 +14,10 @@ export interface NotifyOptions {
   readonly secrets: ApiKeySource;
 }
 
-/** An attempt, from connecting to the status. */
 const ANSWER_LIMIT_MS = 10_000;
 /** A receiver that hangs must not take the slots of the worker's other questions. */
 const AT_ONCE = 10;
 const TRY_AGAIN_MS = 5_000;
-/** The server gives a notice up after a day. */
 const DAY_MS = 24 * 3_600_000;
 
 /** Each secret: `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it. @throws ApiKeyError that shows nothing of them */

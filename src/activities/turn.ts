@@ -13,7 +13,6 @@ const TAKEN_WAIT_MS = 10_000;
 /** A turn whose follow-up has ended makes nobody wait. */
 const LONGEST_END_WAIT_MS = 5 * 60_000;
 
-/** Others take or end the turn in between. */
 const MAX_TRIES = 5;
 
 /**

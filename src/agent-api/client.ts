@@ -64,7 +64,6 @@ type Prepared =
   | { readonly path: string; readonly headers: Record<string, string> }
   | { readonly repeatable: boolean; readonly problem: SendTrouble & { retryAfterMs?: number } };
 
-/** A usable connection takes no longer. */
 const MAX_CONNECT_TIMEOUT_MS = 10_000;
 
 const CHECK_PROXY = 'check HTTPS_PROXY';

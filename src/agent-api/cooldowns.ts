@@ -14,7 +14,6 @@ const MAX_COOLDOWNS = 1_000;
 interface Cooldown {
   readonly until: number;
   readonly lengthMs: number;
-  /** Refusals in a row that named no time. */
   readonly unnamed: number;
 }
 
@@ -57,13 +56,11 @@ export class Cooldowns {
     if (this.cooldowns.size > MAX_COOLDOWNS && oldest !== undefined) this.cooldowns.delete(oldest);
   }
 
-  /** How long all cool-downs so far are, in whole seconds; what is still to come of one counts already. */
   get totalSeconds(): number {
     // Differences of this clock's readings miss a whole number by a hair.
     return Math.floor((this.totalMs + 1) / 1_000);
   }
 
-  /** What keeps a request for a project from being made now; null if nothing does. */
   of(
     operation: Operation,
     projectId: string,

@@ -5,7 +5,6 @@ import { MAX_FIELD_CHARACTERS, MAX_LINK_CHARACTERS, MAX_STATUS_CHARACTERS, plain
 import type { Answer, Body, Exchange } from './exchange';
 import { bodyTrouble, type ErrorFact, errorTrouble, type Operation, statusTrouble } from './trouble';
 
-/** What one GET of the job brought. */
 export function jobAnswer(exchange: Exchange, jobId: string): JobAnswer {
   if (exchange.kind === 'no answer') return { kind: 'trouble', ...errorTrouble(exchange.brokenBy) };
   const read = readAnswer(exchange, jobId, 'read');
@@ -14,7 +13,6 @@ export function jobAnswer(exchange: Exchange, jobId: string): JobAnswer {
     : { kind: 'trouble', ...read.trouble, ...retryAfter(exchange) };
 }
 
-/** What one POST of the message proved. */
 export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
   if (exchange.kind === 'no answer') {
     const proof = proofOfFailure(exchange.started, exchange.brokenBy);
@@ -28,7 +26,6 @@ export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
   return { verdict: 'not-sent', repeatable: true, answered: true, ...retryAfter(exchange), ...read.trouble };
 }
 
-/** The job that an answer holds, or what is wrong with it. */
 function readAnswer(
   answer: Answer,
   jobId: string,
@@ -128,10 +125,8 @@ export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'u
   return status === 429 ? 'not processed' : 'unknown';
 }
 
-/** The code of a proxy that wants other credentials (407). */
 export const PROXY_CREDENTIALS = 'PROXY_CREDENTIALS';
 
-/** Errors in what we asked for. */
 const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_NOT_SUPPORTED',

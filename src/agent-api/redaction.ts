@@ -9,10 +9,8 @@ const REMEMBERED_KEYS = 16;
 /** Deeper nesting than JSON in JSON in a URL in HTML, each twice, is no accident. */
 const MAX_LAYERS = 8;
 
-/** Whatever follows Bearer is a credential. */
 const BEARER = /\b(Bearer\s+)[^\s"',;]+/gi;
 
-/** How the texts of an exchange are redacted. */
 export type Redact = Pick<Redactor, 'text' | 'field'>;
 
 /** Removes secrets from texts: those that stay, and keys that were used, also after their rotation. */

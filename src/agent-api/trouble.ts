@@ -7,7 +7,6 @@ import type { Answer, Body } from './exchange';
 /** Characters of a message for people: it stands in a summary. */
 const MAX_MESSAGE_CHARACTERS = 400;
 
-/** Characters of anything quoted in it. */
 const MAX_QUOTE_CHARACTERS = 200;
 
 const NOT_A_JOB = 'not a job';
@@ -16,7 +15,6 @@ const CHECK_BASE_URL = 'check AGENT_API_BASE_URL';
 
 export type Operation = 'read' | 'send';
 
-/** The trouble of an exchange without an answer, or of an error that was thrown. */
 export function errorTrouble(facts: readonly ErrorFact[]): SendTrouble {
   return trouble(facts[0]?.label ?? 'network error', describeFacts(facts));
 }
@@ -40,7 +38,6 @@ export function statusTrouble(answer: Answer, operation: Operation): SendTrouble
   return answerTrouble(label, `${label}: ${phrases || meaning}`, answer);
 }
 
-/** The trouble of a success whose body is not the job that was asked for. */
 export function bodyTrouble(answer: Answer, otherId: string | undefined): SendTrouble {
   const message = (label: string, what: string) =>
     answerTrouble(label, `http ${answer.status} ${what}`, answer);
@@ -88,7 +85,6 @@ function answerTrouble(label: string, message: string, answer: Answer): SendTrou
   return { ...trouble(label, message), httpStatus: answer.status, ...(words && { serviceMessage: words }) };
 }
 
-/** A trouble with its message on one line and within its bound. */
 export function trouble(label: string, message: string): SendTrouble {
   return { label, message: singleLine(message, MAX_MESSAGE_CHARACTERS) };
 }
@@ -137,7 +133,6 @@ export function errorFacts(
   return [{ label, text: redact(text) }];
 }
 
-/** The facts in one phrase. */
 export function describeFacts(facts: readonly ErrorFact[]): string {
   return [...new Set(facts.map(({ text }) => text))].join(', ');
 }

@@ -19,7 +19,6 @@ export interface TemporalConfig {
   readonly secrets: readonly string[];
 }
 
-/** The SDK's. */
 const DEFAULT_ADDRESS = 'localhost:7233';
 
 /** Thrown for settings that can't be right. It names every problem, and holds no secret. */
@@ -89,7 +88,6 @@ function firstLine(error: unknown): string {
   return (String(error).split('\n', 1)[0] ?? '').replace(/^(\w*Error: )+/, '');
 }
 
-/** Nothing of the key is shown. */
 function certificateProblems(tls: TemporalConfig['connection']['tls']): Problem[] {
   const { serverRootCACertificate: ca, clientCertPair: pair } = typeof tls === 'object' && tls ? tls : {};
   try {
@@ -137,7 +135,6 @@ export async function loadDataConverter(env: Environment): Promise<DataConverter
   );
 }
 
-/** The SDK ignores whatever else an object holds. */
 function isDataConverter(value: unknown): value is DataConverter {
   const parts = ['payloadConverterPath', 'failureConverterPath', 'payloadCodecs'];
   return isRecord(value) && parts.some((part) => value[part] !== undefined);

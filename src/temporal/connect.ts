@@ -5,10 +5,8 @@ import { loadDataConverter, loadTemporalConfig } from './config';
 import { transportError } from './grpc-status';
 import { lookAt, noAnswer } from './trouble';
 
-/** gRPC's own second attempt comes after a second. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** After this time without a connection the server is looked at. */
 const LOOK_AFTER_MS = 1_000;
 
 export interface ConnectOptions {
@@ -17,7 +15,7 @@ export interface ConnectOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Milliseconds until the attempt is given up; sooner where it is clear that it can't succeed. @default 5000 */
   readonly timeout?: number;
-  /** Ends the attempt with the signal's reason. */
+  /** Ends the attempt with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 

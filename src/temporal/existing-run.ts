@@ -12,7 +12,6 @@ import { MEMO_PROMPT_DIGEST } from '../core/names';
 import { type FollowUpPlan, optionTexts } from '../core/request';
 import { hasGrpcStatus } from './grpc-status';
 
-/** Null where there is no such workflow. */
 export async function describeWorkflow(
   client: Pick<Client, 'workflow'>,
   workflowId: string,
@@ -96,7 +95,6 @@ export function compareRequests(wanted: FollowUpPlan, input: unknown, memo: Json
 
 const ENDS = ['completed', 'failed', 'cancelled', 'terminated', 'timed-out'] as const;
 
-/** How a workflow stands, in the words of this project. */
 export type RunState = 'running' | (typeof ENDS)[number];
 
 /** A run that was continued as new goes on in the next one; a paused one has not ended. */

@@ -70,7 +70,6 @@ export function hasGrpcStatus(error: unknown, ...names: readonly GrpcStatusName[
   return status !== undefined && names.includes(status);
 }
 
-/** Whether the same call may succeed a little later. */
 export function isTransient(error: unknown): boolean {
   return hasGrpcStatus(error, ...TRANSIENT);
 }

@@ -21,7 +21,6 @@ export async function* listWorkflows(
     if (wanted.every(({ key, value }) => info.typedSearchAttributes.get(key) === value)) yield info;
 }
 
-/** A restriction of a list. */
 export const RUNNING = ' AND CloseTime IS NULL';
 
 /** The workflow ids of the follow-ups of a batch that run. */
@@ -33,7 +32,6 @@ export async function openOf(client: Client, batchId: string): Promise<Set<strin
   return open;
 }
 
-/** One that the list shows as ended. */
 export interface ListedEnd {
   readonly workflowId: string;
   /** Null where only its result tells. */

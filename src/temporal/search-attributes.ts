@@ -76,7 +76,6 @@ async function register(
   });
 }
 
-/** Whatever comes from the connection, as an error that says what to do. */
 export function inSetUpWords(error: unknown, namespace: string): unknown {
   if (error instanceof FollowUpError) return error;
   const refused = grpcError(error);
@@ -118,7 +117,6 @@ function notSetUp(
   return new SearchAttributesError(message, { cause });
 }
 
-/** The types of the attributes by name. */
 async function readTypes(connection: ConnectionLike, namespace: string): Promise<Record<string, number>> {
   try {
     const { customAttributes } = await bounded(connection, () =>

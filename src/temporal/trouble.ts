@@ -14,7 +14,6 @@ export async function whyNot(error: unknown, server: TemporalConfig): Promise<Fo
   return (await lookAt(server)) ?? answered ?? noAnswer(server.address, error);
 }
 
-/** The error of a server of which nothing else is known. */
 export function noAnswer(address: string, cause: unknown): FollowUpError {
   const words = (cause instanceof Error ? cause.message : String(cause)).slice(0, 300);
   const port = "use the gRPC port, 7233 by default, not the Web UI's";

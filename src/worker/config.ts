@@ -54,7 +54,6 @@ export async function loadConfig(env: Environment) {
   const notifyUrl = values.FOLLOW_UP_NOTIFY_URL?.href;
   const config = {
     temporal,
-    /** The version as which the workers run; undefined without Worker Versioning. */
     deploymentVersion: deploymentName && buildId ? { deploymentName, buildId } : undefined,
     agentApi: {
       baseUrl: baseUrl.href,
@@ -69,12 +68,10 @@ export async function loadConfig(env: Environment) {
       read: values.AGENT_API_TASK_QUEUE,
       send: values.AGENT_API_SEND_TASK_QUEUE,
     },
-    /** Where the ends of follow-ups and batches are told. */
     notify: notifyUrl && secrets ? { url: notifyUrl, secrets: await hidden(secrets) } : undefined,
     health: values.FOLLOW_UP_HEALTH_ADDRESS,
     metrics: values.FOLLOW_UP_METRICS_ADDRESS,
     logLevel: values.LOG_LEVEL,
-    /** How payloads are written, where it is not the SDK's own way. */
     dataConverter,
   };
   /** For one log line: what is set, without secrets. A path or a query of the notify URL may hold a token. */
@@ -107,7 +104,6 @@ export async function allConfigured<T extends readonly unknown[]>(parts: {
   return ends.map((end) => (end.status === 'fulfilled' ? end.value : undefined)) as unknown as T;
 }
 
-/** What the worker prints before it ends. */
 export function configurationText(problems: readonly Problem[]): string {
   const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
   return (
@@ -121,7 +117,6 @@ function wrong(field: string, text: string): ConfigurationError {
   return new ConfigurationError([{ field, text }]);
 }
 
-/** The key from exactly one of the two variables. */
 async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: SetVariables) {
   if (text !== undefined && path === undefined) return secretOf('AGENT_API_KEY', () => keyFromText(text));
   if (text === undefined && path !== undefined)

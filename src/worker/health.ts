@@ -14,7 +14,6 @@ export type Reasons = () => Promise<readonly string[]>;
 
 /** A request that takes longer is not a probe. */
 const REQUEST_TIMEOUT_MS = 5_000;
-/** More probes at once than any cluster sends. */
 const MAX_CONNECTIONS = 64;
 
 /**

@@ -7,7 +7,6 @@ import { isRecord } from '../core/checks';
 import { truncate, visible } from '../core/text';
 import type { LogLevelName } from './variables';
 
-/** Where lines go; standard output is one. */
 export interface LogDestination {
   readonly isTTY?: boolean;
   readonly fd?: number;
@@ -82,7 +81,6 @@ function recordFields({ meta = {} }: LogEntry): Record<string, unknown> {
 const MAX_CHARACTERS = 8_192;
 const MAX_LINE_CHARACTERS = 65_536;
 
-/** Fields whose value is a secret whatever it is. */
 const SECRET_FIELDS = /^(authorization|api[-_]?key|password|secret)$/i;
 
 /** The finished line once more: bounded, without secrets, whatever object brought them. Bytes could spell one, so they go. */

@@ -37,7 +37,6 @@ export function showOpenWorkflows({ connection, options }: Worker): () => void {
       measure(metricMeter, 'openAskedAt', Date.now() / 1_000, {}, { namespace });
       trouble = '';
     } catch (error) {
-      // Once for each reason: it may last for hours.
       if (String(error) !== trouble) logger.warn('the server does not count what is open', { error });
       trouble = String(error);
     }

@@ -12,7 +12,6 @@ import { showOpenWorkflows } from './open-workflows';
 
 /** The task queues by what runs on them. They may be one and the same. */
 export interface TaskQueues {
-  /** Workflow tasks. */
   readonly followUp: string;
   /** Activities that read the job, so that reads have limits of their own. */
   readonly read: string;
@@ -45,10 +44,8 @@ const QUEUES = {
 const queueOf = (activity: string) =>
   (QUEUES as Partial<Record<string, keyof TaskQueues>>)[activity] ?? 'followUp';
 
-/** Bundled by the SDK when the worker is created. */
 const WORKFLOWS = path.join(__dirname, '../workflows');
 const WORKFLOW_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
-/** The SDK's default number of activity slots. */
 const DEFAULT_SLOTS = 100;
 
 /** The report of an activity's end may take this long; after the margin, the server has given the sends up too. */
@@ -167,7 +164,6 @@ export class FollowUpPlugin implements WorkerPlugin {
   }
 }
 
-/** Of the SDK's worker, which keeps it to itself. */
 interface Bundle {
   createWorkflow(options: object): Promise<{ dispose(): Promise<void> }>;
   destroy(): Promise<void>;

@@ -147,7 +147,6 @@ export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waitin
   }
 }
 
-/** The wait after a number of failed attempts: 1, 2, 4, 8, 10, 10, … seconds. */
 export function waitAfterMs(failed: number): number {
   return Math.min(1_000 * 2 ** (failed - 1), LONGEST_WAIT_MS);
 }

@@ -59,11 +59,9 @@ const listener = (preset: string) =>
       return refuse(context, 'is not host:port; give host:port (127.0.0.1:9465, [::1]:9465) or off');
     });
 
-/** The values of LOG_LEVEL, from the most to the fewest lines. */
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error'] as const;
 export type LogLevelName = (typeof LOG_LEVELS)[number];
 
-/** Each variable by itself, text in, checked value out. */
 const variables = z.object({
   // The URL class reports a lone ? or # as empty.
   AGENT_API_BASE_URL: httpUrl(
@@ -118,7 +116,6 @@ type VariableName = keyof typeof variables.shape;
 /** The variables of the worker besides Temporal's own; docs/configuration.md has their meaning and defaults. */
 export const VARIABLES = Object.keys(variables.shape) as VariableName[];
 
-/** The texts of the variables that are set. */
 export type SetVariables = Partial<Record<VariableName, string>>;
 
 export function setVariables(env: Environment): SetVariables {
@@ -160,7 +157,6 @@ function refuse(context: z.RefinementCtx, message: string): never {
   return z.NEVER;
 }
 
-/** The usual form: `127.0.0.1:9465`, `[::1]:9465`. */
 export function formatListenAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -47,12 +47,10 @@ class Starts implements WorkerPlugin {
 }
 
 interface WorkersEvents {
-  /** All of them poll. */
   onReady?: () => void;
   onFailure?: (taskQueue: string, error: unknown) => void;
 }
 
-/** The process's three workers on one connection: workflow tasks, reads, sends. */
 export class FollowUpWorkers {
   private constructor(
     private readonly workers: readonly Worker[],

@@ -43,7 +43,6 @@ export async function pendingDetails(activity: string): Promise<PendingDetails |
 
 /** An activity that is cancelled by hand and not with the workflow: something must be asked for before. */
 export class CancelledByHand<End> {
-  /** Undefined while it runs. */
   end: End | undefined;
   /** Fulfilled at its end; rejected where `activity` throws. */
   readonly done: Promise<void>;
@@ -135,7 +134,6 @@ export function questionProxy(summary: string, taskQueue?: string) {
   });
 }
 
-/** The look, the POST, and a margin. */
 export function sendTimeLimitMs({ httpTimeoutMs }: WorkerSettings): number {
   return 2 * httpTimeoutMs + REPORT_MARGIN_MS;
 }

@@ -95,12 +95,10 @@ async function endOfChild(result: Promise<FollowUpResult>, existing: ChildFollow
   } catch (error) {
     if (!(error instanceof ChildWorkflowFailure)) throw error;
     if (error.cause instanceof ApplicationFailure) throw error.cause;
-    // The same words as for one that exists already.
     return existing();
   }
 }
 
-/** The activity runs in the follow-ups' worker. */
 async function endOfExisting(taskQueue: string, followUp: NamedFollowUp): Promise<FollowUpResult> {
   const { followUpResult } = questionProxy('the end of a follow-up that exists already', taskQueue);
   try {

@@ -7,7 +7,6 @@ import type { Posted, SendResult, SendTrouble, Trouble } from '../../core/wire';
 import { JOB_IS_GONE, sentence } from './failures';
 import { afterPost, confirmed, earlierBaseline, type FollowUpState, newWatch, record, told } from './state';
 
-/** What follows a send. */
 export type AfterSend =
   | { readonly kind: 'delivered' }
   /** Nobody can tell whether the message arrived. */

@@ -20,7 +20,6 @@ import { currentDetails } from './display';
 import { historyBudgetWait, noRoomFor, type OperatorStep } from './history-budget';
 import { type FollowUpState, told } from './state';
 
-/** An answer with the moments between which it was made, in milliseconds since the epoch. */
 export interface TimedAnswer {
   readonly answer: JobAnswer;
   readonly askedAt: number;
@@ -60,7 +59,6 @@ export class FollowUpContext {
     return settings;
   }
 
-  /** When the latest read was asked for, in milliseconds since the epoch. */
   get lastAskedAt(): number {
     return this.askedAt;
   }
@@ -70,7 +68,6 @@ export class FollowUpContext {
     return this.isWanted;
   }
 
-  /** What an operator says of an unknown delivery, until it is carried out. */
   get decision(): Decision | null {
     return this.undone;
   }

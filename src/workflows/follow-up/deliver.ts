@@ -120,7 +120,6 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
   return true;
 }
 
-/** Reads on meanwhile: the job may still give the answer. */
 async function askOperator(context: FollowUpContext, watch: Watch): Promise<string | null> {
   const { state } = context;
   context.enter('needs-decision');
@@ -129,7 +128,6 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<stri
     context.enter('needs-decision');
     const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble, Math.random);
     const why = `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`;
-    // The newest row of the timeline.
     const summary = `waits for a decision (resolveDelivery); poll ${watch.polls + 1}`;
     await readNext(context, watch, { waitMs, why, summary });
     const decision = context.takeDecision();

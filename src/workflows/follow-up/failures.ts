@@ -39,12 +39,10 @@ function failure(type: FailureType, message: string, details: FailureDetails): A
   return ApplicationFailure.nonRetryable(singleLine(message, MAX_FAILURE_CHARACTERS), type, details);
 }
 
-/** A message of the agent API client as a sentence. */
 export function sentence(message: string): string {
   return /[.!?]$/.test(message) ? message : `${message}.`;
 }
 
-/** What is known of the message while the follow-up goes on. */
 export function sentSoFar({ verdict, sends }: Delivery): string {
   if (verdict === 'not-sent') return sends === 0 ? 'nothing sent yet' : 'nothing processed yet';
   return `delivery ${verdict}`;

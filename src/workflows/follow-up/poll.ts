@@ -64,7 +64,6 @@ function take(watch: Watch, { answer, askedAt, receivedAt }: TimedAnswer): void 
   if (answer.kind === 'job') record(watch, answer.job, askedAt, receivedAt);
 }
 
-/** The answers of an activity by which nothing has changed. */
 function count({ state }: FollowUpContext, watch: Watch, tally: Tally): void {
   state.lastAnswer = tally.lastAnswer ?? state.lastAnswer;
   watch.polls += tally.polls;
@@ -77,7 +76,6 @@ export function lastAnswerInWords({ state }: FollowUpContext): string {
   return `${polls === 0 ? 'sent' : `poll ${polls}`}: ${lastAnswerOf(state) ?? 'no answer yet'}`;
 }
 
-/** The answer needs a decision; what the tally counts needs none. */
 interface PollEnd {
   readonly tally: Tally | null;
   readonly answer: TimedAnswer | null;

@@ -26,14 +26,12 @@ import {
 import { NO_TROUBLE } from '../../core/tally';
 import { isTrouble, isWorkerSettings, type PostOutcome } from '../../core/wire';
 
-/** What was read since a moment: since the POST, or while a job is waited for before it. */
 const isWatch = mutable(
   fields({
     observations: isObservations,
     /** When the turn, or the wait for its beginning, began: the interval grows with its age. */
     since: time,
     trouble: isTrouble,
-    /** The job as the latest readable answer showed it. */
     last: orNull(isJobState),
     /** The latest readable answer was like the one before. */
     steady: boolean,
@@ -48,7 +46,6 @@ const isState = mutable(
   fields({
     /** What a watch needs, and by which nothing can be sent. */
     plan: isWatchPlan,
-    /** The SHA-256 of the message. */
     promptDigest: text,
     /** Null until the worker has reported them, which is the first thing that a run asks for. */
     settings: orNull(isWorkerSettings),
@@ -62,7 +59,6 @@ const isState = mutable(
     /** The one further POST that `onUnknownDelivery: resend` allows has been used up. */
     resent: boolean,
     sentAt: orNull(time),
-    /** Why nobody can tell whether the message arrived. */
     doubt: orNull(text),
     evidence: orNull(isEvidence),
     lastAnswer: orNull(text),
@@ -182,7 +178,6 @@ function isoTime(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString();
 }
 
-/** What nobody has sent yet. */
 export const NOT_SENT: Delivery = { verdict: 'not-sent', confirmedBy: null, sends: 0 };
 
 /** `sends` counts POSTs that were not provably kept from the service. No later one takes back that a message may have arrived. */
