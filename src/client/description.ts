@@ -2,11 +2,10 @@ import type { Client, WorkflowExecutionDescription, WorkflowExecutionInfo } from
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, type SearchAttributeName } from '../core/names';
 import type { Problem } from '../core/checks';
 import { isReceipt, type Phase, type Receipt } from '../core/result';
-import { keyword } from '../core/starts';
+import { keyword, keywordKey } from '../core/starts';
 import { singleLine } from '../core/text';
 import { describeWorkflow, type RunState, stateOf } from '../temporal/existing-run';
 import { listWorkflows } from '../temporal/lists';
-import { keywordKey } from '../temporal/search-attributes';
 import { InvalidRequestError, notFound } from './errors';
 import { nameProblems } from './options';
 

@@ -5,9 +5,13 @@ import { markdownCode, MAX_ATTRIBUTE_CHARACTERS, truncate } from './text';
 
 /* What every start carries, whoever makes it: a client, a batch, or somebody else's workflow. */
 
+export function keywordKey(name: SearchAttributeName) {
+  return { name, type: 'KEYWORD' as const };
+}
+
 /** A search attribute and its value. @param text bounded, because a longer one can end a workflow (measured) */
 export function keyword(name: SearchAttributeName, text: string) {
-  return { key: { name, type: 'KEYWORD' as const }, value: truncate(text, MAX_ATTRIBUTE_CHARACTERS) };
+  return { key: keywordKey(name), value: truncate(text, MAX_ATTRIBUTE_CHARACTERS) };
 }
 
 type NamedRequest = Pick<FollowUpRequest, 'projectId' | 'jobId' | 'prompt'> & { readonly requestId: string };

@@ -153,8 +153,8 @@ const MUTANTS: readonly Mutant[] = [
   mutant(
     'the last read is made while the project cools down',
     context,
-    'this.wanted || Date.now() >= this.state.deadlineAt;',
-    'this.wanted;',
+    'this.isWanted || Date.now() >= this.state.deadlineAt;',
+    'this.isWanted;',
   ),
   mutant(
     'only active shows a turn',
@@ -283,8 +283,8 @@ const MUTANTS: readonly Mutant[] = [
   mutant(
     'resend is allowed for the first run',
     deliver,
-    'return { permittedRunId: workflowInfo().firstExecutionRunId };',
-    'return { permittedRunId: workflowInfo().runId };',
+    'return workflowInfo().firstExecutionRunId;',
+    'return workflowInfo().runId;',
   ),
   mutant(
     'a refused second POST leaves the first one unknown',
@@ -338,7 +338,7 @@ const MUTANTS: readonly Mutant[] = [
   mutant(
     'a delivery is assumed where the caller wants it',
     deliver,
-    "state.delivery = confirmed(state.delivery, 'assumed');\n      return 'delivered';",
+    "state.delivery = confirmed(state.delivery, 'assumed');\n      return null;",
     'throw unknown();',
   ),
   mutant(
@@ -458,16 +458,11 @@ const MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     'pollNow waits for a read',
-    operator,
-    'await condition(() => context.over || (context.readsEnded > before',
-    'await condition(() => context.over || (context.readsEnded >= before',
+    context,
+    'await condition(() => this.over || (this.readsEnded > before',
+    'await condition(() => this.over || (this.readsEnded >= before',
   ),
-  mutant(
-    'a deadline is only moved',
-    operator,
-    'Math.max(state.deadlineAt, Date.now() + parsed.ms)',
-    'Date.now() + parsed.ms',
-  ),
+  mutant('a deadline is only moved', context, 'Math.max(this.state.deadlineAt, deadlineAt)', 'deadlineAt'),
   mutant(
     'a later POST takes no unknown delivery back',
     state,
@@ -480,17 +475,12 @@ const MUTANTS: readonly Mutant[] = [
     "outcome.verdict !== 'not-sent' || outcome.answered",
     "outcome.verdict !== 'not-sent'",
   ),
-  mutant(
-    'a cancelled follow-up leaves its receipt',
-    followUp,
-    'upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, endOfCancelled(receipt)) });',
-    '',
-  ),
+  mutant('a cancelled follow-up leaves its receipt', followUp, "phase === 'cancelled' || isItem", 'isItem'),
   mutant(
     'a list shows the phase',
     followUp,
-    "context.enter('done', job.status);",
-    "context.enterBriefly('done');",
+    'context.enter(phase, outcome);',
+    'context.enterBriefly(phase);',
   ),
 ];
 

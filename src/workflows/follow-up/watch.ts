@@ -11,9 +11,8 @@ import { lastAnswerInWords, readNext } from './poll';
 import { type ContinuedFollowUp, type FollowUpState, newWatch, record, type Watch } from './state';
 
 /**
- * Watches the job until its terminal status is believed and its link has settled: durable timer, read, decision.
+ * Watches the job until its terminal status is believed and its link has settled. The evidence is in the state.
  *
- * @returns the final job; the evidence is in the state
  * @throws ApplicationFailure `JobNotFound` or `DeadlineExceeded`
  */
 export async function watchJob(context: FollowUpContext, watch: Watch): Promise<AgentJob> {
@@ -96,8 +95,8 @@ export function nextStep(
 }
 
 /**
- * Until when a believed job is re-read for a late `prLink`; null when there is nothing to wait for. A turn that changed no
- * file leaves the link null for ever: only an answer asked for at the end of `settle` or later decides.
+ * Until when a believed job is re-read for a late `prLink`; null when there is nothing to wait for. Only an answer that is asked
+ * for at the end of `settle` or later says that there is none.
  */
 function settleEnd({ fresh }: Observations, settleMs: number): number | null {
   if (fresh?.job.prLink !== null || !terminalMeaning(fresh.job.status)?.awaitsLink) return null;
@@ -106,8 +105,7 @@ function settleEnd({ fresh }: Observations, settleMs: number): number | null {
 }
 
 /**
- * Waits until an active job has a terminal status. It has answered once: no single bad answer is believed from here on. Its
- * reads are no polls, and no receipt counts them.
+ * Waits until an active job has a terminal status. These reads are no polls, and no receipt counts them.
  *
  * @throws ApplicationFailure `JobNotFound` or `DeadlineExceeded`
  */
