@@ -12,7 +12,7 @@ export function metricsTable(): string {
   const rows = Object.values(METRICS).map((row) => [
     `\`${row.name}\``,
     row.kind,
-    row.unit,
+    /_seconds(_total)?$/.test(row.name) ? 'seconds' : '1',
     labelsOf(row),
     recorder(row.by),
     row.meaning,

@@ -14,7 +14,7 @@ import { jobRows, known, receiptRows } from './render/follow-up';
 import { columns } from './render/text';
 import type { Session } from './session';
 
-/** The exit codes of the starter; docs/configuration.md and `--help` list them for scripts. */
+/** docs/configuration.md and `--help` list them for scripts. */
 export const EXIT = {
   completed: 0,
   archived: 10,
@@ -25,14 +25,11 @@ export const EXIT = {
   jobNotFound: 23,
   cancelled: 24,
   beyondTolerance: 30,
-  /** Bad flags, an invalid request, an unknown workflow id, a request id with another prompt. */
   usage: 2,
-  /** Anything else, above all an unreachable Temporal. */
   other: 1,
-  /** 128 + the signal's number, as in shells: the follow-up continues. */
+  // 128 and the number of SIGINT, SIGTERM and SIGPIPE, as in shells.
   interrupted: 130,
   terminated: 143,
-  /** Whoever read the results has gone: 128 and the number of SIGPIPE. */
   readerGone: 141,
 } as const;
 
@@ -72,10 +69,10 @@ const NAME_OF_FIELD: Readonly<Record<string, string>> = {
 /** How a follow-up or a command ended. */
 export interface End {
   readonly exitCode: number;
-  /** The JSON document of `--json`. */
+  /** Of `--json`. */
   readonly document: unknown;
   readonly text: string;
-  /** Whether there is a job: it goes to stdout. An end without a job goes to stderr. */
+  /** A result goes to stdout, any other end to stderr. */
   readonly isResult: boolean;
 }
 
@@ -97,12 +94,13 @@ export async function endOf(followUp: FollowUpHandle, signal?: AbortSignal): Pro
 
 export function endOfResult(workflowId: string, result: FollowUpResult): End {
   const { id, status, prLink, model, archivedAt } = result;
-  const source = [result.source.repository, result.source.ref].filter((part) => part !== null).join(' @ ');
+  const { repository, ref } = result.source;
+  const source = [repository, ref].filter((part) => part !== null).join(' @ ');
   const text = columns([
     ['status', status],
     ['prLink', prLink ?? 'null (no file was changed, or no pull request was opened)'],
     ['job', id],
-    ...known('source', source === '' ? null : source),
+    ...known('source', source || null),
     ...known('model', model),
     ...known('archivedAt', archivedAt),
     ...receiptRows(result.followUp),

@@ -36,14 +36,7 @@ export type {
 } from './interfaces';
 export { FollowUpClient, type FollowUpClientOptions } from './follow-up-client';
 export { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
-export {
-  checkLimits,
-  type Limit,
-  type Limits,
-  LimitsClient,
-  type LimitsChange,
-  type QueueLimits,
-} from './limits';
+export { checkLimits, type Limits, LimitsClient, type LimitsChange, type QueueLimits } from './limits';
 export type { ProgressReport } from './progress';
 export {
   type FiringOptions,

@@ -24,12 +24,9 @@ type CheckedRequest =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /**
- * Checks the input of `followUp` and fills in its defaults. It is pure and shared: the starter runs it before anything
- * is started, and the workflow runs it on the input of any client.
+ * Checks a request before anything is started, and the input of a workflow, and fills in the defaults.
  *
- * @param input what the caller gave, of any type
- * @param workflowId the workflow's id, or undefined if none exists yet. It names the follow-up if `requestId` is left out,
- *   and must be the derived one if `requestId` is given.
+ * @param workflowId of the workflow, if there is one: the name of the follow-up if it has no `requestId`, else the derived one
  * @returns the plan, or every problem at once
  */
 export function checkRequest(input: unknown, workflowId?: string): CheckedRequest {
@@ -47,7 +44,7 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
   if (isRecord(polling)) problems.push(...otherFields(polling, POLLING_FIELDS, 'polling.'));
   else problems.push({ field: 'polling', text: `must be an object, not ${typeName(polling)}` });
   problems.push(...otherFields(input, FIELDS));
-  // Each value is of its row's kind, or there is a problem.
+  // A value that is not of its row's kind is a problem.
   const plan = { requestId: workflowId, ...requestWith(values) } as unknown as FollowUpPlan;
   if (problems.length === 0) problems.push(...contradictions(plan));
   const hasName = fieldOf(input, 'requestId') !== undefined;
@@ -62,7 +59,6 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
 
 type Row = RequestOption | (typeof REQUEST_IDENTITY)[keyof typeof REQUEST_IDENTITY];
 
-/** The value of a field in a plan, or what is wrong with it. @param given undefined if it is absent */
 function readField(row: Row, given: unknown): { readonly value: unknown } | { readonly problem: string } {
   if (row.kind === 'id' || row.kind === 'prompt') {
     if (given === undefined)
@@ -97,10 +93,10 @@ function namesIn(prefix: string): ReadonlySet<string> {
   return new Set(here.map((field) => field.slice(prefix.length).replace(/\..*/, '')));
 }
 
-/** Fields that are none are named up to here; an input may have 100,000 of them. */
+/** An input may have 100,000 of them. */
 const MAX_OTHER_FIELDS = 50;
 
-/** What is given and is not a field: a misspelt option must not be a default. */
+/** A misspelt option must not be a default. */
 function otherFields(given: JsonObject, known: ReadonlySet<string>, prefix = ''): Problem[] {
   const others = Object.keys(given).filter((name) => !known.has(name) && given[name] !== undefined);
   if (others.length === 0) return [];
@@ -109,13 +105,14 @@ function otherFields(given: JsonObject, known: ReadonlySet<string>, prefix = '')
 }
 
 function contradictions({ deadlineMs, confirmMs, polling }: FollowUpPlan): Problem[] {
+  const { initialMs, maximumMs } = polling;
   const problems: Problem[] = [];
   if (deadlineMs <= confirmMs) {
-    const text = `must be more than the confirm time, or no status could hold long enough; it is ${deadlineMs} ms, the confirm time ${confirmMs} ms`;
+    const text = `must be more than the confirm time, ${confirmMs} ms; it is ${deadlineMs} ms`;
     problems.push({ field: 'deadline', text });
   }
-  if (polling.maximumMs < polling.initialMs) {
-    const text = `must not be below the initial interval; it is ${polling.maximumMs} ms, the initial interval ${polling.initialMs} ms`;
+  if (maximumMs < initialMs) {
+    const text = `must not be below the initial interval, ${initialMs} ms; it is ${maximumMs} ms`;
     problems.push({ field: 'polling.maximum', text });
   }
   return problems;
@@ -133,13 +130,12 @@ function workflowIdProblem(
   return `its follow-up must have the workflow id ${quote(derived, MAX_WORKFLOW_ID_BYTES)}; this workflow's id is ${quote(given, MAX_WORKFLOW_ID_BYTES)}`;
 }
 
-/** Why a value is not an id: a name of 1 to 128 characters that a URL can carry as one path segment. */
+/** Why a value is not a name that a URL can carry as one path segment; undefined if it is. */
 export function idProblem(value: unknown): string | undefined {
   if (value === '.' || value === '..') return `must not be "${value}": no URL can carry it as a path segment`;
   return nameProblem(value, MAX_ID_CHARACTERS);
 }
 
-/** Why a value is not a name of 1 to `maximum` characters; undefined if it is. */
 export function nameProblem(value: unknown, maximum: number): string | undefined {
   const problem = textProblem(value);
   if (problem !== undefined || typeof value !== 'string') return problem;

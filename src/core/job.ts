@@ -1,16 +1,13 @@
 import { type Checked, fields, orNull, text } from './checks';
 
-/**
- * An agent job as the service reports it. Only `id` and `status` are certain; every other field is null where
- * the service gave none (source: the service's specification, "Resources and their fields").
- */
+/** An agent job as the service reports it; null where it gave nothing (its specification, "Resources and their fields"). */
 export const jobFields = {
   id: text,
   /** `active`, one of {@link TERMINAL_STATUSES}, or a word that the service added later. At most 64 characters. */
   status: text,
   source: fields({ repository: orNull(text), ref: orNull(text) }),
   model: orNull(text),
-  /** The pull request's URL. It does not show completion: it survives turns and may be filled after `completed`. */
+  /** No sign of completion: it survives turns, and may be filled after `completed`. */
   prLink: orNull(text),
   /** ISO 8601, UTC. */
   createdAt: orNull(text),
@@ -29,10 +26,10 @@ interface TerminalMeaning {
   readonly awaitsLink: boolean;
 }
 
-/** The one status that shows a turn. */
+/** The only status that shows a turn. */
 export const ACTIVE = 'active';
 
-/** The statuses that end polling (source: the specification, "Polling rule"). Any other word means "not terminal". */
+/** Any other word is not terminal (specification, "Polling rule"). */
 const TERMINAL = {
   completed: { isFailure: false, endsTurn: true, awaitsLink: true },
   archived: { isFailure: false, endsTurn: false, awaitsLink: false },
@@ -50,7 +47,7 @@ export function terminalMeaning(status: string): TerminalMeaning | undefined {
   return isTerminal(status) ? TERMINAL[status] : undefined;
 }
 
-/** The three fields of a job that distinguish two answers about it. */
+/** What distinguishes two answers about a job. */
 export const isJobState = fields({ status: text, prLink: orNull(text), archivedAt: orNull(text) });
 export type JobState = Checked<typeof isJobState>;
 

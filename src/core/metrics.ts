@@ -5,7 +5,7 @@ import { EVIDENCES, FAILURE_TYPES, VERDICTS } from './result';
 
 const OPERATIONS = ['read', 'send'] as const;
 
-/** In the words of `observed`. Another status counts with its hundred, every other failure as `other`: the log has its words. */
+/** In the words of `observed`. Another status counts with its hundred, every other failure as `other`. */
 const ANSWERS: readonly string[] = (
   'job,http 3xx,http 400,http 401,http 403,http 404,http 409,http 423,http 429,http 4xx,http 500,http 502,http 503,' +
   'http 504,http 5xx,not a job,another job,too large,timeout,connect timeout,ECONNREFUSED,ECONNRESET,ENOTFOUND,' +
@@ -15,27 +15,22 @@ const ANSWERS: readonly string[] = (
 const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'older-than-1d', 'batch'] as const;
 export type OpenState = (typeof OPEN_STATES)[number];
 
-/** The values of a label; null for one text that a process does not change. */
-type LabelValues = readonly string[] | null;
-
 interface Metric {
   readonly name: `agent_follow_up_${string}`;
   readonly kind: 'counter' | 'gauge' | 'histogram';
-  /** `1` for a number of things. */
-  readonly unit: '1' | 'seconds';
-  readonly labels: Readonly<Record<string, LabelValues>>;
-  /** The workflow that records it, or the activities that ask the agent service, or the worker. */
+  /** The values of each; null for one text that a process does not change. */
+  readonly labels: Readonly<Record<string, readonly string[] | null>>;
+  /** A workflow, the activities that ask the agent service, or the worker. */
   readonly by: string;
   readonly buckets?: readonly number[];
   readonly meaning: string;
 }
 
-/** Every metric of the project, of which `docs/metrics.md` is made. No label names a project, a job or a workflow. */
+/** All metrics, of which docs/metrics.md is made. No label names a project, a job or a workflow. */
 export const METRICS = {
   workerInfo: {
     name: 'agent_follow_up_worker_info',
     kind: 'gauge',
-    unit: '1',
     labels: { version: null, namespace: null },
     by: 'worker',
     meaning:
@@ -44,7 +39,6 @@ export const METRICS = {
   exchanges: {
     name: 'agent_follow_up_exchanges_total',
     kind: 'counter',
-    unit: '1',
     labels: { operation: OPERATIONS, answer: ANSWERS },
     by: 'activities',
     meaning:
@@ -53,7 +47,6 @@ export const METRICS = {
   exchangeSeconds: {
     name: 'agent_follow_up_exchange_seconds',
     kind: 'histogram',
-    unit: 'seconds',
     labels: { operation: OPERATIONS },
     by: 'activities',
     // To the default time limit of 30 s, and to the largest one of 10 min.
@@ -63,7 +56,6 @@ export const METRICS = {
   cooldown: {
     name: 'agent_follow_up_cooldown_seconds_total',
     kind: 'counter',
-    unit: 'seconds',
     labels: {},
     by: 'activities',
     meaning:
@@ -73,7 +65,6 @@ export const METRICS = {
   readLateness: {
     name: 'agent_follow_up_read_lateness_seconds',
     kind: 'histogram',
-    unit: 'seconds',
     labels: {},
     by: 'activities',
     buckets: [0.1, 0.5, 1, 5, 15, 60, 300, 1_800],
@@ -82,7 +73,6 @@ export const METRICS = {
   pollsWaiting: {
     name: 'agent_follow_up_polls_waiting',
     kind: 'gauge',
-    unit: '1',
     labels: {},
     by: 'activities',
     meaning: 'polls that wait in the process between two reads',
@@ -90,7 +80,6 @@ export const METRICS = {
   pollsWaitingLimit: {
     name: 'agent_follow_up_polls_waiting_limit',
     kind: 'gauge',
-    unit: '1',
     labels: {},
     by: 'activities',
     meaning: 'how many polls may wait in the process; the server keeps the waits of the others',
@@ -98,7 +87,6 @@ export const METRICS = {
   deliveries: {
     name: 'agent_follow_up_deliveries_total',
     kind: 'counter',
-    unit: '1',
     labels: { verdict: VERDICTS },
     by: FOLLOW_UP_WORKFLOW,
     meaning: 'follow-ups whose delivery has its last verdict, after reading and decisions',
@@ -106,7 +94,6 @@ export const METRICS = {
   ends: {
     name: 'agent_follow_up_ends_total',
     kind: 'counter',
-    unit: '1',
     by: FOLLOW_UP_WORKFLOW,
     labels: {
       outcome: [...TERMINAL_STATUSES, ...FAILURE_TYPES, 'cancelled'],
@@ -117,7 +104,6 @@ export const METRICS = {
   batchEnds: {
     name: 'agent_follow_up_batch_ends_total',
     kind: 'counter',
-    unit: '1',
     by: BATCH_WORKFLOW,
     labels: { outcome: ['done', 'ToleranceExceeded', 'BatchIncomplete', 'cancelled'] },
     meaning: 'ends of batches; a terminated or invalid one has no end here',
@@ -125,7 +111,6 @@ export const METRICS = {
   batchItems: {
     name: 'agent_follow_up_batch_items_total',
     kind: 'counter',
-    unit: '1',
     labels: { outcome: OUTCOMES },
     by: BATCH_WORKFLOW,
     meaning: 'ends of items of batches, those included that a batch finds ended',
@@ -133,7 +118,6 @@ export const METRICS = {
   open: {
     name: 'agent_follow_up_open_workflows',
     kind: 'gauge',
-    unit: '1',
     labels: { state: OPEN_STATES },
     by: 'worker',
     meaning:
@@ -143,7 +127,6 @@ export const METRICS = {
   openAskedAt: {
     name: 'agent_follow_up_open_asked_timestamp_seconds',
     kind: 'gauge',
-    unit: 'seconds',
     labels: {},
     by: 'worker',
     meaning: 'when the server last answered these questions, in seconds since 1970',
@@ -156,7 +139,7 @@ export type LabelsOf<K extends MetricKey> = Readonly<
 >;
 type Recorder = (value: number, labels: Readonly<Record<string, string>>) => void;
 
-/** What is needed of the SDK's `MetricMeter`: workflows, activities and the worker have one each. */
+/** Of the SDK's `MetricMeter`: workflows, activities and the worker have one each. */
 export interface Meter {
   createCounter(name: string, unit: string, help: string): { add: Recorder };
   createGauge(name: string, type: 'float', unit: string, help: string): { set: Recorder };
@@ -164,8 +147,6 @@ export interface Meter {
 }
 
 /**
- * Records one value in the unit of its row; a negative one counts as 0.
- *
  * @param labels null is `none`; a value that the row does not list is `other`, for `answer` with its hundred
  * @param sdkLabels for the worker: what the SDK adds by itself in activities and workflows
  */
@@ -179,7 +160,7 @@ export function measure<K extends MetricKey>(
   const { name, kind, meaning, labels: known }: Metric = METRICS[key];
   const all: Record<string, string> = { ...sdkLabels };
   for (const [label, text] of Object.entries<string | null>(labels)) all[label] = inSet(text, known[label]);
-  // The SDK throws for less than 0, as clocks that are set back make it; a workflow would stall.
+  // A clock that was set back makes it negative, for which the SDK throws; a workflow would stall.
   const amount = Math.max(0, value);
   // No unit is passed on: the name has it.
   if (kind === 'counter') meter.createCounter(name, '', meaning).add(amount, all);
@@ -187,10 +168,7 @@ export function measure<K extends MetricKey>(
   else meter.createHistogram(name, 'float', '', meaning).record(amount, all);
 }
 
-/**
- * Begins every counter that `by` records with 0, for every combination of the labels in its row. Prometheus takes a counter that
- * begins at 1 for no increase: without this, the first event of a process would raise no alert.
- */
+/** Begins every counter that `by` records with 0, for all labels: Prometheus takes one that begins at 1 for no increase. */
 export function beginCounters(meter: Meter, by: string, sdkLabels: Readonly<Record<string, string>>): void {
   for (const { name, kind, by: recorder, labels, meaning } of Object.values<Metric>(METRICS)) {
     if (kind !== 'counter' || recorder !== by) continue;
@@ -204,7 +182,7 @@ export function beginCounters(meter: Meter, by: string, sdkLabels: Readonly<Reco
   }
 }
 
-function inSet(text: string | null, known: LabelValues = []): string {
+function inSet(text: string | null, known: readonly string[] | null = []): string {
   const value = text ?? 'none';
   const hundred = value.replace(/^(http \d)\d\d$/, '$1xx');
   return [value, hundred].find((each) => known === null || known.includes(each)) ?? 'other';

@@ -16,7 +16,6 @@ export function jobRows({ status, prLink }: AgentJob): Row[] {
   ];
 }
 
-/** How the message was delivered, why its end is believed, and what polls have seen. */
 export function receiptRows({ delivery, evidence, polls, observed }: Receipt | FollowUpProgress): Row[] {
   const by = delivery.confirmedBy === null ? '' : ` by ${delivery.confirmedBy}`;
   const counts = countsText(observed);
@@ -28,11 +27,12 @@ export function receiptRows({ delivery, evidence, polls, observed }: Receipt | F
 }
 
 export function countsText(counts: Readonly<Record<string, number>>): string {
-  const words = Object.entries(counts).map(([name, count]) => `${name} × ${count}`);
-  return words.join(', ');
+  return Object.entries(counts)
+    .map(([name, count]) => `${name} × ${count}`)
+    .join(', ');
 }
 
-/** Where a follow-up stands, as one line; `now` in milliseconds since the epoch. */
+/** Where a follow-up stands, as one line. */
 export function progressText(progress: FollowUpProgress, now: number, decide: string): string {
   const { phase, polls, nextPollAt, deadlineAt, evidence, delivery } = progress;
   const { verdict, confirmedBy } = delivery;
@@ -51,7 +51,7 @@ export function progressText(progress: FollowUpProgress, now: number, decide: st
   return parts.filter(Boolean).join(' · ');
 }
 
-/** Changes when a new line is worth printing, if lines can't be rewritten: with anything but the passing of time. */
+/** Changes with anything but the passing of time. */
 export function progressKey(progress: FollowUpProgress): string {
   const { phase, job, delivery, evidence, lastAnswer, deadlineAt } = progress;
   return JSON.stringify([phase, job?.status, job?.prLink, delivery, evidence, lastAnswer, deadlineAt]);
@@ -87,7 +87,7 @@ export function decideCommand(session: Session, workflowId: string): string {
   return `${session.command('resolve', workflowId, 'delivered')} (or not-delivered)`;
 }
 
-/** The phases in which the job is not read again and again. */
+/** The phases in which no activity reads again and again. */
 const NOT_READING: readonly Phase[] = ['baseline', 'sending', 'settling', 'done', 'failed', 'cancelled'];
 
 function nextRead({ phase, nextPollAt }: FollowUpProgress, now: number): string {
@@ -98,17 +98,9 @@ function nextRead({ phase, nextPollAt }: FollowUpProgress, now: number): string 
 
 /** What the server knows while no worker answers. */
 export function serverText(report: Extract<ProgressReport, { from: 'server' }>): string {
-  const { phase, jobStatus, taskTrouble, beginsAt } = report.description;
-  const delay = beginsAt === null ? null : `it has not begun; it begins at ${beginsAt}`;
-  return [taskTrouble ?? delay ?? silenceText(report), phase, jobStatus]
-    .filter((word) => word !== null)
-    .join(' · ');
-}
-
-/** Why a follow-up or a batch gives no answer. */
-function silenceText(report: Extract<ProgressReport, { from: 'server' }>): string {
-  const { taskQueue } = report.description;
-  return report.workers === 0
-    ? `no worker answers on task queue ${taskQueue} (yet); start one, nothing is lost`
-    : `no worker on task queue ${taskQueue} answers (yet); if this lasts, see whether one runs, and its log; nothing is lost`;
+  const { phase, jobStatus, taskTrouble, taskQueue, beginsAt } = report.description;
+  const hint = report.workers === 0 ? 'start one' : 'if this lasts, see whether one runs, and its log';
+  const silence = `no worker answers on task queue ${taskQueue} (yet); ${hint}, nothing is lost`;
+  const delay = beginsAt && `it has not begun; it begins at ${beginsAt}`;
+  return [taskTrouble ?? delay ?? silence, phase, jobStatus].filter((word) => word !== null).join(' · ');
 }
