@@ -21,10 +21,10 @@ import { isTransient } from '../temporal/grpc-status';
 import { describeFollowUp } from './description';
 import { followUpFailed, FollowUpCancelledError, FollowUpTerminatedError, notFound } from './errors';
 
-/** Between two attempts while the server is away; the SDK itself has tried for some 20 s before each. */
+/** The SDK itself has tried for some 20 s before. */
 const PAUSE_MS = 1_000;
 
-/** Repeats a call that waits for something on the server, until the server answers. */
+/** Repeats a call until the server answers. */
 export async function waitThrough<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
   for (;;) {
     signal.throwIfAborted();
@@ -37,7 +37,7 @@ export async function waitThrough<T>(signal: AbortSignal, call: () => Promise<T>
   }
 }
 
-/** `FollowUpHandle.result` says what it does. It waits through continued-as-new runs and resets too. */
+/** Waits for the end, through continued-as-new runs and resets too. */
 export function awaitResult(
   client: Client,
   workflowId: string,
@@ -66,9 +66,8 @@ async function onceEnded(client: Client, workflowId: string): Promise<FollowUpRe
 }
 
 function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | null): FollowUpError {
-  if (cause instanceof CancelledFailure) {
+  if (cause instanceof CancelledFailure)
     return new FollowUpCancelledError('CANCELLED', cancelledInWords(receipt), { workflowId, receipt });
-  }
   if (cause instanceof TerminatedFailure) {
     const message = `The workflow was terminated (${cause.message}); ${IN_HISTORY}`;
     return new FollowUpTerminatedError('TERMINATED', message, { workflowId });

@@ -15,15 +15,11 @@ import { describeFollowUp, findFollowUp } from './description';
 import { InvalidRequestError, type Reached, requestConflict, retryRefused, wrongState } from './errors';
 import { awaitResult } from './result';
 
-/** A request with a `requestId`: without one, a caller that repeats a start would send twice. */
+/** Without a `requestId`, a caller that repeats a start would send twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
 
 export interface StartOptions extends CallOptions {
-  /**
-   * How long Temporal waits before the follow-up begins; its deadline counts from there. One that exists keeps its own.
-   *
-   * @default none
-   */
+  /** How long Temporal waits before the follow-up begins; its deadline counts from there. @default none */
   readonly startDelay?: DurationText | undefined;
 }
 
@@ -31,13 +27,12 @@ export interface StartOptions extends CallOptions {
 export interface StartOfFollowUp {
   readonly workflowId: string;
   readonly requestId: string;
-  /** The run that was started or found. */
   readonly runId: string;
-  /** False when this call started the follow-up; otherwise whether the existing one is running or has ended. */
+  /** False when this call started the follow-up; else how the existing one stands. */
   readonly attached: false | 'running' | 'ended';
   /** Options in which the existing follow-up differs from the request, in words; it keeps its own. */
   readonly differences: readonly string[];
-  /** False where the message of the existing follow-up is no longer there to be compared. */
+  /** False where the message of the existing follow-up is no longer there. */
   readonly promptCompared: boolean;
 }
 
@@ -83,19 +78,18 @@ export async function startFollowUp(
   return { workflowId, requestId, runId, attached, ...comparison };
 }
 
-/**
- * Gives a follow-up that has ended another run, with the input of its last one.
- * A start that comes so late that others may have been made and have ended in between is given up.
- */
+/** Gives a follow-up that has ended another run, with the input of its last one. */
 export async function retryFollowUp(
   client: Client,
   workflowId: string,
   signal: AbortSignal,
 ): Promise<{ readonly runId: string }> {
-  // A receipt by which a run is started holds for as long as a permission to send.
+  // A receipt holds for as long as a permission to send: later, another run may have been made and have ended.
   const startBy = Date.now() + SEND_PERMISSION_MS;
-  const found = await findFollowUp(client, workflowId);
-  const { runId, taskQueue, closeTime, priority, typedSearchAttributes } = found;
+  const { runId, taskQueue, closeTime, priority, typedSearchAttributes } = await findFollowUp(
+    client,
+    workflowId,
+  );
   if (closeTime === undefined) throw wrongState(workflowId, 'running');
   const receipt = await receiptOf(awaitResult(client, workflowId, signal));
   const verdict = receipt?.delivery.verdict;
