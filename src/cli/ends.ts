@@ -117,10 +117,8 @@ export function endOfError(error: unknown): End {
     return failed(EXIT.usage, 'InvalidRequest', message, { problems });
   }
   if (error instanceof FollowUpError) return endOfFollowUpError(error);
-  const { name, message, cause } = error instanceof Error ? error : new Error(String(error));
-  // The SDK says "Failed to …" and keeps the reason in the cause.
-  const reason = name === 'ServiceError' && cause instanceof Error ? `: ${cause.message}` : '';
-  return failed(EXIT.other, name.replace(/(?!^)Error$/, ''), message + reason, null);
+  const { name, message } = error instanceof Error ? error : new Error(String(error));
+  return failed(EXIT.other, name.replace(/(?!^)Error$/, ''), message, null);
 }
 
 /** A retry would send the same request. */

@@ -45,7 +45,7 @@ async function showProgress(
       else if (!['done', 'failed', 'cancelled'].includes(report.progress.phase))
         line.show(progressText(report.progress, Date.now(), decide), progressKey(report.progress));
     } catch (error) {
-      // The wait for the result reports final errors; this is only the progress.
+      // The wait for the result reports final errors.
       if (!over.aborted && !(error instanceof NotFoundError))
         line.show('Temporal does not answer; the follow-up continues; still waiting', 'unreachable');
     }
@@ -53,9 +53,6 @@ async function showProgress(
     if (over.aborted) return;
   }
 }
-
-/** Between lines with nothing but new numbers, where lines can't be rewritten. */
-const LINE_EVERY_MS = 10_000;
 
 /** Shows the progress of a batch until it ends, and prints its end; with `--json` each item too, as it settles. */
 export async function waitForBatch(
@@ -65,7 +62,6 @@ export async function waitForBatch(
   line: ProgressLine,
 ): Promise<void> {
   const meter = meterOf();
-  let counted = { words: '', at: -Infinity };
   for await (const { report, ends } of batch.watch({ signal: left })) {
     const shown = session.isJson ? ends : ends.filter(isFailure);
     if (shown.length > 0) line.clear();
@@ -74,11 +70,10 @@ export async function waitForBatch(
       else session.note(itemLine(end));
     }
     if (report?.progress && report.trouble === null) {
-      const now = Date.now();
-      const { state, settled, items, open } = report.progress;
-      const words = `${settled} ${open}`;
-      if (words !== counted.words && now - counted.at >= LINE_EVERY_MS) counted = { words, at: now };
-      line.show(batchLine(report.progress, meter(settled, items, now)), `${state} ${counted.words}`);
+      const { state, settled, items } = report.progress;
+      const meterText = meter(settled, items, Date.now());
+      // Where lines can't be rewritten, each hundredth gets a line.
+      line.show(batchLine(report.progress, meterText), `${state} ${Math.floor((100 * settled) / items)}`);
     } else if (report?.description.state !== 'running' && report !== null) break;
     else line.silence(report?.trouble ?? 'no answer; the batch continues; still waiting');
   }

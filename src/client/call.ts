@@ -27,7 +27,7 @@ export interface CallOptions {
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** How long before its time-out a call asks how what it waits for stands. */
-const LAST_LOOK_MS = 2_000;
+const ASKED_BEFORE_MS = 2_000;
 
 /** The one place where calls begin and end. A client and its handles share it. */
 export class Calls {
@@ -59,11 +59,11 @@ export class Calls {
       call.abort(signal?.reason);
     };
     signal?.addEventListener('abort', abort);
-    const abortable = <R>(ask: () => Promise<R>) => this.client.withAbortSignal(call.signal, ask);
+    const abortable = <R>(asking: () => Promise<R>) => this.client.withAbortSignal(call.signal, asking);
     const timers: NodeJS.Timeout[] = [];
     if (timeout !== undefined) {
       let standing: string | undefined;
-      const look = async (): Promise<void> => {
+      const ask = async (): Promise<void> => {
         // What the server does not tell in time is left out.
         standing = await abortable(() => standingOf(this.client, reached)).catch(() => undefined);
       };
@@ -71,7 +71,7 @@ export class Calls {
         call.abort(noAnswer(reached, timeout, standing));
       };
       timers.push(setTimeout(giveUp, timeout));
-      timers.push(setTimeout(() => void look(), Math.max(timeout / 2, timeout - LAST_LOOK_MS)));
+      timers.push(setTimeout(() => void ask(), Math.max(timeout / 2, timeout - ASKED_BEFORE_MS)));
     }
     this.#pending.set(call, reached);
     try {
@@ -102,7 +102,7 @@ export class Calls {
     }
   }
 
-  /** Ends every call that waits, and refuses further ones. */
+  /** Ends every call, and refuses further ones. */
   close(): void {
     this.#isClosed = true;
     for (const [call, reached] of this.#pending) call.abort(closed(reached));

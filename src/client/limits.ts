@@ -11,7 +11,7 @@ import { type CallOptions, type Calls, within } from './call';
 import { InvalidRequestError } from './errors';
 import { unknownOptions } from './options';
 
-/** Of the two kinds of requests to the agent service; each has a task queue of its own. */
+/** Sends and reads have a task queue each. */
 export interface Limits {
   readonly sends: QueueLimits;
   readonly reads: QueueLimits;
@@ -40,8 +40,8 @@ export interface LimitsChange {
 }
 
 /**
- * The limits of sends and reads, which the Temporal server keeps. Reached as `FollowUpClient.limits`. Every method answers with
- * the limits that hold, and throws FollowUpError `LIMITS_UNAVAILABLE` where the server does not tell or take them.
+ * The limits, which the Temporal server keeps. Reached as `FollowUpClient.limits`. Every method answers with those that hold,
+ * and throws FollowUpError `LIMITS_UNAVAILABLE` where the server does not tell or take them.
  */
 export class LimitsClient {
   readonly #calls: Calls;
@@ -58,8 +58,7 @@ export class LimitsClient {
   }
 
   /**
-   * Sets limits that hold for all workers within a second or so, those of sends first. Limits per project and weights need
-   * fairness on the server, which does not tell whether it is on (docs/limits.md).
+   * Sets limits for all workers. Those per project and weights need fairness on the server (docs/limits.md).
    *
    * @throws InvalidRequestError with every problem, before anything is changed
    */
@@ -68,7 +67,7 @@ export class LimitsClient {
     return this.#calls.run(options, (client) => this.update(client, checked));
   }
 
-  /** Removes every limit and every weight of both queues, whoever has set them. */
+  /** Removes every limit and weight, whoever has set them. */
   clear(options: CallOptions = {}): Promise<Limits> {
     return this.#calls.run(options, async (client) => {
       const { sends, reads } = await this.read(client);
@@ -101,7 +100,6 @@ type Rate = NonNullable<Parameters<Service['updateTaskQueueConfig']>[0]['updateQ
 /** Without a rate, the server removes the limit; without an update, it keeps it. */
 const REMOVED: Rate = { rateLimit: null };
 
-/** In the words of the server. */
 function queueChange(total: Rate, perProject: Rate, weights: Record<string, number>, without: string[]) {
   return {
     updateQueueRateLimit: total,
@@ -120,7 +118,7 @@ function isEmpty(change: QueueChange): boolean {
 
 /** The server raises a smaller weight to this one (source: server 1.31, matching/fairness_util.go). */
 const MIN_WEIGHT = 0.001;
-/** With a larger one a project would leave the others less than a thousandth; limits are there for that. */
+/** With a larger one a project would leave the others less than a thousandth. */
 const MAX_WEIGHT = 1_000;
 
 const OPTIONS = ['sendsTotal', 'sendsPerProject', 'readsTotal', 'readsPerProject', 'projectWeights'];

@@ -23,7 +23,7 @@ import { SERVER_LIMIT_MS, within, WORKER_LIMIT_MS } from './call';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { noAnswer, silence, updateRefused, wrongState } from './errors';
 
-/** Where a follow-up stands, and who says so. */
+/** Where a follow-up stands. */
 export type ProgressReport =
   | { readonly from: 'worker'; readonly progress: FollowUpProgress }
   | {
@@ -151,7 +151,7 @@ export async function updateFollowUp(
   const find = () => describeFollowUp(client, workflowId);
   const progress = await updateRunning<FollowUpProgress>(client, find, update);
   if (!mayBePolling(progress)) return progress;
-  // The update has taken effect: where the server does not answer, nothing must look as if it had failed.
+  // The update has taken effect, whether the server answers or not.
   const pending = withPendingPoll(client, workflowId, progress).catch((error: unknown) => {
     if (!isOfServer(error)) throw error;
   });

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  ApplicationFailure,
   CancelledFailure,
   type Client,
   TerminatedFailure,
@@ -8,15 +7,9 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { cancelledInWords, IN_HISTORY } from '../core/end';
+import { cancelledInWords, failureOf, IN_HISTORY } from '../core/end';
 import { FollowUpError } from '../core/errors';
-import {
-  FAILURE_TYPES,
-  type FollowUpResult,
-  isFailureDetails,
-  isFollowUpResult,
-  type Receipt,
-} from '../core/result';
+import { type FollowUpResult, isFollowUpResult, type Receipt } from '../core/result';
 import { isTransient } from '../temporal/grpc-status';
 import { describeFollowUp } from './description';
 import { followUpFailed, FollowUpCancelledError, FollowUpTerminatedError, notFound } from './errors';
@@ -76,12 +69,8 @@ function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | 
     const message = `The workflow exceeded a timeout set by its caller; ${IN_HISTORY}`;
     return new FollowUpError('TIMED_OUT', message, { workflowId });
   }
-  if (cause instanceof ApplicationFailure) {
-    const type = FAILURE_TYPES.find((known) => known === cause.type);
-    const details: unknown = cause.details?.[0];
-    if (type !== undefined && isFailureDetails(details))
-      return followUpFailed(type, cause.message, { workflowId, details });
-  }
+  const own = cause && failureOf(cause);
+  if (cause && own) return followUpFailed(own.type, cause.message, { workflowId, details: own.details });
   return unexpected(workflowId, cause?.message ?? 'a failure without a cause', cause);
 }
 

@@ -5,7 +5,7 @@ import { sentInWords } from '../core/end';
 import { FollowUpError } from '../core/errors';
 import { FOLLOW_UP_WORKFLOW } from '../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../core/request';
-import { type FollowUpResult, mayBeRetried, type Receipt } from '../core/result';
+import { mayBeRetried, type Receipt } from '../core/result';
 import { type DurationText, parseDuration } from '../core/units';
 import { compareRequests, readInput } from '../temporal/existing-run';
 import { retryOptions, startOptions } from '../temporal/start-follow-up';
@@ -86,12 +86,11 @@ export async function retryFollowUp(
 ): Promise<{ readonly runId: string }> {
   // A receipt holds for as long as a permission to send: later, another run may have been made and have ended.
   const startBy = Date.now() + SEND_PERMISSION_MS;
-  const { runId, taskQueue, closeTime, priority, typedSearchAttributes } = await findFollowUp(
-    client,
-    workflowId,
-  );
+  const found = await findFollowUp(client, workflowId);
+  const { runId, taskQueue, closeTime, priority } = found;
   if (closeTime === undefined) throw wrongState(workflowId, 'running');
-  const receipt = await receiptOf(awaitResult(client, workflowId, signal));
+  const ended = awaitResult(client, workflowId, signal);
+  const receipt = await ended.then(({ followUp }) => followUp, receiptOf);
   const verdict = receipt?.delivery.verdict;
   if (!mayBeRetried(verdict)) {
     const reason = verdict === 'accepted' ? 'Its message was accepted.' : sentInWords(receipt);
@@ -101,7 +100,7 @@ export async function retryFollowUp(
   if (input === undefined)
     throw retryRefused(workflowId, 'Its history was deleted, and its message with it.', receipt);
   const plan = planOf(input, workflowId);
-  const batchId = typedSearchAttributes.get(keywordKey('FollowUpBatch'));
+  const batchId = found.typedSearchAttributes.get(keywordKey('FollowUpBatch'));
   try {
     const { firstExecutionRunId } = await client.withDeadline(startBy, () =>
       client.workflow.start(FOLLOW_UP_WORKFLOW, {
@@ -120,11 +119,7 @@ export async function retryFollowUp(
   }
 }
 
-async function receiptOf(result: Promise<FollowUpResult>): Promise<Receipt | null> {
-  try {
-    return (await result).followUp;
-  } catch (error) {
-    if (error instanceof FollowUpError) return error.receipt;
-    throw error;
-  }
+function receiptOf(error: unknown): Receipt | null {
+  if (error instanceof FollowUpError) return error.receipt;
+  throw error;
 }

@@ -137,26 +137,25 @@ export function idProblem(value: unknown): string | undefined {
 }
 
 export function nameProblem(value: unknown, maximum: number): string | undefined {
-  const problem = textProblem(value);
-  if (problem !== undefined || typeof value !== 'string') return problem;
-  const length = Array.from(value).length;
-  if (length > maximum) return `must have at most ${maximum} characters; it has ${length}`;
-  return /\p{Cc}/u.test(value) ? 'must not hold control characters' : undefined;
+  return textProblem(value, (text) => {
+    const length = Array.from(text).length;
+    if (length > maximum) return `must have at most ${maximum} characters; it has ${length}`;
+    return /\p{Cc}/u.test(text) ? 'must not hold control characters' : undefined;
+  });
 }
 
 function promptProblem(value: unknown): string | undefined {
-  const problem = textProblem(value);
-  if (problem !== undefined || typeof value !== 'string') return problem;
-  const bytes = utf8Bytes(value);
-  return bytes > MAX_PROMPT_BYTES
-    ? `must be at most ${MAX_PROMPT_BYTES} bytes of UTF-8; it is ${bytes}`
-    : undefined;
+  return textProblem(value, (text) => {
+    const bytes = utf8Bytes(text);
+    if (bytes <= MAX_PROMPT_BYTES) return undefined;
+    return `must be at most ${MAX_PROMPT_BYTES} bytes of UTF-8; it is ${bytes}`;
+  });
 }
 
-function textProblem(value: unknown): string | undefined {
+function textProblem(value: unknown, more: (text: string) => string | undefined): string | undefined {
   if (typeof value !== 'string') return `must be a text, not ${typeName(value)}`;
   if (value === '') return 'must not be empty';
-  return value.isWellFormed() ? undefined : 'must not hold a lone surrogate: it has no UTF-8 form';
+  return value.isWellFormed() ? more(value) : 'must not hold a lone surrogate: it has no UTF-8 form';
 }
 
 function show(value: unknown): string {

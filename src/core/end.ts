@@ -1,5 +1,5 @@
 import { type Checked, fields, isRecord, oneOf, orNull, text } from './checks';
-import { isTerminal, TERMINAL_STATUSES, terminalMeaning } from './job';
+import { isTerminal, TERMINAL_STATUSES } from './job';
 import {
   FAILURE_TYPES,
   isEvidence,
@@ -23,7 +23,7 @@ export const OUTCOMES = [
   'conflict',
   /** It was begun, and no longer exists: deleted, or older than the namespace's retention. */
   'gone',
-  /** The batch was cancelled with its open items, but somebody else started this follow-up: it continues. */
+  /** The batch was cancelled with its open items, but somebody else started this one. */
   'left-running',
   /** Its failure is none of a follow-up. */
   'broken',
@@ -32,7 +32,7 @@ export type Outcome = (typeof OUTCOMES)[number];
 
 /** Whether an end counts against the tolerance of a batch. */
 export function isFailure({ outcome }: { readonly outcome: Outcome }): boolean {
-  return terminalMeaning(outcome)?.isFailure ?? true;
+  return outcome !== 'completed' && outcome !== 'archived';
 }
 
 export const endFields = {
@@ -59,7 +59,7 @@ export function memoOfEnd(receipt: Receipt, { outcome, prLink, message }: End): 
   return { ...receipt, outcome, prLink, message };
 }
 
-/** Reads {@link memoOfEnd}; null where a memo holds none. */
+/** Null where a memo holds no {@link memoOfEnd}. */
 export function endOfMemo(memo: unknown): End | null {
   if (!isReceipt(memo) || !isRecord(memo) || !isMemoOfEnd(memo)) return null;
   const { outcome, prLink, message } = memo;
@@ -97,7 +97,6 @@ export function cancelledInWords(receipt: Receipt | null): string {
   return `The follow-up was cancelled. ${sentInWords(receipt)}`;
 }
 
-/** For whoever asks for another message under a name that is taken. */
 export function conflictInWords(workflowId: string): string {
   const requestId = decodeURIComponent(workflowId.split(':').at(-1) ?? '');
   return (
@@ -141,19 +140,25 @@ export function brokenEnd(message: string): End {
   return without('broken', message);
 }
 
-/** @param failure only an `ApplicationFailure` has a type and details */
-export function endOfFailure(
-  failure: Error & {
-    readonly type?: string | null | undefined;
-    readonly details?: readonly unknown[] | null | undefined;
-  },
-): End {
-  const { type, message, details } = failure;
+/** Only an `ApplicationFailure` has a type and details. */
+interface Failure extends Error {
+  readonly type?: string | null | undefined;
+  readonly details?: readonly unknown[] | null | undefined;
+}
+
+/** The type and the details of a follow-up's own failure; undefined for any other. */
+export function failureOf({ type, details }: Failure) {
   const known = FAILURE_TYPES.find((each) => each === type);
   const detail = details?.[0];
-  if (known === undefined || !isFailureDetails(detail)) return brokenEnd(message);
-  const { job, followUp } = detail;
-  return { ...without(known, message), ...knownBy(followUp), prLink: boundedLink(job?.prLink ?? null) };
+  return known !== undefined && isFailureDetails(detail) ? { type: known, details: detail } : undefined;
+}
+
+export function endOfFailure(failure: Failure): End {
+  const own = failureOf(failure);
+  if (own === undefined) return brokenEnd(failure.message);
+  const { job, followUp } = own.details;
+  const prLink = boundedLink(job?.prLink ?? null);
+  return { ...without(own.type, failure.message), ...knownBy(followUp), prLink };
 }
 
 function knownBy({ delivery, evidence }: Receipt) {

@@ -1,5 +1,5 @@
 import { boolean, type Checked, count, fields, orNull, time } from './checks';
-import { ACTIVE, isJobState, isTerminal, jobState, type JobState, terminalMeaning } from './job';
+import { ACTIVE, endsTurn, isJobState, isTerminal, jobState, type JobState } from './job';
 import type { WhenActive } from './request';
 import type { Evidence } from './result';
 
@@ -64,7 +64,7 @@ export function belief({ baseline, seenActive, fresh }: Observations, confirmMs:
   const { job, since, askedAt, answers } = fresh;
   if (baseline !== null && isTerminal(baseline.status)) {
     if (seenActive) return { kind: 'believed', evidence: 'seen-active' };
-    if (job.status !== baseline.status && terminalMeaning(job.status)?.endsTurn)
+    if (job.status !== baseline.status && endsTurn(job.status))
       return { kind: 'believed', evidence: 'status-changed' };
   }
   const until = since + confirmMs;
@@ -93,8 +93,7 @@ export function provesDelivery({ baseline, fresh }: Observations): boolean {
 function showsTurn(baseline: JobState | null, job: JobState): boolean {
   if (baseline === null || !isTerminal(baseline.status)) return false;
   if (!isTerminal(job.status)) return job.status === ACTIVE;
-  const bothEndTurns = [job, baseline].every(({ status }) => terminalMeaning(status)?.endsTurn);
-  return job.status !== baseline.status && bothEndTurns;
+  return job.status !== baseline.status && endsTurn(job.status) && endsTurn(baseline.status);
 }
 
 /**

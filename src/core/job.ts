@@ -17,34 +17,20 @@ export const jobFields = {
 export const isAgentJob = fields(jobFields);
 export type AgentJob = Checked<typeof isAgentJob>;
 
-interface TerminalMeaning {
-  /** Counts against the tolerance of a batch. */
-  readonly isFailure: boolean;
-  /** Only a turn ends so; anybody may archive a job. */
-  readonly endsTurn: boolean;
-  /** The service may fill `prLink` after it (specification: "populated once the agent has created a pull request"). */
-  readonly awaitsLink: boolean;
-}
-
 /** The only status that shows a turn. */
 export const ACTIVE = 'active';
 
 /** Any other word is not terminal (specification, "Polling rule"). */
-const TERMINAL = {
-  completed: { isFailure: false, endsTurn: true, awaitsLink: true },
-  archived: { isFailure: false, endsTurn: false, awaitsLink: false },
-  failed: { isFailure: true, endsTurn: true, awaitsLink: false },
-} as const satisfies Readonly<Record<string, TerminalMeaning>>;
-
-export type TerminalStatus = keyof typeof TERMINAL;
-export const TERMINAL_STATUSES = Object.keys(TERMINAL) as readonly TerminalStatus[];
+export const TERMINAL_STATUSES = ['completed', 'archived', 'failed'] as const;
+export type TerminalStatus = (typeof TERMINAL_STATUSES)[number];
 
 export function isTerminal(status: string): status is TerminalStatus {
-  return Object.hasOwn(TERMINAL, status);
+  return TERMINAL_STATUSES.some((each) => each === status);
 }
 
-export function terminalMeaning(status: string): TerminalMeaning | undefined {
-  return isTerminal(status) ? TERMINAL[status] : undefined;
+/** Anybody may archive a job, only a turn ends otherwise. */
+export function endsTurn(status: string): boolean {
+  return isTerminal(status) && status !== 'archived';
 }
 
 /** What distinguishes two answers about a job. */

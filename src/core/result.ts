@@ -27,14 +27,14 @@ export function outcomeText(outcome: string, verdict: Verdict): string {
   return verdict === 'accepted' ? outcome : `${verdict} ${outcome}`;
 }
 
-/** A later version may add a word, and older readers must take its results. */
+/** A later version may add a word, which older readers take. */
 export type ConfirmedBy = 'response' | 'read' | 'operator' | 'assumed';
 
 export const isDelivery = fields({
   verdict: isVerdict,
   /** Null unless the verdict is `accepted`. */
   confirmedBy: orNull(text as Check<ConfirmedBy>),
-  /** POSTs that were not provably kept from the service: an answered 429 counts, a refused connection does not. */
+  /** POSTs that were not provably kept from the service. */
   sends: count,
 });
 export type Delivery = Checked<typeof isDelivery>;
@@ -52,15 +52,15 @@ export type Evidence = (typeof EVIDENCES)[number];
 /** Any text, as for {@link ConfirmedBy}. */
 export const isEvidence = text as Check<Evidence>;
 
-/** What a follow-up did and saw (docs/result.md). Times are ISO 8601 in UTC. */
+/** What a follow-up did and saw; docs/result.md says more. Times are ISO 8601 in UTC. */
 export const isReceipt = fields({
   requestId: text,
   delivery: isDelivery,
-  /** Null until a terminal status is believed. */
+  /** Why a terminal status was believed; null until one is. */
   evidence: orNull(isEvidence),
-  /** The job right before the send; null while it has not been read. */
+  /** The job right before the send, once it was read. */
   baseline: orNull(isJobState),
-  /** The SHA-256 of the prompt, in hexadecimal digits; null if the request was invalid. */
+  /** SHA-256 in hexadecimal digits; null if the request was invalid. */
   promptDigest: orNull(text),
   /** Reads since the send whose answer was reported. */
   polls: count,
@@ -68,7 +68,7 @@ export const isReceipt = fields({
   sentAt: orNull(text),
   /** When the follow-up ended; null while it runs. */
   settledAt: orNull(text),
-  /** How often each answer was seen: a status, `http 503`, `timeout`, …; at most 32 keys, then `other`. */
+  /** How often each answer was seen: a status, `http 503`, …; at most 32 keys, then `other`. */
   observed: mapOf(count),
 });
 export type Receipt = Checked<typeof isReceipt>;
@@ -77,7 +77,7 @@ export type Receipt = Checked<typeof isReceipt>;
 export const isFollowUpResult = fields({ ...jobFields, followUp: isReceipt });
 export type FollowUpResult = Checked<typeof isFollowUpResult>;
 
-/** The types of the non-retryable `ApplicationFailure` with which a follow-up can end. */
+/** The types of the `ApplicationFailure` with which a follow-up can end. */
 export const FAILURE_TYPES = [
   'InvalidRequest',
   'FollowUpRejected',
@@ -94,7 +94,7 @@ export const isFailureDetails = fields({
   followUp: isReceipt,
   /** Of the answer that decided, if one did. */
   httpStatus: optional(number),
-  /** The service's own words, at most 1 KiB. */
+  /** The service's own words. */
   serviceMessage: optional(text),
 });
 export type FailureDetails = Checked<typeof isFailureDetails>;
@@ -117,19 +117,16 @@ const DOING = {
 export type Phase = keyof typeof DOING;
 export const PHASES = Object.keys(DOING) as readonly Phase[];
 
-/**
- * The answer of the query `progress`, and of every update. While an activity polls on, it is the one from before it; the client
- * adds what its heartbeats say.
- */
+/** The answer of query and updates. While an activity polls on, it is from before; the client adds what its heartbeats say. */
 export interface FollowUpProgress {
   readonly phase: Phase;
-  /** The last job that was seen, before or after the send. */
+  /** The last job that was seen. */
   readonly job: AgentJob | null;
   readonly delivery: Delivery;
   readonly evidence: Evidence | null;
   readonly observed: Readonly<Record<string, number>>;
   readonly polls: number;
-  /** Null while no read is planned: during a send, and after the end. */
+  /** Null while no read is planned. */
   readonly nextPollAt: string | null;
   readonly deadlineAt: string;
   /** Why nobody can tell whether the message arrived. */

@@ -1,11 +1,11 @@
-/* Bounds in characters, applied where a text from outside enters: no attribute, summary or history carries more. */
+/* Bounds in characters, applied where a text from outside enters. */
 export const MAX_STATUS_CHARACTERS = 64;
 /** A longer link is left out, never cut: half a URL is a wrong URL. */
 export const MAX_LINK_CHARACTERS = 2_048;
 export const MAX_SERVICE_MESSAGE_CHARACTERS = 1_024;
 /** Room for many problems of one request. */
 export const MAX_FAILURE_CHARACTERS = 8_192;
-/** Any other text of a job (repository, ref, model, dates, id). */
+/** Any other text of a job. */
 export const MAX_FIELD_CHARACTERS = 1_024;
 /** The column of Temporal's SQL schemas holds 255; beyond 2,048 bytes the server refuses the value (measured, 1.32.0). */
 export const MAX_ATTRIBUTE_CHARACTERS = 255;
@@ -20,25 +20,25 @@ export const MAX_WORKFLOW_ID_BYTES = 255;
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
- * A field from outside, in at most `limit` characters. Unsafe characters become U+FFFD, so that `completed` with a hidden one
- * still differs. Lone surrogates do too: the SDK's core can't decode them, and the worker process exits (measured, 1.24).
+ * A field from outside. Unsafe characters become U+FFFD, so that `completed` with a hidden one still differs. So do lone
+ * surrogates: the SDK's core can't decode them, and the worker process exits (measured, 1.24).
  */
 export function plainText(text: string, limit: number): string {
   return truncate(text.toWellFormed().replace(UNSAFE, '\ufffd'), limit);
 }
 
-/** Words from outside on one line, in at most `limit` characters. */
+/** Words from outside on one line. */
 export function singleLine(text: string, limit: number): string {
   return truncate(visible(text).replace(/\s+/g, ' ').trim(), limit);
 }
 
-/** `text`, or its beginning with an ellipsis, in at most `limit` characters; a surrogate pair is never split. */
+/** In at most `limit` characters, with an ellipsis; a surrogate pair is never split. */
 export function truncate(text: string, limit: number): string {
   if (text.length <= limit) return text;
   return text.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '') + '…';
 }
 
-/** `text`, well-formed, with a space for each unsafe character. */
+/** Well-formed, with a space for each unsafe character. */
 export function visible(text: string): string {
   return text.toWellFormed().replace(UNSAFE, ' ');
 }
@@ -52,7 +52,7 @@ export function safeJson(value: unknown, indent = 0): string {
   );
 }
 
-/** Any value from outside as {@link safeJson} for a message, in about `limit` characters. */
+/** Any value from outside, as {@link safeJson}, for a message. */
 export function quote(value: unknown, limit = 60): string {
   if (typeof value === 'string') return safeJson(truncate(value, limit));
   // In JSON NaN and Infinity are null.

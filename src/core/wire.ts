@@ -17,15 +17,15 @@ import { isAgentJob, type JobState } from './job';
 import type { FollowUpRequest, Polling, WhenActive } from './request';
 import type { FollowUpResult } from './result';
 
-/** What the workflow must know of the worker's configuration. Recorded in history for a replay. */
+/** Of the worker's configuration, recorded in history for a replay. */
 export const isWorkerSettings = fields({
   readTaskQueue: text,
   sendTaskQueue: text,
-  /** The limit of one HTTP exchange. */
+  /** Of one HTTP exchange. */
   httpTimeoutMs: number,
-  /** The limit of one `pollJob`. */
+  /** Of one `pollJob`. */
   pollLimitMs: number,
-  /** Whether there is a receiver of notices. */
+  /** There is a receiver of notices. */
   notify: optional(boolean),
 });
 export type WorkerSettings = Checked<typeof isWorkerSettings>;
@@ -38,12 +38,12 @@ interface ReadInput extends JobAddress {
 }
 
 const trouble = {
-  /** Under which it is counted: `http 503`, `timeout`, `ECONNREFUSED`, `not a job`, … */
+  /** For its count: `http 503`, `timeout`, `ECONNREFUSED`, `not a job`, … */
   label: text,
-  /** One sentence for people, bounded, without the key. */
+  /** A sentence, bounded, without the key. */
   message: text,
   httpStatus: optional(number),
-  /** The service's own words, at most 1 KiB. */
+  /** The service's own words. */
   serviceMessage: optional(text),
 };
 
@@ -60,7 +60,7 @@ export type SendTrouble = Omit<ReadTrouble, 'kind' | 'retryAfterMs'>;
 export const isJobAnswer = anyOf(fields({ kind: oneOf('job'), job: isAgentJob }), readTrouble);
 export type JobAnswer = Checked<typeof isJobAnswer>;
 
-/** The latest answers in a row that said nothing about the job. */
+/** The latest answers that said nothing about the job. */
 export const isTrouble = fields({
   last: orNull(readTrouble),
   count,
@@ -69,11 +69,11 @@ export const isTrouble = fields({
 });
 export type Trouble = Checked<typeof isTrouble>;
 
-/** Times are by the workflow's clock, in milliseconds since the epoch. */
+/** Times are by the workflow's clock. */
 export interface PollJobInput extends JobAddress {
-  /** A different answer ends the poll. */
+  /** Another answer ends the poll. */
   readonly known: JobState;
-  /** When the turn, or the wait for its beginning, began: the interval grows with its age. */
+  /** When the turn, or the wait for it, began: the interval grows with its age. */
   readonly since: number;
   readonly polling: Polling;
   readonly trouble: Trouble;
@@ -85,14 +85,12 @@ export interface PollJobInput extends JobAddress {
 /** Far below what numbers count exactly, so that sums stay counts. */
 const reads: Check<number> = (value): value is number => count(value) && value <= 2 ** 32;
 
-/** The answers that changed nothing: trouble, and the job as it was known. */
+/** Of the answers that changed nothing. */
 export const isTally = fields({
   polls: reads,
   observed: mapOf(reads),
   trouble: isTrouble,
-  /** The latest answer in words. */
   lastAnswer: orNull(text),
-  /** In milliseconds since the epoch. */
   nextReadAt: orNull(time),
 });
 export type Tally = Checked<typeof isTally>;
@@ -100,7 +98,7 @@ export type Tally = Checked<typeof isTally>;
 export const isPollJobResult = fields({
   /** The answer that needs a decision; null if the time was over. */
   answer: orNull(isJobAnswer),
-  /** The answer was asked for then or later, by the server's clock in milliseconds since the epoch; 0 without one. */
+  /** The answer was asked for then or later, by the server's clock; 0 without one. */
   askedAt: time,
   before: isTally,
 });
@@ -111,7 +109,7 @@ interface SendInput extends ReadInput {
   readonly whenActive: WhenActive;
   /** The first run, or the one that an operator named. A reset has made any other: the run before it may have sent. */
   readonly permittedRunId: string;
-  /** The job before an earlier POST of unknown delivery; null if there was none. */
+  /** The job before an earlier POST of unknown delivery, if there was one. */
   readonly earlierBaseline: JobState | null;
 }
 
@@ -134,7 +132,7 @@ export type PostOutcome = Checked<typeof postOutcome>;
 const checkpoint = {
   /** The job right before the POST; null where it is not known. */
   baseline: orNull(isAgentJob),
-  /** When the POST began, by the worker's clock, in milliseconds since the epoch. */
+  /** When the POST began, by the worker's clock. */
   sentAt: time,
 };
 
@@ -145,7 +143,7 @@ export type SendCheckpoint = Checked<typeof isSendCheckpoint>;
 const posted = fields({ kind: oneOf('posted'), ...checkpoint, outcome: postOutcome });
 export type Posted = Checked<typeof posted>;
 
-/** What the send activity did. Only `posted` may have sent anything. */
+/** Only `posted` may have sent anything. */
 export const isSendResult = anyOf(
   fields({ kind: oneOf('unread'), trouble: readTrouble }),
   /** `decideSend` forbids the POST. */
@@ -160,11 +158,11 @@ export type SendResult = Checked<typeof isSendResult>;
 
 /** What the server knows of a pending activity. */
 export interface PendingDetails {
-  /** Of its latest heartbeat, a {@link Tally} or a {@link SendCheckpoint}; null if there are none. */
+  /** Of its latest heartbeat: a {@link Tally} or a {@link SendCheckpoint}, or null. */
   readonly details: unknown;
   /** A worker has taken the attempt up. */
   readonly started: boolean;
-  /** How the attempt before has failed, in at most 300 characters; null if there was none. */
+  /** How the attempt before has failed, in at most 300 characters, or null. */
   readonly failure: string | null;
 }
 
@@ -186,17 +184,12 @@ export type TurnHolder = Checked<typeof isTurnHolder>;
 export interface FollowUpActivities {
   /** Local. */
   workerSettings(): Promise<WorkerSettings>;
-  /** One GET of the job. */
   getJob(read: ReadInput): Promise<JobAnswer>;
-  /** Reads by the cadence until an answer `needsDecision`; in the worker's process, or as retries. */
+  /** Reads until an answer `needsDecision`; in the worker's process, or as retries. */
   pollJob(input: PollJobInput): Promise<PollJobResult>;
-  /** Local: what the server knows of a pending activity of this run. It ends a `pollJob` in this process. */
+  /** Local, of an activity of this run. It ends a `pollJob` in this process. */
   pendingDetails(activity: string): Promise<PendingDetails>;
-  /**
-   * Waits for the result of a follow-up, for a workflow of somebody else.
-   *
-   * @throws ApplicationFailure its own failure, or one of a type that `ChildFollowUp.result` names
-   */
+  /** Waits for a result, for somebody else's workflow. @throws ApplicationFailure as `ChildFollowUp.result` */
   followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;
   /** Takes the turn at a job, or waits for it. */
   takeTurn(job: JobAddress, holder: TurnHolder): Promise<void>;

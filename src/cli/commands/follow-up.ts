@@ -28,9 +28,8 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     };
   verb(
     'retry',
-    'Sends a message that was not sent or was rejected. Starts an ended follow-up once more under its own name, and ' +
-      'waits for it as send does. Only a follow-up whose receipt proves that its message was not sent or was rejected is ' +
-      'started; otherwise nothing happens, and the reason is printed.',
+    'Starts an ended follow-up once more under its own name, and waits for it as send does. Its receipt must prove that ' +
+      'its message was not sent or was rejected; otherwise nothing happens, and the reason is printed.',
     END_HELP,
   )
     .option(...NO_WAIT)
@@ -40,7 +39,7 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     });
   verb(
     'watch',
-    'Waits for a follow-up, as send does. Shows its progress until it ends, and prints its end. The exit code is that of send.',
+    'Waits for a follow-up, as send does, with its progress, its end and its exit code.',
     END_HELP,
   ).action(async (workflowId: string) => {
     await (await handleOf(workflowId)).describe();
@@ -74,8 +73,8 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     .action(updating((followUp, decision: DeliveryDecision) => followUp.resolveDelivery(decision)));
   verb(
     'cancel',
-    'Ends the watch of a follow-up; the agent continues. A sent message stays sent, and the service has no operation to ' +
-      'stop a job. A message under way is awaited first, so that the receipt can say whether it arrived.',
+    'Ends the watch of a follow-up; the agent continues. A message under way is awaited first, so that the receipt can ' +
+      'say whether it arrived.',
     'print one JSON document: { workflowId, ended, end }',
   ).action(async (workflowId: string) => {
     const followUp = await handleOf(workflowId);
@@ -116,7 +115,7 @@ interface ListFlags {
   readonly limit: number;
 }
 
-/** Nobody reads more than this; Temporal's own query tools are made for it. */
+/** For more there are Temporal's own tools. */
 const MAX_LIMIT = 10_000;
 
 const HEADINGS = ['STARTED', 'PHASE', 'OUTCOME', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
@@ -125,8 +124,8 @@ function addListCommand(program: Command, session: Session): void {
   program
     .command('list')
     .description(
-      "Lists the follow-ups of the namespace. They come from Temporal's visibility store: running ones first, then those " +
-        'that ended last. The list is eventually consistent: a recent start or change may not be shown yet.',
+      'Lists the follow-ups of the namespace: running ones first, then those that ended last. The list is eventually ' +
+        'consistent: a recent start or change may not be shown yet.',
     )
     .addOption(new Option('--phase <phase>', 'only those in this phase').choices(PHASES))
     .option(

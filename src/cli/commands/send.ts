@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import { InvalidRequestError, type NamedRequest } from '../../client';
-import { checkRequest } from '../../core/check-request';
+import type { NamedRequest } from '../../client';
+import { planOf } from '../../client/start';
 import { addRequestFlags, readPrompt, type RequestFlags, requestOfFlags } from '../flags/request-flags';
 import type { Session } from '../session';
 import { waitForEnd } from '../wait';
@@ -35,15 +35,14 @@ Examples:
     .action(async (flags: RequestFlags & WaitFlags) => {
       const { requestId = randomUUID() } = flags;
       const request = requestOfFlags({ ...flags, requestId, prompt: await readPrompt(flags, session.stdin) });
-      const checked = checkRequest(request);
-      if (!checked.ok) throw new InvalidRequestError(checked.problems);
+      // Before anything is connected.
+      planOf(request);
       const followUps = await session.connect();
       // Printed before anything is started, so that an interrupted caller can attach by it.
       if (flags.requestId === undefined)
         session.note(
           `request id  ${requestId} (new; with --request-id ${requestId} this command attaches to it again)`,
         );
-      // It was checked above, with the same checker.
       const started = await followUps.start(request as unknown as NamedRequest);
       const { attached, differences, promptCompared } = started;
       const notes = [

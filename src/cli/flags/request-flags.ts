@@ -45,30 +45,24 @@ export const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
 
 /** Their values are checked by the request's own checker, which finds all problems at once. */
 export function addRequestFlags(command: Command): Command {
-  const { projectId, jobId, prompt, requestId } = REQUEST_IDENTITY;
-  command
-    .option('--project <id>', `${projectId.help} (required)`)
-    .option('--job <id>', `${jobId.help} (required)`)
-    .option('--prompt <text>', `${prompt.help} (this or --prompt-file is required)`)
-    .option('--prompt-file <file>', 'read the message from a file, - for stdin')
-    .option('--request-id <id>', `${requestId.help} (default: a new one)`);
-  return addOptionFlags(command, {});
+  command.option('--request-id <id>', `${REQUEST_IDENTITY.requestId.help} (default: a new one)`);
+  return addFieldFlags(command, ' (required)', {});
 }
 
 /** The defaults of the lines of a batch. A request id is not among them: it names one follow-up. */
 export function addLineFlags(command: Command): Command {
-  const { projectId, jobId, prompt } = REQUEST_IDENTITY;
   const format = new Option('--format <format>', 'of the file (default: by its name or content)');
-  command
-    .addOption(format.choices(['jsonl', 'csv']))
-    .option('--project <id>', `${projectId.help}, for lines that name none`)
-    .option('--job <id>', `${jobId.help}, for lines that name none`)
-    .option('--prompt <text>', `${prompt.help}, for lines that have none`)
-    .option('--prompt-file <file>', 'read the message for lines that have none from a file');
-  return addOptionFlags(command, { 'polling.initial': BATCH_POLLING_INITIAL });
+  command.addOption(format.choices(['jsonl', 'csv']));
+  return addFieldFlags(command, ', for lines without', { 'polling.initial': BATCH_POLLING_INITIAL });
 }
 
-function addOptionFlags(command: Command, defaults: Readonly<Record<string, string>>): Command {
+function addFieldFlags(command: Command, when: string, defaults: Readonly<Record<string, string>>): Command {
+  const { projectId, jobId, prompt } = REQUEST_IDENTITY;
+  command
+    .option('--project <id>', projectId.help + when)
+    .option('--job <id>', jobId.help + when)
+    .option('--prompt <text>', prompt.help + when)
+    .option('--prompt-file <file>', 'read the message from a file, - for stdin, in place of --prompt');
   for (const [name, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
     const bounds = option.kind === 'number' ? `, ${option.minimum} to ${option.maximum}` : '';
     const usual = `(default: ${defaults[name] ?? option.default})`;
