@@ -41,9 +41,9 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
     return [fieldOfPlan(field, row), 'value' in read ? read.value : null] as const;
   });
   const polling = fieldOf(input, 'polling') ?? {};
-  if (isRecord(polling)) problems.push(...otherFields(polling, POLLING_FIELDS, 'polling.'));
+  if (isRecord(polling)) problems.push(...otherFields(polling, 'polling.'));
   else problems.push({ field: 'polling', text: `must be an object, not ${typeName(polling)}` });
-  problems.push(...otherFields(input, FIELDS));
+  problems.push(...otherFields(input));
   // A value that is not of its row's kind is a problem.
   const plan = { requestId: workflowId, ...requestWith(values) } as unknown as FollowUpPlan;
   if (problems.length === 0) problems.push(...contradictions(plan));
@@ -85,23 +85,17 @@ function readField(row: Row, given: unknown): { readonly value: unknown } | { re
   return { problem: `must be a ${what} from ${minimum} to ${maximum}${other}; it is ${show(value)}` };
 }
 
-const FIELDS = namesIn('');
-const POLLING_FIELDS = namesIn('polling.');
-
-function namesIn(prefix: string): ReadonlySet<string> {
-  const here = Object.keys(REQUEST_FIELDS).filter((field) => field.startsWith(prefix));
-  return new Set(here.map((field) => field.slice(prefix.length).replace(/\..*/, '')));
-}
+const FIELDS = Object.keys(REQUEST_FIELDS);
 
 /** An input may have 100,000 of them. */
 const MAX_OTHER_FIELDS = 50;
 
 /** A misspelt option must not be a default. */
-function otherFields(given: JsonObject, known: ReadonlySet<string>, prefix = ''): Problem[] {
-  const others = Object.keys(given).filter((name) => !known.has(name) && given[name] !== undefined);
-  if (others.length === 0) return [];
-  const text = `is not a field here; the fields are ${[...known].join(', ')}`;
-  return others.slice(0, MAX_OTHER_FIELDS).map((name) => ({ field: visible(prefix + quote(name)), text }));
+function otherFields(given: JsonObject, group = ''): Problem[] {
+  const names = FIELDS.map((field) => field.split('.')).map(([name, inner]) => (group === '' ? name : inner));
+  const others = Object.keys(given).filter((name) => !names.includes(name) && given[name] !== undefined);
+  const text = `is not a field here; the fields are ${FIELDS.join(', ')}`;
+  return others.slice(0, MAX_OTHER_FIELDS).map((name) => ({ field: visible(group + quote(name)), text }));
 }
 
 function contradictions({ deadlineMs, confirmMs, polling }: FollowUpPlan): Problem[] {
