@@ -170,12 +170,12 @@ export class ProgressLine {
     this.write(text, key);
   }
 
-  /** Shows why nobody answers, if that lasts. */
+  /** Why nobody answers, if that lasts. */
   silence(text: string): void {
     if (Date.now() - this.answeredAt > SILENCE_IS_SHOWN_MS) this.write(text, text);
   }
 
-  /** Removes the live line, so that other lines can be written. */
+  /** So that other lines can be written. */
   clear(): void {
     if (!this.isLive || this.shown === '') return;
     this.stream.write(CLEAR_LINE);
@@ -186,8 +186,9 @@ export class ProgressLine {
     const { isLive, stream } = this;
     // Some terminals wrap a line of their full width, which could not be cleared as one line.
     const line = fitColumns(printable(text), isLive ? Math.max(10, (stream.columns ?? 80) - 1) : Infinity);
-    if (this.shown === (isLive ? line : key)) return;
-    this.shown = isLive ? line : key;
+    const shown = isLive ? line : key;
+    if (this.shown === shown) return;
+    this.shown = shown;
     stream.write(isLive ? CLEAR_LINE + line : `${new Date().toISOString().slice(11, 19)}Z ${line}\n`);
   }
 }

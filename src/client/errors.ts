@@ -65,7 +65,7 @@ export class JobNotFoundError extends FollowUpError {}
 /** Thrown when a follow-up was cancelled. The agent continues. */
 export class FollowUpCancelledError extends FollowUpError {}
 
-/** Thrown when somebody terminated the workflow, so that it could not say whether the message was sent. */
+/** Thrown when somebody terminated the workflow: only its history knows whether the message was sent. */
 export class FollowUpTerminatedError extends FollowUpError {}
 
 const OF_FAILURE: Readonly<Record<FailureType, [typeof FollowUpError, FollowUpErrorCode]>> = {
@@ -95,8 +95,11 @@ export function batchConflict(batchId: string, differences: readonly string[]): 
 }
 
 export function scheduleConflict(scheduleId: string): ConflictError {
-  const message = `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another id.`;
-  return new ConflictError('CONFLICT', message);
+  const what = `The schedule ${JSON.stringify(scheduleId)} exists`;
+  return new ConflictError(
+    'CONFLICT',
+    `${what}. Nothing was changed. Use update to change it, or choose another id.`,
+  );
 }
 
 /** @param found what has this id instead, if anything has */

@@ -10,7 +10,7 @@ import {
 import { QUERY_PROGRESS, UPDATE_POLL_NOW } from '../core/names';
 import type { FollowUpProgress, Phase } from '../core/result';
 import { addCounts } from '../core/tally';
-import { type FollowUpActivities, isTally } from '../core/wire';
+import { type FollowUpActivities, isTally } from '../core/activities';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import {
   activityContext,

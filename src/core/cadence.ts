@@ -1,4 +1,4 @@
-import type { Trouble } from './wire';
+import type { Trouble } from './activities';
 import type { Polling } from './request';
 
 /** A service that is back is noticed within minutes. */

@@ -1,4 +1,4 @@
-import type { JobAnswer, PollJobInput, Tally, Trouble } from './wire';
+import type { JobAnswer, PollJobInput, Tally, Trouble } from './activities';
 import { sameState } from './job';
 
 export function startTally(trouble: Trouble): Tally {

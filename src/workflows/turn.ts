@@ -1,4 +1,4 @@
-import type { TurnHolder } from '../core/wire';
+import type { TurnHolder } from '../core/activities';
 import { questionProxy } from './activity-proxies';
 
 /**

@@ -36,15 +36,15 @@ export function countsText(counts: Readonly<Record<string, number>>): string {
 export function progressText(progress: FollowUpProgress, now: number, decide: string): string {
   const { phase, polls, nextPollAt, deadlineAt, evidence, delivery } = progress;
   const { verdict, confirmedBy } = delivery;
+  const isSent = verdict !== 'not-sent';
   const by = confirmedBy === null || confirmedBy === 'response' ? '' : ` (by ${confirmedBy})`;
-  const message = verdict === 'unknown' ? 'delivery unknown' : `message ${verdict}${by}`;
   const parts = [
     phase,
     phase === 'needs-decision' && `did the message arrive? ${decide}`,
     answerText(progress),
     polls > 0 && `poll ${polls}`,
-    nextPollAt !== null && `${verdict === 'not-sent' ? 'next try' : 'next'} ${inTime(nextPollAt, now)}`,
-    verdict !== 'not-sent' && message,
+    nextPollAt !== null && `${isSent ? 'next' : 'next try'} ${inTime(nextPollAt, now)}`,
+    isSent && `${verdict === 'unknown' ? 'delivery' : 'message'} ${verdict}${by}`,
     evidence,
     `deadline ${inTime(deadlineAt, now)}`,
   ];
@@ -53,8 +53,7 @@ export function progressText(progress: FollowUpProgress, now: number, decide: st
 
 /** Changes with anything but the passing of time. */
 export function progressKey(progress: FollowUpProgress): string {
-  const { phase, job, delivery, evidence, lastAnswer, deadlineAt } = progress;
-  return JSON.stringify([phase, job?.status, job?.prLink, delivery, evidence, lastAnswer, deadlineAt]);
+  return JSON.stringify({ ...progress, polls: 0, observed: {}, nextPollAt: null });
 }
 
 function answerText({ job, lastAnswer, delivery }: FollowUpProgress): string | null {
