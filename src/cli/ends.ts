@@ -10,7 +10,7 @@ import { problemText } from '../core/checks';
 import { isTerminal } from '../core/job';
 import { nextStep } from '../core/result';
 import { FLAG_OF_FIELD, flagsOf } from './flags/request-flags';
-import { jobRows, known, receiptRows } from './render/follow-up';
+import { jobRows, rowIf, receiptRows } from './render/follow-up';
 import { columns } from './render/text';
 import type { Session } from './session';
 
@@ -100,9 +100,9 @@ export function endOfResult(workflowId: string, result: FollowUpResult): End {
     ['status', status],
     ['prLink', prLink ?? 'null (no file was changed, or no pull request was opened)'],
     ['job', id],
-    ...known('source', source || null),
-    ...known('model', model),
-    ...known('archivedAt', archivedAt),
+    ...rowIf('source', source || null),
+    ...rowIf('model', model),
+    ...rowIf('archivedAt', archivedAt),
     ...receiptRows(result.followUp),
     ['workflow', workflowId],
   ]);
@@ -134,12 +134,12 @@ function endOfFollowUpError(error: FollowUpError): End {
     return failed(USAGE_ERRORS.includes(code) ? EXIT.usage : EXIT.other, type, message, null);
   const details = error.details ?? (code === 'CANCELLED' ? { job, followUp: receipt } : null);
   const rows = [
-    ...known('http status', error.details?.httpStatus),
-    ...known('service', error.details?.serviceMessage),
+    ...rowIf('http status', error.details?.httpStatus),
+    ...rowIf('service', error.details?.serviceMessage),
     ...(job === null ? [] : jobRows(job)),
     ...(receipt === null ? [] : receiptRows(receipt)),
-    ...known('what to do', code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && nextStep(receipt.delivery)),
-    ...known('workflow', workflowId),
+    ...rowIf('what to do', code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && nextStep(receipt.delivery)),
+    ...rowIf('workflow', workflowId),
   ];
   const text = `${type}: ${message}\n${columns(rows, '  ')}`;
   return { exitCode, document: { type, message, details, workflowId }, text, isResult: false };

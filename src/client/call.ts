@@ -118,12 +118,12 @@ async function standingOf(client: Client, { workflowId }: Reached): Promise<stri
 }
 
 function inWords({ options }: Client, error: unknown, reached: Reached): FollowUpError {
-  const known = inSetUpWords(error, options.namespace);
-  if (known === error && error instanceof FollowUpError) return error;
-  if (known instanceof FollowUpError) {
-    if (known.code === 'UNREACHABLE' && reached.unconfirmed !== undefined)
-      return endedEarly('UNREACHABLE', known.message, reached, known);
-    return Object.assign(known, { workflowId: reached.workflowId ?? null });
+  const worded = inSetUpWords(error, options.namespace);
+  if (worded === error && error instanceof FollowUpError) return error;
+  if (worded instanceof FollowUpError) {
+    if (worded.code === 'UNREACHABLE' && reached.unconfirmed !== undefined)
+      return endedEarly('UNREACHABLE', worded.message, reached, worded);
+    return Object.assign(worded, { workflowId: reached.workflowId ?? null });
   }
   const { message } = error instanceof Error ? error : new Error(String(error));
   // A codec throws what it likes, and the SDK's converter a ValueError.

@@ -71,7 +71,8 @@ export class LimitsClient {
   clear(options: CallOptions = {}): Promise<Limits> {
     return this.#calls.run(options, async (client) => {
       const { sends, reads } = await this.read(client);
-      const none = ({ weights }: QueueLimits) => queueChange(REMOVED, REMOVED, {}, Object.keys(weights));
+      const none = ({ weights }: QueueLimits) =>
+        queueChange(REMOVED, REMOVED, new Map(), Object.keys(weights));
       return this.update(client, { sends: none(sends), reads: none(reads) });
     });
   }
@@ -100,11 +101,11 @@ type Rate = NonNullable<Parameters<Service['updateTaskQueueConfig']>[0]['updateQ
 /** Without a rate, the server removes the limit; without an update, it keeps it. */
 const REMOVED: Rate = { rateLimit: null };
 
-function queueChange(total: Rate, perProject: Rate, weights: Record<string, number>, without: string[]) {
+function queueChange(total: Rate, perProject: Rate, weights: Map<string, number>, without: string[]) {
   return {
     updateQueueRateLimit: total,
     updateFairnessKeyRateLimitDefault: perProject,
-    setFairnessWeightOverrides: weights,
+    setFairnessWeightOverrides: Object.fromEntries(weights),
     unsetFairnessWeightOverrides: without,
   };
 }
@@ -139,7 +140,7 @@ export function checkLimits(change: LimitsChange): Changes {
     problems.push({ field, text: parsed.problem });
     return null;
   };
-  const weights: Record<string, number> = {};
+  const weights = new Map<string, number>();
   const without: string[] = [];
   for (const [projectId, weight] of Object.entries(projectWeights)) {
     const field = visible(`projectWeights.${projectId}`);
@@ -148,7 +149,7 @@ export function checkLimits(change: LimitsChange): Changes {
     const key = fairnessKey(projectId);
     if (weight === 'off') without.push(key);
     else if (typeof weight === 'number' && weight >= MIN_WEIGHT && weight <= MAX_WEIGHT)
-      weights[key] = weight;
+      weights.set(key, weight);
     else {
       const text = `must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${quote(weight)}`;
       problems.push({ field, text });

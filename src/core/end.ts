@@ -148,9 +148,9 @@ interface Failure extends Error {
 
 /** The type and the details of a follow-up's own failure; undefined for any other. */
 export function failureOf({ type, details }: Failure) {
-  const known = FAILURE_TYPES.find((each) => each === type);
+  const own = FAILURE_TYPES.find((each) => each === type);
   const detail = details?.[0];
-  return known !== undefined && isFailureDetails(detail) ? { type: known, details: detail } : undefined;
+  return own !== undefined && isFailureDetails(detail) ? { type: own, details: detail } : undefined;
 }
 
 export function endOfFailure(failure: Failure): End {

@@ -137,9 +137,9 @@ export function measure<K extends MetricKey>(
   sdkLabels: Readonly<Record<string, string>> = {},
 ): void {
   const { name, kind, meaning, labels: row } = METRICS[key];
-  const known: Labels = row;
+  const listed: Labels = row;
   const all: Record<string, string> = { ...sdkLabels };
-  for (const [label, text] of Object.entries<string | null>(labels)) all[label] = inSet(text, known[label]);
+  for (const [label, text] of Object.entries<string | null>(labels)) all[label] = inSet(text, listed[label]);
   // A clock that was set back makes it negative, for which the SDK throws; a workflow would stall.
   const amount = Math.max(0, value);
   // No unit is passed on: the name has it.
@@ -160,10 +160,10 @@ export function beginCounters(meter: Meter, by: string, sdkLabels: Readonly<Reco
   }
 }
 
-function inSet(text: string | null, known: readonly string[] | null = []): string {
+function inSet(text: string | null, values: readonly string[] | null = []): string {
   const value = text ?? 'none';
   const hundred = value.replace(/^(http \d)\d\d$/, '$1xx');
-  return [value, hundred].find((each) => known === null || known.includes(each)) ?? 'other';
+  return [value, hundred].find((each) => values === null || values.includes(each)) ?? 'other';
 }
 
 /** For `histogramBucketOverrides` of the SDK's runtime. */

@@ -4,7 +4,7 @@ import { DELIVERY_DECISIONS, type DeliveryDecision, PHASES } from '../../core/re
 import { durationText } from '../../core/units';
 import { endOf, printEnd } from '../ends';
 import { durationOf, wholeNumber } from '../flags/request-flags';
-import { known, progressRows, serverText } from '../render/follow-up';
+import { rowIf, progressRows, serverText } from '../render/follow-up';
 import { columns, table } from '../render/text';
 import type { Session } from '../session';
 import { cancelAndWait, waitForEnd } from '../wait';
@@ -94,7 +94,7 @@ async function printRunning(
   const document = { workflowId, state, startedAt, taskTrouble };
   if (report.from === 'worker') {
     const { progress } = report;
-    const rows = [...known('trouble', taskTrouble), ...progressRows(session, workflowId, progress)];
+    const rows = [...rowIf('trouble', taskTrouble), ...progressRows(session, workflowId, progress)];
     session.print({ ...document, progress }, columns(rows));
     return;
   }

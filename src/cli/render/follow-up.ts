@@ -5,7 +5,7 @@ import { formatDuration } from '../../core/units';
 import type { Session } from '../session';
 import type { Row } from './text';
 
-export function known(name: string, value: string | number | null | undefined): Row[] {
+export function rowIf(name: string, value: string | number | null | undefined): Row[] {
   return value === null || value === undefined ? [] : [[name, String(value)]];
 }
 
@@ -73,7 +73,7 @@ export function progressRows(session: Session, workflowId: string, progress: Fol
   const now = Date.now();
   return [
     ...phaseRows(progress, decideCommand(session, workflowId)),
-    ...(job === null ? known('status', 'not read yet') : jobRows(job)),
+    ...(job === null ? rowIf('status', 'not read yet') : jobRows(job)),
     ['last answer', lastAnswer ?? 'none yet'],
     ...receiptRows(progress),
     ['next read', nextRead(progress, now)],
