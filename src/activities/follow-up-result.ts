@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { cancelledInWords, conflictInWords, type Outcome } from '../core/end';
 import { isFailureDetails } from '../core/result';
-import type { FollowUpActivities } from '../core/wire';
+import type { FollowUpActivities } from '../core/activities';
 import { findEnd } from '../temporal/follow-up-end';
 import { askAgainIn } from './attempt';
 

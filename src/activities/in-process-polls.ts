@@ -1,5 +1,5 @@
 import { Context, log } from '@temporalio/activity';
-import type { Tally } from '../core/wire';
+import type { Tally } from '../core/activities';
 import { ACTIVITY_TASKS } from '../temporal/sdk-internals';
 import { note } from './measured';
 

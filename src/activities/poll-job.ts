@@ -5,7 +5,7 @@ import type { AgentApi } from '../agent-api/client';
 import { nextWait } from '../core/cadence';
 import { needsDecision, startTally, tallied, textOf } from '../core/tally';
 import { formatDuration } from '../core/units';
-import { type FollowUpActivities, isTally, type PollJobResult, type Tally } from '../core/wire';
+import { type FollowUpActivities, isTally, type PollJobResult, type Tally } from '../core/activities';
 import { failWithHeartbeatDetails } from '../temporal/sdk-internals';
 import { askAgainIn, ownRun, queuedMs, serverClock } from './attempt';
 import { InProcessPoll, type InProcessPolls } from './in-process-polls';

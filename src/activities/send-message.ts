@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../core/text';
-import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/wire';
+import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/activities';
 import { decideSend } from '../core/evidence';
 import { askPermission, ownRun } from './attempt';
 

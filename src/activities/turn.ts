@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import { type Client, WorkflowClient, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { turnWorkflowId } from '../core/ids';
 import { MEMO_TURN_HOLDER, TURN_WORKFLOW } from '../core/names';
-import { type FollowUpActivities, isTurnHolder, type TurnHolder } from '../core/wire';
+import { type FollowUpActivities, isTurnHolder, type TurnHolder } from '../core/activities';
 import { describeWorkflow, firstRunOf, ignoreClosed, stateOf } from '../temporal/existing-run';
 import { withoutDecoding } from '../temporal/lists';
 import { askAgainIn } from './attempt';

@@ -1,5 +1,5 @@
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
-import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/wire';
+import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
 import { percentEncode } from '../core/ids';
 import { type ApiKeySource, checkedKey } from './api-key';
 import { Cooldowns } from './cooldowns';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { JobAnswer, PostOutcome, SendTrouble } from '../core/wire';
+import type { JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
 import type { AgentJob } from '../core/job';
 import { MAX_FIELD_CHARACTERS, MAX_LINK_CHARACTERS, MAX_STATUS_CHARACTERS, plainText } from '../core/text';
 import type { Answer, Body, Exchange } from './exchange';

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { SendTrouble } from '../core/wire';
+import type { SendTrouble } from '../core/activities';
 import { isRecord, type JsonObject } from '../core/checks';
 import { MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../core/text';
 import type { Answer, Body } from './exchange';

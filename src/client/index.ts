@@ -26,24 +26,10 @@ export {
   NotConfirmedError,
   NotFoundError,
 } from './errors';
-export type {
-  BatchClientLike,
-  BatchHandleLike,
-  FollowUpClientLike,
-  FollowUpHandleLike,
-  LimitsClientLike,
-  ScheduleClientLike,
-} from './interfaces';
-export { FollowUpClient, type FollowUpClientOptions } from './follow-up-client';
-export { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
-export {
-  checkLimits,
-  type Limit,
-  type Limits,
-  LimitsClient,
-  type LimitsChange,
-  type QueueLimits,
-} from './limits';
+export * from './interfaces';
+export * from './follow-up-client';
+export * from './follow-up-handle';
+export * from './limits';
 export type { ProgressReport } from './progress';
 export {
   type FiringOptions,

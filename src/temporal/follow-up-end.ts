@@ -18,8 +18,8 @@ import {
 import { digestOf } from '../core/ids';
 import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT } from '../core/names';
 import { type FollowUpResult, isReceipt, type Receipt } from '../core/result';
+import type { NamedFollowUp } from '../core/activities';
 import { keywordKey } from '../core/starts';
-import type { NamedFollowUp } from '../core/wire';
 import { readInput, stateOf } from './existing-run';
 import { grpcError } from './grpc-status';
 

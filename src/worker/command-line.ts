@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import type { AgentApi } from '../agent-api/client';
-import type { JobAddress } from '../core/wire';
+import type { JobAddress } from '../core/activities';
 import { VARIABLES } from './variables';
 
 const HELP = `Works on follow-ups until SIGTERM or SIGINT, and takes its configuration from the environment.

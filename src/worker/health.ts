@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger, NativeConnection } from '@temporalio/worker';
 import type { AgentApi } from '../agent-api/client';
-import type { JobAddress } from '../core/wire';
+import type { JobAddress } from '../core/activities';
 import { ConfigurationError, type TemporalConfig } from '../temporal/config';
 import { whyNot } from '../temporal/trouble';
 import { describeNamespace } from './temporal';

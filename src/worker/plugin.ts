@@ -6,7 +6,7 @@ import type { AgentApi } from '../agent-api/client';
 import { FollowUpError } from '../core/errors';
 import { beginCounters } from '../core/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../core/names';
-import type { FollowUpActivities } from '../core/wire';
+import type { FollowUpActivities } from '../core/activities';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { showOpenWorkflows } from './open-workflows';
 

@@ -6,7 +6,7 @@ import {
   proxyLocalActivities,
   TemporalFailure,
 } from '@temporalio/workflow';
-import type { FollowUpActivities, PendingDetails, WorkerSettings } from '../core/wire';
+import type { FollowUpActivities, PendingDetails, WorkerSettings } from '../core/activities';
 import { fairnessKey } from '../core/ids';
 import type { Polling } from '../core/request';
 

@@ -10,7 +10,7 @@ import {
   ParentClosePolicy,
   startChild,
 } from '@temporalio/workflow';
-import type { NamedFollowUp } from '../core/wire';
+import type { NamedFollowUp } from '../core/activities';
 import { checkRequest } from '../core/check-request';
 import { digestOf, followUpWorkflowId } from '../core/ids';
 import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../core/names';

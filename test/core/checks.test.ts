@@ -5,7 +5,7 @@ import {
   isSendResult,
   type PollJobResult,
   type SendResult,
-} from '../../src/core/wire';
+} from '../../src/core/activities';
 import { isPosition, type Position } from '../../src/core/batch/state';
 import { endFields, endOfResult } from '../../src/core/end';
 import type { AgentJob } from '../../src/core/job';

@@ -183,7 +183,7 @@ const MUTANTS: readonly Mutant[] = [
   mutant(
     'archived shows no end of a turn',
     evidence,
-    'if (job.status !== baseline.status && terminalMeaning(job.status)?.endsTurn)',
+    'if (job.status !== baseline.status && endsTurn(job.status))',
     'if (job.status !== baseline.status)',
   ),
   mutant(
@@ -213,7 +213,7 @@ const MUTANTS: readonly Mutant[] = [
   mutant(
     'what archiving changes proves no delivery',
     evidence,
-    'return job.status !== baseline.status && bothEndTurns;',
+    'return job.status !== baseline.status && endsTurn(job.status) && endsTurn(baseline.status);',
     'return job.status !== baseline.status;',
   ),
   mutant('five 404s are needed', tally, 'const MIN_NOT_FOUND = 5;', 'const MIN_NOT_FOUND = 1;'),

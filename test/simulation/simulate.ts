@@ -12,6 +12,7 @@ export interface Verdict {
 }
 
 const PURE_MODULES = [
+  'activities',
   'checks',
   'check-request',
   'cadence',
@@ -28,7 +29,6 @@ const PURE_MODULES = [
   'tally',
   'text',
   'units',
-  'wire',
   'batch/items',
   'batch/state',
 ];

@@ -3,7 +3,7 @@ import { nextStepOfBatch } from '../../core/batch/progress';
 import { formatDuration } from '../../core/units';
 import { EXIT } from '../ends';
 import type { Session } from '../session';
-import { countsText, known } from './follow-up';
+import { countsText, rowIf } from './follow-up';
 import { columns, type Row } from './text';
 
 /** How an item ended, as one line; the link or the message comes last, because it may be long. */
@@ -83,8 +83,8 @@ export function printBatch(session: Session, asked: string, view: BatchView): vo
   const rows: Row[] = [
     ['batch', batchId],
     ['state', state],
-    ...known('why', message),
-    ...known('what to do', nextStepOfBatch(state, summary?.byFailure ?? {})),
+    ...rowIf('why', message),
+    ...rowIf('what to do', nextStepOfBatch(state, summary?.byFailure ?? {})),
     ...(summary === null ? [] : rowsOf(summary)),
   ];
   const failures = (summary?.firstFailures ?? []).map(({ workflowId, outcome, message: words }) =>

@@ -3,7 +3,7 @@ import { decideSend } from '../../core/evidence';
 import { type AgentJob, jobState } from '../../core/job';
 import type { FailureType, Phase } from '../../core/result';
 import { afterReading, isLost, isUnauthorized, textOf } from '../../core/tally';
-import type { Posted, SendResult, SendTrouble, Trouble } from '../../core/wire';
+import type { Posted, SendResult, SendTrouble, Trouble } from '../../core/activities';
 import { JOB_IS_GONE, sentence } from './failures';
 import { afterPost, confirmed, earlierBaseline, type FollowUpState, newWatch, record, told } from './state';
 

@@ -10,7 +10,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { isJobAnswer, type JobAnswer, type WorkerSettings } from '../../core/wire';
+import { isJobAnswer, type JobAnswer, type WorkerSettings } from '../../core/activities';
 import { type DeliveryDecision, outcomeText, type Phase } from '../../core/result';
 import { keyword } from '../../core/starts';
 import { textOf } from '../../core/tally';

@@ -1,5 +1,5 @@
 import { log, workflowInfo } from '@temporalio/workflow';
-import type { SendTrouble, Trouble } from '../../core/wire';
+import type { SendTrouble, Trouble } from '../../core/activities';
 import { nextWait, waitUntil } from '../../core/cadence';
 import { provesDelivery } from '../../core/evidence';
 import { isTerminal } from '../../core/job';

@@ -1,5 +1,5 @@
 import { ApplicationFailure } from '@temporalio/workflow';
-import type { SendTrouble } from '../../core/wire';
+import type { SendTrouble } from '../../core/activities';
 import { type Problem, problemTexts } from '../../core/checks';
 import { notSentInWords } from '../../core/end';
 import type { Delivery, FailureDetails, FailureType } from '../../core/result';

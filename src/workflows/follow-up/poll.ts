@@ -6,7 +6,7 @@ import {
   condition,
   TimeoutFailure,
 } from '@temporalio/workflow';
-import { isPollJobResult, isTally, type Tally } from '../../core/wire';
+import { isPollJobResult, isTally, type Tally } from '../../core/activities';
 import type { JobState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
 import { addCounts, afterReading, isUnauthorized, labelOf, needsDecision } from '../../core/tally';

@@ -7,7 +7,7 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import { singleLine } from '../../core/text';
-import { isSendCheckpoint, isSendResult, type SendCheckpoint, type SendResult } from '../../core/wire';
+import { isSendCheckpoint, isSendResult, type SendCheckpoint, type SendResult } from '../../core/activities';
 import { CancelledByHand, pendingDetails, sendProxy, sendTimeLimitMs } from '../activity-proxies';
 import type { FollowUpContext } from './context';
 import { earlierBaseline } from './state';

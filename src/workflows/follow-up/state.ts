@@ -24,7 +24,7 @@ import {
   type Receipt,
 } from '../../core/result';
 import { NO_TROUBLE } from '../../core/tally';
-import { isTrouble, isWorkerSettings, type PostOutcome } from '../../core/wire';
+import { isTrouble, isWorkerSettings, type PostOutcome } from '../../core/activities';
 
 const isWatch = mutable(
   fields({

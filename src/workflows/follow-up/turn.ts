@@ -1,5 +1,5 @@
 import { ActivityFailure, workflowInfo } from '@temporalio/workflow';
-import type { TurnHolder } from '../../core/wire';
+import type { TurnHolder } from '../../core/activities';
 import { CancelledByHand, pendingDetails, questionProxy } from '../activity-proxies';
 import type { FollowUpContext } from './context';
 import { refuseAfterDeadline } from './failures';

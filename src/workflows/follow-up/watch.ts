@@ -1,7 +1,7 @@
 import { continueAsNew } from '@temporalio/workflow';
 import { nextWait, type Random, waitUntil } from '../../core/cadence';
 import { belief, idleUntil, type Observations } from '../../core/evidence';
-import { type AgentJob, isTerminal, terminalMeaning } from '../../core/job';
+import { type AgentJob, isTerminal } from '../../core/job';
 import type { Evidence, FollowUpResult, Phase } from '../../core/result';
 import { isLost, isUnauthorized } from '../../core/tally';
 import { formatDuration } from '../../core/units';
@@ -99,7 +99,7 @@ export function nextStep(
  * for at the end of `settle` or later says that there is none.
  */
 function settleEnd({ fresh }: Observations, settleMs: number): number | null {
-  if (fresh?.job.prLink !== null || !terminalMeaning(fresh.job.status)?.awaitsLink) return null;
+  if (fresh?.job.prLink !== null || fresh.job.status !== 'completed') return null;
   const endsAt = fresh.since + settleMs;
   return fresh.askedAt >= endsAt ? null : endsAt;
 }

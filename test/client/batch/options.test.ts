@@ -72,7 +72,7 @@ describe('what no name, list or filter can be', () => {
   it('is named, so that a misspelt filter does not list everything', () => {
     const filter = { project: 'docs', jobId: 5 } as object;
     expect(() => followUps.list(filter)).toThrow(
-      /project: is not a filter.*; jobId: must be a well-formed text/,
+      /project: is not an option here.*; jobId: must be a well-formed text/,
     );
   });
 });
