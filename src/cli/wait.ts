@@ -85,7 +85,7 @@ export async function waitForBatch(
       const words = `${settled} ${open}`;
       if (words !== counted.words && now - counted.at >= LINE_EVERY_MS) counted = { words, at: now };
       line.show(batchLine(report.progress, meter.show(settled, items, now)), `${state} ${counted.words}`);
-    } else if (report?.description.state !== 'running' && report !== null) break;
+    } else if (report?.state !== 'running' && report !== null) break;
     else line.silence(report?.trouble ?? 'no answer; the batch continues; still waiting');
   }
   line.clear();

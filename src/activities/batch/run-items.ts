@@ -49,7 +49,7 @@ const ROUND_MS = 60_000;
 export const runItems: BatchActivities['runItems'] = async (input) => {
   const { info } = Context.current();
   const kept: unknown = info.heartbeatDetails;
-  const work = new Work(input, isPosition(kept) ? kept : input.position);
+  const work = new Work(input, await readMemo(), isPosition(kept) ? kept : input.position);
   try {
     await work.run();
   } catch (error) {
@@ -63,15 +63,28 @@ export const runItems: BatchActivities['runItems'] = async (input) => {
   throw askAgainIn(work.hasNews ? BUSY_WAIT_MS : QUIET_WAIT_MS, work.words(), work.position);
 };
 
+/**
+ * What is to be done, as the workflow has written it down.
+ *
+ * @throws ApplicationFailure `BatchReset`
+ */
+async function readMemo(): Promise<BatchMemo> {
+  const { workflowId, runId } = ownRun();
+  const { memo, raw } = await Context.current().client.workflow.getHandle(workflowId, runId).describe();
+  if (raw.workflowExtendedInfo?.lastResetTime)
+    throw ApplicationFailure.nonRetryable('somebody has reset the batch', 'BatchReset');
+  const own = batchMemo(memo);
+  if (own === null) throw askAgainIn(QUIET_WAIT_MS, "the memo of the batch can't be read");
+  return own;
+}
+
 /** One look at a batch: what has ended, and what can begin. */
 class Work {
   hasNews = false;
-  private readonly client = Context.current().client;
   private readonly info = Context.current().info;
   private readonly items: ItemsOfBatch;
   private readonly server: BatchOnServer;
   readonly kept: KeptPosition;
-  private memo!: BatchMemo;
   /** The workflow id of each lane's next item, by the lane's end. */
   private readonly ids = new Map<number, string>();
   /** The runs that are retried, by the number of the item; null for one that is gone. */
@@ -83,13 +96,16 @@ class Work {
 
   constructor(
     private readonly input: RunItemsInput,
+    private memo: BatchMemo,
     position: Position,
   ) {
+    const { client } = Context.current();
+    const { batchId, digest, items } = memo;
+    const { workflowId, runId } = ownRun();
     this.kept = new KeptPosition(position);
-    const { runId } = ownRun();
-    this.items = new ItemsOfBatch(this.client, { ...input, ...ownRun() });
-    const batch = { batchId: input.batchId, runId };
-    this.server = new BatchOnServer(this.client, batch, this.items, () => this.kept.beatInTime());
+    const { chunks } = input;
+    this.items = new ItemsOfBatch(client, { workflowId, runId, batchId, digest, items, chunks });
+    this.server = new BatchOnServer(client, { batchId, runId }, this.items, () => this.kept.beatInTime());
   }
 
   get position(): Position {
@@ -97,19 +113,13 @@ class Work {
   }
 
   async run(): Promise<void> {
-    await this.readMemo();
-    const { begun } = this.position;
-    const noiseMs = (begun?.quietAt ?? 0) - serverClock()();
-    if (noiseMs > 0) throw askAgainIn(noiseMs, 'what the run before has begun to start is waited for');
     await this.server.list();
     if (this.info.attempt % LOOKS_PER_CHECK === 0) await this.server.checkOpen();
-    if (begun?.isCertain === true && !begun.isExact)
-      this.kept.change({ begun: await this.server.resolved(begun) });
     if (serverClock()() < Date.parse(this.memo.startedAt) + LIST_LAG_MS)
       await this.server.addOpen(this.position.begun?.lanes ?? []);
     await this.settle(this.position.lanes);
     if (this.memo.ending === 'cancel-running') {
-      await this.server.cancelOpen();
+      await this.server.cancel(this.server.open);
       this.hasNews = true;
     }
     await this.start();
@@ -133,23 +143,6 @@ class Work {
   words(): string {
     const { open, cursor } = this.position;
     return `${open} follow-ups run, ${this.memo.items - cursor} items are in no lane yet`;
-  }
-
-  /**
-   * What is to be done, as the workflow has written it down.
-   *
-   * @throws ApplicationFailure `BatchReset`
-   */
-  private async readMemo(): Promise<void> {
-    const { workflowId, runId } = ownRun();
-    const { memo, raw } = await this.client.workflow.getHandle(workflowId, runId).describe();
-    if (raw.workflowExtendedInfo?.lastResetTime)
-      throw ApplicationFailure.nonRetryable('somebody has reset the batch', 'BatchReset');
-    const own = batchMemo(memo);
-    if (own === null) throw askAgainIn(QUIET_WAIT_MS, "the memo of the batch can't be read");
-    this.memo = own;
-    // No news for the server: the workflow has written it down.
-    this.kept.now = { ...this.position, bound: own.bound };
   }
 
   private mayStart(): boolean {
@@ -187,22 +180,20 @@ class Work {
     this.ids.set(laneEnd, workflowId);
     const isCancelled = this.memo.ending === 'cancel-running';
     if (this.server.open.has(workflowId) && !isCancelled) return 'open';
-    const known = { open: 'yes', may: 'perhaps', free: wasBegun(this.position.begun, item) } as const;
-    const begun = known[state];
-    if (begun === 'no') return 'free';
+    if (state === 'free' && !wasBegun(this.position.begun, item)) return 'free';
     const before = state === 'free' ? await this.server.endBefore(workflowId) : undefined;
-    if (before && !mayTryAgain(before, this.input.again)) return before;
+    if (before && !mayTryAgain(before, this.memo.again)) return before;
     const { end, runId, startedAt, batchId } = await this.server.ask(item);
     if (end === null) {
       if (!isCancelled) return 'open';
-      if (batchId !== this.input.batchId) return endWithoutReceipt('left-running');
+      if (batchId !== this.memo.batchId) return endWithoutReceipt('left-running');
       // The list may not show it yet.
-      await this.server.cancel(workflowId);
+      await this.server.cancel([workflowId]);
       return 'open';
     }
     const isGone = end.outcome === 'gone';
-    if (isGone && begun === 'perhaps') return 'free';
-    if (!mayTryAgain(end, this.input.again)) return end;
+    if (isGone && state === 'may') return 'free';
+    if (!mayTryAgain(end, this.memo.again)) return end;
     // Each follow-up gets one more run by a retry: what has begun since the batch has is its own.
     const isFromBefore = isGone
       ? state === 'free'
@@ -224,7 +215,7 @@ class Work {
     while (this.mayStart() && performance.now() < until && !cancellationSignal.aborted) {
       await this.deal();
       const ready = await this.readyLanes();
-      await this.readMemo();
+      this.memo = await readMemo();
       const free = this.memo.concurrency - this.kept.held - this.others();
       const group = ready.slice(0, Math.max(0, free));
       if (!this.mayStart() || group.length === 0) return;
@@ -234,9 +225,9 @@ class Work {
 
   /** Opens lanes for the places that are free. */
   private async deal(): Promise<void> {
-    const { items, concurrency } = this.memo;
+    const { items, concurrency, bound } = this.memo;
     for (;;) {
-      const { lanes, cursor, bound } = this.position;
+      const { lanes, cursor } = this.position;
       const free = concurrency - lanes.length - this.others();
       if (free <= 0 || cursor >= items) return;
       if (cursor >= bound) {
@@ -262,7 +253,7 @@ class Work {
       const [next, end, state] = lane;
       if (ready.length === GROUP) break;
       if (state !== 'free' || this.blocked.has(end) || busy.has(jobOf(this.ids.get(end) ?? ''))) continue;
-      if (next >= this.position.bound) this.needsRound = true;
+      if (next >= this.memo.bound) this.needsRound = true;
       else if (await this.server.isOpenLater(lane)) this.blocked.add(end);
       else ready.push(lane);
     }
@@ -278,7 +269,7 @@ class Work {
       const how = await this.server.start(next, this.info.taskQueue, retried, permission);
       if (how === 'started') this.kept.replace([next, end, 'open']);
       if (how !== 'exists') return;
-      const isFirst = wasBegun(this.position.begun, next) === 'no';
+      const isFirst = !wasBegun(this.position.begun, next);
       const found = await this.server.ask(next, isFirst ? Infinity : 0);
       // The server takes no further run of a name that belongs to another message, or of one that is completed.
       const isRefused = this.again.has(next) && found.runId === this.again.get(next);
@@ -293,7 +284,7 @@ class Work {
 /** A signal does not end a start delay (measured, server 1.32.0); to terminate one needs no worker. */
 export const closeChunks: BatchActivities['closeChunks'] = async ({ batchId, digest, chunks }) => {
   const { client } = Context.current();
-  const ids = (chunks?.firsts ?? []).map((_, number) => chunkWorkflowId(batchId, digest ?? '', number));
+  const ids = chunks.firsts.map((_, number) => chunkWorkflowId(batchId, digest ?? '', number));
   await eachConcurrently(ids, AT_ONCE, async (id) => {
     await client.workflow.getHandle(id).terminate('its batch has ended').catch(ignoreClosed);
   });

@@ -2,39 +2,31 @@ import { Command } from 'commander';
 import {
   type BatchClient,
   type BatchHandle,
-  type BatchOptions,
   type BatchProgress,
+  type BatchReport,
+  type BatchView,
   type CallOptions,
   checkBatch,
+  type RunOptions,
   type StartedBatch,
 } from '../../client';
 import { CONCURRENCY } from '../../core/batch/items';
 import { counted } from '../../core/text';
 import { addRunFlags, COLUMNS, readBatch, type RunFlags } from '../flags/batch-input';
 import { addLineFlags, type LineFlags, wholeNumber } from '../flags/request-flags';
-import {
-  documentOfBatch,
-  itemLine,
-  printBatch,
-  printBatchEnd,
-  settledLine,
-  standingOf,
-  viewOf,
-} from '../render/batch';
+import { documentOfBatch, itemLine, printBatch, printBatchEnd } from '../render/batch';
 import type { Session } from '../session';
 import { cancelAndWait, untilLeft, waitForBatch } from '../wait';
 
-const JSON_LINES_HELP =
-  'print JSON lines: one per item in the order of settling, and { batchId, state, message, summary } at the end';
-
-const DOCUMENT_HELP = 'print one JSON document: { batchId, state, message, summary }';
+const DOCUMENT = '{ batchId, state, message, summary }';
+const JSON_LINES_HELP = `print JSON lines: one per item in the order of settling, and ${DOCUMENT} at the end`;
 
 export function batchCommand(session: Session): Command {
   const batches = new Command('batch').description(
     'Sends many follow-ups, from a file, with limited concurrency. Workers do the work: a batch continues when this ' +
       'program ends. A batch is named by its batch id, or by its workflow id.',
   );
-  const verb = (name: string, description: string, json = DOCUMENT_HELP): Command =>
+  const verb = (name: string, description: string, json = `print one JSON document: ${DOCUMENT}`): Command =>
     batches
       .command(name)
       .argument('<batch>', 'batch id, or workflow id')
@@ -53,15 +45,23 @@ export function batchCommand(session: Session): Command {
     'Prints where a batch stands, or how it ended. The exit code is 0 while it runs, and that of run after its end.',
   ).action(async (batchId: string) => {
     const batch = await handleOf(batchId);
-    if ((await batch.describe()).state === 'running')
-      printBatch(session, batchId, standingOf(await batch.progress()));
+    const report = await batch.progress();
+    if (report.state === 'running') printBatch(session, batchId, viewOf(report.progress, report));
     else printBatchEnd(session, batchId, await batch.result());
   });
   verb(
     'watch',
     'Waits for a batch, as run does. Shows its progress until it ends, and prints its end. The exit code is that of run.',
     JSON_LINES_HELP,
-  ).action((batchId: string) => watchBatch(session, batchId));
+  ).action(async (batchId: string) => {
+    const batch = await handleOf(batchId);
+    session.jsonLines = true;
+    await untilLeft(
+      session,
+      () => leftWords(session, batchId),
+      (signal, line) => waitForBatch(session, batch, signal, line),
+    );
+  });
   verb(
     'results',
     'Prints how each item of a batch has ended so far. There is a line for each item that has settled, in the order of ' +
@@ -101,14 +101,21 @@ export function batchCommand(session: Session): Command {
   return batches;
 }
 
+/** A batch that runs. @param trouble why it does not go on */
+function viewOf(summary: BatchProgress | null, { trouble }: Partial<BatchReport> = {}): BatchView {
+  return { state: summary?.state ?? 'running', message: trouble ?? summary?.message ?? null, summary };
+}
+
 async function results(session: Session, batch: BatchHandle): Promise<void> {
   session.jsonLines = true;
   const ends = await batch.settled();
   for (const end of ends) session.print(end, itemLine(end));
-  const isRunning = (await batch.describe()).state === 'running';
-  const view = isRunning ? standingOf(await batch.progress()) : await batch.result();
+  const report = await batch.progress();
+  const view = report.state === 'running' ? viewOf(report.progress, report) : await batch.result();
+  const { state, message, summary } = view;
+  const settled = `${ends.length}${summary === null ? '' : ` of ${summary.items}`} settled`;
   if (session.isJson) session.print(documentOfBatch(batch.batchId, view));
-  else session.note(settledLine(ends.length, view));
+  else session.note(`${settled}; the batch is ${state}${message === null ? '' : `: ${message}`}`);
 }
 
 async function cancel(session: Session, batch: BatchHandle, followUps: boolean): Promise<void> {
@@ -171,8 +178,8 @@ Examples:
       // Printed before anything is started, so that an interrupted caller can come back by it.
       session.note(`batch       ${batchId} (${counted(items.length, 'item')})`);
       const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. This is its end`;
-      await runBatch(session, batchId, flags, nothingToDo, (batches, options) =>
-        batches.start(batch, options),
+      await runBatch(session, batchId, flags, nothingToDo, (client, settings) =>
+        client.start(batch, settings),
       );
     });
 }
@@ -195,8 +202,8 @@ function addRetryCommand(batches: Command, session: Session): void {
       const { includeUnknown } = flags;
       const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
       const nothingToDo = `Nothing to retry: no message of ${batchId} was left unsent or rejected.${unknown} This is its end`;
-      await runBatch(session, batchId, flags, nothingToDo, (batches, options) =>
-        batches.getHandle(batchId).retry({ includeUnknown, ...options }),
+      await runBatch(session, batchId, flags, nothingToDo, (client, settings) =>
+        client.getHandle(batchId).retry({ includeUnknown, ...settings }),
       );
     },
   );
@@ -211,39 +218,27 @@ function addRetryCommand(batches: Command, session: Session): void {
 async function runBatch(
   session: Session,
   batchId: string,
-  flags: StartFlags,
+  { wait, concurrency, tolerate }: StartFlags,
   nothingToDo: string,
-  start: (batches: BatchClient, options: BatchOptions & CallOptions) => Promise<StartedBatch | null>,
+  start: (batches: BatchClient, options: RunOptions & CallOptions) => Promise<StartedBatch | null>,
 ): Promise<void> {
-  const { wait, concurrency, tolerate } = flags;
   const { batches } = await session.connect();
   session.jsonLines = wait;
-  let isStarted = false;
-  const words = (): string =>
-    isStarted
-      ? leftWords(session, batchId)
-      : 'Stopped during the hand-over. The same command again starts the batch, or attaches to it where it has started.';
-  await untilLeft(session, words, async (signal, line) => {
-    const onStored = (stored: number, parts: number): void => {
-      // Where lines can't be rewritten, each tenth gets a line.
-      line.show(`stored ${stored} of ${parts} parts of the items`, String(Math.floor((10 * stored) / parts)));
-    };
-    const started = await start(batches, { concurrency, tolerate, onStored, signal });
-    isStarted = true;
-    line.clear();
-    if (started !== null) await noteStarted(session, started, flags);
-    if (started === null || started.attached === 'ended') session.note(nothingToDo);
-    if (wait) return waitForBatch(session, batches.getHandle(batchId), signal, line);
-    session.print(started ?? { batchId, attached: 'ended' }, batchId);
-    session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
-  });
-}
-
-async function watchBatch(session: Session, batchId: string): Promise<void> {
-  const batch = (await session.connect()).batches.getHandle(batchId);
-  session.jsonLines = true;
-  const words = (): string => leftWords(session, batchId);
-  await untilLeft(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
+  let words =
+    'Stopped during the hand-over. The same command again starts the batch, or attaches to it where it has started.';
+  await untilLeft(
+    session,
+    () => words,
+    async (signal, line) => {
+      const started = await start(batches, { concurrency, tolerate, signal });
+      words = leftWords(session, batchId);
+      if (started !== null) await noteStarted(session, started, { concurrency, tolerate });
+      if (started === null || started.attached === 'ended') session.note(nothingToDo);
+      if (wait) return waitForBatch(session, batches.getHandle(batchId), signal, line);
+      session.print(started ?? { batchId, attached: 'ended' }, batchId);
+      session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
+    },
+  );
 }
 
 function leftWords(session: Session, batchId: string): string {
@@ -255,7 +250,7 @@ function leftWords(session: Session, batchId: string): string {
   ].join('\n');
 }
 
-async function noteStarted(session: Session, started: StartedBatch, flags: StartFlags): Promise<void> {
+async function noteStarted(session: Session, started: StartedBatch, asked: RunOptions): Promise<void> {
   const { batchId, workflowId, attached, resumedAfter } = started;
   await session.notePage(workflowId);
   const verb = resumedAfter === 'failed' ? 'had' : 'was';
@@ -263,8 +258,8 @@ async function noteStarted(session: Session, started: StartedBatch, flags: Start
     session.note(`resumed     it ${verb} ${resumedAfter}; what may have arrived is not sent again`);
   if (attached !== 'running') return;
   session.note('attached    this batch is running; nothing is sent again');
-  if (flags.concurrency !== undefined || flags.tolerate !== undefined) {
-    const change = session.command('batch', 'concurrency', batchId, String(flags.concurrency ?? 'N'));
+  if (asked.concurrency !== undefined || asked.tolerate !== undefined) {
+    const change = session.command('batch', 'concurrency', batchId, String(asked.concurrency ?? 'N'));
     session.note(`note        it keeps its own concurrency and tolerance; ${change} changes the first`);
   }
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ApplicationFailure,
   CancelledFailure,
@@ -5,20 +6,21 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type BatchEndState,
+  type BatchFailureType,
+  type BatchProgress,
+  type BatchSummary,
+  type BatchView,
+  type ItemEnd,
+  summaryOf,
+} from '../../core/batch/progress';
 import {
   UPDATE_CANCEL_RUNNING,
   UPDATE_PAUSE,
   UPDATE_RESUME,
   UPDATE_SET_CONCURRENCY,
 } from '../../core/batch/state';
-import {
-  type BatchFailureType,
-  type BatchProgress,
-  type BatchSummary,
-  type ItemEnd,
-  summaryOf,
-} from '../../core/batch/progress';
 import { hasCode } from '../../core/errors';
 import { batchWorkflowId } from '../../core/ids';
 import { eachConcurrently } from '../../temporal/each-concurrently';
@@ -26,11 +28,11 @@ import { ignoreClosed } from '../../temporal/existing-run';
 import { openOf } from '../../temporal/lists';
 import type { CallOptions, Calls } from '../call';
 import { notFound, type Reached, wrongState } from '../errors';
+import { checkName } from '../options';
 import { updateRunning } from '../progress';
 import { waitThrough } from '../result';
-import { checkName } from '../options';
-import { checkBatch, type BatchItems, checkRunOptions, isChecked, type NewBatchOptions } from './check';
-import { type BatchDescription, type BatchReport, findBatch, QUIET_AFTER_MS, reportOf } from './describe';
+import { type BatchItems, checkBatch, checkRunOptions, isChecked, type NewBatchOptions } from './check';
+import { type BatchReport, findBatch, QUIET_AFTER_MS, reportOf } from './describe';
 import { BatchEnds, type BatchLook, looksAt } from './results';
 import { retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
@@ -62,7 +64,7 @@ export class BatchClient {
     const reached: Reached = { unconfirmed: 'batch' };
     const start = await this.#calls.run({ signal, timeout, reached }, async (client, over) => {
       // A batch that was checked has its id.
-      if (isChecked(items)) checkRunOptions(options, ['onStored']);
+      if (isChecked(items)) checkRunOptions(options, []);
       const batch = isChecked(items) ? items : await checkBatch(items, options);
       reached.workflowId = batchWorkflowId(batch.batchId);
       return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, batch);
@@ -78,12 +80,9 @@ export class BatchClient {
 }
 
 /** How a batch has ended. */
-export interface BatchOutcome {
-  readonly state: 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
-  /** Null for a batch that was terminated. */
+export interface BatchOutcome extends BatchView {
+  readonly state: BatchEndState;
   readonly summary: BatchSummary | null;
-  /** What went wrong, in words; null for a batch that is done. */
-  readonly message: string | null;
 }
 
 /**
@@ -104,11 +103,6 @@ export class BatchHandle {
     this.#calls = calls;
   }
 
-  /** What the server knows of it, without a worker. */
-  describe(options: CallOptions = {}): Promise<BatchDescription> {
-    return this.#calls.run(options, (client) => findBatch(client, this.batchId));
-  }
-
   /** Where it stands, running or ended, and why it does not go on. It needs no worker. */
   progress(options: CallOptions = {}): Promise<BatchReport> {
     return this.#calls.run(options, (client) => reportOf(client, this.batchId));
@@ -124,9 +118,20 @@ export class BatchHandle {
         const wait = () => client.workflow.getHandle(workflowId).result() as Promise<BatchSummary>;
         return { state: 'done', summary: await waitThrough(signal, wait), message: null };
       } catch (error) {
-        if (error instanceof WorkflowFailedError) return this.outcomeOf(client, error);
-        if (!(error instanceof WorkflowNotFoundError)) throw error;
-        throw notFound('batch', this.batchId, client.options.namespace);
+        if (error instanceof WorkflowNotFoundError)
+          throw notFound('batch', this.batchId, client.options.namespace);
+        if (!(error instanceof WorkflowFailedError)) throw error;
+        const { cause, message } = error;
+        if (cause instanceof ApplicationFailure) {
+          const isBeyond = cause.type === ('ToleranceExceeded' satisfies BatchFailureType);
+          const summary = (cause.details?.[0] ?? null) as BatchSummary | null;
+          return { state: isBeyond ? 'tolerance-exceeded' : 'incomplete', summary, message: cause.message };
+        }
+        if (!(cause instanceof CancelledFailure))
+          return { state: 'terminated', summary: null, message: cause?.message ?? message };
+        const { memo, endedAt } = await findBatch(client, workflowId);
+        const summary = memo && { ...summaryOf(memo), endedAt: endedAt ?? new Date().toISOString() };
+        return { state: 'cancelled', summary, message: 'The batch was cancelled.' };
       }
     });
   }
@@ -216,20 +221,6 @@ export class BatchHandle {
   private update(client: Client, name: string, ...args: number[]): Promise<BatchProgress> {
     const find = () => findBatch(client, this.batchId);
     return updateRunning(client, find, { name, args: () => args });
-  }
-
-  private async outcomeOf(client: Client, { cause, message }: WorkflowFailedError): Promise<BatchOutcome> {
-    if (cause instanceof CancelledFailure) {
-      const { memo, endedAt } = await findBatch(client, this.batchId);
-      const summary = memo && { ...summaryOf(memo), endedAt: endedAt ?? new Date().toISOString() };
-      return { state: 'cancelled', summary, message: 'The batch was cancelled.' };
-    }
-    if (cause instanceof ApplicationFailure) {
-      const summary = (cause.details?.[0] ?? null) as BatchSummary | null;
-      const isBeyond = cause.type === ('ToleranceExceeded' satisfies BatchFailureType);
-      return { state: isBeyond ? 'tolerance-exceeded' : 'incomplete', summary, message: cause.message };
-    }
-    return { state: 'terminated', summary: null, message: cause?.message ?? message };
   }
 }
 

@@ -93,7 +93,8 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
   const ofBatch = keyword('FollowUpBatch', batchId);
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
   const settings: BatchSettings = {
-    ...{ batchId, digest, again, concurrency, tolerate, paused: false, ending: null, movingSince: null },
+    ...{ batchId, digest, again, concurrency, tolerate },
+    ...{ paused: false, bound: 0, ending: null, movingSince: null },
     items: chunks?.items ?? items?.length ?? 0,
     startedAt: new Date(startTime).toISOString(),
   };
@@ -111,7 +112,7 @@ type Source = Pick<BatchInput, 'items' | 'chunks'>;
 class Batch {
   private readonly whole = CancellationScope.current();
   private changes = 0;
-  private ended: BatchProgress['state'] | null = null;
+  private ended: 'by itself' | 'cancelled' | null = null;
   /** Whether its end is told, as the latest round has answered; undefined where none has. */
   private notify: boolean | undefined;
 
@@ -138,7 +139,7 @@ class Batch {
     });
     const why = whyIncomplete(this.memo);
     const isCancelled = this.breaksOff() || this.memo.ending === 'cancel-running';
-    this.ended = isCancelled ? 'cancelled' : why === null ? 'done' : 'failed';
+    this.ended = isCancelled ? 'cancelled' : 'by itself';
     const outcome = isCancelled ? 'cancelled' : (why?.type ?? 'done');
     measure(metricMeter, 'batchEnds', 1, { outcome });
     this.write();
@@ -198,13 +199,11 @@ class Batch {
   /** @returns whether nothing more is to be done */
   private async round(): Promise<boolean> {
     const { memo, source } = this;
-    const bound = Math.max(memo.cursor + ROUND_ITEMS, memo.begun?.bound ?? 0);
+    const bound = Math.max(memo.cursor + ROUND_ITEMS, memo.begun?.cursor ?? 0);
     this.memo = { ...memo, bound: Math.min(memo.items, bound), movingSince: Date.now() };
     this.write();
     this.rounds += 1;
-    const { batchId, items, digest, again } = memo;
-    const position = positionOf(this.memo);
-    const input = { batchId, items, digest, again, position, rounds: this.rounds, chunks: source.chunks };
+    const input = { position: positionOf(this.memo), rounds: this.rounds, chunks: source.chunks };
     // An operator may complete it with nothing.
     const activity = new CancelledByHand(async () => ({
       answer: await runItems(input).catch((error: unknown) => error),
