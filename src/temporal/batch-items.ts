@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { BATCH_PRIORITY_KEY, type BatchItem, inStartOrder, Keys, startedRequest } from '../core/batch/items';
+import { BATCH_PRIORITY_KEY, type BatchItem, inStartOrder, Keys, requestIdOf } from '../core/batch/items';
 import type { BatchInput, Chunks } from '../core/batch/state';
 import { checkRequest } from '../core/check-request';
 import { isRecord } from '../core/checks';
@@ -30,7 +30,7 @@ export interface NamedItem {
 }
 
 /** An item, and its request as it is started. */
-type ItemToStart = BatchItem & { readonly request: ReturnType<typeof startedRequest> };
+type ItemToStart = BatchItem & { readonly request: { readonly requestId: string } };
 
 /** Thrown when the server no longer has the items of a batch. */
 export class ItemsGoneError extends FollowUpError {
@@ -101,7 +101,10 @@ export class ItemsOfBatch {
       const input = isRecord(run?.input) ? run.input : {};
       const items = chunks ? (input.items as readonly BatchItem[] | undefined) : itemsOfInput(input);
       if (items?.length !== end - first) throw new ItemsGoneError(batchId);
-      return items.map((item) => ({ ...item, request: startedRequest(batchId, item) }));
+      return items.map(({ key, request }) => {
+        const requestId = requestIdOf(batchId, { key, request });
+        return { key, request: { ...request, requestId } };
+      });
     });
   }
 

@@ -13,7 +13,7 @@ import {
 } from '../../core/batch/state';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
 import { chunkWorkflowId } from '../../core/ids';
-import { ItemsGoneError, ItemsOfBatch, jobOf } from '../../temporal/batch-items';
+import { ItemsOfBatch, jobOf } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { ignoreClosed } from '../../temporal/existing-run';
 import { askAgainIn, ownRun, serverClock } from '../attempt';
@@ -50,29 +50,18 @@ export const runItems: BatchActivities['runItems'] = async (input) => {
   const { info } = Context.current();
   const kept: unknown = info.heartbeatDetails;
   const work = new Work(input, await readMemo(), isPosition(kept) ? kept : input.position);
-  try {
-    await work.run();
-  } catch (error) {
-    if (error instanceof ItemsGoneError)
-      throw ApplicationFailure.nonRetryable(error.message, 'BatchItemsGone', work.position);
-    throw error;
-  }
+  if (!work.isCancelled()) await work.run();
   if (work.isOver()) return work.position;
   await work.kept.keep();
-  // A cancellation that comes while the attempt reports finds the position in the failure.
-  throw askAgainIn(work.hasNews ? BUSY_WAIT_MS : QUIET_WAIT_MS, work.words(), work.position);
+  throw askAgainIn(work.kept.hasChanged ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
 };
 
-/**
- * What is to be done, as the workflow has written it down.
- *
- * @throws ApplicationFailure `BatchReset`
- */
+/** What is to be done, as the workflow has written it down. */
 async function readMemo(): Promise<BatchMemo> {
   const { workflowId, runId } = ownRun();
   const { memo, raw } = await Context.current().client.workflow.getHandle(workflowId, runId).describe();
   if (raw.workflowExtendedInfo?.lastResetTime)
-    throw ApplicationFailure.nonRetryable('somebody has reset the batch', 'BatchReset');
+    throw ApplicationFailure.nonRetryable('somebody has reset the batch');
   const own = batchMemo(memo);
   if (own === null) throw askAgainIn(QUIET_WAIT_MS, "the memo of the batch can't be read");
   return own;
@@ -80,7 +69,6 @@ async function readMemo(): Promise<BatchMemo> {
 
 /** One look at a batch: what has ended, and what can begin. */
 class Work {
-  hasNews = false;
   private readonly info = Context.current().info;
   private readonly items: ItemsOfBatch;
   private readonly server: BatchOnServer;
@@ -118,10 +106,7 @@ class Work {
     if (serverClock()() < Date.parse(this.memo.startedAt) + LIST_LAG_MS)
       await this.server.addOpen(this.position.begun?.lanes ?? []);
     await this.settle(this.position.lanes);
-    if (this.memo.ending === 'cancel-running') {
-      await this.server.cancel(this.server.open);
-      this.hasNews = true;
-    }
+    if (this.memo.ending === 'cancel-running') await this.server.cancel(this.server.open);
     await this.start();
   }
 
@@ -132,17 +117,17 @@ class Work {
     const isDone = lanes.length === 0 && cursor >= memo.items;
     const isIdle = !this.mayStart() && this.kept.held === 0;
     if (memo.ending === 'cancel-running') return isIdle && this.server.open.size === 0;
-    if (isDone || isIdle || this.needsRound) return true;
+    if (isDone || isIdle || this.needsRound || this.isCancelled()) return true;
     if (memo.ending === null && isBeyondTolerance(memo, position)) return true;
-    const mayTell = EVENTS_A_ROUND * input.rounds <= EVENTS_AN_ITEM * settled + EVENTS_A_ROUND * FREE_ROUNDS;
+    const mayTell = EVENTS_A_ROUND * (input.rounds - FREE_ROUNDS) <= EVENTS_AN_ITEM * settled;
     const changed = cursor !== input.position.cursor || settled !== input.position.settled;
     const dueMs = Math.min(FIRST_ROUND_MS * 2 ** input.rounds, ROUND_MS);
     return changed && mayTell && Date.now() - this.info.scheduledTimestampMs > dueMs;
   }
 
-  words(): string {
-    const { open, cursor } = this.position;
-    return `${open} follow-ups run, ${this.memo.items - cursor} items are in no lane yet`;
+  /** The workflow waits for the position, whatever is open. */
+  isCancelled(): boolean {
+    return this.memo.ending === 'cancelled';
   }
 
   private mayStart(): boolean {
@@ -166,7 +151,7 @@ class Work {
           if (how !== state) this.kept.replace([next, end, how]);
           return;
         }
-        this.pass(next, end, how);
+        this.kept.pass(next, end, this.ids.get(end) ?? '', how);
         state = 'free';
       }
     });
@@ -201,11 +186,6 @@ class Work {
     if (!isFromBefore) return end;
     this.again.set(item, runId ?? null);
     return 'free';
-  }
-
-  private pass(item: number, laneEnd: number, how: End): void {
-    this.hasNews = true;
-    this.kept.pass(item, laneEnd, this.ids.get(laneEnd) ?? '', how);
   }
 
   /** Starts what can begin, group by group. */
@@ -263,7 +243,6 @@ class Work {
   private async startGroup(lanes: readonly Lane[]): Promise<void> {
     for (const [next, end] of lanes) this.kept.replace([next, end, 'may']);
     const permission = await this.kept.beat();
-    this.hasNews = true;
     await eachConcurrently(lanes, GROUP, async ([next, end]) => {
       const retried = this.again.get(next) ?? null;
       const how = await this.server.start(next, this.info.taskQueue, retried, permission);
@@ -273,10 +252,11 @@ class Work {
       const found = await this.server.ask(next, isFirst ? Infinity : 0);
       // The server takes no further run of a name that belongs to another message, or of one that is completed.
       const isRefused = this.again.has(next) && found.runId === this.again.get(next);
+      const { workflowId } = await this.items.named(next);
       if (found.end !== null && (isRefused || found.end.outcome === 'conflict'))
-        this.pass(next, end, found.end);
+        this.kept.pass(next, end, workflowId, found.end);
       // Any other end is found by the next look.
-      else this.server.open.add((await this.items.named(next)).workflowId);
+      else this.server.open.add(workflowId);
     });
   }
 }

@@ -1,4 +1,4 @@
-import type { BatchOutcome, BatchProgress, BatchView, ItemEnd } from '../../client';
+import type { BatchProgress, BatchView, ItemEnd } from '../../client';
 import { batchRows } from '../../core/batch/progress';
 import { EXIT } from '../ends';
 import type { Session } from '../session';
@@ -47,16 +47,16 @@ export function printBatch(session: Session, asked: string, view: BatchView): vo
   session.print(document, [rows, ...(failures.length > 0 ? ['first failures', ...failures] : [])].join('\n'));
 }
 
-const EXIT_CODES: Readonly<Record<BatchOutcome['state'], number>> = {
-  done: EXIT.completed,
+/** Of ends; a batch that is done or runs has none. */
+const EXIT_CODES: Partial<Record<BatchView['state'], number>> = {
   'tolerance-exceeded': EXIT.beyondTolerance,
   cancelled: EXIT.cancelled,
   incomplete: EXIT.other,
   terminated: EXIT.other,
 };
 
-export function printBatchEnd(session: Session, batchId: string, outcome: BatchOutcome): void {
-  session.exitCode = EXIT_CODES[outcome.state];
-  printBatch(session, batchId, outcome);
+export function printBatchEnd(session: Session, batchId: string, view: BatchView): void {
+  session.exitCode = EXIT_CODES[view.state] ?? EXIT.completed;
+  printBatch(session, batchId, view);
   if (!session.isJson) session.note(`each item   ${session.command('batch', 'results', batchId)}`);
 }

@@ -1,26 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  ApplicationFailure,
-  CancelledFailure,
-  type Client,
-  WorkflowFailedError,
-  WorkflowNotFoundError,
-} from '@temporalio/client';
+import { type Client, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
 import {
   type BatchEndState,
-  type BatchFailureType,
   type BatchProgress,
   type BatchSummary,
   type BatchView,
   type ItemEnd,
   summaryOf,
 } from '../../core/batch/progress';
-import {
-  UPDATE_CANCEL_RUNNING,
-  UPDATE_PAUSE,
-  UPDATE_RESUME,
-  UPDATE_SET_CONCURRENCY,
-} from '../../core/batch/state';
+import type { BatchUpdate } from '../../core/batch/state';
 import { hasCode } from '../../core/errors';
 import { batchWorkflowId } from '../../core/ids';
 import { eachConcurrently } from '../../temporal/each-concurrently';
@@ -114,25 +102,23 @@ export class BatchHandle {
     return this.#calls.run({ ...options, reached }, async (client, signal) => {
       const { workflowId } = await findBatch(client, this.batchId);
       reached.workflowId = workflowId;
+      const wait = () => client.workflow.getHandle(workflowId).result();
+      let message: string | null = null;
       try {
-        const wait = () => client.workflow.getHandle(workflowId).result() as Promise<BatchSummary>;
-        return { state: 'done', summary: await waitThrough(signal, wait), message: null };
+        await waitThrough(signal, wait);
       } catch (error) {
         if (error instanceof WorkflowNotFoundError)
           throw notFound('batch', this.batchId, client.options.namespace);
         if (!(error instanceof WorkflowFailedError)) throw error;
-        const { cause, message } = error;
-        if (cause instanceof ApplicationFailure) {
-          const isBeyond = cause.type === ('ToleranceExceeded' satisfies BatchFailureType);
-          const summary = (cause.details?.[0] ?? null) as BatchSummary | null;
-          return { state: isBeyond ? 'tolerance-exceeded' : 'incomplete', summary, message: cause.message };
-        }
-        if (!(cause instanceof CancelledFailure))
-          return { state: 'terminated', summary: null, message: cause?.message ?? message };
-        const { memo, endedAt } = await findBatch(client, workflowId);
-        const summary = memo && { ...summaryOf(memo), endedAt: endedAt ?? new Date().toISOString() };
-        return { state: 'cancelled', summary, message: 'The batch was cancelled.' };
+        message = error.cause?.message ?? error.message;
       }
+      const { state, progress, memo, endedAt } = await findBatch(client, workflowId);
+      // Somebody has started it again.
+      if (state === 'running') return this.result({ ...options, signal });
+      const isKnown = memo !== null && state !== 'terminated';
+      const summary = isKnown ? { ...summaryOf(memo), endedAt: endedAt ?? '' } : null;
+      const ended = progress?.state ?? (state === 'failed' ? 'incomplete' : 'terminated');
+      return { state: ended as BatchEndState, summary, message };
     });
   }
 
@@ -155,17 +141,17 @@ export class BatchHandle {
 
   /** Starts no further item until {@link resume}; those that run go on. */
   pause(options: CallOptions = {}): Promise<BatchProgress> {
-    return this.#calls.run(options, (client) => this.update(client, UPDATE_PAUSE));
+    return this.#calls.run(options, (client) => this.update(client, 'pause'));
   }
 
   resume(options: CallOptions = {}): Promise<BatchProgress> {
-    return this.#calls.run(options, (client) => this.update(client, UPDATE_RESUME));
+    return this.#calls.run(options, (client) => this.update(client, 'resume'));
   }
 
   /** @param concurrency 1 to 1,000 @throws InvalidRequestError */
   async setConcurrency(concurrency: number, options: CallOptions = {}): Promise<BatchProgress> {
     checkRunOptions({ concurrency }, []);
-    return this.#calls.run(options, (client) => this.update(client, UPDATE_SET_CONCURRENCY, concurrency));
+    return this.#calls.run(options, (client) => this.update(client, 'setConcurrency', concurrency));
   }
 
   /**
@@ -185,7 +171,7 @@ export class BatchHandle {
       const open = followUps ? await openOf(client, batchId) : new Set<string>();
       try {
         if (state === 'running') {
-          if (followUps) await this.update(client, UPDATE_CANCEL_RUNNING);
+          if (followUps) await this.update(client, 'cancelRunning');
           await client.workflow.getHandle(workflowId).cancel();
         }
       } catch (error) {
@@ -218,7 +204,7 @@ export class BatchHandle {
     return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);
   }
 
-  private update(client: Client, name: string, ...args: number[]): Promise<BatchProgress> {
+  private update(client: Client, name: BatchUpdate, ...args: number[]): Promise<BatchProgress> {
     const find = () => findBatch(client, this.batchId);
     return updateRunning(client, find, { name, args: () => args });
   }

@@ -6,11 +6,9 @@ import {
   ItemChecks,
   MAX_BATCH_ITEMS,
   settingProblems,
-  tidyRequest,
   type Tolerance,
-  withBatchCadence,
 } from '../../core/batch/items';
-import { isRecord, type JsonObject, type Problem, typeName } from '../../core/checks';
+import { isRecord, type Problem, typeName } from '../../core/checks';
 import { batchIdOf, digestOf } from '../../core/ids';
 import type { FollowUpRequest } from '../../core/request';
 import { InvalidRequestError } from '../errors';
@@ -86,7 +84,7 @@ export async function checkBatch(
     const notList = `must be a list or an iterable of requests, not ${typeName(requests)}`;
     throw new InvalidRequestError([{ field: 'items', text: notList }]);
   }
-  const checks = new ItemChecks();
+  const checks = new ItemChecks(named ?? 'x'.repeat(BATCH_ID_DIGITS));
   let number = 0;
   for await (const input of requests) {
     number += 1;
@@ -122,10 +120,6 @@ function defaultBatchId(items: readonly BatchItem[]): string {
 /** The SHA-256 of everything that a batch is made of: items, options and order. */
 export function itemsDigest(items: readonly BatchItem[]): string {
   const hash = createHash('sha256');
-  for (const { key, request } of items) {
-    // Another client's request may have its fields in another order, and leaves the cadence to the batch.
-    const tidy = tidyRequest(withBatchCadence(request) as JsonObject, request.prompt);
-    hash.update(JSON.stringify([key, tidy]) + '\n');
-  }
+  for (const { key, request } of items) hash.update(JSON.stringify([key, request]) + '\n');
   return hash.digest('hex');
 }

@@ -42,18 +42,10 @@ export interface BatchReport {
   readonly trouble: string | null;
 }
 
-/** A batch id as a schedule makes it, which is part of the workflow id as it is. */
-const SCHEDULED = /^[A-Za-z0-9._~:-]+$/;
-
-/** Looks for a batch by its id, or by its workflow id, which holds the time if a schedule has started it; else null. */
+/** Looks for a batch by its id, or by its workflow id; null where there is none. */
 export async function lookForBatch(client: Client, batch: string): Promise<BatchReport | null> {
-  const batchId = batchIdOf(batch);
-  const asItIs = SCHEDULED.test(batchId) ? [`follow-up-batch:${batchId}`] : [];
-  for (const workflowId of new Set([batchWorkflowId(batchId), ...asItIs])) {
-    const info = await describeWorkflow(client, workflowId);
-    if (info?.type === BATCH_WORKFLOW) return describedAs(client, info);
-  }
-  return null;
+  const info = await describeWorkflow(client, batchWorkflowId(batchIdOf(batch)));
+  return info?.type === BATCH_WORKFLOW ? describedAs(client, info) : null;
 }
 
 const ENDED: Partial<Record<RunState, Parameters<typeof progressOf>[1]>> = {
@@ -143,7 +135,7 @@ export async function begunOf(client: Client, batch: BatchReport, signal: AbortS
   const { wasReset, startedAt, state, endedAt } = batch;
   const { position, all, count } = await inputOf(client, batch);
   const { movingSince, lanes, ending } = position;
-  const isEarly = state === 'terminated' || state === 'timed-out' || ending === 'reset';
+  const isEarly = state === 'terminated' || state === 'timed-out' || ending === 'broken-off';
   if (isEarly && Date.now() < Date.parse(endedAt ?? '') + CLOCKS_DIFFER_MS)
     await sleep(QUIET_AFTER_MS, undefined, { signal });
   const begun = begunBy(position);

@@ -124,12 +124,12 @@ async function runBatch(
 ): Promise<StartOfBatch> {
   const { client, taskQueue, options } = start;
   const batchId = batchIdOf(batch);
+  const workflowId = batchWorkflowId(batchId);
   let areStored = input.chunks === undefined;
   let known: { readonly runId?: string; readonly begun: Begun | null } = { begun: null };
   for (;;) {
     const startBy = Date.now() + READ_HOLDS_MS;
     const before = await lookForBatch(client, batch);
-    const workflowId = before?.workflowId ?? batchWorkflowId(batchId);
     const started = { batchId, workflowId, items: count, resumedAfter: null };
     if (before?.state === 'running') {
       if (again !== null && before.memo?.again !== again) throw wrongState(workflowId, 'running');

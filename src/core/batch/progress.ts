@@ -82,12 +82,8 @@ export function whyIncomplete(memo: BatchMemo) {
       'starts nothing unless its tolerance is raised (`--tolerate`); a retry sends what was not sent or was rejected.';
     return { type: 'ToleranceExceeded', state: 'tolerance-exceeded', message } as const;
   }
-  if (ending === 'cancel-running' || settled >= items) return null;
-  const why =
-    ending === 'items-gone'
-      ? 'The server no longer has its items.'
-      : 'Somebody has reset the batch, or ended its activity.';
-  const message = `${why} ${ended} The same batch started again continues: what was sent is not sent again.`;
+  if (ending === 'cancel-running' || ending === 'cancelled' || settled >= items) return null;
+  const message = `Somebody has reset the batch, ended its activity or deleted its items. ${ended} The same batch started again continues: what was sent is not sent again.`;
   return { type: 'BatchIncomplete', state: 'incomplete', message } as const;
 }
 

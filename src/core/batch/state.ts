@@ -16,16 +16,11 @@ import type { FollowUpRequest } from '../request';
 import { addCounts } from '../tally';
 import type { Tolerance } from './items';
 
-/* The names that the workflow of a batch shares with its callers. */
 /** Holds a part of a large batch's items. It waits by a start delay, so that no worker runs it before the batch has ended. */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
 
-export const QUERY_BATCH_PROGRESS = 'progress';
-export const UPDATE_PAUSE = 'pause';
-export const UPDATE_RESUME = 'resume';
-export const UPDATE_SET_CONCURRENCY = 'setConcurrency';
-/** Ends the batch like a cancellation, and its open follow-ups too. */
-export const UPDATE_CANCEL_RUNNING = 'cancelRunning';
+/** The updates of a batch. `cancelRunning` ends it like a cancellation, and its open follow-ups too. */
+export type BatchUpdate = 'pause' | 'resume' | 'setConcurrency' | 'cancelRunning';
 
 /** Where a batch keeps its {@link BatchMemo}: it outlives the batch's worker, and is read without one. */
 export const MEMO_BATCH = 'followUpBatch';
@@ -147,10 +142,10 @@ export interface BatchSettings {
   /** The items from here on were not begun. */
   readonly bound: number;
   /**
-   * Why it starts no further item: it has failed beyond its tolerance, somebody cancels it with its open follow-ups, somebody
-   * has reset it or ended its activity, or the server no longer has its items.
+   * Why it starts no further item: it has failed beyond its tolerance, somebody cancels it, or with its open follow-ups,
+   * somebody has reset it, or ended its activity, or deleted its items.
    */
-  readonly ending: 'tolerance' | 'cancel-running' | 'reset' | 'items-gone' | null;
+  readonly ending: 'tolerance' | 'cancelled' | 'cancel-running' | 'broken-off' | null;
   /**
    * When the activity was started that may be further than the position, in milliseconds since the epoch; null where none
    * runs, so that the position is exact.
@@ -175,16 +170,6 @@ export function batchMemo(memo: JsonObject | undefined): BatchMemo | null {
   return isSettings(value) && isPosition(value) ? (value as BatchMemo) : null;
 }
 
-/** A percentage counts by its millionths, as whole numbers: 29 / 100 * 100 is less than 29 in floating point. */
-const MILLIONTHS = 1_000_000;
-
-/** How many failures are within the tolerance; infinite where nothing was said. A percentage is of all items. */
-function toleratedFailures(tolerate: Tolerance, items: number): number {
-  if (tolerate === null) return Infinity;
-  if ('items' in tolerate) return tolerate.items;
-  return Math.floor((Math.round(tolerate.percent * MILLIONTHS) * items) / (100 * MILLIONTHS));
-}
-
 export function failuresOf({ byStatus, byFailure }: Pick<Position, 'byStatus' | 'byFailure'>): number {
   const ends = Object.entries({ ...byStatus, ...byFailure });
   const failed = ends.filter(([outcome]) => isFailure({ outcome: outcome as Outcome }));
@@ -195,7 +180,10 @@ export function isBeyondTolerance(
   { tolerate, items }: Pick<BatchSettings, 'tolerate' | 'items'>,
   position: Position,
 ): boolean {
-  return failuresOf(position) > toleratedFailures(tolerate, items);
+  if (tolerate === null) return false;
+  // A percentage is of all items. In floating point 29 % of 100 are less than 29.
+  const tolerated = 'items' in tolerate ? tolerate.items : (tolerate.percent * items) / 100 + 1e-6;
+  return failuresOf(position) > tolerated;
 }
 
 /** The input of `followUpBatch`: its items where they fit into one payload, or the chunks that a client has stored before. */

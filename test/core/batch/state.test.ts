@@ -179,18 +179,17 @@ describe('the memo of a batch', () => {
 });
 
 describe('where a batch stands', () => {
-  const reset = 'Somebody has reset the batch, or ended its activity. 3 of 50 items ended.';
+  const reset = 'Somebody has reset the batch, ended its activity or deleted its items. 3 of 50 items ended.';
 
   it.each<[string, Partial<BatchMemo>, Parameters<typeof progressOf>[1], string]>([
     ['running', {}, null, ''],
     ['paused', { paused: true }, null, ''],
     ['ending', { ending: 'cancel-running' }, null, ''],
-    ['ending', { ending: 'reset' }, null, reset],
-    ['ending', { ending: 'items-gone' }, null, 'The server no longer has its items. 3 of 50'],
+    ['ending', { ending: 'broken-off' }, null, reset],
     ['cancelled', {}, 'cancelled', ''],
     ['terminated', {}, 'terminated', ''],
     ['done', { settled: 50 }, 'by itself', ''],
-    ['incomplete', { ending: 'reset' }, 'by itself', reset],
+    ['incomplete', { ending: 'broken-off' }, 'by itself', reset],
     ['tolerance-exceeded', { ending: 'tolerance', settled: 50 }, 'by itself', '0 items failed, more than'],
   ])('is %s with %j', (wanted, memo, ended, words) => {
     const { state, message } = progressOf({ ...MEMO, settled: 3, ...memo }, ended);
