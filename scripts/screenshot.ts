@@ -129,7 +129,7 @@ async function inABatch({ followUps, sandbox }: Stage, server: DevServer): Promi
   await eventually('some have ended', () => batch.progress(), {
     until: ({ progress }) => (progress?.settled ?? 0) >= 4,
   });
-  const { runId } = await batch.describe();
+  const { runId } = await batch.progress();
   const page = pageOf(server.uiUrl ?? '', batch.workflowId, runId);
   await picture('web-ui-batch', `${page}/user-metadata`, 'JobNotFound', 1_100);
 }

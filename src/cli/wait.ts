@@ -74,7 +74,7 @@ export async function waitForBatch(
       const meterText = meter(settled, items, Date.now());
       // Where lines can't be rewritten, each hundredth gets a line.
       line.show(batchLine(report.progress, meterText), `${state} ${Math.floor((100 * settled) / items)}`);
-    } else if (report?.description.state !== 'running' && report !== null) break;
+    } else if (report?.state !== 'running' && report !== null) break;
     else line.silence(report?.trouble ?? 'no answer; the batch continues; still waiting');
   }
   line.clear();

@@ -85,12 +85,10 @@ export function requestConflict(workflowId: string): ConflictError {
   return new ConflictError('CONFLICT', conflictInWords(workflowId), { workflowId });
 }
 
-/** @param differences of the options, in words, as far as they are known */
-export function batchConflict(batchId: string, differences: readonly string[]): ConflictError {
-  const options = differences.join(', ');
-  const what = options === '' ? 'different items, options or order' : `other options (${options})`;
-  const todo = 'Give the same input to continue it, or another batch id for another batch.';
-  const message = `The batch ${JSON.stringify(batchId)} exists with ${what}. Nothing was started. ${todo}`;
+export function batchConflict(batchId: string): ConflictError {
+  const message =
+    `The batch ${JSON.stringify(batchId)} exists with different items, options or order. Nothing was started. ` +
+    'Give the same input to continue it, or another batch id for another batch.';
   return new ConflictError('CONFLICT', message);
 }
 

@@ -19,22 +19,16 @@ export function turnWorkflowId(projectId: string, jobId: string): string {
   return utf8Bytes(workflowId) <= MAX_WORKFLOW_ID_BYTES ? workflowId : `follow-up-turn:${digestOf(names)}`;
 }
 
-/** `follow-up-batch:{batchId}`, percent-encoded. @throws URIError for a lone surrogate */
+const BATCH = 'follow-up-batch:';
+
+/** The workflow id of a batch: `follow-up-batch:{batchId}`, as it is, because a schedule can encode nothing. */
 export function batchWorkflowId(batchId: string): string {
-  return `follow-up-batch:${percentEncode(batchId)}`;
+  return BATCH + batchId;
 }
 
 /** The batch id in a batch's workflow id, anything else as it is: a batch may be named by either. */
 export function batchIdOf(batch: string): string {
-  const [, encoded] = /^follow-up-batch:(.*)$/s.exec(batch) ?? [];
-  if (encoded === undefined) return batch;
-  try {
-    return decodeURIComponent(encoded);
-  } catch (error) {
-    // A schedule's batch has the schedule's id as it is.
-    if (!(error instanceof URIError)) throw error;
-    return encoded;
-  }
+  return batch.startsWith(BATCH) ? batch.slice(BATCH.length) : batch;
 }
 
 /** Enough that another batch of the same id has other chunks. */
@@ -42,7 +36,7 @@ const DIGEST_CHARACTERS = 12;
 
 /** @param chunk its number, from 0 */
 export function chunkWorkflowId(batchId: string, digest: string, chunk: number): string {
-  return `follow-up-batch-items:${percentEncode(batchId)}:${digest.slice(0, DIGEST_CHARACTERS)}:${chunk}`;
+  return `follow-up-batch-items:${batchId}:${digest.slice(0, DIGEST_CHARACTERS)}:${chunk}`;
 }
 
 /** Leaves RFC 3986's unreserved characters; `encodeURIComponent` leaves `!'()*` too. */

@@ -22,7 +22,7 @@ const WRONG = [
   ],
   [{ tolerate: { percent: 101 } }, 'tolerate: must be'],
   [{ tolerate: { items: 1, percent: 5 } }, 'tolerate: must be'],
-  [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, tolerate, '],
+  [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, tolerate'],
 ] as const;
 
 describe('options that are wrong', () => {

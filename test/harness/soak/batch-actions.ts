@@ -103,12 +103,13 @@ export class BatchActions {
     },
     retryAgain: ({ handle }) => handle.retry(),
     startEdited: async ({ batches, batchId, requests }) => batches.start(requests.slice(1), { batchId }),
-    dieInTheHandOver: (batch) =>
-      batch.start({
-        onStored: () => {
-          throw new StarterDied();
-        },
-      }),
+    dieInTheHandOver: (batch) => {
+      const dies = new AbortController();
+      setTimeout(() => {
+        dies.abort(new StarterDied());
+      }, this.below(30));
+      return batch.start({ signal: dies.signal });
+    },
     cancel: ({ handle }) => handle.cancel(),
     cancelRunning: ({ handle }) => handle.cancel({ followUps: true }),
     retry: ({ handle }) => handle.retry(),

@@ -1,7 +1,7 @@
 import type { Mutant } from '../mutants';
 
 const activity = 'activities/batch/run-items.ts';
-const state = 'core/batch/state.ts';
+const describe = 'client/batch/describe.ts';
 
 function mutant(rule: string, file: string, text: string, instead: string): Mutant {
   return { rule, file, text, instead, of: 'batches' };
@@ -47,14 +47,14 @@ export const MUTANTS_OF_BATCHES: readonly Mutant[] = [
   ),
   mutant(
     'a batch: what a run that was ended early may still start is waited for',
-    activity,
-    'const noiseMs = (begun?.quietAt ?? 0) - serverClock()();',
-    'const noiseMs = begun === undefined ? serverClock()() : 0;',
+    describe,
+    'if (isEarly && ',
+    'if (isEarly && endedAt === null && ',
   ),
   mutant(
     'a batch: what was begun and is not found is not started again',
     activity,
-    "if (isGone && begun === 'perhaps') return 'free';",
+    "if (isGone && state === 'may') return 'free';",
     "if (isGone) return 'free';",
   ),
   mutant(
@@ -72,7 +72,7 @@ export const MUTANTS_OF_BATCHES: readonly Mutant[] = [
   mutant(
     'a batch: the memo is read before each group',
     activity,
-    'const ready = await this.readyLanes();\n      await this.readMemo();',
+    'const ready = await this.readyLanes();\n      this.memo = await readMemo();',
     'const ready = await this.readyLanes();',
   ),
   mutant(
@@ -88,15 +88,15 @@ export const MUTANTS_OF_BATCHES: readonly Mutant[] = [
     '',
   ),
   mutant(
-    'a batch: the next run knows what earlier ones have begun',
-    state,
-    "if (item >= begun.bound) return 'no';",
-    "if (item >= begun.cursor) return 'no';",
+    'a batch: the next run asks for what earlier ones may have begun',
+    describe,
+    'while (cursor < bound) {',
+    'while (cursor < 0) {',
   ),
   mutant(
     'a batch: what is older than the retention may be forgotten',
-    state,
-    "if (!begun.isCertain) return 'yes';",
-    '',
+    describe,
+    'if (Date.now() - since >= retentionMs)',
+    'if (retentionMs < 0)',
   ),
 ];

@@ -116,7 +116,7 @@ describe('a batch that runs again', () => {
     // Two were cancelled, which is more than is tolerated; both messages had arrived.
     await batch.handle.retry();
     expect(await batch.handle.result()).toMatchObject({ state: 'tolerance-exceeded' });
-    expect((await batch.handle.describe()).memo).toMatchObject({ concurrency: 1, tolerate: { items: 1 } });
+    expect((await batch.handle.progress()).memo).toMatchObject({ concurrency: 1, tolerate: { items: 1 } });
     await batch.handle.retry({ tolerate: { items: 2 } });
     await batch.sent(3);
     expect(await batch.finish()).toMatchObject({ state: 'done', summary: { settled: 3 } });

@@ -154,11 +154,10 @@ describe('a batch', () => {
     await batch.start();
     const { batchId, requests } = batch;
     const slower = requests.map((request) => ({ ...request, settle: '77s' }) as const);
-    await expect(batch.batches.start(slower, { batchId })).rejects.toThrow(
-      /exists with other options \(settle is \w+ there, not 77s\)/,
-    );
+    const different = 'exists with different items, options or order';
+    await expect(batch.batches.start(slower, { batchId })).rejects.toThrow(different);
     batch.add();
-    await expect(batch.start()).rejects.toThrow(/exists with different items, options or order/);
+    await expect(batch.start()).rejects.toThrow(different);
     await expect(batch.start()).rejects.toBeInstanceOf(ConflictError);
     await batch.handle.result();
     expect(batch.posts()).toHaveLength(1);

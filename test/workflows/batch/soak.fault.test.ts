@@ -118,7 +118,7 @@ async function endsOf(actions: BatchActions, batch: BatchOfTest): Promise<readon
   const { handle } = batch;
   try {
     for (;;) {
-      const { state } = await handle.describe();
+      const { state } = await handle.progress();
       if (state === 'completed') break;
       // It may be paused.
       if (state === 'running') await handle.resume().catch(() => undefined);

@@ -127,7 +127,7 @@ it.concurrent(
     batch.add({ turn }, {}, REJECTED_ONCE);
     batch.addMany(24, { turn });
     const { workflowId } = await batch.start({ concurrency: 1, tolerate: { items: 1 } });
-    const { runId: firstRunId } = await batch.handle.describe();
+    const { runId: firstRunId } = await batch.handle.progress();
     // Its items cost it no events; its operators do.
     for (let times = 0; times < 6; times += 1) {
       await batch.handle.pause();
