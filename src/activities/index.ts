@@ -1,7 +1,6 @@
 import { Context, heartbeat } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import type { NoticeActivities } from '../core/notice';
-import type { FollowUpActivities, WorkerSettings } from '../core/activities';
+import type { FollowUpActivities, NoticeActivities, WorkerSettings } from '../core/activities';
 import { singleLine } from '../core/text';
 import { activityContext, decodeFirst, PENDING_ACTIVITY_STARTED } from '../temporal/sdk-internals';
 import { ownRun, queuedMs } from './attempt';

@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks';
 import { ApiKeyError, type ApiKeySource } from '../agent-api/api-key';
 import { parseRetryAfter } from '../agent-api/outcome';
 import { errorFacts } from '../agent-api/trouble';
-import type { NoticeActivities } from '../core/notice';
+import type { NoticeActivities } from '../core/activities';
 
 /** Where the ends of follow-ups and batches are told, as Standard Webhooks. */
 export interface NotifyOptions {

@@ -9,12 +9,12 @@ import {
 import { problemText } from '../core/checks';
 import { isTerminal } from '../core/job';
 import { nextStep } from '../core/result';
-import { FLAG_OF_FIELD, flagsOf } from './flags/request-flags';
+import { FLAG_OF_FIELD, flagsOf, wordsOf } from './flags/request-flags';
 import { jobRows, rowIf, receiptRows } from './render/follow-up';
 import { columns } from './render/text';
 import type { Session } from './session';
 
-/** docs/configuration.md and `--help` list them for scripts. */
+/** docs/configuration.md says more of them. */
 export const EXIT = {
   completed: 0,
   archived: 10,
@@ -33,13 +33,9 @@ export const EXIT = {
   readerGone: 141,
 } as const;
 
-export const EXIT_CODES_HELP = `Exit codes:
-  0   completed; a batch: done       20  rejected            30   batch beyond its tolerance
-  10  archived                       21  delivery unknown    2    usage or invalid input
-  11  failed (the job, not the       22  deadline            1    anything else
-      follow-up)                     23  job not found       130  Ctrl-C (the work continues)
-                                     24  cancelled           143  SIGTERM (likewise)
-                                                             141  whoever reads has gone (likewise)`;
+export const EXIT_CODES_HELP = Object.entries(EXIT)
+  .map(([name, code]) => `  ${String(code).padEnd(4)}${wordsOf(name).join(' ')}`)
+  .join('\n');
 
 /** The ends of a follow-up without a job. */
 const EXIT_OF_END: Partial<Record<FollowUpErrorCode, number>> = {

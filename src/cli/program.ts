@@ -38,6 +38,7 @@ Examples:
   $ ${session.command('batch', 'run', 'nightly.csv')}
   $ ${session.command('send', '--help')}
 
+Exit codes:
 ${EXIT_CODES_HELP}
 
 ${ENVIRONMENT_HELP}`,

@@ -93,11 +93,9 @@ export function batchConflict(batchId: string): ConflictError {
 }
 
 export function scheduleConflict(scheduleId: string): ConflictError {
-  const what = `The schedule ${JSON.stringify(scheduleId)} exists`;
-  return new ConflictError(
-    'CONFLICT',
-    `${what}. Nothing was changed. Use update to change it, or choose another id.`,
-  );
+  const todo = 'Use update to change it, or choose another id.';
+  const message = `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. ${todo}`;
+  return new ConflictError('CONFLICT', message);
 }
 
 /** @param found what has this id instead, if anything has */

@@ -141,11 +141,12 @@ const WAIT =
 const NEW_KEY =
   'give the workers a valid AGENT_API_KEY or AGENT_API_KEY_FILE; reading then continues by itself';
 
+const RETRY =
+  "mend the cause; then the starter's `retry` sends the message. A corrected request needs a new request id";
+
 const AFTER: Readonly<Record<Verdict, string>> = {
-  'not-sent':
-    "mend the cause; then the starter's `retry` sends the message. A corrected request needs a new request id",
-  rejected:
-    "mend the cause; then the starter's `retry` sends the message again. Another request needs a new request id",
+  'not-sent': RETRY,
+  rejected: RETRY,
   unknown: 'look at the job: if the message is there, nothing; if not, a new request id sends it again',
   accepted: 'look at the job: the agent may still work on it',
 };

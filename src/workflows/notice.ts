@@ -9,7 +9,7 @@ import {
 } from '@temporalio/workflow';
 import { digestOf } from '../core/ids';
 import { NOTICE_WORKFLOW } from '../core/names';
-import type { Notice, NoticeActivities } from '../core/notice';
+import type { Notice, NoticeActivities } from '../core/activities';
 import { keywordKey } from '../core/starts';
 import { workerSettings } from './activity-proxies';
 import { type FollowUpState, told } from './follow-up/state';

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Webhook } from 'standardwebhooks';
-import type { Notice } from '../../src/core/notice';
+import type { Notice } from '../../src/core/activities';
 
 /** One POST: its verified body, its `webhook-id`, and how it is answered. */
 export interface Received {
