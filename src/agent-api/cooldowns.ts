@@ -35,7 +35,7 @@ export class Cooldowns {
   /** A 429 closes the project, and so does a 503 that names a time. */
   heard(operation: Operation, projectId: string, status: number, retryAfterMs: number | undefined): void {
     const now = this.now();
-    const key = keyOf(operation, projectId);
+    const key = `${operation} ${projectId}`;
     const before = this.cooldowns.get(key);
     const refused = status === 429 || (status === 503 && retryAfterMs !== undefined);
     // An answer to a request from before the cool-down says nothing new, unless it names a later time.
@@ -65,8 +65,8 @@ export class Cooldowns {
     operation: Operation,
     projectId: string,
   ): { readonly message: string; readonly retryAfterMs: number } | null {
-    const ofReads = this.cooldowns.get(keyOf('read', projectId));
-    const ofSends = operation === 'send' ? this.cooldowns.get(keyOf('send', projectId)) : undefined;
+    const ofReads = this.cooldowns.get(`read ${projectId}`);
+    const ofSends = operation === 'send' ? this.cooldowns.get(`send ${projectId}`) : undefined;
     const longest = (ofSends?.until ?? 0) > (ofReads?.until ?? 0) ? ofSends : ofReads;
     const leftMs = (longest?.until ?? 0) - this.now();
     if (longest === undefined || leftMs <= 0) return null;
@@ -78,8 +78,4 @@ export class Cooldowns {
       retryAfterMs: Math.ceil(leftMs + SPREAD * lengthMs * this.random()),
     };
   }
-}
-
-function keyOf(operation: Operation, projectId: string): string {
-  return `${operation} ${projectId}`;
 }

@@ -3,7 +3,7 @@ import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor }
 import { FollowUpError } from '../core/errors';
 import { loadDataConverter, loadTemporalConfig } from './config';
 import { transportError } from './grpc-status';
-import { lookAt, noAnswer } from './trouble';
+import { noAnswer, probe } from './trouble';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -45,7 +45,7 @@ export async function connectClient(
   const ended = new Promise<never>((_, reject) => {
     over.addEventListener('abort', reject, { once: true });
     sleep(Math.min(LOOK_AFTER_MS, timeout / 2), undefined, { signal: over })
-      .then(() => lookAt(config, over))
+      .then(() => probe(config, over))
       .then((trouble) => {
         if (trouble !== undefined) reject(trouble);
       }, reject);

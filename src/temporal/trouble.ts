@@ -11,7 +11,7 @@ export async function whyNot(error: unknown, server: TemporalConfig): Promise<Fo
   if (hasGrpcStatus(error, 'NOT_FOUND')) return noNamespace(server.namespace, error);
   const answered = transportError(error, server.address);
   if (answered?.code === 'UNAUTHORIZED') return answered;
-  return (await lookAt(server)) ?? answered ?? noAnswer(server.address, error);
+  return (await probe(server)) ?? answered ?? noAnswer(server.address, error);
 }
 
 export function noAnswer(address: string, cause: unknown): FollowUpError {
@@ -40,13 +40,12 @@ interface SocketError extends NodeJS.ErrnoException {
 }
 
 /**
- * Why no connection comes about, which gRPC keeps to itself: makes one by TLS, and looks how it ends.
+ * Why no connection comes about, which gRPC keeps to itself: makes one by TLS, until it ends or `signal` is aborted.
  *
- * @param signal ends the look
  * @returns undefined where the server takes the connection; `MISCONFIGURED` for TLS settings that can't be right;
  *   `UNREACHABLE` for anything that a server that is only starting, or a proxy before one, might do too
  */
-export async function lookAt(
+export async function probe(
   { address, connection }: TemporalConfig,
   signal?: AbortSignal,
 ): Promise<FollowUpError | undefined> {

@@ -141,8 +141,8 @@ const MUTANTS: readonly Mutant[] = [
   mutant(
     'a refused POST says nothing of reads',
     cooldowns,
-    "operation === 'send' ? this.cooldowns.get(keyOf('send', projectId)) : undefined",
-    "this.cooldowns.get(keyOf('send', projectId))",
+    "operation === 'send' ? this.cooldowns.get(`send ${projectId}`) : undefined",
+    'this.cooldowns.get(`send ${projectId}`)',
   ),
   mutant(
     'what somebody asks for is read while the project cools down',
