@@ -57,8 +57,12 @@ export class ItemsOfBatch {
 
   /** @throws ItemsGoneError */
   async request(number: number): Promise<ItemToStart['request']> {
-    const part = this.partOf(number);
-    return this.pick(await this.requests(part), number - part.first).request;
+    return this.pick(await this.part(number), number - this.partOf(number).first).request;
+  }
+
+  /** The items of the chunk that has an item. @throws ItemsGoneError */
+  part(number: number): Promise<readonly ItemToStart[]> {
+    return this.requests(this.partOf(number));
   }
 
   /** The number after the last item of the job that an item is for. */

@@ -3,8 +3,7 @@ import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
 import { type CheckedBatch, InvalidRequestError, type Problem, type Tolerance } from '../../client';
-import { CONCURRENCY, MAX_BATCH_ITEMS } from '../../core/batch/items';
-import { checkRequest } from '../../core/check-request';
+import { CONCURRENCY, ItemChecks, MAX_BATCH_ITEMS } from '../../core/batch/items';
 import { isRecord, type JsonObject, problemText, typeName } from '../../core/checks';
 import { fieldOf, type FollowUpRequest, type RequestField, requestWith } from '../../core/request';
 import { quote } from '../../core/text';
@@ -80,8 +79,10 @@ export async function readBatch(
     throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
   const defaults = requestOfFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
   // By themselves, so that a problem with them is not reported for every line.
-  const checked = checkRequest({ projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' });
-  if (!checked.ok) throw new InvalidRequestError(checked.problems);
+  const checks = new ItemChecks('b');
+  checks.add({ projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' });
+  const wrong = checks.problems('b').map(({ field, text }) => ({ field, text }));
+  if (wrong.length > 0) throw new InvalidRequestError(wrong);
   const text = (await readText(file, stdin, 'items', MAX_INPUT_BYTES)).replace(/^\ufeff/, '');
   const lines: number[] = [];
   const requests: JsonObject[] = [];

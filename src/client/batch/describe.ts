@@ -132,14 +132,13 @@ const AT_ONCE = 16;
  * asked for, now: later the server may have forgotten it.
  */
 export async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal): Promise<Begun> {
-  const { wasReset, startedAt, state, endedAt } = batch;
+  const { wasReset, startedAt, endedAt } = batch;
   const { position, all, count } = await inputOf(client, batch);
-  const { movingSince, lanes, ending } = position;
-  const isEarly = state === 'terminated' || state === 'timed-out' || ending === 'broken-off';
-  if (isEarly && Date.now() < Date.parse(endedAt ?? '') + CLOCKS_DIFFER_MS)
-    await sleep(QUIET_AFTER_MS, undefined, { signal });
+  const { movingSince, lanes } = position;
   const begun = begunBy(position);
   if (!wasReset && movingSince === null && lanes.every(([, , how]) => how !== 'may')) return begun;
+  if (Date.now() < Date.parse(endedAt ?? '') + CLOCKS_DIFFER_MS)
+    await sleep(QUIET_AFTER_MS, undefined, { signal });
   // After a reset the memo is as old as its point.
   const bound = wasReset ? count : Math.max(position.bound, begun.cursor);
   const { namespace } = client.options;

@@ -11,14 +11,12 @@ import {
   MAX_INPUT_BYTES,
 } from '../../core/batch/items';
 import { type BatchInput, type Begun, CHUNK_WORKFLOW } from '../../core/batch/state';
-import { isRecord } from '../../core/checks';
 import { mayTryAgain, type TryAgain } from '../../core/end';
 import { batchIdOf, batchWorkflowId, chunkWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW } from '../../core/names';
 import { jsonBytes } from '../../core/text';
-import { ItemsGoneError } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { readOwnInput, type RunState } from '../../temporal/existing-run';
+import type { RunState } from '../../temporal/existing-run';
 import { batchConflict, InvalidRequestError, wrongState } from '../errors';
 import { type CheckedBatch, checkRunOptions, itemsDigest, type RunOptions } from './check';
 import { type BatchReport, begunOf, findBatch, inputOf, lookForBatch } from './describe';
@@ -77,18 +75,14 @@ export async function retryBatch(
   checkRunOptions(options, ['includeUnknown']);
   const again: TryAgain = options.includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
   const before = await findBatch(client, batch);
-  const { items, chunks, digest, count } = await inputOf(client, before);
-  const read = async (chunk: number) => {
-    const stored = await readOwnInput(client, chunkWorkflowId(before.batchId, digest ?? '', chunk), '');
-    if (!isRecord(stored?.input)) throw new ItemsGoneError(before.batchId);
-    return stored.input.items as readonly BatchItem[];
-  };
+  const { items, chunks, digest, count, all } = await inputOf(client, before);
   if (before.state !== 'running') {
     const ends = await new BatchEnds(client).news(before);
     if (ends.length === count && !ends.some((end) => mayTryAgain(end, again))) return null;
   }
-  const source = { ...(items ? { items } : { chunks }), digest, count, read };
-  return runBatch(start, before.batchId, source as Source, again);
+  const read = (chunk: number) => all.part(chunks?.firsts[chunk] ?? 0);
+  const source = { ...(items && { items }), ...(chunks && { chunks }), digest, count, read };
+  return runBatch(start, before.batchId, source, again);
 }
 
 /** @throws InvalidRequestError when they need too many chunks */

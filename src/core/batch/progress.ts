@@ -3,9 +3,7 @@ import { counted, markdownCode as code, markdownTable } from '../text';
 import { formatDuration } from '../units';
 import { type BatchMemo, failuresOf, type Position } from './state';
 
-/* What is told of a batch: in its query, its result, the Web UI and the starter. */
-
-/** The types of the failures by which a batch can end, each with the {@link BatchSummary} as its first detail. */
+/** The types of a batch's failures, each with the {@link BatchSummary} as its first detail. */
 export type BatchFailureType = 'InvalidBatch' | 'ToleranceExceeded' | 'BatchIncomplete';
 
 /** The result of `followUpBatch`: a summary, never the items themselves. */
@@ -59,7 +57,6 @@ export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
   return { batchId, items, ...counts, startedAt };
 }
 
-/** @param ended how, as far as the memo does not tell it; null while it runs */
 export function progressOf(
   memo: BatchMemo,
   ended: 'by itself' | 'cancelled' | 'terminated' | null,
@@ -93,7 +90,7 @@ const AFTER_FAILURES =
 const AFTER_STOP =
   '`batch run` with the same file continues it; open items continue unless they were cancelled too';
 
-/** What an operator can do with a batch in each state, in the words of the starter. */
+/** What an operator can do. */
 const NEXT_STEP: Readonly<Record<BatchState, string>> = {
   running: 'nothing; `batch pause` starts no further item, `batch cancel` ends it',
   paused: 'somebody paused it; `batch resume` starts items again, and open ones continue meanwhile',
@@ -139,7 +136,7 @@ export function batchRows({
   return rows.flatMap(([name, value]) => (value ? [[name, value] as const] : []));
 }
 
-/** The current details for the Web UI. @param now when they were written, in milliseconds since the epoch */
+/** The current details for the Web UI. @param now in milliseconds since the epoch */
 export function batchDetails(summary: BatchProgress, now: number): string {
   const { batchId, state, message, firstFailures } = summary;
   const rows = [

@@ -20,7 +20,7 @@ import type { End, Outcome } from '../../../src/core/end';
 const MEMO: BatchMemo = {
   ...START,
   ...{ batchId: 'nightly', items: 50, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
-  ...{ concurrency: 50, tolerate: null, bound: 0, movingSince: null, paused: false, ending: null },
+  ...{ concurrency: 50, tolerate: null, rounds: 0, bound: 0, movingSince: null, paused: false, ending: null },
 };
 
 /**
