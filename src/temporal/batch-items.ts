@@ -42,7 +42,7 @@ export class ItemsGoneError extends FollowUpError {
   }
 }
 
-/** The items of a batch by their numbers in the order of the start. They are read when they are asked for. */
+/** The items of a batch by their numbers in the order of the start, read when they are asked for. */
 export class ItemsOfBatch {
   constructor(
     private readonly client: Client,
@@ -125,7 +125,7 @@ export class ItemsOfBatch {
   }
 }
 
-/** A run that holds items, with the numbers of its first item and of the one after its last. */
+/** A run that holds items, and the numbers of its first one and of the one after its last. */
 interface Part {
   readonly first: number;
   readonly end: number;
@@ -177,7 +177,7 @@ class Kept<T> {
   }
 }
 
-/** What a client keeps: a batch asks for the same every few seconds. Each of the three may have some 60 MiB. */
+/** A batch asks for the same every few seconds. Each of the three may have some 60 MiB. */
 function newCaches() {
   return {
     /** A look needs the names of what runs, … */

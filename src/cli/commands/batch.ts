@@ -11,7 +11,7 @@ import {
 } from '../../client';
 import { CONCURRENCY } from '../../core/batch/items';
 import { counted } from '../../core/text';
-import { addRunFlags, COLUMNS, readBatch, type RunFlags } from '../flags/batch-input';
+import { addRunFlags, COLUMNS, readBatch } from '../flags/batch-input';
 import { addLineFlags, type LineFlags, wholeNumber } from '../flags/request-flags';
 import { documentOfBatch, itemLine, printBatch, printBatchEnd } from '../render/batch';
 import type { Session } from '../session';
@@ -144,7 +144,7 @@ async function cancel(session: Session, batch: BatchHandle, followUps: boolean):
   );
 }
 
-interface StartFlags extends RunFlags {
+interface StartFlags extends RunOptions {
   readonly wait: boolean;
 }
 

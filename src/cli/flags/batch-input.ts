@@ -32,12 +32,6 @@ export function addRunFlags(command: Command): Command {
     );
 }
 
-/** What the flags of {@link addRunFlags} give, unchecked. */
-export interface RunFlags {
-  readonly concurrency?: number;
-  readonly tolerate?: Tolerance;
-}
-
 /** Any other text as it is, so that the checker can quote it. */
 export function toleranceOf(text: string): Tolerance {
   const [, number, percent] = /^(\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
@@ -63,7 +57,7 @@ const MAX_INPUT_BYTES = 256 * 1_024 * 1_024;
 type Line = readonly [line: number, given: JsonObject | string];
 
 /**
- * Reads and checks the whole input of a batch, JSON Lines or CSV, from a file or, for `-`, from stdin. Nothing is started.
+ * Reads and checks the input of a batch from a file or, for `-`, from stdin.
  *
  * @param flags `--format`, and the fields of lines without them
  * @param check of all requests together; the items of its problems become lines
@@ -153,8 +147,8 @@ function objectOf(json: string): JsonObject | string {
 }
 
 /**
- * Reads CSV (RFC 4180), whose first record names the columns. Empty records are skipped, as spreadsheets leave them at the
- * end. After a misplaced quote nobody can tell where the next record begins, so the rest is not read.
+ * Reads CSV (RFC 4180), whose first record names the columns. Empty records are skipped. After a misplaced quote nobody can
+ * tell where the next record begins, so the rest is not read.
  */
 function csvLines(text: string): Line[] {
   const lines: Line[] = [];

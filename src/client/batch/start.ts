@@ -44,13 +44,12 @@ interface BatchStart<Options = RunOptions> {
   readonly client: Client;
   readonly taskQueue: string;
   readonly options: Options;
-  /** Ends the hand-over between two parts. */
   readonly signal: AbortSignal;
   /** Bytes of one part, and of what needs none. @default what the server takes */
   readonly partBytes?: number | undefined;
 }
 
-/** Where a batch's items come from: the batch's input, or parts that must be stored before. */
+/** The items of a batch, in its input or in chunks, which must be stored before. */
 interface Source extends Pick<BatchInput, 'items' | 'chunks'> {
   readonly count: number;
   readonly digest: string | null;
@@ -81,8 +80,7 @@ export async function retryBatch(
     if (ends.length === count && !ends.some((end) => mayTryAgain(end, again))) return null;
   }
   const read = (chunk: number) => all.part(chunks?.firsts[chunk] ?? 0);
-  const source = { ...(items && { items }), ...(chunks && { chunks }), digest, count, read };
-  return runBatch(start, before.batchId, source, again);
+  return runBatch(start, before.batchId, { items, chunks, digest, count, read }, again);
 }
 
 /** @throws InvalidRequestError when they need too many chunks */
@@ -102,7 +100,7 @@ function sourceOf({ items, digest }: CheckedBatch, partBytes?: number): Source {
   return { ...input, digest, count, read };
 }
 
-/** What was read of an earlier run holds for so long: a starter that stood still must not start by it. */
+/** A starter that stood still must not start by what it has read of an earlier run. */
 const READ_HOLDS_MS = 10_000;
 
 /**
@@ -172,7 +170,7 @@ async function digestOfItems(client: Client, batch: BatchReport): Promise<string
   return digest ?? (items ? itemsDigest(items.map((request) => keys.itemOf(request))) : null);
 }
 
-/** Chunks that are stored at once: each is one call of half a megabyte at most. */
+/** Chunks that are stored at once, each of half a megabyte at most. */
 const AT_ONCE = 8;
 
 /** Longer than a batch lasts; a chunk whose batch never comes ends then. */

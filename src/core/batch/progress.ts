@@ -50,6 +50,9 @@ export interface BatchView {
   readonly summary: BatchSummary | BatchProgress | null;
 }
 
+/** How the workflow stands, in the words of `stateOf`. */
+type WorkflowState = 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out';
+
 export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
   const { batchId, items, startedAt, settled, byStatus, byFailure, byEvidence } = memo;
   const { unknownDeliveries, firstFailures } = memo;
@@ -57,15 +60,14 @@ export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
   return { batchId, items, ...counts, startedAt };
 }
 
-export function progressOf(
-  memo: BatchMemo,
-  ended: 'by itself' | 'cancelled' | 'terminated' | null,
-): BatchProgress {
+export function progressOf(memo: BatchMemo, workflow: WorkflowState): BatchProgress {
   const { open, concurrency, paused, ending } = memo;
   const why = whyIncomplete(memo);
+  const ended = why?.state ?? 'done';
   const going = ending !== null ? 'ending' : paused ? 'paused' : 'running';
-  const state = ended === 'by itself' ? (why?.state ?? 'done') : (ended ?? going);
-  const message = ended === 'by itself' || ending !== null ? (why?.message ?? null) : null;
+  const STATES = { running: going, completed: ended, failed: ended, 'timed-out': 'terminated' } as const;
+  const state = workflow === 'cancelled' || workflow === 'terminated' ? workflow : STATES[workflow];
+  const message = state === ended || ending !== null ? (why?.message ?? null) : null;
   return { ...summaryOf(memo), state, message, open, concurrency };
 }
 

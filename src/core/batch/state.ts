@@ -185,9 +185,9 @@ export interface BatchInput {
   /** Beyond it no further item is started, and the batch fails. @default null, no limit */
   readonly tolerate?: Tolerance;
   /** At most 1 MiB as JSON. */
-  readonly items?: readonly FollowUpRequest[];
+  readonly items?: readonly FollowUpRequest[] | undefined;
   /** In place of `items`. */
-  readonly chunks?: Chunks;
+  readonly chunks?: Chunks | undefined;
   readonly digest?: string | null;
   /** By the runs before this one. @default null, it is the first */
   readonly begun?: Begun | null;

@@ -47,10 +47,10 @@ import { batchFailure, checkBatch, type ContinuedBatch, isContinued } from './in
 /** Items that may be begun in a round, which costs seven events. */
 const ROUND_ITEMS = 200;
 
-/** How long a cancelled batch waits for its activity: a next attempt comes in half a minute, if its worker is dead. */
+/** How long a cancelled batch waits for its activity, whose worker may be dead. */
 const LAST_WORD_MS = 40_000;
 
-/** How long the request that follows `cancelRunning` is waited for: without it the server would show the batch as failed. */
+/** For the request that follows `cancelRunning`: without it the server would show the batch as failed. */
 const CANCEL_REQUEST_MS = 5_000;
 
 /**
@@ -103,8 +103,8 @@ type Source = Pick<BatchInput, 'items' | 'chunks'>;
 
 class Batch {
   private readonly whole = CancellationScope.current();
-  private ended: 'by itself' | 'cancelled' | null = null;
-  /** Whether its end is told, as the latest round has answered; undefined where none has. */
+  private state: 'running' | 'completed' | 'failed' | 'cancelled' = 'running';
+  /** Whether its end is told, by the latest round. */
   private notify: boolean | undefined;
 
   constructor(
@@ -132,7 +132,7 @@ class Batch {
     const { ending } = this.memo;
     const why = whyIncomplete(this.memo);
     const isCancelled = ending === 'cancel-running' || ending === 'cancelled';
-    this.ended = isCancelled ? 'cancelled' : 'by itself';
+    this.state = isCancelled ? 'cancelled' : why === null ? 'completed' : 'failed';
     const outcome = isCancelled ? 'cancelled' : (why?.type ?? 'done');
     measure(metricMeter, 'batchEnds', 1, { outcome });
     this.write();
@@ -187,7 +187,7 @@ class Batch {
     this.change({ bound: Math.min(items, bound), rounds: rounds + 1, movingSince: Date.now() });
     let end: { readonly answer: unknown } | undefined;
     const { chunks } = this.source;
-    const running = runItems(chunks ? { chunks } : {}).catch((error: unknown) => error);
+    const running = runItems({ chunks }).catch((error: unknown) => error);
     void running.then((answer) => (end = { answer }));
     const hasEnded = () => end !== undefined;
     const isCancelled = () => this.memo.ending === 'cancelled';
@@ -218,27 +218,26 @@ class Batch {
     // The server hands on the memo from the start of a run, without the run's own changes to it (measured).
     const memo = { ...workflowInfo().memo, [MEMO_BATCH]: this.memo };
     const { items, chunks } = this.source;
-    const source = items === undefined ? { chunks } : { items };
     const { typedSearchAttributes } = workflowInfo();
     const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo, typedSearchAttributes });
-    await next({ ...source, continued: this.memo } as ContinuedBatch);
+    await next({ items, chunks, continued: this.memo });
   }
 
   /** What is in the memo is what the activity, a further run and everybody without a worker know. */
   private write(): void {
     upsertMemo({ [MEMO_BATCH]: this.memo });
-    setCurrentDetails(batchDetails(progressOf(this.memo, this.ended), Date.now()));
+    setCurrentDetails(batchDetails(progressOf(this.memo, this.state), Date.now()));
   }
 
   private change(values: Partial<BatchSettings>): BatchProgress {
     this.memo = { ...this.memo, ...values };
-    if (this.ended === null) this.write();
-    return progressOf(this.memo, this.ended);
+    if (this.state === 'running') this.write();
+    return progressOf(this.memo, this.state);
   }
 
   /** The query and the updates of a batch. Each update returns the progress after it. */
   private receiveOperators(): void {
-    setHandler(defineQuery<BatchProgress>('progress'), () => progressOf(this.memo, this.ended), {
+    setHandler(defineQuery<BatchProgress>('progress'), () => progressOf(this.memo, this.state), {
       description: 'Where the batch stands: counts, open follow-ups, the first failures.',
     });
     const update = defineUpdate<BatchProgress, [number], BatchUpdate>;
