@@ -5,7 +5,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from urllib.parse import quote
 
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -14,7 +13,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 
 
 async def follow_up_batch(client: Client, batch_id: str, items: list[dict]) -> dict:
-    workflow_id = f"follow-up-batch:{quote(batch_id, safe='')}"
+    workflow_id = f"follow-up-batch:{batch_id}"
     try:
         handle = await client.start_workflow(
             "followUpBatch",

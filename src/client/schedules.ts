@@ -37,7 +37,7 @@ import { checkName } from './options';
 export interface NewScheduleOptions
   extends Pick<ScheduleOptions, 'spec' | 'policies' | 'state'>, RunOptions, CallOptions {}
 
-/** What is changed. Whatever is left out stays as it is, also what somebody else has set. */
+/** Whatever is left out stays as it is, also what somebody else has set. */
 export interface ScheduleChange extends RunOptions {
   /** What it sends from the next firing on; replaced as a whole, with its options and its task queue. */
   readonly items?: BatchItems | undefined;
@@ -47,10 +47,9 @@ export interface ScheduleChange extends RunOptions {
   readonly state?: ScheduleOptions['state'] | undefined;
 }
 
-/** A restart loses no firing, and an outage's are not sent in the middle of the day. Temporal's own default is a year. */
+/** A restart loses no firing, and an outage's are not sent in the middle of the day. */
 const CATCHUP_WINDOW = '10m';
 
-/** What has become of a trigger. */
 export interface Triggered {
   /**
    * `skipped`: a batch of the schedule runs, and the overlap policy does not start another. `waiting`: the batch was not
@@ -61,10 +60,7 @@ export interface Triggered {
   readonly batchId: string | null;
 }
 
-/**
- * Temporal's own handle of a schedule, with two methods that know its batches. Both throw NotFoundError if there is no
- * schedule of this id, or if it starts something else.
- */
+/** Temporal's own handle, with two methods that know batches. Both throw NotFoundError where the id is of no such schedule. */
 export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'trigger' | 'update'> {
   /**
    * Fires now, even if the schedule is paused, and waits up to 5 s to see what becomes of it.
@@ -73,15 +69,11 @@ export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'trigger' |
    * @throws ConflictError when somebody has changed the workflow id of its batches
    */
   trigger(overlap?: ScheduleOverlapPolicy, options?: CallOptions): Promise<Triggered>;
-  /**
-   * Changes what is given; what others change at the same moment stays. A batch that runs continues as it was.
-   *
-   * @throws InvalidRequestError with every problem, also for what the server refuses
-   */
+  /** What others change at the same moment stays. A batch that runs continues as it was. @throws InvalidRequestError */
   update(change: ScheduleChange, options?: CallOptions): Promise<void>;
 }
 
-/** Batches at set times: Temporal's schedules, whose action starts a batch. Reached as `FollowUpClient.schedules`. */
+/** Temporal's schedules, whose action starts a batch. Reached as `FollowUpClient.schedules`. */
 export class ScheduleClient {
   readonly #calls: Calls;
 
@@ -181,19 +173,14 @@ export class ScheduleClient {
   }
 }
 
-/** What Temporal appends to the workflow id of a firing: the time that it was due, to the second, in UTC. */
+/** As Temporal appends the time of a firing to its workflow id. */
 const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
 
-/** Characters of a schedule's id: 79, so that the batch id of each firing has at most 100. */
 const MAX_SCHEDULE_ID_CHARACTERS = MAX_BATCH_ID_CHARACTERS - EXAMPLE_SUFFIX.length;
 
 const NO_NAMES = 'must not be given in a schedule: from the second firing on, nothing would be sent';
 
-/**
- * Checks the id and the requests of a schedule, and starts nothing.
- *
- * @throws InvalidRequestError about the id, or with every item that is wrong
- */
+/** Checks the id and the requests of a schedule. @throws InvalidRequestError */
 export async function checkSchedule(scheduleId: string, requests: BatchItems): Promise<CheckedBatch> {
   // The id is part of the ids of workflows, which Temporal's HTTP API can't carry with a slash in them.
   if (!/^[A-Za-z0-9._~-]+$/.test(scheduleId) || scheduleId.length > MAX_SCHEDULE_ID_CHARACTERS) {
@@ -239,8 +226,8 @@ async function ofBatches({ workflowService, options: { namespace } }: Client, sc
 const SEEN_WITHIN_MS = 5_000;
 
 /**
- * The id of a batch holds the second in which it is due, and the server silently drops a second firing in that second. So
- * the trigger is given a time of its own, to the nanosecond, by which its firing is recognized (measured, server 1.32.0).
+ * The server silently drops a second firing in one second, by which it names a batch. So the trigger is given a time of its
+ * own, to the nanosecond, by which its firing is recognized (measured, server 1.32.0).
  */
 async function trigger(
   client: Client,
@@ -286,7 +273,7 @@ function given<Fields extends object>(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
 
-/** What the SDK or the server refuses of a schedule, as a problem of its field; any other error as it is. */
+/** What the SDK or the server refuses, as a problem of its field. */
 function inFieldWords(error: unknown): unknown {
   const refused = grpcError(error);
   // The SDK makes a TypeError of "Invalid schedule spec: …".

@@ -42,7 +42,7 @@ export class ItemsGoneError extends FollowUpError {
   }
 }
 
-/** The items of a batch by their numbers in the order of the start. They are read when they are asked for. */
+/** The items of a batch by their numbers in the order of the start, read when they are asked for. */
 export class ItemsOfBatch {
   constructor(
     private readonly client: Client,
@@ -57,8 +57,12 @@ export class ItemsOfBatch {
 
   /** @throws ItemsGoneError */
   async request(number: number): Promise<ItemToStart['request']> {
-    const part = this.partOf(number);
-    return this.pick(await this.requests(part), number - part.first).request;
+    return this.pick(await this.part(number), number - this.partOf(number).first).request;
+  }
+
+  /** The items of the chunk that has an item. @throws ItemsGoneError */
+  part(number: number): Promise<readonly ItemToStart[]> {
+    return this.requests(this.partOf(number));
   }
 
   /** The number after the last item of the job that an item is for. */
@@ -121,7 +125,7 @@ export class ItemsOfBatch {
   }
 }
 
-/** A run that holds items, with the numbers of its first item and of the one after its last. */
+/** A run that holds items, and the numbers of its first one and of the one after its last. */
 interface Part {
   readonly first: number;
   readonly end: number;
@@ -173,7 +177,7 @@ class Kept<T> {
   }
 }
 
-/** What a client keeps: a batch asks for the same every few seconds. Each of the three may have some 60 MiB. */
+/** A batch asks for the same every few seconds. Each of the three may have some 60 MiB. */
 function newCaches() {
   return {
     /** A look needs the names of what runs, … */

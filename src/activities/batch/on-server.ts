@@ -20,7 +20,7 @@ import {
 /** Questions to the server at once. */
 export const AT_ONCE = 16;
 
-/** The items of a batch as the Temporal server knows them: what runs, how it has ended, and their starts. */
+/** The items of a batch as the Temporal server knows them. */
 export class BatchOnServer {
   /** The follow-ups of the batch that run, by the server's list: a hint, as it lags. */
   open = new Set<string>();
@@ -76,7 +76,7 @@ export class BatchOnServer {
     return lastingEnd(ends.get(workflowId));
   }
 
-  /** Whether somebody else has started a later item of a lane by its own name: its turn must not get another message. */
+  /** Whether somebody else has started a later item of a lane: its turn must not get another message. */
   async isOpenLater([next, end]: Lane): Promise<boolean> {
     const later = new Set<string>();
     for (let item = next + 1; item < end; item += 1) {
@@ -92,10 +92,7 @@ export class BatchOnServer {
     return false;
   }
 
-  /**
-   * @param retried the run that ended, for one more of the same follow-up; null for its first one
-   * @param permission the milliseconds for which it may be started
-   */
+  /** @param retried the run that ended, for one more of the same follow-up @param permission in milliseconds */
   async start(
     item: number,
     taskQueue: string,

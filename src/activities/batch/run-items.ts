@@ -4,11 +4,12 @@ import {
   type BatchActivities,
   batchMemo,
   type BatchMemo,
+  type Chunks,
   isBeyondTolerance,
   isPosition,
   type Lane,
   type Position,
-  type RunItemsInput,
+  positionOf,
   wasBegun,
 } from '../../core/batch/state';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
@@ -27,7 +28,7 @@ const QUIET_WAIT_MS = 5_000;
 /** Items that are started by one permission of the server. */
 const GROUP = 10;
 
-/** How long one attempt starts items before it asks for its next one, so that a lost worker costs little. */
+/** How long one attempt starts items: a worker that is lost costs as little. */
 const ATTEMPT_MS = 60_000;
 
 /** After so long a list shows what was open before the batch's start. */
@@ -37,8 +38,8 @@ const LIST_LAG_MS = 60_000;
 const LOOKS_PER_CHECK = 12;
 
 /**
- * A batch costs the server at most three events an item: a round has seven, and comes with news only within. The first ones
- * come soon, because people look at what they have just started; those that follow, each minute.
+ * A batch costs the server at most three events an item, and a round has seven. The first ones come soon, because people look
+ * at what they have just started; those that follow, each minute.
  */
 const EVENTS_A_ROUND = 7;
 const EVENTS_AN_ITEM = 2;
@@ -46,10 +47,10 @@ const FREE_ROUNDS = 10;
 const FIRST_ROUND_MS = 2_000;
 const ROUND_MS = 60_000;
 
-export const runItems: BatchActivities['runItems'] = async (input) => {
-  const { info } = Context.current();
-  const kept: unknown = info.heartbeatDetails;
-  const work = new Work(input, await readMemo(), isPosition(kept) ? kept : input.position);
+export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
+  const kept: unknown = Context.current().info.heartbeatDetails;
+  const memo = await readMemo();
+  const work = new Work(chunks, memo, isPosition(kept) ? kept : positionOf(memo));
   if (!work.isCancelled()) await work.run();
   if (work.isOver()) return work.position;
   await work.kept.keep();
@@ -77,13 +78,13 @@ class Work {
   private readonly ids = new Map<number, string>();
   /** The runs that are retried, by the number of the item; null for one that is gone. */
   private readonly again = new Map<number, string | null>();
-  /** Lanes whose job has a later item open, by their ends: somebody else has started it by its own name. */
+  /** Lanes whose job has a later item open that somebody else has started, by their ends. */
   private readonly blocked = new Set<number>();
-  /** The next item lies beyond the bound: the workflow must write down that it may be begun. */
+  /** The next item lies beyond the bound, which the workflow must write down first. */
   private needsRound = false;
 
   constructor(
-    private readonly input: RunItemsInput,
+    chunks: Chunks | undefined,
     private memo: BatchMemo,
     position: Position,
   ) {
@@ -91,7 +92,6 @@ class Work {
     const { batchId, digest, items } = memo;
     const { workflowId, runId } = ownRun();
     this.kept = new KeptPosition(position);
-    const { chunks } = input;
     this.items = new ItemsOfBatch(client, { workflowId, runId, batchId, digest, items, chunks });
     this.server = new BatchOnServer(client, { batchId, runId }, this.items, () => this.kept.beatInTime());
   }
@@ -112,16 +112,16 @@ class Work {
 
   /** Whether the workflow has something to do. */
   isOver(): boolean {
-    const { position, memo, input } = this;
+    const { position, memo } = this;
     const { lanes, cursor, settled } = position;
     const isDone = lanes.length === 0 && cursor >= memo.items;
     const isIdle = !this.mayStart() && this.kept.held === 0;
     if (memo.ending === 'cancel-running') return isIdle && this.server.open.size === 0;
     if (isDone || isIdle || this.needsRound || this.isCancelled()) return true;
     if (memo.ending === null && isBeyondTolerance(memo, position)) return true;
-    const mayTell = EVENTS_A_ROUND * (input.rounds - FREE_ROUNDS) <= EVENTS_AN_ITEM * settled;
-    const changed = cursor !== input.position.cursor || settled !== input.position.settled;
-    const dueMs = Math.min(FIRST_ROUND_MS * 2 ** input.rounds, ROUND_MS);
+    const mayTell = EVENTS_A_ROUND * (memo.rounds - FREE_ROUNDS) <= EVENTS_AN_ITEM * settled;
+    const changed = cursor !== memo.cursor || settled !== memo.settled;
+    const dueMs = Math.min(FIRST_ROUND_MS * 2 ** memo.rounds, ROUND_MS);
     return changed && mayTell && Date.now() - this.info.scheduledTimestampMs > dueMs;
   }
 
@@ -135,7 +135,7 @@ class Work {
     return !memo.paused && memo.ending === null && !isBeyondTolerance(memo, position);
   }
 
-  /** Follow-ups of the batch that run and are in no lane: somebody has retried them, or an earlier run has left them. */
+  /** Follow-ups of the batch that run and are in no lane: retried by somebody, or left by an earlier run. */
   private others(): number {
     const held = new Set(this.position.lanes.map(([, end]) => this.ids.get(end)));
     return [...this.server.open].filter((id) => !held.has(id)).length;

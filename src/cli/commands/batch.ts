@@ -11,7 +11,7 @@ import {
 } from '../../client';
 import { CONCURRENCY } from '../../core/batch/items';
 import { counted } from '../../core/text';
-import { addRunFlags, COLUMNS, readBatch, type RunFlags } from '../flags/batch-input';
+import { addRunFlags, COLUMNS, readBatch } from '../flags/batch-input';
 import { addLineFlags, type LineFlags, wholeNumber } from '../flags/request-flags';
 import { documentOfBatch, itemLine, printBatch, printBatchEnd } from '../render/batch';
 import type { Session } from '../session';
@@ -144,7 +144,7 @@ async function cancel(session: Session, batch: BatchHandle, followUps: boolean):
   );
 }
 
-interface StartFlags extends RunFlags {
+interface StartFlags extends RunOptions {
   readonly wait: boolean;
 }
 
@@ -220,7 +220,7 @@ async function runBatch(
     async (signal, line) => {
       const started = await start(batches, { concurrency, tolerate, signal });
       words = leftWords(session, batchId);
-      if (started !== null) await noteStarted(session, started, { concurrency, tolerate });
+      if (started !== null) await noteStarted(session, started);
       if (started === null || started.attached === 'ended') session.note(nothingToDo);
       if (wait) return waitForBatch(session, batches.getHandle(batchId), signal, line);
       session.print(started ?? { batchId, attached: 'ended' }, batchId);
@@ -238,16 +238,12 @@ function leftWords(session: Session, batchId: string): string {
   ].join('\n');
 }
 
-async function noteStarted(session: Session, started: StartedBatch, asked: RunOptions): Promise<void> {
-  const { batchId, workflowId, attached, resumedAfter } = started;
+async function noteStarted(session: Session, started: StartedBatch): Promise<void> {
+  const { workflowId, attached, resumedAfter } = started;
   await session.notePage(workflowId);
   const verb = resumedAfter === 'failed' ? 'had' : 'was';
   if (resumedAfter !== null)
     session.note(`resumed     it ${verb} ${resumedAfter}; what may have arrived is not sent again`);
-  if (attached !== 'running') return;
-  session.note('attached    this batch is running; nothing is sent again');
-  if (asked.concurrency !== undefined || asked.tolerate !== undefined) {
-    const change = session.command('batch', 'concurrency', batchId, String(asked.concurrency ?? 'N'));
-    session.note(`note        it keeps its own concurrency and tolerance; ${change} changes the first`);
-  }
+  if (attached === 'running')
+    session.note('attached    this batch is running, with its own settings; nothing is sent again');
 }

@@ -1,8 +1,8 @@
 import { ScheduleOverlapPolicy } from '@temporalio/client';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
-import { checkSchedule, type NewScheduleOptions } from '../../client';
-import { addRunFlags, readBatch, type RunFlags } from '../flags/batch-input';
+import { checkSchedule, type NewScheduleOptions, type RunOptions } from '../../client';
+import { addRunFlags, readBatch } from '../flags/batch-input';
 import { addLineFlags, durationOf, invalid, type LineFlags, requestOfFlags } from '../flags/request-flags';
 import type { Session } from '../session';
 
@@ -112,7 +112,7 @@ function refuseLineFlags(flags: LineFlags): void {
 }
 
 /** The flags that say when a schedule fires, and how its batches run. */
-interface ScheduleFlags extends RunFlags, LineFlags {
+interface ScheduleFlags extends RunOptions, LineFlags {
   readonly cron?: string[];
   readonly calendar?: string[];
   readonly every?: number[];

@@ -3,8 +3,7 @@ import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
 import { type CheckedBatch, InvalidRequestError, type Problem, type Tolerance } from '../../client';
-import { CONCURRENCY, MAX_BATCH_ITEMS } from '../../core/batch/items';
-import { checkRequest } from '../../core/check-request';
+import { CONCURRENCY, ItemChecks, MAX_BATCH_ITEMS } from '../../core/batch/items';
 import { isRecord, type JsonObject, problemText, typeName } from '../../core/checks';
 import { fieldOf, type FollowUpRequest, type RequestField, requestWith } from '../../core/request';
 import { quote } from '../../core/text';
@@ -33,12 +32,6 @@ export function addRunFlags(command: Command): Command {
     );
 }
 
-/** What the flags of {@link addRunFlags} give, unchecked. */
-export interface RunFlags {
-  readonly concurrency?: number;
-  readonly tolerate?: Tolerance;
-}
-
 /** Any other text as it is, so that the checker can quote it. */
 export function toleranceOf(text: string): Tolerance {
   const [, number, percent] = /^(\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
@@ -64,7 +57,7 @@ const MAX_INPUT_BYTES = 256 * 1_024 * 1_024;
 type Line = readonly [line: number, given: JsonObject | string];
 
 /**
- * Reads and checks the whole input of a batch, JSON Lines or CSV, from a file or, for `-`, from stdin. Nothing is started.
+ * Reads and checks the input of a batch from a file or, for `-`, from stdin.
  *
  * @param flags `--format`, and the fields of lines without them
  * @param check of all requests together; the items of its problems become lines
@@ -80,8 +73,10 @@ export async function readBatch(
     throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
   const defaults = requestOfFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
   // By themselves, so that a problem with them is not reported for every line.
-  const checked = checkRequest({ projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' });
-  if (!checked.ok) throw new InvalidRequestError(checked.problems);
+  const checks = new ItemChecks('b');
+  checks.add({ projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' });
+  const wrong = checks.problems('b').map(({ field, text }) => ({ field, text }));
+  if (wrong.length > 0) throw new InvalidRequestError(wrong);
   const text = (await readText(file, stdin, 'items', MAX_INPUT_BYTES)).replace(/^\ufeff/, '');
   const lines: number[] = [];
   const requests: JsonObject[] = [];
@@ -152,8 +147,8 @@ function objectOf(json: string): JsonObject | string {
 }
 
 /**
- * Reads CSV (RFC 4180), whose first record names the columns. Empty records are skipped, as spreadsheets leave them at the
- * end. After a misplaced quote nobody can tell where the next record begins, so the rest is not read.
+ * Reads CSV (RFC 4180), whose first record names the columns. Empty records are skipped. After a misplaced quote nobody can
+ * tell where the next record begins, so the rest is not read.
  */
 function csvLines(text: string): Line[] {
   const lines: Line[] = [];

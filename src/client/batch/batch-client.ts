@@ -36,9 +36,8 @@ export class BatchClient {
   readonly check = checkBatch;
 
   /**
-   * Checks all items and options, then starts a batch, or goes on with the one of the same id: one that runs is attached to;
-   * one that was cancelled, terminated or has failed is run again; one that is done stays done. Safe to repeat: a caller
-   * that dies before the end of the call has started nothing or everything, and nothing is sent twice.
+   * Starts a batch, or goes on with the one of the same id: one that runs is attached to; one that was cancelled, terminated
+   * or has failed is run again; one that is done stays done. Safe to repeat: nothing is sent twice.
    *
    * @throws InvalidRequestError with every problem, before anything is started
    * @throws ConflictError when the batch of this id has other items, options or another order
@@ -74,11 +73,8 @@ export interface BatchOutcome extends BatchView {
 }
 
 /**
- * One batch, running or ended. It is made without asking the server: that comes with the first call, which throws
- * NotFoundError if there is none.
- *
- * `pause`, `resume` and `setConcurrency` answer with the progress after them. They throw NoAnswerError, and FollowUpError
- * `ALREADY_ENDED` or `UPDATE_REFUSED`.
+ * One batch, running or ended. Each call throws NotFoundError if there is none. `pause`, `resume` and `setConcurrency` answer
+ * with the progress after them, and throw NoAnswerError, and FollowUpError `ALREADY_ENDED` or `UPDATE_REFUSED`.
  */
 export class BatchHandle {
   readonly #calls: Calls;
@@ -155,8 +151,8 @@ export class BatchHandle {
   }
 
   /**
-   * Ends it: nothing further is started. Its open follow-ups go on, unless `followUps` is true: then every open follow-up that
-   * it has started, in any of its runs, is cancelled too, also if it has ended before. A message under way is awaited first.
+   * Starts nothing further. Its open follow-ups go on, unless `followUps` is true: then every one that it has started, in any
+   * of its runs, is cancelled too, also if the batch has ended. A message under way is awaited first.
    *
    * @returns how many open follow-ups were cancelled
    * @throws FollowUpError `ALREADY_ENDED` without `followUps`
@@ -186,8 +182,8 @@ export class BatchHandle {
   }
 
   /**
-   * Runs a batch that has ended once more: each item whose last run provably sent nothing, or was rejected, gets another run
-   * of the same follow-up id. Every other item keeps its end, so that nothing is sent twice, whatever is called next.
+   * Runs a batch that has ended once more: each item whose last run provably sent nothing, or was rejected, is started again.
+   * Every other item keeps its end, so that nothing is sent twice, whatever is called next.
    *
    * @returns null when there is nothing to try again
    * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_FORGOTTEN` when its items are gone
@@ -210,22 +206,16 @@ export class BatchHandle {
   }
 }
 
-/** The handle of a batch that was just started, resumed or attached to, with what the start has found. */
+/** The handle of a batch, with what the start has found. */
 export type StartedBatch = BatchHandle & StartOfBatch;
 
 /** The visibility store is a moment behind: nothing more is open once it lists nothing new twice, a second apart. */
 const LOOKS = 2;
 const BETWEEN_LOOKS_MS = 1_000;
 
-/** Follow-ups that are cancelled at once. */
 const AT_ONCE = 16;
 
-/**
- * Cancels every open follow-up that a batch has started in any of its runs. The batch must start nothing more.
- *
- * @param open those that were open before
- * @param until it may start some until then, in milliseconds since the epoch
- */
+/** @param open those that were open before @param until the batch may start some until then, in milliseconds since the epoch */
 async function cancelFollowUps(
   client: Client,
   batchId: string,

@@ -26,13 +26,7 @@ export interface RunOptions {
   readonly tolerate?: Tolerance | undefined;
 }
 
-/**
- * Checks options before anything is started; callers without TypeScript give anything.
- *
- * @param others names of options beside those of {@link RunOptions}
- * @param problems that were found before
- * @throws InvalidRequestError with every problem
- */
+/** Callers without TypeScript give anything. @param others names of further options @throws InvalidRequestError */
 export function checkRunOptions(
   options: RunOptions,
   others: readonly string[],
@@ -44,7 +38,7 @@ export function checkRunOptions(
   if (problems.length > 0) throw new InvalidRequestError(problems);
 }
 
-/** A batch whose every item was checked; nothing of it is started yet. */
+/** Nothing of it is started yet. */
 export interface CheckedBatch {
   /** As given, or a hash of the items. */
   readonly batchId: string;
@@ -117,7 +111,6 @@ function defaultBatchId(items: readonly BatchItem[]): string {
   return digestOf(JSON.stringify(identities.sort())).slice(0, BATCH_ID_DIGITS);
 }
 
-/** The SHA-256 of everything that a batch is made of: items, options and order. */
 export function itemsDigest(items: readonly BatchItem[]): string {
   const hash = createHash('sha256');
   for (const { key, request } of items) hash.update(JSON.stringify([key, request]) + '\n');

@@ -42,19 +42,11 @@ export interface BatchReport {
   readonly trouble: string | null;
 }
 
-/** Looks for a batch by its id, or by its workflow id; null where there is none. */
+/** By its id, or by its workflow id; null where there is none. */
 export async function lookForBatch(client: Client, batch: string): Promise<BatchReport | null> {
   const info = await describeWorkflow(client, batchWorkflowId(batchIdOf(batch)));
   return info?.type === BATCH_WORKFLOW ? describedAs(client, info) : null;
 }
-
-const ENDED: Partial<Record<RunState, Parameters<typeof progressOf>[1]>> = {
-  completed: 'by itself',
-  failed: 'by itself',
-  cancelled: 'cancelled',
-  terminated: 'terminated',
-  'timed-out': 'terminated',
-};
 
 async function describedAs(client: Client, info: WorkflowExecutionDescription): Promise<BatchReport> {
   const { workflowId, runId, raw, taskQueue } = info;
@@ -77,7 +69,7 @@ async function describedAs(client: Client, info: WorkflowExecutionDescription): 
     batchId: memo?.batchId ?? batchIdOf(workflowId),
     startedAt: memo?.startedAt ?? info.startTime.toISOString(),
     endedAt: info.closeTime?.toISOString() ?? null,
-    progress: memo && progressOf(memo, ENDED[state] ?? null),
+    progress: memo && progressOf(memo, state),
     wasReset: Boolean(raw.workflowExtendedInfo?.lastResetTime),
   };
 }
@@ -127,19 +119,15 @@ const CLOCKS_DIFFER_MS = 3_600_000;
 /** Questions to the server at once. */
 const AT_ONCE = 16;
 
-/**
- * What a run that has ended has begun, and those before it. Whatever it may have begun since it wrote down its position is
- * asked for, now: later the server may have forgotten it.
- */
+/** What a run that has ended has begun, and those before it. What it may have begun is asked for now, before it is forgotten. */
 export async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal): Promise<Begun> {
-  const { wasReset, startedAt, state, endedAt } = batch;
+  const { wasReset, startedAt, endedAt } = batch;
   const { position, all, count } = await inputOf(client, batch);
-  const { movingSince, lanes, ending } = position;
-  const isEarly = state === 'terminated' || state === 'timed-out' || ending === 'broken-off';
-  if (isEarly && Date.now() < Date.parse(endedAt ?? '') + CLOCKS_DIFFER_MS)
-    await sleep(QUIET_AFTER_MS, undefined, { signal });
+  const { movingSince, lanes } = position;
   const begun = begunBy(position);
   if (!wasReset && movingSince === null && lanes.every(([, , how]) => how !== 'may')) return begun;
+  if (Date.now() < Date.parse(endedAt ?? '') + CLOCKS_DIFFER_MS)
+    await sleep(QUIET_AFTER_MS, undefined, { signal });
   // After a reset the memo is as old as its point.
   const bound = wasReset ? count : Math.max(position.bound, begun.cursor);
   const { namespace } = client.options;
@@ -153,7 +141,7 @@ export async function begunOf(client: Client, batch: BatchReport, signal: AbortS
   return askedFor(begun, bound, (item) => all.endOfLane(item), exists);
 }
 
-/** Items of a lane are begun in their order, so that nothing behind one that does not exist was begun. */
+/** Items of a lane are begun in their order: nothing behind one that does not exist was begun. */
 export async function askedFor(
   begun: Begun,
   bound: number,

@@ -13,13 +13,10 @@ import { type BatchReport, findBatch, inputOf, reportOf } from './describe';
 /** Questions to the server at once. */
 const ASKED_AT_ONCE = 16;
 
-/** The visibility store is a moment behind: what closed so shortly before the last one that was listed may come later. */
+/** The list is a moment behind: what closed so shortly before the last one may come later. */
 const LAG_MS = 60_000;
 
-/**
- * How the items of a batch have ended, by the server's list; it needs no worker. An item that the list does not know is asked
- * for by its id: somebody else has started it, it is gone, or the list lags.
- */
+/** How the items of a batch have ended, by the server's list. What that does not know is asked for by its id. */
 export class BatchEnds {
   private readonly told = new Set<string>();
   private readonly listed = new Map<string, ListedEnd>();

@@ -11,14 +11,12 @@ import {
   MAX_INPUT_BYTES,
 } from '../../core/batch/items';
 import { type BatchInput, type Begun, CHUNK_WORKFLOW } from '../../core/batch/state';
-import { isRecord } from '../../core/checks';
 import { mayTryAgain, type TryAgain } from '../../core/end';
 import { batchIdOf, batchWorkflowId, chunkWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW } from '../../core/names';
 import { jsonBytes } from '../../core/text';
-import { ItemsGoneError } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { readOwnInput, type RunState } from '../../temporal/existing-run';
+import type { RunState } from '../../temporal/existing-run';
 import { batchConflict, InvalidRequestError, wrongState } from '../errors';
 import { type CheckedBatch, checkRunOptions, itemsDigest, type RunOptions } from './check';
 import { type BatchReport, begunOf, findBatch, inputOf, lookForBatch } from './describe';
@@ -46,13 +44,12 @@ interface BatchStart<Options = RunOptions> {
   readonly client: Client;
   readonly taskQueue: string;
   readonly options: Options;
-  /** Ends the hand-over between two parts. */
   readonly signal: AbortSignal;
   /** Bytes of one part, and of what needs none. @default what the server takes */
   readonly partBytes?: number | undefined;
 }
 
-/** Where a batch's items come from: the batch's input, or parts that must be stored before. */
+/** The items of a batch, in its input or in chunks, which must be stored before. */
 interface Source extends Pick<BatchInput, 'items' | 'chunks'> {
   readonly count: number;
   readonly digest: string | null;
@@ -77,18 +74,13 @@ export async function retryBatch(
   checkRunOptions(options, ['includeUnknown']);
   const again: TryAgain = options.includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
   const before = await findBatch(client, batch);
-  const { items, chunks, digest, count } = await inputOf(client, before);
-  const read = async (chunk: number) => {
-    const stored = await readOwnInput(client, chunkWorkflowId(before.batchId, digest ?? '', chunk), '');
-    if (!isRecord(stored?.input)) throw new ItemsGoneError(before.batchId);
-    return stored.input.items as readonly BatchItem[];
-  };
+  const { items, chunks, digest, count, all } = await inputOf(client, before);
   if (before.state !== 'running') {
     const ends = await new BatchEnds(client).news(before);
     if (ends.length === count && !ends.some((end) => mayTryAgain(end, again))) return null;
   }
-  const source = { ...(items ? { items } : { chunks }), digest, count, read };
-  return runBatch(start, before.batchId, source as Source, again);
+  const read = (chunk: number) => all.part(chunks?.firsts[chunk] ?? 0);
+  return runBatch(start, before.batchId, { items, chunks, digest, count, read }, again);
 }
 
 /** @throws InvalidRequestError when they need too many chunks */
@@ -108,7 +100,7 @@ function sourceOf({ items, digest }: CheckedBatch, partBytes?: number): Source {
   return { ...input, digest, count, read };
 }
 
-/** What was read of an earlier run holds for so long: a starter that stood still must not start by it. */
+/** A starter that stood still must not start by what it has read of an earlier run. */
 const READ_HOLDS_MS = 10_000;
 
 /**
@@ -178,7 +170,7 @@ async function digestOfItems(client: Client, batch: BatchReport): Promise<string
   return digest ?? (items ? itemsDigest(items.map((request) => keys.itemOf(request))) : null);
 }
 
-/** Chunks that are stored at once: each is one call of half a megabyte at most. */
+/** Chunks that are stored at once, each of half a megabyte at most. */
 const AT_ONCE = 8;
 
 /** Longer than a batch lasts; a chunk whose batch never comes ends then. */

@@ -6,30 +6,29 @@ import { keyword } from '../starts';
 import { counted, jsonBytes, MAX_WORKFLOW_ID_BYTES, quote, utf8Bytes } from '../text';
 import { parseDuration } from '../units';
 
-/** Items of one batch, at most. */
 export const MAX_BATCH_ITEMS = 100_000;
 
 /** Open follow-ups of one batch at a time. */
 export const CONCURRENCY = { minimum: 1, maximum: 1_000, default: 50 } as const;
 
-/** Bytes of items as JSON in a batch's own input, or in a schedule's action: a payload may have 2 MiB. */
+/** Bytes of items as JSON in a batch's own input: a payload may have 2 MiB. */
 export const MAX_INPUT_BYTES = 1_024 * 1_024;
 
-/** Bytes of a chunk as JSON. An item with more, 1.5 MiB at most (256 KiB, each byte escaped with six), is one by itself. */
+/** Bytes of a chunk as JSON. An item with more, 1.5 MiB at most (each byte escaped with six), is one by itself. */
 const MAX_CHUNK_BYTES = 512 * 1_024;
 
-/** Chunks of one batch: the batch's input and its memo hold the number of the first item of each. */
+/** Chunks of one batch, whose input holds the number of the first item of each. */
 export const MAX_CHUNKS = 2_000;
 
 /** The default of `polling.initial` for items of a batch: nobody waits at a screen for one of thousands. */
 export const BATCH_POLLING_INITIAL = '30s';
 
-/** The default priority of Temporal is 3; tasks with a larger number wait for those with a smaller one. */
+/** Temporal's default is 3; tasks with a larger number wait. */
 export const BATCH_PRIORITY_KEY = 4;
 
 /** One follow-up of a batch. */
 export interface BatchItem {
-  /** A short hash of project, job, prompt and occurrence number; null if the request has a `requestId` of its own. */
+  /** A short hash of project, job, prompt and occurrence; null if the request has a `requestId` of its own. */
   readonly key: string | null;
   readonly request: FollowUpRequest;
 }
@@ -37,25 +36,21 @@ export interface BatchItem {
 /** How many failures a batch tolerates: a number of items, or a percentage of all; null for any number. */
 export type Tolerance = { readonly items: number } | { readonly percent: number } | null;
 
-/**
- * Hexadecimal digits of an item's key: 64 bits, by which two of 100,000 items meet with a probability of 3 in
- * 10,000,000,000. A collision is refused nevertheless.
- */
+/** Hexadecimal digits of an item's key. Two of 100,000 items meet with a probability of 3 in 10 billion, and are refused. */
 const KEY_DIGITS = 16;
 
-/** Gives the requests of a batch their keys, one after the other. They hold no line number and no option of a request. */
+/** Gives the requests of a batch their keys, one after the other. */
 export class Keys {
   private readonly occurrences = new Map<string, number>();
   /** Most batches send the same message to many jobs; it is held once. */
   private readonly prompts = new Map<string, string>();
 
-  /** @param checked a request of any client: the item has the cadence of batches, and equal requests are equal JSON */
+  /** @param checked by any client. Equal requests are equal JSON. */
   itemOf(checked: FollowUpRequest): BatchItem {
     const tidy = withBatchCadence(checked) as JsonObject;
     const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(tidy, field)] as const);
     const prompt = this.prompts.get(checked.prompt) ?? checked.prompt;
     this.prompts.set(prompt, prompt);
-    // The checker has seen every field, and refuses others.
     const request = { ...requestWith(fields), prompt } as unknown as FollowUpRequest;
     const { projectId, jobId, requestId } = request;
     if (requestId !== undefined) return { key: null, request };
@@ -72,10 +67,7 @@ export function requestIdOf(batchId: string, { key, request }: BatchItem): strin
   return request.requestId ?? `${batchId}-${key ?? ''}`;
 }
 
-/**
- * A request with the cadence of batches: polling begins at `BATCH_POLLING_INITIAL`, or at the caller's own maximum where
- * that is shorter. Anything else than a request stays as it is, for the checker to refuse.
- */
+/** Polling begins at `BATCH_POLLING_INITIAL`, or at the caller's own maximum where that is shorter. */
 function withBatchCadence(input: unknown): unknown {
   if (!isRecord(input)) return input;
   const polling = input.polling ?? {};
@@ -86,10 +78,7 @@ function withBatchCadence(input: unknown): unknown {
   return { ...input, polling: { ...polling, initial: isShorter ? polling.maximum : BATCH_POLLING_INITIAL } };
 }
 
-/**
- * The items in the order in which a batch starts them: those of a job one after the other, as in the input, and the jobs of
- * the projects by turns. So what was begun is a number, and each project gets its share.
- */
+/** The order of the start: the items of a job one after the other, as in the input, and the jobs of the projects by turns. */
 export function inStartOrder(items: readonly BatchItem[]): BatchItem[] {
   const projects = groupsBy(items, ({ request }) => request.projectId);
   const jobs = projects.flatMap((project) =>
@@ -98,8 +87,8 @@ export function inStartOrder(items: readonly BatchItem[]): BatchItem[] {
   return jobs.sort((one, other) => one.turn - other.turn).flatMap(({ job }) => job);
 }
 
-function groupsBy(items: readonly BatchItem[], keyOf: (item: BatchItem) => string): BatchItem[][] {
-  const groups = new Map<string, BatchItem[]>();
+function groupsBy<T>(items: readonly T[], keyOf: (item: T) => string): T[][] {
+  const groups = new Map<string, T[]>();
   for (const item of items) {
     const group = groups.get(keyOf(item));
     if (group === undefined) groups.set(keyOf(item), [item]);
@@ -123,7 +112,7 @@ export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CH
   return firsts;
 }
 
-/** Takes the requests of a batch, of any type, one after the other, and tells what is wrong with them. */
+/** Takes the requests of a batch, of any type, and tells what is wrong with them. */
 export class ItemChecks {
   /** Those that are requests, by their numbers from 1. */
   readonly items = new Map<number, BatchItem>();
@@ -144,19 +133,19 @@ export class ItemChecks {
     else this.refused.push(...checked.problems.map((problem) => ({ ...problem, item })));
   }
 
-  /** In the order of the items: those of each, and of names that several have. */
+  /** In the order of the items. */
   problems(batchId: string): Problem[] {
-    const users = new Map<string, { name: string; items: number[] }>();
-    for (const [item, { key, request }] of this.items) {
-      const name = requestIdOf(batchId, { key, request });
-      const workflowId = followUpWorkflowId(request.projectId, request.jobId, name);
-      const others = users.get(workflowId);
-      if (others === undefined) users.set(workflowId, { name, items: [item] });
-      else others.items.push(item);
-    }
-    const twice = [...users.values()].flatMap(({ name, items }): Problem[] => {
-      const text = `${quote(name)} is the name of ${items.length} items for the same job; give each its own`;
-      return items.length > 1 ? items.map((item) => ({ item, field: 'requestId', text })) : [];
+    const named = [...this.items].map(([item, each]) => {
+      const { projectId, jobId } = each.request;
+      return { item, name: requestIdOf(batchId, each), projectId, jobId };
+    });
+    const ofName = groupsBy(named, ({ projectId, jobId, name }) =>
+      followUpWorkflowId(projectId, jobId, name),
+    );
+    const twice = ofName.flatMap((same): Problem[] => {
+      const words = `is the name of ${same.length} items for the same job; give each its own`;
+      const problem = (name: string) => ({ field: 'requestId', text: `${quote(name)} ${words}` });
+      return same.length > 1 ? same.map(({ item, name }) => ({ item, ...problem(name) })) : [];
     });
     return [...this.refused, ...twice].sort((one, other) => (one.item ?? 0) - (other.item ?? 0));
   }

@@ -3,9 +3,7 @@ import { counted, markdownCode as code, markdownTable } from '../text';
 import { formatDuration } from '../units';
 import { type BatchMemo, failuresOf, type Position } from './state';
 
-/* What is told of a batch: in its query, its result, the Web UI and the starter. */
-
-/** The types of the failures by which a batch can end, each with the {@link BatchSummary} as its first detail. */
+/** The types of a batch's failures, each with the {@link BatchSummary} as its first detail. */
 export type BatchFailureType = 'InvalidBatch' | 'ToleranceExceeded' | 'BatchIncomplete';
 
 /** The result of `followUpBatch`: a summary, never the items themselves. */
@@ -52,6 +50,9 @@ export interface BatchView {
   readonly summary: BatchSummary | BatchProgress | null;
 }
 
+/** How the workflow stands, in the words of `stateOf`. */
+type WorkflowState = 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out';
+
 export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
   const { batchId, items, startedAt, settled, byStatus, byFailure, byEvidence } = memo;
   const { unknownDeliveries, firstFailures } = memo;
@@ -59,16 +60,14 @@ export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
   return { batchId, items, ...counts, startedAt };
 }
 
-/** @param ended how, as far as the memo does not tell it; null while it runs */
-export function progressOf(
-  memo: BatchMemo,
-  ended: 'by itself' | 'cancelled' | 'terminated' | null,
-): BatchProgress {
+export function progressOf(memo: BatchMemo, workflow: WorkflowState): BatchProgress {
   const { open, concurrency, paused, ending } = memo;
   const why = whyIncomplete(memo);
+  const ended = why?.state ?? 'done';
   const going = ending !== null ? 'ending' : paused ? 'paused' : 'running';
-  const state = ended === 'by itself' ? (why?.state ?? 'done') : (ended ?? going);
-  const message = ended === 'by itself' || ending !== null ? (why?.message ?? null) : null;
+  const STATES = { running: going, completed: ended, failed: ended, 'timed-out': 'terminated' } as const;
+  const state = workflow === 'cancelled' || workflow === 'terminated' ? workflow : STATES[workflow];
+  const message = state === ended || ending !== null ? (why?.message ?? null) : null;
   return { ...summaryOf(memo), state, message, open, concurrency };
 }
 
@@ -93,7 +92,7 @@ const AFTER_FAILURES =
 const AFTER_STOP =
   '`batch run` with the same file continues it; open items continue unless they were cancelled too';
 
-/** What an operator can do with a batch in each state, in the words of the starter. */
+/** What an operator can do. */
 const NEXT_STEP: Readonly<Record<BatchState, string>> = {
   running: 'nothing; `batch pause` starts no further item, `batch cancel` ends it',
   paused: 'somebody paused it; `batch resume` starts items again, and open ones continue meanwhile',
@@ -139,7 +138,7 @@ export function batchRows({
   return rows.flatMap(([name, value]) => (value ? [[name, value] as const] : []));
 }
 
-/** The current details for the Web UI. @param now when they were written, in milliseconds since the epoch */
+/** The current details for the Web UI. @param now in milliseconds since the epoch */
 export function batchDetails(summary: BatchProgress, now: number): string {
   const { batchId, state, message, firstFailures } = summary;
   const rows = [

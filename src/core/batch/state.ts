@@ -16,19 +16,16 @@ import type { FollowUpRequest } from '../request';
 import { addCounts } from '../tally';
 import type { Tolerance } from './items';
 
-/** Holds a part of a large batch's items. It waits by a start delay, so that no worker runs it before the batch has ended. */
+/** Holds a part of a large batch's items in its input. By its start delay no worker runs it. */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
 
 /** The updates of a batch. `cancelRunning` ends it like a cancellation, and its open follow-ups too. */
 export type BatchUpdate = 'pause' | 'resume' | 'setConcurrency' | 'cancelRunning';
 
-/** Where a batch keeps its {@link BatchMemo}: it outlives the batch's worker, and is read without one. */
+/** Where a batch keeps its {@link BatchMemo}, which is read without a worker. */
 export const MEMO_BATCH = 'followUpBatch';
 
-/**
- * The items of one job that are not settled, by their numbers in the order of the start, the last one excluded. Of `next`:
- * `free`, it was not begun; `may`, its follow-up may have been started; `open`, it was.
- */
+/** The items of one job that have not ended, by their numbers. `next` was not begun (`free`), may have been, or was. */
 export type Lane = readonly [next: number, end: number, state: 'free' | 'may' | 'open'];
 
 const isLane = (value: unknown): value is Lane =>
@@ -41,7 +38,7 @@ const begunFields = {
   lanes: listOf(isLane),
 };
 
-/** What the runs of a batch before this one have begun: everything before the cursor that is not free in a lane. */
+/** What was begun: everything before the cursor that is not free in a lane. */
 export const isBegun = fields(begunFields);
 export type Begun = Checked<typeof isBegun>;
 
@@ -56,11 +53,10 @@ const countFields = {
   unknownDeliveries: count,
 };
 
-/** How far a batch is. The activity that runs its items moves it on; the workflow keeps it. */
+/** How far a batch is. The activity moves it on; the workflow keeps it. */
 export const isPosition = fields({
   ...begunFields,
   ...countFields,
-  /** At most 20. */
   firstFailures: listOf(isFailedItem),
   /** Follow-ups of the batch that run, by the latest look. */
   open: count,
@@ -81,13 +77,11 @@ export const START: Position = {
   begun: null,
 };
 
-/** How far a batch is, of all that it has written down. */
 export function positionOf(memo: BatchMemo): Position {
   const names = Object.keys(START) as (keyof Position)[];
   return Object.fromEntries(names.map((name) => [name, memo[name]])) as unknown as Position;
 }
 
-/** Failures that a summary names. */
 const MAX_FIRST_FAILURES = 20;
 
 export function withEnd(position: Position, workflowId: string, end: End): Position {
@@ -113,7 +107,7 @@ export function wasBegun(begun: Begun | null, item: number): boolean {
   return lane === undefined || (lane[0] === item && lane[2] === 'open');
 }
 
-/** What a run and those before it have certainly begun: one that was ended early has walked over a part of what those had. */
+/** What a run and those before it have certainly begun: it may have walked over only a part of what those had. */
 export function begunBy({ cursor, lanes, begun }: Pick<Position, 'cursor' | 'lanes' | 'begun'>): Begun {
   if (begun === null) return { cursor, lanes };
   const notWalked = begun.lanes.filter(([, end]) => end > cursor);
@@ -128,7 +122,7 @@ export function begunBy({ cursor, lanes, begun }: Pick<Position, 'cursor' | 'lan
   return { cursor: Math.max(cursor, begun.cursor), lanes: [...walked, ...notWalked] };
 }
 
-/** How a batch is to run, as its callers and operators say it. */
+/** How a batch is to run, as its callers, operators and workflow say it. */
 export interface BatchSettings {
   readonly batchId: string;
   readonly items: number;
@@ -139,17 +133,13 @@ export interface BatchSettings {
   readonly concurrency: number;
   readonly tolerate: Tolerance;
   readonly paused: boolean;
+  /** How often the activity was asked. */
+  readonly rounds: number;
   /** The items from here on were not begun. */
   readonly bound: number;
-  /**
-   * Why it starts no further item: it has failed beyond its tolerance, somebody cancels it, or with its open follow-ups,
-   * somebody has reset it, or ended its activity, or deleted its items.
-   */
+  /** Why it starts no further item. `broken-off`: somebody has reset it, ended its activity or deleted its items. */
   readonly ending: 'tolerance' | 'cancelled' | 'cancel-running' | 'broken-off' | null;
-  /**
-   * When the activity was started that may be further than the position, in milliseconds since the epoch; null where none
-   * runs, so that the position is exact.
-   */
+  /** Since when an activity may be further than the position, in milliseconds since the epoch; null where it is exact. */
   readonly movingSince: number | null;
 }
 
@@ -159,12 +149,12 @@ const isSettings = fields({
   batchId: text,
   items: count,
   concurrency: count,
+  rounds: count,
   bound: count,
   startedAt: text,
   paused: boolean,
 });
 
-/** The memo of a batch, whoever has written it; null for none. */
 export function batchMemo(memo: JsonObject | undefined): BatchMemo | null {
   const value = memo?.[MEMO_BATCH];
   return isSettings(value) && isPosition(value) ? (value as BatchMemo) : null;
@@ -186,7 +176,7 @@ export function isBeyondTolerance(
   return failuresOf(position) > tolerated;
 }
 
-/** The input of `followUpBatch`: its items where they fit into one payload, or the chunks that a client has stored before. */
+/** The input of `followUpBatch`. */
 export interface BatchInput {
   /** @default the workflow id without `follow-up-batch:` */
   readonly batchId?: string;
@@ -195,36 +185,24 @@ export interface BatchInput {
   /** Beyond it no further item is started, and the batch fails. @default null, no limit */
   readonly tolerate?: Tolerance;
   /** At most 1 MiB as JSON. */
-  readonly items?: readonly FollowUpRequest[];
+  readonly items?: readonly FollowUpRequest[] | undefined;
   /** In place of `items`. */
-  readonly chunks?: Chunks;
+  readonly chunks?: Chunks | undefined;
   readonly digest?: string | null;
-  /** What the runs of this batch before this one may have begun. @default null, it is the first */
+  /** By the runs before this one. @default null, it is the first */
   readonly begun?: Begun | null;
   /** @default null, what has ended keeps its end */
   readonly again?: TryAgain | null;
 }
 
-/** The input of the activity that runs a batch's items. */
-export interface RunItemsInput {
-  readonly chunks?: Chunks | undefined;
-  readonly position: Position;
-  /** How often the workflow has asked before. */
-  readonly rounds: number;
-}
-
-/** The activities of a batch. */
 export interface BatchActivities {
-  /**
-   * Starts the items of a batch and waits for them, as retries of itself, until the workflow has something to decide or to
-   * write down: at the latest when 200 items were begun.
-   */
-  runItems(input: RunItemsInput): Promise<Position>;
-  /** Ends the chunks of a batch that has ended, so that the server forgets them with it. */
+  /** Starts the items and waits for them, as retries of itself, until the workflow has something to decide or to write down. */
+  runItems(input: Pick<BatchInput, 'chunks'>): Promise<Position>;
+  /** Ends the chunks with their batch, so that the server forgets them with it. */
   closeChunks(input: Pick<BatchSettings, 'batchId' | 'digest'> & { readonly chunks: Chunks }): Promise<void>;
 }
 
-/** Where the items of a large batch are: in workflows whose ids are made of batch id, digest and number. */
+/** The parts of a large batch: workflows whose ids are made of batch id, digest and number. */
 export interface Chunks {
   readonly items: number;
   /** The number of the first item of each chunk, in the order of the start. */

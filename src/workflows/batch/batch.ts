@@ -27,7 +27,6 @@ import {
   isPosition,
   MEMO_BATCH,
   type Position,
-  positionOf,
   START,
 } from '../../core/batch/state';
 import {
@@ -45,21 +44,19 @@ import { workerSettings } from '../activity-proxies';
 import { tell } from '../notice';
 import { batchFailure, checkBatch, type ContinuedBatch, isContinued } from './input';
 
-/** Items that may be begun before the batch writes down again how far it is: a round costs seven events. */
+/** Items that may be begun in a round, which costs seven events. */
 const ROUND_ITEMS = 200;
 
-/** How long a cancelled batch waits for its activity: a next attempt comes in half a minute, if its worker is dead. */
+/** How long a cancelled batch waits for its activity, whose worker may be dead. */
 const LAST_WORD_MS = 40_000;
 
-/** How long the request that follows `cancelRunning` is waited for: without it the server would show the batch as failed. */
+/** For the request that follows `cancelRunning`: without it the server would show the batch as failed. */
 const CANCEL_REQUEST_MS = 5_000;
 
 /**
- * The activities of a batch ask the Temporal server only, so they are on the queue of workflow tasks.
- *
- * - No schedule-to-close: a batch lasts as long as its items. An attempt works for a minute at most, and asks for its next one
- *   with an interval of its own; without one, a worker was lost, and another takes over after five seconds.
- * - It heartbeats every five seconds; a worker that died is noticed in half a minute, longer than a permission to start.
+ * They ask the Temporal server only, so they are on the queue of workflow tasks. There is no schedule-to-close: a batch lasts
+ * as long as its items. An attempt works for a minute at most, and asks for its next one with an interval of its own; without
+ * one its worker was lost, which is noticed in half a minute: longer than a permission to start.
  */
 const { runItems, closeChunks } = proxyActivities<BatchActivities>({
   startToCloseTimeout: '5 minutes',
@@ -71,8 +68,8 @@ const { runItems, closeChunks } = proxyActivities<BatchActivities>({
 });
 
 /**
- * Sends many follow-ups with limited concurrency, and counts how they end. It is a cursor over its items: an activity starts
- * them and looks how they end; the workflow writes down how far it may go, and decides. It holds nothing that grows with them.
+ * Sends many follow-ups with limited concurrency, and counts how they end. An activity starts them and looks how they end; the
+ * workflow writes down how far it may go, and decides. It holds nothing that grows with them.
  *
  * @returns the summary, never the items themselves
  * @throws ApplicationFailure `InvalidBatch`, `ToleranceExceeded` or `BatchIncomplete`, with the summary as its detail
@@ -81,7 +78,7 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
   const { workflowId, startTime, continuedFromExecutionRunId, typedSearchAttributes } = workflowInfo();
   // A cron schedule and a retry policy make runs too, with the input of a caller.
   if (continuedFromExecutionRunId !== undefined && isContinued(input))
-    return new Batch(input, input.continued, input.rounds).run();
+    return new Batch(input, input.continued).run();
   const plan = checkBatch(input, workflowId);
   const { batchId, items, chunks, digest, again, concurrency, tolerate, begun } = plan;
   // Lists and filters find the batch by it. The action of a schedule can't set it: it does not know the batch id.
@@ -89,14 +86,14 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
   const settings: BatchSettings = {
     ...{ batchId, digest, again, concurrency, tolerate },
-    ...{ paused: false, bound: 0, ending: null, movingSince: null },
+    ...{ paused: false, rounds: 0, bound: 0, ending: null, movingSince: null },
     items: chunks?.items ?? items?.length ?? 0,
     startedAt: new Date(startTime).toISOString(),
   };
-  return new Batch(plan, { ...settings, ...START, begun }, 0).run();
+  return new Batch(plan, { ...settings, ...START, begun }).run();
 }
 
-/** Holds a part of a batch's items in its input, and is ended with its batch. It runs only where its start delay is over. */
+/** Holds a part of a batch's items in its input. It runs only where its start delay is over. */
 export function followUpBatchItems(): Promise<void> {
   return Promise.resolve();
 }
@@ -106,14 +103,13 @@ type Source = Pick<BatchInput, 'items' | 'chunks'>;
 
 class Batch {
   private readonly whole = CancellationScope.current();
-  private ended: 'by itself' | 'cancelled' | null = null;
-  /** Whether its end is told, as the latest round has answered; undefined where none has. */
+  private state: 'running' | 'completed' | 'failed' | 'cancelled' = 'running';
+  /** Whether its end is told, by the latest round. */
   private notify: boolean | undefined;
 
   constructor(
     private readonly source: Source,
     private memo: BatchMemo,
-    private rounds: number,
   ) {
     this.receiveOperators();
     // Its open follow-ups continue, unless it was told to cancel them too.
@@ -136,7 +132,7 @@ class Batch {
     const { ending } = this.memo;
     const why = whyIncomplete(this.memo);
     const isCancelled = ending === 'cancel-running' || ending === 'cancelled';
-    this.ended = isCancelled ? 'cancelled' : 'by itself';
+    this.state = isCancelled ? 'cancelled' : why === null ? 'completed' : 'failed';
     const outcome = isCancelled ? 'cancelled' : (why?.type ?? 'done');
     measure(metricMeter, 'batchEnds', 1, { outcome });
     this.write();
@@ -187,13 +183,11 @@ class Batch {
   /** Lets the activity work until there is something to decide. */
   private async round(): Promise<void> {
     const bound = Math.max(this.memo.cursor + ROUND_ITEMS, this.memo.begun?.cursor ?? 0);
-    this.memo = { ...this.memo, bound: Math.min(this.memo.items, bound), movingSince: Date.now() };
-    this.write();
-    this.rounds += 1;
-    const { chunks } = this.source;
+    const { items, rounds } = this.memo;
+    this.change({ bound: Math.min(items, bound), rounds: rounds + 1, movingSince: Date.now() });
     let end: { readonly answer: unknown } | undefined;
-    const input = { position: positionOf(this.memo), rounds: this.rounds, chunks };
-    const running = runItems(input).catch((error: unknown) => error);
+    const { chunks } = this.source;
+    const running = runItems({ chunks }).catch((error: unknown) => error);
     void running.then((answer) => (end = { answer }));
     const hasEnded = () => end !== undefined;
     const isCancelled = () => this.memo.ending === 'cancelled';
@@ -224,27 +218,26 @@ class Batch {
     // The server hands on the memo from the start of a run, without the run's own changes to it (measured).
     const memo = { ...workflowInfo().memo, [MEMO_BATCH]: this.memo };
     const { items, chunks } = this.source;
-    const source = items === undefined ? { chunks } : { items };
     const { typedSearchAttributes } = workflowInfo();
     const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo, typedSearchAttributes });
-    await next({ ...source, continued: this.memo, rounds: this.rounds } as ContinuedBatch);
+    await next({ items, chunks, continued: this.memo });
   }
 
   /** What is in the memo is what the activity, a further run and everybody without a worker know. */
   private write(): void {
     upsertMemo({ [MEMO_BATCH]: this.memo });
-    setCurrentDetails(batchDetails(progressOf(this.memo, this.ended), Date.now()));
+    setCurrentDetails(batchDetails(progressOf(this.memo, this.state), Date.now()));
   }
 
   private change(values: Partial<BatchSettings>): BatchProgress {
     this.memo = { ...this.memo, ...values };
-    if (this.ended === null) this.write();
-    return progressOf(this.memo, this.ended);
+    if (this.state === 'running') this.write();
+    return progressOf(this.memo, this.state);
   }
 
   /** The query and the updates of a batch. Each update returns the progress after it. */
   private receiveOperators(): void {
-    setHandler(defineQuery<BatchProgress>('progress'), () => progressOf(this.memo, this.ended), {
+    setHandler(defineQuery<BatchProgress>('progress'), () => progressOf(this.memo, this.state), {
       description: 'Where the batch stands: counts, open follow-ups, the first failures.',
     });
     const update = defineUpdate<BatchProgress, [number], BatchUpdate>;

@@ -18,7 +18,6 @@ import { jsonBytes, quote, truncate } from '../../core/text';
 /** What a run that continues as new hands to the next one. */
 export interface ContinuedBatch extends Pick<BatchInput, 'items' | 'chunks'> {
   readonly continued: BatchMemo;
-  readonly rounds: number;
 }
 
 export function isContinued(input: unknown): input is ContinuedBatch {

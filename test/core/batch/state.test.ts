@@ -20,7 +20,7 @@ import type { End, Outcome } from '../../../src/core/end';
 const MEMO: BatchMemo = {
   ...START,
   ...{ batchId: 'nightly', items: 50, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
-  ...{ concurrency: 50, tolerate: null, bound: 0, movingSince: null, paused: false, ending: null },
+  ...{ concurrency: 50, tolerate: null, rounds: 0, bound: 0, movingSince: null, paused: false, ending: null },
 };
 
 /**
@@ -182,15 +182,15 @@ describe('where a batch stands', () => {
   const reset = 'Somebody has reset the batch, ended its activity or deleted its items. 3 of 50 items ended.';
 
   it.each<[string, Partial<BatchMemo>, Parameters<typeof progressOf>[1], string]>([
-    ['running', {}, null, ''],
-    ['paused', { paused: true }, null, ''],
-    ['ending', { ending: 'cancel-running' }, null, ''],
-    ['ending', { ending: 'broken-off' }, null, reset],
+    ['running', {}, 'running', ''],
+    ['paused', { paused: true }, 'running', ''],
+    ['ending', { ending: 'cancel-running' }, 'running', ''],
+    ['ending', { ending: 'broken-off' }, 'running', reset],
     ['cancelled', {}, 'cancelled', ''],
     ['terminated', {}, 'terminated', ''],
-    ['done', { settled: 50 }, 'by itself', ''],
-    ['incomplete', { ending: 'broken-off' }, 'by itself', reset],
-    ['tolerance-exceeded', { ending: 'tolerance', settled: 50 }, 'by itself', '0 items failed, more than'],
+    ['done', { settled: 50 }, 'completed', ''],
+    ['incomplete', { ending: 'broken-off' }, 'completed', reset],
+    ['tolerance-exceeded', { ending: 'tolerance', settled: 50 }, 'completed', '0 items failed, more than'],
   ])('is %s with %j', (wanted, memo, ended, words) => {
     const { state, message } = progressOf({ ...MEMO, settled: 3, ...memo }, ended);
     expect(state).toBe(wanted);
@@ -213,7 +213,7 @@ describe('where a batch stands', () => {
     ['tolerance-exceeded', { FollowUpRejected: 2 }, '`batch retry` sends what was not sent'],
     ['cancelled', {}, '`batch run` with the same file'],
   ] as const)('has a next step: %s, with the failures %j', (state, byFailure, words) => {
-    const summary = { ...progressOf(MEMO, null), byFailure };
+    const summary = { ...progressOf(MEMO, 'running'), byFailure };
     const { 'what to do': next } = Object.fromEntries(batchRows({ state, message: null, summary }));
     expect(next).toContain(words);
   });

@@ -48,8 +48,8 @@ export const MUTANTS_OF_BATCHES: readonly Mutant[] = [
   mutant(
     'a batch: what a run that was ended early may still start is waited for',
     describe,
-    'if (isEarly && ',
-    'if (isEarly && endedAt === null && ',
+    'if (Date.now() < Date.parse(endedAt ??',
+    'if (Date.now() < 0 * Date.parse(endedAt ??',
   ),
   mutant(
     'a batch: what was begun and is not found is not started again',
