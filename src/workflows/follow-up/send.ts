@@ -80,7 +80,8 @@ export async function endOrDeadline(
   for (let waitMs = attemptMs; ; waitMs *= 2) {
     const leftMs = context.state.deadlineAt - Date.now();
     if (leftMs <= 0) return;
-    if (await condition(isOver, Math.min(waitMs, leftMs))) return;
+    const summary = 'until it is asked why this takes so long';
+    if (await condition(isOver, Math.min(waitMs, leftMs), { summary })) return;
     await ask();
     context.show();
   }
