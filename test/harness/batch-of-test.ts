@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
 import type { BatchHandle, FollowUpClient } from '../../src/client';
 import { requestIdOf } from '../../src/core/batch/items';
 import type { BatchInput } from '../../src/core/batch/state';
@@ -162,17 +162,8 @@ export class BatchOfTest {
   }
 }
 
-/** Deletes all runs of a workflow, or one, as the retention of a namespace does some days after its end. */
-export async function forget({ client, workflowId }: WorkflowHandle, runId?: string): Promise<void> {
-  await deleteWorkflow(client.getHandle(workflowId), runId);
-  const describe = () => client.getHandle(workflowId, runId).describe();
-  const gone = (error: unknown) => error instanceof WorkflowNotFoundError;
-  await eventually(`${workflowId} is deleted`, () => describe().then(() => false, gone));
-}
-
 /** The server deletes it some time later. */
-export async function deleteWorkflow({ client, workflowId }: WorkflowHandle, runId?: string): Promise<void> {
+export async function deleteWorkflow({ client, workflowId }: WorkflowHandle): Promise<void> {
   const { namespace } = client.options;
-  const workflowExecution = { workflowId, ...(runId === undefined ? {} : { runId }) };
-  await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution });
+  await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId } });
 }

@@ -30,6 +30,23 @@ export class Luck {
   }
 }
 
+type WordOf<List extends string> = List extends `${infer First}, ${infer Rest}`
+  ? WordOf<First> | WordOf<Rest>
+  : List extends `${number} ${infer Word}`
+    ? Word
+    : List;
+
+/** Choices for {@link Luck.of}: of `3 kill, freeze` the first one comes three times as often. */
+export function weighted<const List extends string>(...lists: readonly List[]): readonly WordOf<List>[] {
+  return lists
+    .join(', ')
+    .split(', ')
+    .flatMap((each) => {
+      const [, count = 1, word] = /^(?:(\d+) )?(.+)$/.exec(each) ?? [];
+      return Array<WordOf<List>>(Number(count)).fill(word as WordOf<List>);
+    });
+}
+
 /** FNV-1a. */
 function hash(text: string): number {
   let value = 0x811c9dc5;

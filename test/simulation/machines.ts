@@ -1,16 +1,13 @@
 import type { Act } from './plan';
 import { SimulatedWorker, type WorkerOptions } from './worker/worker';
 
-/** What happens to machines. The worker is the one that has reached the point. */
-export type MachineAct = Extract<
-  Act,
-  { readonly kind: 'kill' | 'freeze' | 'stop' | 'lose' | 'break' | 'wrong clock' | 'server away' }
->;
+const KINDS = ['kill', 'freeze', 'stop', 'lose', 'break', 'wrong clock', 'server away'] as const;
 
-const KINDS: readonly string[] = ['kill', 'freeze', 'stop', 'lose', 'break', 'wrong clock', 'server away'];
+/** What happens to machines. The worker is the one that has reached the point. */
+export type MachineAct = Extract<Act, { readonly kind: (typeof KINDS)[number] }>;
 
 export function isOfMachines(act: { readonly kind: string }): act is MachineAct {
-  return KINDS.includes(act.kind);
+  return KINDS.some((kind) => kind === act.kind);
 }
 
 /** The workers of a world, as they come and go. */
@@ -42,9 +39,7 @@ export class Machines {
       if (worker.state === 'dead') return false;
       if (act.kind === 'kill') worker.kill();
       else worker.stop();
-      clock.after(act.backAfterMs, () => {
-        this.add();
-      });
+      clock.after(act.backAfterMs, () => this.add());
     }
     return true;
   }

@@ -1,6 +1,6 @@
 import type { Tolerance } from '../../../src/core/batch/items';
 import type { FollowUpRequest } from '../../../src/core/request';
-import { Luck } from '../luck';
+import { Luck, weighted } from '../luck';
 import type { MachineAct } from '../machines';
 import type { PlannedJob, Spell } from '../plan';
 import { STORIES } from './stories';
@@ -118,7 +118,7 @@ function drawJob(luck: Luck, nth: number, project: number): PlannedJobOfBatch {
   const duration = luck.of('turns', [500, 5_000, 20_000, 20_000, 120_000]);
   const turn = (each: number) => ({
     durationMs: luck.between(`turn ${each}`, 50, duration),
-    outcome: luck.of('outcome', ['pull-request', 'no-change', 'new-pull-request', 'failed'] as const),
+    outcome: luck.of('outcome', weighted('pull-request, no-change, new-pull-request, failed')),
   });
   const spells: Spell[] = [];
   const post = { operation: 'post', after: luck.of('after', [0, 0, 1, 2]), stutters: false } as const;
@@ -141,14 +141,7 @@ function drawJob(luck: Luck, nth: number, project: number): PlannedJobOfBatch {
   return {
     ...{ projectId: `project-${project}`, jobId: `job-${nth + 1}`, spells },
     job: {
-      status: luck.of('status', [
-        'completed',
-        'completed',
-        'completed',
-        'failed',
-        'active',
-        'archived',
-      ] as const),
+      status: luck.of('status', weighted('3 completed, failed, active, archived')),
       ...{ hasLink: luck.chance('link', 0.4), activeMs: 20_000, lagMs: 0, linkLateMs: 0 },
       turns: [turn(1), turn(2), turn(3)],
       whileActive: luck.of('while active', ['interrupt', 'queue'] as const),
@@ -157,13 +150,12 @@ function drawJob(luck: Luck, nth: number, project: number): PlannedJobOfBatch {
 }
 
 /** Those around a start stand more than once. */
-const POINTS = [
-  ...['started', 'started', 'started', 'runItems started', 'runItems over', 'runItems reported'],
-  ...['keep asked', 'keep recorded', 'keep recorded', 'start asked', 'start asked', 'start recorded'],
-  ...['start recorded', 'describe asked', 'describe recorded', 'list asked', 'list recorded'],
-  ...['history recorded', 'task started', 'task done', 'post begun', 'post processed', 'closeChunks started'],
-  ...['pendingDetails started', 'batch ended', 'batch ended', 'batch ended', 'item ended', 'item ended'],
-] as const;
+const POINTS = weighted<string>(
+  '3 started, runItems started, runItems over, runItems reported, keep asked, 2 keep recorded, 2 start asked',
+  '2 start recorded, describe asked, describe recorded, list asked, list recorded, history recorded',
+  'task started, task done, post begun, post processed, closeChunks started, pendingDetails started',
+  '3 batch ended, 2 item ended',
+);
 
 /** One deed; or a machine fails around a start, and somebody does something before it is back. */
 function drawDeeds(luck: Luck): BatchDeed[] {
@@ -175,57 +167,19 @@ function drawDeeds(luck: Luck): BatchDeed[] {
     at === 'started' ? luck.of('later', [0, short, long]) : luck.of('after', [0, 0, 0, short, long]);
   if (!/^(keep|start) /.test(at) || luck.chance('is alone', 0.5))
     return [{ ...point, afterMs, act: drawAct(luck) }];
-  const fails = drawAct(luck, ['kill', 'freeze', 'freeze', 'lose']);
-  const act = drawAct(luck, [
-    'terminate',
-    'terminate',
-    'cancel',
-    'pause',
-    'reset',
-    'start',
-    'set concurrency',
-  ]);
+  const fails = drawAct(luck, weighted('kill, 2 freeze, lose'));
+  const act = drawAct(luck, weighted('2 terminate, cancel, pause, reset, start, set concurrency'));
   return [
     { ...point, afterMs: 0, act: fails },
     { ...point, afterMs: short, act },
   ];
 }
 
-const KINDS = [
-  ...([
-    'kill',
-    'kill',
-    'kill',
-    'freeze',
-    'freeze',
-    'stop',
-    'lose',
-    'lose',
-    'server away',
-    'wrong clock',
-  ] as const),
-  ...([
-    'start',
-    'start',
-    'terminate',
-    'terminate',
-    'terminate',
-    'cancel',
-    'cancel',
-    'pause',
-    'pause',
-  ] as const),
-  ...(['set concurrency', 'reset', 'reset', 'retry', 'retry', 'retry', 'results', 'retry item'] as const),
-  ...([
-    'retry item',
-    'delete item',
-    'cancel item',
-    'terminate item',
-    'foreign',
-    'foreign',
-    'foreign',
-  ] as const),
-] as const;
+const KINDS = weighted(
+  '3 kill, 2 freeze, stop, 2 lose, server away, wrong clock, 2 start, 3 terminate, 2 cancel, 2 pause',
+  'set concurrency, 2 reset, 3 retry, results, 2 retry item, delete item, cancel item, terminate item',
+  '3 foreign',
+);
 
 function drawAct(luck: Luck, kinds: readonly (typeof KINDS)[number][] = KINDS): BatchAct {
   const kind = luck.of('act', kinds);

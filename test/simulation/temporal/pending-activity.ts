@@ -298,9 +298,7 @@ export class PendingActivity {
   private backOff(ms: number): void {
     this.state = 'backing off';
     this.owner.backsOff(this);
-    this.at('retry', ms, () => {
-      this.queue();
-    });
+    this.at('retry', ms, () => this.queue());
   }
 
   private endFailed(end: ActivityEnd, cause: Failure, retryState: number): void {

@@ -208,24 +208,6 @@ export class CachedRun {
           this.resolved.add(event.seq);
           others.push({ resolveActivity: { seq: event.seq, result: event.resolution } });
           break;
-        case 'ChildWorkflowExecutionStarted':
-          others.push({
-            resolveChildWorkflowExecutionStart: { seq: event.seq, succeeded: { runId: event.runId } },
-          });
-          break;
-        case 'StartChildWorkflowExecutionFailed': {
-          const { workflowId, workflowType } = event.child;
-          // The only cause that there is: a workflow of this id exists.
-          const failed = { workflowId, workflowType, cause: 1 };
-          others.push({ resolveChildWorkflowExecutionStart: { seq: event.seq, failed } });
-          break;
-        }
-        case 'ChildWorkflowExecutionCompleted':
-        case 'ChildWorkflowExecutionFailed':
-        case 'ChildWorkflowExecutionCanceled':
-        case 'ChildWorkflowExecutionTerminated':
-          others.push({ resolveChildWorkflowExecution: { seq: event.seq, result: event.result } });
-          break;
         default:
       }
     }
@@ -445,8 +427,6 @@ function fingerprint(command: ServerCommand | EventBody): string {
         command.failure?.message,
         command.failure?.applicationFailureInfo?.details?.payloads?.map(textOf),
       ]);
-    case 'StartChildWorkflowExecutionInitiated':
-      return `${command.type} ${command.seq} ${command.child.workflowId}`;
     default:
       return 'seq' in command ? `${command.type} ${command.seq}` : command.type;
   }

@@ -44,18 +44,4 @@ describe('a worker of a batch', () => {
       worker.signal('SIGCONT');
     }),
   );
-
-  // Proves B2.
-  it.concurrent('that is killed with a batch that is terminated: the same items go on, each once', () =>
-    expectNoneTwice(async (worker, batch, environment) => {
-      worker.signal('SIGKILL');
-      await batch.terminate();
-      expect(await batch.start({ concurrency: 5 })).toMatchObject({
-        attached: false,
-        resumedAfter: 'terminated',
-      });
-      await environment.startWorker();
-      await batch.handle.setConcurrency(ITEMS, { timeout: 60_000 });
-    }),
-  );
 });
