@@ -134,8 +134,8 @@ export class BatchOfTest {
   }
 
   /** Ends the turn of every job that is in one. */
-  endTurns(status: 'completed' | 'failed' = 'completed'): void {
-    for (const key of this.requests) this.endTurn(key, status);
+  endTurns(): void {
+    for (const key of this.requests) this.endTurn(key);
   }
 
   /** Ends the turn of every job that is in one, and waits for its end. */
@@ -144,10 +144,10 @@ export class BatchOfTest {
     return this.handle.result();
   }
 
-  endTurn({ projectId, jobId }: JobKey, status: 'completed' | 'failed' = 'completed'): void {
+  endTurn({ projectId, jobId }: JobKey): void {
     const { sandbox } = this.environment;
     if (sandbox.job({ projectId, jobId }).job.status === 'active')
-      sandbox.changeJob({ projectId, jobId }, { status });
+      sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
   }
 
   /** The workflow ids of its follow-ups that run, by the server's list. */

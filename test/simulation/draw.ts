@@ -1,10 +1,10 @@
 import { durationText } from '../../src/core/units';
 import { ON_UNKNOWN_DELIVERY, WHEN_ACTIVE } from '../../src/core/request';
+import { type Act, ACTS, OUTCOMES } from './acts';
 import { Luck, weighted } from './luck';
-import type { Act, Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
+import type { Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
 
 const STATUSES = weighted('3 completed, failed, active, archived');
-const OUTCOMES = weighted('2 pull-request, new-pull-request, no-change, failed');
 
 const MINUTE_MS = 60_000;
 /** Beyond `confirm`. Longer ones cost many reads. */
@@ -136,12 +136,12 @@ const POINTS = weighted<string>(
   'phase waiting, phase unauthorized, 2 phase needs-decision, phase done, phase failed',
 );
 
-const ACTS = weighted(
+const KINDS = weighted(
   '4 kill, 2 freeze, stop, 2 lose, 2 break, wrong clock, server away, hold queue, 2 poll now, extend, decide',
   '2 cancel, terminate, 3 reset, pause send, reset send, limit attempts, reset poll, complete by hand',
   'start again, 2 turn of others, 2 change job',
 );
-const ACTS_WHILE_ASKED = weighted('4 decide, poll now, extend, cancel, reset, kill, turn of others');
+const KINDS_WHILE_ASKED = weighted('4 decide, poll now, extend, cancel, reset, kill, turn of others');
 
 /** One deed, or several at one moment in any order. */
 function drawDeeds(luck: Luck, confirmMs: number): Deed[] {
@@ -190,51 +190,7 @@ function drawAct(luck: Luck, at: string): Act {
         ? 'reset'
         : isRead && luck.chance('asks for another', 0.3)
           ? 'poll now'
-          : luck.of<Act['kind']>('act', at.startsWith('phase needs-decision') ? ACTS_WHILE_ASKED : ACTS);
+          : luck.of<Act['kind']>('act', at.startsWith('phase needs-decision') ? KINDS_WHILE_ASKED : KINDS);
   const ms = luck.of('ms', [500, 5_000, 30_000, 90_000, 600_000]);
-  switch (kind) {
-    case 'kill':
-    case 'stop':
-      return { kind, backAfterMs: ms };
-    case 'freeze':
-      return { kind, ms, suspended: luck.chance('suspended', 0.3) };
-    case 'lose':
-      return { kind, what: luck.of('lose', ['request', 'answer']) };
-    case 'break':
-      return { kind, what: luck.of('break', ['input', 'result']) };
-    case 'wrong clock':
-      return { kind, ms: luck.of('clock', [-3_600_000, -60_000, 60_000, 3_600_000]) };
-    case 'server away':
-      return { kind, ms };
-    case 'hold queue':
-      return { kind, queue: luck.of('queue', ['sends', 'reads']), ms };
-    case 'extend':
-      return { kind, duration: luck.of('duration', ['10m', '1h', '1s', 'soon']) };
-    case 'decide':
-      return {
-        kind,
-        decision: luck.of('decision', ['delivered', 'not-delivered', 'not-delivered']),
-        names: luck.of('names', ['latest', 'latest', 'first', 'nothing']),
-      };
-    case 'reset':
-      return { kind, share: luck.next('share') ** 1.5 };
-    case 'pause send':
-      return { kind, ms };
-    case 'complete by hand':
-      return {
-        kind,
-        activity: luck.of('activity', ['sendMessage', 'getJob', 'pollJob']),
-        value: luck.of('value', [null, 0.5, 'done', {}]),
-      };
-    case 'turn of others':
-      return {
-        kind,
-        ms: luck.between('other turn', 50, 60_000),
-        outcome: luck.of('other outcome', OUTCOMES),
-      };
-    case 'change job':
-      return { kind, status: luck.of('change', ['archived', 'completed', 'failed']) };
-    default:
-      return { kind };
-  }
+  return { kind, ...ACTS[kind](luck, ms) } as Act;
 }

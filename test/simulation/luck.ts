@@ -25,7 +25,7 @@ export class Luck {
     return least + Math.floor((most - least + 1) * this.next(name) ** bias);
   }
 
-  of<T>(name: string, choices: readonly T[]): T {
+  of<const T>(name: string, choices: readonly T[]): T {
     return choices[Math.floor(this.next(name) * choices.length)] as T;
   }
 }

@@ -1,13 +1,8 @@
-import type { Act } from './plan';
+import { type MachineAct, OF_MACHINES } from './acts';
 import { SimulatedWorker, type WorkerOptions } from './worker/worker';
 
-const KINDS = ['kill', 'freeze', 'stop', 'lose', 'break', 'wrong clock', 'server away'] as const;
-
-/** What happens to machines. The worker is the one that has reached the point. */
-export type MachineAct = Extract<Act, { readonly kind: (typeof KINDS)[number] }>;
-
 export function isOfMachines(act: { readonly kind: string }): act is MachineAct {
-  return KINDS.some((kind) => kind === act.kind);
+  return act.kind in OF_MACHINES;
 }
 
 /** The workers of a world, as they come and go. */

@@ -1,6 +1,5 @@
 import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../../src/core/names';
-import type { MachineAct } from './machines';
-import type { Act } from './plan';
+import type { Act, MachineAct } from './acts';
 import { toPayload } from './temporal/history';
 import type { UpdateEnd } from './temporal/run';
 import type { World } from './world';

@@ -11,7 +11,8 @@ import { BEGIN, VirtualClock } from './clock';
 import { Luck } from './luck';
 import { isOfMachines, Machines } from './machines';
 import { People } from './people';
-import type { Act, Plan } from './plan';
+import type { Act } from './acts';
+import type { Plan } from './plan';
 import { type Fields, fromPayload, toPayload } from './temporal/history';
 import type { Run } from './temporal/run';
 import { TemporalServer } from './temporal/server';
@@ -201,7 +202,7 @@ export class World {
       case 'turn of others':
         this.service.life.receive('of others', {
           durationMs: act.ms,
-          ...(act.outcome && { outcome: act.outcome }),
+          outcome: act.outcome,
         });
         return true;
       case 'change job':

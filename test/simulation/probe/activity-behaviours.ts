@@ -9,7 +9,6 @@ const waits = { cancellationType: WAIT_CANCELLATION_COMPLETED };
 /** Steps that wait for the script. */
 export const GO: Step = { wait: 'told: go' };
 export const END: Step = { wait: 'told: end' };
-const TIMER: Step = { timer: 't', ms: 2 * SLACK };
 
 export function activity(attempts: string, options: ActivityOptions = {}): Step {
   return { activity: 'a', attempts, options };
@@ -20,7 +19,6 @@ const COMPLETED = `${STARTED} ActivityCompleted task Completed`;
 const FAILED = `${STARTED} ActivityFailed task Completed`;
 const TIMED_OUT = `${STARTED} ActivityTimedOut task Completed`;
 const CANCEL_REQUESTED = 'Started task ActivityScheduled Signaled task ActivityCancelRequested';
-const BESIDE_TIMER = 'Started task ActivityScheduled TimerStarted TimerFired task ActivityStarted';
 
 const CANCELLED = 'a: ActivityFailure "Activity cancelled" CANCEL_REQUESTED < CancelledFailure ""';
 const failed = (state: string, cause: string) =>
@@ -201,28 +199,13 @@ export const ACTIVITY_BEHAVIOURS: readonly Behaviour[] = [
   },
   {
     name: 'a start-to-close time-out of a paused attempt waits until it goes on',
-    steps: [activity('gate g', { startToCloseTimeout: SLACK, ...once }), TIMER],
+    steps: [activity('gate g', { startToCloseTimeout: SLACK, ...once }), { timer: 't', ms: 2 * SLACK }],
     script: 'at g; pause; knows TimerFired; unpause',
     shows: {
       seen: ['t: over', timedOut('START_TO_CLOSE', 'StartToClose')],
-      history: `${BESIDE_TIMER} ActivityTimedOut task Completed`,
+      history:
+        'Started task ActivityScheduled TimerStarted TimerFired task ActivityStarted ActivityTimedOut task Completed',
     },
-  },
-  ...[{ heartbeatTimeout: SLACK, ...once }, { scheduleToCloseTimeout: SLACK }].map((options) => ({
-    name: `the ${Object.keys(options)[0] ?? ''} does not end a paused attempt`,
-    steps: [activity('gate g', options), TIMER],
-    script: 'at g; pause; knows TimerFired; attempt 1; complete-as by hand',
-    shows: {
-      seen: ['t: over', 'a: by hand'],
-      history: `${BESIDE_TIMER} ActivityCompleted task Completed`,
-    },
-  })),
-  {
-    name: 'a schedule-to-close time-out of an activity that is paused in the back-off waits until it goes on',
-    steps: [activity('gate g, fail broken 1 | gate h', { scheduleToCloseTimeout: SLACK }), TIMER],
-    script: 'at g; pause; open g; knows TimerFired; unpause',
-    // Whether a worker gets it first is a race, and its history with it.
-    shows: { seen: ['t: over', OUT_OF_TIME] },
   },
   {
     name: 'after a reset the report of an earlier attempt of the same number counts',

@@ -389,19 +389,12 @@ function fingerprint(command: ServerCommand | EventBody): string {
   switch (command.type) {
     case 'ActivityTaskScheduled': {
       const { name, taskQueue, input, startToCloseMs, scheduleToCloseMs } = command.activity;
-      return text({
-        activity: command.seq,
-        name,
-        taskQueue,
-        input: input.map(textOf),
-        startToCloseMs,
-        scheduleToCloseMs,
-      });
+      return text([command.seq, name, taskQueue, input.map(textOf), startToCloseMs, scheduleToCloseMs]);
     }
     case 'MarkerRecorded':
       return `local activity ${command.seq}`;
     case 'TimerStarted':
-      return `timer ${command.seq} of ${command.ms} ms`;
+      return text([command.type, command.seq, command.ms]);
     case 'UpsertWorkflowSearchAttributes':
     case 'WorkflowPropertiesModified':
       // A map, in whatever order.

@@ -76,24 +76,6 @@ describe('a batch', () => {
     expect(batch.posts(slow)).toHaveLength(1);
   });
 
-  // Proves B9.
-  it.concurrent('goes on when it is started again after a failure, and sends nothing twice', async () => {
-    const batch = await newBatch(5, FAILS);
-    await batch.start({ concurrency: 1, tolerate: { items: 1 } });
-    await batch.handle.result();
-    expect(batch.posts()).toHaveLength(2);
-    // It keeps its tolerance unless it is told otherwise.
-    await batch.start({ concurrency: 5 });
-    const message = expect.stringContaining('starts nothing unless its tolerance is raised');
-    expect(await batch.handle.result()).toMatchObject({ state: 'tolerance-exceeded', message });
-    expect(batch.posts()).toHaveLength(2);
-    expect(await batch.start({ concurrency: 5, tolerate: null })).toMatchObject({ attached: false });
-    const summary = { settled: 5, byStatus: { failed: 5 } };
-    expect(await batch.handle.result()).toMatchObject({ state: 'done', summary });
-    expect(await batch.start()).toMatchObject({ attached: 'ended' });
-    expect(batch.messages()).toEqual([1, 1, 1, 1, 1]);
-  });
-
   // Proves B7.
   it.concurrent('of the same id and other items is refused', async () => {
     const batch = await newBatch(1);
