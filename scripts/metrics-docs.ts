@@ -9,15 +9,8 @@ type Row = (typeof METRICS)[keyof typeof METRICS];
 
 /** The table of the metrics in Markdown. */
 export function metricsTable(): string {
-  const rows = Object.values(METRICS).map((row) => [
-    `\`${row.name}\``,
-    row.kind,
-    row.unit,
-    labelsOf(row),
-    recorder(row.by),
-    row.meaning,
-  ]);
-  const head = ['metric', 'kind', 'unit', 'labels', 'recorded by', 'meaning'];
+  const rows = Object.values(METRICS).map((row) => [`\`${row.name}\``, row.kind, labelsOf(row), row.meaning]);
+  const head = ['metric', 'kind', 'labels', 'meaning'];
   const lines = [head, head.map(() => '---'), ...rows];
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
@@ -29,10 +22,6 @@ function labelsOf({ labels }: Row): string {
     return `\`${label}\`: ${listed ?? 'any'}`;
   });
   return all.length === 0 ? 'none' : all.join('; ');
-}
-
-function recorder(by: string): string {
-  return by === 'worker' || by === 'activities' ? by : `\`${by}\``;
 }
 
 if (require.main === module) writeTable(METRICS_FILE, metricsTable());

@@ -31,6 +31,8 @@ const PAGES = [
   ...['progress', 'request', 'result', 'runbook', 'schedules'],
 ];
 
+const PICTURES = ['web-ui-batch.png', 'web-ui-decision.png'];
+
 /** What production runs, with its dependencies. Packed twice it has the same bytes. */
 export function packWorker(out: string): string {
   // It unpacks into a folder `package`, as the archives of npm do.
@@ -100,7 +102,7 @@ function packDocuments(folder: string): void {
   for (const each of ['deploy', 'examples/encryption']) {
     cpSync(path.join(ROOT, each), path.join(folder, each), { recursive: true });
   }
-  const names = [...PAGES.map((page) => `${page}.md`), ...PUBLISHED];
+  const names = [...PAGES.map((page) => `${page}.md`), ...PICTURES, ...PUBLISHED];
   for (const each of names) cpSync(path.join(ROOT, 'docs', each), path.join(folder, 'docs', each));
   const readme = readFileSync(path.join(ROOT, 'docs/deployment.md'), 'utf8');
   writeFileSync(path.join(folder, 'README.md'), readme.replace(/\]\(([\w-]+\.md)/g, '](docs/$1'));

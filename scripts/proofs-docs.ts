@@ -52,25 +52,20 @@ export function guaranteedRows(): string[] {
   return [...page.matchAll(/^\| ([A-Z]\d+) +\|/gm)].map(([, row = '']) => row);
 }
 
-/** The whole page. A title stands at the first row that its test proves. */
+/** The whole page. */
 export function proofsPage(): string {
   const tests = allTests();
-  const told = new Set<Test>();
   const entries = guaranteedRows().map((row) => {
-    const proofs = tests.filter(({ rows }) => rows.includes(row));
-    const named = [...new Set(proofs.map(({ file }) => file))].map((file) => {
-      const here = proofs.filter((test) => test.file === file && !told.has(test));
-      for (const test of here) told.add(test);
-      const titles = here.map(({ title }) => `“${title}”`).join(', ');
-      return `[${path.basename(file, '.test.ts')}](../${file})${titles === '' ? '' : `: ${titles}`}`;
-    });
-    return `- **${row}**: ${named.join('; ')}`;
+    const files = tests.filter(({ rows }) => rows.includes(row)).map(({ file }) => file);
+    const links = [...new Set(files)].map((file) => `[${path.basename(file, '.test.ts')}](../${file})`);
+    return `- **${row}**: ${links.join(', ')}`;
   });
   return `# Proofs
 
-The tests of each row of [guarantees.md](guarantees.md#what-fails-and-what-happens), made by \`npm run docs\` from the
-comments \`// Proves …\` above the tests. A title stands at the first row that its test proves. \`npm run test:long\` runs
-the files named \`.fault\`, \`.long\` and \`.doors\`, \`npm test\` the others.
+The test files of each row of [guarantees.md](guarantees.md#what-fails-and-what-happens), made by \`npm run docs\`. A
+comment right above a test names its rows: \`git grep -nA 1 'Proves.*W1\\b' -- test\` shows those of W1.
+\`npm run test:long\` runs the files named \`.fault\`, \`.long\` and \`.doors\`, \`npm test\` the others. _simulation_ is in
+[virtual time](architecture.md#the-simulation).
 
 <!-- begin of what npm run docs makes -->
 

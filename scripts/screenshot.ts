@@ -1,6 +1,6 @@
 /**
- * Takes docs/web-ui.png: `npm run screenshot`. A follow-up runs to its end on a dev server, a sandbox agent service and
- * a worker of its own, with one 503 on its way, and a headless Chromium takes the picture of its page in the Web UI.
+ * Takes the pictures of the Web UI in docs: `npm run screenshot`. Follow-ups and a batch run on a dev server, a sandbox
+ * agent service and a worker of their own, with some trouble on the way, and a headless Chromium takes the pictures.
  */
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
@@ -8,33 +8,43 @@ import { FollowUpClient } from '../src/client';
 import { startDemoWorker } from '../dev/demo-worker';
 import { type DevServer, startDevServer, stripTemporalEnv } from '../dev/dev-server';
 import { findTemporalCli } from '../dev/temporal-cli';
-import { startSandbox } from '../sandbox';
+import { type Sandbox, startSandbox } from '../sandbox';
 import { openBrowser, pageOf } from '../test/harness/browser';
+import { eventually } from '../test/harness/eventually';
 
-const PICTURE = path.resolve(__dirname, '../docs/web-ui.png');
-
-/** Tall enough for the head of the page, the result, and the timeline of five polls. */
-const VIEWPORT = { width: 1_400, height: 1_210 };
+const DOCS = path.resolve(__dirname, '../docs');
 
 /** Some polls while the agent works, so that the timeline has something to tell. */
 const TURN_MS = 16_000;
 
+/** Until a page stands still whose text is shown: that of a running workflow goes on asking. */
+const SETTLE_MS = 3_000;
+
+const PROJECT = 'docs';
+const PROMPT = 'Please fix the broken links on the start page.';
+
+interface Stage {
+  readonly followUps: FollowUpClient;
+  readonly sandbox: Sandbox;
+}
+
+function say(line: string): void {
+  console.error(line);
+}
+
 async function main(): Promise<void> {
-  const say = (line: string): void => {
-    console.error(line);
-  };
   const cli = await findTemporalCli({ env: process.env, say });
   const server = await startDevServer({ cli: cli.path, webUi: true });
   try {
-    const { workflowId, runId } = await runFollowUp(server);
-    await takePicture(pageOf(server.uiUrl ?? '', workflowId, runId));
-    say(PICTURE);
+    await onStage(server, async (stage) => {
+      await Promise.all([finished(stage, server), inABatch(stage, server), undecided(stage, server)]);
+    });
   } finally {
     await server.stop();
   }
 }
 
-async function runFollowUp(server: DevServer): Promise<{ workflowId: string; runId: string }> {
+async function onStage(server: DevServer, work: (stage: Stage) => Promise<void>): Promise<void> {
   const sandbox = await startSandbox({ seedJobs: false });
   const env = {
     ...stripTemporalEnv(process.env),
@@ -44,21 +54,10 @@ async function runFollowUp(server: DevServer): Promise<{ workflowId: string; run
   const worker = await startDemoWorker(env, sandbox);
   try {
     await worker.ready();
-    const job = { projectId: 'docs', jobId: 'job-1042' };
-    sandbox.addJob({ projectId: job.projectId, id: job.jobId, turn: { durationMs: TURN_MS } });
-    // The look before the send is the first read, poll 1 the second.
-    sandbox.setFault({ name: 'http-503', ...job, operation: 'get', skip: 2, times: 1 });
     const connection = await Connection.connect({ address: server.address });
     const followUps = new FollowUpClient(new Client({ connection }));
     try {
-      const { workflowId, runId } = await followUps.start({
-        ...job,
-        prompt: 'Please fix the broken links on the start page.',
-        requestId: 'release-7.2-links',
-        polling: { initial: '3s', jitter: 0 },
-      });
-      await followUps.getHandle(workflowId).result();
-      return { workflowId, runId };
+      await work({ followUps, sandbox });
     } finally {
       await followUps.close();
     }
@@ -68,14 +67,86 @@ async function runFollowUp(server: DevServer): Promise<{ workflowId: string; run
   }
 }
 
-async function takePicture(url: string): Promise<void> {
-  const { page, ...browser } = await openBrowser(VIEWPORT);
+/** One with a 503 on its way: what came in, what came out, and the timeline. */
+async function finished({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
+  const job = { projectId: PROJECT, jobId: 'job-1042' };
+  sandbox.addJob({ projectId: PROJECT, id: job.jobId, turn: { durationMs: TURN_MS } });
+  // The look before the send is the first read, poll 1 the second.
+  sandbox.setFault({ name: 'http-503', ...job, operation: 'get', skip: 2, times: 1 });
+  const followUp = await followUps.start({
+    ...job,
+    prompt: PROMPT,
+    requestId: 'release-7.2-links',
+    polling: { initial: '3s', jitter: 0, timerPolls: 3 },
+    confirm: '5s',
+  });
+  await followUp.result();
+  await picture(
+    'web-ui',
+    pageOf(server.uiUrl ?? '', followUp.workflowId, followUp.runId),
+    'poll 4 and on',
+    1_210,
+  );
+}
+
+/** One whose answer was lost, and whose job was not at rest before: only a person can say whether the message arrived. */
+async function undecided({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
+  const job = { projectId: PROJECT, jobId: 'job-2077' };
+  sandbox.addJob({ projectId: PROJECT, id: job.jobId, status: 'active', turn: { durationMs: null } });
+  sandbox.setFault({ name: 'http-503', ...job, operation: 'message', times: 1 });
+  const followUp = await followUps.start({
+    ...job,
+    prompt: PROMPT,
+    requestId: 'release-7.2-glossary',
+    onUnknownDelivery: 'ask',
+    confirm: '1s',
+    reconcile: '1s',
+  });
+  await eventually('it waits for a decision', () => followUp.describe(), {
+    until: ({ phase }) => phase === 'needs-decision',
+  });
+  const page = pageOf(server.uiUrl ?? '', followUp.workflowId, followUp.runId);
+  await picture('web-ui-decision', `${page}/user-metadata`, 'why:', 1_100);
+}
+
+/** One that runs, with an item whose job is not there. */
+async function inABatch({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
+  const items = Array.from({ length: 8 }, (_, index) => ({
+    projectId: PROJECT,
+    jobId: `job-3${index}`,
+    prompt: PROMPT,
+  }));
+  // The second one is not there.
+  for (const [index, { jobId }] of items.entries()) {
+    const turn = { durationMs: index < 4 ? 1_000 : null };
+    if (index !== 1) sandbox.addJob({ projectId: PROJECT, id: jobId, turn });
+  }
+  const quick = { confirm: '2s' } as const;
+  const batch = await followUps.batches.start(
+    items.map((item) => ({ ...item, ...quick })),
+    { batchId: 'release-7.2', concurrency: 4 },
+  );
+  await eventually('some have ended', () => batch.progress(), {
+    until: ({ progress }) => (progress?.settled ?? 0) >= 4,
+  });
+  const { runId } = await batch.progress();
+  const page = pageOf(server.uiUrl ?? '', batch.workflowId, runId);
+  await picture('web-ui-batch', `${page}/user-metadata`, 'JobNotFound', 1_100);
+}
+
+/** Takes a picture of a page of the Web UI, once the page or a frame of it shows the text. */
+async function picture(name: string, url: string, text: string, height: number): Promise<void> {
+  const file = path.join(DOCS, `${name}.png`);
+  const { page, ...browser } = await openBrowser({ width: 1_400, height });
   try {
     await page.goto(url);
-    await page.getByText('poll 4 and on').first().waitFor();
-    // The page moves as its parts arrive.
-    await page.waitForLoadState('networkidle');
-    await page.screenshot({ path: PICTURE });
+    await eventually(`${text} is shown`, async () => {
+      const shown = await Promise.all(page.frames().map((frame) => frame.getByText(text).count()));
+      return shown.some((count) => count > 0);
+    });
+    await page.waitForTimeout(SETTLE_MS);
+    await page.screenshot({ path: file });
+    say(file);
   } finally {
     await browser.close();
   }

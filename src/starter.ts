@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { run } from './cli/program';
+import { shellWord } from './cli/session';
 
 // The file is one folder up from src and from dist alike.
 const { version, scripts } = JSON.parse(readFileSync(path.join(__dirname, '..', 'package.json'), 'utf8')) as {
@@ -21,18 +22,17 @@ for (const stream of [process.stdout, process.stderr]) {
     isUnwritten = true;
   });
 }
-void run({
-  args: process.argv.slice(2),
-  env: process.env,
-  stdin: process.stdin,
-  stdout: process.stdout,
-  stderr: process.stderr,
-  scriptPath: process.argv[1],
-  isCheckout: scripts?.starter !== undefined,
-  version,
-}).then((code) => {
+
+const [, script = '', ...args] = process.argv;
+const { env, stdin, stdout, stderr } = process;
+let calledAs = `node ${shellWord(script)}`;
+if (path.basename(script) === 'agent-follow-up') calledAs = 'agent-follow-up';
+// The worker's artefact has no scripts.
+else if (scripts?.starter !== undefined) calledAs = 'npm run starter --';
+
+void run({ args, env, stdin, stdout, stderr, calledAs, version }).then((code) => {
   // A wait that was left is still under way; what was written so far is to reach its reader before we go.
-  process.stderr.write('', () => {
-    process.stdout.write('', () => setImmediate(() => process.exit(isUnwritten ? 1 : code)));
+  stderr.write('', () => {
+    stdout.write('', () => setImmediate(() => process.exit(isUnwritten ? 1 : code)));
   });
 });

@@ -6,13 +6,7 @@ import { FollowUpError } from './core/errors';
 import { ConfigurationError } from './temporal/config';
 import { workflowCode } from './worker/bundle';
 import { checkKey, commandLine, workerVersion } from './worker/command-line';
-import {
-  allConfigured,
-  configurationText,
-  describeConfig,
-  loadConfig,
-  type LoadedConfig,
-} from './worker/config';
+import { allConfigured, configurationText, loadConfig, type LoadedConfig } from './worker/config';
 import { connectionCheck, keyCheck, type Reasons, startHealthServer } from './worker/health';
 import { createLogger } from './worker/logging';
 import { FollowUpPlugin, shutdownLimitMs } from './worker/plugin';
@@ -25,7 +19,6 @@ const EXIT = { drained: 0, failed: 1, misconfigured: 2 } as const;
 /** Signals within this time of the first are the same gesture: npm passes a Ctrl-C on that its child has got as well. */
 const SAME_GESTURE_MS = 1_000;
 
-/** The worker process: checks its configuration, waits for Temporal, works until a signal comes, drains, and ends. */
 async function main(): Promise<number> {
   const asked = commandLine(process.argv.slice(2), workerVersion());
   if (asked?.what === 'print') {
@@ -39,7 +32,7 @@ async function main(): Promise<number> {
     return isGood ? EXIT.drained : EXIT.failed;
   }
   const logger = createLogger(loaded.config.logLevel, loaded.redactor);
-  // Node would end the process too, but its report would not pass the redactor.
+  // Node's own report would not pass the redactor.
   process.on('uncaughtException', (error) => {
     logger.error('the worker ends because of a bug', { error });
     process.exit(EXIT.failed);
@@ -56,20 +49,17 @@ async function main(): Promise<number> {
 }
 
 async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Promise<void> {
-  const { config, redactor, warnings } = loaded;
+  const { config, shown, redactor, warnings } = loaded;
   const { agentApi, taskQueues, temporal } = config;
   const inProcessPolls = config.inProcessPolls ?? defaultInProcessPolls();
   const version = workerVersion();
-  logger.info('the worker starts', { version, ...describeConfig(config) });
+  logger.info('the worker starts', { version, ...shown });
   for (const warning of warnings) logger.warn(warning);
   const { payloadConverterPath, failureConverterPath } = config.dataConverter ?? {};
-  // Converters, unlike codecs, run inside the workflows, so the SDK must bundle them: the prebuilt bundle has none.
-  const ownConverter = payloadConverterPath ?? failureConverterPath;
-  const code = ownConverter === undefined ? workflowCode() : {};
+  // Converters, unlike codecs, run inside the workflows: the SDK must bundle them.
+  const code = payloadConverterPath || failureConverterPath ? {} : workflowCode();
   let notReady: Reasons = () => Promise.resolve(['the process is starting']);
-  const waitFor = (reason: string) => {
-    notReady = () => Promise.resolve([reason]);
-  };
+  const waitFor = (reason: string) => void (notReady = () => Promise.resolve([reason]));
   // Anybody may ask, so the reasons are redacted.
   const reasons = async () => (await notReady()).map(redactor.text);
   const [health, runtime] = await allConfigured([
@@ -81,14 +71,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   const connection = await connectToTemporal(temporal, runtime, stop, waitFor, logger);
   waitFor('the workers are starting');
   const api = createAgentApi(agentApi);
-  // `connectToTemporal` has waited for the search attributes.
-  const plugin = new FollowUpPlugin({
-    agentApi: api,
-    taskQueues,
-    inProcessPolls,
-    notify: config.notify,
-    ensureSearchAttributes: false,
-  });
+  const plugin = new FollowUpPlugin({ agentApi: api, taskQueues, inProcessPolls, notify: config.notify });
   const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, plugin);
   const reachable = connectionCheck(connection, temporal);
   const keyIsGood = keyCheck(api, logger);
@@ -105,7 +88,6 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
     await workers.run(stop, {
       onReady: () => {
         logger.info('ready');
-        // Not only when somebody asks for readiness: the log must say it too.
         void keyIsGood();
       },
       onFailure: (taskQueue, error) => {

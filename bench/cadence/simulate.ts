@@ -27,7 +27,6 @@ export interface Watched {
 /** What many turns of about one length cost. Lateness is from the end of the turn to the poll that sees it. */
 export interface Outcome {
   readonly meanPolls: number;
-  readonly meanLatenessMs: number;
   readonly p95LatenessMs: number;
   /** The 95th percentile of each turn's lateness as a share of a tenth of its age and a second. */
   readonly p95OfAllowed: number;
@@ -60,7 +59,6 @@ function outcomeOf(schedule: Schedule, turnMs: number): Outcome {
   const lateness = turns.map(({ latenessMs }) => latenessMs);
   return {
     meanPolls: mean(turns.map(({ polls }) => polls)),
-    meanLatenessMs: mean(lateness),
     p95LatenessMs: p95(lateness),
     p95OfAllowed: p95(turns.map((turn) => turn.latenessMs / (turn.turnMs / 10 + 1_000))),
   };

@@ -9,27 +9,26 @@ export const PAGE_PATH = path.resolve(__dirname, '../../docs/performance.md');
 const BEGIN = '<!-- begin of what npm run bench:cadence makes -->';
 const END = '<!-- end of what npm run bench:cadence makes -->';
 
-/** The page with new tables. @throws TypeError when the page has lost its marks */
-export function withTables(page: string, tables: string): string {
+/** The page with a new table. @throws TypeError when the page has lost its marks */
+export function withTable(page: string, table: string): string {
   const begin = page.indexOf(BEGIN);
   const end = page.indexOf(END);
   if (begin < 0 || end < begin)
     throw new TypeError(`docs/performance.md needs the lines ${BEGIN} and ${END}`);
-  return `${page.slice(0, begin)}${BEGIN}\n\n${tables}\n\n${page.slice(end)}`;
+  return `${page.slice(0, begin)}${BEGIN}\n\n${table}\n\n${page.slice(end)}`;
 }
 
-/** The tables of docs/performance.md, in Markdown as prettier formats it; of every second length, to stay short. */
-export function cadenceTables(all: readonly Row[]): string {
+/** The table of docs/performance.md, in Markdown as prettier formats it; of every second length, to stay short. */
+export function cadenceTable(all: readonly Row[]): string {
   const rows = all.filter((_, index) => index % 2 === 0);
-  return [
-    'Polls of one turn, on average:',
-    byTurn(rows, ({ meanPolls }) => Math.round(meanPolls).toLocaleString('en-US')),
-    'From the end of the turn to the poll that sees it, on average and in 95 of 100 turns at most:',
-    byTurn(
-      rows,
-      ({ meanLatenessMs, p95LatenessMs }) => `${lateness(meanLatenessMs)}, ${lateness(p95LatenessMs)}`,
-    ),
-  ].join('\n\n');
+  const heading =
+    'Polls of one turn, on average; from its end to the poll that sees it, in 95 of 100 turns at most:';
+  const table = byTurn(
+    rows,
+    ({ meanPolls, p95LatenessMs }) =>
+      `${Math.round(meanPolls).toLocaleString('en-US')}; ${lateness(p95LatenessMs)}`,
+  );
+  return `${heading}\n\n${table}`;
 }
 
 function byTurn(rows: readonly Row[], cell: (outcome: Outcome) => string): string {

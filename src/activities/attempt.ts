@@ -4,20 +4,18 @@ import { SEND_PERMISSION_MS } from '../core/cadence';
 import { NO_CHANGE } from '../core/names';
 import { contextOf } from '../temporal/sdk-internals';
 
-/** The run of the workflow that has scheduled the activity: all of ours have one. */
 export function ownRun(): { readonly workflowId: string; readonly runId: string } {
   return Context.current().info.workflowExecution ?? { workflowId: '', runId: '' };
 }
 
-/** How long the attempt has lain in its queue, in milliseconds, as far as the clocks of server and worker agree. */
+/** How long the attempt has lain in its queue, as far as the clocks of server and worker agree. */
 export function queuedMs(): number {
   return Math.max(0, Date.now() - Context.current().info.currentAttemptScheduledTimestampMs);
 }
 
 /**
- * The server's clock, as far as the attempt at hand can know it: the time now is what it returns, or later. Clocks of two
- * workers may differ by minutes, so it counts from the moment at which the server has scheduled the attempt, by the
- * process's monotonic clock. It is late by the time that the task has waited in its queue.
+ * The server's clock: the time now is what it returns, or later by the attempt's wait in its queue. Clocks of two workers may
+ * differ by minutes, so it counts by the monotonic clock from when the server has scheduled the attempt.
  */
 export function serverClock(): () => number {
   const { currentAttemptScheduledTimestampMs } = Context.current().info;
@@ -26,12 +24,11 @@ export function serverClock(): () => number {
 }
 
 /**
- * Asks the server whether it still waits for this attempt, right before what must not happen twice. A process that was frozen
- * (SIGSTOP, a suspended machine) may wake after the server has given the attempt up; its clock at the attempt's start proves
- * nothing, since the task may have lain in a socket's buffer.
+ * Asks the server whether it still waits for this attempt, right before what must not happen twice: a process that was frozen
+ * may wake after the server has given the attempt up.
  *
  * @param details what the next attempt must know: without them, nothing was begun
- * @returns the milliseconds for which the permission still holds, 0 or less once it has lapsed
+ * @returns the milliseconds for which the permission still holds
  * @throws what the server says: cancelled, paused, reset, given up; or the error of a call without an answer
  */
 export async function askPermission(details: unknown): Promise<() => number> {
@@ -43,7 +40,7 @@ export async function askPermission(details: unknown): Promise<() => number> {
   return () => SEND_PERMISSION_MS - Math.max(Date.now() - askedAt, performance.now() - askedTick);
 }
 
-/** With this failure an activity asks for its next attempt; until then it takes no slot. The workflow gets the last details. */
+/** With this failure an activity asks for its next attempt; until then it takes no slot. */
 export function askAgainIn(waitMs: number, message: string, ...details: unknown[]): ApplicationFailure {
   return ApplicationFailure.create({
     type: NO_CHANGE,

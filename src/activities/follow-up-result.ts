@@ -2,11 +2,11 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { cancelledInWords, conflictInWords, type Outcome } from '../core/end';
 import { isFailureDetails } from '../core/result';
-import type { FollowUpActivities } from '../core/wire';
+import type { FollowUpActivities } from '../core/activities';
 import { findEnd } from '../temporal/follow-up-end';
 import { askAgainIn } from './attempt';
 
-/** For a workflow of somebody else: the first question comes soon, as many have ended; then it may take hours. */
+/** The first question comes soon, as many have ended; then it may take hours. */
 const FIRST_RESULT_WAIT_MS = 2_000;
 const LONGEST_RESULT_WAIT_MS = 60_000;
 
@@ -31,7 +31,6 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
   }
   const { outcome, delivery, message } = end;
   if (result !== undefined && outcome !== 'broken') return result;
-  // The client's own words, where it has any.
   let words = outcome === 'broken' ? message : (failure?.message ?? message);
   if (outcome === 'cancelled') words = cancelledInWords(receipt);
   // Where nothing is left to compare, nothing is known of what was sent.

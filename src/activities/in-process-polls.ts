@@ -1,22 +1,20 @@
 import { Context, log } from '@temporalio/activity';
-import type { Tally } from '../core/wire';
+import type { Tally } from '../core/activities';
 import { ACTIVITY_TASKS } from '../temporal/sdk-internals';
 import { note } from './measured';
 
-/** The server keeps a longer wait. One here holds a slot to save an attempt (5 to 6 ms of CPU), worth less the rarer it is. */
+/** A wait here holds a slot to save an attempt (5 to 6 ms of CPU), worth less the rarer it is. */
 const LONGEST_WAIT_MS = 30_000;
 
-/** How often the server is asked at most whether reads are limited: a limit is respected within a minute. */
+/** So that a limit on reads is respected within a minute. */
 const ASK_EVERY_MS = 25_000;
 
 export interface InProcessOptions {
-  /** How many polls may wait in this process at a time; 0 for none. */
   readonly maximum: number;
   /** Aborted when the worker begins to shut down: every wait is then handed over to the server. */
   readonly shutdown: AbortSignal;
 }
 
-/** The polls that wait in this process between two reads. */
 export class InProcessPolls {
   private readonly polls = new Map<string, InProcessPoll>();
   private limited = false;
@@ -30,7 +28,6 @@ export class InProcessPolls {
     });
   }
 
-  /** Whether a poll may begin to wait here: a short wait, room for it, no limit on reads, and no shutdown. */
   async mayWait(poll: InProcessPoll, waitMs: number): Promise<boolean> {
     if (waitMs > LONGEST_WAIT_MS || this.options.shutdown.aborted) return false;
     const other = this.polls.get(poll.runId);
@@ -55,7 +52,7 @@ export class InProcessPolls {
     this.noteCount();
   }
 
-  /** For calls by a poll alone: another activity would make series of its own. */
+  /** Only for calls by a poll: another activity would make series of its own. */
   private noteCount(): void {
     note('pollsWaiting', this.polls.size, {});
     note('pollsWaitingLimit', this.options.maximum, {});
@@ -70,7 +67,7 @@ export class InProcessPolls {
     return poll?.tally;
   }
 
-  /** Asks the server now and then, for all polls together; they wait for the answer only where the last one is old. */
+  /** For all polls together; they wait for the answer only where the last one is old. */
   private async learnLimit(): Promise<void> {
     if (Date.now() - this.askedAt >= ASK_EVERY_MS) {
       this.askedAt = Date.now();
@@ -102,9 +99,8 @@ export class InProcessPolls {
 }
 
 export class InProcessPoll {
-  /** Nobody waits for it any more: what it reads from now on is not counted. */
+  /** What it reads from now on is not counted. */
   stopped = false;
-  /** Ends the wait, if there is one. */
   wake: () => void = () => undefined;
 
   constructor(
@@ -112,7 +108,7 @@ export class InProcessPoll {
     public tally: Tally,
   ) {}
 
-  /** Sleeps until the end, or until somebody wakes it. @returns what is left of the wait, in milliseconds */
+  /** @returns what is left of the wait, in milliseconds, where somebody has woken it */
   async wait(waitMs: number): Promise<number> {
     if (this.stopped) return waitMs;
     const until = Date.now() + waitMs;

@@ -1,7 +1,7 @@
 import { Context, heartbeat } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import type { NoticeActivities } from '../core/notice';
-import type { FollowUpActivities, WorkerSettings } from '../core/wire';
+import type { FollowUpActivities, WorkerSettings } from '../core/activities';
 import { singleLine } from '../core/text';
 import { activityContext, decodeFirst, PENDING_ACTIVITY_STARTED } from '../temporal/sdk-internals';
 import { ownRun, queuedMs } from './attempt';
@@ -18,7 +18,6 @@ import { awaitEnd, takeTurn } from './turn';
 export type { NotifyOptions } from './post-notice';
 export { POLL_LIMIT_MS } from './poll-job';
 
-/** The activities of a worker, bound to its agent service and its configuration. */
 export function createActivities(
   agentApi: AgentApi,
   settings: WorkerSettings,
@@ -44,10 +43,9 @@ export function createActivities(
   };
 }
 
-/** A read that takes longer than this tells the server that its worker lives; its heartbeat time-out is 15 s. */
+/** Its heartbeat time-out is 15 s. */
 const HEARTBEAT_EVERY_MS = 5_000;
 
-/** Trouble on the wire is the result, and no failure of the activity. */
 function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
   return async ({ insist = false, ...address }) => {
     const beat = setInterval(heartbeat, HEARTBEAT_EVERY_MS);

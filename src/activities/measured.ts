@@ -11,7 +11,6 @@ export function note<K extends MetricKey>(key: K, value: number, labels: LabelsO
   }
 }
 
-/** The agent service for activities: its exchanges are counted and timed. */
 export function measured(api: AgentApi): AgentApi {
   let cooled = 0;
   const timed = async <T extends object>(operation: 'read' | 'send', exchange: Promise<T>) => {

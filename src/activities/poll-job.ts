@@ -5,22 +5,22 @@ import type { AgentApi } from '../agent-api/client';
 import { nextWait } from '../core/cadence';
 import { needsDecision, startTally, tallied, textOf } from '../core/tally';
 import { formatDuration } from '../core/units';
-import { type FollowUpActivities, isTally, type PollJobResult, type Tally } from '../core/wire';
+import { type FollowUpActivities, isTally, type PollJobResult, type Tally } from '../core/activities';
 import { failWithHeartbeatDetails } from '../temporal/sdk-internals';
 import { askAgainIn, ownRun, queuedMs, serverClock } from './attempt';
 import { InProcessPoll, type InProcessPolls } from './in-process-polls';
 import { note } from './measured';
 
-/** How long one activity polls: then history gets the counts, and a deadline that was extended meanwhile comes to bear. */
+/** How long one activity polls: then history gets the counts. */
 export const POLL_LIMIT_MS = 30 * 60_000;
 
-/** The SDK sends the latest heartbeat every 24 s at most (0.8 of the time-out of 30 s): there is always one to send. */
+/** The SDK sends the latest one every 24 s at most (0.8 of the time-out): there is always one to send. */
 const HEARTBEAT_EVERY_MS = 10_000;
 
 /**
  * While the waits are short it goes on in this process and heartbeats its counts ("frequent polling" in Temporal's
- * documentation). Else the attempt fails, with the rest of the wait as its retry delay and the counts as its details
- * ("infrequent polling"). So the server has the counts, for whichever worker makes the next attempt.
+ * documentation). Else the attempt fails, with the rest of the wait as its retry delay ("infrequent polling"). Whichever worker
+ * makes the next attempt gets the counts.
  */
 export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): FollowUpActivities['pollJob'] {
   return async (input) => {
@@ -79,12 +79,7 @@ function ended({ tally }: InProcessPoll): PollJobResult {
   return { answer: null, askedAt: 0, before: tally };
 }
 
-/**
- * Hands the rest of a wait over to the server: the attempt fails, and the next one gets what was counted. Where the server
- * refuses the details, a heartbeat comes before.
- *
- * @throws CompleteAsyncError, or the failure where the SDK is to report it
- */
+/** Hands the rest of a wait over to the server. @throws CompleteAsyncError, or the failure where the SDK is to report it */
 async function retryAfter(waitMs: number, tally: Tally): Promise<never> {
   const next = formatDuration(waitMs);
   const words =
@@ -97,7 +92,6 @@ async function retryAfter(waitMs: number, tally: Tally): Promise<never> {
   try {
     await failWithHeartbeatDetails(client, info, failure);
   } catch (error) {
-    // The server no longer waits for this attempt: nothing is lost by what is reported now.
     if (!(error instanceof ActivityNotFoundError)) heartbeat(tally);
     throw failure;
   }

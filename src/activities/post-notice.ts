@@ -1,7 +1,7 @@
 import { activityInfo } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { Webhook } from 'standardwebhooks';
-import type { ApiKeySource } from '../agent-api/api-key';
+import { ApiKeyError, type ApiKeySource } from '../agent-api/api-key';
 import { parseRetryAfter } from '../agent-api/outcome';
 import { errorFacts } from '../agent-api/trouble';
 import type { NoticeActivities } from '../core/notice';
@@ -14,26 +14,24 @@ export interface NotifyOptions {
   readonly secrets: ApiKeySource;
 }
 
-/** An attempt, from connecting to the status. */
 const ANSWER_LIMIT_MS = 10_000;
-/** A receiver that hangs must not take the slots of the worker's other questions: beyond this many an attempt ends at once. */
+/** A receiver that hangs must not take the slots of the worker's other questions. */
 const AT_ONCE = 10;
 const TRY_AGAIN_MS = 5_000;
-/** The server gives a notice up after a day. */
 const DAY_MS = 24 * 3_600_000;
 
-/** Each secret: `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it. @throws TypeError that shows nothing of them */
+/** Each secret: `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it. @throws ApiKeyError that shows nothing of them */
 export function webhooksOf(secrets: string): Webhook[] {
   const each = secrets.split(',');
   const isSecret = (secret: string) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret);
   if (each.length > 2 || !each.every(isSecret))
-    throw new TypeError(
+    throw new ApiKeyError(
+      'the secret file of notices',
       'must hold one secret, or two with a comma between them: whsec_ and 24 to 64 bytes in base64',
     );
   return each.map((secret) => new Webhook(secret));
 }
 
-/** Only 2xx is success, and 410 ends the notice; everything else the server tries again. */
 export function postNoticeBy({ url, secrets }: NotifyOptions): NoticeActivities['postNotice'] {
   let underWay = 0;
   return async (notice) => {

@@ -1,11 +1,11 @@
 import { Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../core/text';
-import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/wire';
+import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/activities';
 import { decideSend } from '../core/evidence';
 import { askPermission, ownRun } from './attempt';
 
-/** What the activity's start-to-close leaves beyond the two exchanges, for the way to the server and back. */
+/** What start-to-close leaves beyond the two exchanges. */
 const REPORT_MS = 15_000;
 
 const RESET =
@@ -13,13 +13,11 @@ const RESET =
 const EARLIER_ATTEMPT = 'an earlier attempt of the send may have sent the message, and did not report';
 
 /**
- * The activity `sendMessage`: the one place where a message can leave. It looks at the job, asks the server for
- * permission, and makes at most one POST; all in one task, because the queue before it may be hours long.
+ * The one place where a message can leave. It looks at the job, asks the server for permission, and makes at most one POST; in
+ * one task, because the queue before it may be hours long.
  *
- * It never makes a POST that somebody else may have made before: another attempt of it, whose heartbeat details it
- * finds, or the run before a workflow reset. It ignores cancellation and shutdown once the POST has begun, because the
- * outcome is worth more than the seconds it takes. What fails around it has another attempt: without details nothing was
- * sent, with details the delivery is unknown.
+ * It makes no POST that somebody else may have made before: another attempt, whose heartbeat details it finds, or the run before
+ * a reset. A POST that has begun ignores cancellation and shutdown: its outcome is worth more than the seconds it takes.
  */
 export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessage'] {
   return async (input) => {

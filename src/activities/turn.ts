@@ -2,26 +2,22 @@ import { Context } from '@temporalio/activity';
 import { type Client, WorkflowClient, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { turnWorkflowId } from '../core/ids';
 import { MEMO_TURN_HOLDER, TURN_WORKFLOW } from '../core/names';
-import { type FollowUpActivities, isTurnHolder, type TurnHolder } from '../core/wire';
+import { type FollowUpActivities, isTurnHolder, type TurnHolder } from '../core/activities';
 import { describeWorkflow, firstRunOf, ignoreClosed, stateOf } from '../temporal/existing-run';
 import { withoutDecoding } from '../temporal/lists';
 import { askAgainIn } from './attempt';
 
-/**
- * Until a turn that is taken is asked for again. It is the same for everybody: with waits that grow, whoever comes late would
- * be before those who have waited for long.
- */
+/** The same for everybody: with waits that grow, whoever comes late would be before those who have waited for long. */
 const TAKEN_WAIT_MS = 10_000;
 
-/** A turn whose follow-up has ended stays open for as long at most; it makes nobody wait. */
+/** A turn whose follow-up has ended makes nobody wait. */
 const LONGEST_END_WAIT_MS = 5 * 60_000;
 
-/** Somebody else takes or ends the turn between two of its tries; so often in a row, and it is asked for later. */
 const MAX_TRIES = 5;
 
 /**
- * Starts the workflow that is the turn. One that is open holds until its follow-up has ended, and is then ended by its run id, so
- * that nobody ends a later one. Whoever starts the next one first has it.
+ * Starts the workflow that is the turn. An open one holds until its follow-up has ended, and is then ended by its run id, so that
+ * nobody ends a later one.
  */
 export const takeTurn: FollowUpActivities['takeTurn'] = async ({ projectId, jobId }, own) => {
   const { client, info } = Context.current();

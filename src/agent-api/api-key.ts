@@ -4,13 +4,12 @@ import { formatDuration } from '../core/units';
 import { errorFacts } from './trouble';
 import { MIN_SECRET_CHARACTERS } from './redaction';
 
-/** Where the admin key comes from. It is asked before every request, so that a key can be rotated without a restart. */
+/** It is asked before every request, so that a key can be rotated without a restart. */
 export interface ApiKeySource {
-  /** The key to use now. @throws ApiKeyError when there is none; its message never holds any part of a key */
+  /** The key to use now. @throws ApiKeyError, which never holds any part of a key */
   current(): Promise<string>;
 }
 
-/** Thrown when a key can't be had. The message names the variable or the file, and never shows the content. */
 export class ApiKeyError extends Error {
   override readonly name = 'ApiKeyError';
 
@@ -26,10 +25,10 @@ export class ApiKeyError extends Error {
 /** No key is longer; more of a file is not read into memory. */
 const MAX_KEY_CHARACTERS = 16_384;
 
-/** Anything but visible ASCII would let a key break out of its header, or not fit into one; a shorter one can't be hidden. */
+/** Anything but visible ASCII would let a key break out of its header; a shorter one can't be hidden. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{${MIN_SECRET_CHARACTERS},${MAX_KEY_CHARACTERS}}$`);
 
-/** The key in `text`, without white space around it. @throws ApiKeyError, which shows only the `name` of the text */
+/** @throws ApiKeyError, which shows only the `name` of the text */
 export function checkedKey(text: string, name: string, what = 'the admin key'): string {
   const key = text.trim();
   if (KEY.test(key)) return key;
@@ -47,10 +46,9 @@ export function keyFromText(text: string): ApiKeySource {
 const FILE_LIMIT_MS = 2_000;
 
 /**
- * A key in a file. The first read happens here and must succeed. Every use reads the file again: unlike time stamps, that
- * shows a swapped Kubernetes symlink, and a rewrite within the clock's tick. While the file can't be read or holds no key,
- * as in a rotation, the last good key stays in use. At most one read is under way: one that hangs occupies one of the four
- * threads with which Node reads files and looks up names.
+ * A key in a file. The first read must succeed. Every use reads it again: unlike time stamps, that shows a swapped Kubernetes
+ * symlink. While it can't be read or holds no key, the last good one stays in use. At most one read is under way: one that
+ * hangs occupies one of the four threads with which Node reads files and looks up names.
  *
  * @param what is in it. @default the admin key
  * @throws ApiKeyError when the file can't be read now, or holds no key

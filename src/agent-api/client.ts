@@ -1,68 +1,61 @@
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
-import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/wire';
+import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
 import { percentEncode } from '../core/ids';
 import { type ApiKeySource, checkedKey } from './api-key';
 import { Cooldowns } from './cooldowns';
 import { type Exchange, exchange, type ExchangeLimits } from './exchange';
 import { jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
 import { type Redact, Redactor } from './redaction';
-import { describeFacts, errorFacts, errorTrouble, type Operation, redactedFacts, trouble } from './trouble';
+import { describeFacts, errorFacts, errorTrouble, type Operation, trouble } from './trouble';
 
-/** The agent service's two operations. What the wire does is never thrown: it is a value. */
+/** The agent service's two operations. What the wire does is a value, and never thrown. */
 export interface AgentApi {
-  /** The limit of one exchange in milliseconds. */
+  /** Of one exchange, in milliseconds. */
   readonly timeoutMs: number;
-  /** One GET of the job, on a pooled connection. Trouble is an answer too. */
+  /** One GET of the job. Trouble is an answer too. */
   getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
-  /** One POST of the message, on a connection of its own, and what it proved. It is never repeated here. */
+  /** One POST of the message, and what it proved. */
   sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendLimits): Promise<PostOutcome>;
-  /** For how long the service has wanted no request for a project, all projects together, since the start. */
+  /** How long all cool-downs of projects so far are. */
   cooldownSeconds(): number;
-  /** Waits for the exchanges under way, each of which ends by its time limit, and closes every connection. */
+  /** Waits for the exchanges under way, and closes every connection. */
   close(): Promise<void>;
 }
 
 export interface AgentApiOptions {
-  /** `{base_url}`: an http or https URL; a path prefix and trailing slashes are fine. Checked with the configuration. */
+  /** An http or https URL; a path prefix and trailing slashes are fine. */
   readonly baseUrl: string;
   readonly apiKey: ApiKeySource;
-  /** The limit of one exchange in milliseconds, from connecting to the last byte of the body. */
+  /** Of one exchange, in milliseconds, from connecting to the last byte. */
   readonly timeoutMs: number;
-  /** How an https base URL is reached. Nothing is taken from the environment here. @default directly */
+  /** For an https base URL. Nothing is taken from the environment here. @default none */
   readonly proxy?: Proxy | undefined;
-  /**
-   * How one request is made. @default by undici; a simulation plays the service here
-   *
-   * @internal
-   */
+  /** @internal a simulation plays the service here. @default by undici */
   readonly exchange?: typeof exchange;
 }
 
-/** The proxy through which an https base URL is reached. */
 export interface Proxy {
-  /** An http or https URL, with user and password where the proxy wants them: what `HTTPS_PROXY` holds. */
+  /** What `HTTPS_PROXY` holds. */
   readonly url: string;
-  /** Hosts that are reached directly: what `NO_PROXY` holds. @default none */
+  /** What `NO_PROXY` holds. @default none */
   readonly noProxy?: string;
 }
 
-interface Limits {
-  /** Instead of the client's `timeoutMs`, where less time is left. */
+interface ReadLimits {
+  /** @default that of the client */
   readonly timeoutMs?: number;
-}
-
-interface ReadLimits extends Limits {
-  /** What the read is for: one before a POST waits while the service wants no POST. @default 'read' */
+  /** A read before a POST waits while the service wants no POST. @default 'read' */
   readonly before?: Operation;
-  /** It is made also while the service wants quiet: a person asks for it, or it is the last one. @default false */
+  /** It is made also while the service wants quiet. @default false */
   readonly insist?: boolean;
 }
 
-interface SendLimits extends Limits {
+interface SendLimits {
+  /** @default that of the client */
+  readonly timeoutMs?: number;
   /**
-   * Called once the connection is made (TLS included), before the first byte of the request is written, with nothing
-   * asynchronous in between. A reason that it returns, or throws, destroys the connection, and nothing was sent. It
-   * guards against a process that was frozen while it was connecting.
+   * Called once the connection is made (TLS included), right before the first byte is written: a process may have been frozen
+   * while it was connecting. With a reason that it returns nothing is sent.
    */
   readonly beforeFirstByte?: () => string | undefined;
 }
@@ -71,7 +64,6 @@ type Prepared =
   | { readonly path: string; readonly headers: Record<string, string> }
   | { readonly repeatable: boolean; readonly problem: SendTrouble & { retryAfterMs?: number } };
 
-/** A usable connection takes no longer, and a send that still waits for one is provably not sent. */
 const MAX_CONNECT_TIMEOUT_MS = 10_000;
 
 const CHECK_PROXY = 'check HTTPS_PROXY';
@@ -84,20 +76,21 @@ const HEADERS = {
   'user-agent': 'agent-follow-up',
 };
 
-/** The label of what was not asked, because the service wants quiet. */
+/** The label where nothing was asked, because the service wants quiet. */
 export const COOLING_DOWN = 'cooling down';
 
-/** The client of the agent service. It follows no redirect and repeats nothing. */
+/** It follows no redirect and repeats nothing. */
 export function createAgentApi(options: AgentApiOptions): AgentApi {
   const { baseUrl, apiKey, timeoutMs, proxy, exchange: make = exchange } = options;
   const { origin, pathname } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const redactor = new Redactor();
-  const hint = proxy !== undefined && origin.startsWith('https:') ? `; ${CHECK_PROXY}` : '';
-  const limitsOf = (limitMs: number): ExchangeLimits => {
-    const connectTimeoutMs = Math.min(Math.ceil(limitMs / 3), MAX_CONNECT_TIMEOUT_MS);
-    return { timeoutMs: limitMs, connectTimeoutMs, connectHint: hint };
-  };
+  const connectHint = proxy !== undefined && origin.startsWith('https:') ? `; ${CHECK_PROXY}` : '';
+  const limitsOf = (limitMs: number): ExchangeLimits => ({
+    timeoutMs: limitMs,
+    connectTimeoutMs: Math.min(Math.ceil(limitMs / 3), MAX_CONNECT_TIMEOUT_MS),
+    connectHint,
+  });
   const reads = connectionsTo(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
   const underWay = new Set<Promise<unknown>>();
@@ -146,13 +139,8 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   /** Path and headers of a request, or why there can be none: then nothing was sent. */
   async function prepare(address: JobAddress, quiet: ReturnType<Cooldowns['of']>): Promise<Prepared> {
     const impossible = addressProblem(address);
-    if (impossible !== undefined) {
-      return { repeatable: false, problem: trouble('invalid id', impossible) };
-    }
-    if (quiet !== null) {
-      const { message, retryAfterMs } = quiet;
-      return { repeatable: true, problem: { ...trouble(COOLING_DOWN, message), retryAfterMs } };
-    }
+    if (impossible !== undefined) return { repeatable: false, problem: trouble('invalid id', impossible) };
+    if (quiet !== null) return { repeatable: true, problem: { label: COOLING_DOWN, ...quiet } };
     if (closed) return { repeatable: true, problem: trouble('closed', 'the agent API client is closed') };
     try {
       // A source of the caller's own may give anything.
@@ -174,13 +162,13 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     return result;
   }
 
-  /** The id that was asked for is compared as it is, and is no secret, whatever it looks like. */
+  /** The id that was asked for is compared as it is. */
   function redactFor({ jobId }: JobAddress): Redact {
     return { text: redactor.text, field: (text) => (text === jobId ? text : redactor.field(text)) };
   }
 
   function thrown(error: unknown): SendTrouble {
-    return errorTrouble(redactedFacts(error, redactor.text));
+    return errorTrouble(errorFacts(error, redactor.text));
   }
 
   return {
@@ -197,10 +185,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   };
 }
 
-/**
- * Why no path can name this job, or undefined. `.` and `..` are folded by servers even when they are encoded, so the
- * message might reach another resource. The request checker refuses such ids before; this is the last gate.
- */
+/** Why no path can name this job: servers fold `.` and `..` even when they are encoded. The last gate after the request's check. */
 function addressProblem({ projectId, jobId }: JobAddress): string | undefined {
   for (const [name, id] of Object.entries({ projectId, jobId })) {
     if (id === '' || id === '.' || id === '..' || !id.isWellFormed()) {
@@ -211,15 +196,12 @@ function addressProblem({ projectId, jobId }: JobAddress): string | undefined {
 }
 
 /**
- * A connection of its own for each POST: one that was used before, and that the server is closing, turns a POST into a
- * message that may have arrived. Without pipelining undici asks the server to close it after the answer.
+ * One that was used before, and that the server is closing, turns a POST into a message that may have arrived. Without
+ * pipelining undici asks the server to close it after the answer.
  */
 const FOR_ONE_POST: Pool.Options = { connections: 1, pipelining: 0 };
 
-/**
- * The exchange has time limits of its own. undici's for connecting stays, because it closes the socket of an attempt
- * that the exchange has given up; the others are off.
- */
+/** The exchange has time limits of its own; undici's for connecting closes the socket of an attempt that was given up. */
 function connectionsTo(
   origin: string,
   proxy: Proxy | undefined,
@@ -232,7 +214,7 @@ function connectionsTo(
   return new EnvHttpProxyAgent({
     ...options,
     httpsProxy: proxy.url,
-    // An http base URL is one of this machine or a mistake; and nothing is read from the environment here.
+    // An http base URL is one of this machine or a mistake.
     httpProxy: '',
     noProxy: proxy.noProxy ?? '',
     proxyTls: { timeout: connectTimeoutMs },
@@ -242,10 +224,7 @@ function connectionsTo(
   });
 }
 
-/**
- * The proxy kept us from connecting, so nothing was sent. The codes are our own: undici takes a proxy that hangs up for a
- * lost connection to the service, and asks for the tunnel again and again (7.30).
- */
+/** The code is our own: undici takes a proxy that hangs up for a lost connection, and asks for the tunnel again and again (7.30). */
 function proxyError(code: 'PROXY_ERROR' | typeof PROXY_CREDENTIALS, message: string, cause?: unknown): Error {
   return Object.assign(new Error(`${message}; ${CHECK_PROXY}`, { cause }), { code });
 }

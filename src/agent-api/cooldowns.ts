@@ -8,21 +8,19 @@ const MAX_UNNAMED_MS = 5 * 60_000;
 /** Those who waited come back within this share of the wait, and not all at its end. */
 const SPREAD = 0.1;
 
-/** How many cool-downs are kept; beyond it the oldest is forgotten, and learnt again by one refusal. */
+/** Beyond so many the oldest is forgotten, and learnt again by one refusal. */
 const MAX_COOLDOWNS = 1_000;
 
 interface Cooldown {
   readonly until: number;
   readonly lengthMs: number;
-  /** Refusals in a row that named no time. */
   readonly unnamed: number;
 }
 
 /**
- * Until when the service wants no request for a project. The service limits projects, so a refusal of one follow-up holds
- * for all. An answer speaks for its own kind of request: a refused send holds sends, and says nothing of reads; a refused
- * read holds both, because a service that is too busy to be read is too busy for a message. Each worker process learns it
- * by a refusal of its own.
+ * Until when the service wants no request for a project: it limits projects, so a refusal of one follow-up holds for all. A
+ * refused send says nothing of reads; a refused read holds both, because a service that is too busy to be read is too busy for
+ * a message.
  */
 export class Cooldowns {
   private readonly cooldowns = new Map<string, Cooldown>();
@@ -34,7 +32,7 @@ export class Cooldowns {
     private readonly random: Random = Math.random,
   ) {}
 
-  /** Keeps what an answer says: a 429 closes the project, and so does a 503 that names a time. */
+  /** A 429 closes the project, and so does a 503 that names a time. */
   heard(operation: Operation, projectId: string, status: number, retryAfterMs: number | undefined): void {
     const now = this.now();
     const key = keyOf(operation, projectId);
@@ -58,13 +56,11 @@ export class Cooldowns {
     if (this.cooldowns.size > MAX_COOLDOWNS && oldest !== undefined) this.cooldowns.delete(oldest);
   }
 
-  /** How long all cool-downs so far are, in whole seconds; what is still to come of one counts already. */
   get totalSeconds(): number {
     // Differences of this clock's readings miss a whole number by a hair.
     return Math.floor((this.totalMs + 1) / 1_000);
   }
 
-  /** What keeps a request for a project from being made now; null if nothing does. */
   of(
     operation: Operation,
     projectId: string,

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { isRecord, type JsonObject } from '../core/checks';
+import { isRecord } from '../core/checks';
 import { formatDuration } from '../core/units';
 import type { Redact } from './redaction';
-import { type ErrorFact, redactedFacts } from './trouble';
+import { type ErrorFact, errorFacts } from './trouble';
 
 /** The most that is read of a body; a job is a few hundred bytes. */
 const MAX_BODY_BYTES = 1_048_576;
@@ -11,7 +11,6 @@ const MAX_BODY_BYTES = 1_048_576;
 /** How one HTTP exchange ended. No text of it holds the key: this is where they all come in. */
 export type Exchange = Answer | NoAnswer;
 
-/** A status line arrived. */
 export interface Answer {
   readonly kind: 'answer';
   readonly status: number;
@@ -24,7 +23,6 @@ export interface Answer {
 /** More of an unstructured text than this is a dump, not a message. */
 const MAX_PLAIN_TEXT_CHARACTERS = 1_024;
 
-/** What was read of a body: a JSON value, markup (a portal's page, a proxy's), a short text, or something else. */
 export type Body =
   | { readonly kind: 'json'; readonly value: unknown }
   | { readonly kind: 'html' | 'other' }
@@ -32,26 +30,22 @@ export type Body =
 
 export interface NoAnswer {
   readonly kind: 'no answer';
-  /**
-   * Whether the first byte of the request may have left: undici announces a request on its connection (TLS included)
-   * immediately before it writes. Before that nothing can have been sent, for any error.
-   */
+  /** Whether the first byte may have left: undici announces a request on its connection (TLS included) right before it writes. */
   readonly started: boolean;
   readonly brokenBy: readonly ErrorFact[];
 }
 
 export interface ExchangeLimits {
-  /** From now to the last byte of the body, in milliseconds. */
+  /** To the last byte of the body, in milliseconds. */
   readonly timeoutMs: number;
-  /** From now to the first byte of the request, in milliseconds. */
+  /** To the first byte of the request. */
   readonly connectTimeoutMs: number;
-  /** What the words of a connection that took too long end with. */
   readonly connectHint?: string;
   /** Asked once the connection is made; the reason that it returns keeps the request from being written. */
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
 
-/** One request and its whole answer, within limits. Nothing is followed, and nothing is tried twice. Never rejects. */
+/** One request and its whole answer. Nothing is followed, and nothing is tried twice. Never rejects. */
 export function exchange(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
@@ -64,8 +58,8 @@ export function exchange(
 }
 
 /**
- * Follows a request through undici. Timers of our own bound it: an AbortSignal would not end a request that waits for
- * its connection, and undici's own timers are reset by every byte and run on a clock of half a second.
+ * Timers of our own bound it: an AbortSignal would not end a request that waits for its connection, and undici's own timers are
+ * reset by every byte.
  */
 class ExchangeHandler implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | undefined;
@@ -88,12 +82,8 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
       }, limits.timeoutMs),
       setTimeout(() => {
         if (this.controller !== undefined) return;
-        const limit = formatDuration(limits.connectTimeoutMs);
-        const hint = limits.connectHint ?? '';
-        this.breakOff(
-          'connect timeout',
-          `connect timeout: no connection to ${origin} within ${limit}${hint}`,
-        );
+        const words = `no connection to ${origin} within ${formatDuration(limits.connectTimeoutMs)}`;
+        this.breakOff('connect timeout', `connect timeout: ${words}${limits.connectHint ?? ''}`);
       }, limits.connectTimeoutMs),
     ];
   }
@@ -135,7 +125,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: unknown): void {
-    this.end(redactedFacts(error, this.redact.text));
+    this.end(errorFacts(error, this.redact.text));
   }
 
   private breakOff(label: string, text: string): void {
@@ -152,41 +142,24 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
       const body = bodyOf(new TextDecoder().decode(Buffer.concat(this.chunks)), this.redact);
       this.resolve({ kind: 'answer', ...this.answer, body, brokenBy });
     }
-    // Destroys the connection of an exchange that is not complete; does nothing to one that is.
+    // Does nothing to one that is complete.
     this.controller?.abort(new Error('the exchange is over'));
   }
 }
 
 /** The only headers that are read. A service may send each twice; undici hands on a list then. */
-function readHeaders(headers: IncomingHttpHeaders, redact: (text: string) => string): Answer['headers'] {
-  const [location, retryAfter, date] = [headers.location, headers['retry-after'], headers.date].map(
-    (value) => {
-      const [first] = [value].flat();
-      return first === undefined ? undefined : redact(first);
-    },
-  );
-  return { location, retryAfter, date };
+function readHeaders(headers: IncomingHttpHeaders, redact: ReadText): Answer['headers'] {
+  const read = (name: string) => {
+    const [first] = [headers[name]].flat();
+    return first === undefined ? undefined : redact(first);
+  };
+  return { location: read('location'), retryAfter: read('retry-after'), date: read('date') };
 }
-
-/** What is read of a body, each with the names that are read within it. Redaction takes time, and a hostile service may send 1 MiB. */
-const FIELDS = {
-  id: [],
-  status: [],
-  source: ['repository', 'ref'],
-  model: [],
-  prLink: [],
-  createdAt: [],
-  archivedAt: [],
-};
-const MESSAGES = { error: ['message'], message: [], detail: [] };
 
 /** No field is as long, so a longer one is left out. A message is cut here before it is redacted: that takes time. */
 const MAX_TEXT_CHARACTERS = 16_384;
 
-/**
- * What a message that was cut loses after it is redacted: the cut may have left half a key, whose spelling is not longer (a
- * hundred characters, each spelled by eighty). How short the redaction makes what stands before it doesn't matter then.
- */
+/** What a cut message loses after it is redacted: the cut may have left half a key, of a hundred characters spelled by eighty each. */
 const TAIL_CHARACTERS = MAX_TEXT_CHARACTERS / 2;
 
 /**
@@ -196,32 +169,30 @@ const TAIL_CHARACTERS = MAX_TEXT_CHARACTERS / 2;
 export function bodyOf(body: string, redact: Redact): Body {
   if (/^\s*<[!?a-z]/i.test(body)) return { kind: 'html' };
   try {
-    return { kind: 'json', value: readBody(JSON.parse(body), redact) };
-  } catch {
+    return { kind: 'json', value: readValue(JSON.parse(body), 'message', redact) };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
     // What looks like JSON was cut off.
     const isText = body.length <= MAX_PLAIN_TEXT_CHARACTERS && !/^\s*[[{"]/.test(body);
     return isText ? { kind: 'text', text: redact.text(body) } : { kind: 'other' };
   }
 }
 
-function readBody(value: unknown, redact: Redact): unknown {
-  const message = (text: string) => readMessage(text, redact);
-  if (!isRecord(value)) return readValue(value, message, []);
-  const field = (text: string) => readField(text, redact);
-  return { ...readNamed(value, FIELDS, field), ...readNamed(value, MESSAGES, message) };
-}
-
 type ReadText = (text: string) => string;
 
-function readNamed(value: JsonObject, names: Readonly<Record<string, readonly string[]>>, read: ReadText) {
-  const there = Object.entries(names).filter(([name]) => name in value);
-  return Object.fromEntries(there.map(([name, inner]) => [name, readValue(value[name], read, inner)]));
-}
+/** What is read of a body: the names of an error and of a job. Redaction takes time, and a hostile service may send 1 MiB. */
+const MESSAGES = ['error', 'message', 'detail'];
+const FIELDS = ['id', 'status', 'source', 'repository', 'ref', 'model', 'prLink', 'createdAt', 'archivedAt'];
 
-function readValue(value: unknown, read: ReadText, inner: readonly string[]): unknown {
-  if (typeof value === 'string') return read(value);
+function readValue(value: unknown, as: 'message' | 'field', redact: Redact, depth = 2): unknown {
+  if (typeof value === 'string')
+    return as === 'message' ? readMessage(value, redact) : readField(value, redact);
   if (!isRecord(value)) return typeof value === 'object' ? null : value;
-  return readNamed(value, Object.fromEntries(inner.map((name) => [name, []])), read);
+  const read = (names: readonly string[], inner: typeof as) =>
+    names
+      .filter((name) => depth > 0 && name in value)
+      .map((name) => [name, readValue(value[name], inner, redact, depth - 1)] as const);
+  return Object.fromEntries([...read(MESSAGES, 'message'), ...read(FIELDS, 'field')]);
 }
 
 function readField(text: string, redact: Redact): string {

@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import type { JobAnswer, PostOutcome, SendTrouble } from '../core/wire';
+import type { JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
 import type { AgentJob } from '../core/job';
 import { MAX_FIELD_CHARACTERS, MAX_LINK_CHARACTERS, MAX_STATUS_CHARACTERS, plainText } from '../core/text';
 import type { Answer, Body, Exchange } from './exchange';
 import { bodyTrouble, type ErrorFact, errorTrouble, type Operation, statusTrouble } from './trouble';
 
-/** What one GET of the job brought. */
 export function jobAnswer(exchange: Exchange, jobId: string): JobAnswer {
   if (exchange.kind === 'no answer') return { kind: 'trouble', ...errorTrouble(exchange.brokenBy) };
   const read = readAnswer(exchange, jobId, 'read');
@@ -14,7 +13,6 @@ export function jobAnswer(exchange: Exchange, jobId: string): JobAnswer {
     : { kind: 'trouble', ...read.trouble, ...retryAfter(exchange) };
 }
 
-/** What one POST of the message proved. */
 export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
   if (exchange.kind === 'no answer') {
     const proof = proofOfFailure(exchange.started, exchange.brokenBy);
@@ -28,7 +26,6 @@ export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
   return { verdict: 'not-sent', repeatable: true, answered: true, ...retryAfter(exchange), ...read.trouble };
 }
 
-/** The job that an answer holds, or what is wrong with it. A broken body doesn't matter where the status or a whole job stands. */
 function readAnswer(
   answer: Answer,
   jobId: string,
@@ -44,17 +41,17 @@ export function retryAfter({ headers }: Answer): { retryAfterMs?: number } {
   return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
-/** A field that may be absent, null or of another type than the specification says: then it is null. */
+/** Null where it is absent or of another type. */
 const text = z
   .string()
   .transform((value) => plainText(value, MAX_FIELD_CHARACTERS))
   .nullable()
   .catch(null);
 
-/** Only an http(s) URL: a `javascript:` one would run in the Web UI. One that a shell command printed ends with a newline. */
+/** Only an http(s) URL: a `javascript:` one would run in the Web UI. */
 const link = z.string().trim().refine(isWebLink).nullable().catch(null);
 
-/** Only `id` and `status` are needed; unknown fields are dropped. The id is kept whole, because it is compared. */
+/** Unknown fields are dropped. The id is kept whole, because it is compared. */
 const jobSchema = z.object({
   id: z.string().min(1),
   status: z
@@ -91,11 +88,10 @@ const DATE = /^(?:[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$
 const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/;
 
 /**
- * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past, as large
- * as the service says otherwise (the cadence bounds it); undefined if there is no readable header.
+ * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past; undefined if
+ * there is no readable header.
  *
- * @param answeredAt the answer's `Date` header: a date counts from then, because the worker's clock may be wrong. Where none
- * can be read, the date says nothing, as if no wait were named
+ * @param answeredAt the answer's `Date` header, from which a date counts: the worker's clock may be wrong
  */
 export function parseRetryAfter(
   header: string | undefined,
@@ -113,29 +109,24 @@ function bounded(ms: number): number {
 }
 
 /**
- * Statuses with which the service refuses a request for what it is, before it acts on it: malformed (400, 413, 415,
- * 422), not allowed (401, 403, 405), about nothing (404, 410), in the wrong state (409). Repeating changes nothing.
+ * The service refuses a request for what it is, before it acts on it: malformed (400, 413, 415, 422), not allowed (401, 403,
+ * 405), about nothing (404, 410), in the wrong state (409). Repeating changes nothing.
  */
 const REJECTED: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 409, 410, 413, 415, 422]);
 
 /**
- * What a status proves about a POST, except for a 2xx with the job itself, which proves that it was accepted.
- *
- * 429 is the one refusal that is a matter of time: a rate limiter counts a request instead of letting it in. All else is
- * unknown: a 2xx without a job may be a portal's page, a redirect (3xx) may come after the work, a request may have been cut
- * short (408) or held as a possible replay (425) at any point, a server may fail after the work, a gateway says 502, 503
- * (with Retry-After too) and 504 after forwarding, and what the service doesn't declare (402, 418, 451, …) comes from a
- * proxy in between. To call it unknown costs a look at the job; to call it refused could cost the message a second time.
+ * What a status proves about a POST, but for a 2xx with the job itself. 429 is the one refusal that is a matter of time. All else
+ * is unknown: a 2xx may be a portal's page, a redirect may come after the work, a request may be cut short (408) or held (425) at
+ * any point, a gateway says 502, 503 (with Retry-After too) and 504 after forwarding, and what the service doesn't declare comes
+ * from a proxy. To call it unknown costs a look at the job; to call it refused could cost the message a second time.
  */
 export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'unknown' {
   if (REJECTED.has(status)) return 'rejected';
   return status === 429 ? 'not processed' : 'unknown';
 }
 
-/** The code of a proxy that wants other credentials (407): its address has them. */
 export const PROXY_CREDENTIALS = 'PROXY_CREDENTIALS';
 
-/** Errors in what we asked for: an address or a header that can't be one, or the proxy's credentials. */
 const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_NOT_SUPPORTED',
@@ -149,10 +140,7 @@ const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What an error proves about a POST.
- *
- * The code alone proves nothing: a connection that was used may be lost, and the next one refused with
- * `ECONNREFUSED`. What proves is that no byte was written, which only the exchange knows.
+ * What an error proves about a POST. Its code proves nothing: a connection that was used may be lost, and the next one refused.
  *
  * @param started whether the first byte of the request may have left
  */
@@ -160,15 +148,12 @@ export function proofOfFailure(
   started: boolean,
   facts: readonly ErrorFact[],
 ): { readonly verdict: 'not-sent'; readonly repeatable: boolean } | { readonly verdict: 'unknown' } {
-  // UND_ERR_SOCKET, ECONNRESET, EPIPE, ETIMEDOUT of a read, HPE_*, a TLS alert after the handshake, our own time limit:
-  // the request was on its way, and how far it came can't be seen from here (bytes "written" lie in a buffer).
+  // How far it came can't be seen from here: bytes "written" lie in a buffer.
   if (started) return { verdict: 'unknown' };
   // Every repetition would ask for the same impossible thing.
   if (facts.some(({ label }) => CONFIGURATION_ERRORS.has(label))) {
     return { verdict: 'not-sent', repeatable: false };
   }
-  // ECONNREFUSED, ENOTFOUND, EAI_AGAIN, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT and UND_ERR_CONNECT_TIMEOUT while
-  // connecting, a certificate that isn't trusted, a reset in the TLS handshake, a proxy without a tunnel, a refusal of our
-  // own: time, a new certificate or a restarted service heals each of them.
+  // Time, a new certificate or a restarted service heals whatever else may happen while connecting.
   return { verdict: 'not-sent', repeatable: true };
 }

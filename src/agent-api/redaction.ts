@@ -1,21 +1,19 @@
 const REDACTED = '[key]';
 
-/** Shorter texts would be found by chance. Keys have at least so many characters; other secrets that are shorter stay. */
+/** Shorter texts would be found by chance. No key is shorter; other secrets that are stay. */
 export const MIN_SECRET_CHARACTERS = 8;
 
-/** How many rotated keys are remembered. Only an answer to a request in flight can still hold an earlier one. */
+/** Of rotations: only an answer to a request in flight can still hold an earlier one. */
 const REMEMBERED_KEYS = 16;
 
 /** Deeper nesting than JSON in JSON in a URL in HTML, each twice, is no accident. */
 const MAX_LAYERS = 8;
 
-/** Whatever follows Bearer is a credential. */
 const BEARER = /\b(Bearer\s+)[^\s"',;]+/gi;
 
-/** How the texts of an exchange are redacted. */
 export type Redact = Pick<Redactor, 'text' | 'field'>;
 
-/** Removes secrets from texts: those that stay, and every key that was used, also after its rotation. */
+/** Removes secrets from texts: those that stay, and keys that were used, also after their rotation. */
 export class Redactor {
   private readonly forms: Forms;
   private readonly keys = new Map<string, Forms>();
@@ -32,14 +30,13 @@ export class Redactor {
     if (this.keys.size > REMEMBERED_KEYS) this.keys.delete(oldest);
   }
 
-  /** A message for people, without any known secret ({@link field}), and without whatever follows Bearer. */
+  /** A message, without any known secret and without whatever follows Bearer. */
   readonly text = (text: string): string => this.field(text).replaceAll(BEARER, '$1[redacted]');
 
   /**
-   * `text` without any known secret, however a service, a proxy or an error spells it: verbatim, in base64, with any of its
-   * characters escaped as in JSON, a URL, HTML or a mail, also one within the other (JSON in JSON), or with invisible
-   * characters between. A text with a secret behind escapes is returned with these decoded. Redact before cutting: half a
-   * key would not be found.
+   * `text` without any known secret, however it is spelled: verbatim, in base64, with any of its characters escaped as in JSON,
+   * a URL, HTML or a mail, one within the other, or with invisible characters between. A text with a secret behind escapes is
+   * returned with these decoded. Redact before cutting: half a key would not be found.
    */
   readonly field = (text: string): string => {
     const known = joined([this.forms, ...this.keys.values()]);
@@ -101,21 +98,12 @@ const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
 const ESCAPE_OR_MAIL = new RegExp(`${ESCAPE.source}|=(?:([0-9a-f]{2})|\\r?\\n)`, ESCAPE.flags);
 
 /**
- * A key is a fixed prefix, an underscore and the secret itself (specification, "Authentication"), which may stand alone. The
- * whole comes first, for a key that has no such prefix. A mail's escapes come after the others: in `?key=ab…` one would take
- * away the beginning of a key that is escaped in another way.
+ * What follows a key's prefix and underscore (specification, "Authentication") may stand alone, but not every key has one: the
+ * whole comes first. So do escapes without a mail's: in `?key=ab…` one would take away the beginning of a key.
  */
-const PASSES = [wholeSecret, afterPrefix].flatMap((secretOf) =>
-  [ESCAPE, ESCAPE_OR_MAIL].map((escape) => ({ secretOf, escape })),
+const PASSES = [String, (secret: string) => secret.slice(secret.indexOf('_') + 1 || secret.length)].flatMap(
+  (secretOf) => [ESCAPE, ESCAPE_OR_MAIL].map((escape) => ({ secretOf, escape })),
 );
-
-function wholeSecret(secret: string): string {
-  return secret;
-}
-
-function afterPrefix(secret: string): string {
-  return secret.slice(secret.indexOf('_') + 1 || secret.length);
-}
 
 /** HTML's names of the visible ASCII characters that are no letters or digits. */
 const HTML_NAMES = new Map(

@@ -1,13 +1,12 @@
 import { STATUS_CODES } from 'node:http';
-import type { SendTrouble } from '../core/wire';
+import type { SendTrouble } from '../core/activities';
 import { isRecord, type JsonObject } from '../core/checks';
 import { MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../core/text';
 import type { Answer, Body } from './exchange';
 
-/** Characters of a message for people: it stands in a summary, beside other things. */
+/** Characters of a message for people: it stands in a summary. */
 const MAX_MESSAGE_CHARACTERS = 400;
 
-/** Characters of anything quoted in such a message. The service's words stand in full in `serviceMessage`. */
 const MAX_QUOTE_CHARACTERS = 200;
 
 const NOT_A_JOB = 'not a job';
@@ -16,18 +15,16 @@ const CHECK_BASE_URL = 'check AGENT_API_BASE_URL';
 
 export type Operation = 'read' | 'send';
 
-/** The trouble of an exchange without an answer, or of an error that was thrown. */
 export function errorTrouble(facts: readonly ErrorFact[]): SendTrouble {
   return trouble(facts[0]?.label ?? 'network error', describeFacts(facts));
 }
 
-/** What the service says of a job or a key with these, gateways say of their own routes. */
+/** Gateways say of their own routes with these what the service says of a job or a key. */
 const ALSO_OF_GATEWAYS: ReadonlySet<number> = new Set([400, 401, 403, 404]);
 
 /**
- * The trouble of an answer whose status is not a success. On a read, 400, 401, 403 and 404 are the service's word only with
- * a JSON object as body. Anything else is trouble like a page in place of the job, and carries no status: a gateway without
- * a route would end every follow-up. On a send the status counts: to call it refused is then the careful answer.
+ * The trouble of an answer whose status is not a success. On a read, 400, 401, 403 and 404 are the service's word only with a
+ * JSON object as body; otherwise no status is told, or a gateway without a route would end every follow-up.
  */
 export function statusTrouble(answer: Answer, operation: Operation): SendTrouble {
   const label = `http ${answer.status}`;
@@ -41,12 +38,14 @@ export function statusTrouble(answer: Answer, operation: Operation): SendTrouble
   return answerTrouble(label, `${label}: ${phrases || meaning}`, answer);
 }
 
-/** The trouble of a success whose body is not the job that was asked for. */
 export function bodyTrouble(answer: Answer, otherId: string | undefined): SendTrouble {
   const message = (label: string, what: string) =>
     answerTrouble(label, `http ${answer.status} ${what}`, answer);
   if (otherId !== undefined) {
-    return message('another job', `with the job ${JSON.stringify(quote(otherId))}, which was not asked for`);
+    return message(
+      'another job',
+      `with the job ${JSON.stringify(singleLine(otherId, MAX_QUOTE_CHARACTERS))}, which was not asked for`,
+    );
   }
   const [broken] = answer.brokenBy;
   if (broken !== undefined) {
@@ -63,19 +62,17 @@ function isObject(body: Body): boolean {
 function hintFor(answer: Answer, operation: Operation): string | undefined {
   const { status, headers } = answer;
   if (status >= 300 && status < 400) {
-    const location = headers.location === undefined ? '' : ` to ${quote(headers.location)}`;
+    const location =
+      headers.location === undefined ? '' : ` to ${singleLine(headers.location, MAX_QUOTE_CHARACTERS)}`;
     return `a redirect${location}, which is not followed; ${CHECK_BASE_URL}`;
   }
   if (answer.body.kind === 'html') {
     return `${STATUS_CODES[status] ?? 'an answer'}, with an HTML page; ${CHECK_BASE_URL}`;
   }
   if (status === 401) return 'the key is expired or wrong';
-  if (status === 403) {
-    return operation === 'send'
-      ? 'the key may read but not write, or this address is not allowed'
-      : 'the key may not read this project, or this address is not allowed';
-  }
-  return undefined;
+  if (status !== 403) return undefined;
+  const may = operation === 'send' ? 'may read but not write' : 'may not read this project';
+  return `the key ${may}, or this address is not allowed`;
 }
 
 /** A body that broke off is not quoted: the break may have cut the key in two. */
@@ -83,24 +80,16 @@ function wordsOf({ body, brokenBy }: Answer): string | undefined {
   return brokenBy.length === 0 ? serviceMessage(body) : undefined;
 }
 
-function quote(text: string): string {
-  return singleLine(text, MAX_QUOTE_CHARACTERS);
-}
-
 function answerTrouble(label: string, message: string, answer: Answer): SendTrouble {
   const words = wordsOf(answer);
   return { ...trouble(label, message), httpStatus: answer.status, ...(words && { serviceMessage: words }) };
 }
 
-/** A trouble with its message on one line and within its bound. */
 export function trouble(label: string, message: string): SendTrouble {
   return { label, message: singleLine(message, MAX_MESSAGE_CHARACTERS) };
 }
 
-/**
- * The service's own words in the body of an error, on one line and at most 1 KiB: those of `{"error": "…"}`, which the
- * service uses, of the common shapes of gateways before it, or a short plain text. HTML is never quoted.
- */
+/** The words of an error, at most 1 KiB: of the service's `{"error": "…"}`, of the common shapes of gateways, or a short text. */
 export function serviceMessage(body: Body): string | undefined {
   const value = body.kind === 'json' ? body.value : body.kind === 'text' ? body.text : undefined;
   const { error, message, detail } = isRecord(value) ? value : { error: value };
@@ -109,7 +98,7 @@ export function serviceMessage(body: Body): string | undefined {
   return singleLine(words ?? '', MAX_SERVICE_MESSAGE_CHARACTERS) || undefined;
 }
 
-/** What is known of one error at the bottom of a failure. */
+/** One error at the bottom of a failure. */
 export interface ErrorFact {
   /** `ECONNREFUSED`, `UND_ERR_SOCKET`, …; `invalid http` or `network error` where the error has no code. */
   readonly label: string;
@@ -123,24 +112,27 @@ const MAX_DEPTH = 5;
 /** One attempt for each address of a host; more of them say nothing new. */
 const MAX_FACTS = 4;
 
-/** The errors that a failure is made of. Node's AggregateError has one for each address of a host; others have a `cause`. */
-export function errorFacts(error: unknown, depth = MAX_DEPTH): ErrorFact[] {
+/**
+ * Node's AggregateError has an error for each address of a host; others have a `cause`.
+ *
+ * @param redact hides the key: an error may repeat what was sent
+ */
+export function errorFacts(
+  error: unknown,
+  redact: (text: string) => string = String,
+  depth = MAX_DEPTH,
+): ErrorFact[] {
   const fields = isRecord(error) ? error : {};
   const { errors, cause, code } = fields;
   if (depth > 0 && Array.isArray(errors) && errors.length > 0) {
-    const facts = errors.slice(0, MAX_FACTS).flatMap((inner) => errorFacts(inner, depth - 1));
+    const facts = errors.slice(0, MAX_FACTS).flatMap((inner) => errorFacts(inner, redact, depth - 1));
     return facts.slice(0, MAX_FACTS);
   }
-  if (depth > 0 && code === undefined && cause !== undefined) return errorFacts(cause, depth - 1);
-  return [factOf(fields)];
+  if (depth > 0 && code === undefined && cause !== undefined) return errorFacts(cause, redact, depth - 1);
+  const { label, text } = factOf(fields);
+  return [{ label, text: redact(text) }];
 }
 
-/** As {@link errorFacts}, with the key hidden by `redact`: an error may repeat what was sent. */
-export function redactedFacts(error: unknown, redact: (text: string) => string): ErrorFact[] {
-  return errorFacts(error).map(({ label, text }) => ({ label, text: redact(text) }));
-}
-
-/** The facts in one phrase. */
 export function describeFacts(facts: readonly ErrorFact[]): string {
   return [...new Set(facts.map(({ text }) => text))].join(', ');
 }
@@ -164,11 +156,11 @@ function factOf({ code, name, message, reason, address, port, hostname }: JsonOb
   return { label: code, text: (rest === '' ? code : `${code}: ${rest}`) + certificateHint(code) };
 }
 
-/** undici (7 and 8) gives up at a `100 Continue`, which nobody asked for, and hides the answer that follows it. */
+/** undici (7 and 8) gives up at one, and hides the answer that follows it. */
 const UNASKED_100 =
   "UND_ERR_SOCKET: the service, or a proxy before it, answered 100 Continue without being asked, and the HTTP client can't read past it";
 
-/** What OpenSSL calls a certificate whose authority it doesn't know (source: Node's "X509 certificate error codes"). */
+/** Source: Node's "X509 certificate error codes". */
 const UNKNOWN_AUTHORITY =
   /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|UNABLE_TO_VERIFY_LEAF_SIGNATURE|CERT_UNTRUSTED)$/;
 

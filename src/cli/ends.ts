@@ -10,11 +10,11 @@ import { problemText } from '../core/checks';
 import { isTerminal } from '../core/job';
 import { nextStep } from '../core/result';
 import { FLAG_OF_FIELD, flagsOf } from './flags/request-flags';
-import { jobRows, known, receiptRows } from './render/follow-up';
+import { jobRows, rowIf, receiptRows } from './render/follow-up';
 import { columns } from './render/text';
 import type { Session } from './session';
 
-/** The exit codes of the starter; docs/configuration.md and `--help` list them for scripts. */
+/** docs/configuration.md and `--help` list them for scripts. */
 export const EXIT = {
   completed: 0,
   archived: 10,
@@ -25,14 +25,11 @@ export const EXIT = {
   jobNotFound: 23,
   cancelled: 24,
   beyondTolerance: 30,
-  /** Bad flags, an invalid request, an unknown workflow id, a request id with another prompt. */
   usage: 2,
-  /** Anything else, above all an unreachable Temporal. */
   other: 1,
-  /** 128 + the signal's number, as in shells: the follow-up continues. */
+  // 128 and the number of SIGINT, SIGTERM and SIGPIPE, as in shells.
   interrupted: 130,
   terminated: 143,
-  /** Whoever read the results has gone: 128 and the number of SIGPIPE. */
   readerGone: 141,
 } as const;
 
@@ -72,10 +69,10 @@ const NAME_OF_FIELD: Readonly<Record<string, string>> = {
 /** How a follow-up or a command ended. */
 export interface End {
   readonly exitCode: number;
-  /** The JSON document of `--json`. */
+  /** Of `--json`. */
   readonly document: unknown;
   readonly text: string;
-  /** Whether there is a job: it goes to stdout. An end without a job goes to stderr. */
+  /** A result goes to stdout, any other end to stderr. */
   readonly isResult: boolean;
 }
 
@@ -97,14 +94,15 @@ export async function endOf(followUp: FollowUpHandle, signal?: AbortSignal): Pro
 
 export function endOfResult(workflowId: string, result: FollowUpResult): End {
   const { id, status, prLink, model, archivedAt } = result;
-  const source = [result.source.repository, result.source.ref].filter((part) => part !== null).join(' @ ');
+  const { repository, ref } = result.source;
+  const source = [repository, ref].filter((part) => part !== null).join(' @ ');
   const text = columns([
     ['status', status],
     ['prLink', prLink ?? 'null (no file was changed, or no pull request was opened)'],
     ['job', id],
-    ...known('source', source === '' ? null : source),
-    ...known('model', model),
-    ...known('archivedAt', archivedAt),
+    ...rowIf('source', source || null),
+    ...rowIf('model', model),
+    ...rowIf('archivedAt', archivedAt),
     ...receiptRows(result.followUp),
     ['workflow', workflowId],
   ]);
@@ -119,10 +117,8 @@ export function endOfError(error: unknown): End {
     return failed(EXIT.usage, 'InvalidRequest', message, { problems });
   }
   if (error instanceof FollowUpError) return endOfFollowUpError(error);
-  const { name, message, cause } = error instanceof Error ? error : new Error(String(error));
-  // The SDK says "Failed to …" and keeps the reason in the cause.
-  const reason = name === 'ServiceError' && cause instanceof Error ? `: ${cause.message}` : '';
-  return failed(EXIT.other, name.replace(/(?!^)Error$/, ''), message + reason, null);
+  const { name, message } = error instanceof Error ? error : new Error(String(error));
+  return failed(EXIT.other, name.replace(/(?!^)Error$/, ''), message, null);
 }
 
 /** A retry would send the same request. */
@@ -138,12 +134,12 @@ function endOfFollowUpError(error: FollowUpError): End {
     return failed(USAGE_ERRORS.includes(code) ? EXIT.usage : EXIT.other, type, message, null);
   const details = error.details ?? (code === 'CANCELLED' ? { job, followUp: receipt } : null);
   const rows = [
-    ...known('http status', error.details?.httpStatus),
-    ...known('service', error.details?.serviceMessage),
+    ...rowIf('http status', error.details?.httpStatus),
+    ...rowIf('service', error.details?.serviceMessage),
     ...(job === null ? [] : jobRows(job)),
     ...(receipt === null ? [] : receiptRows(receipt)),
-    ...known('what to do', code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && nextStep(receipt.delivery)),
-    ...known('workflow', workflowId),
+    ...rowIf('what to do', code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && nextStep(receipt.delivery)),
+    ...rowIf('workflow', workflowId),
   ];
   const text = `${type}: ${message}\n${columns(rows, '  ')}`;
   return { exitCode, document: { type, message, details, workflowId }, text, isResult: false };

@@ -3,17 +3,16 @@ import { batchCommand } from './commands/batch';
 import { addFollowUpCommands } from './commands/follow-up';
 import { limitsCommand, setupCommand } from './commands/namespace';
 import { scheduleCommand } from './commands/schedule';
-import { retryCommand, sendCommand } from './commands/send';
+import { addSendCommand } from './commands/send';
 import { endOfError, EXIT, EXIT_CODES_HELP, printEnd } from './ends';
 import { printableLines } from './render/text';
-import { callName, type OutputStream, Session } from './session';
+import { type OutputStream, Session } from './session';
 
 const ENVIRONMENT_HELP = `Environment (only the worker needs the agent service's key):
   TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE
                         the connection, as the Temporal CLI and every SDK read it (default: localhost:7233, default)
-  FOLLOW_UP_TASK_QUEUE  where the workers poll (default: follow-up)
-  AGENT_API_TASK_QUEUE, AGENT_API_SEND_TASK_QUEUE
-                        where they poll for reads and sends, for limits (default: agent-api, agent-api-send)
+  FOLLOW_UP_TASK_QUEUE, AGENT_API_TASK_QUEUE, AGENT_API_SEND_TASK_QUEUE
+                        where the workers poll (default: follow-up, agent-api, agent-api-send)
   FOLLOW_UP_DATA_CONVERTER
                         a module that exports Temporal's DataConverter, the same as the workers' (default: none)
   TEMPORAL_UI_URL       base URL of Temporal's Web UI, to print the page of a follow-up
@@ -43,19 +42,16 @@ ${EXIT_CODES_HELP}
 
 ${ENVIRONMENT_HELP}`,
     );
-  program.addCommand(sendCommand(session)).addCommand(retryCommand(session));
+  addSendCommand(program, session);
   addFollowUpCommands(program, session);
   program.addCommand(batchCommand(session)).addCommand(scheduleCommand(session));
   program.addCommand(limitsCommand(session)).addCommand(setupCommand(session));
   // Commander does not pass settings on to commands that are added.
   for (const [command, words] of allCommands(program)) {
-    const help = `(${session.command(...words, '--help')} explains)`;
-    const example = exampleOf(session, command, words);
     command.exitOverride().configureOutput(streams);
-    command.showHelpAfterError([...example, help].join('\n'));
+    command.showHelpAfterError(`(${session.command(...words, '--help')} explains)`);
     // Its first sentence.
     command.summary(command.description().split('. ', 1).join().replace(/\.$/, ''));
-    if (example.length > 0) command.addHelpText('after', `\n${example.join('\n')}`);
   }
   return program;
 }
@@ -66,45 +62,20 @@ function allCommands(command: Command, words: readonly string[] = []): [Command,
   return [[command, words], ...inner];
 }
 
-/** For commands that have no examples of their own, because their arguments say everything. */
-const EXAMPLE_OF_ARGUMENT: Readonly<Record<string, string>> = {
-  'workflow-id': 'follow-up:docs:job-1:order-4711',
-  duration: '12h',
-  decision: 'delivered',
-  batch: 'nightly-07-31',
-  concurrency: '200',
-  id: 'nightly',
-  '--from': '2026-11-21T00:00:00Z',
-  '--to': '2026-11-22T00:00:00Z',
-};
-
-function exampleOf(session: Session, command: Command, words: readonly string[]): string[] {
-  const needed = command.options.filter(({ mandatory }) => mandatory).map(({ long }) => long ?? '');
-  const given = [
-    ...command.registeredArguments.map((argument) => EXAMPLE_OF_ARGUMENT[argument.name()]),
-    ...needed.flatMap((flag) => [flag, EXAMPLE_OF_ARGUMENT[flag]]),
-  ].filter((word) => word !== undefined);
-  if (given.length === 0 || given.length < command.registeredArguments.length) return [];
-  return [`Example: ${session.command(...words, ...given)}`];
-}
-
 interface Invocation {
   readonly args: readonly string[];
   readonly env: Session['env'];
   readonly stdin: AsyncIterable<Uint8Array>;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
-  /** `process.argv[1]`: how the starter was called. */
-  readonly scriptPath: string | undefined;
-  /** Whether npm has a script for the starter, as it has not in the worker's artefact. @default true */
-  readonly isCheckout?: boolean;
+  readonly calledAs: string;
   readonly version: string;
 }
 
 /** Runs one command of the starter. @returns the exit code; it throws nothing */
 export async function run(invocation: Invocation): Promise<number> {
-  const { args, env, stdin, stdout, stderr, scriptPath, isCheckout = true, version } = invocation;
-  const session = new Session(env, stdin, stdout, stderr, callName(scriptPath, isCheckout));
+  const { args, env, stdin, stdout, stderr, calledAs, version } = invocation;
+  const session = new Session(env, stdin, stdout, stderr, calledAs);
   const program = createProgram(session, version, {
     writeOut: (text) => stdout.write(text),
     writeErr: (text) => stderr.write(printableLines(text)),

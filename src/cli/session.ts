@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { FollowUpClient } from '../client';
 import { safeJson } from '../core/text';
 import { type Environment, variable } from '../temporal/config';
@@ -19,18 +18,16 @@ export class Session {
   isJson = false;
   /** With it, for commands that print several documents: each is a line (jsonlines.org). */
   jsonLines = false;
-  /** Resolves when the reader of the results has gone, as the one in `batch run --json | head -1` does. */
+  /** Resolves when the reader of the results has gone, as in `batch run --json | head -1`. */
   readonly readerGone: Promise<'SIGPIPE'>;
-
   private connected: Promise<FollowUpClient> | undefined;
 
+  /** @param calledAs how the user calls the starter, for the commands in our hints */
   constructor(
     readonly env: Environment,
-    /** What `-` reads. */
     readonly stdin: AsyncIterable<Uint8Array>,
     private readonly stdout: OutputStream,
     readonly stderr: OutputStream,
-    /** How the user calls the starter, for the commands in our hints. */
     private readonly calledAs: string,
   ) {
     this.readerGone = new Promise((resolve) => {
@@ -40,7 +37,7 @@ export class Session {
     });
   }
 
-  /** The result, or a part of it: with `--json` as a document without control characters, else as text, if there is any. */
+  /** The result, or a part of it: with `--json` the document, else the text, if there is any. */
   print(document: unknown, text = ''): void {
     if (this.isJson) this.stdout.write(safeJson(document, this.jsonLines ? 0 : 2) + '\n');
     else if (text !== '') this.stdout.write(printableLines(text) + '\n');
@@ -52,11 +49,12 @@ export class Session {
   }
 
   connect(): Promise<FollowUpClient> {
+    const { env } = this;
     this.connected ??= FollowUpClient.connect({
-      env: this.env,
-      taskQueue: variable(this.env, 'FOLLOW_UP_TASK_QUEUE'),
-      readTaskQueue: variable(this.env, 'AGENT_API_TASK_QUEUE'),
-      sendTaskQueue: variable(this.env, 'AGENT_API_SEND_TASK_QUEUE'),
+      env,
+      taskQueue: variable(env, 'FOLLOW_UP_TASK_QUEUE'),
+      readTaskQueue: variable(env, 'AGENT_API_TASK_QUEUE'),
+      sendTaskQueue: variable(env, 'AGENT_API_SEND_TASK_QUEUE'),
     });
     return this.connected;
   }
@@ -66,12 +64,12 @@ export class Session {
     return [this.calledAs, ...words.map(shellWord)].join(' ');
   }
 
-  /** Says where a workflow can be seen in Temporal's Web UI, if TEMPORAL_UI_URL is set. */
+  /** Where a workflow can be seen in Temporal's Web UI, if TEMPORAL_UI_URL is set. */
   async notePage(workflowId: string): Promise<void> {
     const base = variable(this.env, 'TEMPORAL_UI_URL')?.replace(/\/+$/, '');
     if (base === undefined) return;
     const { namespace } = await this.connect();
-    const page = `namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(workflowId)}`;
+    const page = ['namespaces', namespace, 'workflows', workflowId].map(encodeURIComponent).join('/');
     this.note(`web ui      ${base}/${page}`);
   }
 
@@ -81,14 +79,6 @@ export class Session {
   }
 }
 
-/** How the user calls the starter: by the name of its bin, by npm from a checkout, else by its path. */
-export function callName(scriptPath: string | undefined, isCheckout: boolean): string {
-  if (/(^|[/\\])agent-follow-up$/.test(scriptPath ?? '')) return 'agent-follow-up';
-  if (isCheckout || scriptPath === undefined) return 'npm run starter --';
-  const fromHere = path.relative('', scriptPath);
-  return `node ${shellWord(fromHere.startsWith('..') ? scriptPath : fromHere)}`;
-}
-
-function shellWord(word: string): string {
+export function shellWord(word: string): string {
   return /^[\w%+,./:=@~-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

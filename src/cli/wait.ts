@@ -8,18 +8,16 @@ import { decideCommand, progressKey, progressText, serverText } from './render/f
 import { fitColumns, printable } from './render/text';
 import type { OutputStream, Session } from './session';
 
-/** Often enough for a person; a query costs the server and the worker some milliseconds. */
+/** A query costs the server and the worker some milliseconds. */
 const REFRESH_MS = 1_000;
 
 /** Waits for the end of a follow-up and prints it. Its progress goes to stderr. */
 export async function waitForEnd(session: Session, workflowId: string): Promise<void> {
   const followUp = (await session.connect()).getHandle(workflowId);
   const words = (): string =>
-    [
-      'Stopped waiting; the follow-up continues.',
-      `  watch it:   ${session.command('watch', workflowId)}`,
-      `  cancel it:  ${session.command('cancel', workflowId)}`,
-    ].join('\n');
+    'Stopped waiting; the follow-up continues.\n' +
+    `  watch it:   ${session.command('watch', workflowId)}\n` +
+    `  cancel it:  ${session.command('cancel', workflowId)}`;
   await untilLeft(session, words, async (left, line) => {
     const ended = new AbortController();
     const shown = showProgress(session, followUp, line, AbortSignal.any([left, ended.signal]));
@@ -47,7 +45,7 @@ async function showProgress(
       else if (!['done', 'failed', 'cancelled'].includes(report.progress.phase))
         line.show(progressText(report.progress, Date.now(), decide), progressKey(report.progress));
     } catch (error) {
-      // The wait for the result reports final errors; this is only the progress.
+      // The wait for the result reports final errors.
       if (!over.aborted && !(error instanceof NotFoundError))
         line.show('Temporal does not answer; the follow-up continues; still waiting', 'unreachable');
     }
@@ -56,22 +54,14 @@ async function showProgress(
   }
 }
 
-/** Where lines can't be rewritten: how often one with nothing but new numbers is printed at most. */
-const LINE_EVERY_MS = 10_000;
-
-/**
- * Shows the progress of a batch until it ends, and prints its end; with `--json` each item too, as it settles.
- *
- * @throws the reason of `left`, which ends the waiting
- */
+/** Shows the progress of a batch until it ends, and prints its end; with `--json` each item too, as it settles. */
 export async function waitForBatch(
   session: Session,
   batch: BatchHandle,
   left: AbortSignal,
   line: ProgressLine,
 ): Promise<void> {
-  const meter = new Meter();
-  let counted = { words: '', at: -Infinity };
+  const meter = meterOf();
   for await (const { report, ends } of batch.watch({ signal: left })) {
     const shown = session.isJson ? ends : ends.filter(isFailure);
     if (shown.length > 0) line.clear();
@@ -80,12 +70,11 @@ export async function waitForBatch(
       else session.note(itemLine(end));
     }
     if (report?.progress && report.trouble === null) {
-      const now = Date.now();
-      const { state, settled, items, open } = report.progress;
-      const words = `${settled} ${open}`;
-      if (words !== counted.words && now - counted.at >= LINE_EVERY_MS) counted = { words, at: now };
-      line.show(batchLine(report.progress, meter.show(settled, items, now)), `${state} ${counted.words}`);
-    } else if (report?.description.state !== 'running' && report !== null) break;
+      const { state, settled, items } = report.progress;
+      const meterText = meter(settled, items, Date.now());
+      // Where lines can't be rewritten, each hundredth gets a line.
+      line.show(batchLine(report.progress, meterText), `${state} ${Math.floor((100 * settled) / items)}`);
+    } else if (report?.state !== 'running' && report !== null) break;
     else line.silence(report?.trouble ?? 'no answer; the batch continues; still waiting');
   }
   line.clear();
@@ -99,7 +88,7 @@ const EXIT_OF_SIGNAL: Readonly<Record<string, number>> = {
 };
 
 /**
- * Works until a signal, or the end of whoever reads the results, ends the waiting. What is waited for continues.
+ * Works until a signal, or the end of whoever reads the results, ends the waiting.
  *
  * @param words what to say then
  * @param work clears the line when it is done; rejects when its signal is aborted
@@ -135,10 +124,10 @@ export async function untilLeft(
   }
 }
 
-/** How long `cancel` waits for the end. It comes within a second, unless a message under way is awaited first. */
+/** The end comes within a second, unless a message under way is awaited first. */
 const END_WITHIN_MS = 10_000;
 
-/** Waits for a cancellation, and for the end. What was cancelled before is not an error; what ended otherwise is. */
+/** Waits for a cancellation, and for the end. What was cancelled before is not an error. */
 export async function cancelAndWait<Answer, Ended>(
   session: Session,
   cancellation: Promise<Answer>,
@@ -159,10 +148,10 @@ export async function cancelAndWait<Answer, Ended>(
 
 const CLEAR_LINE = '\r\u001b[2K';
 
-/** How long no worker may answer before that is shown: one that has just started, or replays a long history, needs time. */
+/** A worker that has just started, or replays a long history, needs time. */
 const SILENCE_IS_SHOWN_MS = 4_000;
 
-/** Where progress is shown: one line that is rewritten on a terminal, a line for each change elsewhere. */
+/** One line that is rewritten on a terminal, a line for each change elsewhere. */
 export class ProgressLine {
   private readonly isLive: boolean;
   private shown = '';
@@ -181,12 +170,12 @@ export class ProgressLine {
     this.write(text, key);
   }
 
-  /** Shows why nobody answers, if that lasts. */
+  /** Why nobody answers, if that lasts. */
   silence(text: string): void {
     if (Date.now() - this.answeredAt > SILENCE_IS_SHOWN_MS) this.write(text, text);
   }
 
-  /** Removes the live line, so that other lines can be written. */
+  /** So that other lines can be written. */
   clear(): void {
     if (!this.isLive || this.shown === '') return;
     this.stream.write(CLEAR_LINE);
@@ -197,39 +186,29 @@ export class ProgressLine {
     const { isLive, stream } = this;
     // Some terminals wrap a line of their full width, which could not be cleared as one line.
     const line = fitColumns(printable(text), isLive ? Math.max(10, (stream.columns ?? 80) - 1) : Infinity);
-    if (this.shown === (isLive ? line : key)) return;
-    this.shown = isLive ? line : key;
+    const shown = isLive ? line : key;
+    if (this.shown === shown) return;
+    this.shown = shown;
     stream.write(isLive ? CLEAR_LINE + line : `${new Date().toISOString().slice(11, 19)}Z ${line}\n`);
   }
 }
 
-/** The window of the rate: long enough for turns of minutes, short enough to show a change. */
-const WINDOW_MS = 3 * 60_000;
-
 /** A rate over a shorter span means nothing. */
 const MIN_SPAN_MS = 5_000;
 
-/** Wide enough to see a twentieth, short enough to leave room for the counts. */
-const BAR_COLUMNS = 20;
-
 /** How far many items are, and how fast they settle. Times are milliseconds since the epoch. */
-export class Meter {
-  private readonly samples: { readonly at: number; readonly settled: number }[] = [];
-
-  /** @returns `█████░░░░░░░░░░░░░░░ 50 of 200 · 25 % · 75/min · 2m left` */
-  show(settled: number, items: number, now: number): string {
-    this.samples.push({ at: now, settled });
-    while ((this.samples[0]?.at ?? now) < now - WINDOW_MS) this.samples.shift();
-    const share = items === 0 ? 1 : settled / items;
-    const bar = '█'.repeat(Math.floor(share * BAR_COLUMNS)).padEnd(BAR_COLUMNS, '░');
+export function meterOf() {
+  let first: { readonly at: number; readonly settled: number } | undefined;
+  /** @returns `50 of 200 · 25 % · 75/min · 2m left` */
+  return (settled: number, items: number, now: number): string => {
+    first ??= { at: now, settled };
     // Rounded down: 100 % is the end.
-    const parts = [`${bar} ${settled} of ${items}`, `${Math.floor(share * 100)} %`];
-    const first = this.samples[0] ?? { at: now, settled };
+    const parts = [`${settled} of ${items}`, `${Math.floor((100 * settled) / Math.max(items, 1))} %`];
     if (now - first.at < MIN_SPAN_MS) return parts.join(' · ');
     const perMinute = ((settled - first.settled) * 60_000) / (now - first.at);
     parts.push(`${perMinute < 10 ? perMinute.toFixed(1) : Math.round(perMinute)}/min`);
     const seconds = Math.ceil(((items - settled) * 60) / perMinute);
     if (perMinute > 0 && settled < items) parts.push(`${formatDuration(seconds * 1_000)} left`);
     return parts.join(' · ');
-  }
+  };
 }

@@ -12,15 +12,13 @@ import { endedEarly, InvalidRequestError, noAnswer, type Reached, silence } from
 /** What every call takes. */
 export interface CallOptions {
   /**
-   * Ends the call with the signal's reason. A signal that is aborted before the call starts nothing; what a call has begun
-   * may still take effect, and what was started continues.
+   * Ends the call with the signal's reason. If it is aborted before the call, nothing is started; else what the call has begun
+   * may still take effect.
    */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Milliseconds until the call ends: with `NOT_CONFIRMED` while nobody knows whether what it starts was started, else with
-   * `NO_ANSWER`; for each entry of a list. What the call has begun may still take effect.
-   *
-   * @default none; a server that is away is tried for some 20 s
+   * Milliseconds until the call ends, of a list until its next entry: with `NOT_CONFIRMED` while nobody knows whether what it
+   * starts was started, else with `NO_ANSWER`. @default none; a server that is away is tried for some 20 s
    */
   readonly timeout?: number | undefined;
 }
@@ -28,10 +26,10 @@ export interface CallOptions {
 /** The longest timer of Node, some 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** What a call waits for is asked this long before its time-out, or when half of its time has passed. */
-const LAST_LOOK_MS = 2_000;
+/** How long before its time-out a call asks how what it waits for stands. */
+const ASKED_BEFORE_MS = 2_000;
 
-/** The connection that a client and its handles share, and the one place where calls begin and end. */
+/** The one place where calls begin and end. A client and its handles share it. */
 export class Calls {
   readonly #pending = new Map<AbortController, Reached>();
   #isClosed = false;
@@ -43,9 +41,9 @@ export class Calls {
   ) {}
 
   /**
-   * @param options with what the call has reached, which the work keeps up to date: every early end is made of it
+   * @param options with what the call has reached, which `work` keeps up to date
    * @param work gets a signal that is aborted when the call is over
-   * @throws FollowUpError, whatever went wrong, or the reason of `signal`; nothing else
+   * @throws FollowUpError, whatever went wrong, or the reason of `signal`
    */
   async run<T>(
     { signal, timeout, reached = {} }: CallOptions & { readonly reached?: Reached },
@@ -61,19 +59,19 @@ export class Calls {
       call.abort(signal?.reason);
     };
     signal?.addEventListener('abort', abort);
+    const abortable = <R>(asking: () => Promise<R>) => this.client.withAbortSignal(call.signal, asking);
     const timers: NodeJS.Timeout[] = [];
     if (timeout !== undefined) {
       let standing: string | undefined;
-      const look = async (): Promise<void> => {
+      const ask = async (): Promise<void> => {
         // What the server does not tell in time is left out.
-        const asked = this.client.withAbortSignal(call.signal, () => standingOf(this.client, reached));
-        standing = await asked.catch(() => undefined);
+        standing = await abortable(() => standingOf(this.client, reached)).catch(() => undefined);
       };
       const giveUp = (): void => {
         call.abort(noAnswer(reached, timeout, standing));
       };
       timers.push(setTimeout(giveUp, timeout));
-      timers.push(setTimeout(() => void look(), Math.max(timeout / 2, timeout - LAST_LOOK_MS)));
+      timers.push(setTimeout(() => void ask(), Math.max(timeout / 2, timeout - ASKED_BEFORE_MS)));
     }
     this.#pending.set(call, reached);
     try {
@@ -81,8 +79,7 @@ export class Calls {
       const over = new Promise<never>((_, reject) => {
         call.signal.addEventListener('abort', reject);
       });
-      const working = this.client.withAbortSignal(call.signal, () => work(this.client, call.signal));
-      return await Promise.race([working, over]);
+      return await Promise.race([abortable(() => work(this.client, call.signal)), over]);
     } catch (error) {
       call.signal.throwIfAborted();
       throw inWords(this.client, error, reached);
@@ -105,14 +102,14 @@ export class Calls {
     }
   }
 
-  /** Ends every call that waits, and refuses further ones. */
+  /** Ends every call, and refuses further ones. */
   close(): void {
     this.#isClosed = true;
     for (const [call, reached] of this.#pending) call.abort(closed(reached));
   }
 }
 
-/** How the workflow stands that a call waits for, as the server knows it. */
+/** How the workflow that a call waits for stands. */
 async function standingOf(client: Client, { workflowId }: Reached): Promise<string | undefined> {
   const found = workflowId === undefined ? null : await describeWorkflow(client, workflowId);
   if (!found || found.closeTime !== undefined) return undefined;
@@ -120,17 +117,16 @@ async function standingOf(client: Client, { workflowId }: Reached): Promise<stri
   return workers.length === 0 ? silence(found.taskQueue, 0) : 'it still runs';
 }
 
-/** Whatever a call throws, in the client's own words and with what the call has reached. */
 function inWords({ options }: Client, error: unknown, reached: Reached): FollowUpError {
-  const known = inSetUpWords(error, options.namespace);
-  if (known === error && error instanceof FollowUpError) return error;
-  if (known instanceof FollowUpError) {
-    if (known.code === 'UNREACHABLE' && reached.unconfirmed !== undefined)
-      return endedEarly('UNREACHABLE', known.message, reached, known);
-    return Object.assign(known, { workflowId: reached.workflowId ?? null });
+  const worded = inSetUpWords(error, options.namespace);
+  if (worded === error && error instanceof FollowUpError) return error;
+  if (worded instanceof FollowUpError) {
+    if (worded.code === 'UNREACHABLE' && reached.unconfirmed !== undefined)
+      return endedEarly('UNREACHABLE', worded.message, reached, worded);
+    return Object.assign(worded, { workflowId: reached.workflowId ?? null });
   }
   const { message } = error instanceof Error ? error : new Error(String(error));
-  // A codec throws what it likes; without one, the SDK's converter says what it does not know.
+  // A codec throws what it likes, and the SDK's converter a ValueError.
   if (error instanceof ValueError || options.loadedDataConverter.payloadCodecs.length > 0) {
     const field = "FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter";
     const text = `must be the data converter of the workers and of all other callers: this one fails (${message})`;
@@ -142,7 +138,7 @@ function inWords({ options }: Client, error: unknown, reached: Reached): FollowU
 
 export const SERVER_LIMIT_MS = 5_000;
 
-/** A worker answers a query within milliseconds; one that has to replay a long history first, within a second. */
+/** A worker that has to replay a long history answers within a second. */
 export const WORKER_LIMIT_MS = 3_000;
 
 export function within<T>(client: Client, limitMs: number, ask: () => Promise<T>): Promise<T> {

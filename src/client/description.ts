@@ -1,16 +1,14 @@
 import type { Client, WorkflowExecutionDescription, WorkflowExecutionInfo } from '@temporalio/client';
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, type SearchAttributeName } from '../core/names';
-import type { Problem } from '../core/checks';
 import { isReceipt, type Phase, type Receipt } from '../core/result';
-import { keyword } from '../core/starts';
+import { keyword, keywordKey } from '../core/starts';
 import { singleLine } from '../core/text';
 import { describeWorkflow, type RunState, stateOf } from '../temporal/existing-run';
 import { listWorkflows } from '../temporal/lists';
-import { keywordKey } from '../temporal/search-attributes';
 import { InvalidRequestError, notFound } from './errors';
-import { nameProblems } from './options';
+import { nameProblems, unknownOptions } from './options';
 
-/** What the Temporal server knows of a follow-up without asking a worker. */
+/** What the Temporal server knows of a follow-up, without a worker. */
 export interface FollowUpDescription {
   readonly workflowId: string;
   readonly runId: string;
@@ -21,26 +19,20 @@ export interface FollowUpDescription {
   /** Null while it runs. */
   readonly endedAt: string | null;
   readonly taskQueue: string;
-  /** The search attribute; it is set on transitions, so it may be behind by a moment. Null where it is not set. */
+  /** As the search attributes below, by its last transition; null where it is not set. */
   readonly phase: string | null;
-  /**
-   * How it ended, with the verdict before it unless that is `accepted`: `completed`, `unknown DeliveryUnknown`,
-   * `not-sent DeadlineExceeded`. Null while it runs, and where somebody terminated it.
-   */
+  /** Such as `completed` or `unknown DeliveryUnknown`; null while it runs, and where somebody terminated it. */
   readonly outcome: string | null;
   readonly jobStatus: string | null;
   readonly projectId: string | null;
   readonly jobId: string | null;
-  /**
-   * Why the server or the SDK refuses what its worker does: a search attribute is missing, a payload can't be decoded, the
-   * code has changed. It is tried again until that is mended. Null while nothing is wrong, and in a list.
-   */
+  /** Why its workflow task fails again and again, such as a missing search attribute; null while it does not, and in a list. */
   readonly taskTrouble: string | null;
   /** Left by a cancelled follow-up only; null in a list. */
   readonly receipt: Receipt | null;
 }
 
-/** @throws NotFoundError when there is no such workflow, or it is not a follow-up */
+/** @throws NotFoundError */
 export async function describeFollowUp(client: Client, workflowId: string): Promise<FollowUpDescription> {
   const info = await findFollowUp(client, workflowId);
   // The first event alone: no task is made before the delay is over.
@@ -48,7 +40,7 @@ export async function describeFollowUp(client: Client, workflowId: string): Prom
   return { ...descriptionOf(info), beginsAt, taskTrouble: await failedTask(client, info) };
 }
 
-/** As {@link describeFollowUp}, in the words of Temporal. */
+/** In the words of Temporal. @throws NotFoundError when there is no such workflow, or it is not a follow-up */
 export async function findFollowUp(
   client: Client,
   workflowId: string,
@@ -81,7 +73,7 @@ function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescri
   };
 }
 
-/** Events to read: the schedule, the start and the failure of a workflow task, and what has come since, such as signals. */
+/** Enough to find the end of a workflow task, behind what has come since. */
 const LATEST_EVENTS = 20;
 
 /** Why the latest workflow task of a run fails, again and again; null where it does not. */
@@ -102,14 +94,13 @@ export async function failedTask(
   return message ? `its workflow task fails, and is tried again: ${singleLine(message, 500)}` : null;
 }
 
-/** Which follow-ups to list; a field that is left out does not restrict the list. */
+/** A field that is left out does not restrict the list. */
 export interface FollowUpFilter {
   readonly phase?: Phase | undefined;
-  /** Those whose outcome begins so: `unknown`, `rejected` and `not-sent` find every end with this verdict. */
+  /** How it begins: `unknown`, `rejected` and `not-sent` find every end with this verdict. */
   readonly outcome?: string | undefined;
   readonly projectId?: string | undefined;
   readonly jobId?: string | undefined;
-  /** Items of this batch. */
   readonly batchId?: string | undefined;
 }
 
@@ -123,24 +114,23 @@ const FILTERS: Readonly<Record<keyof FollowUpFilter, SearchAttributeName>> = {
 
 /** Callers without TypeScript give anything. @throws InvalidRequestError */
 export function checkFilter(filter: FollowUpFilter): void {
-  const problems = Object.entries(filter).flatMap(([field, value]: [string, unknown]): Problem[] => {
-    if (field === 'outcome' && typeof value === 'string' && !/^[a-z -]+$/i.test(value))
-      return [{ field, text: 'must be the beginning of an outcome, such as unknown or completed' }];
-    if (Object.hasOwn(FILTERS, field)) return value === undefined ? [] : nameProblems(field, value);
-    return [{ field, text: `is not a filter; the filters are ${Object.keys(FILTERS).join(', ')}` }];
-  });
+  const problems = unknownOptions(filter, Object.keys(FILTERS));
+  for (const [field, value] of Object.entries(filter)) {
+    if (value !== undefined) problems.push(...nameProblems(field, value));
+    if (field === 'outcome' && !/^[a-z -]*$/i.test(String(value)))
+      problems.push({ field, text: 'must be the beginning of an outcome, such as unknown or completed' });
+  }
   if (problems.length > 0) throw new InvalidRequestError(problems);
 }
 
 export async function* listFollowUps(
   client: Client,
-  filter: FollowUpFilter,
+  { outcome = '', ...exact }: FollowUpFilter,
 ): AsyncGenerator<FollowUpDescription, void, undefined> {
-  const { outcome = '', ...exact } = filter;
   const wanted = Object.entries(exact).flatMap(([field, value]) =>
     value === undefined ? [] : [keyword(FILTERS[field as keyof FollowUpFilter], value)],
   );
-  const restriction = outcome === '' ? '' : ` AND FollowUpOutcome STARTS_WITH '${outcome}'`;
+  const restriction = outcome && ` AND FollowUpOutcome STARTS_WITH '${outcome}'`;
   for await (const info of listWorkflows(client, wanted, { restriction })) {
     const found = descriptionOf(info);
     if (found.outcome?.startsWith(outcome) ?? outcome === '') yield found;

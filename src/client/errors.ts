@@ -3,38 +3,32 @@ import { type Problem, problemText } from '../core/checks';
 import { conflictInWords } from '../core/end';
 import type { FailureType, Receipt } from '../core/result';
 
-/** Problems that a message names: it is read in one go, and a batch may have 100,000. */
+/** A message is read in one go, and a batch may have 100,000 problems. */
 const PROBLEMS_IN_MESSAGE = 20;
 
-/** Thrown before anything is started or changed, when an input is invalid: of a request, a batch, a schedule or a limit. */
+/** Thrown when an input is invalid, before anything is started or changed. */
 export class InvalidRequestError extends FollowUpError {
-  /** @param problems all that were found */
   constructor(readonly problems: readonly Problem[]) {
-    const first = problems.slice(0, PROBLEMS_IN_MESSAGE).map((problem) => problemText(problem));
-    const more = problems.length - first.length;
-    const words = `${first.join('; ')}${more > 0 ? `; … and ${more} more` : ''}`;
-    super('INVALID_REQUEST', `Invalid request: ${words}. Nothing was started or changed.`);
+    const words = problems.slice(0, PROBLEMS_IN_MESSAGE).map((problem) => problemText(problem));
+    if (problems.length > words.length) words.push(`… and ${problems.length - words.length} more`);
+    super('INVALID_REQUEST', `Invalid request: ${words.join('; ')}. Nothing was started or changed.`);
   }
 }
 
-/** Thrown when a name is taken: by another message, another batch, or a schedule. Nothing was started or changed. */
+/** Thrown when a name is taken by another message, batch or schedule. Nothing was started or changed. */
 export class ConflictError extends FollowUpError {}
 
 /** Thrown when an id names no follow-up, batch or schedule of the namespace. */
 export class NotFoundError extends FollowUpError {}
 
-/**
- * Thrown when a call ended while nobody knew whether what it starts was started: its `timeout` passed, the client was closed,
- * or the server was away (`cause`). The same call may be repeated: nothing is sent twice by it.
- */
+/** Thrown when a call ended while nobody knew whether it had started anything. Repeated, it sends nothing twice. */
 export class NotConfirmedError extends FollowUpError {}
 
-/** Thrown when no worker answered in time, or when the `timeout` of a call passed. What was started continues. */
+/** Thrown when no worker answered in time, or the `timeout` of a call passed. What was started continues. */
 export class NoAnswerError extends FollowUpError {}
 
 /** What a call has reached. */
 export interface Reached {
-  /** The workflow that it is about. */
   workflowId?: string | undefined;
   /** What it is to start, while nobody knows whether it was started. */
   unconfirmed?: 'follow-up' | 'batch' | undefined;
@@ -48,7 +42,7 @@ export function endedEarly(
   cause?: unknown,
 ): FollowUpError {
   if (unconfirmed !== undefined) {
-    const what = workflowId === undefined ? `the ${unconfirmed}` : `the ${unconfirmed} ${workflowId}`;
+    const what = `the ${unconfirmed} ${workflowId ?? ''}`.trim();
     const message = `${why} It is not confirmed that ${what} was started. Repeat the same call; it sends nothing twice.`;
     return new NotConfirmedError('NOT_CONFIRMED', message, { workflowId, cause });
   }
@@ -62,16 +56,16 @@ export class FollowUpRejectedError extends FollowUpError {}
 /** Thrown when nobody can tell whether the message arrived. */
 export class DeliveryUnknownError extends FollowUpError {}
 
-/** Thrown when the deadline passed; the receipt says whether the message was sent. */
+/** Thrown when the deadline passed. */
 export class DeadlineExceededError extends FollowUpError {}
 
 /** Thrown when the service has no such job, or has it no longer. */
 export class JobNotFoundError extends FollowUpError {}
 
-/** Thrown when a follow-up was cancelled. The agent continues: the service has no operation to stop it. */
+/** Thrown when a follow-up was cancelled. The agent continues. */
 export class FollowUpCancelledError extends FollowUpError {}
 
-/** Thrown when somebody terminated the workflow: it could not say whether the message was sent. */
+/** Thrown when somebody terminated the workflow: only its history knows whether the message was sent. */
 export class FollowUpTerminatedError extends FollowUpError {}
 
 const OF_FAILURE: Readonly<Record<FailureType, [typeof FollowUpError, FollowUpErrorCode]>> = {
@@ -91,19 +85,19 @@ export function requestConflict(workflowId: string): ConflictError {
   return new ConflictError('CONFLICT', conflictInWords(workflowId), { workflowId });
 }
 
-/** @param differences the options that differ, in words, as far as they are known */
-export function batchConflict(batchId: string, differences: readonly string[]): ConflictError {
-  const options = differences.join(', ');
-  const what = options === '' ? 'different items, options or order' : `other options (${options})`;
+export function batchConflict(batchId: string): ConflictError {
   const message =
-    `The batch ${JSON.stringify(batchId)} exists with ${what}. Nothing was started. ` +
+    `The batch ${JSON.stringify(batchId)} exists with different items, options or order. Nothing was started. ` +
     'Give the same input to continue it, or another batch id for another batch.';
   return new ConflictError('CONFLICT', message);
 }
 
 export function scheduleConflict(scheduleId: string): ConflictError {
-  const message = `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another id.`;
-  return new ConflictError('CONFLICT', message);
+  const what = `The schedule ${JSON.stringify(scheduleId)} exists`;
+  return new ConflictError(
+    'CONFLICT',
+    `${what}. Nothing was changed. Use update to change it, or choose another id.`,
+  );
 }
 
 /** @param found what has this id instead, if anything has */
@@ -118,7 +112,7 @@ export function notFound(
   return new NotFoundError('NOT_FOUND', message, what === 'follow-up' ? { workflowId: id } : {});
 }
 
-/** @param standing how the workflow stands, such as {@link silence} */
+/** @param standing such as {@link silence} */
 export function noAnswer(reached: Reached, waitedMs: number, standing?: string): FollowUpError {
   const { workflowId, unconfirmed } = reached;
   const isKnown = workflowId !== undefined && unconfirmed === undefined;
@@ -129,9 +123,9 @@ export function noAnswer(reached: Reached, waitedMs: number, standing?: string):
 
 /** Why no worker answers. @param workers how many poll the task queue */
 export function silence(taskQueue: string, workers: number): string {
-  return workers === 0
-    ? `no worker polls the task queue ${JSON.stringify(taskQueue)}; start one and try again`
-    : `the worker on the task queue ${JSON.stringify(taskQueue)} is busy, waits for the agent service, or has just died; try again`;
+  const queue = `the task queue ${JSON.stringify(taskQueue)}`;
+  if (workers === 0) return `no worker polls ${queue}; start one and try again`;
+  return `the worker on ${queue} is busy, waits for the agent service, or has just died; try again`;
 }
 
 export function wrongState(workflowId: string, state: string): FollowUpError {

@@ -11,7 +11,7 @@ import { LimitsClient } from './limits';
 import { awaitResult } from './result';
 import { checkName } from './options';
 import { ScheduleClient } from './schedules';
-import { type NamedRequest, startFollowUp, type StartOptions } from './start';
+import { type NamedRequest, startFollowUp, type StartOfFollowUp, type StartOptions } from './start';
 
 export interface FollowUpClientOptions {
   /** Where the workers poll for workflows. @default 'follow-up' */
@@ -23,8 +23,8 @@ export interface FollowUpClientOptions {
 }
 
 /**
- * Sends follow-up messages to agent jobs and waits for the jobs, by way of the workers: this side holds no key of the
- * agent service, and may die and come back at any time without anything being lost or sent twice.
+ * Sends follow-up messages to agent jobs and waits for the jobs, by way of the workers. It may die and come back at any time;
+ * nothing is lost or sent twice.
  *
  * ```ts
  * const followUps = await FollowUpClient.connect();
@@ -38,10 +38,9 @@ export class FollowUpClient {
   readonly batches: BatchClient;
   /** Batches at set times. */
   readonly schedules: ScheduleClient;
-  /** How often the agent service is asked, in total and by project. */
+  /** How often the agent service is asked. */
   readonly limits: LimitsClient;
   readonly #calls: Calls;
-  /** Of a connection that this client has opened. */
   #closeConnection: (() => Promise<void>) | undefined;
 
   /** @param client of the SDK, with the payload codecs and interceptors that the workers know; it stays yours to close */
@@ -77,50 +76,49 @@ export class FollowUpClient {
   }
 
   /**
-   * Starts a follow-up, or attaches to the one of the same `requestId`, running or ended. Safe to repeat: after a crash, call
-   * it again with the same request, and the message is still sent once.
+   * Starts a follow-up, or attaches to the one of the same `requestId`, running or ended. Safe to repeat: the message of a
+   * request is sent once.
    *
    * @throws InvalidRequestError with every problem, before anything is started
    * @throws ConflictError when the follow-up of this `requestId` carries another prompt
    * @throws SearchAttributesError when the namespace is not set up
    */
   async start(request: NamedRequest, options: StartOptions = {}): Promise<StartedFollowUp> {
-    const reached: Reached = { unconfirmed: 'follow-up' };
-    const given = { ...options, reached };
-    const start = await this.#calls.run(given, (client) =>
-      startFollowUp(client, this.taskQueue, request, given),
-    );
+    const start = await this.#start(request, options, (_, started) => Promise.resolve(started));
     return Object.assign(this.getHandle(start.workflowId), start);
   }
 
   /** {@link start} and the `result` of its handle in one. */
   execute(request: NamedRequest, options: StartOptions = {}): Promise<FollowUpResult> {
-    const reached: Reached = { unconfirmed: 'follow-up' };
-    const given = { ...options, reached };
-    return this.#calls.run(given, async (client, signal) => {
-      const { workflowId } = await startFollowUp(client, this.taskQueue, request, given);
-      return awaitResult(client, workflowId, signal);
-    });
+    return this.#start(request, options, (client, { workflowId }, signal) =>
+      awaitResult(client, workflowId, signal),
+    );
   }
 
-  /** A handle to a follow-up by its workflow id. The server is not asked yet. @throws InvalidRequestError */
+  #start<T>(
+    request: NamedRequest,
+    options: StartOptions,
+    then: (client: Client, started: StartOfFollowUp, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const given = { ...options, reached: { unconfirmed: 'follow-up' } satisfies Reached };
+    return this.#calls.run(given, async (client, signal) =>
+      then(client, await startFollowUp(client, this.taskQueue, request, given), signal),
+    );
+  }
+
+  /** The server is not asked yet. @throws InvalidRequestError */
   getHandle(workflowId: string): FollowUpHandle {
     checkName('workflowId', workflowId);
     return new FollowUpHandle(this.#calls, workflowId);
   }
 
-  /**
-   * Follow-ups of the namespace, running ones first; eventually consistent: one that has moved on may be shown as it was.
-   *
-   * @throws InvalidRequestError for a filter that is not one; SearchAttributesError when the namespace lacks an attribute
-   *   that is asked for
-   */
+  /** Follow-ups of the namespace, running ones first; eventually consistent. @throws InvalidRequestError, SearchAttributesError */
   list(filter: FollowUpFilter = {}, options: CallOptions = {}): AsyncIterable<FollowUpDescription> {
     checkFilter(filter);
     return this.#calls.each(options, (client) => listFollowUps(client, filter));
   }
 
-  /** Ends every call that waits with `CLOSED`, and the connection if {@link connect} has opened it. */
+  /** Ends every call that waits, and the connection if {@link connect} has opened it. */
   async close(): Promise<void> {
     this.#calls.close();
     await this.#closeConnection?.();

@@ -9,14 +9,14 @@ import { type ProgressReport, readProgress, type Update, updateFollowUp } from '
 import { awaitResult } from './result';
 import { retryFollowUp, type StartOfFollowUp } from './start';
 
-/** An update that waits for a read of the job: the default limit of one HTTP exchange, 30 s, and some room. */
+/** For an update that waits for a read of the job: the default limit of one HTTP exchange, 30 s, and some room. */
 const READING_UPDATE_TIMEOUT_MS = 45_000;
 
 /**
- * One follow-up, running or ended. It is made without asking the server: that comes with the first call.
+ * One follow-up, running or ended. Every call throws NotFoundError where there is none.
  *
- * `pollNow`, `extendDeadline` and `resolveDelivery` answer with the progress after them. They throw NotFoundError,
- * NoAnswerError, and FollowUpError `ALREADY_ENDED` or `UPDATE_REFUSED`.
+ * `pollNow`, `extendDeadline` and `resolveDelivery` answer with the progress after them. They throw NoAnswerError, and
+ * FollowUpError `ALREADY_ENDED` or `UPDATE_REFUSED`.
  */
 export class FollowUpHandle {
   readonly #calls: Calls;
@@ -29,22 +29,22 @@ export class FollowUpHandle {
   }
 
   /**
-   * Waits for the end, through server restarts, for as long as it takes.
+   * Waits for the end, through server restarts.
    *
    * @returns the final job and the receipt; `archived` and `failed` are results too
    * @throws FollowUpRejectedError, DeliveryUnknownError, DeadlineExceededError and JobNotFoundError with `details`;
-   *   FollowUpCancelledError with the receipt; FollowUpTerminatedError; NotFoundError
+   *   FollowUpCancelledError with the receipt; FollowUpTerminatedError
    */
   result(options: CallOptions = {}): Promise<FollowUpResult> {
     return this.run(options, (client, signal) => awaitResult(client, this.workflowId, signal));
   }
 
-  /** Where it stands, by its worker; by the server alone when no worker answers within 3 s. @throws NotFoundError */
+  /** Where it stands, by its worker; by the server alone when no worker answers within 3 s. */
   progress(options: CallOptions = {}): Promise<ProgressReport> {
     return this.run(options, (client) => readProgress(client, this.workflowId));
   }
 
-  /** What the server knows of it, without a worker. @throws NotFoundError */
+  /** What the server knows of it, without a worker. */
   describe(options: CallOptions = {}): Promise<FollowUpDescription> {
     return this.run(options, (client) => describeFollowUp(client, this.workflowId));
   }
@@ -59,10 +59,7 @@ export class FollowUpHandle {
     return this.update(options, { name: UPDATE_EXTEND_DEADLINE, args: () => [duration] });
   }
 
-  /**
-   * Says of an unknown delivery whether it arrived. `not-delivered` allows one more POST, by the run that is running now
-   * and by no later one.
-   */
+  /** Says whether an unknown delivery arrived. `not-delivered` allows one more POST, by the run that is running now. */
   resolveDelivery(decision: DeliveryDecision, options: CallOptions = {}): Promise<FollowUpProgress> {
     return this.update(options, {
       name: UPDATE_RESOLVE_DELIVERY,
@@ -71,12 +68,7 @@ export class FollowUpHandle {
     });
   }
 
-  /**
-   * Asks for the end of the watch; a message under way is awaited first. The agent continues: the service has no
-   * operation to stop it.
-   *
-   * @throws NotFoundError; FollowUpError `ALREADY_ENDED`
-   */
+  /** Ends the watch; a message under way is awaited first, and the agent continues. @throws FollowUpError `ALREADY_ENDED` */
   cancel(options: CallOptions = {}): Promise<void> {
     return this.run(options, async (client) => {
       // The server silently accepts the cancellation of a closed workflow (measured, server 1.32.0).
@@ -87,11 +79,10 @@ export class FollowUpHandle {
   }
 
   /**
-   * Sends the message of a follow-up that has ended, exactly where its receipt proves `not-sent` or `rejected`: the same id
-   * gets another run, with the request that it was started with.
+   * Gives a follow-up that has ended another run, exactly where its receipt proves `not-sent` or `rejected`.
    *
    * @returns the new run; {@link result} waits for it
-   * @throws NotFoundError; InvalidRequestError; FollowUpError `STILL_RUNNING`, or `RETRY_REFUSED` with the receipt
+   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`, or `RETRY_REFUSED` with the receipt
    */
   retry(options: CallOptions = {}): Promise<{ readonly runId: string }> {
     return this.run(options, (client, signal) => retryFollowUp(client, this.workflowId, signal), 'follow-up');
@@ -110,5 +101,5 @@ export class FollowUpHandle {
   }
 }
 
-/** The handle of a follow-up that was just started or attached to, with what the start has found. */
+/** The handle of a follow-up, with what its start has found. */
 export type StartedFollowUp = FollowUpHandle & StartOfFollowUp;

@@ -1,14 +1,13 @@
 /** What other TypeScript services import. */
-export type { BatchDescription, BatchReport } from './batch/describe';
+export type { BatchReport } from './batch/describe';
 export type { BatchLook } from './batch/results';
 export { BatchClient, BatchHandle, type BatchOutcome, type StartedBatch } from './batch/batch-client';
 export {
   type BatchItems,
-  type BatchOptions,
   checkBatch,
   type CheckedBatch,
-  checkSchedule,
   type NewBatchOptions,
+  type RunOptions,
 } from './batch/check';
 export type { RetryOptions } from './batch/start';
 export type { CallOptions } from './call';
@@ -26,27 +25,13 @@ export {
   NotConfirmedError,
   NotFoundError,
 } from './errors';
-export type {
-  BatchClientLike,
-  BatchHandleLike,
-  FollowUpClientLike,
-  FollowUpHandleLike,
-  LimitsClientLike,
-  ScheduleClientLike,
-} from './interfaces';
-export { FollowUpClient, type FollowUpClientOptions } from './follow-up-client';
-export { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
-export {
-  checkLimits,
-  type Limit,
-  type Limits,
-  LimitsClient,
-  type LimitsChange,
-  type QueueLimits,
-} from './limits';
+export * from './interfaces';
+export * from './follow-up-client';
+export * from './follow-up-handle';
+export * from './limits';
 export type { ProgressReport } from './progress';
 export {
-  type FiringOptions,
+  checkSchedule,
   type NewScheduleOptions,
   type ScheduleChange,
   ScheduleClient,
@@ -55,7 +40,7 @@ export {
 } from './schedules';
 export type { NamedRequest, StartOptions } from './start';
 export type { BatchItem, Tolerance } from '../core/batch/items';
-export type { BatchProgress, BatchSummary, ItemEnd } from '../core/batch/progress';
+export type { BatchProgress, BatchSummary, BatchView, ItemEnd } from '../core/batch/progress';
 export type { Outcome } from '../core/end';
 export { FollowUpError, type FollowUpErrorCode, hasCode } from '../core/errors';
 export { followUpWorkflowId } from '../core/ids';

@@ -2,12 +2,12 @@ import type { Problem } from '../core/checks';
 import { quote } from '../core/text';
 import { InvalidRequestError } from './errors';
 
-export function unknownOptions(given: object, known: readonly string[]): Problem[] {
-  const text = `is not an option here; the options are ${known.join(', ')}`;
-  return Object.keys(given).flatMap((field) => (known.includes(field) ? [] : [{ field, text }]));
+export function unknownOptions(given: object, options: readonly string[]): Problem[] {
+  const text = `is not an option here; the options are ${options.join(', ')}`;
+  return Object.keys(given).flatMap((field) => (options.includes(field) ? [] : [{ field, text }]));
 }
 
-/** Checks the name in a handle. @throws InvalidRequestError */
+/** @throws InvalidRequestError */
 export function checkName(field: string, value: unknown): void {
   const problems = nameProblems(field, value);
   if (problems.length > 0) throw new InvalidRequestError(problems);

@@ -10,7 +10,7 @@ import {
 import { QUERY_PROGRESS, UPDATE_POLL_NOW } from '../core/names';
 import type { FollowUpProgress, Phase } from '../core/result';
 import { addCounts } from '../core/tally';
-import { type FollowUpActivities, isTally } from '../core/wire';
+import { type FollowUpActivities, isTally } from '../core/activities';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import {
   activityContext,
@@ -23,32 +23,32 @@ import { SERVER_LIMIT_MS, within, WORKER_LIMIT_MS } from './call';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { noAnswer, silence, updateRefused, wrongState } from './errors';
 
-/** Where a follow-up stands, and who says so. */
+/** Where a follow-up stands. */
 export type ProgressReport =
   | { readonly from: 'worker'; readonly progress: FollowUpProgress }
   | {
       /** No worker answered within 3 s; this is what the server knows. */
       readonly from: 'server';
       readonly description: FollowUpDescription;
-      /** Workers that poll the task queue of the follow-up. With none, the follow-up waits; nothing is lost. */
+      /** How many poll its task queue. */
       readonly workers: number;
     };
 
-/** By the worker and, while an activity polls, what the server knows of that. @throws NotFoundError */
+/** By the worker and, while an activity polls, by what the server knows of that. */
 export async function readProgress(client: Client, workflowId: string): Promise<ProgressReport> {
   try {
     let progress = await queryProgress(client, workflowId);
     for (let attempt = 1; attempt <= MAX_ATTEMPTS && mayBePolling(progress); attempt++) {
       const whole = await withPendingPoll(client, workflowId, progress);
       const later = await queryProgress(client, workflowId);
-      // If the workflow has counted more, the activity has ended between the questions, and the pending one is another.
+      // If the workflow has counted more, the activity has ended in between, and another one is pending.
       if (whole !== undefined && later.polls === progress.polls) return { from: 'worker', progress: whole };
       progress = later;
       if (whole === undefined) break;
     }
     return { from: 'worker', progress };
   } catch (error) {
-    // No worker, a busy one, one that fails, no follow-up: the server may know more, and its own error is thrown from here.
+    // Whatever keeps the worker from answering: the server may know more, and throws where there is no follow-up.
     if (!isOfServer(error)) throw error;
     const description = await within(client, SERVER_LIMIT_MS, () => describeFollowUp(client, workflowId));
     const workers = await workersPolling(client, description.taskQueue);
@@ -56,7 +56,7 @@ export async function readProgress(client: Client, workflowId: string): Promise<
   }
 }
 
-/** Whether the server has said so, or a worker by it; anything else is a bug, or a data converter that can't read the answer. */
+/** Anything else is a bug, or a data converter that can't read the answer. */
 function isOfServer(error: unknown): boolean {
   const others = [WorkflowNotFoundError, QueryNotRegisteredError, QueryRejectedError];
   return grpcError(error) !== undefined || others.some((each) => error instanceof each);
@@ -67,31 +67,28 @@ function queryProgress(client: Client, workflowId: string): Promise<FollowUpProg
   return within(client, WORKER_LIMIT_MS, () => handle.query<FollowUpProgress>(QUERY_PROGRESS));
 }
 
-/** How often both are asked while they do not agree: two polls in a row end so soon only where a read needs no time. */
+/** Two polls in a row end so soon only where a read needs no time. */
 const MAX_ATTEMPTS = 5;
 
 const POLL_ACTIVITY: keyof FollowUpActivities = 'pollJob';
 
 const POLLING_PHASES: readonly Phase[] = ['waiting', 'watching', 'needs-decision'];
 
-/** The largest difference between the clocks of worker and server that is allowed for. */
+/** Allowed for between the clocks of worker and server. */
 const CLOCKS_DIFFER_MS = 1_000;
 
 type PendingActivity = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number];
 
-/** While an activity polls, the time of the next read that the workflow knows has passed. */
+/** While an activity polls, the next read that the workflow knows of has passed. */
 function mayBePolling({ phase, nextPollAt }: FollowUpProgress): boolean {
   const planned = nextPollAt !== null && Date.parse(nextPollAt) > Date.now();
   return !planned && POLLING_PHASES.includes(phase);
 }
 
 /**
- * The progress with what the server alone knows of an activity that polls: the answers that the workflow counts at its end,
- * and when it reads next. Of one that polls in its worker's process this is up to 24 s old (its heartbeats), and the time
- * of the next read is null where the known one has passed. Nothing is counted twice: an activity that is pending after the
- * workflow has answered was not counted in that answer. If the workflow counts no more afterwards, nothing is left out.
+ * The progress with what an activity that polls has counted, by its heartbeats. Nothing is counted twice: what is pending after
+ * the workflow has answered was not counted in that answer. If the workflow counts no more afterwards, nothing is left out.
  *
- * @param progress the worker's latest answer
  * @returns undefined if no such activity is pending
  */
 async function withPendingPoll(
@@ -106,20 +103,21 @@ async function withPendingPoll(
   const context = activityContext(client.options.namespace, workflowId);
   const details = await decodeFirst(client, pending.heartbeatDetails?.payloads, context);
   const counted = isTally(details) ? details : null;
-  const nextPollAt = nextReadAt(pending, counted?.nextReadAt ?? null);
-  if (counted === null || counted.polls === 0) return { ...progress, nextPollAt };
-  const lastAnswer = counted.lastAnswer ?? progress.lastAnswer;
+  const whole = {
+    ...progress,
+    nextPollAt: nextReadAt(pending, counted?.nextReadAt ?? null),
+    lastAnswer: counted?.lastAnswer ?? progress.lastAnswer,
+  };
   // A read before the send is not a poll, and no receipt counts it.
-  if (progress.phase === 'waiting') return { ...progress, nextPollAt, lastAnswer };
+  if (counted === null || progress.phase === 'waiting') return whole;
   const polls = progress.polls + counted.polls;
-  const observed = addCounts(progress.observed, counted.observed);
-  return { ...progress, nextPollAt, lastAnswer, polls, observed };
+  return { ...whole, polls, observed: addCounts(progress.observed, counted.observed) };
 }
 
 /**
  * A moment that has passed where an attempt waits for a worker; null while an operator has paused it.
  *
- * @param readAt the next read by the latest heartbeat
+ * @param readAt by the latest heartbeat
  */
 function nextReadAt(
   { paused, state, nextAttemptScheduleTime, scheduledTime, lastStartedTime }: PendingActivity,
@@ -129,7 +127,7 @@ function nextReadAt(
   if (Number(state) !== PENDING_ACTIVITY_STARTED)
     return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
   if (readAt === null) return null;
-  // The read for which the attempt was made, or one that is still to come; others have been made since the last heartbeat.
+  // The read for which the attempt was made, or one that is to come; others were made since the heartbeat.
   const startedAt = optionalTsToDate(lastStartedTime)?.getTime() ?? 0;
   const isNext = readAt > Date.now() || readAt <= startedAt + CLOCKS_DIFFER_MS;
   return isNext ? new Date(readAt).toISOString() : null;
@@ -140,13 +138,11 @@ type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state'> &
 
 export interface Update {
   readonly name: string;
-  /** How long to wait for the answer. @default 10 seconds */
   readonly timeoutMs?: number;
-  /** @default none */
   readonly args?: (found: Found) => readonly unknown[];
 }
 
-/** Updates a follow-up, and answers with its progress after it. @throws as {@link updateRunning} */
+/** @returns the progress after the update @throws as {@link updateRunning} */
 export async function updateFollowUp(
   client: Client,
   workflowId: string,
@@ -155,23 +151,19 @@ export async function updateFollowUp(
   const find = () => describeFollowUp(client, workflowId);
   const progress = await updateRunning<FollowUpProgress>(client, find, update);
   if (!mayBePolling(progress)) return progress;
-  // The update has taken effect: where the server does not answer, nothing must look as if it had failed.
+  // The update has taken effect, whether the server answers or not.
   const pending = withPendingPoll(client, workflowId, progress).catch((error: unknown) => {
     if (!isOfServer(error)) throw error;
   });
   const whole = (await pending) ?? progress;
-  // Whoever has the job read now gets the answer of that read, not the pending activity's latest.
+  // Whoever has the job read gets that answer, not the pending activity's latest.
   return update.name === UPDATE_POLL_NOW ? { ...whole, lastAnswer: progress.lastAnswer } : whole;
 }
 
-/** Without a worker, waiting is useful only if one is just starting. */
+/** One may just be starting. */
 const NO_WORKER_LIMIT_MS = 2_000;
 
-/**
- * Updates a workflow. It is looked for first: the update could mean something else to another one.
- *
- * @throws NoAnswerError; FollowUpError `ALREADY_ENDED`, `UPDATE_REFUSED`; and what `find` throws
- */
+/** @throws NoAnswerError; FollowUpError `ALREADY_ENDED`, `UPDATE_REFUSED`; and what `find` throws */
 export async function updateRunning<Answer>(
   client: Client,
   find: () => Promise<Found>,
@@ -191,7 +183,7 @@ export async function updateRunning<Answer>(
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError)
       throw updateRefused(workflowId, error.cause?.message ?? error.message);
-    // A precondition fails where the worker that had the update in its task has died: it has left no trace.
+    // A precondition fails where the worker that had the update in its task has died.
     const isLost = hasGrpcStatus(error, 'FAILED_PRECONDITION');
     if (isLost || error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
       throw noAnswer({ workflowId }, limitMs, silence(taskQueue, workers));

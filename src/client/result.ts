@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  ApplicationFailure,
   CancelledFailure,
   type Client,
   TerminatedFailure,
@@ -8,23 +7,17 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { cancelledInWords, IN_HISTORY } from '../core/end';
+import { cancelledInWords, failureOf, IN_HISTORY } from '../core/end';
 import { FollowUpError } from '../core/errors';
-import {
-  FAILURE_TYPES,
-  type FollowUpResult,
-  isFailureDetails,
-  isFollowUpResult,
-  type Receipt,
-} from '../core/result';
+import { type FollowUpResult, isFollowUpResult, type Receipt } from '../core/result';
 import { isTransient } from '../temporal/grpc-status';
 import { describeFollowUp } from './description';
 import { followUpFailed, FollowUpCancelledError, FollowUpTerminatedError, notFound } from './errors';
 
-/** Between two attempts while the server is away; the SDK itself has tried for some 20 s before each. */
+/** The SDK itself has tried for some 20 s before. */
 const PAUSE_MS = 1_000;
 
-/** Repeats a call that waits for something on the server, until the server answers. */
+/** Repeats a call until the server answers. */
 export async function waitThrough<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
   for (;;) {
     signal.throwIfAborted();
@@ -37,7 +30,7 @@ export async function waitThrough<T>(signal: AbortSignal, call: () => Promise<T>
   }
 }
 
-/** `FollowUpHandle.result` says what it does. It waits through continued-as-new runs and resets too. */
+/** Waits for the end, through continued-as-new runs and resets too. */
 export function awaitResult(
   client: Client,
   workflowId: string,
@@ -66,9 +59,8 @@ async function onceEnded(client: Client, workflowId: string): Promise<FollowUpRe
 }
 
 function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | null): FollowUpError {
-  if (cause instanceof CancelledFailure) {
+  if (cause instanceof CancelledFailure)
     return new FollowUpCancelledError('CANCELLED', cancelledInWords(receipt), { workflowId, receipt });
-  }
   if (cause instanceof TerminatedFailure) {
     const message = `The workflow was terminated (${cause.message}); ${IN_HISTORY}`;
     return new FollowUpTerminatedError('TERMINATED', message, { workflowId });
@@ -77,12 +69,8 @@ function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | 
     const message = `The workflow exceeded a timeout set by its caller; ${IN_HISTORY}`;
     return new FollowUpError('TIMED_OUT', message, { workflowId });
   }
-  if (cause instanceof ApplicationFailure) {
-    const type = FAILURE_TYPES.find((known) => known === cause.type);
-    const details: unknown = cause.details?.[0];
-    if (type !== undefined && isFailureDetails(details))
-      return followUpFailed(type, cause.message, { workflowId, details });
-  }
+  const own = cause && failureOf(cause);
+  if (cause && own) return followUpFailed(own.type, cause.message, { workflowId, details: own.details });
   return unexpected(workflowId, cause?.message ?? 'a failure without a cause', cause);
 }
 

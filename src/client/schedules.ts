@@ -4,45 +4,48 @@ import {
   type Client,
   encodeScheduleOverlapPolicy,
   ScheduleAlreadyRunning,
-  type ScheduleDescription,
   type ScheduleHandle as TemporalScheduleHandle,
   type ScheduleOptions,
   type ScheduleOverlapPolicy,
 } from '@temporalio/client';
-import { BATCH_PRIORITY_KEY, batchSummary } from '../core/batch/items';
+import {
+  BATCH_PRIORITY_KEY,
+  batchSummary,
+  MAX_BATCH_ID_CHARACTERS,
+  MAX_INPUT_BYTES,
+} from '../core/batch/items';
 import type { BatchInput } from '../core/batch/state';
-import { BATCH_WORKFLOW } from '../core/names';
-import { isRecord } from '../core/checks';
+import { isRecord, type Problem } from '../core/checks';
 import { batchIdOf, batchWorkflowId } from '../core/ids';
-import { markdownCode } from '../core/text';
+import { BATCH_WORKFLOW } from '../core/names';
+import { jsonBytes, markdownCode, quote } from '../core/text';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { msNumberToTs, withConflictToken } from '../temporal/sdk-internals';
 import {
   type BatchItems,
+  checkBatch,
   type CheckedBatch,
   checkRunOptions,
-  checkSchedule,
+  isChecked,
   type RunOptions,
-  scheduleInput,
 } from './batch/check';
 import type { CallOptions, Calls } from './call';
 import { ConflictError, InvalidRequestError, notFound, scheduleConflict } from './errors';
 import { checkName } from './options';
 
-/** How each batch of a schedule runs. */
-export interface FiringOptions extends RunOptions {
-  /** Where the batches run. @default the client's */
-  readonly taskQueue?: string | undefined;
-}
-
 /** When a schedule fires, in Temporal's own types, and how each of its batches runs. */
 export interface NewScheduleOptions
-  extends
-    Pick<ScheduleOptions, 'spec' | 'policies' | 'state' | 'memo' | 'typedSearchAttributes'>,
-    FiringOptions,
-    CallOptions {}
+  extends Pick<ScheduleOptions, 'spec' | 'policies' | 'state'>, RunOptions, CallOptions {}
 
-const NEW_OPTIONS = ['taskQueue', 'spec', 'policies', 'state', 'memo', 'typedSearchAttributes'];
+/** What is changed. Whatever is left out stays as it is, also what somebody else has set. */
+export interface ScheduleChange extends RunOptions {
+  /** What it sends from the next firing on; replaced as a whole, with its options and its task queue. */
+  readonly items?: BatchItems | undefined;
+  /** When it fires; replaced as a whole. */
+  readonly spec?: ScheduleOptions['spec'] | undefined;
+  readonly policies?: ScheduleOptions['policies'] | undefined;
+  readonly state?: ScheduleOptions['state'] | undefined;
+}
 
 /** A restart loses no firing, and an outage's are not sent in the middle of the day. Temporal's own default is a year. */
 const CATCHUP_WINDOW = '10m';
@@ -56,21 +59,6 @@ export interface Triggered {
   readonly outcome: 'started' | 'skipped' | 'waiting';
   /** The batch that this trigger has started, and no other. */
   readonly batchId: string | null;
-}
-
-/** Null removes a field. */
-type Change<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | null | undefined };
-
-/** What is changed. Whatever is left out stays as it is, also what somebody else has set. */
-export interface ScheduleChange extends FiringOptions {
-  /** What it sends from the next firing on; replaced as a whole, with its options. */
-  readonly items?: BatchItems;
-  /** `calendars`, `cronExpressions` and `intervals` are replaced together, because the server merges them. */
-  readonly spec?: Change<ScheduleOptions['spec']>;
-  readonly policies?: Change<NonNullable<ScheduleOptions['policies']>>;
-  readonly state?: Change<
-    Pick<NonNullable<ScheduleOptions['state']>, 'paused' | 'note' | 'remainingActions'>
-  >;
 }
 
 /**
@@ -116,27 +104,23 @@ export class ScheduleClient {
     { signal, timeout, ...options }: NewScheduleOptions,
   ): Promise<ScheduleHandle> {
     const noSpec = { field: 'spec', text: 'is missing; it says when the schedule fires' };
-    checkRunOptions(options, NEW_OPTIONS, isRecord(options.spec) ? [] : [noSpec]);
+    checkRunOptions(options, ['spec', 'policies', 'state'], isRecord(options.spec) ? [] : [noSpec]);
+    const { spec, policies = {}, state = {}, ...settings } = options;
     const batch = await checkSchedule(scheduleId, requests);
-    const { concurrency, tolerate, taskQueue = this.#calls.taskQueue, ...rest } = options;
     const action = {
       type: 'startWorkflow' as const,
       workflowType: BATCH_WORKFLOW,
-      taskQueue,
       // Temporal appends the time of each firing.
       workflowId: batchWorkflowId(scheduleId),
-      args: [withGiven({}, { ...scheduleInput(batch), concurrency, tolerate })] as [BatchInput],
       // The SDK's type lacks it; it is sent nevertheless.
       priority: { priorityKey: BATCH_PRIORITY_KEY },
-      staticSummary: summaryOf(scheduleId, batch),
+      ...this.#startOf(scheduleId, batch),
+      args: [given({ ...inputOf(batch), ...settings })] as [BatchInput],
     };
-    // The SDK takes a field that is undefined for one that is set.
-    const spec = withGiven<ScheduleOptions['spec']>({}, rest.spec);
-    const policies = withGiven({ catchupWindow: CATCHUP_WINDOW }, rest.policies ?? {});
-    const state = withGiven({}, rest.state ?? {});
-    await this.#calls.run({ signal, timeout }, async (client) => {
+    await this.#calls.run({ signal, timeout }, async ({ schedule }) => {
+      const timing = { spec: given(spec), policies: { catchupWindow: CATCHUP_WINDOW, ...given(policies) } };
       try {
-        await client.schedule.create({ ...rest, spec, policies, state, scheduleId, action });
+        await schedule.create({ scheduleId, action, ...timing, state: given(state) });
       } catch (error) {
         throw error instanceof ScheduleAlreadyRunning ? scheduleConflict(scheduleId) : inFieldWords(error);
       }
@@ -152,69 +136,104 @@ export class ScheduleClient {
       trigger: (overlap?: ScheduleOverlapPolicy, options: CallOptions = {}) =>
         calls.run(options, (client, signal) => trigger(client, scheduleId, overlap, signal)),
       update: (change: ScheduleChange, options: CallOptions = {}) =>
-        calls.run(options, (client) => update(client, scheduleId, change)),
+        calls.run(options, (client) => this.#update(client, scheduleId, change)),
     });
     // A log that shows the handle is to show nothing of the connection, which holds the key.
     return Object.defineProperty(handle, 'client', { enumerable: false });
   }
+
+  async #update(client: Client, scheduleId: string, change: ScheduleChange): Promise<void> {
+    const { items, spec, policies = {}, state = {}, ...settings } = change;
+    await ofBatches(client, scheduleId);
+    checkRunOptions(settings, []);
+    const batch = items && (await checkSchedule(scheduleId, items));
+    try {
+      await withConflictToken(client, scheduleId, (schedule) =>
+        schedule.update((now) => {
+          const [input, ...further] = (now.action.args ?? []) as unknown[];
+          const args = [
+            { ...(input as object), ...(batch && inputOf(batch)), ...given(settings) },
+            ...further,
+          ];
+          return {
+            spec: spec ? given(spec) : now.spec,
+            policies: { ...now.policies, ...given(policies) },
+            state: { ...now.state, ...given(state) },
+            action: {
+              ...now.action,
+              ...(batch && this.#startOf(scheduleId, batch)),
+              // The typed ones are the same, and the SDK takes one of the two.
+              // eslint-disable-next-line @typescript-eslint/no-deprecated -- to leave it out
+              searchAttributes: {},
+              args: args as [BatchInput],
+            },
+          };
+        }),
+      );
+    } catch (error) {
+      throw inFieldWords(error);
+    }
+  }
+
+  #startOf(scheduleId: string, { items }: CheckedBatch) {
+    const staticSummary = `${batchSummary(items.length)} by the schedule ${markdownCode(scheduleId)}`;
+    return { taskQueue: this.#calls.taskQueue, staticSummary };
+  }
 }
 
-/** Looks whose schedule it is, without decoding what may be another service's. @returns the workflow id of its batches */
-async function batchesOf(client: Client, scheduleId: string): Promise<string> {
-  const { namespace } = client.options;
-  try {
-    const { schedule } = await client.workflowService.describeSchedule({ namespace, scheduleId });
-    const { workflowType, workflowId } = schedule?.action?.startWorkflow ?? {};
-    const type = workflowType?.name ?? 'nothing';
-    const why = `the one of this id does not start follow-up batches; it starts ${JSON.stringify(type)}`;
-    if (type !== BATCH_WORKFLOW) throw notFound('schedule', scheduleId, namespace, why);
-    return workflowId ?? '';
-  } catch (error) {
+/** What Temporal appends to the workflow id of a firing: the time that it was due, to the second, in UTC. */
+const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
+
+/** Characters of a schedule's id: 79, so that the batch id of each firing has at most 100. */
+const MAX_SCHEDULE_ID_CHARACTERS = MAX_BATCH_ID_CHARACTERS - EXAMPLE_SUFFIX.length;
+
+const NO_NAMES = 'must not be given in a schedule: from the second firing on, nothing would be sent';
+
+/**
+ * Checks the id and the requests of a schedule, and starts nothing.
+ *
+ * @throws InvalidRequestError about the id, or with every item that is wrong
+ */
+export async function checkSchedule(scheduleId: string, requests: BatchItems): Promise<CheckedBatch> {
+  // The id is part of the ids of workflows, which Temporal's HTTP API can't carry with a slash in them.
+  if (!/^[A-Za-z0-9._~-]+$/.test(scheduleId) || scheduleId.length > MAX_SCHEDULE_ID_CHARACTERS) {
+    const text = `must be 1 to ${MAX_SCHEDULE_ID_CHARACTERS} letters, digits, "-", ".", "_" and "~"; it is ${quote(scheduleId)}`;
+    throw new InvalidRequestError([{ field: 'scheduleId', text }]);
+  }
+  const unchecked = isChecked(requests) ? requests.items.map(({ request }) => request) : requests;
+  // With the names that a firing gives them.
+  const batch = await checkBatch(unchecked, { batchId: `${scheduleId}${EXAMPLE_SUFFIX}` });
+  const problems = batch.items.flatMap(({ key }, index): Problem[] =>
+    key === null ? [{ item: index + 1, field: 'requestId', text: NO_NAMES }] : [],
+  );
+  const bytes = jsonBytes(inputOf(batch));
+  if (bytes > MAX_INPUT_BYTES) {
+    const text =
+      `${(bytes / 2 ** 20).toFixed(1)} MiB as JSON, and a schedule holds ${MAX_INPUT_BYTES / 2 ** 20} MiB at most; ` +
+      'let cron run the starter\'s command "batch run" instead, which reads its file each time';
+    problems.push({ field: 'items', text });
+  }
+  if (problems.length > 0) throw new InvalidRequestError(problems);
+  return batch;
+}
+
+function inputOf({ items, digest }: CheckedBatch): BatchInput {
+  return { items: items.map(({ request }) => request), digest };
+}
+
+/** Looks whose schedule it is, without decoding what may be another service's. @throws NotFoundError */
+async function ofBatches({ workflowService, options: { namespace } }: Client, scheduleId: string) {
+  const request = { namespace, scheduleId };
+  const found = await workflowService.describeSchedule(request).catch((error: unknown) => {
     throw hasGrpcStatus(error, 'NOT_FOUND') ? notFound('schedule', scheduleId, namespace) : error;
-  }
-}
-
-async function update(client: Client, scheduleId: string, change: ScheduleChange): Promise<void> {
-  const { items: requests, spec, policies, state, ...firing } = change;
-  await batchesOf(client, scheduleId);
-  checkRunOptions(firing, ['taskQueue']);
-  const batch = requests === undefined ? undefined : await checkSchedule(scheduleId, requests);
-  const { calendars, cronExpressions, intervals } = spec ?? {};
-  const hasTiming = (calendars ?? cronExpressions ?? intervals) !== undefined;
-  const { taskQueue, ...settings } = firing;
-  try {
-    await withConflictToken(client, scheduleId, (schedule) =>
-      schedule.update((now) => ({
-        spec: withChange<ScheduleOptions['spec']>(
-          hasTiming ? { ...now.spec, calendars: [], intervals: [] } : now.spec,
-          spec,
-        ),
-        policies: withChange(now.policies, policies),
-        state: withChange(now.state, state),
-        action: {
-          ...now.action,
-          taskQueue: taskQueue ?? now.action.taskQueue,
-          // The typed ones are the same, and the SDK takes one of the two.
-          // eslint-disable-next-line @typescript-eslint/no-deprecated -- to leave it out
-          searchAttributes: {},
-          args: argsOf(now, { ...(batch && scheduleInput(batch)), ...settings }),
-          ...(batch && { staticSummary: summaryOf(scheduleId, batch) }),
-        },
-      })),
-    );
-  } catch (error) {
-    throw inFieldWords(error);
-  }
-}
-
-/** The action's arguments with a change; whatever else somebody has set stays. */
-function argsOf({ action }: ScheduleDescription, change: object): [BatchInput] {
-  const [input, ...further] = (action.args ?? []) as unknown[];
-  return [withGiven(isRecord(input) ? input : {}, change), ...further] as unknown as [BatchInput];
-}
-
-function summaryOf(scheduleId: string, { items }: CheckedBatch): string {
-  return `${batchSummary(items.length)} by the schedule ${markdownCode(scheduleId)}`;
+  });
+  const { workflowType, workflowId } = found.schedule?.action?.startWorkflow ?? {};
+  const type = workflowType?.name ?? 'nothing';
+  const why = `the one of this id does not start follow-up batches; it starts ${JSON.stringify(type)}`;
+  if (type !== BATCH_WORKFLOW) throw notFound('schedule', scheduleId, namespace, why);
+  const { recentActions, overlapSkipped } = found.info ?? {};
+  const policy = found.schedule?.policies?.overlapPolicy;
+  return { workflowId, policy, recent: recentActions ?? [], skipped: Number(overlapSkipped ?? 0) };
 }
 
 const SEEN_WITHIN_MS = 5_000;
@@ -229,69 +248,50 @@ async function trigger(
   overlap: ScheduleOverlapPolicy | undefined,
   signal: AbortSignal,
 ): Promise<Triggered> {
-  const { workflowService, options } = client;
-  const { namespace, identity } = options;
-  const [batches, expected] = [await batchesOf(client, scheduleId), batchWorkflowId(scheduleId)];
-  if (batches !== expected) {
-    const message = `The batches of the schedule ${JSON.stringify(scheduleId)} have the workflow id ${JSON.stringify(batches)}, which no batch id names. Nothing was started. Set it back to ${JSON.stringify(expected)}.`;
+  const { namespace, identity } = client.options;
+  const before = await ofBatches(client, scheduleId);
+  const expected = batchWorkflowId(scheduleId);
+  if (before.workflowId !== expected) {
+    const message = `The batches of the schedule ${JSON.stringify(scheduleId)} have the workflow id ${JSON.stringify(before.workflowId)}, which no batch id names. Nothing was started. Set it back to ${JSON.stringify(expected)}.`;
     throw new ConflictError('CONFLICT', message);
   }
-  const schedule = client.schedule.getHandle(scheduleId);
-  for (;;) {
-    const before = await schedule.describe();
-    const now = Date.now();
-    const nanos = (now % 1_000) * 1_000_000 + randomInt(1_000_000);
-    const triggerImmediately = {
-      scheduledTime: { ...msNumberToTs(now), nanos },
-      overlapPolicy: encodeScheduleOverlapPolicy(overlap) ?? null,
-    };
-    const requestId = `${now}-${nanos}`;
-    await workflowService.patchSchedule({
-      namespace,
-      scheduleId,
-      identity,
-      requestId,
-      patch: { triggerImmediately },
-    });
-    // With a buffering policy, what the server counts as skipped may be another firing.
-    const maySkip = (overlap ?? before.policies.overlap) === 'SKIP';
-    const second = `-${new Date(now).toISOString().slice(0, 19)}Z`;
-    let isTaken = false;
-    while (!isTaken && Date.now() < now + SEEN_WITHIN_MS) {
-      const { info, raw } = await schedule.describe();
-      const sameSecond = (raw.info?.recentActions ?? []).filter(
-        ({ startWorkflowResult }) => startWorkflowResult?.workflowId?.endsWith(second) === true,
-      );
-      const own = sameSecond.find(({ scheduleTime }) => scheduleTime?.nanos === nanos);
-      if (own !== undefined)
-        return { outcome: 'started', batchId: batchIdOf(own.startWorkflowResult?.workflowId ?? '') };
-      if (maySkip && info.numActionsSkippedOverlap > before.info.numActionsSkippedOverlap)
-        return { outcome: 'skipped', batchId: null };
-      // Another firing has this second, so that this one never starts.
-      isTaken = sameSecond.length > 0;
-      await sleep(isTaken ? 1_000 - (Date.now() % 1_000) : SEEN_WITHIN_MS / 50, undefined, { signal });
-    }
-    if (!isTaken) return { outcome: 'waiting', batchId: null };
+  const now = Date.now();
+  const nanos = (now % 1_000) * 1_000_000 + randomInt(1_000_000);
+  const scheduledTime = { ...msNumberToTs(now), nanos };
+  const overlapPolicy = encodeScheduleOverlapPolicy(overlap) ?? null;
+  const patch = { triggerImmediately: { scheduledTime, overlapPolicy } };
+  const requestId = `${now}-${nanos}`;
+  await client.workflowService.patchSchedule({ namespace, scheduleId, identity, requestId, patch });
+  // With a buffering policy, what the server counts as skipped may be another firing.
+  const policy = overlapPolicy ?? before.policy;
+  const maySkip = !policy || policy === encodeScheduleOverlapPolicy('SKIP');
+  const own = `${expected}-${new Date(now).toISOString().slice(0, 19)}Z`;
+  while (Date.now() < now + SEEN_WITHIN_MS) {
+    const { recent, skipped } = await ofBatches(client, scheduleId);
+    const named = recent.filter(({ startWorkflowResult }) => startWorkflowResult?.workflowId === own);
+    if (named.some(({ scheduleTime }) => scheduleTime?.nanos === nanos))
+      return { outcome: 'started', batchId: batchIdOf(own) };
+    if (maySkip && skipped > before.skipped) return { outcome: 'skipped', batchId: null };
+    await sleep(SEEN_WITHIN_MS / 50, undefined, { signal });
+    if (named.length === 0) continue;
+    // Another firing has this second, so that this one never starts.
+    await sleep(1_000 - (Date.now() % 1_000), undefined, { signal });
+    return trigger(client, scheduleId, overlap, signal);
   }
+  return { outcome: 'waiting', batchId: null };
 }
 
-/** An object with those fields of another one that are not undefined. */
-function withGiven<Fields extends object>(before: Fields, change: object): Fields {
-  const given = Object.entries(change).filter(([, value]) => value !== undefined);
-  return { ...before, ...Object.fromEntries(given) };
-}
-
-function withChange<Fields extends object>(now: Fields, change: Change<Fields> = {}): Fields {
-  const all = Object.entries(withGiven(now, change));
-  return Object.fromEntries(all.filter(([, value]) => value !== null)) as Fields;
+/** Without the fields that are undefined: the SDK takes one for a field that is set. */
+function given<Fields extends object>(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
 
 /** What the SDK or the server refuses of a schedule, as a problem of its field; any other error as it is. */
 function inFieldWords(error: unknown): unknown {
+  const refused = grpcError(error);
   // The SDK makes a TypeError of "Invalid schedule spec: …".
   if (error instanceof TypeError)
     return new InvalidRequestError([{ field: 'spec', text: `is refused: ${error.message}` }]);
-  const refused = grpcError(error);
   if (refused?.status !== 'INVALID_ARGUMENT') return error;
   return new InvalidRequestError([{ field: 'schedule', text: `the server refuses it: ${refused.words}` }]);
 }

@@ -5,25 +5,21 @@ import { sentInWords } from '../core/end';
 import { FollowUpError } from '../core/errors';
 import { FOLLOW_UP_WORKFLOW } from '../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../core/request';
-import { type FollowUpResult, mayBeRetried, type Receipt } from '../core/result';
+import { mayBeRetried, type Receipt } from '../core/result';
+import { keywordKey } from '../core/starts';
 import { type DurationText, parseDuration } from '../core/units';
 import { compareRequests, readInput } from '../temporal/existing-run';
 import { retryOptions, startOptions } from '../temporal/start-follow-up';
-import { keywordKey } from '../temporal/search-attributes';
 import type { CallOptions } from './call';
 import { describeFollowUp, findFollowUp } from './description';
 import { InvalidRequestError, type Reached, requestConflict, retryRefused, wrongState } from './errors';
 import { awaitResult } from './result';
 
-/** A request with a `requestId`: without one, a caller that repeats a start would send twice. */
+/** Without a `requestId`, a caller that repeats a start would send twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
 
 export interface StartOptions extends CallOptions {
-  /**
-   * How long Temporal waits before the follow-up begins; its deadline counts from there. One that exists keeps its own.
-   *
-   * @default none
-   */
+  /** How long Temporal waits before the follow-up begins; its deadline counts from there. @default none */
   readonly startDelay?: DurationText | undefined;
 }
 
@@ -31,13 +27,12 @@ export interface StartOptions extends CallOptions {
 export interface StartOfFollowUp {
   readonly workflowId: string;
   readonly requestId: string;
-  /** The run that was started or found. */
   readonly runId: string;
-  /** False when this call started the follow-up; otherwise whether the existing one is running or has ended. */
+  /** False when this call started the follow-up; else how the existing one stands. */
   readonly attached: false | 'running' | 'ended';
   /** Options in which the existing follow-up differs from the request, in words; it keeps its own. */
   readonly differences: readonly string[];
-  /** False where the message of the existing follow-up is no longer there to be compared. */
+  /** False where the message of the existing follow-up is no longer there. */
   readonly promptCompared: boolean;
 }
 
@@ -83,21 +78,19 @@ export async function startFollowUp(
   return { workflowId, requestId, runId, attached, ...comparison };
 }
 
-/**
- * Gives a follow-up that has ended another run, with the input of its last one.
- * A start that comes so late that others may have been made and have ended in between is given up.
- */
+/** Gives a follow-up that has ended another run, with the input of its last one. */
 export async function retryFollowUp(
   client: Client,
   workflowId: string,
   signal: AbortSignal,
 ): Promise<{ readonly runId: string }> {
-  // A receipt by which a run is started holds for as long as a permission to send.
+  // A receipt holds for as long as a permission to send: later, another run may have been made and have ended.
   const startBy = Date.now() + SEND_PERMISSION_MS;
   const found = await findFollowUp(client, workflowId);
-  const { runId, taskQueue, closeTime, priority, typedSearchAttributes } = found;
+  const { runId, taskQueue, closeTime, priority } = found;
   if (closeTime === undefined) throw wrongState(workflowId, 'running');
-  const receipt = await receiptOf(awaitResult(client, workflowId, signal));
+  const ended = awaitResult(client, workflowId, signal);
+  const receipt = await ended.then(({ followUp }) => followUp, receiptOf);
   const verdict = receipt?.delivery.verdict;
   if (!mayBeRetried(verdict)) {
     const reason = verdict === 'accepted' ? 'Its message was accepted.' : sentInWords(receipt);
@@ -107,7 +100,7 @@ export async function retryFollowUp(
   if (input === undefined)
     throw retryRefused(workflowId, 'Its history was deleted, and its message with it.', receipt);
   const plan = planOf(input, workflowId);
-  const batchId = typedSearchAttributes.get(keywordKey('FollowUpBatch'));
+  const batchId = found.typedSearchAttributes.get(keywordKey('FollowUpBatch'));
   try {
     const { firstExecutionRunId } = await client.withDeadline(startBy, () =>
       client.workflow.start(FOLLOW_UP_WORKFLOW, {
@@ -126,11 +119,7 @@ export async function retryFollowUp(
   }
 }
 
-async function receiptOf(result: Promise<FollowUpResult>): Promise<Receipt | null> {
-  try {
-    return (await result).followUp;
-  } catch (error) {
-    if (error instanceof FollowUpError) return error.receipt;
-    throw error;
-  }
+function receiptOf(error: unknown): Receipt | null {
+  if (error instanceof FollowUpError) return error.receipt;
+  throw error;
 }

@@ -1,15 +1,32 @@
-/**
- * The entry `agent-follow-up-client/testing`: the client, on a Temporal server that is an object in memory. Checks, codes, words
- * and receipts are the client's own, because it is the client; only what server and workers answer is made here.
- */
+/** The entry `agent-follow-up-client/testing`: the client itself; only what server and workers answer is made here. */
 import { Client } from '@temporalio/client';
-import { FOLLOW_UP_WORKFLOW } from '../core/names';
+import { ApplicationFailure, DefaultFailureConverter, defaultPayloadConverter } from '@temporalio/common';
+import { digestOf } from '../core/ids';
+import { type AgentJob, isTerminal, type TerminalStatus } from '../core/job';
+import {
+  FOLLOW_UP_WORKFLOW,
+  MEMO_RECEIPT,
+  UPDATE_EXTEND_DEADLINE,
+  UPDATE_RESOLVE_DELIVERY,
+} from '../core/names';
+import type { FailureDetails, FailureType, FollowUpProgress, Phase, Receipt, Verdict } from '../core/result';
+import { parseDuration } from '../core/units';
 import { msNumberToTs } from '../temporal/sdk-internals';
 import { FollowUpClient } from './follow-up-client';
-import { COMPLETED, type Fate, payloads, Run, type Start, type Update } from './in-memory-run';
-import type { NamedRequest } from './start';
+import { type NamedRequest, planOf } from './start';
 
-export type { Fate };
+/** What becomes of a follow-up. */
+export interface Fate extends Pick<FailureDetails, 'httpStatus' | 'serviceMessage'> {
+  /** @default 'completed' */
+  readonly end?: TerminalStatus | FailureType | 'cancelled' | 'terminated' | 'timed-out';
+  /** In place of an end: it stays in this phase until it is given another fate. */
+  readonly phase?: Phase | undefined;
+  /** The last job that was seen. @default one with the request's id, and a link where it is completed */
+  readonly job?: Partial<AgentJob>;
+  /** Whether the message arrived. @default what is usual for the end or the phase */
+  readonly verdict?: Verdict;
+  readonly message?: string;
+}
 
 /** `no-workers`: what is started stays in `baseline`, and nobody answers for it. `away`: the server answers no call. */
 export type Presence = 'all' | 'no-workers' | 'away';
@@ -43,23 +60,26 @@ export class InMemoryFollowUpClient extends FollowUpClient {
   }
 }
 
-/* Values of Temporal's API and of gRPC. */
+/* Of Temporal's API and of gRPC. */
 const ALLOW_DUPLICATE_FAILED_ONLY = 2;
+const [RUNNING, COMPLETED, FAILED, UPDATE_COMPLETED] = [1, 2, 3, 3];
+const STATUS: Partial<Record<string, number>> = { cancelled: 4, terminated: 5, 'timed-out': 7 };
 const GRPC = { DEADLINE_EXCEEDED: 4, NOT_FOUND: 5, ALREADY_EXISTS: 6, UNIMPLEMENTED: 12, UNAVAILABLE: 14 };
-
-interface Named {
-  readonly workflowId?: string | null;
-  readonly runId?: string | null;
-}
-interface Asked extends Pick<Update, 'request'> {
-  readonly execution?: Named;
-  readonly workflowExecution?: Named;
-  readonly waitNewEvent?: boolean;
-}
 
 function refusal(code: keyof typeof GRPC, details: string): Error {
   return Object.assign(new Error(details), { code: GRPC[code], details, metadata: { get: () => [] } });
 }
+
+type Service = Client['workflowService'];
+type Start = Parameters<Service['startWorkflowExecution']>[0];
+type Update = Parameters<Service['updateWorkflowExecution']>[0]['request'];
+type Named = Partial<Record<'workflowId' | 'runId', string | null>>;
+type Asked = Start & {
+  execution?: Named;
+  workflowExecution?: Named;
+  waitNewEvent?: boolean;
+  request?: Update;
+};
 
 class InMemoryServer {
   readonly runs: Run[] = [];
@@ -74,17 +94,21 @@ class InMemoryServer {
   constructor(private readonly fateOf: (request: NamedRequest) => Fate) {}
 
   find({ workflowId, runId }: Named = {}): Run {
-    const found = this.runs.findLast(
-      (run) => run.start.workflowId === workflowId && (!runId || run.runId === runId),
-    );
+    const isMeant = ({ start, runId: id }: Run) =>
+      start.workflowId === workflowId && (!runId || id === runId);
+    const found = this.runs.findLast(isMeant);
     if (found === undefined) throw refusal('NOT_FOUND', 'workflow not found');
     return found;
   }
 
-  private async answer(name: string, asked: Asked & Start): Promise<unknown> {
+  private async answer(name: string, asked: Asked): Promise<unknown> {
     await Promise.resolve();
     if (this.presence === 'away') throw refusal('UNAVAILABLE', 'the server is away');
     const find = () => this.find(asked.execution ?? asked.workflowExecution);
+    const worker = () => {
+      if (this.presence === 'all') return find();
+      throw refusal('DEADLINE_EXCEEDED', 'no worker answers');
+    };
     switch (name) {
       case 'startWorkflowExecution':
         return this.start(asked);
@@ -92,26 +116,22 @@ class InMemoryServer {
         return { workflowExecutionInfo: find().info() };
       case 'listWorkflowExecutions':
         return { executions: this.runs.map((run) => run.info()), nextPageToken: new Uint8Array() };
-      case 'getWorkflowExecutionHistory':
-        if (asked.waitNewEvent) return find().ended.then((closed) => ({ history: { events: [closed] } }));
-        return { history: { events: [find().started()] } };
+      case 'getWorkflowExecutionHistory': {
+        const { ended, start } = find();
+        const started = { workflowExecutionStartedEventAttributes: { input: start.input } };
+        return { history: { events: [asked.waitNewEvent ? await ended : started] } };
+      }
       case 'describeTaskQueue':
         return { pollers: this.presence === 'all' ? [{ lastAccessTime: msNumberToTs(Date.now()) }] : [] };
       case 'requestCancelWorkflowExecution':
-        find().cancel();
-        return {};
+        return find().cancel();
       case 'queryWorkflow':
-        return { queryResult: payloads(this.worker(find()).progress()) };
+        return { queryResult: payloads(worker().progress()) };
       case 'updateWorkflowExecution':
-        return this.worker(find()).update(asked);
+        return worker().update(asked.request);
       default:
         throw refusal('UNIMPLEMENTED', `the client for tests has no ${name}`);
     }
-  }
-
-  private worker(run: Run): Run {
-    if (this.presence === 'all') return run;
-    throw refusal('DEADLINE_EXCEEDED', 'no worker answers');
   }
 
   private start(start: Start) {
@@ -119,11 +139,162 @@ class InMemoryServer {
       throw refusal('UNIMPLEMENTED', 'the client for tests has no batches');
     const last = this.runs.findLast((run) => run.start.workflowId === start.workflowId);
     const isRetry = Number(start.workflowIdReusePolicy) === ALLOW_DUPLICATE_FAILED_ONLY;
-    if (last !== undefined && !(isRetry && last.status > COMPLETED))
-      throw refusal('ALREADY_EXISTS', 'already started');
+    if (last && !(isRetry && last.status > COMPLETED)) throw refusal('ALREADY_EXISTS', 'already started');
     const run = new Run(start);
     this.runs.push(run);
     if (this.presence === 'all') run.settle(this.fateOf(run.request));
     return { runId: run.runId };
   }
+}
+
+/** Elsewhere the message was accepted. */
+const USUAL: readonly (readonly [Verdict, ...string[]])[] = [
+  ['not-sent', 'baseline', 'waiting', 'InvalidRequest', 'JobNotFound'],
+  ['rejected', 'FollowUpRejected'],
+  ['unknown', 'DeliveryUnknown', 'needs-decision'],
+];
+
+/** One run of a follow-up, as its worker and the server would have it. */
+class Run {
+  readonly runId = crypto.randomUUID();
+  readonly request: NamedRequest;
+  /** The last event of its history. */
+  readonly ended: Promise<object>;
+  private fate: Fate = { phase: 'baseline' };
+  private readonly startedAt = new Date();
+  private endedAt: Date | null = null;
+  private deadlineAt: number;
+  private resent = 0;
+  private wake: (closed: object) => void = () => undefined;
+
+  constructor(readonly start: Start) {
+    this.request = defaultPayloadConverter.fromPayload(start.input?.payloads?.[0] ?? {});
+    this.deadlineAt = Date.now() + planOf(this.request).deadlineMs;
+    this.ended = new Promise((resolve) => (this.wake = resolve));
+  }
+
+  /** Undefined while it runs. */
+  private get end(): NonNullable<Fate['end']> | undefined {
+    return this.fate.phase === undefined ? (this.fate.end ?? 'completed') : undefined;
+  }
+
+  get status(): number {
+    if (this.end === undefined) return RUNNING;
+    return isTerminal(this.end) ? COMPLETED : (STATUS[this.end] ?? FAILED);
+  }
+
+  settle(fate: Fate): void {
+    if (this.end !== undefined) throw new Error(`The follow-up ${this.start.workflowId ?? ''} has ended.`);
+    this.fate = fate;
+    if (fate.phase !== undefined) return;
+    this.endedAt = new Date();
+    this.wake(this.closed());
+  }
+
+  cancel(): object {
+    this.settle({ ...this.fate, phase: undefined, end: 'cancelled', verdict: this.receipt.delivery.verdict });
+    return {};
+  }
+
+  get receipt(): Receipt {
+    const { fate, end, resent, request, endedAt } = this;
+    const [usual = 'accepted'] = USUAL.find((row) => row.includes(end ?? fate.phase ?? '')) ?? [];
+    const verdict = fate.verdict ?? usual;
+    const wasSent = verdict !== 'not-sent';
+    const confirmedBy = verdict === 'accepted' ? 'response' : null;
+    return {
+      requestId: request.requestId,
+      delivery: { verdict, confirmedBy, sends: Number(wasSent) + resent },
+      evidence: this.status === COMPLETED ? 'seen-active' : null,
+      baseline: wasSent ? { status: 'completed', prLink: null, archivedAt: null } : null,
+      promptDigest: digestOf(request.prompt),
+      polls: 0,
+      sentAt: wasSent ? this.startedAt.toISOString() : null,
+      settledAt: endedAt?.toISOString() ?? null,
+      observed: {},
+    };
+  }
+
+  private get job(): AgentJob {
+    const { end = '', request, fate } = this;
+    const status = isTerminal(end) ? end : 'active';
+    const prLink = end === 'completed' ? `https://example.test/pull/${request.jobId}` : null;
+    const nothing = {
+      source: { repository: null, ref: null },
+      model: null,
+      createdAt: null,
+      archivedAt: null,
+    };
+    return { id: request.jobId, status, prLink, ...nothing, ...fate.job };
+  }
+
+  private get phase(): Phase {
+    if (this.end === 'cancelled') return this.end;
+    return this.fate.phase ?? (this.status === COMPLETED ? 'done' : 'failed');
+  }
+
+  progress(): FollowUpProgress {
+    const { delivery, evidence, observed, polls } = this.receipt;
+    const deadlineAt = new Date(this.deadlineAt).toISOString();
+    const seen = { delivery, evidence, observed, polls, nextPollAt: null, lastAnswer: null };
+    return { phase: this.phase, job: this.job, deadlineAt, ...seen };
+  }
+
+  update(update: Update) {
+    const { name, args } = update?.input ?? {};
+    const [payload] = args?.payloads ?? [];
+    const argument: unknown = payload && defaultPayloadConverter.fromPayload(payload);
+    let refused = '';
+    if (name === UPDATE_EXTEND_DEADLINE) {
+      const duration = parseDuration(argument);
+      if ('problem' in duration) refused = duration.problem;
+      else this.deadlineAt = Math.max(this.deadlineAt, Date.now() + duration.ms);
+    } else if (name === UPDATE_RESOLVE_DELIVERY) {
+      if (this.phase !== 'needs-decision') refused = 'no decision is needed';
+      else if (argument === 'not-delivered') this.resent += 1;
+      if (refused === '') this.settle({ ...this.fate, phase: 'watching', verdict: 'accepted' });
+    }
+    const outcome =
+      refused === '' ? { success: payloads(this.progress()) } : { failure: failureOf(refused, 'Refused') };
+    return { stage: UPDATE_COMPLETED, updateRef: { workflowExecution: { runId: this.runId } }, outcome };
+  }
+
+  info() {
+    const { start, runId, endedAt } = this;
+    const { FollowUpPhase, ...indexedFields } = { ...start.searchAttributes?.indexedFields };
+    const phase = { ...FollowUpPhase, data: Buffer.from(JSON.stringify(this.phase)) };
+    const receipt = { [MEMO_RECEIPT]: defaultPayloadConverter.toPayload(this.receipt) };
+    return {
+      execution: { workflowId: start.workflowId, runId },
+      type: start.workflowType,
+      taskQueue: start.taskQueue?.name,
+      startTime: msNumberToTs(this.startedAt.getTime()),
+      ...(endedAt !== null && { closeTime: msNumberToTs(endedAt.getTime()) }),
+      historyLength: { toNumber: () => 2 },
+      status: this.status,
+      memo: { fields: { ...start.memo?.fields, ...(this.end === 'cancelled' && receipt) } },
+      searchAttributes: { indexedFields: { ...indexedFields, FollowUpPhase: phase } },
+    };
+  }
+
+  private closed() {
+    const { end = '', receipt: followUp, fate } = this;
+    const { httpStatus, serviceMessage, message = 'The test says so.' } = fate;
+    if (this.status === COMPLETED)
+      return { workflowExecutionCompletedEventAttributes: { result: payloads({ ...this.job, followUp }) } };
+    if (end === 'cancelled') return { workflowExecutionCanceledEventAttributes: {} };
+    if (end === 'terminated') return { workflowExecutionTerminatedEventAttributes: { reason: message } };
+    if (end === 'timed-out') return { workflowExecutionTimedOutEventAttributes: {} };
+    const details = { job: fate.job ? this.job : null, followUp, httpStatus, serviceMessage };
+    return { workflowExecutionFailedEventAttributes: { failure: failureOf(message, end, details) } };
+  }
+}
+
+function payloads(value: unknown) {
+  return { payloads: [defaultPayloadConverter.toPayload(value)] };
+}
+
+function failureOf(message: string, type: string, ...details: unknown[]) {
+  const failure = ApplicationFailure.nonRetryable(message, type, ...details);
+  return new DefaultFailureConverter().errorToFailure(failure, defaultPayloadConverter);
 }

@@ -24,12 +24,9 @@ type CheckedRequest =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /**
- * Checks the input of `followUp` and fills in its defaults. It is pure and shared: the starter runs it before anything
- * is started, and the workflow runs it on the input of any client.
+ * Checks a request before anything is started, and the input of a workflow, and fills in the defaults.
  *
- * @param input what the caller gave, of any type
- * @param workflowId the workflow's id, or undefined if none exists yet. It names the follow-up if `requestId` is left out,
- *   and must be the derived one if `requestId` is given.
+ * @param workflowId of the workflow, if there is one: the name of the follow-up if it has no `requestId`, else the derived one
  * @returns the plan, or every problem at once
  */
 export function checkRequest(input: unknown, workflowId?: string): CheckedRequest {
@@ -44,10 +41,10 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
     return [fieldOfPlan(field, row), 'value' in read ? read.value : null] as const;
   });
   const polling = fieldOf(input, 'polling') ?? {};
-  if (isRecord(polling)) problems.push(...otherFields(polling, POLLING_FIELDS, 'polling.'));
+  if (isRecord(polling)) problems.push(...otherFields(polling, 'polling.'));
   else problems.push({ field: 'polling', text: `must be an object, not ${typeName(polling)}` });
-  problems.push(...otherFields(input, FIELDS));
-  // Each value is of its row's kind, or there is a problem.
+  problems.push(...otherFields(input));
+  // A value that is not of its row's kind is a problem.
   const plan = { requestId: workflowId, ...requestWith(values) } as unknown as FollowUpPlan;
   if (problems.length === 0) problems.push(...contradictions(plan));
   const hasName = fieldOf(input, 'requestId') !== undefined;
@@ -62,7 +59,6 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
 
 type Row = RequestOption | (typeof REQUEST_IDENTITY)[keyof typeof REQUEST_IDENTITY];
 
-/** The value of a field in a plan, or what is wrong with it. @param given undefined if it is absent */
 function readField(row: Row, given: unknown): { readonly value: unknown } | { readonly problem: string } {
   if (row.kind === 'id' || row.kind === 'prompt') {
     if (given === undefined)
@@ -89,33 +85,28 @@ function readField(row: Row, given: unknown): { readonly value: unknown } | { re
   return { problem: `must be a ${what} from ${minimum} to ${maximum}${other}; it is ${show(value)}` };
 }
 
-const FIELDS = namesIn('');
-const POLLING_FIELDS = namesIn('polling.');
+const FIELDS = Object.keys(REQUEST_FIELDS);
 
-function namesIn(prefix: string): ReadonlySet<string> {
-  const here = Object.keys(REQUEST_FIELDS).filter((field) => field.startsWith(prefix));
-  return new Set(here.map((field) => field.slice(prefix.length).replace(/\..*/, '')));
-}
-
-/** Fields that are none are named up to here; an input may have 100,000 of them. */
+/** An input may have 100,000 of them. */
 const MAX_OTHER_FIELDS = 50;
 
-/** What is given and is not a field: a misspelt option must not be a default. */
-function otherFields(given: JsonObject, known: ReadonlySet<string>, prefix = ''): Problem[] {
-  const others = Object.keys(given).filter((name) => !known.has(name) && given[name] !== undefined);
-  if (others.length === 0) return [];
-  const text = `is not a field here; the fields are ${[...known].join(', ')}`;
-  return others.slice(0, MAX_OTHER_FIELDS).map((name) => ({ field: visible(prefix + quote(name)), text }));
+/** A misspelt option must not be a default. */
+function otherFields(given: JsonObject, group = ''): Problem[] {
+  const names = FIELDS.map((field) => field.split('.')).map(([name, inner]) => (group === '' ? name : inner));
+  const others = Object.keys(given).filter((name) => !names.includes(name) && given[name] !== undefined);
+  const text = `is not a field here; the fields are ${FIELDS.join(', ')}`;
+  return others.slice(0, MAX_OTHER_FIELDS).map((name) => ({ field: visible(group + quote(name)), text }));
 }
 
 function contradictions({ deadlineMs, confirmMs, polling }: FollowUpPlan): Problem[] {
+  const { initialMs, maximumMs } = polling;
   const problems: Problem[] = [];
   if (deadlineMs <= confirmMs) {
-    const text = `must be more than the confirm time, or no status could hold long enough; it is ${deadlineMs} ms, the confirm time ${confirmMs} ms`;
+    const text = `must be more than the confirm time, ${confirmMs} ms; it is ${deadlineMs} ms`;
     problems.push({ field: 'deadline', text });
   }
-  if (polling.maximumMs < polling.initialMs) {
-    const text = `must not be below the initial interval; it is ${polling.maximumMs} ms, the initial interval ${polling.initialMs} ms`;
+  if (maximumMs < initialMs) {
+    const text = `must not be below the initial interval, ${initialMs} ms; it is ${maximumMs} ms`;
     problems.push({ field: 'polling.maximum', text });
   }
   return problems;
@@ -133,34 +124,32 @@ function workflowIdProblem(
   return `its follow-up must have the workflow id ${quote(derived, MAX_WORKFLOW_ID_BYTES)}; this workflow's id is ${quote(given, MAX_WORKFLOW_ID_BYTES)}`;
 }
 
-/** Why a value is not an id: a name of 1 to 128 characters that a URL can carry as one path segment. */
+/** Why a value is not a name that a URL can carry as one path segment; undefined if it is. */
 export function idProblem(value: unknown): string | undefined {
   if (value === '.' || value === '..') return `must not be "${value}": no URL can carry it as a path segment`;
   return nameProblem(value, MAX_ID_CHARACTERS);
 }
 
-/** Why a value is not a name of 1 to `maximum` characters; undefined if it is. */
 export function nameProblem(value: unknown, maximum: number): string | undefined {
-  const problem = textProblem(value);
-  if (problem !== undefined || typeof value !== 'string') return problem;
-  const length = Array.from(value).length;
-  if (length > maximum) return `must have at most ${maximum} characters; it has ${length}`;
-  return /\p{Cc}/u.test(value) ? 'must not hold control characters' : undefined;
+  return textProblem(value, (text) => {
+    const length = Array.from(text).length;
+    if (length > maximum) return `must have at most ${maximum} characters; it has ${length}`;
+    return /\p{Cc}/u.test(text) ? 'must not hold control characters' : undefined;
+  });
 }
 
 function promptProblem(value: unknown): string | undefined {
-  const problem = textProblem(value);
-  if (problem !== undefined || typeof value !== 'string') return problem;
-  const bytes = utf8Bytes(value);
-  return bytes > MAX_PROMPT_BYTES
-    ? `must be at most ${MAX_PROMPT_BYTES} bytes of UTF-8; it is ${bytes}`
-    : undefined;
+  return textProblem(value, (text) => {
+    const bytes = utf8Bytes(text);
+    if (bytes <= MAX_PROMPT_BYTES) return undefined;
+    return `must be at most ${MAX_PROMPT_BYTES} bytes of UTF-8; it is ${bytes}`;
+  });
 }
 
-function textProblem(value: unknown): string | undefined {
+function textProblem(value: unknown, more: (text: string) => string | undefined): string | undefined {
   if (typeof value !== 'string') return `must be a text, not ${typeName(value)}`;
   if (value === '') return 'must not be empty';
-  return value.isWellFormed() ? undefined : 'must not hold a lone surrogate: it has no UTF-8 form';
+  return value.isWellFormed() ? more(value) : 'must not hold a lone surrogate: it has no UTF-8 form';
 }
 
 function show(value: unknown): string {

@@ -10,7 +10,7 @@ export function typeName(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `of type ${typeof value}`;
 }
 
-/** One thing that is wrong with an input, as data: whoever shows it names the field as a flag, a column, or a path in JSON. */
+/** One thing that is wrong with an input. Whoever shows it names the field as a flag, a column, or a path in JSON. */
 export interface Problem {
   /** The path of the field, such as `polling.initial`. */
   readonly field: string;
@@ -28,15 +28,13 @@ export function problemText(
   return `${item === undefined ? '' : `item ${item}: `}${nameOf[field] ?? field}: ${text}`;
 }
 
-/** All of them, by their paths. */
 export function problemTexts(problems: readonly Problem[]): string {
   return problems.map((problem) => problemText(problem)).join('; ');
 }
 
 /*
- * The shapes of what comes over the wire between workflows, activities and runs; their types are inferred. An operator may
- * complete an activity with any value (`temporal activity complete`), and anybody may send a signal: a workflow that took it
- * for its own would fail its tasks for ever, and half a character of UTF-16 would end the worker (sdk-core 1.24).
+ * Checks of what comes over the wire. An operator may complete an activity with any value (`temporal activity complete`): a
+ * workflow that took it would fail its tasks for ever, and half a character of UTF-16 would end the worker (sdk-core 1.24).
  */
 
 /** Tells whether a value has a shape. */
@@ -57,7 +55,7 @@ type Fields<F extends Checks> = Flat<
   }
 >;
 
-/** The same shape, for a state that is changed in place. */
+/** For a state that is changed in place. */
 export function mutable<T>(check: Check<T>): Check<{ -readonly [K in keyof T]: T[K] }> {
   return check;
 }

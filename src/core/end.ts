@@ -1,5 +1,5 @@
 import { type Checked, fields, isRecord, oneOf, orNull, text } from './checks';
-import { isTerminal, TERMINAL_STATUSES, terminalMeaning } from './job';
+import { isTerminal, TERMINAL_STATUSES } from './job';
 import {
   FAILURE_TYPES,
   isEvidence,
@@ -14,55 +14,52 @@ import {
 } from './result';
 import { MAX_LINK_CHARACTERS, truncate } from './text';
 
-/** Every end that an item of a batch can have: those of its follow-up, and those that the batch itself tells. */
+/** The ends of a follow-up, and those that a batch tells of its items. */
 export const OUTCOMES = [
   ...TERMINAL_STATUSES,
   ...FAILURE_TYPES,
   ...(['cancelled', 'terminated', 'timed-out'] as const),
-  /** A follow-up of this name exists, and it carries another prompt. */
+  /** A follow-up of this name carries another prompt. */
   'conflict',
-  /** Its follow-up was begun, and no longer exists: deleted, or older than the namespace's retention. */
+  /** It was begun, and no longer exists: deleted, or older than the namespace's retention. */
   'gone',
-  /** The batch was cancelled with its open items, but somebody else started this follow-up: it continues. */
+  /** The batch was cancelled with its open items, but somebody else started this one. */
   'left-running',
-  /** It failed with something other than a failure of a follow-up. */
+  /** Its failure is none of a follow-up. */
   'broken',
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** Whether an end counts against the tolerance: every end but `completed` and `archived` (see `TERMINAL` in `job.ts`). */
+/** Whether an end counts against the tolerance of a batch. */
 export function isFailure({ outcome }: { readonly outcome: Outcome }): boolean {
-  return terminalMeaning(outcome)?.isFailure ?? true;
+  return outcome !== 'completed' && outcome !== 'archived';
 }
 
 export const endFields = {
   outcome: oneOf(...OUTCOMES),
-  /** Null if nobody can tell: a terminated follow-up leaves no receipt. */
+  /** Null where no receipt tells. */
   delivery: orNull(isVerdict),
   evidence: orNull(isEvidence),
   prLink: orNull(text),
-  /** What went wrong, in words; null for a result. At most 300 characters. */
+  /** What went wrong, in at most 300 characters; null for a result. */
   message: orNull(text),
 };
 
 /** How a follow-up ended. */
 export type End = Checked<ReturnType<typeof fields<typeof endFields>>>;
 
-/** Characters of a failure's message: it stands in the memo, and a list of the server holds a hundred memos. */
+/** It stands in a memo, and a list of the server holds a hundred memos. */
 const MAX_MESSAGE_CHARACTERS = 300;
 
-const isMemoOfEnd = fields({
-  outcome: endFields.outcome,
-  prLink: endFields.prLink,
-  message: endFields.message,
-});
+const { outcome, prLink, message } = endFields;
+const isMemoOfEnd = fields({ outcome, prLink, message });
 
-/** What a follow-up that ends leaves in its memo: its receipt and how it ended, so that a list of the server tells it. */
+/** What an item that ends leaves in its memo, so that a list of the server tells it. */
 export function memoOfEnd(receipt: Receipt, { outcome, prLink, message }: End): object {
   return { ...receipt, outcome, prLink, message };
 }
 
-/** Reads {@link memoOfEnd}; null where a memo holds none. */
+/** Null where a memo holds no {@link memoOfEnd}. */
 export function endOfMemo(memo: unknown): End | null {
   if (!isReceipt(memo) || !isRecord(memo) || !isMemoOfEnd(memo)) return null;
   const { outcome, prLink, message } = memo;
@@ -78,7 +75,7 @@ export function endOfResult(result: unknown): End {
 
 export const IN_HISTORY = 'whether the message was sent is in its history.';
 
-/** An answered 429 was sent, and says that it was not processed. */
+/** An answered 429 was sent, and not processed. */
 export function notSentInWords({ sends }: Pick<Delivery, 'sends'>): string {
   return sends === 0 ? 'Nothing was sent.' : 'The service has processed nothing.';
 }
@@ -89,7 +86,7 @@ const SENT: Readonly<Record<Exclude<Verdict, 'not-sent'>, string>> = {
   unknown: 'Whether the message arrived is unknown; if it did, the agent continues.',
 };
 
-/** Whether the message was sent, by what a follow-up that has ended left of it. */
+/** Whether the message was sent, by what a follow-up that has ended left. */
 export function sentInWords(receipt: Receipt | null): string {
   if (receipt === null) return `It left no receipt: ${IN_HISTORY}`;
   const { delivery } = receipt;
@@ -100,7 +97,6 @@ export function cancelledInWords(receipt: Receipt | null): string {
   return `The follow-up was cancelled. ${sentInWords(receipt)}`;
 }
 
-/** For whoever asks for another message under a name that is taken. */
 export function conflictInWords(workflowId: string): string {
   const requestId = decodeURIComponent(workflowId.split(':').at(-1) ?? '');
   return (
@@ -109,8 +105,7 @@ export function conflictInWords(workflowId: string): string {
   );
 }
 
-/** The ends without a receipt, in words. */
-const WORDS = {
+const WITHOUT_RECEIPT = {
   terminated: 'Somebody terminated the follow-up.',
   'timed-out': 'The workflow ran into its time limit.',
   gone:
@@ -119,8 +114,8 @@ const WORDS = {
   'left-running': 'Somebody else started this follow-up; it continues.',
 } as const;
 
-export function endWithoutReceipt(outcome: keyof typeof WORDS): End {
-  return without(outcome, WORDS[outcome]);
+export function endWithoutReceipt(outcome: keyof typeof WITHOUT_RECEIPT): End {
+  return without(outcome, WITHOUT_RECEIPT[outcome]);
 }
 
 export function endOfCancelled(receipt: unknown): End {
@@ -129,8 +124,8 @@ export function endOfCancelled(receipt: unknown): End {
 }
 
 /**
- * @param isCompared whether its prompt is known to differ; otherwise nothing is left to compare
- * @param isForeign whether the item was never started; otherwise its own follow-up, deleted since, may have sent its message
+ * @param isCompared false where nothing is left to compare its prompt with
+ * @param isForeign false where a follow-up of the asker's own, deleted since, may have sent its message
  */
 export function endOfConflict(isCompared: boolean, isForeign: boolean): End {
   if (!isCompared)
@@ -141,31 +136,35 @@ export function endOfConflict(isCompared: boolean, isForeign: boolean): End {
     : without('conflict', `${words}. Nobody can tell whether an earlier one sent this one.`);
 }
 
-/** The end of an item whose end can't be read. */
 export function brokenEnd(message: string): End {
   return without('broken', message);
 }
 
-/** @param failure only an `ApplicationFailure` has a type and details */
-export function endOfFailure(
-  failure: Error & {
-    readonly type?: string | null | undefined;
-    readonly details?: readonly unknown[] | null | undefined;
-  },
-): End {
-  const { type, message, details } = failure;
-  const known = FAILURE_TYPES.find((each) => each === type);
+/** Only an `ApplicationFailure` has a type and details. */
+interface Failure extends Error {
+  readonly type?: string | null | undefined;
+  readonly details?: readonly unknown[] | null | undefined;
+}
+
+/** The type and the details of a follow-up's own failure; undefined for any other. */
+export function failureOf({ type, details }: Failure) {
+  const own = FAILURE_TYPES.find((each) => each === type);
   const detail = details?.[0];
-  if (known === undefined || !isFailureDetails(detail)) return brokenEnd(message);
-  const { job, followUp } = detail;
-  return { ...without(known, message), ...knownBy(followUp), prLink: boundedLink(job?.prLink ?? null) };
+  return own !== undefined && isFailureDetails(detail) ? { type: own, details: detail } : undefined;
+}
+
+export function endOfFailure(failure: Failure): End {
+  const own = failureOf(failure);
+  if (own === undefined) return brokenEnd(failure.message);
+  const { job, followUp } = own.details;
+  const prLink = boundedLink(job?.prLink ?? null);
+  return { ...without(own.type, failure.message), ...knownBy(followUp), prLink };
 }
 
 function knownBy({ delivery, evidence }: Receipt) {
   return { delivery: delivery.verdict, evidence };
 }
 
-/** As in an attribute, a longer one is left out: half a URL is a wrong URL. */
 function boundedLink(link: string | null): string | null {
   return link !== null && link.length > MAX_LINK_CHARACTERS ? null : link;
 }
@@ -176,11 +175,11 @@ function without(outcome: Outcome, message: string): End {
   return { outcome, delivery: null, evidence: null, prLink: null, message: words };
 }
 
-/** Which items of an earlier run start again: those provably not sent or rejected, or also those of unknown delivery. */
+/** Which items start again: those provably not sent or rejected, or also those of unknown delivery. */
 export const TRY_AGAIN = ['unsent', 'unsent-or-unknown'] as const;
 export type TryAgain = (typeof TRY_AGAIN)[number];
 
-/** Whether an item that ended this way is started again; null for a run that is no retry. Its receipt alone decides. */
+/** @param again null for a run that is no retry */
 export function mayTryAgain({ outcome, delivery }: End, again: TryAgain | null): boolean {
   // The name belongs to somebody else's message.
   if (again === null || outcome === 'conflict') return false;

@@ -1,10 +1,9 @@
 import type { AgentJob } from './job';
 import type { FailureDetails, Receipt } from './result';
 
-/** What tells errors of the client apart. They stay the same when names and messages change. */
+/** They stay the same when names and messages change; docs/client.md has the cause and the effect of each. */
 export type FollowUpErrorCode =
   | 'INVALID_REQUEST'
-  /** The name is taken: by another message, another batch or another schedule. */
   | 'CONFLICT'
   | 'REJECTED'
   | 'DELIVERY_UNKNOWN'
@@ -14,47 +13,38 @@ export type FollowUpErrorCode =
   | 'TERMINATED'
   | 'TIMED_OUT'
   | 'UNEXPECTED_FAILURE'
-  /** No such follow-up, batch or schedule. */
   | 'NOT_FOUND'
-  /** It has ended, and only a running one can do this. */
   | 'ALREADY_ENDED'
-  /** It is running, and only an ended one can do this. */
   | 'STILL_RUNNING'
   | 'UPDATE_REFUSED'
-  /** No receipt proves that the message was not sent, or was rejected. */
   | 'RETRY_REFUSED'
-  /** Nobody knows whether the call has started what it was to start: the same call may be repeated. */
   | 'NOT_CONFIRMED'
-  /** What the call is about exists, and the call ended before its answer. */
   | 'NO_ANSWER'
   | 'BATCH_FORGOTTEN'
   | 'LIMITS_UNAVAILABLE'
-  /** The client was closed before or during the call. */
   | 'CLOSED'
   | 'MISCONFIGURED'
   | 'UNREACHABLE'
   | 'UNAUTHORIZED'
-  /** The server refuses a call for any other reason. */
   | 'SERVER_REFUSED'
   | 'NOT_SET_UP';
 
-/** What is known where an error is thrown. */
 export type ErrorFacts = ErrorOptions &
   Partial<Pick<FollowUpError, 'receipt' | 'details' | 'state'>> & {
     readonly workflowId?: string | null | undefined;
   };
 
-/** What the client throws, also for the connection. What callers tell apart has a subclass, the rest only its code. */
+/** What the client throws. What callers tell apart has a subclass, the rest only its code. */
 export class FollowUpError extends Error {
-  /** The workflow that the error is about; null where there is none. */
+  /** What the error is about; null where that is no workflow. */
   readonly workflowId: string | null;
   /** The last job that was seen; null where none is known. */
   readonly job: AgentJob | null;
   /** What is known of the message; null where nothing is. */
   readonly receipt: Receipt | null;
-  /** With which a follow-up has failed: the last job, the receipt and the service's own words; null for any other error. */
+  /** Of a follow-up that has failed: the last job, the receipt and the service's own words; else null. */
   readonly details: FailureDetails | null;
-  /** With `ALREADY_ENDED` and `STILL_RUNNING`: the state that it has. */
+  /** With `ALREADY_ENDED` and `STILL_RUNNING`. */
   readonly state: string | null;
 
   constructor(

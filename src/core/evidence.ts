@@ -1,26 +1,25 @@
 import { boolean, type Checked, count, fields, orNull, time } from './checks';
-import { ACTIVE, isJobState, isTerminal, jobState, type JobState, terminalMeaning } from './job';
+import { ACTIVE, endsTurn, isJobState, isTerminal, jobState, type JobState } from './job';
 import type { WhenActive } from './request';
 import type { Evidence } from './result';
 
 /**
- * What the reads since a POST have shown. The service gives a turn no id: the `completed` answers before and after a message
- * can be identical. A read may come from a replica that lags, and a message may be taken up later than it was accepted;
- * `confirm` is assumed to be longer than both together. So only a fresh answer counts, one that was asked for at least
- * `confirm` after the POST ended: it shows the job after the message was taken up.
+ * What the reads since a POST have shown. The answers before and after a message can be identical. A read may come from a
+ * replica that lags, and a message may be taken up later than it was accepted; `confirm` is assumed to be longer than both
+ * together. So only a fresh answer counts: one that was asked for at least `confirm` after the POST ended.
  */
 export const isObservations = fields({
   /** The job right before the POST; null if the worker that read it could not report it. */
   baseline: orNull(isJobState),
-  /** An answer that was asked for at this moment or later is fresh; milliseconds since the epoch, by the workflow's clock. */
+  /** An answer that was asked for then or later is fresh; by the workflow's clock. */
   freshFrom: time,
-  /** A read since the POST was `active`, fresh or not. A word that nobody knows shows no turn. */
+  /** A read since the POST was `active`, fresh or not. */
   seenActive: boolean,
-  /** The latest fresh answer, and for how long fresh answers have shown its status; null before the first. */
+  /** The latest fresh answer, and since when fresh answers have shown its status; null before the first. */
   fresh: orNull(
     fields({
       job: isJobState,
-      /** When the first of the answers with this status was received. */
+      /** When the first of them was received. */
       since: time,
       /** When the latest of them was asked for. */
       askedAt: time,
@@ -38,12 +37,10 @@ export type Belief =
   /** No fresh answer, or one that is not terminal. */
   | { readonly kind: 'open' };
 
-/** @param freshFrom when the POST ended, and `confirm` after it */
 export function noObservations(baseline: JobState | null, freshFrom: number): Observations {
   return { baseline: baseline && jobState(baseline), freshFrom, seenActive: false, fresh: null };
 }
 
-/** What is known after an answer, which was made between `askedAt` and `receivedAt`. */
 export function afterRead(
   observations: Observations,
   job: JobState,
@@ -59,15 +56,15 @@ export function afterRead(
 }
 
 /**
- * Whether the status of the latest fresh answer is believed to be the end of the message's turn. How long it has held counts
- * from when its first answer was received to when the latest one was asked for: the true span is never shorter.
+ * Whether the status of the latest fresh answer is the end of the message's turn. How long it has held counts from when its
+ * first answer was received to when the latest one was asked for: the true span is never shorter.
  */
 export function belief({ baseline, seenActive, fresh }: Observations, confirmMs: number): Belief {
   if (fresh === null || !isTerminal(fresh.job.status)) return { kind: 'open' };
   const { job, since, askedAt, answers } = fresh;
   if (baseline !== null && isTerminal(baseline.status)) {
     if (seenActive) return { kind: 'believed', evidence: 'seen-active' };
-    if (job.status !== baseline.status && terminalMeaning(job.status)?.endsTurn)
+    if (job.status !== baseline.status && endsTurn(job.status))
       return { kind: 'believed', evidence: 'status-changed' };
   }
   const until = since + confirmMs;
@@ -78,8 +75,8 @@ export function belief({ baseline, seenActive, fresh }: Observations, confirmMs:
 }
 
 /**
- * Until when no read can decide anything, in milliseconds since the epoch: before an answer is fresh, one can only show that
- * the turn has begun, and only where the job was at rest before. 0 where the next read may decide.
+ * Until when no read can decide anything; 0 where the next one may. Before an answer is fresh, a read can only show that the
+ * turn has begun, and only where the job was at rest before.
  */
 export function idleUntil({ baseline, freshFrom, seenActive, fresh }: Observations): number {
   if (fresh !== null) return 0;
@@ -92,17 +89,15 @@ export function provesDelivery({ baseline, fresh }: Observations): boolean {
   return fresh !== null && showsTurn(baseline, fresh.job);
 }
 
-/** Whether a fresh answer shows a turn. If the job was active, reading can't tell; and anybody may archive a job, or undo it. */
+/** If the job was active, reading can't tell; and anybody may archive a job, or undo it. */
 function showsTurn(baseline: JobState | null, job: JobState): boolean {
   if (baseline === null || !isTerminal(baseline.status)) return false;
   if (!isTerminal(job.status)) return job.status === ACTIVE;
-  const bothEndTurns = [job, baseline].every(({ status }) => terminalMeaning(status)?.endsTurn);
-  return job.status !== baseline.status && bothEndTurns;
+  return job.status !== baseline.status && endsTurn(job.status) && endsTurn(baseline.status);
 }
 
 /**
- * What the look at the job right before a POST decides: it is sent, or as `whenActive` says if the job is active, as with an
- * unknown status; `arrived` if the look proves an earlier POST of unknown delivery.
+ * What the look right before a POST decides; `arrived` if it proves an earlier POST of unknown delivery.
  *
  * @param earlierBaseline the job before that POST where this look is fresh; else null
  */

@@ -3,49 +3,43 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 import { MAX_WORKFLOW_ID_BYTES, utf8Bytes } from './text';
 
 /**
- * The workflow id of a follow-up: `follow-up:{projectId}:{jobId}:{requestId}`, each part percent-encoded. Clients in every
- * language derive the same (docs/workflow-id-vectors.json), so that a second start attaches instead of sending twice.
+ * `follow-up:{projectId}:{jobId}:{requestId}`, each part percent-encoded. Clients in every language derive the same
+ * (docs/workflow-id-vectors.json), so that a second start attaches instead of sending twice.
  *
- * @throws URIError when a part holds a lone surrogate; the request checker refuses those before.
+ * @throws URIError for a lone surrogate
  */
 export function followUpWorkflowId(projectId: string, jobId: string, requestId: string): string {
   return ['follow-up', ...[projectId, jobId, requestId].map(percentEncode)].join(':');
 }
 
-/** The workflow id of the turn at a job: `follow-up-turn:{projectId}:{jobId}`, percent-encoded; a digest where that is too long. */
+/** `follow-up-turn:{projectId}:{jobId}`, percent-encoded; a digest where that is too long. */
 export function turnWorkflowId(projectId: string, jobId: string): string {
   const names = [projectId, jobId].map(percentEncode).join(':');
   const workflowId = `follow-up-turn:${names}`;
   return utf8Bytes(workflowId) <= MAX_WORKFLOW_ID_BYTES ? workflowId : `follow-up-turn:${digestOf(names)}`;
 }
 
-/** The workflow id of a batch: `follow-up-batch:{batchId}`, percent-encoded. @throws URIError for a lone surrogate */
+const BATCH = 'follow-up-batch:';
+
+/** The workflow id of a batch: `follow-up-batch:{batchId}`, as it is, because a schedule can encode nothing. */
 export function batchWorkflowId(batchId: string): string {
-  return `follow-up-batch:${percentEncode(batchId)}`;
+  return BATCH + batchId;
 }
 
-/** The batch id in a batch's workflow id; anything else as it is. A batch may be named by either. */
+/** The batch id in a batch's workflow id, anything else as it is: a batch may be named by either. */
 export function batchIdOf(batch: string): string {
-  const [, encoded] = /^follow-up-batch:(.*)$/s.exec(batch) ?? [];
-  if (encoded === undefined) return batch;
-  try {
-    return decodeURIComponent(encoded);
-  } catch (error) {
-    // A schedule's batch has the schedule's id as it is.
-    if (!(error instanceof URIError)) throw error;
-    return encoded;
-  }
+  return batch.startsWith(BATCH) ? batch.slice(BATCH.length) : batch;
 }
 
-/** Characters of a batch's digest in the ids of its chunks: enough that another batch of the same id has other chunks. */
+/** Enough that another batch of the same id has other chunks. */
 const DIGEST_CHARACTERS = 12;
 
 /** @param chunk its number, from 0 */
 export function chunkWorkflowId(batchId: string, digest: string, chunk: number): string {
-  return `follow-up-batch-items:${percentEncode(batchId)}:${digest.slice(0, DIGEST_CHARACTERS)}:${chunk}`;
+  return `follow-up-batch-items:${batchId}:${digest.slice(0, DIGEST_CHARACTERS)}:${chunk}`;
 }
 
-/** `text` with every UTF-8 byte but RFC 3986's unreserved characters as `%XX`; `encodeURIComponent` leaves `!'()*`. */
+/** Leaves RFC 3986's unreserved characters; `encodeURIComponent` leaves `!'()*` too. */
 export function percentEncode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -53,16 +47,16 @@ export function percentEncode(text: string): string {
   );
 }
 
-/** Bytes of a fairness key: server 1.32.0 refuses a longer one, and with 1.31.2 it stalls its task queue (measured). */
+/** Server 1.32.0 refuses a longer one, and with 1.31.2 it stalls its task queue (measured). */
 const MAX_FAIRNESS_KEY_BYTES = 64;
 
-/** The tasks of each project get their share of a queue, and limits per key are limits per project. */
+/** By which each project gets its share of a queue, and its own limit. */
 export function fairnessKey(projectId: string): string {
   const isShort = utf8Bytes(projectId) <= MAX_FAIRNESS_KEY_BYTES;
   return isShort ? projectId : `hash-${digestOf(projectId).slice(0, 32)}`;
 }
 
-/** The SHA-256 of a text's UTF-8 form, in hexadecimal digits. A workflow has neither Node's nor the web's `crypto`. */
+/** The SHA-256 of a text in hexadecimal digits. A workflow has neither Node's nor the web's `crypto`. */
 export function digestOf(text: string): string {
   return bytesToHex(sha256(new TextEncoder().encode(text)));
 }

@@ -1,16 +1,13 @@
 import { type Checked, fields, orNull, text } from './checks';
 
-/**
- * An agent job as the service reports it. Only `id` and `status` are certain; every other field is null where
- * the service gave none (source: the service's specification, "Resources and their fields").
- */
+/** An agent job as the service reports it; null where it gave nothing (its specification, "Resources and their fields"). */
 export const jobFields = {
   id: text,
   /** `active`, one of {@link TERMINAL_STATUSES}, or a word that the service added later. At most 64 characters. */
   status: text,
   source: fields({ repository: orNull(text), ref: orNull(text) }),
   model: orNull(text),
-  /** The pull request's URL. It does not show completion: it survives turns and may be filled after `completed`. */
+  /** No sign of completion: it survives turns, and may be filled after `completed`. */
   prLink: orNull(text),
   /** ISO 8601, UTC. */
   createdAt: orNull(text),
@@ -20,37 +17,23 @@ export const jobFields = {
 export const isAgentJob = fields(jobFields);
 export type AgentJob = Checked<typeof isAgentJob>;
 
-interface TerminalMeaning {
-  /** Counts against the tolerance of a batch. */
-  readonly isFailure: boolean;
-  /** Only a turn ends so; anybody may archive a job. */
-  readonly endsTurn: boolean;
-  /** The service may fill `prLink` after it (specification: "populated once the agent has created a pull request"). */
-  readonly awaitsLink: boolean;
-}
-
-/** The one status that shows a turn. */
+/** The only status that shows a turn. */
 export const ACTIVE = 'active';
 
-/** The statuses that end polling (source: the specification, "Polling rule"). Any other word means "not terminal". */
-const TERMINAL = {
-  completed: { isFailure: false, endsTurn: true, awaitsLink: true },
-  archived: { isFailure: false, endsTurn: false, awaitsLink: false },
-  failed: { isFailure: true, endsTurn: true, awaitsLink: false },
-} as const satisfies Readonly<Record<string, TerminalMeaning>>;
-
-export type TerminalStatus = keyof typeof TERMINAL;
-export const TERMINAL_STATUSES = Object.keys(TERMINAL) as readonly TerminalStatus[];
+/** Any other word is not terminal (specification, "Polling rule"). */
+export const TERMINAL_STATUSES = ['completed', 'archived', 'failed'] as const;
+export type TerminalStatus = (typeof TERMINAL_STATUSES)[number];
 
 export function isTerminal(status: string): status is TerminalStatus {
-  return Object.hasOwn(TERMINAL, status);
+  return TERMINAL_STATUSES.some((each) => each === status);
 }
 
-export function terminalMeaning(status: string): TerminalMeaning | undefined {
-  return isTerminal(status) ? TERMINAL[status] : undefined;
+/** Anybody may archive a job, only a turn ends otherwise. */
+export function endsTurn(status: string): boolean {
+  return isTerminal(status) && status !== 'archived';
 }
 
-/** The three fields of a job that distinguish two answers about it. */
+/** What distinguishes two answers about a job. */
 export const isJobState = fields({ status: text, prLink: orNull(text), archivedAt: orNull(text) });
 export type JobState = Checked<typeof isJobState>;
 

@@ -5,7 +5,7 @@ import { EVIDENCES, FAILURE_TYPES, VERDICTS } from './result';
 
 const OPERATIONS = ['read', 'send'] as const;
 
-/** In the words of `observed`. Another status counts with its hundred, every other failure as `other`: the log has its words. */
+/** In the words of `observed`. Another status counts with its hundred, every other failure as `other`. */
 const ANSWERS: readonly string[] = (
   'job,http 3xx,http 400,http 401,http 403,http 404,http 409,http 423,http 429,http 4xx,http 500,http 502,http 503,' +
   'http 504,http 5xx,not a job,another job,too large,timeout,connect timeout,ECONNREFUSED,ECONNRESET,ENOTFOUND,' +
@@ -15,140 +15,102 @@ const ANSWERS: readonly string[] = (
 const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'older-than-1d', 'batch'] as const;
 export type OpenState = (typeof OPEN_STATES)[number];
 
-/** The values of a label; null for one text that a process does not change. */
-type LabelValues = readonly string[] | null;
+type Labels = Readonly<Record<string, readonly string[] | null>>;
 
-interface Metric {
-  readonly name: `agent_follow_up_${string}`;
-  readonly kind: 'counter' | 'gauge' | 'histogram';
-  /** `1` for a number of things. */
-  readonly unit: '1' | 'seconds';
-  readonly labels: Readonly<Record<string, LabelValues>>;
-  /** The workflow that records it, or the activities that ask the agent service, or the worker. */
-  readonly by: string;
-  readonly buckets?: readonly number[];
-  readonly meaning: string;
+/** The row of a metric. @param by a workflow, the activities that ask the agent service, or the worker */
+function row<const K extends string>(kind: K) {
+  return <const L extends Labels>(name: string, by: string, labels: L, meaning: string, buckets?: number[]) =>
+    ({ name: `agent_follow_up_${name}`, kind, by, labels, meaning, buckets }) as const;
 }
+const [counter, gauge, histogram] = [row('counter'), row('gauge'), row('histogram')];
 
-/** Every metric of the project, of which `docs/metrics.md` is made. No label names a project, a job or a workflow. */
+/**
+ * All metrics, of which docs/metrics.md is made. A label has its values, or null for one text that a process does not change;
+ * none names a project, a job or a workflow.
+ */
 export const METRICS = {
-  workerInfo: {
-    name: 'agent_follow_up_worker_info',
-    kind: 'gauge',
-    unit: '1',
-    labels: { version: null, namespace: null },
-    by: 'worker',
-    meaning:
-      'always 1, from when the worker is connected to Temporal; its version, and the namespace that it works for',
-  },
-  exchanges: {
-    name: 'agent_follow_up_exchanges_total',
-    kind: 'counter',
-    unit: '1',
-    labels: { operation: OPERATIONS, answer: ANSWERS },
-    by: 'activities',
-    meaning:
-      'exchanges with the agent service, by what came back or kept them from being made; `job` is a good answer',
-  },
-  exchangeSeconds: {
-    name: 'agent_follow_up_exchange_seconds',
-    kind: 'histogram',
-    unit: 'seconds',
-    labels: { operation: OPERATIONS },
-    by: 'activities',
-    // To the default time limit of 30 s, and to the largest one of 10 min.
-    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600],
-    meaning: 'how long an exchange took, from connecting to the last byte or to its failure',
-  },
-  cooldown: {
-    name: 'agent_follow_up_cooldown_seconds_total',
-    kind: 'counter',
-    unit: 'seconds',
-    labels: {},
-    by: 'activities',
-    meaning:
-      'for how long the service wanted no request for a project (429, `Retry-After`), all projects together; counted when ' +
+  workerInfo: gauge(
+    'worker_info',
+    'worker',
+    { version: null, namespace: null },
+    'always 1, from when the worker is connected to Temporal; its version, and the namespace that it works for',
+  ),
+  exchanges: counter(
+    'exchanges_total',
+    'activities',
+    { operation: OPERATIONS, answer: ANSWERS },
+    'exchanges with the agent service, by what came back or kept them from being made; `job` is a good answer',
+  ),
+  exchangeSeconds: histogram(
+    'exchange_seconds',
+    'activities',
+    { operation: OPERATIONS },
+    'how long an exchange took, from connecting to the last byte or to its failure',
+    // To the default time limit of 30 s, and to the largest one.
+    [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600],
+  ),
+  cooldown: counter(
+    'cooldown_seconds_total',
+    'activities',
+    {},
+    'for how long the service wanted no request for a project (429, `Retry-After`), all projects together; counted when ' +
       'a cool-down begins',
-  },
-  readLateness: {
-    name: 'agent_follow_up_read_lateness_seconds',
-    kind: 'histogram',
-    unit: 'seconds',
-    labels: {},
-    by: 'activities',
-    buckets: [0.1, 0.5, 1, 5, 15, 60, 300, 1_800],
-    meaning: 'how much later than planned a read began: behind a limit, or for want of workers',
-  },
-  pollsWaiting: {
-    name: 'agent_follow_up_polls_waiting',
-    kind: 'gauge',
-    unit: '1',
-    labels: {},
-    by: 'activities',
-    meaning: 'polls that wait in the process between two reads',
-  },
-  pollsWaitingLimit: {
-    name: 'agent_follow_up_polls_waiting_limit',
-    kind: 'gauge',
-    unit: '1',
-    labels: {},
-    by: 'activities',
-    meaning: 'how many polls may wait in the process; the server keeps the waits of the others',
-  },
-  deliveries: {
-    name: 'agent_follow_up_deliveries_total',
-    kind: 'counter',
-    unit: '1',
-    labels: { verdict: VERDICTS },
-    by: FOLLOW_UP_WORKFLOW,
-    meaning: 'follow-ups whose delivery has its last verdict, after reading and decisions',
-  },
-  ends: {
-    name: 'agent_follow_up_ends_total',
-    kind: 'counter',
-    unit: '1',
-    by: FOLLOW_UP_WORKFLOW,
-    labels: {
+  ),
+  readLateness: histogram(
+    'read_lateness_seconds',
+    'activities',
+    {},
+    'how much later than planned a read began: behind a limit, or for want of workers',
+    [0.1, 0.5, 1, 5, 15, 60, 300, 1_800],
+  ),
+  pollsWaiting: gauge('polls_waiting', 'activities', {}, 'polls that wait in the process between two reads'),
+  pollsWaitingLimit: gauge(
+    'polls_waiting_limit',
+    'activities',
+    {},
+    'how many polls may wait in the process; the server keeps the waits of the others',
+  ),
+  deliveries: counter(
+    'deliveries_total',
+    FOLLOW_UP_WORKFLOW,
+    { verdict: VERDICTS },
+    'follow-ups whose delivery has its last verdict, after reading and decisions',
+  ),
+  ends: counter(
+    'ends_total',
+    FOLLOW_UP_WORKFLOW,
+    {
       outcome: [...TERMINAL_STATUSES, ...FAILURE_TYPES, 'cancelled'],
       evidence: [...EVIDENCES, 'none'],
     },
-    meaning: 'ends of follow-ups, by final status or failure; a terminated one has no end here',
-  },
-  batchEnds: {
-    name: 'agent_follow_up_batch_ends_total',
-    kind: 'counter',
-    unit: '1',
-    by: BATCH_WORKFLOW,
-    labels: { outcome: ['done', 'ToleranceExceeded', 'BatchIncomplete', 'cancelled'] },
-    meaning: 'ends of batches; a terminated or invalid one has no end here',
-  },
-  batchItems: {
-    name: 'agent_follow_up_batch_items_total',
-    kind: 'counter',
-    unit: '1',
-    labels: { outcome: OUTCOMES },
-    by: BATCH_WORKFLOW,
-    meaning: 'ends of items of batches, those included that a batch finds ended',
-  },
-  open: {
-    name: 'agent_follow_up_open_workflows',
-    kind: 'gauge',
-    unit: '1',
-    labels: { state: OPEN_STATES },
-    by: 'worker',
-    meaning:
-      'open workflows of the namespace, counted by the server: follow-ups (`any`; before their send; in two phases; older than a ' +
+    'ends of follow-ups, by final status or failure; a terminated one has no end here',
+  ),
+  batchEnds: counter(
+    'batch_ends_total',
+    BATCH_WORKFLOW,
+    { outcome: ['done', 'ToleranceExceeded', 'BatchIncomplete', 'cancelled'] },
+    'ends of batches; a terminated or invalid one has no end here',
+  ),
+  batchItems: counter(
+    'batch_items_total',
+    BATCH_WORKFLOW,
+    { outcome: OUTCOMES },
+    'ends of items of batches, those included that a batch finds ended',
+  ),
+  open: gauge(
+    'open_workflows',
+    'worker',
+    { state: OPEN_STATES },
+    'open workflows of the namespace, counted by the server: follow-ups (`any`; before their send; in two phases; older than a ' +
       'day) and batches. Each worker asks once a minute, so take the maximum',
-  },
-  openAskedAt: {
-    name: 'agent_follow_up_open_asked_timestamp_seconds',
-    kind: 'gauge',
-    unit: 'seconds',
-    labels: {},
-    by: 'worker',
-    meaning: 'when the server last answered these questions, in seconds since 1970',
-  },
-} as const satisfies Readonly<Record<string, Metric>>;
+  ),
+  openAskedAt: gauge(
+    'open_asked_timestamp_seconds',
+    'worker',
+    {},
+    'when the server last answered these questions, in seconds since 1970',
+  ),
+};
 
 export type MetricKey = keyof typeof METRICS;
 export type LabelsOf<K extends MetricKey> = Readonly<
@@ -156,7 +118,7 @@ export type LabelsOf<K extends MetricKey> = Readonly<
 >;
 type Recorder = (value: number, labels: Readonly<Record<string, string>>) => void;
 
-/** What is needed of the SDK's `MetricMeter`: workflows, activities and the worker have one each. */
+/** Of the SDK's `MetricMeter`: workflows, activities and the worker have one each. */
 export interface Meter {
   createCounter(name: string, unit: string, help: string): { add: Recorder };
   createGauge(name: string, type: 'float', unit: string, help: string): { set: Recorder };
@@ -164,8 +126,6 @@ export interface Meter {
 }
 
 /**
- * Records one value in the unit of its row; a negative one counts as 0.
- *
  * @param labels null is `none`; a value that the row does not list is `other`, for `answer` with its hundred
  * @param sdkLabels for the worker: what the SDK adds by itself in activities and workflows
  */
@@ -176,10 +136,11 @@ export function measure<K extends MetricKey>(
   labels: LabelsOf<K>,
   sdkLabels: Readonly<Record<string, string>> = {},
 ): void {
-  const { name, kind, meaning, labels: known }: Metric = METRICS[key];
+  const { name, kind, meaning, labels: row } = METRICS[key];
+  const listed: Labels = row;
   const all: Record<string, string> = { ...sdkLabels };
-  for (const [label, text] of Object.entries<string | null>(labels)) all[label] = inSet(text, known[label]);
-  // The SDK throws for less than 0, as clocks that are set back make it; a workflow would stall.
+  for (const [label, text] of Object.entries<string | null>(labels)) all[label] = inSet(text, listed[label]);
+  // A clock that was set back makes it negative, for which the SDK throws; a workflow would stall.
   const amount = Math.max(0, value);
   // No unit is passed on: the name has it.
   if (kind === 'counter') meter.createCounter(name, '', meaning).add(amount, all);
@@ -187,31 +148,26 @@ export function measure<K extends MetricKey>(
   else meter.createHistogram(name, 'float', '', meaning).record(amount, all);
 }
 
-/**
- * Begins every counter that `by` records with 0, for every combination of the labels in its row. Prometheus takes a counter that
- * begins at 1 for no increase: without this, the first event of a process would raise no alert.
- */
+/** Begins every counter that `by` records with 0, for all labels: Prometheus takes one that begins at 1 for no increase. */
 export function beginCounters(meter: Meter, by: string, sdkLabels: Readonly<Record<string, string>>): void {
-  for (const { name, kind, by: recorder, labels, meaning } of Object.values<Metric>(METRICS)) {
+  for (const { name, kind, by: recorder, labels, meaning } of Object.values(METRICS)) {
     if (kind !== 'counter' || recorder !== by) continue;
     let combinations = [sdkLabels];
     for (const [label, values] of Object.entries(labels))
-      combinations = combinations.flatMap((each) =>
-        (values ?? []).map((value) => ({ ...each, [label]: value })),
-      );
+      combinations = combinations.flatMap((each) => values.map((value) => ({ ...each, [label]: value })));
     const counter = meter.createCounter(name, '', meaning);
     for (const each of combinations) counter.add(0, each);
   }
 }
 
-function inSet(text: string | null, known: LabelValues = []): string {
+function inSet(text: string | null, values: readonly string[] | null = []): string {
   const value = text ?? 'none';
   const hundred = value.replace(/^(http \d)\d\d$/, '$1xx');
-  return [value, hundred].find((each) => known === null || known.includes(each)) ?? 'other';
+  return [value, hundred].find((each) => values === null || values.includes(each)) ?? 'other';
 }
 
 /** For `histogramBucketOverrides` of the SDK's runtime. */
 export function histogramBuckets(): Record<string, number[]> {
-  const rows = Object.values<Metric>(METRICS);
-  return Object.fromEntries(rows.flatMap(({ name, buckets }) => (buckets ? [[name, [...buckets]]] : [])));
+  const rows = Object.values(METRICS);
+  return Object.fromEntries(rows.flatMap(({ name, buckets }) => (buckets ? [[name, buckets]] : [])));
 }

@@ -1,63 +1,51 @@
 import { anyOf, type Checked, count, fields, isRecord, type JsonObject, number, oneOf, text } from './checks';
 import { type DurationText, durationText } from './units';
 
-/** What happens if the job is not in a terminal status before the send. */
 export const WHEN_ACTIVE = ['send', 'wait', 'reject'] as const;
 export type WhenActive = (typeof WHEN_ACTIVE)[number];
 
-/** What happens if nobody can tell whether the message arrived. */
 export const ON_UNKNOWN_DELIVERY = ['fail', 'assume-delivered', 'resend', 'ask'] as const;
 type OnUnknownDelivery = (typeof ON_UNKNOWN_DELIVERY)[number];
 
-/** The input of the workflow `followUp`: one message to one agent job. Any other field is refused. */
+/** One message to one agent job: the input of the workflow `followUp`. docs/request.md says more of each field. */
 export interface FollowUpRequest {
-  /** The project that owns the job: 1 to 128 characters; not `.` or `..`, no control characters, no lone surrogates. */
+  /** Owns the job: 1 to 128 characters; not `.` or `..`, no control characters, no lone surrogates. */
   readonly projectId: string;
-  /** The job that receives the message. Same rules as `projectId`. */
+  /** Receives the message. Same rules as `projectId`. */
   readonly jobId: string;
   /** The message, sent unaltered: 1 character to 256 KiB of UTF-8. */
   readonly prompt: string;
-  /**
-   * The caller's name for this follow-up, up to 128 characters. The same name is the same follow-up: its message is
-   * never sent a second time. @default the workflow id as given
-   */
+  /** Your name for it. The same name is the same follow-up, sent once. @default the workflow id as given */
   readonly requestId?: string;
-  /** @default 'send' */
+  /** If the job is not in a terminal status before the send. @default 'send' */
   readonly whenActive?: WhenActive;
-  /** @default 'fail' */
+  /** If nobody can tell whether the message arrived. @default 'fail' */
   readonly onUnknownDelivery?: OnUnknownDelivery;
   /** From the first task of the workflow to the end of the watch; more than `confirm`. @default '24h' */
   readonly deadline?: DurationText;
   readonly polling?: PollingRequest;
-  /** How long an unknown delivery is looked for by reading the job, before `onUnknownDelivery` decides. @default '2m' */
+  /** How long an unknown delivery is looked for before `onUnknownDelivery` decides. @default '2m' */
   readonly reconcile?: DurationText;
   /** How long a `completed` job without `prLink` is re-read before null is believed. @default '30s' */
   readonly settle?: DurationText;
-  /**
-   * For so long after the POST no terminal status is believed: the bound for the lag of a read and for the taking up of a
-   * message, together. One that nothing shows to be new must hold for as long again. @default '30s'
-   */
+  /** For so long after the POST no terminal status is believed; one that nothing shows to be new must hold as long. @default '30s' */
   readonly confirm?: DurationText;
 }
 
-/** The cadence of polling: the next interval is `growth` × the turn's age, within bounds, ± `jitter`. */
+/** The next interval is `growth` × the turn's age, within bounds, ± `jitter`. */
 export interface PollingRequest {
-  /** The shortest interval, and that of reads that confirm. At least 100ms. @default '5s' */
+  /** The shortest interval, at least 100ms. @default '5s' */
   readonly initial?: DurationText;
-  /** The share of the turn's age that the next interval is: 0 (always `initial`) to 10. @default 0.1 */
+  /** 0 (always `initial`) to 10. @default 0.1 */
   readonly growth?: number;
-  /** The longest interval; not below `initial`. @default '5m' */
+  /** The longest interval. @default '5m' */
   readonly maximum?: DurationText;
-  /** The share by which an interval is varied at random, at the maximum too: 0 to 0.5. @default 0.1 */
+  /** 0 to 0.5, at the maximum too. @default 0.1 */
   readonly jitter?: number;
-  /**
-   * How many of the first polls are a durable timer and an activity each: 0 to 1,000, or `all`. Then one activity reads on
-   * while the job stays as it is, and adds no event to the history. @default 2
-   */
+  /** How many of the first polls are a durable timer and an activity each; then one activity reads on. @default 2 */
   readonly timerPolls?: number | 'all';
 }
 
-/** A {@link PollingRequest} with defaults filled in. */
 const isPolling = fields({
   initialMs: number,
   growth: number,
@@ -67,11 +55,11 @@ const isPolling = fields({
 });
 export type Polling = Checked<typeof isPolling>;
 
-/** A checked request with every default filled in, but without its message; durations in milliseconds. */
+/** A checked request with its defaults, without its message; durations in milliseconds. */
 export const isWatchPlan = fields({
   projectId: text,
   jobId: text,
-  /** The name of the follow-up: `requestId`, or the workflow id if the caller left it out. */
+  /** Or the workflow id if the caller left it out. */
   requestId: text,
   whenActive: oneOf(...WHEN_ACTIVE),
   onUnknownDelivery: oneOf(...ON_UNKNOWN_DELIVERY),
@@ -83,7 +71,7 @@ export const isWatchPlan = fields({
 });
 export type FollowUpPlan = Checked<typeof isWatchPlan> & { readonly prompt: string };
 
-/** Each option has one line of help; field names and values in it are Markdown code. */
+/** Field names and values in the line of help are Markdown code. */
 export type RequestOption = { readonly help: string } & (
   | { readonly kind: 'choice'; readonly choices: readonly string[]; readonly default: string }
   | { readonly kind: 'duration'; readonly default: DurationText; readonly minimumMs?: number }
@@ -92,10 +80,9 @@ export type RequestOption = { readonly help: string } & (
   | { readonly kind: 'count'; readonly default: number; readonly maximum: number }
 );
 
-/** Faster polling would load server and service for nothing: a poll takes some 20 ms of server CPU. */
+/** A poll takes some 20 ms of the server's CPU. */
 const MIN_POLLING_MS = 100;
 
-/** The fields that identify a request, and the message itself. */
 export const REQUEST_IDENTITY = {
   // `shortName`: as a flag and as a column.
   projectId: { kind: 'id', required: true, shortName: 'project', help: 'the project that owns the job' },
@@ -109,9 +96,8 @@ export const REQUEST_IDENTITY = {
 } as const;
 
 /**
- * The options of a request, for the checker, the starter's flags, the columns of batch files, the comparison of a repeated
- * request, the Web UI, the JSON Schema and docs/request.md. `FollowUpRequest` has a property for each, and `FollowUpPlan`
- * too, with `Ms` at the end of a duration's.
+ * The options of a request, for the checker, flags, columns, the comparison of a repeated request, the Web UI, the JSON
+ * Schema and docs/request.md. `FollowUpRequest` and `FollowUpPlan` have a property for each; a duration's ends in `Ms`.
  */
 export const REQUEST_OPTIONS = {
   whenActive: {
@@ -187,16 +173,15 @@ export const REQUEST_OPTIONS = {
   },
 } as const satisfies Readonly<Record<string, RequestOption>>;
 
-/** Every field of a request, in the order in which they are shown. */
+/** In the order in which they are shown. */
 export const REQUEST_FIELDS = { ...REQUEST_IDENTITY, ...REQUEST_OPTIONS };
 export type RequestField = keyof typeof REQUEST_FIELDS;
 
-/** Where a checked request has a field: durations are in milliseconds. */
 export function fieldOfPlan(field: string, { kind }: { readonly kind: string }): string {
   return kind === 'duration' ? `${field}Ms` : field;
 }
 
-/** The options of a checked request as a caller would write them, in the order of {@link REQUEST_OPTIONS}. */
+/** The options of a checked request as a caller would write them. */
 export function optionTexts(plan: FollowUpPlan): [option: string, text: string][] {
   return Object.entries<RequestOption>(REQUEST_OPTIONS).map(([name, option]) => {
     const value = fieldOf({ ...plan }, fieldOfPlan(name, option));
@@ -204,7 +189,7 @@ export function optionTexts(plan: FollowUpPlan): [option: string, text: string][
   });
 }
 
-/** The value of a field of an unchecked request; undefined if it is absent or null. */
+/** Of an unchecked request; undefined if it is absent or null. */
 export function fieldOf(request: JsonObject, field: string): unknown {
   const [name = '', inner] = field.split('.');
   const value = request[name];
@@ -215,12 +200,10 @@ export function fieldOf(request: JsonObject, field: string): unknown {
 /** The unchecked request with these fields; those that are undefined or null are left out. */
 export function requestWith(fields: Iterable<readonly [field: string, value: unknown]>): JsonObject {
   const request: Record<string, unknown> = {};
-  const groups: Record<string, Record<string, unknown>> = {};
   for (const [field, value] of fields) {
     if (value === undefined || value === null) continue;
     const [name = '', inner] = field.split('.');
-    if (inner === undefined) request[name] = value;
-    else request[name] = Object.assign((groups[name] ??= {}), { [inner]: value });
+    request[name] = inner === undefined ? value : { ...(request[name] as object), [inner]: value };
   }
   return request;
 }

@@ -5,14 +5,18 @@ import { markdownCode, MAX_ATTRIBUTE_CHARACTERS, truncate } from './text';
 
 /* What every start carries, whoever makes it: a client, a batch, or somebody else's workflow. */
 
-/** A search attribute and its value. @param text bounded, because a longer one can end a workflow (measured) */
+export function keywordKey(name: SearchAttributeName) {
+  return { name, type: 'KEYWORD' as const };
+}
+
+/** A search attribute; a longer text can end a workflow (measured). */
 export function keyword(name: SearchAttributeName, text: string) {
-  return { key: { name, type: 'KEYWORD' as const }, value: truncate(text, MAX_ATTRIBUTE_CHARACTERS) };
+  return { key: keywordKey(name), value: truncate(text, MAX_ATTRIBUTE_CHARACTERS) };
 }
 
 type NamedRequest = Pick<FollowUpRequest, 'projectId' | 'jobId' | 'prompt'> & { readonly requestId: string };
 
-/** The options of a follow-up's start, by itself or in a batch. Without another policy, a second start never sends. */
+/** What every start of a follow-up carries, by a client, a batch or another workflow. A second start never sends. */
 export function followUpStart(request: NamedRequest, batchId?: string) {
   const { projectId, jobId, requestId, prompt } = request;
   return {
@@ -20,7 +24,7 @@ export function followUpStart(request: NamedRequest, batchId?: string) {
     workflowIdReusePolicy: 'REJECT_DUPLICATE' as const,
     memo: { [MEMO_PROMPT_DIGEST]: digestOf(prompt) },
     typedSearchAttributes: [
-      // The value that the workflow would set first: this saves an event in every history.
+      // What the workflow would set first: this saves an event.
       keyword('FollowUpPhase', 'baseline'),
       keyword('AgentProject', projectId),
       keyword('AgentJob', jobId),

@@ -1,11 +1,10 @@
-import type { JobAnswer, PollJobInput, Tally, Trouble } from './wire';
+import type { JobAnswer, PollJobInput, Tally, Trouble } from './activities';
 import { sameState } from './job';
 
 export function startTally(trouble: Trouble): Tally {
   return { polls: 0, observed: {}, trouble, lastAnswer: null, nextReadAt: null };
 }
 
-/** The tally after one more answer that changed nothing. */
 export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally {
   return {
     polls: tally.polls + 1,
@@ -16,7 +15,7 @@ export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally
   };
 }
 
-/** Whether the workflow must decide: the job has changed or is gone, or the key is refused. All else is a delay. */
+/** Whether the workflow must decide. All else is a delay. */
 export function needsDecision(answer: JobAnswer, known: PollJobInput['known']): boolean {
   if (answer.kind === 'job') return !sameState(answer.job, known);
   return answer.httpStatus === 404 || isUnauthorized({ last: answer });
@@ -33,10 +32,10 @@ export function textOf(answer: JobAnswer): string {
 
 type Counts = Tally['observed'];
 
-/** How many distinct answers are counted by name: a service that keeps answering new words must not fill the history. */
+/** A service that keeps answering new words must not fill the history. */
 const MAX_KEYS = 32;
 
-/** The counts of all; beyond 32 names answers count as `other`. */
+/** Beyond {@link MAX_KEYS} names answers count as `other`. */
 export function addCounts(...all: readonly Counts[]): Counts {
   const sum = new Map<string, number>();
   for (const counts of all)
@@ -49,10 +48,9 @@ export function addCounts(...all: readonly Counts[]): Counts {
 
 export const NO_TROUBLE: Trouble = { last: null, count: 0, notFound: null };
 
-/** How many 404s in a row are needed: a replica that lags behind answers a few. */
+/** A replica that lags behind answers a few. */
 const MIN_NOT_FOUND = 5;
 
-/** @param heardAt when the answer was received, in milliseconds since the epoch */
 export function afterReading(trouble: Trouble, answer: JobAnswer, heardAt: number): Trouble {
   if (answer.kind === 'job') return NO_TROUBLE;
   const { count, since } = trouble.notFound ?? { count: 0, since: heardAt };
@@ -60,12 +58,12 @@ export function afterReading(trouble: Trouble, answer: JobAnswer, heardAt: numbe
   return { last: answer, count: trouble.count + 1, notFound };
 }
 
-/** Whether a job that was read before is gone: five 404s in a row, which span at least `confirmMs`. */
+/** Whether a job that was read before is gone. */
 export function isLost({ notFound }: Trouble, askedAt: number, confirmMs: number): boolean {
   return notFound !== null && notFound.count >= MIN_NOT_FOUND && askedAt - notFound.since >= confirmMs;
 }
 
-/** Whether the key is refused at present. A rotated key helps, so this is a delay and not an end. */
+/** A rotated key helps, so this is a delay and not an end. */
 export function isUnauthorized({ last }: Pick<Trouble, 'last'>): boolean {
   return last?.httpStatus === 401 || last?.httpStatus === 403;
 }

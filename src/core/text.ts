@@ -1,63 +1,58 @@
-/** Bounds of texts from outside, applied where a text enters: no attribute, summary or history ever carries more. */
-
-/* Characters. */
+/* Bounds in characters, applied where a text from outside enters. */
 export const MAX_STATUS_CHARACTERS = 64;
 /** A longer link is left out, never cut: half a URL is a wrong URL. */
 export const MAX_LINK_CHARACTERS = 2_048;
-/** The service's own words in an error. */
 export const MAX_SERVICE_MESSAGE_CHARACTERS = 1_024;
-/** The message of a failure: room for many problems of one request. */
+/** Room for many problems of one request. */
 export const MAX_FAILURE_CHARACTERS = 8_192;
-/** Any other text of a job (repository, ref, model, dates, id). */
+/** Any other text of a job. */
 export const MAX_FIELD_CHARACTERS = 1_024;
 /** The column of Temporal's SQL schemas holds 255; beyond 2,048 bytes the server refuses the value (measured, 1.32.0). */
 export const MAX_ATTRIBUTE_CHARACTERS = 255;
-/** `projectId`, `jobId` and `requestId`. */
 export const MAX_ID_CHARACTERS = 128;
 
-/* Bytes of UTF-8. */
+/* Bounds in bytes of UTF-8. */
 export const MAX_PROMPT_BYTES = 256 * 1_024;
-/** The column of Temporal's SQL schemas holds 255. */
+/** As for {@link MAX_ATTRIBUTE_CHARACTERS}. */
 export const MAX_WORKFLOW_ID_BYTES = 255;
 
-/** Control characters, line and paragraph separators, and the invisible marks that reorder the text beside them. */
+/** Control characters, separators of lines, and the invisible marks that reorder the text beside them. */
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
- * A field from outside, in at most `limit` characters. Unsafe characters become U+FFFD, so that `completed` with a hidden one
- * still differs. Lone surrogates do too: the SDK's core can't decode them, and the worker process exits (measured, 1.24).
+ * A field from outside. Unsafe characters become U+FFFD, so that `completed` with a hidden one still differs. So do lone
+ * surrogates: the SDK's core can't decode them, and the worker process exits (measured, 1.24).
  */
 export function plainText(text: string, limit: number): string {
   return truncate(text.toWellFormed().replace(UNSAFE, '\ufffd'), limit);
 }
 
-/** Words from outside for a message: on one line, in at most `limit` characters, unsafe ones as single spaces. */
+/** Words from outside on one line. */
 export function singleLine(text: string, limit: number): string {
-  const line = text.toWellFormed().replace(UNSAFE, ' ').replace(/\s+/g, ' ').trim();
-  return truncate(line, limit);
+  return truncate(visible(text).replace(/\s+/g, ' ').trim(), limit);
 }
 
-/** `text`, or its beginning with an ellipsis, in at most `limit` characters; a surrogate pair is never split. */
+/** In at most `limit` characters, with an ellipsis; a surrogate pair is never split. */
 export function truncate(text: string, limit: number): string {
   if (text.length <= limit) return text;
   return text.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '') + '…';
 }
 
-/** `text`, well-formed, with a space for each character that a terminal obeys or that reorders the text beside it. */
+/** Well-formed, with a space for each unsafe character. */
 export function visible(text: string): string {
   return text.toWellFormed().replace(UNSAFE, ' ');
 }
 
-/** The JSON of a value, safe to show: what {@link visible} would replace is escaped. @param indent 0 for one line */
+/** The JSON of a value, with unsafe characters escaped. @param indent 0 for one line */
 export function safeJson(value: unknown, indent = 0): string {
   const json = (JSON.stringify(value, null, indent) as string | undefined) ?? 'undefined';
-  // JSON itself escapes those of ASCII; a line break that is left comes from the indentation.
+  // A line break comes from the indentation: JSON itself escapes those of a text.
   return json.replace(UNSAFE, (character) =>
     character === '\n' ? character : '\\u' + character.charCodeAt(0).toString(16).padStart(4, '0'),
   );
 }
 
-/** Any value from outside as JSON for a message, shortened to about `limit` characters, safe as {@link safeJson}. */
+/** Any value from outside, as {@link safeJson}, for a message. */
 export function quote(value: unknown, limit = 60): string {
   if (typeof value === 'string') return safeJson(truncate(value, limit));
   // In JSON NaN and Infinity are null.
@@ -70,12 +65,12 @@ export function quote(value: unknown, limit = 60): string {
   }
 }
 
-/** A text from outside as Markdown code: none of its characters can end a table's cell or become markup. */
+/** A text from outside as Markdown code, also in a table's cell. */
 export function markdownCode(text: string): string {
   return '`' + text.replace(/[`|\s]+/g, ' ') + '`';
 }
 
-/** A sentence with words from outside in Markdown: none of its characters can end a table's cell or become markup or a link. */
+/** Words from outside in Markdown: none of them ends a table's cell, or becomes markup or a link. */
 export function markdownText(text: string): string {
   return text.replace(/[|\s]+/g, ' ').replace(/[\\`*_~[\]<>&#@]|:(?=\/\/)|(?<=www)\./gi, '\\$&');
 }
@@ -90,17 +85,16 @@ export function counted(count: number, thing: string): string {
   return `${count} ${thing}${count === 1 ? '' : 's'}`;
 }
 
-/** A table of names and values. The colon separates them in Temporal's Web UI, which gives cells no padding. */
+/** The colon separates names and values in Temporal's Web UI, which gives cells no padding. */
 export function markdownTable(rows: readonly (readonly [name: string, value: string])[]): string {
   return ['| | |', '|---|---|', ...rows.map(([name, value]) => `| ${name}: | ${value} |`)].join('\n');
 }
 
-/** Bytes of a value as JSON, which is what a payload of Temporal holds. */
+/** As in a payload of Temporal. */
 export function jsonBytes(value: unknown): number {
   return utf8Bytes(JSON.stringify(value));
 }
 
-/** Bytes of a well-formed text in UTF-8. */
 export function utf8Bytes(text: string): number {
   return new TextEncoder().encode(text).length;
 }

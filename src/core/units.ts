@@ -2,13 +2,12 @@ import { quote } from './text';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** A number with a unit, such as `500ms`, `30s`, `10m`, `24h` or `7d`. */
+/** Such as `500ms`, `30s`, `10m`, `24h` or `7d`. */
 export type DurationText = `${number}${keyof typeof UNIT_MS}`;
 
 /** The longest duration: ten years. Longer timers of Temporal are not certain to work. */
 const MAX_DURATION_MS = 3_650 * UNIT_MS.d;
 
-/** Milliseconds of a duration text, or why it is not a duration. */
 export function parseDuration(text: unknown): { ms: number } | { problem: string } {
   const form = /^(\d{1,20}(?:\.\d{1,20})?)(ms|s|m|h|d)$/;
   const read = valueOf(text, form, UNIT_MS, 'a duration', '"500ms", "30s", "10m", "24h"');
@@ -17,7 +16,7 @@ export function parseDuration(text: unknown): { ms: number } | { problem: string
   return ms > MAX_DURATION_MS ? { problem: `${quote(text)} is longer than 3650d` } : { ms };
 }
 
-/** The value of a number with its unit. A bare one is refused: `30` may mean seconds or milliseconds. */
+/** A bare number is refused: `30` may mean seconds or milliseconds. */
 function valueOf(
   text: unknown,
   form: RegExp,
@@ -35,14 +34,14 @@ function valueOf(
   return { problem: `${quote(text)} is not ${what}; write a number with a unit, for example ${examples}` };
 }
 
-/** The duration text of a number of milliseconds, exact, in the largest unit in which it is a whole number: `90s`, `36h`. */
+/** Exact, in the largest unit in which it is a whole number: `90s`, `36h`. */
 export function durationText(ms: number): DurationText {
   const units = (Object.keys(UNIT_MS) as (keyof typeof UNIT_MS)[]).reverse();
   const unit = units.find((each) => ms % UNIT_MS[each] === 0) ?? 'ms';
   return ms === 0 ? '0s' : `${ms / UNIT_MS[unit]}${unit}`;
 }
 
-/** A duration for people, rounded: `850ms`, `12s`, `3m 20s`, `2h 5m`, `4d 3h`. */
+/** For people, rounded: `850ms`, `12s`, `3m 20s`, `2h 5m`, `4d 3h`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
   const seconds = Math.round(ms / 1_000);
@@ -61,13 +60,12 @@ function join(large: number, largeUnit: string, small: number, smallUnit: string
 const PER_SECOND = { s: 1, m: 1 / 60, h: 1 / 3_600, d: 1 / 86_400 } as const;
 type Unit = keyof typeof PER_SECOND;
 
-/** A number in a unit of time, such as `5/s`, `30/m`, `90/h` or `100/d`. */
+/** Such as `5/s`, `30/m`, `90/h` or `100/d`. */
 export type RateText = `${number}/${Unit}`;
 
-/** Far above what one task queue can dispatch; a larger number must be a mistake. */
+/** Far above what one task queue can dispatch. */
 const MAX_PER_SECOND = 1_000_000;
 
-/** A rate per second, or why a text is not a rate. */
 export function parseRate(text: unknown): { perSecond: number } | { problem: string } {
   const read = valueOf(text, /^(\d+(?:\.\d+)?)\/(s|m|h|d)$/, PER_SECOND, 'a rate', '"5/s", "30/m", "90/h"');
   if ('problem' in read) return read;
@@ -82,7 +80,7 @@ export function parseRate(text: unknown): { perSecond: number } | { problem: str
 /** Agent services count by the hour, so `300/h` is shown rather than `5/m`. */
 const PREFERRED: readonly Unit[] = ['s', 'h', 'm', 'd'];
 
-/** A rate in the first unit in which it is whole: `5/s`, `90/h`. Servers keep floats of 32 bits: six digits are reliable. */
+/** In the first unit in which it is whole. Servers keep floats of 32 bits: six digits are reliable. */
 export function formatRate(perSecond: number): RateText {
   const numberIn = (unit: Unit): number => Number((perSecond / PER_SECOND[unit]).toPrecision(6));
   const above = PREFERRED.filter((unit) => numberIn(unit) >= 1);

@@ -1,13 +1,13 @@
 import type { Client } from '@temporalio/client';
-import { BATCH_PRIORITY_KEY, type BatchItem, inStartOrder, Keys, startedRequest } from '../core/batch/items';
+import { BATCH_PRIORITY_KEY, type BatchItem, inStartOrder, Keys, requestIdOf } from '../core/batch/items';
 import type { BatchInput, Chunks } from '../core/batch/state';
 import { checkRequest } from '../core/check-request';
 import { isRecord } from '../core/checks';
 import { FollowUpError } from '../core/errors';
 import { chunkWorkflowId, digestOf, fairnessKey, followUpWorkflowId } from '../core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../core/names';
-import type { FollowUpRequest } from '../core/request';
 import { readOwnInput } from './existing-run';
+import type { ListedEnd } from './lists';
 import { retryOptions, startOptions } from './start-follow-up';
 
 /** Where the items of a batch are. */
@@ -29,6 +29,9 @@ export interface NamedItem {
   readonly promptDigest: string;
 }
 
+/** An item, and its request as it is started. */
+type ItemToStart = BatchItem & { readonly request: { readonly requestId: string } };
+
 /** Thrown when the server no longer has the items of a batch. */
 export class ItemsGoneError extends FollowUpError {
   constructor(batchId: string) {
@@ -48,99 +51,87 @@ export class ItemsOfBatch {
 
   /** @throws ItemsGoneError */
   async named(number: number): Promise<NamedItem> {
-    return this.pick(number, await this.names(number));
+    const part = this.partOf(number);
+    return this.pick(await this.names(part), number - part.first);
   }
 
   /** @throws ItemsGoneError */
-  async request(number: number) {
-    return this.pick(number, await this.requests(number));
+  async request(number: number): Promise<ItemToStart['request']> {
+    const part = this.partOf(number);
+    return this.pick(await this.requests(part), number - part.first).request;
   }
 
   /** The number after the last item of the job that an item is for. */
   async endOfLane(number: number): Promise<number> {
-    const job = jobOf((await this.named(number)).workflowId);
+    const jobAt = async (item: number) => jobOf((await this.named(item)).workflowId);
+    const job = await jobAt(number);
     let next = number + 1;
-    for (;;) {
-      const { first, all } = await this.names(next);
-      while (next < first + all.length && jobOf(all[next - first]?.workflowId ?? '') === job) next += 1;
-      if (next < first + all.length || all.length === 0) return next;
-    }
+    while (next < this.source.items && (await jobAt(next)) === job) next += 1;
+    return next;
   }
 
   async *all(): AsyncGenerator<NamedItem, void, undefined> {
-    for (let next = 0; ;) {
-      const { all } = await this.names(next);
-      if (all.length === 0) return;
-      yield* all;
-      next += all.length;
+    for (let next = 0; next < this.source.items;) {
+      const part = this.partOf(next);
+      yield* await this.names(part);
+      next = part.end;
     }
   }
 
-  private pick<T>(number: number, { first, all }: Part<T>): T {
-    const item = all[number - first];
+  private pick<T>(items: readonly T[], index: number): T {
+    const item = items[index];
     if (item === undefined) throw new ItemsGoneError(this.source.batchId);
     return item;
   }
 
-  private names(number: number): Promise<Part<NamedItem>> {
-    const part = this.partOf(number);
-    if (part === null) return Promise.resolve({ first: number, all: [] });
-    return Caches.of(this.client).names.get(part.key, async () => {
-      const { first, all } = await this.requests(number);
-      return { first, all: all.map(({ isOwnName, request }) => nameOf(request, isOwnName)) };
-    });
+  private names(part: Part): Promise<readonly NamedItem[]> {
+    return cachesOf(this.client).names.get(part.key, async () =>
+      (await this.requests(part)).map(({ key, request }) => ({
+        workflowId: followUpWorkflowId(request.projectId, request.jobId, request.requestId),
+        isOwnName: key === null,
+        promptDigest: digestOf(request.prompt),
+      })),
+    );
   }
 
-  private requests(number: number): Promise<Part<ItemToStart>> {
+  private requests({ first, end, workflowId, runId, key }: Part): Promise<readonly ItemToStart[]> {
     const { batchId, chunks } = this.source;
-    const part = this.partOf(number);
-    if (part === null) throw new ItemsGoneError(batchId);
-    const { first, end, workflowId, runId, key } = part;
-    return Caches.of(this.client).requests.get(key, async () => {
+    return cachesOf(this.client).requests.get(key, async () => {
       const run = await readOwnInput(this.client, workflowId, runId);
       const input = isRecord(run?.input) ? run.input : {};
       const items = chunks ? (input.items as readonly BatchItem[] | undefined) : itemsOfInput(input);
       if (items?.length !== end - first) throw new ItemsGoneError(batchId);
-      const all = items.map((item) => ({
-        isOwnName: item.key === null,
-        request: startedRequest(batchId, item),
-      }));
-      return { first, all };
+      return items.map(({ key, request }) => {
+        const requestId = requestIdOf(batchId, { key, request });
+        return { key, request: { ...request, requestId } };
+      });
     });
   }
 
-  /** The run whose input has an item, with the numbers of its first item and of the one after its last; null behind the last. */
-  private partOf(number: number) {
+  /** The run whose input has an item. */
+  private partOf(number: number): Part {
     const { batchId, digest, items, chunks, ...own } = this.source;
-    if (number >= items) return null;
-    const part = (workflowId: string, runId: string, first: number, end: number) => {
-      return { workflowId, runId, first, end, key: `${workflowId} ${runId}` };
-    };
-    if (chunks === undefined) return part(own.workflowId, own.runId, 0, items);
-    const chunk = chunks.firsts.findLastIndex((first) => first <= number);
-    const { [chunk]: first = 0, [chunk + 1]: end = items } = chunks.firsts;
-    return part(chunkWorkflowId(batchId, digest ?? '', chunk), '', first, end);
+    const { firsts = [0] } = chunks ?? {};
+    const chunk = firsts.findLastIndex((first) => first <= number);
+    const { [chunk]: first = 0, [chunk + 1]: end = items } = firsts;
+    const { workflowId, runId } = chunks
+      ? { workflowId: chunkWorkflowId(batchId, digest ?? '', chunk), runId: '' }
+      : own;
+    return { first, end, workflowId, runId, key: `${workflowId} ${runId}` };
   }
 }
 
-interface ItemToStart {
-  readonly isOwnName: boolean;
-  readonly request: ReturnType<typeof startedRequest>;
-}
-
-function nameOf(
-  { projectId, jobId, requestId, prompt }: ItemToStart['request'],
-  isOwnName: boolean,
-): NamedItem {
-  return {
-    workflowId: followUpWorkflowId(projectId, jobId, requestId),
-    isOwnName,
-    promptDigest: digestOf(prompt),
-  };
+/** A run that holds items, with the numbers of its first item and of the one after its last. */
+interface Part {
+  readonly first: number;
+  readonly end: number;
+  readonly workflowId: string;
+  readonly runId: string;
+  readonly key: string;
 }
 
 /** What a batch's input holds, in the order of the start. */
-export function itemsOfInput({ items }: BatchInput): BatchItem[] | undefined {
+function itemsOfInput({ items }: BatchInput): BatchItem[] | undefined {
   const keys = new Keys();
   return items && inStartOrder(items.map((request) => keys.itemOf(request)));
 }
@@ -150,60 +141,58 @@ export function jobOf(workflowId: string): string {
   return workflowId.slice(0, workflowId.lastIndexOf(':'));
 }
 
-interface Part<T> {
-  readonly first: number;
-  readonly all: readonly T[];
-}
-
-/** What is kept: a batch asks for the same items every few seconds. What was used last stays. */
+/** Keeps what was read. What was used last stays. */
 class Kept<T> {
-  private readonly parts = new Map<string, { readonly part: Promise<Part<T>>; size: number }>();
+  private readonly entries = new Map<string, { readonly value: Promise<T>; size: number }>();
 
-  /** @param limit of all sizes together, in characters */
+  /** @param limit of all sizes together */
   constructor(
     private readonly limit: number,
-    private readonly sizeOf: (item: T) => number,
+    private readonly sizeOf: (value: T) => number,
   ) {}
 
-  get(key: string, read: () => Promise<Part<T>>): Promise<Part<T>> {
-    const entry = this.parts.get(key) ?? this.reading(key, read());
-    this.parts.delete(key);
-    this.parts.set(key, entry);
-    return entry.part;
+  get(key: string, read: () => Promise<T>): Promise<T> {
+    const entry = this.entries.get(key) ?? this.reading(key, read());
+    this.entries.delete(key);
+    this.entries.set(key, entry);
+    return entry.value;
   }
 
-  private reading(key: string, part: Promise<Part<T>>) {
-    const entry = { part, size: 0 };
-    part.then(
-      ({ all }) => {
-        entry.size = all.reduce((sum, item) => sum + this.sizeOf(item), 0);
-        let total = 0;
-        for (const [each, { size }] of [...this.parts].reverse()) {
-          total += size;
-          if (total > this.limit && each !== key) this.parts.delete(each);
-        }
-      },
-      () => this.parts.delete(key),
-    );
+  private reading(key: string, value: Promise<T>) {
+    const entry = { value, size: 0 };
+    const kept = (read: T): void => {
+      entry.size = this.sizeOf(read);
+      let total = 0;
+      for (const [each, { size }] of [...this.entries].reverse()) {
+        total += size;
+        if (total > this.limit && each !== key) this.entries.delete(each);
+      }
+    };
+    value.then(kept, () => this.entries.delete(key));
     return entry;
   }
 }
 
-/**
- * What a worker's client keeps: a look needs the names of what runs, a start its prompt. 200,000 names have some 60 MiB, as
- * much as the prompts.
- */
-class Caches {
-  private static readonly ofClients = new WeakMap<Client, Caches>();
+/** What a client keeps: a batch asks for the same every few seconds. Each of the three may have some 60 MiB. */
+function newCaches() {
+  return {
+    /** A look needs the names of what runs, … */
+    names: new Kept<readonly NamedItem[]>(200_000, (items) => items.length),
+    /** … a start its request, … */
+    requests: new Kept<readonly ItemToStart[]>(32 * 1_024 * 1_024, (items) =>
+      items.reduce((sum, { request }) => sum + request.prompt.length + 300, 0),
+    ),
+    /** … and a retry how the items had ended. */
+    ends: new Kept<ReadonlyMap<string, ListedEnd>>(200_000, (ends) => ends.size),
+  };
+}
 
-  readonly names = new Kept<NamedItem>(200_000, () => 1);
-  readonly requests = new Kept<ItemToStart>(32 * 1_024 * 1_024, ({ request }) => request.prompt.length + 300);
+const caches = new WeakMap<Client, ReturnType<typeof newCaches>>();
 
-  static of(client: Client): Caches {
-    const caches = Caches.ofClients.get(client) ?? new Caches();
-    Caches.ofClients.set(client, caches);
-    return caches;
-  }
+export function cachesOf(client: Client) {
+  const own = caches.get(client) ?? newCaches();
+  caches.set(client, own);
+  return own;
 }
 
 /**
@@ -215,7 +204,7 @@ class Caches {
 export async function startItem(
   client: Client,
   taskQueue: string,
-  request: FollowUpRequest & { readonly requestId: string },
+  request: ItemToStart['request'],
   batchId: string,
   retried: string | null,
 ): Promise<void> {

@@ -19,10 +19,7 @@ export interface TemporalConfig {
   readonly secrets: readonly string[];
 }
 
-/** What the SDK connects to where nothing else is said (source: `ConnectionOptions.address`). */
 const DEFAULT_ADDRESS = 'localhost:7233';
-
-const CLIENT_CERT_AND_KEY = 'TEMPORAL_TLS_CLIENT_CERT_*, TEMPORAL_TLS_CLIENT_KEY_*';
 
 /** Thrown for settings that can't be right. It names every problem, and holds no secret. */
 export class ConfigurationError extends FollowUpError {
@@ -36,30 +33,31 @@ export class ConfigurationError extends FollowUpError {
 }
 
 /**
- * The connection to Temporal, from the variables `TEMPORAL_*` and the profile of `temporal.toml`, as the Temporal CLI
- * and every SDK read them. What the SDK would only report when it connects is checked here.
+ * The connection to Temporal, as the Temporal CLI and every SDK read it. What the SDK would only report when it connects is
+ * checked here.
  *
  * @throws ConfigurationError
  */
 export function loadTemporalConfig(env: Environment): TemporalConfig {
   const { profile, connectionOptions } = readProfile(env);
-  const problems: Problem[] = [];
-  const report = (field: string, text: string) => problems.push({ field, text });
   // The parser of a profile checks no types: `address = 7233` is a number here, whatever the declaration says.
-  const address = profile.address ?? DEFAULT_ADDRESS;
-  const namespace = profile.namespace ?? 'default';
-  if (!isEndpoint(address)) {
-    const text = `is not host:port; give the gRPC endpoint without scheme and path, such as ${DEFAULT_ADDRESS}`;
-    report('TEMPORAL_ADDRESS', text);
-  }
-  if (namespace.trim() === '') report('TEMPORAL_NAMESPACE', 'is blank; give a namespace, such as default');
-  const { clientCert, clientKey } = profile.tls ?? {};
-  if ((clientCert === undefined) !== (clientKey === undefined)) {
-    report(CLIENT_CERT_AND_KEY, 'one of the two is set; mutual TLS needs the certificate and its key');
-  }
-  problems.push(...certificateProblems(connectionOptions.tls));
+  const { address = DEFAULT_ADDRESS, namespace = 'default', tls, apiKey, grpcMeta } = profile;
+  const problems = certificateProblems(connectionOptions.tls);
+  const refuseIf = (isWrong: boolean, field: string, text: string) =>
+    isWrong && problems.push({ field, text });
+  refuseIf(
+    !isEndpoint(address),
+    'TEMPORAL_ADDRESS',
+    `is not host:port; give the gRPC endpoint without scheme and path, such as ${DEFAULT_ADDRESS}`,
+  );
+  refuseIf(namespace.trim() === '', 'TEMPORAL_NAMESPACE', 'is blank; give a namespace, such as default');
+  refuseIf(
+    (tls?.clientCert === undefined) !== (tls?.clientKey === undefined),
+    'TEMPORAL_TLS_CLIENT_CERT_*, TEMPORAL_TLS_CLIENT_KEY_*',
+    'one of the two is set; mutual TLS needs the certificate and its key',
+  );
   if (problems.length > 0) throw new ConfigurationError(problems);
-  const secrets = [profile.apiKey, ...Object.values(profile.grpcMeta ?? {})];
+  const secrets = [apiKey, ...Object.values(grpcMeta ?? {})];
   return {
     connection: { ...connectionOptions, address },
     address,
@@ -70,18 +68,18 @@ export function loadTemporalConfig(env: Environment): TemporalConfig {
 
 function readProfile(env: Environment) {
   try {
-    const profile = loadClientConfigProfile({ overrideEnvVars: setOnly(env) });
+    // An empty variable counts as not set; but an empty TEMPORAL_GRPC_META_* removes a header.
+    const set = Object.entries(env).filter(
+      ([name, value]) => value !== undefined && (value !== '' || name.startsWith('TEMPORAL_GRPC_META_')),
+    );
+    const overrideEnvVars = Object.fromEntries(set) as Record<string, string>;
+    const profile = loadClientConfigProfile({ overrideEnvVars });
     return { profile, connectionOptions: toClientOptions(profile).connectionOptions };
   } catch (error) {
-    // The error of a file that can't be read has its path, and is about the variable that names it.
-    const { path: file } = error as NodeJS.ErrnoException;
-    const field = Object.keys(env).find((name) => file !== undefined && env[name] === file);
     // What envconfig 1.24 makes of a file without any profile, an empty one for example, is a TypeError.
     const isEmpty = error instanceof TypeError;
-    const text = isEmpty
-      ? 'the file holds no [profile.NAME] table; add one, or remove the file'
-      : firstLine(error);
-    throw new ConfigurationError([{ field: field ?? 'TEMPORAL_* and temporal.toml', text }]);
+    const text = isEmpty ? 'the file holds no [profile.NAME] table; add one' : firstLine(error);
+    throw new ConfigurationError([{ field: 'TEMPORAL_* and temporal.toml', text }]);
   }
 }
 
@@ -90,25 +88,17 @@ function firstLine(error: unknown): string {
   return (String(error).split('\n', 1)[0] ?? '').replace(/^(\w*Error: )+/, '');
 }
 
-/** What is wrong with the certificates and the key that the configuration gives; nothing of the key is shown. */
 function certificateProblems(tls: TemporalConfig['connection']['tls']): Problem[] {
-  if (typeof tls !== 'object' || tls === null) return [];
-  const { serverRootCACertificate: ca, clientCertPair: pair } = tls;
-  const problems: Problem[] = [];
-  const check = (field: string, what: string, use: () => unknown): void => {
-    try {
-      use();
-    } catch (error) {
-      problems.push({ field, text: `must be ${what} in PEM (${firstLine(error)})` });
-    }
-  };
-  // A secure context ignores a certificate authority that is not a certificate.
-  if (ca) check('TEMPORAL_TLS_SERVER_CA_CERT_*', 'a certificate', () => new X509Certificate(ca));
-  if (pair) {
-    const options = { cert: Buffer.from(pair.crt), key: Buffer.from(pair.key) };
-    check(CLIENT_CERT_AND_KEY, 'a certificate and its unencrypted key', () => createSecureContext(options));
+  const { serverRootCACertificate: ca, clientCertPair: pair } = typeof tls === 'object' && tls ? tls : {};
+  try {
+    // A secure context ignores a certificate authority that is not a certificate.
+    if (ca) new X509Certificate(ca);
+    if (pair) createSecureContext({ cert: Buffer.from(pair.crt), key: Buffer.from(pair.key) });
+    return [];
+  } catch (error) {
+    const text = `certificates and their unencrypted key must be given in PEM (${firstLine(error)})`;
+    return [{ field: 'TEMPORAL_TLS_*', text }];
   }
-  return problems;
 }
 
 /** host, host:port or [ipv6]:port, as the SDK takes them. */
@@ -117,14 +107,7 @@ function isEndpoint(address: string): boolean {
   return match !== null && Number(match[1] ?? 1) >= 1 && Number(match[1] ?? 1) <= 65_535;
 }
 
-/** Without empty variables, as for the worker's own; an empty `TEMPORAL_GRPC_META_*` has a meaning: it removes a header. */
-function setOnly(env: Environment): Record<string, string> {
-  const isSet = ([name, value]: [string, string | undefined]): boolean =>
-    value !== undefined && (value !== '' || name.startsWith('TEMPORAL_GRPC_META_'));
-  return Object.fromEntries(Object.entries(env).filter(isSet)) as Record<string, string>;
-}
-
-/** An empty variable counts as not set: that is how Docker Compose and many shells pass on one that is not set outside. */
+/** An empty variable counts as not set: Docker Compose passes on so what is not set outside. */
 export function variable(env: Environment, name: string): string | undefined {
   const text = env[name]?.trim();
   return text === '' ? undefined : text;
@@ -132,13 +115,7 @@ export function variable(env: Environment, name: string): string | undefined {
 
 const CONVERTER = 'FOLLOW_UP_DATA_CONVERTER';
 
-/**
- * The data converter that `FOLLOW_UP_DATA_CONVERTER` names: a JavaScript module, relative to the working directory. Worker and
- * starter read the same one, or they can't read each other's payloads.
- *
- * @returns undefined where the variable is not set
- * @throws ConfigurationError
- */
+/** By `FOLLOW_UP_DATA_CONVERTER`, relative to the working directory; undefined where it is not set. @throws ConfigurationError */
 export async function loadDataConverter(env: Environment): Promise<DataConverter | undefined> {
   const given = variable(env, CONVERTER);
   if (given === undefined) return undefined;
@@ -158,14 +135,7 @@ export async function loadDataConverter(env: Environment): Promise<DataConverter
   );
 }
 
-/** Whether the SDK would use something of it: it ignores whatever else an object holds. */
 function isDataConverter(value: unknown): value is DataConverter {
-  if (!isRecord(value)) return false;
-  const { payloadConverterPath, failureConverterPath, payloadCodecs } = value;
-  const paths = [payloadConverterPath, failureConverterPath].filter((each) => each !== undefined);
-  if (!paths.every((each) => typeof each === 'string')) return false;
-  if (payloadCodecs === undefined) return paths.length > 0;
-  const isCodec = (each: unknown): boolean =>
-    isRecord(each) && typeof each.encode === 'function' && typeof each.decode === 'function';
-  return Array.isArray(payloadCodecs) && payloadCodecs.every(isCodec);
+  const parts = ['payloadConverterPath', 'failureConverterPath', 'payloadCodecs'];
+  return isRecord(value) && parts.some((part) => value[part] !== undefined);
 }

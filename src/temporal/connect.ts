@@ -5,25 +5,23 @@ import { loadDataConverter, loadTemporalConfig } from './config';
 import { transportError } from './grpc-status';
 import { lookAt, noAnswer } from './trouble';
 
-/** gRPC's own second attempt comes after a second; five leave room for a TLS handshake across an ocean. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** After this time without a connection the server is looked at. gRPC may go by a proxy that is not known here. */
 const LOOK_AFTER_MS = 1_000;
 
 export interface ConnectOptions {
-  /** Where `TEMPORAL_*`, the place of `temporal.toml` and `FOLLOW_UP_DATA_CONVERTER` are read from. @default process.env */
-  // Not config.ts's type: its declarations need @temporalio/worker, which callers don't have.
+  /** @default process.env */
+  // The declarations of config.ts need @temporalio/worker, which callers don't have.
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Milliseconds until the attempt is given up; sooner where it is clear that it can't succeed. @default 5000 */
   readonly timeout?: number;
-  /** Ends the attempt with the signal's reason. */
+  /** Ends the attempt with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Connects as the Temporal CLI and every SDK do: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, TLS and API key variables,
- * else the profile of `temporal.toml`, else localhost:7233.
+ * Connects as the Temporal CLI and every SDK do: by the variables `TEMPORAL_*`, the profile of `temporal.toml`, or to
+ * localhost:7233.
  *
  * @throws TemporalUnreachableError when the server doesn't answer; FollowUpError `MISCONFIGURED` when variables, profile or TLS
  *   settings are wrong, `UNAUTHORIZED` when the server refuses the credentials
@@ -67,8 +65,8 @@ export async function connectClient(
 }
 
 /**
- * The SDK's own retries, which can be ended. A retry that is due after its connection was closed throws out of a timer, by
- * which Node ends the process (SDK 1.24). So a connection is closed when the last one is over, at most six seconds later.
+ * The SDK's own retries, which can be ended: one that is due after its connection was closed throws out of a timer, by which
+ * Node ends the process (SDK 1.24). So a connection is closed when the last one is over.
  */
 class Retries {
   private readonly usual = defaultGrpcRetryOptions();

@@ -12,7 +12,6 @@ import { MEMO_PROMPT_DIGEST } from '../core/names';
 import { type FollowUpPlan, optionTexts } from '../core/request';
 import { hasGrpcStatus } from './grpc-status';
 
-/** Null where there is no such workflow. */
 export async function describeWorkflow(
   client: Pick<Client, 'workflow'>,
   workflowId: string,
@@ -30,7 +29,7 @@ export function firstRunOf({ raw, runId }: WorkflowExecutionDescription): string
   return raw.workflowExecutionInfo?.firstRunId ?? runId;
 }
 
-/** For a signal or a cancellation, which come too late where the workflow has ended. */
+/** For a signal or a cancellation that comes too late. */
 export function ignoreClosed(error: unknown): void {
   if (!(error instanceof WorkflowNotFoundError)) throw error;
 }
@@ -61,12 +60,7 @@ async function startOf({ workflowService, options }: Client, workflowId: string,
   }
 }
 
-/**
- * The input of a run; of the first run of its chain for one that was continued as new, which holds no message.
- *
- * @param runId empty for the latest run
- * @returns undefined where the run is gone; without `input` where only the first one is
- */
+/** As {@link readOwnInput}, of the first run of a chain, which holds the message. @returns without `input` where only that is gone */
 export async function readInput(
   client: Client,
   workflowId: string,
@@ -101,7 +95,6 @@ export function compareRequests(wanted: FollowUpPlan, input: unknown, memo: Json
 
 const ENDS = ['completed', 'failed', 'cancelled', 'terminated', 'timed-out'] as const;
 
-/** How a workflow stands, in the words of this project. */
 export type RunState = 'running' | (typeof ENDS)[number];
 
 /** A run that was continued as new goes on in the next one; a paused one has not ended. */

@@ -18,10 +18,10 @@ import {
 import { digestOf } from '../core/ids';
 import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT } from '../core/names';
 import { type FollowUpResult, isReceipt, type Receipt } from '../core/result';
-import type { NamedFollowUp } from '../core/wire';
+import type { NamedFollowUp } from '../core/activities';
+import { keywordKey } from '../core/starts';
 import { readInput, stateOf } from './existing-run';
 import { grpcError } from './grpc-status';
-import { keywordKey } from './search-attributes';
 
 /** A follow-up as the server knows it. */
 export interface FoundFollowUp {

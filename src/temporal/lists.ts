@@ -21,22 +21,17 @@ export async function* listWorkflows(
     if (wanted.every(({ key, value }) => info.typedSearchAttributes.get(key) === value)) yield info;
 }
 
-/** A restriction of a list. */
 export const RUNNING = ' AND CloseTime IS NULL';
 
 /** The workflow ids of the follow-ups of a batch that run. */
 export async function openOf(client: Client, batchId: string): Promise<Set<string>> {
   const open = new Set<string>();
-  const ofBatch = [keyword('FollowUpBatch', batchId)];
-  for await (const { workflowId } of listWorkflows(client, ofBatch, {
-    restriction: RUNNING,
-    pageSize: 1_000,
-  }))
+  const options = { restriction: RUNNING, pageSize: 1_000 };
+  for await (const { workflowId } of listWorkflows(client, [keyword('FollowUpBatch', batchId)], options))
     open.add(workflowId);
   return open;
 }
 
-/** One that the list shows as ended. */
 export interface ListedEnd {
   readonly workflowId: string;
   /** Null where only its result tells. */
@@ -48,7 +43,7 @@ export interface ListedEnd {
 /** Memos of a page: each has some 3 KB, and an answer of the server 4 MB at most. */
 const ENDS_PER_PAGE = 250;
 
-/** How the follow-ups of a batch have ended, by their memos. @param since none that ended before */
+/** By their memos. @param since none that ended before */
 export async function* endsOf(
   client: Client,
   batchId: string,
@@ -71,10 +66,7 @@ export function keepLatest(ends: Map<string, ListedEnd>, end: ListedEnd): void {
   if (known === undefined || known.startedAt <= end.startedAt) ends.set(end.workflowId, end);
 }
 
-/**
- * The end that a list tells, if it lasts. One that was not sent, or was rejected, may have been sent by a later run, of which
- * nothing may be listed any more: it is asked for by its id.
- */
+/** The end that a list tells, if it lasts: one that was not sent, or was rejected, may have been sent by a later run. */
 export function lastingEnd(listed: ListedEnd | undefined): End | undefined {
   const end = listed?.end ?? null;
   if (end === null) return undefined;
@@ -99,13 +91,11 @@ async function listedEnd(
 }
 
 /**
- * The visibility query, which may find too much but never too little: the caller compares.
- *
- * No way of writing a value matches anything when it holds a double quote, a backslash or a control character, or begins
- * or ends with a single quote (measured on the SQL visibility of server 1.31.2; 1.32.0 takes the backslash and the control
- * character). Such a value is looked for by as much of its beginning as can be written.
+ * The visibility query, which may find too much but never too little: the caller compares. No way of writing a value matches
+ * when it holds a double quote, a backslash or a control character, or begins or ends with a single quote (measured on SQL
+ * visibility, server 1.31.2): it is looked for by as much of its beginning as can be written.
  */
-function visibilityQuery(wanted: Wanted, type: string = FOLLOW_UP_WORKFLOW): string {
+function visibilityQuery(wanted: Wanted, type: string): string {
   const clauses = wanted.map(({ key: { name }, value }) => {
     const beginning = /^(?!')[^"\\\p{Cc}]*[^'"\\\p{Cc}]/u.exec(value)?.[0];
     if (beginning === undefined) return `${name} IS NOT NULL`;
@@ -120,7 +110,7 @@ const blind: PayloadCodec = {
     Promise.resolve(payloads.map(() => ({ metadata: { encoding: Buffer.from('binary/null') } }))),
 };
 
-/** The options of a client for lists, which need no memo: one that another service has encrypted would end the list. */
+/** Client options where no memo is needed: one that another service has encrypted would end a list. */
 export function withoutDecoding({ connection, options: { namespace, identity } }: Client) {
   return { connection, namespace, identity, dataConverter: { payloadCodecs: [blind] } };
 }

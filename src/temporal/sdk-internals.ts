@@ -1,7 +1,4 @@
-/**
- * What this project needs and the SDK does not export, each with its reason. The linter allows the paths inside the SDK in
- * this file alone. A version of the SDK may change any of it, so the client's peers begin at the version of the tests.
- */
+/** What this project needs and the SDK does not export: a version of the SDK may change any of it. */
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal';
@@ -15,7 +12,7 @@ export { msNumberToTs, optionalTsToDate, optionalTsToMs } from '@temporalio/comm
 type Service = Client['workflowService'];
 type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['taskQueueType']>;
 
-/** Enum values of Temporal's API, whose package `@temporalio/proto` is not a dependency of this project. */
+/** Enum values of Temporal's API, whose package is not a dependency of this project. */
 export const ACTIVITY_TASKS = 2 as unknown as TaskQueueType;
 const WORKFLOW_TASKS = 1 as unknown as TaskQueueType;
 /** `PENDING_ACTIVITY_STATE_STARTED`: a worker has taken the attempt up. */
@@ -26,10 +23,7 @@ export function startOnceOptions(requestId: string): object {
   return { [InternalWorkflowStartOptionsSymbol]: { requestId } };
 }
 
-/**
- * The contexts with which the SDK encodes and decodes payloads of a workflow and of an activity. It makes them itself where
- * it knows the workflow; for raw calls the caller has to, or a codec that depends on them (a key for each workflow) fails.
- */
+/** With these a codec that depends on them (a key for each workflow) works for raw calls too, as the SDK has it elsewhere. */
 export function workflowContext(namespace: string, workflowId: string) {
   return { type: 'workflow', namespace, workflowId } as const;
 }
@@ -42,10 +36,7 @@ export function activityContext(namespace: string, workflowId: string, activityI
 
 type Decoding = Parameters<typeof decodeFromPayloadsAtIndex>;
 
-/**
- * The first payload of a raw answer (a pending activity's heartbeat, a first event), which has no public decoder: a data
- * converter's codecs and external storage must be applied as the SDK's own client applies them.
- */
+/** The first payload of a raw answer, decoded as the SDK's own client does it. */
 export function decodeFirst({ options }: Client, payloads: Decoding[2], context: Decoding[3]) {
   return decodeFromPayloadsAtIndex<unknown>(options.loadedDataConverter, 0, payloads, context);
 }
@@ -57,15 +48,13 @@ interface RunningActivity {
   readonly workflowExecution?: { readonly workflowId: string } | undefined;
 }
 
-/** As {@link activityContext}. */
 export function contextOf({ namespace, workflowExecution, activityId }: RunningActivity) {
   return activityContext(namespace, workflowExecution?.workflowId ?? '', activityId);
 }
 
 /**
- * Fails an attempt with `failure`, whose details the server also keeps as heartbeat details for the next attempt: in a field
- * of `RespondActivityTaskFailed` that the SDK (1.24) does not set, and that is added to what the client encodes. A heartbeat
- * before the failure would be one more call and billable action for each poll, and cost the server a fifth of a retry. The
+ * Fails an attempt with `failure`, whose details the server also keeps as heartbeat details for the next one: in a field of
+ * `RespondActivityTaskFailed` that the SDK (1.24) does not set. A heartbeat before would be one more call for each poll. The
  * attempt then has to tell the SDK that it is completed asynchronously.
  *
  * @throws ActivityNotFoundError when the server no longer waits for the attempt; other errors of the call
@@ -88,15 +77,14 @@ export async function failWithHeartbeatDetails(
   await client.fail(info.taskToken, failure, { serializationContext: contextOf(info) });
 }
 
-/** How often an update of a schedule is made again because somebody else has changed it in between. */
 const MAX_CONFLICTS = 10;
 
 const UPDATE_MARK = 'follow-up-update';
 
 /**
- * Updates a schedule by its handle's `update`, and again if it was changed between the look and the update: the SDK (1.24)
- * does not send the token by which the server notices that. Then the server drops the update and answers as if it had not
- * (measured, server 1.32.0), so that a mark in the action's header shows whether it was taken.
+ * Updates a schedule by its handle's `update`, and again if it was changed meanwhile: the SDK (1.24) does not send the token by
+ * which the server notices. The server then drops the update and answers as if it had not (measured, server 1.32.0), so that a
+ * mark in the action's header shows whether it was taken.
  */
 export async function withConflictToken(
   { schedule, workflowService, options: { namespace } }: Client,

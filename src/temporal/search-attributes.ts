@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { defineSearchAttributeKey, NamespaceNotFoundError } from '@temporalio/common';
+import { NamespaceNotFoundError } from '@temporalio/common';
 import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../core/names';
 import type { ConnectionLike } from '@temporalio/client';
 import { grpcError, hasGrpcStatus, transportError } from './grpc-status';
@@ -28,9 +28,8 @@ export class SearchAttributesError extends FollowUpError {
 }
 
 /**
- * Makes sure that the namespace has the search attributes of follow-ups, all of type Keyword. A workflow that sets an
- * attribute which isn't registered does not fail: its task is retried for ever, without a word to its caller. Safe to call
- * at any time, from any number of processes.
+ * Makes sure that the namespace has the search attributes of follow-ups. A workflow that sets one which isn't registered does not
+ * fail: its task is retried for ever. Safe to call at any time, from any number of processes.
  *
  * @throws SearchAttributesError when one has another type, or when they are missing and may not be registered here
  */
@@ -38,13 +37,45 @@ export async function ensureSearchAttributes(
   connection: ConnectionLike,
   namespace: string,
 ): Promise<SearchAttributesReport> {
-  const present = await readPresent(connection, namespace);
-  const registered = SEARCH_ATTRIBUTES.filter((name) => !present.includes(name));
-  if (registered.length > 0) await register(connection, namespace, registered);
-  return { registered, present };
+  const deadline = Date.now() + VISIBLE_WITHIN_MS;
+  let registered: SearchAttributeName[] = [];
+  for (;;) {
+    const types = await readTypes(connection, namespace);
+    const wrong = SEARCH_ATTRIBUTES.filter((name) => name in types && types[name] !== KEYWORD);
+    if (wrong.length > 0)
+      throw new SearchAttributesError(
+        `The namespace ${namespace} has search attributes whose type is not Keyword: ${wrong.join(', ')}. ` +
+          'Remove or rename them (temporal operator search-attribute remove), or use another namespace.',
+      );
+    const missing = SEARCH_ATTRIBUTES.filter((name) => !(name in types));
+    if (missing.length === 0)
+      return { registered, present: SEARCH_ATTRIBUTES.filter((name) => !registered.includes(name)) };
+    // The server accepts an addition and says nothing when it is a no-op, for example of an existing name (measured).
+    if (registered.length > 0 && Date.now() > deadline) {
+      const problem = `does not list ${missing.join(', ')} ${VISIBLE_WITHIN_MS / 1_000} s after the registration`;
+      throw notSetUp(namespace, problem, missing);
+    }
+    if (registered.length === 0) {
+      await register(connection, namespace, missing);
+      registered = missing;
+    } else await sleep(250);
+  }
 }
 
-/** Whatever comes from the connection, as an error that says what to do. */
+async function register(
+  connection: ConnectionLike,
+  namespace: string,
+  missing: readonly SearchAttributeName[],
+): Promise<void> {
+  const searchAttributes = Object.fromEntries(missing.map((name) => [name, KEYWORD] as const));
+  const add = () => connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
+  await bounded(connection, add).catch((error: unknown) => {
+    if (!isRefused(error)) throw error;
+    const problem = `lacks the search attributes ${missing.join(', ')}, and the server does not let this process register them`;
+    throw notSetUp(namespace, `${problem} (${grpcError(error)?.words ?? ''})`, missing, error);
+  });
+}
+
 export function inSetUpWords(error: unknown, namespace: string): unknown {
   if (error instanceof FollowUpError) return error;
   const refused = grpcError(error);
@@ -86,12 +117,12 @@ function notSetUp(
   return new SearchAttributesError(message, { cause });
 }
 
-async function readTypes(connection: ConnectionLike, namespace: string): Promise<Map<string, number>> {
+async function readTypes(connection: ConnectionLike, namespace: string): Promise<Record<string, number>> {
   try {
     const { customAttributes } = await bounded(connection, () =>
       connection.operatorService.listSearchAttributes({ namespace }),
     );
-    return new Map(Object.entries(customAttributes));
+    return customAttributes;
   } catch (error) {
     if (hasGrpcStatus(error, 'NOT_FOUND')) throw noNamespace(namespace, error);
     if (!isRefused(error)) throw error;
@@ -104,45 +135,7 @@ async function readTypes(connection: ConnectionLike, namespace: string): Promise
       const problem = `does not show its search attributes (${grpcError(refusal)?.words ?? ''})`;
       throw notSetUp(namespace, problem, SEARCH_ATTRIBUTES, refusal);
     });
-    return new Map(Object.entries(keys));
-  }
-}
-
-/** Those that are there. @throws SearchAttributesError when one has another type */
-async function readPresent(connection: ConnectionLike, namespace: string): Promise<SearchAttributeName[]> {
-  const types = await readTypes(connection, namespace);
-  const present = SEARCH_ATTRIBUTES.filter((name) => types.has(name));
-  const wrong = present.filter((name) => types.get(name) !== KEYWORD);
-  if (wrong.length === 0) return present;
-  throw new SearchAttributesError(
-    `The namespace ${namespace} has search attributes whose type is not Keyword: ${wrong.join(', ')}. ` +
-      'Remove or rename them (temporal operator search-attribute remove), or use another namespace.',
-  );
-}
-
-async function register(
-  connection: ConnectionLike,
-  namespace: string,
-  missing: readonly SearchAttributeName[],
-): Promise<void> {
-  const searchAttributes = Object.fromEntries(missing.map((name) => [name, KEYWORD] as const));
-  const add = () => connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
-  await bounded(connection, add).catch((error: unknown) => {
-    if (!isRefused(error)) throw error;
-    const problem = `lacks the search attributes ${missing.join(', ')}, and the server does not let this process register them`;
-    throw notSetUp(namespace, `${problem} (${grpcError(error)?.words ?? ''})`, missing, error);
-  });
-  // The server accepts an addition and says nothing when it is a no-op, for example of an existing name (measured).
-  const deadline = Date.now() + VISIBLE_WITHIN_MS;
-  for (;;) {
-    const present = await readPresent(connection, namespace);
-    const unseen = missing.filter((name) => !present.includes(name));
-    if (unseen.length === 0) return;
-    if (Date.now() > deadline) {
-      const problem = `does not list ${unseen.join(', ')} ${VISIBLE_WITHIN_MS / 1_000} s after the registration`;
-      throw notSetUp(namespace, problem, unseen);
-    }
-    await sleep(250);
+    return keys;
   }
 }
 
@@ -152,8 +145,4 @@ function bounded<T>(connection: ConnectionLike, call: () => Promise<T>): Promise
 
 function isRefused(error: unknown): boolean {
   return hasGrpcStatus(error, 'PERMISSION_DENIED', 'UNAUTHENTICATED', 'UNIMPLEMENTED');
-}
-
-export function keywordKey(name: SearchAttributeName) {
-  return defineSearchAttributeKey(name, 'KEYWORD');
 }

@@ -15,9 +15,8 @@ export function startOptions(plan: FollowUpPlan, batchId?: string) {
 }
 
 /**
- * The options with which a follow-up gets another run. Two retries at a time make one run: the start's request id is made of
- * the run that is retried, and the server answers the second one with the run that the first has made, even if that has
- * ended meanwhile.
+ * The options with which a follow-up gets another run. Two retries make one run, even if that has ended meanwhile: the start's
+ * request id is made of the run that is retried.
  */
 export function retryOptions(runId: string) {
   return {
@@ -26,7 +25,7 @@ export function retryOptions(runId: string) {
   } as const;
 }
 
-/** The options of a follow-up, as the Web UI shows them from its start on. The prompt is described, never shown. */
+/** For the Web UI. The prompt is described, never shown. */
 export function staticDetails(plan: FollowUpPlan, batchId?: string): string {
   const { projectId, jobId, requestId, prompt } = plan;
   return markdownTable([

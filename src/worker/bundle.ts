@@ -3,17 +3,11 @@ import { extname, join, resolve } from 'node:path';
 import { bundleWorkflowCode, DefaultLogger, type WorkerOptions } from '@temporalio/worker';
 import { FollowUpError } from '../core/errors';
 
-/** `dist` when compiled, `src` when run from source. */
 const ROOT = resolve(__dirname, '..');
 
-/** Where `npm run build` puts the prebuilt bundle. */
 const BUNDLE = join(ROOT, 'workflow-bundle.js');
 
-/**
- * The prebuilt bundle if compiled. If run from source, nothing: the plugin adds the sources, and the SDK bundles them (3 s).
- *
- * @throws FollowUpError when the bundle is missing
- */
+/** The prebuilt bundle if compiled; from source nothing, as the SDK bundles what the plugin adds (3 s). @throws FollowUpError */
 export function workflowCode(): Pick<WorkerOptions, 'workflowBundle'> {
   if (extname(__filename) !== '.js') return {};
   if (!existsSync(BUNDLE)) {
@@ -22,7 +16,6 @@ export function workflowCode(): Pick<WorkerOptions, 'workflowBundle'> {
   return { workflowBundle: { codePath: BUNDLE } };
 }
 
-/** The last step of `npm run build`. */
 async function build(): Promise<void> {
   const logger = new DefaultLogger('WARN');
   const { code } = await bundleWorkflowCode({ workflowsPath: join(ROOT, 'workflows'), logger });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import type { AgentApi } from '../agent-api/client';
-import type { JobAddress } from '../core/wire';
+import type { JobAddress } from '../core/activities';
 import { VARIABLES } from './variables';
 
 const HELP = `Works on follow-ups until SIGTERM or SIGINT, and takes its configuration from the environment.
@@ -51,7 +51,7 @@ export function commandLine(words: readonly string[], version: string): Asked | 
   return { what: 'print', output: USAGE, isError: true };
 }
 
-/** Whether the service takes the key, by one read of a job. Whether it may write too, only a message would show. */
+/** By one read of a job. Whether the key may write too, only a message would show. */
 export async function checkKey(
   api: AgentApi,
   address: JobAddress,
@@ -64,7 +64,7 @@ export async function checkKey(
   return { isGood: false, words: answer.message };
 }
 
-/** The version of the worker. Its package.json is two folders up from src/worker and dist/worker alike. */
+/** The package.json is two folders up from src/worker and dist/worker alike. */
 export function workerVersion(): string {
   const file = path.join(__dirname, '../../package.json');
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;

@@ -1,10 +1,8 @@
-import { toCanonicalString } from '@temporalio/common';
 import { webhooksOf } from '../activities/post-notice';
 import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
 import type { Proxy } from '../agent-api/client';
 import { Redactor } from '../agent-api/redaction';
 import { type Problem, problemText } from '../core/checks';
-import { formatDuration } from '../core/units';
 import {
   ConfigurationError,
   type Environment,
@@ -12,14 +10,7 @@ import {
   loadTemporalConfig,
   variable,
 } from '../temporal/config';
-import {
-  checkVariables,
-  formatListenAddress,
-  isLoopback,
-  type Listener,
-  setVariables,
-  type SetVariables,
-} from './variables';
+import { checkVariables, setVariables, type SetVariables } from './variables';
 
 export type LoadedConfig = Awaited<ReturnType<typeof loadConfig>>;
 export type WorkerConfig = LoadedConfig['config'];
@@ -27,7 +18,7 @@ export type WorkerConfig = LoadedConfig['config'];
 /**
  * Reads and checks the whole configuration; nothing else in the process reads the environment.
  *
- * @returns the configuration, a redactor that knows every secret of it, and settings that are probably mistakes
+ * @returns the configuration, what of it may be shown, a redactor that knows its secrets, and probable mistakes
  * @throws ConfigurationError that names every problem at once
  */
 export async function loadConfig(env: Environment) {
@@ -45,27 +36,28 @@ export async function loadConfig(env: Environment) {
     const { text: redact } = new Redactor(given);
     throw new ConfigurationError(error.problems.map(({ field, text }) => ({ field, text: redact(text) })));
   });
-  const redactor = new Redactor([...given, key.first, ...temporal.secrets, ...proxySecrets(proxy)]);
-  /** A source whose secrets, one or more with commas between them, are hidden from their first use on. */
-  const hidden = (source: ApiKeySource): ApiKeySource => ({
-    current: async () => {
-      const current = await source.current();
-      for (const secret of current.split(',')) redactor.remember(secret);
-      return current;
-    },
-  });
-  const apiKey = hidden(key.source);
+  // As the proxy's URL writes its password, and as the proxy reads it.
+  const { password } = new URL(proxy?.url ?? 'http://none');
+  const redactor = new Redactor([...given, ...temporal.secrets, password, decodeURIComponent(password)]);
+  /** A source whose secrets, one or more with commas between them, are hidden from now on. */
+  const hidden = async (source: ApiKeySource): Promise<ApiKeySource> => {
+    const current = async () => {
+      const secrets = await source.current();
+      for (const each of secrets.split(',')) redactor.remember(each);
+      return secrets;
+    };
+    await current();
+    return { current };
+  };
   const baseUrl = values.AGENT_API_BASE_URL;
   const { TEMPORAL_DEPLOYMENT_NAME: deploymentName, TEMPORAL_WORKER_BUILD_ID: buildId } = values;
+  const notifyUrl = values.FOLLOW_UP_NOTIFY_URL?.href;
   const config = {
     temporal,
-    /** The version as which the workers run; undefined without Worker Versioning. */
     deploymentVersion: deploymentName && buildId ? { deploymentName, buildId } : undefined,
     agentApi: {
       baseUrl: baseUrl.href,
-      apiKey,
-      keyOrigin: key.origin,
-      /** The limit of one HTTP exchange, from connecting to the last byte read. */
+      apiKey: await hidden(key),
       timeoutMs: values.AGENT_API_TIMEOUT,
       proxy,
     },
@@ -76,18 +68,26 @@ export async function loadConfig(env: Environment) {
       read: values.AGENT_API_TASK_QUEUE,
       send: values.AGENT_API_SEND_TASK_QUEUE,
     },
-    /** Where the ends of follow-ups and batches are told. */
-    notify: values.FOLLOW_UP_NOTIFY_URL &&
-      secrets && { url: values.FOLLOW_UP_NOTIFY_URL.href, secrets: hidden(secrets) },
+    notify: notifyUrl && secrets ? { url: notifyUrl, secrets: await hidden(secrets) } : undefined,
     health: values.FOLLOW_UP_HEALTH_ADDRESS,
     metrics: values.FOLLOW_UP_METRICS_ADDRESS,
     logLevel: values.LOG_LEVEL,
-    /** How payloads are written, where it is not the SDK's own way. */
     dataConverter,
   };
-  const warnings = baseUrl.protocol === 'http:' && !isLoopback(baseUrl) ? [IN_CLEAR] : [];
-  return { config, redactor, warnings };
+  /** For one log line: what is set, without secrets. A path or a query of the notify URL may hold a token. */
+  const shown = {
+    ...set,
+    temporal: `${temporal.address}, namespace ${temporal.namespace}, TLS ${temporal.connection.tls ? 'on' : 'off'}`,
+    ...(set.AGENT_API_KEY && { AGENT_API_KEY: 'set' }),
+    ...(notifyUrl && { FOLLOW_UP_NOTIFY_URL: new URL(notifyUrl).origin }),
+    ...(proxy && { HTTPS_PROXY: new URL(proxy.url).host }),
+  };
+  const isInClear = baseUrl.protocol === 'http:' && !LOOPBACK.test(baseUrl.hostname);
+  return { config, shown, redactor, warnings: isInClear ? [IN_CLEAR] : [] };
 }
+
+/** RFC 6761 keeps `localhost` and names below it on this machine; so are 127.0.0.0/8 and ::1. */
+const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 const IN_CLEAR =
   'AGENT_API_BASE_URL is a plain http:// URL of another machine: the key and every prompt travel unencrypted; use https://';
@@ -104,7 +104,6 @@ export async function allConfigured<T extends readonly unknown[]>(parts: {
   return ends.map((end) => (end.status === 'fulfilled' ? end.value : undefined)) as unknown as T;
 }
 
-/** What the worker prints before it ends. */
 export function configurationText(problems: readonly Problem[]): string {
   const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
   return (
@@ -114,74 +113,39 @@ export function configurationText(problems: readonly Problem[]): string {
   );
 }
 
-/** The configuration in effect as fields of one log line. It shows where the key came from, and whether TLS is on. */
-export function describeConfig(config: WorkerConfig): Record<string, string> {
-  const { temporal, agentApi, taskQueues, deploymentVersion } = config;
-  const listening = (at: Listener) => (at === 'off' ? at : formatListenAddress(at.address));
-  return {
-    temporal: temporal.address,
-    namespace: temporal.namespace,
-    tls: temporal.connection.tls ? 'on' : 'off',
-    agentApi: agentApi.baseUrl,
-    agentApiKey: `from ${agentApi.keyOrigin}`,
-    agentApiTimeout: formatDuration(agentApi.timeoutMs),
-    ...(agentApi.proxy === undefined ? {} : { agentApiProxy: new URL(agentApi.proxy.url).host }),
-    workflowTaskQueue: taskQueues.followUp,
-    readTaskQueue: taskQueues.read,
-    sendTaskQueue: taskQueues.send,
-    // A path or a query may hold a token.
-    notify: config.notify === undefined ? 'off' : new URL(config.notify.url).origin,
-    deploymentVersion: deploymentVersion === undefined ? 'none' : toCanonicalString(deploymentVersion),
-    dataConverter: config.dataConverter === undefined ? 'none' : 'FOLLOW_UP_DATA_CONVERTER',
-    health: listening(config.health),
-    metrics: listening(config.metrics),
-    logLevel: config.logLevel,
-  };
+function wrong(field: string, text: string): ConfigurationError {
+  return new ConfigurationError([{ field, text }]);
 }
 
-/** The key from exactly one of the two variables, as it is at the start of the process, and its origin for the log. */
 async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: SetVariables) {
-  const wrong = (field: string, words: string) => new ConfigurationError([{ field, text: words }]);
-  if (text !== undefined && path !== undefined) {
-    const words = 'both are set, so it is not clear which one counts; unset one of them';
-    throw wrong('AGENT_API_KEY, AGENT_API_KEY_FILE', words);
-  }
-  if (text === undefined && path === undefined) {
-    throw wrong(
-      'AGENT_API_KEY',
-      'is not set; give the admin key of the agent service, or the path of a file that holds it in AGENT_API_KEY_FILE',
-    );
-  }
-  try {
-    const source = path === undefined ? keyFromText(text ?? '') : await keyFromFile(path);
-    const origin = path === undefined ? 'AGENT_API_KEY' : `AGENT_API_KEY_FILE ${path}`;
-    return { source, first: await source.current(), origin };
-  } catch (error) {
-    if (!(error instanceof ApiKeyError)) throw error;
-    if (path === undefined) throw wrong('AGENT_API_KEY', error.problem);
-    // A "path" without a slash may be the key itself, put into the wrong variable: it is not shown.
-    const reason = /^[/.]/.test(path) ? error.message : new Redactor([path]).text(error.message);
-    const advice = 'give the path of a readable file that holds the key and nothing else';
-    throw wrong('AGENT_API_KEY_FILE', `${reason}; ${advice}`);
-  }
+  if (text !== undefined && path === undefined) return secretOf('AGENT_API_KEY', () => keyFromText(text));
+  if (text === undefined && path !== undefined)
+    return secretOf('AGENT_API_KEY_FILE', () => keyFromFile(path));
+  const which = text === undefined ? 'neither is set' : 'both are set';
+  const right = 'set one of them: the admin key of the agent service, or the path of a file that holds it';
+  throw wrong('AGENT_API_KEY, AGENT_API_KEY_FILE', `${which}; ${right}`);
 }
 
-/** @throws ConfigurationError, which shows neither a secret nor the path, which may be one */
 async function loadNotifySecrets({ FOLLOW_UP_NOTIFY_SECRET_FILE: path }: SetVariables) {
   if (path === undefined) return undefined;
-  try {
+  return secretOf('FOLLOW_UP_NOTIFY_SECRET_FILE', async () => {
     const source = await keyFromFile(path, 'one secret, or two with a comma between them,');
     webhooksOf(await source.current());
     return source;
+  });
+}
+
+/** @throws ConfigurationError without a file's path: it may be the secret itself, put into the wrong variable */
+async function secretOf(field: string, read: () => ApiKeySource | Promise<ApiKeySource>) {
+  try {
+    return await read();
   } catch (error) {
-    const reason = error instanceof ApiKeyError ? error.problem : (error as Error).message;
-    throw new ConfigurationError([{ field: 'FOLLOW_UP_NOTIFY_SECRET_FILE', text: `its file ${reason}` }]);
+    throw error instanceof ApiKeyError ? wrong(field, error.problem) : error;
   }
 }
 
 /**
- * The proxy for the agent service, from `HTTPS_PROXY` and `NO_PROXY`. As everywhere, the name in lower case counts first, and a
- * host without a scheme means http. It is for https base URLs.
+ * The proxy for https base URLs. As everywhere, the name in lower case counts first, and a host without a scheme means http.
  *
  * @throws ConfigurationError, which does not show the value, because it may hold a password
  */
@@ -197,14 +161,8 @@ function loadProxy(env: Environment): Proxy | undefined {
   } catch (error) {
     if (!(error instanceof TypeError || error instanceof URIError)) throw error;
   }
-  const words =
-    'is not the URL of a proxy; give http://host:port or https://host:port, with user:password@ before the host if the proxy asks for them, and % in these as %25';
-  throw new ConfigurationError([{ field: 'HTTPS_PROXY', text: words }]);
-}
-
-/** The password of a proxy's URL, as it writes them and as the proxy reads them. */
-function proxySecrets(proxy: Proxy | undefined): string[] {
-  if (proxy === undefined) return [];
-  const { password } = new URL(proxy.url);
-  return [password, decodeURIComponent(password)];
+  throw wrong(
+    'HTTPS_PROXY',
+    'is not the URL of a proxy; give http://host:port or https://host:port, with user:password@ before the host if the proxy asks for them, and % in these as %25',
+  );
 }

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger, NativeConnection } from '@temporalio/worker';
 import type { AgentApi } from '../agent-api/client';
-import type { JobAddress } from '../core/wire';
+import type { JobAddress } from '../core/activities';
 import { ConfigurationError, type TemporalConfig } from '../temporal/config';
 import { whyNot } from '../temporal/trouble';
 import { describeNamespace } from './temporal';
@@ -12,17 +12,16 @@ import { formatListenAddress, type Listener } from './variables';
 /** Why the worker, or a part of it, does not work; empty when it does. */
 export type Reasons = () => Promise<readonly string[]>;
 
-/** Probes are tiny; a request that takes longer is not a probe. */
+/** A request that takes longer is not a probe. */
 const REQUEST_TIMEOUT_MS = 5_000;
-/** More probes at once than any cluster sends. */
 const MAX_CONNECTIONS = 64;
 
 /**
  * Serves `/healthz` (200 while the event loop answers) and `/readyz` (200 while the worker works on follow-ups, otherwise
- * 503 with the reasons), for Kubernetes' probes and for people. Any method is answered as GET is.
+ * 503 with the reasons), for probes and for people.
  *
  * @returns `address`: where it listens; undefined if it doesn't
- * @throws ConfigurationError when it can't listen at an address that was set. A taken default address is a warning.
+ * @throws ConfigurationError when it can't listen at an address that was chosen
  */
 export async function startHealthServer(
   listener: Listener,
@@ -32,27 +31,26 @@ export async function startHealthServer(
 ) {
   const none = { address: undefined, close: () => Promise.resolve() };
   if (listener === 'off') return none;
-  const answer = async ({ url = '' }: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const answer = async ({ url = '' }: IncomingMessage): Promise<[status: number, body: object]> => {
     const [path] = url.split('?', 1);
-    if (path === '/healthz') {
-      reply(response, 200, { status: 'ok', version });
-    } else if (path === '/readyz') {
-      const reasons = await notReady();
-      if (reasons.length === 0) reply(response, 200, { status: 'ready' });
-      else reply(response, 503, { status: 'not ready', reasons });
-    } else {
-      reply(response, 404, { status: 'not found', paths: ['/healthz', '/readyz'] });
-    }
+    if (path === '/healthz') return [200, { status: 'ok', version }];
+    if (path !== '/readyz') return [404, { status: 'not found', paths: ['/healthz', '/readyz'] }];
+    const reasons = await notReady();
+    return reasons.length === 0 ? [200, { status: 'ready' }] : [503, { status: 'not ready', reasons }];
   };
   const limits = { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS };
-  const server = createServer(limits, (request, response) => void answer(request, response));
+  const server = createServer(limits, (request, response) => {
+    void answer(request).then(([status, body]) => {
+      response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+      response.end(`${JSON.stringify(body)}\n`);
+    });
+  });
   server.maxConnections = MAX_CONNECTIONS;
   try {
-    // Rejects with the server's error, if that comes instead.
-    await once(server.listen(listener.address.port, listener.address.host), 'listening');
+    await once(server.listen(listener.port, listener.host), 'listening');
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const text = `${formatListenAddress(listener.address)} can't be used (${reason}); give another address or off`;
+    const text = `${formatListenAddress(listener)} can't be used (${reason}); give another address or off`;
     if (listener.chosen) throw new ConfigurationError([{ field: 'FOLLOW_UP_HEALTH_ADDRESS', text }]);
     logger.warn(`no health checks: FOLLOW_UP_HEALTH_ADDRESS: ${text}`);
     return none;
@@ -66,15 +64,8 @@ export async function startHealthServer(
   return { address: formatListenAddress({ host: address, port }), close };
 }
 
-function reply(response: ServerResponse, status: number, body: object): void {
-  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
-  response.end(`${JSON.stringify(body)}\n`);
-}
-
-/** A server that takes longer to answer is too slow to work with. */
+/** A server that takes longer to answer is too slow to work with. It is asked once in this time, however many probes come. */
 const ASK_LIMIT_MS = 2_000;
-/** Probes come every few seconds, from several places. The server is asked once in this time. */
-const ANSWER_HOLDS_MS = 2_000;
 
 export function connectionCheck(connection: NativeConnection, temporal: TemporalConfig): Reasons {
   return seldom(async () => {
@@ -84,16 +75,16 @@ export function connectionCheck(connection: NativeConnection, temporal: Temporal
     } catch (error) {
       return [(await whyNot(error, temporal)).message];
     }
-  }, ANSWER_HOLDS_MS);
+  }, ASK_LIMIT_MS);
 }
 
 /** Nobody has this job: a service answers 404 to a key that it knows, and 401 to one that it doesn't. */
 const NOBODYS_JOB: JobAddress = { projectId: 'agent-follow-up-check', jobId: 'no-such-job' };
 
-/** One read in this time, until the service has taken the key: reads may count against its limit. */
+/** Reads may count against the service's limit. */
 const ASK_AGAIN_MS = 60_000;
 
-/** Troubles that only another key, URL, proxy or certificate heals, by label; what may heal by itself is left out. */
+/** Labels of troubles that only another key, URL, proxy or certificate heals. */
 const BY_SETTINGS =
   /^(http (401|3\d\d)|not a job|no key|ENOTFOUND|PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
 

@@ -7,23 +7,21 @@ import { isRecord } from '../core/checks';
 import { truncate, visible } from '../core/text';
 import type { LogLevelName } from './variables';
 
-/** Where lines go; standard output is one. */
 export interface LogDestination {
   readonly isTTY?: boolean;
   readonly fd?: number;
   readonly write: (line: string) => unknown;
 }
 
-/** The fields that pino writes itself. A field of that name in a record is renamed, since JSON keys must not repeat. */
+/** Those that pino writes itself. A field of that name in a record is renamed, since JSON keys must not repeat. */
 const OWN_FIELDS = new Set(['level', 'time', 'pid', 'hostname', 'msg']);
 
 /** Fields of the SDK that help a machine, and only fill the screen for a person. */
 const UNREADABLE_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanContexts,sdkComponent';
 
 /**
- * The only logger of the process, for its own lines and, through `Runtime.install`, for those of the SDK, its Rust core,
- * the workflows and the activities. One JSON object per line; on a terminal a readable line with colours (`NO_COLOR`
- * turns these off). Every line passes the redactor, and is written synchronously, so that a process's last ones aren't lost.
+ * The only logger of the process, also of the SDK, its Rust core, workflows and activities. One JSON object per line; on a
+ * terminal a readable line. Every line passes the redactor, and is written synchronously, so that the last ones aren't lost.
  */
 export function createLogger(
   level: LogLevelName,
@@ -61,17 +59,16 @@ function lineWriter({ fd, isTTY, write }: LogDestination, redactor: Redactor): (
   };
 }
 
-/** By design, two of the three workers have no workflows, and one has no activity tasks. */
 const BY_DESIGN = /^No (workflows|activities) registered/;
 
-/** The SDK's lines about itself ("Creating worker") are debug here: the worker says itself when it is ready and drains. */
+/** The SDK's lines about itself ("Creating worker") are debug here. */
 function ownLevel({ level, message, meta }: LogEntry): LogLevelName {
   const fromTheSdk = meta?.sdkComponent === 'worker' || meta?.sdkComponent === 'core';
   const unimportant = level === 'INFO' || BY_DESIGN.test(message);
   return fromTheSdk && unimportant ? 'debug' : (level.toLowerCase() as LogLevelName);
 }
 
-/** The fields of a record. Errors, those of the workflow sandbox too, hide message, stack and cause from JSON. */
+/** Errors, those of the workflow sandbox too, hide message, stack and cause from JSON. */
 function recordFields({ meta = {} }: LogEntry): Record<string, unknown> {
   const fields = Object.entries(meta).map(([key, value]: [string, unknown]) => [
     OWN_FIELDS.has(key) ? `${key}_` : key,
@@ -80,19 +77,13 @@ function recordFields({ meta = {} }: LogEntry): Record<string, unknown> {
   return Object.fromEntries(fields) as Record<string, unknown>;
 }
 
-/** Characters of one text: a stack trace fits, a dumped bundle doesn't. */
+/** Of one text: a stack trace fits, a dumped bundle doesn't. A longer line is a dumped object. */
 const MAX_CHARACTERS = 8_192;
-
-/** Characters of a line: a longer record is a dumped object, not a message. */
 const MAX_LINE_CHARACTERS = 65_536;
 
-/** Fields whose value is a secret whatever it is. */
 const SECRET_FIELDS = /^(authorization|api[-_]?key|password|secret)$/i;
 
-/**
- * The finished line once more: without secrets, whatever object brought them, and bounded. The texts are decoded for it, so
- * that JSON's escapes hide no secret, and what is left is JSON in any case. Bytes could spell a secret, so they go.
- */
+/** The finished line once more: bounded, without secrets, whatever object brought them. Bytes could spell one, so they go. */
 function safeLine(line: string, redactor: Redactor): string {
   const record = JSON.parse(line, (key, value: unknown) => {
     if (SECRET_FIELDS.test(key)) return '[redacted]';
@@ -105,7 +96,7 @@ function safeLine(line: string, redactor: Redactor): string {
   return `${JSON.stringify({ ...Object.fromEntries(own), cut: truncate(safe, MAX_CHARACTERS) })}\n`;
 }
 
-/** `text` redacted, bounded, and without control characters, with which a service could control the terminal. */
+/** Without control characters, with which a service could control the terminal. */
 function logText(text: string, redactor: Redactor): string {
   // A stack trace keeps its lines.
   const shown = redactor.text(text).split('\n').map(visible).join('\n');

@@ -3,9 +3,8 @@ import { Runtime, type Worker } from '@temporalio/worker';
 import { measure, type OpenState } from '../core/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../core/names';
 
-/** Alerts on these counts wait for minutes anyway, and each worker costs the server six counts a time. */
+/** Each worker costs the server six counts a time. */
 export const ASK_EVERY_MS = 60_000;
-/** A count takes milliseconds. */
 export const ANSWER_LIMIT_MS = 10_000;
 const DAY_MS = 24 * 3_600_000;
 
@@ -20,10 +19,7 @@ const QUERIES: Readonly<Record<OpenState, () => string>> = {
   batch: () => `WorkflowType = '${BATCH_WORKFLOW}'`,
 };
 
-/**
- * Asks the server once a minute what is open, and shows it as metrics, where the process has any. Without an answer the last
- * counts stay, with their time. The returned function ends it.
- */
+/** Asks once a minute what is open, and shows it as metrics, where the process has any. The returned function ends it. */
 export function showOpenWorkflows({ connection, options }: Worker): () => void {
   const { logger, metricMeter } = Runtime.instance();
   if (connection === undefined || metricMeter === noopMetricMeter) return () => undefined;
@@ -41,7 +37,6 @@ export function showOpenWorkflows({ connection, options }: Worker): () => void {
       measure(metricMeter, 'openAskedAt', Date.now() / 1_000, {}, { namespace });
       trouble = '';
     } catch (error) {
-      // Once for each reason: it may last for hours.
       if (String(error) !== trouble) logger.warn('the server does not count what is open', { error });
       trouble = String(error);
     }

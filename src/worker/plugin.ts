@@ -6,13 +6,12 @@ import type { AgentApi } from '../agent-api/client';
 import { FollowUpError } from '../core/errors';
 import { beginCounters } from '../core/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../core/names';
-import type { FollowUpActivities } from '../core/wire';
+import type { FollowUpActivities } from '../core/activities';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { showOpenWorkflows } from './open-workflows';
 
 /** The task queues by what runs on them. They may be one and the same. */
 export interface TaskQueues {
-  /** Workflow tasks. */
   readonly followUp: string;
   /** Activities that read the job, so that reads have limits of their own. */
   readonly read: string;
@@ -26,62 +25,50 @@ export interface FollowUpPluginOptions {
   /** A worker gets what its own task queue is for. @default the task queue of the first worker for everything */
   readonly taskQueues?: TaskQueues;
   /**
-   * How many polls may wait in this process at a time. Each holds about 0.14 MiB and a slot of its own, which the plugin
-   * adds to the worker's activity slots; a `tuner` must have room for them. With 0 the server keeps every wait. @default 0
+   * How many polls may wait in this process at a time. Each holds about 0.14 MiB and a slot, which the plugin adds to the
+   * worker's; a `tuner` must have room for them. @default 0, the server keeps every wait
    */
   readonly inProcessPolls?: number;
-  /**
-   * Whether a worker registers the search attributes that are missing, before it polls. Without them every follow-up stalls
-   * without a word. @default true
-   */
-  readonly ensureSearchAttributes?: boolean;
   /** How long one activity polls at most, in milliseconds. @default 30 minutes */
   readonly pollLimitMs?: number;
   /** Where the ends of follow-ups and batches are told (docs/notify.md of the project). @default nowhere */
   readonly notify?: NotifyOptions | undefined;
 }
 
-/** Where an activity of the agent service is offered: a queue's limits hold for everything in it. Others ask only Temporal. */
+/** Those of the agent service: a queue's limits hold for everything in it. Others ask only Temporal. */
 const QUEUES = {
   getJob: 'read',
   pollJob: 'read',
   sendMessage: 'send',
 } as const satisfies Partial<Record<keyof FollowUpActivities, keyof TaskQueues>>;
+const queueOf = (activity: string) =>
+  (QUEUES as Partial<Record<string, keyof TaskQueues>>)[activity] ?? 'followUp';
 
-function queueOf(activity: string): keyof TaskQueues {
-  return activity in QUEUES ? QUEUES[activity as keyof typeof QUEUES] : 'followUp';
-}
-
-/** Bundled by the SDK when the worker is created. */
 const WORKFLOWS = path.join(__dirname, '../workflows');
 const WORKFLOW_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
-/** The SDK's default number of activity slots. */
 const DEFAULT_SLOTS = 100;
 
-/** The report of an activity's end may take this long to reach the server. */
+/** The report of an activity's end may take this long; after the margin, the server has given the sends up too. */
 const REPORT_MS = 5_000;
-/** How much longer than that a shutdown may take before it is forced; by then the server has given the sends up too. */
 const FORCE_MARGIN_MS = 15_000;
 
 /**
- * How long one activation of a workflow may run; ours take milliseconds. The SDK's limit of 5 s counts by the clock, so it also
- * cuts off a process that was frozen or starved of CPU in the middle of one, which likely ended a worker in the soak ("async
- * hook stack has become corrupted", Node 20). The SDK takes this option, although its type does not name it.
+ * Of one activation; ours take milliseconds. The SDK's limit of 5 s counts by the clock, so it also cuts off a process that was
+ * frozen or starved of CPU in the middle of one, which likely ended a worker in the soak. Its type does not name this option.
  */
 const WORKFLOW_CODE_LIMIT = { isolateExecutionTimeout: 60_000 };
 
-/** How often the plugin looks whether a worker is shutting down: the SDK has no event for it. */
+/** The SDK has no event for a shutdown. */
 const STATE_CHECK_MS = 250;
 
-/** How long a shutdown takes at most, in milliseconds: the two exchanges of a send, its report, and a margin. */
+/** How long a shutdown takes at most, in milliseconds. */
 export function shutdownLimitMs(httpTimeoutMs: number): number {
   return 2 * httpTimeoutMs + REPORT_MS + FORCE_MARGIN_MS;
 }
 
 /**
- * Adds follow-ups to a Temporal worker: their activities and, where the worker has no workflows of its own, their
- * workflows. A worker with workflows of its own exports ours beside them. Data converter, interceptors and every other
- * option stay as they are. One plugin serves all workers of a process.
+ * Adds follow-ups to a Temporal worker: their activities and, where it has no workflows of its own, their workflows. Every other
+ * option stays as it is. One plugin serves all workers of a process.
  *
  * ```ts
  * const agentApi = createAgentApi({ baseUrl, apiKey: await keyFromFile(path), timeoutMs: 30_000 });
@@ -111,7 +98,7 @@ export class FollowUpPlugin implements WorkerPlugin {
     const polls = taskQueue === taskQueues.read && worker.tuner === undefined ? inProcessPolls : 0;
     const slots = (worker.maxConcurrentActivityTaskExecutions ?? DEFAULT_SLOTS) + polls;
     return {
-      // Activities are asked to stop only after the grace time: a POST under way has long ended by its own limit.
+      // Activities are asked to stop only after the grace time.
       shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
       shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
       ...WORKFLOW_CODE_LIMIT,
@@ -123,8 +110,6 @@ export class FollowUpPlugin implements WorkerPlugin {
   }
 
   /**
-   * While the worker runs: polls that wait in the process are handed over to the server when it begins to shut down.
-   *
    * @throws SearchAttributesError before it polls, where they are missing and can't be registered; the message says what to run
    * @throws FollowUpError before it polls, where its workflows are not exported; the message says how to export them
    */
@@ -132,10 +117,8 @@ export class FollowUpPlugin implements WorkerPlugin {
     const { taskQueue, namespace } = worker.options;
     const runsWorkflows = taskQueue === this.offered?.taskQueues.followUp;
     this.beginCounters(namespace, taskQueue);
-    const mayEnsure = this.options.ensureSearchAttributes ?? true;
-    if (mayEnsure && worker.connection !== undefined && runsWorkflows) {
+    if (runsWorkflows && worker.connection !== undefined)
       await ensureSearchAttributes(worker.connection, namespace);
-    }
     if (runsWorkflows) await expectWorkflows(worker);
     const check = setInterval(() => {
       const state = worker.getState();
@@ -181,30 +164,27 @@ export class FollowUpPlugin implements WorkerPlugin {
   }
 }
 
-/** Of the SDK's worker, which keeps it to itself; whatever the bundle was made of, this is what runs its workflows. */
 interface Bundle {
   createWorkflow(options: object): Promise<{ dispose(): Promise<void> }>;
   destroy(): Promise<void>;
 }
 
-/** The SDK's error for a type that the bundle does not export; any other may be due to how little is known of this workflow. */
-const NOT_EXPORTED = 'Failed to initialize workflow of type';
-
 /**
- * A worker whose bundle lacks our workflows looks well, and every follow-up that it takes fails its task for ever. So a workflow
- * of each type is created as the SDK does it for a first task, and dropped before it runs.
+ * A worker whose bundle lacks our workflows looks well, and every follow-up that it takes fails its task for ever. So one of each
+ * type is created as for a first task, and dropped before it runs.
  */
 async function expectWorkflows(worker: Worker): Promise<void> {
   const { namespace, taskQueue } = worker.options;
   const { workflowCreator: bundle } = worker as unknown as { readonly workflowCreator: Bundle };
   for (const workflowType of WORKFLOW_TYPES) {
-    const ids = { workflowId: workflowType, runId: randomUUID(), namespace, taskQueue };
-    const info = { workflowType, ...ids, searchAttributes: {}, unsafe: {} };
+    const named = { workflowType, workflowId: workflowType, runId: randomUUID(), namespace, taskQueue };
+    const info = { ...named, searchAttributes: {}, unsafe: {} };
     const options = { info, randomnessSeed: [0], now: Date.now(), showStackTraceSources: false };
     try {
       await (await bundle.createWorkflow(options)).dispose();
     } catch (error) {
-      if (!(error instanceof Error && error.message.startsWith(NOT_EXPORTED))) continue;
+      // Any other error may be due to how little is known of this workflow.
+      if (!String(error).includes('Failed to initialize workflow of type')) continue;
       // Its thread would keep the process from ending.
       await bundle.destroy();
       const message =

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { lookup } from 'node:dns/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, NativeConnection, Runtime } from '@temporalio/worker';
@@ -18,11 +17,11 @@ const EXPORTER_FAILED = /prometheus/i;
 export type SdkRuntime = Awaited<ReturnType<typeof installRuntime>>;
 
 /**
- * The SDK's runtime: its logger, its metrics, and no signal handlers of its own (`worker.ts` has them). The SDK drops it, and
- * closes the metrics port, whenever a connection fails. The next attempt makes a new one, and may find the port taken.
+ * The SDK's runtime: its logger and metrics, without its signal handlers. The SDK drops it, and closes the metrics port,
+ * whenever a connection fails; the next attempt makes a new one, and may find the port taken.
  *
  * @param of what `worker_info` tells
- * @throws ConfigurationError when it can't listen at an address that was set. A taken default address is a warning.
+ * @throws ConfigurationError when it can't listen at an address that was chosen
  */
 export async function installRuntime(
   metrics: Listener,
@@ -33,7 +32,7 @@ export async function installRuntime(
   // Normally only warnings of the core matter; for debugging, more of its lines do.
   const core = level === 'debug' || level === 'trace' ? 'DEBUG' : 'WARN';
   const logging = { filter: { core, other: 'ERROR' }, forward: {} } as const;
-  let bindAddress = metrics === 'off' ? undefined : await resolved(metrics.address);
+  let bindAddress = metrics === 'off' ? undefined : await resolved(metrics);
   let installed = false;
   const install = (): void => {
     const prometheus = { bindAddress: bindAddress ?? '', histogramBucketOverrides: histogramBuckets() };
@@ -73,13 +72,11 @@ async function resolved({ host, port }: ListenAddress): Promise<string> {
   }
 }
 
-/** A server that has just answered lists its namespaces within this time, unless it is overloaded. */
 const NAMESPACE_LIMIT_MS = 10_000;
 
 /**
  * A connection to a Temporal server that has the namespace and the search attributes. It waits for each of these without a
- * limit, with a message each time, because containers start in any order. Workers must not start before the attributes
- * exist: a missing one silently stalls every workflow. An operator can add them meanwhile.
+ * limit, because containers start in any order. Without the attributes, every workflow would stall without a word.
  *
  * @param notReady gets the reason for each wait
  * @throws FollowUpError when waiting can't help, and the reason of `stop` when it is aborted
@@ -101,14 +98,15 @@ export async function connectToTemporal(
       logger.info(`search attributes registered: ${registered.join(', ')}`, { namespace });
     return connection;
   };
-  notReady(`connecting to Temporal at ${config.address}`);
+  const connecting = `connecting to Temporal at ${config.address}`;
+  notReady(connecting);
+  logger.info(connecting);
   return untilItWorks(attempt, {
     signal: stop,
     explain: (error) => (error instanceof FollowUpError ? error : whyNot(error, config)),
     onTrouble: (message, nextTryMs) => {
       notReady(message);
-      const next = nextTryMs === null ? 'still waiting' : `next try in ${formatDuration(nextTryMs)}`;
-      logger.warn(`waiting for Temporal (${next}): ${message}`);
+      logger.warn(`waiting for Temporal (next try in ${formatDuration(nextTryMs)}): ${message}`);
     },
   });
 }
@@ -119,28 +117,25 @@ export function describeNamespace(connection: NativeConnection, namespace: strin
   return connection.withDeadline(Date.now() + limitMs, ask);
 }
 
-/** The first wait after a failed attempt. A server that is just starting needs a second or two. */
-const FIRST_WAIT_MS = 1_000;
-/** The longest wait: it notices within ten seconds that a server is back, and keeps the log readable. */
+/** It notices soon that a server is back, and keeps the log readable. */
 const LONGEST_WAIT_MS = 10_000;
-
-/** An attempt that takes longer is logged, so that the log explains the silence. */
-const SILENCE_MS = 10_000;
 
 export interface Waiting {
   readonly signal: AbortSignal;
   readonly explain: (error: unknown) => FollowUpError | Promise<FollowUpError>;
-  /** Called after each failed attempt and, with null for the next try, while an attempt has no answer. */
-  readonly onTrouble: (message: string, nextTryMs: number | null) => void;
+  readonly onTrouble: (message: string, nextTryMs: number) => void;
 }
 
 /** Repeats an attempt until it succeeds, without a limit while waiting can help. @throws as {@link connectToTemporal} */
 export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waiting): Promise<T> {
   const { signal, explain, onTrouble } = waiting;
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', reject, { once: true });
+  });
   for (let failed = 1; ; failed++) {
     signal.throwIfAborted();
     try {
-      return await watched(attempt(), waiting);
+      return await Promise.race([attempt(), aborted]);
     } catch (error) {
       signal.throwIfAborted();
       const trouble = await explain(error);
@@ -152,24 +147,6 @@ export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waitin
   }
 }
 
-/** The wait after a number of failed attempts: 1, 2, 4, 8, 10, 10, … seconds. */
 export function waitAfterMs(failed: number): number {
-  return Math.min(FIRST_WAIT_MS * 2 ** (failed - 1), LONGEST_WAIT_MS);
-}
-
-/** The result of `attempt`, with a report while it takes long. */
-async function watched<T>(attempt: Promise<T>, { signal, onTrouble }: Waiting): Promise<T> {
-  const notice = setInterval(() => {
-    onTrouble('no answer yet', null);
-  }, SILENCE_MS);
-  const settled = new AbortController();
-  const aborted = once(signal, 'abort', { signal: settled.signal }).then(() => {
-    throw signal.reason as Error;
-  });
-  try {
-    return await Promise.race([attempt, aborted]);
-  } finally {
-    clearInterval(notice);
-    settled.abort();
-  }
+  return Math.min(1_000 * 2 ** (failed - 1), LONGEST_WAIT_MS);
 }

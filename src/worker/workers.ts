@@ -3,50 +3,38 @@ import { type NativeConnection, Worker, type WorkerOptions, type WorkerPlugin } 
 import type { WorkerConfig } from './config';
 import type { FollowUpPlugin, TaskQueues } from './plugin';
 
-/**
- * Single reads at once, beside the polls that wait in the process. A read takes a fraction of a second, so 200 are more
- * polls a second than a server of moderate size dispatches. If the service hangs, at most 200 sockets wait.
- */
+/** Beside the polls that wait in the process. If the service hangs, so many sockets wait. */
 const CONCURRENT_READS = 200;
 
-/**
- * Sends at once. Each has a connection of its own and holds its prompt (up to 256 KiB) several times over; the service
- * takes 100 an hour and project, so 50 at once are plenty, and few are under way at a shutdown.
- */
+/** Each holds its prompt (up to 256 KiB) several times over; the service takes 100 an hour and project. */
 const CONCURRENT_SENDS = 50;
 
-/** Questions to the Temporal server at once; no limit holds them. Each takes milliseconds, and waits as a retry, without a slot. */
+/** Questions to the Temporal server: each takes milliseconds, and waits as a retry, without a slot. */
 const CONCURRENT_QUESTIONS = 50;
 
-/**
- * Workflow tasks at once: the SDK's default. They share one thread, so more would only wait there, and run out of time
- * together (`BATCH_TASK_TIMEOUT_MS`). With 16, tasks that wait for a local activity kept the others from starting.
- */
+/** The SDK's default. They share one thread: more would wait there. */
 const CONCURRENT_WORKFLOW_TASKS = 40;
 
-/** What the process grows by for each workflow in its cache: measured with thousands in flight (`npm run bench:in-flight`). */
+/** What the process grows by for each: measured with thousands in flight (`npm run bench:in-flight`). */
 const CACHED_WORKFLOW_MB = 0.48;
-/** What the process grows by for each poll that waits in it, at most: measured with 1,000 of them. */
 const IN_PROCESS_POLL_MB = 0.14;
-/** 2,000 polls are 400 reads a second (one each 5 s) and 80 heartbeats (24 s): more would hold up worker and server. */
+/** 400 reads a second (one each 5 s) and 80 heartbeats (24 s): more would hold up worker and server. */
 const MAX_IN_PROCESS_POLLS = 2_000;
-/** What the process needs without any workflow, activities under way included. */
 const BASE_MB = 256;
 
-/** Pollers come and go with the load, as the server advises; the limits are the SDK's defaults (1 to 100, 5 at first). */
+/** Within the SDK's defaults: 1 to 100, 5 at first. */
 const POLLERS = { type: 'autoscaling' } as const;
 
-/** What the workers need of the configuration. */
 interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'deploymentVersion'>> {
   readonly temporal: Pick<WorkerConfig['temporal'], 'namespace'>;
   readonly taskQueues: TaskQueues;
   readonly inProcessPolls: number;
 }
 
-/** A follow-up that waits for weeks needs no worker of an old version. The replay tests prove that its history fits. */
+/** A follow-up that waits for weeks needs no worker of an old version. */
 const VERSIONING = { useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } as const;
 
-/** Tells when a worker runs. Before that other plugins prepare it, and it can't be told to end. */
+/** Tells when a worker runs: before, it can't be told to end. */
 class Starts implements WorkerPlugin {
   readonly name = 'agent-follow-up-starts';
   onRunning: (worker: Worker) => void = () => undefined;
@@ -58,14 +46,11 @@ class Starts implements WorkerPlugin {
   }
 }
 
-/** What `FollowUpWorkers.run` tells. */
 interface WorkersEvents {
-  /** All of them poll. */
   onReady?: () => void;
   onFailure?: (taskQueue: string, error: unknown) => void;
 }
 
-/** The process's three workers on one connection: workflow tasks, reads, sends. */
 export class FollowUpWorkers {
   private constructor(
     private readonly workers: readonly Worker[],
@@ -89,10 +74,12 @@ export class FollowUpWorkers {
       workflowTaskPollerBehavior: POLLERS,
       activityTaskPollerBehavior: POLLERS,
     };
+    const freeMb = availableMb() - BASE_MB - inProcessPolls * IN_PROCESS_POLL_MB;
     const workflows = {
       ...code,
       maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
-      maxCachedWorkflows: cachedWorkflows(inProcessPolls),
+      // An evicted workflow isn't lost: its next task replays its history.
+      maxCachedWorkflows: Math.max(100, Math.floor(freeMb / CACHED_WORKFLOW_MB)),
     };
     const create = (taskQueue: string, activities: number, options: Partial<WorkerOptions> = {}) =>
       Worker.create({ ...shared, ...options, taskQueue, maxConcurrentActivityTaskExecutions: activities });
@@ -105,12 +92,7 @@ export class FollowUpWorkers {
     return new FollowUpWorkers(workers, starts);
   }
 
-  /**
-   * Runs all of them until `stop` is aborted, then lets them finish what they have begun. When one fails, the others
-   * are drained too: a process that does half of the work would look alive.
-   *
-   * @throws Error of the worker that failed, once all have ended
-   */
+  /** Runs all until `stop` is aborted or one fails, then lets them finish what they have begun. @throws Error of the one that failed */
   async run(stop: AbortSignal, { onReady, onFailure }: WorkersEvents = {}): Promise<void> {
     const running = new Set<Worker>();
     let ending = false;
@@ -128,23 +110,22 @@ export class FollowUpWorkers {
     };
     stop.addEventListener('abort', stopAll, { once: true });
     if (stop.aborted) stopAll();
-    const runs = this.workers.map(async (worker) => {
-      try {
-        await worker.run();
-      } catch (error) {
-        onFailure?.(worker.options.taskQueue, error);
-        throw error;
-      } finally {
-        stopAll();
-      }
-    });
+    const runs = this.workers.map((worker) =>
+      worker
+        .run()
+        .catch((error: unknown) => {
+          onFailure?.(worker.options.taskQueue, error);
+          throw error;
+        })
+        .finally(stopAll),
+    );
     const ends = await Promise.allSettled(runs);
     stop.removeEventListener('abort', stopAll);
     const failed = ends.find((end) => end.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
   }
 
-  /** The task queues that nobody polls at this moment, each with its worker's state. */
+  /** The task queues that nobody polls, in words. */
   notRunning(): string[] {
     return this.workers
       .filter((worker) => worker.getState() !== 'RUNNING')
@@ -156,13 +137,7 @@ export class FollowUpWorkers {
   }
 }
 
-/** As many as memory allows beside the polls. An evicted workflow isn't lost: its next task replays its history. */
-function cachedWorkflows(inProcessPolls: number): number {
-  const freeMb = availableMb() - BASE_MB - inProcessPolls * IN_PROCESS_POLL_MB;
-  return Math.max(100, Math.floor(freeMb / CACHED_WORKFLOW_MB));
-}
-
-/** The default number of polls that may wait in the process: an eighth of the memory, and at most 2,000. */
+/** Polls that may wait in the process: an eighth of the memory. */
 export function defaultInProcessPolls(): number {
   return Math.min(MAX_IN_PROCESS_POLLS, Math.floor(availableMb() / 8 / IN_PROCESS_POLL_MB));
 }

@@ -10,7 +10,7 @@ import {
   ParentClosePolicy,
   startChild,
 } from '@temporalio/workflow';
-import type { NamedFollowUp } from '../core/wire';
+import type { NamedFollowUp } from '../core/activities';
 import { checkRequest } from '../core/check-request';
 import { digestOf, followUpWorkflowId } from '../core/ids';
 import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../core/names';
@@ -44,9 +44,8 @@ export interface ChildFollowUp {
 }
 
 /**
- * Starts a follow-up as a child of the calling workflow, or attaches to the one of the same `requestId`, whoever started it.
- * It outlives its parent: that one may return, be cancelled or be terminated. To cancel the follow-up, use
- * `getExternalWorkflowHandle(workflowId).cancel()`.
+ * Starts a follow-up as a child of the calling workflow, or attaches to the one of the same `requestId`. It outlives its parent;
+ * to cancel it, use `getExternalWorkflowHandle(workflowId).cancel()`.
  *
  * @throws ApplicationFailure `InvalidRequest`, with every problem, before anything is started
  */
@@ -66,7 +65,7 @@ export async function startFollowUp(
   const scope = CancellationScope.current();
   if (scope.consideredCancelled) await scope.cancelRequested;
   try {
-    // The server drops a child's start if its parent ends before it, so there is no cancellation in between.
+    // The server drops a child's start if its parent ends before it.
     const child = await CancellationScope.nonCancellable(() =>
       startChild(FOLLOW_UP_WORKFLOW, {
         ...start,
@@ -84,7 +83,7 @@ export async function startFollowUp(
   }
 }
 
-/** Starts a follow-up or attaches to it, and waits for its end: {@link startFollowUp} and `result()` in one. */
+/** {@link startFollowUp} and `result()` in one. */
 export async function executeFollowUp(...start: Parameters<typeof startFollowUp>): Promise<FollowUpResult> {
   return (await startFollowUp(...start)).result();
 }
@@ -96,12 +95,10 @@ async function endOfChild(result: Promise<FollowUpResult>, existing: ChildFollow
   } catch (error) {
     if (!(error instanceof ChildWorkflowFailure)) throw error;
     if (error.cause instanceof ApplicationFailure) throw error.cause;
-    // Cancelled, terminated or timed out: the same words as for one that exists already.
     return existing();
   }
 }
 
-/** The end of a follow-up that the caller has not started. The activity runs in the follow-ups' worker. */
 async function endOfExisting(taskQueue: string, followUp: NamedFollowUp): Promise<FollowUpResult> {
   const { followUpResult } = questionProxy('the end of a follow-up that exists already', taskQueue);
   try {

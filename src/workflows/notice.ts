@@ -10,14 +10,11 @@ import {
 import { digestOf } from '../core/ids';
 import { NOTICE_WORKFLOW } from '../core/names';
 import type { Notice, NoticeActivities } from '../core/notice';
-import { keyword } from '../core/starts';
+import { keywordKey } from '../core/starts';
 import { workerSettings } from './activity-proxies';
 import { type FollowUpState, told } from './follow-up/state';
 
-/**
- * The receiver has a day to answer: an attempt has ten seconds, and five more to begin and report. The server waits in between,
- * 5 s at first, a quarter of an hour at most, or as long as the receiver asks for, and no worker holds anything meanwhile.
- */
+/** An attempt has ten seconds, and five more to begin and report; the next one may come when the receiver asks for it. */
 const { postNotice } = proxyActivities<NoticeActivities>({
   startToCloseTimeout: 15_000,
   scheduleToCloseTimeout: '24 hours',
@@ -32,7 +29,6 @@ export async function followUpNotice(notice: Notice): Promise<void> {
 
 /**
  * Starts the workflow that tells of an event, and waits for its start only: the server would drop it where its parent ends before.
- * A parent that is cancelled or terminated leaves it alone.
  *
  * @param occasion what tells events of the same type in one run apart
  */
@@ -70,7 +66,7 @@ export async function tellOf(state: FollowUpState, outcome: string | null): Prom
     projectId: plan.projectId,
     jobId: plan.jobId,
     requestId: plan.requestId,
-    batchId: typedSearchAttributes.get(keyword('FollowUpBatch', '').key) ?? null,
+    batchId: typedSearchAttributes.get(keywordKey('FollowUpBatch')) ?? null,
     outcome,
     status: job?.status ?? null,
     prLink: job?.prLink ?? null,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Tally } from '../../src/core/wire';
+import type { Tally } from '../../src/core/activities';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
 import { pendingRead } from '../harness/pending-poll';

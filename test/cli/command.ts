@@ -11,7 +11,7 @@ export interface Ended {
 export async function command(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
-  { stdin = '', scriptPath = 'src/starter.ts' } = {},
+  { stdin = '', calledAs = 'npm run starter --' } = {},
 ): Promise<Ended> {
   let stdout = '';
   let stderr = '';
@@ -21,7 +21,7 @@ export async function command(
     stdin: Readable.from([Buffer.from(stdin)]),
     stdout: { write: (text) => (stdout += text) },
     stderr: { write: (text) => (stderr += text) },
-    scriptPath,
+    calledAs,
     version: '0.0.0',
   });
   return { code, stdout, stderr };
@@ -30,5 +30,5 @@ export async function command(
 /** The same where nothing listens: what it says, it says before it connects. */
 export function offline(args: readonly string[]): Promise<Ended> {
   const env = { TEMPORAL_CONFIG_FILE: '/nowhere/temporal.toml', TEMPORAL_ADDRESS: '127.0.0.1:1' };
-  return command(args, env, { scriptPath: '/usr/bin/agent-follow-up' });
+  return command(args, env, { calledAs: 'agent-follow-up' });
 }

@@ -22,7 +22,7 @@ describe('usage', () => {
     ['an unknown command', ['snd'], "unknown command 'snd'", 'Did you mean send?'],
     ['an unknown flag', [...SEND, '--promt', 'x'], "unknown option '--promt'", 'Did you mean --prompt?'],
     ['a flag without its value', [...SEND, '--deadline'], '--deadline', 'argument missing'],
-    ['a missing argument', ['status'], 'workflow-id', 'Example: agent-follow-up status follow-up:docs:job-1'],
+    ['a missing argument', ['status'], 'workflow-id', '(agent-follow-up status --help explains)'],
     ['one argument too many', ['status', 'a', 'b'], 'too many arguments', '--help'],
   ])('%s is told with what is right', async (_, args, problem, remedy) => {
     const { code, stdout, stderr } = await offline(args);

@@ -56,7 +56,6 @@ const CALLS: readonly [string, Call][] = [
   ['cancel', (client, options) => client.getHandle('f').cancel(options)],
   ['retry', (client, options) => client.getHandle('f').retry(options)],
   ['batches.start', (client, options) => client.batches.start([REQUEST], options)],
-  ['batch.describe', (client, options) => client.batches.getHandle('b').describe(options)],
   ['batch.progress', (client, options) => client.batches.getHandle('b').progress(options)],
   ['batch.result', (client, options) => client.batches.getHandle('b').result(options)],
   ['batch.results', (client, options) => first(client.batches.getHandle('b').results(options))],

@@ -16,23 +16,25 @@ function problemsOf(change: object): readonly string[] {
 
 describe('a change of limits', () => {
   it('is told apart by kind of request; what is left out stays as it is', () => {
-    const none = new Map();
-    expect(checkLimits({ sendsPerProject: '90/h', readsTotal: 'off' })).toMatchObject({
-      sends: { perProject: 0.025, weights: none },
-      reads: { total: null, weights: none },
+    const same = {
+      ...{ updateQueueRateLimit: null, updateFairnessKeyRateLimitDefault: null },
+      ...{ setFairnessWeightOverrides: {}, unsetFairnessWeightOverrides: [] },
+    };
+    expect(checkLimits({ sendsPerProject: '90/h', readsTotal: 'off' })).toEqual({
+      sends: { ...same, updateFairnessKeyRateLimitDefault: { rateLimit: { requestsPerSecond: 0.025 } } },
+      reads: { ...same, updateQueueRateLimit: { rateLimit: null } },
     });
-    expect(checkLimits({ sendsTotal: '5/s' }).reads).toEqual({ weights: none });
+    expect(checkLimits({ sendsTotal: '5/s' }).reads).toEqual(same);
   });
 
   it('sets a weight for both kinds, by fairness key', () => {
     const long = 'p'.repeat(100);
     const { sends, reads } = checkLimits({ projectWeights: { docs: 3, [long]: 0.5, site: 'off' } });
-    expect([...sends.weights]).toEqual([
-      ['docs', 3],
-      [fairnessKey(long), 0.5],
-      ['site', null],
-    ]);
-    expect(reads.weights).toEqual(sends.weights);
+    expect(sends).toMatchObject({
+      setFairnessWeightOverrides: { docs: 3, [fairnessKey(long)]: 0.5 },
+      unsetFairnessWeightOverrides: ['site'],
+    });
+    expect(reads).toEqual(sends);
   });
 
   it('has every problem named before anything is changed', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ReadTrouble, Trouble } from '../../src/core/wire';
+import type { ReadTrouble, Trouble } from '../../src/core/activities';
 import { nextWait, pollInterval, troubleWait } from '../../src/core/cadence';
 import { afterReading, NO_TROUBLE } from '../../src/core/tally';
 

@@ -5,7 +5,7 @@ import {
   isSendResult,
   type PollJobResult,
   type SendResult,
-} from '../../src/core/wire';
+} from '../../src/core/activities';
 import { isPosition, type Position } from '../../src/core/batch/state';
 import { endFields, endOfResult } from '../../src/core/end';
 import type { AgentJob } from '../../src/core/job';
@@ -57,11 +57,11 @@ const END = {
 } as const;
 
 const POSITION: Position = {
-  ...{ bound: 20, cursor: 9, lanes: [[3, 5, 'open'] as const, [5, 9, 'free'] as const] },
+  ...{ cursor: 9, lanes: [[3, 5, 'open'] as const, [5, 9, 'free'] as const] },
   ...{ settled: 3, byStatus: { completed: 2 }, byFailure: { gone: 1 }, byEvidence: { confirmed: 2 } },
   firstFailures: [{ workflowId: 'w', outcome: 'gone', message: 'none' }],
   ...{ unknownDeliveries: 1, open: 1 },
-  begun: { bound: 5, cursor: 4, lanes: [[1, 2, 'may']], isCertain: true, isExact: false, quietAt: 1_000 },
+  begun: { cursor: 4, lanes: [[1, 2, 'may']] },
 };
 
 /** The value with each of its leaves replaced, one at a time. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { AgentJob } from '../../src/core/job';
-import type { JobAnswer } from '../../src/core/wire';
+import type { JobAnswer } from '../../src/core/activities';
 import { JOB } from '../harness/samples';
 import {
   addCounts,

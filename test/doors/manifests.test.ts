@@ -136,7 +136,7 @@ describe('the environment of the pods', () => {
     const { ports } = deployment.spec.template.spec.containers[0];
     const at = Object.fromEntries(ports.map(({ name, containerPort }) => [name, `0.0.0.0:${containerPort}`]));
     const listens = ({ health, metrics }: typeof config) =>
-      [health, metrics].map((each) => (each === 'off' ? each : formatListenAddress(each.address)));
+      [health, metrics].map((each) => (each === 'off' ? each : formatListenAddress(each)));
     expect(listens(config)).toEqual([at.health, at.metrics]);
   });
 });

@@ -36,16 +36,8 @@ const PROGRAMS = [
     prints: /^follow-up:docs:job-1:order-4711 ended\ncompleted http/,
   },
   {
-    file: 'callers.mts',
-    page: 'docs/callers.md',
-    before: `${CLIENT}const [request, workflowId] = [${REQUEST}, 'follow-up:docs:job-1:order-4711'];`,
-    after: 'console.log(job.status); await followUps.close(); await connection.close();',
-    prints: /completed\n$/,
-  },
-  {
     file: 'errors.mts',
     page: 'docs/callers.md',
-    nth: 1,
     before: `${CLIENT}import { hasCode } from 'agent-follow-up-client';
       const [followUps, request] = [new FollowUpClient(client), ${REQUEST}];`,
     after: 'await followUps.close(); await connection.close();',
@@ -89,13 +81,13 @@ beforeAll(async () => {
   ground.sandbox.addJob({ projectId: 'docs', id: 'job-1', turn: { reads: 2 } });
   await writeFile(path.join(folder, 'package.json'), '{ "name": "reader", "private": true }');
   for (const { file, page, ...around } of PROGRAMS) {
-    const { before, after, nth } = { before: '', after: '', nth: 0, ...around };
-    const example = examplesOf(page)[nth] ?? '';
+    const { before, after } = { before: '', after: '', ...around };
+    const [example = ''] = examplesOf(page);
     await writeFile(path.join(folder, file), `${before}\n${example}${after}\n`);
   }
   const [worker = ''] = examplesOf('docs/plugin.md');
   for (const file of WORKERS) await writeFile(path.join(folder, file), worker);
-  await writeFile(path.join(folder, WORKFLOW), examplesOf('docs/callers.md')[2] ?? '');
+  await writeFile(path.join(folder, WORKFLOW), examplesOf('docs/callers.md')[1] ?? '');
   await writeFile(path.join(folder, 'runner.js'), RUNNER);
   const compiler = (['typescript', '@types/node'] as const).map((name) => `${name}@${devDependencies[name]}`);
   const sdk = (['worker', 'workflow'] as const).map(

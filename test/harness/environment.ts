@@ -83,8 +83,6 @@ export class Environment extends FollowUpCaller {
         agentApi,
         taskQueues,
         inProcessPolls,
-        // As in the worker process: the server has them, and a worker may be stopped as soon as it is started.
-        ensureSearchAttributes: false,
         notify: options.notify,
         ...(pollLimitMs === undefined ? {} : { pollLimitMs }),
       }),

@@ -3,7 +3,7 @@ import { createAgentApi } from '../../src/agent-api/client';
 import { createActivities, POLL_LIMIT_MS } from '../../src/activities';
 import { followUpStart } from '../../src/core/starts';
 import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS, TURN_WORKFLOW } from '../../src/core/names';
-import type { WorkerSettings } from '../../src/core/wire';
+import type { WorkerSettings } from '../../src/core/activities';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
 import { AgentService, JOB, PROJECT, PROMPT } from './agent-service';

@@ -1,5 +1,5 @@
 import { expect, it, jest } from '@jest/globals';
-import type { JobAnswer } from '../../src/core/wire';
+import type { JobAnswer } from '../../src/core/activities';
 import { checkKey, commandLine } from '../../src/worker/command-line';
 import { keyCheck } from '../../src/worker/health';
 import { JOB } from '../agent-api/agent-api-under-test';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ConfigurationError } from '../../src/temporal/config';
-import { configurationText, describeConfig, loadConfig } from '../../src/worker/config';
+import { configurationText, loadConfig } from '../../src/worker/config';
 
 const KEY = 'svc_3f9c1e77aa5b4d20';
 const GOOD = { AGENT_API_BASE_URL: 'https://agents.example.com', AGENT_API_KEY: KEY };
@@ -33,8 +33,8 @@ describe('the configuration', () => {
       temporal: { address: 'localhost:7233', namespace: 'default' },
       agentApi: { baseUrl: 'https://agents.example.com/', timeoutMs: 30_000 },
       taskQueues: { followUp: 'follow-up', read: 'agent-api', send: 'agent-api-send' },
-      health: { address: { host: '127.0.0.1', port: 9465 }, chosen: false },
-      metrics: { address: { host: '127.0.0.1', port: 9464 }, chosen: false },
+      health: { host: '127.0.0.1', port: 9465, chosen: false },
+      metrics: { host: '127.0.0.1', port: 9464, chosen: false },
       logLevel: 'info',
     });
     expect(config.deploymentVersion).toBeUndefined();
@@ -68,7 +68,7 @@ describe('the configuration', () => {
       agentApi: { baseUrl: 'http://127.0.0.1:4010/prefix/', timeoutMs: 120_000 },
       taskQueues: { followUp: 'a', read: 'b', send: 'c' },
       deploymentVersion: { deploymentName: 'agents/follow-up', buildId: '0.3.0-1a2b' },
-      health: { address: { host: '::1', port: 8080 }, chosen: true },
+      health: { host: '::1', port: 8080, chosen: true },
       metrics: 'off',
       logLevel: 'debug',
     });
@@ -88,7 +88,7 @@ describe('the configuration', () => {
     expect(message).toContain('its configuration has 8 problems');
     for (const name of [
       'AGENT_API_BASE_URL: has a scheme that is not HTTP',
-      'AGENT_API_KEY: is not set',
+      'AGENT_API_KEY, AGENT_API_KEY_FILE: neither is set',
       'AGENT_API_TIMEOUT: "30" needs a unit',
       'AGENT_API_TASK_QUEUE: is "follow-up" as FOLLOW_UP_TASK_QUEUE is',
       'FOLLOW_UP_HEALTH_ADDRESS: is not host:port',
@@ -164,9 +164,10 @@ describe('the key', () => {
   });
 
   it('appears neither in the description of the configuration nor in what the redactor lets through', async () => {
-    const { config, redactor } = await loadConfig({ ...GOOD, TEMPORAL_API_KEY: 'temporal-key' });
-    expect(JSON.stringify(describeConfig(config))).not.toMatch(/3f9c1e77|temporal-key/);
-    expect(describeConfig(config)).toMatchObject({ agentApiKey: 'from AGENT_API_KEY', tls: 'on' });
+    const { shown, redactor } = await loadConfig({ ...GOOD, TEMPORAL_API_KEY: 'temporal-key' });
+    expect(JSON.stringify(shown)).not.toMatch(/3f9c1e77|temporal-key/);
+    const temporal = 'localhost:7233, namespace default, TLS on';
+    expect(shown).toMatchObject({ AGENT_API_KEY: 'set', temporal });
     expect(redactor.text(`${KEY} temporal-key`)).not.toMatch(/3f9c1e77|temporal-key/);
   });
 });
@@ -188,12 +189,12 @@ describe('the proxy of the agent service', () => {
   });
 
   it('is named in the description of the configuration, and its password is shown nowhere', async () => {
-    const { config, redactor } = await loadConfig({
+    const { shown, redactor } = await loadConfig({
       ...GOOD,
       HTTPS_PROXY: 'http://me:hunter%2Ftwo@proxy:3128',
     });
-    expect(describeConfig(config).agentApiProxy).toBe('proxy:3128');
-    expect(JSON.stringify(describeConfig(config))).not.toContain('hunter');
+    expect(shown).toMatchObject({ HTTPS_PROXY: 'proxy:3128' });
+    expect(JSON.stringify(shown)).not.toContain('hunter');
     expect(redactor.text('hunter%2Ftwo hunter/two')).not.toContain('hunter');
   });
 });
@@ -234,10 +235,10 @@ describe('the receiver of notices', () => {
 
   it('has a URL, and one secret or two, none of which is shown', async () => {
     const both = `${secret},whsec_${Buffer.alloc(64, 8).toString('base64')}`;
-    const { config, redactor } = await loadConfig(set(url, both));
+    const { config, shown, redactor } = await loadConfig(set(url, both));
     expect(config.notify?.url).toBe(url);
     expect(await config.notify?.secrets.current()).toBe(both);
-    expect(describeConfig(config).notify).toBe('https://hooks.example.com');
+    expect(shown.FOLLOW_UP_NOTIFY_URL).toBe('https://hooks.example.com');
     for (const each of both.split(',')) expect(redactor.text(`it is ${each}`)).toBe('it is [key]');
     expect((await loadConfig(GOOD)).config.notify).toBeUndefined();
   });

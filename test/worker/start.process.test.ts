@@ -52,9 +52,7 @@ describe('a worker that is misconfigured', () => {
     execFileSync('mkfifo', [pipe]);
     const worker = await startWorker({ ...AGENT, AGENT_API_KEY: '', AGENT_API_KEY_FILE: pipe });
     expect(await worker.exited).toEqual({ code: 2, signal: null });
-    expect(worker.stderr).toContain(
-      `AGENT_API_KEY_FILE: the key file ${JSON.stringify(pipe)} is not a regular file`,
-    );
+    expect(worker.stderr).toContain('AGENT_API_KEY_FILE: is not a regular file');
   });
 
   it('names every address that was chosen and is taken, and ends with exit code 2', async () => {
@@ -104,7 +102,7 @@ it('a TLS mistake ends the worker with exit code 2, and it says what to set', as
   const worker = await startWorker({ ...AGENT, ...temporal });
   expect(await worker.exited).toEqual({ code: 2, signal: null });
   expect(worker.stderr).toMatch(
-    /its configuration has a problem.*the server speaks no TLS; unset TEMPORAL_TLS/s,
+    /its configuration has a problem.*wrong version number\); check TEMPORAL_TLS /s,
   );
 });
 

@@ -101,7 +101,7 @@ describe('follow-ups and a batch under way', () => {
         expect(await newer.exited).toMatchObject({ code: 0 });
         await leave('newer', 'older');
 
-        expect((await batch.handle.describe()).state).toBe('running');
+        expect((await batch.handle.progress()).state).toBe('running');
         expect(batch.posts()).toHaveLength(OPEN_ITEMS);
         endTurns(environment, followings);
         const ends = await Promise.all(followings.map((following) => following.ending()));

@@ -20,9 +20,7 @@ afterAll(async () => {
 
 async function createWorkers(deploymentVersion?: { deploymentName: string; buildId: string }) {
   const taskQueues = newTaskQueues();
-  // As in the worker process, which has ensured search attributes before.
-  const options = { taskQueues, inProcessPolls: 10, ensureSearchAttributes: false };
-  const plugin = new FollowUpPlugin({ agentApi: AGENT_API, ...options });
+  const plugin = new FollowUpPlugin({ agentApi: AGENT_API, taskQueues, inProcessPolls: 10 });
   const created = jest.spyOn(Worker, 'create');
   const workers = await FollowUpWorkers.create(
     connection,

@@ -1,5 +1,3 @@
-import { ActivityCancelledError } from '@temporalio/client';
-import { ApplicationFailure } from '@temporalio/common';
 import { type Lane, type Position, withEnd } from '../../core/batch/state';
 import type { End } from '../../core/end';
 import { askPermission } from '../attempt';
@@ -10,13 +8,14 @@ const BEAT_MS = 5_000;
 /** How far the batch is, in this attempt. Heartbeats let the server keep it for the next one. */
 export class KeptPosition {
   private keptAt = performance.now();
-  private isKept = true;
+  /** Whether this attempt has any news. */
+  hasChanged = false;
 
   constructor(public now: Position) {}
 
   change(values: Partial<Position>): void {
     this.now = { ...this.now, ...values };
-    this.isKept = false;
+    this.hasChanged = true;
   }
 
   /** Places that follow-ups take or may take. */
@@ -38,31 +37,16 @@ export class KeptPosition {
   }
 
   async keep(): Promise<void> {
-    if (!this.isKept) await this.beat();
+    if (this.hasChanged) await this.beat();
   }
 
   async beatInTime(): Promise<void> {
     if (performance.now() - this.keptAt > BEAT_MS) await this.beat();
   }
 
-  /**
-   * Lets the server keep the position, which says what may have been begun.
-   *
-   * @returns for how many milliseconds items may be started
-   * @throws ApplicationFailure with the position, where somebody has cancelled the batch
-   */
+  /** Lets the server keep the position. @returns for how many milliseconds items may be started */
   async beat(): Promise<() => number> {
-    const { now } = this;
-    this.isKept = true;
     this.keptAt = performance.now();
-    try {
-      return await askPermission(now);
-    } catch (error) {
-      if (!(error instanceof ActivityCancelledError)) throw error;
-      // The SDK does not know of the cancellation, and would drop the details of a cancelled failure (1.24).
-      const message = 'the batch starts no further item';
-      const type = 'BatchCancelled';
-      throw ApplicationFailure.create({ message, type, nonRetryable: true, details: [now], cause: error });
-    }
+    return askPermission(this.now);
   }
 }

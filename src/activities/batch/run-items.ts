@@ -13,7 +13,7 @@ import {
 } from '../../core/batch/state';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
 import { chunkWorkflowId } from '../../core/ids';
-import { ItemsGoneError, ItemsOfBatch, jobOf } from '../../temporal/batch-items';
+import { ItemsOfBatch, jobOf } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { ignoreClosed } from '../../temporal/existing-run';
 import { askAgainIn, ownRun, serverClock } from '../attempt';
@@ -49,29 +49,30 @@ const ROUND_MS = 60_000;
 export const runItems: BatchActivities['runItems'] = async (input) => {
   const { info } = Context.current();
   const kept: unknown = info.heartbeatDetails;
-  const work = new Work(input, isPosition(kept) ? kept : input.position);
-  try {
-    await work.run();
-  } catch (error) {
-    if (error instanceof ItemsGoneError)
-      throw ApplicationFailure.nonRetryable(error.message, 'BatchItemsGone', work.position);
-    throw error;
-  }
+  const work = new Work(input, await readMemo(), isPosition(kept) ? kept : input.position);
+  if (!work.isCancelled()) await work.run();
   if (work.isOver()) return work.position;
   await work.kept.keep();
-  // A cancellation that comes while the attempt reports finds the position in the failure.
-  throw askAgainIn(work.hasNews ? BUSY_WAIT_MS : QUIET_WAIT_MS, work.words(), work.position);
+  throw askAgainIn(work.kept.hasChanged ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
 };
+
+/** What is to be done, as the workflow has written it down. */
+async function readMemo(): Promise<BatchMemo> {
+  const { workflowId, runId } = ownRun();
+  const { memo, raw } = await Context.current().client.workflow.getHandle(workflowId, runId).describe();
+  if (raw.workflowExtendedInfo?.lastResetTime)
+    throw ApplicationFailure.nonRetryable('somebody has reset the batch');
+  const own = batchMemo(memo);
+  if (own === null) throw askAgainIn(QUIET_WAIT_MS, "the memo of the batch can't be read");
+  return own;
+}
 
 /** One look at a batch: what has ended, and what can begin. */
 class Work {
-  hasNews = false;
-  private readonly client = Context.current().client;
   private readonly info = Context.current().info;
   private readonly items: ItemsOfBatch;
   private readonly server: BatchOnServer;
   readonly kept: KeptPosition;
-  private memo!: BatchMemo;
   /** The workflow id of each lane's next item, by the lane's end. */
   private readonly ids = new Map<number, string>();
   /** The runs that are retried, by the number of the item; null for one that is gone. */
@@ -83,13 +84,16 @@ class Work {
 
   constructor(
     private readonly input: RunItemsInput,
+    private memo: BatchMemo,
     position: Position,
   ) {
+    const { client } = Context.current();
+    const { batchId, digest, items } = memo;
+    const { workflowId, runId } = ownRun();
     this.kept = new KeptPosition(position);
-    const { runId } = ownRun();
-    this.items = new ItemsOfBatch(this.client, { ...input, ...ownRun() });
-    const batch = { batchId: input.batchId, runId };
-    this.server = new BatchOnServer(this.client, batch, this.items, () => this.kept.beatInTime());
+    const { chunks } = input;
+    this.items = new ItemsOfBatch(client, { workflowId, runId, batchId, digest, items, chunks });
+    this.server = new BatchOnServer(client, { batchId, runId }, this.items, () => this.kept.beatInTime());
   }
 
   get position(): Position {
@@ -97,21 +101,12 @@ class Work {
   }
 
   async run(): Promise<void> {
-    await this.readMemo();
-    const { begun } = this.position;
-    const noiseMs = (begun?.quietAt ?? 0) - serverClock()();
-    if (noiseMs > 0) throw askAgainIn(noiseMs, 'what the run before has begun to start is waited for');
     await this.server.list();
     if (this.info.attempt % LOOKS_PER_CHECK === 0) await this.server.checkOpen();
-    if (begun?.isCertain === true && !begun.isExact)
-      this.kept.change({ begun: await this.server.resolved(begun) });
     if (serverClock()() < Date.parse(this.memo.startedAt) + LIST_LAG_MS)
       await this.server.addOpen(this.position.begun?.lanes ?? []);
     await this.settle(this.position.lanes);
-    if (this.memo.ending === 'cancel-running') {
-      await this.server.cancelOpen();
-      this.hasNews = true;
-    }
+    if (this.memo.ending === 'cancel-running') await this.server.cancel(this.server.open);
     await this.start();
   }
 
@@ -122,34 +117,17 @@ class Work {
     const isDone = lanes.length === 0 && cursor >= memo.items;
     const isIdle = !this.mayStart() && this.kept.held === 0;
     if (memo.ending === 'cancel-running') return isIdle && this.server.open.size === 0;
-    if (isDone || isIdle || this.needsRound) return true;
+    if (isDone || isIdle || this.needsRound || this.isCancelled()) return true;
     if (memo.ending === null && isBeyondTolerance(memo, position)) return true;
-    const mayTell = EVENTS_A_ROUND * input.rounds <= EVENTS_AN_ITEM * settled + EVENTS_A_ROUND * FREE_ROUNDS;
+    const mayTell = EVENTS_A_ROUND * (input.rounds - FREE_ROUNDS) <= EVENTS_AN_ITEM * settled;
     const changed = cursor !== input.position.cursor || settled !== input.position.settled;
     const dueMs = Math.min(FIRST_ROUND_MS * 2 ** input.rounds, ROUND_MS);
     return changed && mayTell && Date.now() - this.info.scheduledTimestampMs > dueMs;
   }
 
-  words(): string {
-    const { open, cursor } = this.position;
-    return `${open} follow-ups run, ${this.memo.items - cursor} items are in no lane yet`;
-  }
-
-  /**
-   * What is to be done, as the workflow has written it down.
-   *
-   * @throws ApplicationFailure `BatchReset`
-   */
-  private async readMemo(): Promise<void> {
-    const { workflowId, runId } = ownRun();
-    const { memo, raw } = await this.client.workflow.getHandle(workflowId, runId).describe();
-    if (raw.workflowExtendedInfo?.lastResetTime)
-      throw ApplicationFailure.nonRetryable('somebody has reset the batch', 'BatchReset');
-    const own = batchMemo(memo);
-    if (own === null) throw askAgainIn(QUIET_WAIT_MS, "the memo of the batch can't be read");
-    this.memo = own;
-    // No news for the server: the workflow has written it down.
-    this.kept.now = { ...this.position, bound: own.bound };
+  /** The workflow waits for the position, whatever is open. */
+  isCancelled(): boolean {
+    return this.memo.ending === 'cancelled';
   }
 
   private mayStart(): boolean {
@@ -173,7 +151,7 @@ class Work {
           if (how !== state) this.kept.replace([next, end, how]);
           return;
         }
-        this.pass(next, end, how);
+        this.kept.pass(next, end, this.ids.get(end) ?? '', how);
         state = 'free';
       }
     });
@@ -187,22 +165,20 @@ class Work {
     this.ids.set(laneEnd, workflowId);
     const isCancelled = this.memo.ending === 'cancel-running';
     if (this.server.open.has(workflowId) && !isCancelled) return 'open';
-    const known = { open: 'yes', may: 'perhaps', free: wasBegun(this.position.begun, item) } as const;
-    const begun = known[state];
-    if (begun === 'no') return 'free';
+    if (state === 'free' && !wasBegun(this.position.begun, item)) return 'free';
     const before = state === 'free' ? await this.server.endBefore(workflowId) : undefined;
-    if (before && !mayTryAgain(before, this.input.again)) return before;
+    if (before && !mayTryAgain(before, this.memo.again)) return before;
     const { end, runId, startedAt, batchId } = await this.server.ask(item);
     if (end === null) {
       if (!isCancelled) return 'open';
-      if (batchId !== this.input.batchId) return endWithoutReceipt('left-running');
+      if (batchId !== this.memo.batchId) return endWithoutReceipt('left-running');
       // The list may not show it yet.
-      await this.server.cancel(workflowId);
+      await this.server.cancel([workflowId]);
       return 'open';
     }
     const isGone = end.outcome === 'gone';
-    if (isGone && begun === 'perhaps') return 'free';
-    if (!mayTryAgain(end, this.input.again)) return end;
+    if (isGone && state === 'may') return 'free';
+    if (!mayTryAgain(end, this.memo.again)) return end;
     // Each follow-up gets one more run by a retry: what has begun since the batch has is its own.
     const isFromBefore = isGone
       ? state === 'free'
@@ -212,11 +188,6 @@ class Work {
     return 'free';
   }
 
-  private pass(item: number, laneEnd: number, how: End): void {
-    this.hasNews = true;
-    this.kept.pass(item, laneEnd, this.ids.get(laneEnd) ?? '', how);
-  }
-
   /** Starts what can begin, group by group. */
   private async start(): Promise<void> {
     const until = performance.now() + ATTEMPT_MS;
@@ -224,7 +195,7 @@ class Work {
     while (this.mayStart() && performance.now() < until && !cancellationSignal.aborted) {
       await this.deal();
       const ready = await this.readyLanes();
-      await this.readMemo();
+      this.memo = await readMemo();
       const free = this.memo.concurrency - this.kept.held - this.others();
       const group = ready.slice(0, Math.max(0, free));
       if (!this.mayStart() || group.length === 0) return;
@@ -234,9 +205,9 @@ class Work {
 
   /** Opens lanes for the places that are free. */
   private async deal(): Promise<void> {
-    const { items, concurrency } = this.memo;
+    const { items, concurrency, bound } = this.memo;
     for (;;) {
-      const { lanes, cursor, bound } = this.position;
+      const { lanes, cursor } = this.position;
       const free = concurrency - lanes.length - this.others();
       if (free <= 0 || cursor >= items) return;
       if (cursor >= bound) {
@@ -262,7 +233,7 @@ class Work {
       const [next, end, state] = lane;
       if (ready.length === GROUP) break;
       if (state !== 'free' || this.blocked.has(end) || busy.has(jobOf(this.ids.get(end) ?? ''))) continue;
-      if (next >= this.position.bound) this.needsRound = true;
+      if (next >= this.memo.bound) this.needsRound = true;
       else if (await this.server.isOpenLater(lane)) this.blocked.add(end);
       else ready.push(lane);
     }
@@ -272,20 +243,20 @@ class Work {
   private async startGroup(lanes: readonly Lane[]): Promise<void> {
     for (const [next, end] of lanes) this.kept.replace([next, end, 'may']);
     const permission = await this.kept.beat();
-    this.hasNews = true;
     await eachConcurrently(lanes, GROUP, async ([next, end]) => {
       const retried = this.again.get(next) ?? null;
       const how = await this.server.start(next, this.info.taskQueue, retried, permission);
       if (how === 'started') this.kept.replace([next, end, 'open']);
       if (how !== 'exists') return;
-      const isFirst = wasBegun(this.position.begun, next) === 'no';
+      const isFirst = !wasBegun(this.position.begun, next);
       const found = await this.server.ask(next, isFirst ? Infinity : 0);
       // The server takes no further run of a name that belongs to another message, or of one that is completed.
       const isRefused = this.again.has(next) && found.runId === this.again.get(next);
+      const { workflowId } = await this.items.named(next);
       if (found.end !== null && (isRefused || found.end.outcome === 'conflict'))
-        this.pass(next, end, found.end);
+        this.kept.pass(next, end, workflowId, found.end);
       // Any other end is found by the next look.
-      else this.server.open.add((await this.items.named(next)).workflowId);
+      else this.server.open.add(workflowId);
     });
   }
 }
@@ -293,7 +264,7 @@ class Work {
 /** A signal does not end a start delay (measured, server 1.32.0); to terminate one needs no worker. */
 export const closeChunks: BatchActivities['closeChunks'] = async ({ batchId, digest, chunks }) => {
   const { client } = Context.current();
-  const ids = (chunks?.firsts ?? []).map((_, number) => chunkWorkflowId(batchId, digest ?? '', number));
+  const ids = chunks.firsts.map((_, number) => chunkWorkflowId(batchId, digest ?? '', number));
   await eachConcurrently(ids, AT_ONCE, async (id) => {
     await client.workflow.getHandle(id).terminate('its batch has ended').catch(ignoreClosed);
   });

@@ -2,39 +2,30 @@ import { Command } from 'commander';
 import {
   type BatchClient,
   type BatchHandle,
-  type BatchOptions,
   type BatchProgress,
+  type BatchView,
   type CallOptions,
   checkBatch,
+  type RunOptions,
   type StartedBatch,
 } from '../../client';
 import { CONCURRENCY } from '../../core/batch/items';
 import { counted } from '../../core/text';
 import { addRunFlags, COLUMNS, readBatch, type RunFlags } from '../flags/batch-input';
 import { addLineFlags, type LineFlags, wholeNumber } from '../flags/request-flags';
-import {
-  documentOfBatch,
-  itemLine,
-  printBatch,
-  printBatchEnd,
-  settledLine,
-  standingOf,
-  viewOf,
-} from '../render/batch';
+import { documentOfBatch, itemLine, printBatch, printBatchEnd } from '../render/batch';
 import type { Session } from '../session';
 import { cancelAndWait, untilLeft, waitForBatch } from '../wait';
 
-const JSON_LINES_HELP =
-  'print JSON lines: one per item in the order of settling, and { batchId, state, message, summary } at the end';
-
-const DOCUMENT_HELP = 'print one JSON document: { batchId, state, message, summary }';
+const DOCUMENT = '{ batchId, state, message, summary }';
+const JSON_LINES_HELP = `print JSON lines: one per item in the order of settling, and ${DOCUMENT} at the end`;
 
 export function batchCommand(session: Session): Command {
   const batches = new Command('batch').description(
     'Sends many follow-ups, from a file, with limited concurrency. Workers do the work: a batch continues when this ' +
       'program ends. A batch is named by its batch id, or by its workflow id.',
   );
-  const verb = (name: string, description: string, json = DOCUMENT_HELP): Command =>
+  const verb = (name: string, description: string, json = `print one JSON document: ${DOCUMENT}`): Command =>
     batches
       .command(name)
       .argument('<batch>', 'batch id, or workflow id')
@@ -52,20 +43,20 @@ export function batchCommand(session: Session): Command {
     'status',
     'Prints where a batch stands, or how it ended. The exit code is 0 while it runs, and that of run after its end.',
   ).action(async (batchId: string) => {
-    const batch = await handleOf(batchId);
-    if ((await batch.describe()).state === 'running')
-      printBatch(session, batchId, standingOf(await batch.progress()));
-    else printBatchEnd(session, batchId, await batch.result());
+    printBatchEnd(session, batchId, await standing(await handleOf(batchId)));
   });
-  verb(
-    'watch',
-    'Waits for a batch, as run does. Shows its progress until it ends, and prints its end. The exit code is that of run.',
-    JSON_LINES_HELP,
-  ).action((batchId: string) => watchBatch(session, batchId));
+  verb('watch', 'Waits for a batch, and prints its end, as run does.', JSON_LINES_HELP).action(
+    async (batchId: string) => {
+      const batch = await handleOf(batchId);
+      session.jsonLines = true;
+      const words = () => leftWords(session, batchId);
+      await untilLeft(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
+    },
+  );
   verb(
     'results',
-    'Prints how each item of a batch has ended so far. There is a line for each item that has settled, in the order of ' +
-      'settling. It does not wait for a batch that runs; "batch watch --json" does. It needs no worker.',
+    'Prints how each item of a batch has ended so far, in the order of settling. It does not wait for a batch that runs; ' +
+      '"batch watch --json" does. It needs no worker.',
     JSON_LINES_HELP,
   ).action(async (batchId: string) => results(session, await handleOf(batchId)));
   verb('pause', 'Starts no further item of a batch until it is resumed; open ones continue.').action(
@@ -78,15 +69,13 @@ export function batchCommand(session: Session): Command {
   const { minimum, maximum } = CONCURRENCY;
   verb(
     'concurrency',
-    'Changes how many follow-ups of a running batch are open at a time. A lower number ends none of them: no item starts ' +
-      'until fewer are open.',
+    'Changes how many follow-ups of a running batch are open at a time. A lower number ends none of them.',
   )
     .argument('<concurrency>', `${minimum} to ${maximum}`, wholeNumber(minimum, maximum))
     .action(changing((batch, concurrency) => batch.setConcurrency(concurrency)));
   verb(
     'cancel',
-    'Ends a batch; its open follow-ups continue. Nothing further is started. Open follow-ups can be listed and cancelled ' +
-      'one by one. "batch run" with the same file continues the batch.',
+    'Ends a batch: nothing further is started, and open follow-ups continue. "batch run" with the same file continues it.',
     'print one JSON document: { batchId, ended, cancelled, end }',
   )
     .option(
@@ -97,18 +86,48 @@ export function batchCommand(session: Session): Command {
     .action(async (batchId: string, { cancelRunning = false }: { readonly cancelRunning?: boolean }) =>
       cancel(session, await handleOf(batchId), cancelRunning),
     );
-  addRetryCommand(batches, session);
+  const retry = verb(
+    'retry',
+    'Sends the items of an ended batch whose message was not sent or was rejected, and waits as run does. Every other ' +
+      'item keeps its end. Whatever is run next sends no item twice.',
+    JSON_LINES_HELP,
+  ).option(
+    '--include-unknown',
+    'also send items whose delivery is unknown; messages that did arrive are then sent twice',
+  );
+  addStartFlags(retry).action(
+    async (batchId: string, flags: StartFlags & { readonly includeUnknown?: boolean }) => {
+      const { includeUnknown } = flags;
+      const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
+      const nothingToDo = `Nothing to retry: no message of ${batchId} was left unsent or rejected.${unknown} This is its end`;
+      await runBatch(session, batchId, flags, nothingToDo, (client, settings) =>
+        client.getHandle(batchId).retry({ includeUnknown, ...settings }),
+      );
+    },
+  );
   return batches;
+}
+
+/** A batch that runs. @param trouble why it does not go on */
+function viewOf(summary: BatchProgress | null, trouble: string | null = null): BatchView {
+  return { state: summary?.state ?? 'running', message: trouble ?? summary?.message ?? null, summary };
+}
+
+/** A batch that runs, or has ended. */
+async function standing(batch: BatchHandle): Promise<BatchView> {
+  const { state, progress, trouble } = await batch.progress();
+  return state === 'running' ? viewOf(progress, trouble) : batch.result();
 }
 
 async function results(session: Session, batch: BatchHandle): Promise<void> {
   session.jsonLines = true;
   const ends = await batch.settled();
   for (const end of ends) session.print(end, itemLine(end));
-  const isRunning = (await batch.describe()).state === 'running';
-  const view = isRunning ? standingOf(await batch.progress()) : await batch.result();
+  const view = await standing(batch);
+  const { state, message, summary } = view;
+  const settled = `${ends.length}${summary === null ? '' : ` of ${summary.items}`} settled`;
   if (session.isJson) session.print(documentOfBatch(batch.batchId, view));
-  else session.note(settledLine(ends.length, view));
+  else session.note(`${settled}; the batch is ${state}${message === null ? '' : `: ${message}`}`);
 }
 
 async function cancel(session: Session, batch: BatchHandle, followUps: boolean): Promise<void> {
@@ -130,17 +149,18 @@ interface StartFlags extends RunFlags {
 }
 
 function addStartFlags(command: Command): Command {
-  return addRunFlags(command)
-    .option('--no-wait', 'print the batch id when it has started, instead of waiting for the end')
-    .option('--json', JSON_LINES_HELP);
+  return addRunFlags(command).option(
+    '--no-wait',
+    'print the batch id when it has started, instead of waiting for the end',
+  );
 }
 
 function addRunCommand(batches: Command, session: Session): void {
   const command = batches
     .command('run')
     .description(
-      'Sends the follow-ups of a file, and waits for their jobs. If any line is wrong, nothing is sent. Each line is a ' +
-        'follow-up of its own; their concurrency is limited, and each job gets one at a time.\n\n' +
+      'Sends the follow-ups of a file, and waits for their jobs. If any line is wrong, nothing is sent. Each job gets one ' +
+        'at a time.\n\n' +
         'The same file again is the same batch: while it runs, this attaches to it; if it was cancelled or has failed, it ' +
         'continues, and what was sent is not sent again; if it is done, nothing is sent.',
     )
@@ -148,7 +168,8 @@ function addRunCommand(batches: Command, session: Session): void {
     .option(
       '--batch-id <id>',
       'your name for the batch (default: a hash of its projects, jobs, prompts and request ids)',
-    );
+    )
+    .option('--json', JSON_LINES_HELP);
   addStartFlags(command);
   addLineFlags(command)
     .addHelpText(
@@ -159,7 +180,6 @@ The first line of CSV names its columns. Both know: ${COLUMNS.join(', ')}.
 Fields that a line leaves out are taken from the flags.
 
 Examples:
-  $ ${session.command('batch', 'run', 'nightly.csv')}
   $ ${session.command('batch', 'run', 'nightly.jsonl', '--batch-id', 'nightly-07-31', '--concurrency', '200', '--tolerate', '5%')}
   $ ${session.command('batch', 'run', '-', '--prompt', 'Rebase on main.', '--json')} < jobs.csv`,
     )
@@ -171,35 +191,10 @@ Examples:
       // Printed before anything is started, so that an interrupted caller can come back by it.
       session.note(`batch       ${batchId} (${counted(items.length, 'item')})`);
       const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. This is its end`;
-      await runBatch(session, batchId, flags, nothingToDo, (batches, options) =>
-        batches.start(batch, options),
+      await runBatch(session, batchId, flags, nothingToDo, (client, settings) =>
+        client.start(batch, settings),
       );
     });
-}
-
-function addRetryCommand(batches: Command, session: Session): void {
-  const command = batches
-    .command('retry')
-    .description(
-      'Sends the items of an ended batch whose message was not sent or was rejected. They keep their names, and every other ' +
-        'item keeps its end. It waits as run does. Whatever is run next, this command again or "batch run" with the same ' +
-        'file, sends no item twice.',
-    )
-    .argument('<batch>', 'batch id, or workflow id')
-    .option(
-      '--include-unknown',
-      'also send items whose delivery is unknown; messages that did arrive are then sent twice',
-    );
-  addStartFlags(command).action(
-    async (batchId: string, flags: StartFlags & { readonly includeUnknown?: boolean }) => {
-      const { includeUnknown } = flags;
-      const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
-      const nothingToDo = `Nothing to retry: no message of ${batchId} was left unsent or rejected.${unknown} This is its end`;
-      await runBatch(session, batchId, flags, nothingToDo, (batches, options) =>
-        batches.getHandle(batchId).retry({ includeUnknown, ...options }),
-      );
-    },
-  );
 }
 
 /**
@@ -211,39 +206,27 @@ function addRetryCommand(batches: Command, session: Session): void {
 async function runBatch(
   session: Session,
   batchId: string,
-  flags: StartFlags,
+  { wait, concurrency, tolerate }: StartFlags,
   nothingToDo: string,
-  start: (batches: BatchClient, options: BatchOptions & CallOptions) => Promise<StartedBatch | null>,
+  start: (batches: BatchClient, options: RunOptions & CallOptions) => Promise<StartedBatch | null>,
 ): Promise<void> {
-  const { wait, concurrency, tolerate } = flags;
   const { batches } = await session.connect();
   session.jsonLines = wait;
-  let isStarted = false;
-  const words = (): string =>
-    isStarted
-      ? leftWords(session, batchId)
-      : 'Stopped during the hand-over. The same command again starts the batch, or attaches to it where it has started.';
-  await untilLeft(session, words, async (signal, line) => {
-    const onStored = (stored: number, parts: number): void => {
-      // Where lines can't be rewritten, each tenth gets a line.
-      line.show(`stored ${stored} of ${parts} parts of the items`, String(Math.floor((10 * stored) / parts)));
-    };
-    const started = await start(batches, { concurrency, tolerate, onStored, signal });
-    isStarted = true;
-    line.clear();
-    if (started !== null) await noteStarted(session, started, flags);
-    if (started === null || started.attached === 'ended') session.note(nothingToDo);
-    if (wait) return waitForBatch(session, batches.getHandle(batchId), signal, line);
-    session.print(started ?? { batchId, attached: 'ended' }, batchId);
-    session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
-  });
-}
-
-async function watchBatch(session: Session, batchId: string): Promise<void> {
-  const batch = (await session.connect()).batches.getHandle(batchId);
-  session.jsonLines = true;
-  const words = (): string => leftWords(session, batchId);
-  await untilLeft(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
+  let words =
+    'Stopped during the hand-over. The same command again starts the batch, or attaches to it where it has started.';
+  await untilLeft(
+    session,
+    () => words,
+    async (signal, line) => {
+      const started = await start(batches, { concurrency, tolerate, signal });
+      words = leftWords(session, batchId);
+      if (started !== null) await noteStarted(session, started, { concurrency, tolerate });
+      if (started === null || started.attached === 'ended') session.note(nothingToDo);
+      if (wait) return waitForBatch(session, batches.getHandle(batchId), signal, line);
+      session.print(started ?? { batchId, attached: 'ended' }, batchId);
+      session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
+    },
+  );
 }
 
 function leftWords(session: Session, batchId: string): string {
@@ -255,7 +238,7 @@ function leftWords(session: Session, batchId: string): string {
   ].join('\n');
 }
 
-async function noteStarted(session: Session, started: StartedBatch, flags: StartFlags): Promise<void> {
+async function noteStarted(session: Session, started: StartedBatch, asked: RunOptions): Promise<void> {
   const { batchId, workflowId, attached, resumedAfter } = started;
   await session.notePage(workflowId);
   const verb = resumedAfter === 'failed' ? 'had' : 'was';
@@ -263,8 +246,8 @@ async function noteStarted(session: Session, started: StartedBatch, flags: Start
     session.note(`resumed     it ${verb} ${resumedAfter}; what may have arrived is not sent again`);
   if (attached !== 'running') return;
   session.note('attached    this batch is running; nothing is sent again');
-  if (flags.concurrency !== undefined || flags.tolerate !== undefined) {
-    const change = session.command('batch', 'concurrency', batchId, String(flags.concurrency ?? 'N'));
+  if (asked.concurrency !== undefined || asked.tolerate !== undefined) {
+    const change = session.command('batch', 'concurrency', batchId, String(asked.concurrency ?? 'N'));
     session.note(`note        it keeps its own concurrency and tolerance; ${change} changes the first`);
   }
 }

@@ -4,18 +4,19 @@ import { DELIVERY_DECISIONS, type DeliveryDecision, PHASES } from '../../core/re
 import { durationText } from '../../core/units';
 import { endOf, printEnd } from '../ends';
 import { durationOf, wholeNumber } from '../flags/request-flags';
-import { known, progressRows, serverText } from '../render/follow-up';
+import { rowIf, progressRows, serverText } from '../render/follow-up';
 import { columns, table } from '../render/text';
 import type { Session } from '../session';
 import { cancelAndWait, waitForEnd } from '../wait';
+import { END_HELP, followStart, NO_WAIT, type WaitFlags } from './send';
 
 /** Adds the commands for follow-ups that exist. */
 export function addFollowUpCommands(program: Command, session: Session): void {
-  const verb = (name: string, description: string, json = 'the progress'): Command =>
+  const verb = (name: string, description: string, json = 'print one JSON document: the progress'): Command =>
     program
       .command(name)
-      .argument('<workflow-id>', 'as printed by send, or shown in the Web UI')
-      .option('--json', `print one JSON document: ${json}`)
+      .argument('<workflow-id>', 'as printed by send, such as follow-up:docs:job-1:order-4711')
+      .option('--json', json)
       .description(description);
   const handleOf = async (workflowId: string) => (await session.connect()).getHandle(workflowId);
   /** The action of a command that answers with the progress after it. */
@@ -26,9 +27,20 @@ export function addFollowUpCommands(program: Command, session: Session): void {
       session.print(progress, columns(progressRows(session, workflowId, progress)));
     };
   verb(
+    'retry',
+    'Starts an ended follow-up once more under its own name, and waits for it as send does. Its receipt must prove that ' +
+      'its message was not sent or was rejected; otherwise nothing happens, and the reason is printed.',
+    END_HELP,
+  )
+    .option(...NO_WAIT)
+    .action(async (workflowId: string, flags: WaitFlags) => {
+      const { runId } = await (await handleOf(workflowId)).retry();
+      await followStart(session, { workflowId, runId }, flags);
+    });
+  verb(
     'watch',
-    'Waits for a follow-up, as send does. Shows its progress until it ends, and prints its end. The exit code is that of send.',
-    'the result, or { type, message, details }',
+    'Waits for a follow-up, as send does, with its progress, its end and its exit code.',
+    END_HELP,
   ).action(async (workflowId: string) => {
     await (await handleOf(workflowId)).describe();
     await waitForEnd(session, workflowId);
@@ -36,15 +48,14 @@ export function addFollowUpCommands(program: Command, session: Session): void {
   verb(
     'status',
     'Prints where a follow-up stands, or how it ended. The exit code is 0 while it runs, and that of send after its end.',
-    '{ workflowId, state, progress } or { workflowId, state, end }',
+    'print one JSON document: { workflowId, state, progress } or { workflowId, state, end }',
   ).action(async (workflowId: string) => {
     const followUp = await handleOf(workflowId);
     const description = await followUp.describe();
     const { state, startedAt, endedAt } = description;
     if (state === 'running') return printRunning(session, followUp, description);
     const end = await endOf(followUp);
-    const document = { workflowId, state, startedAt, endedAt, end: end.document };
-    printEnd(session, { ...end, document });
+    printEnd(session, { ...end, document: { workflowId, state, startedAt, endedAt, end: end.document } });
   });
   addListCommand(program, session);
   verb('poll-now', 'Reads the job now instead of at the next interval. Prints the progress.').action(
@@ -62,17 +73,15 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     .action(updating((followUp, decision: DeliveryDecision) => followUp.resolveDelivery(decision)));
   verb(
     'cancel',
-    'Ends the watch of a follow-up; the agent continues. A sent message stays sent, and the service has no operation to ' +
-      'stop a job. A message under way is awaited first, so that the receipt can say whether it arrived.',
-    '{ workflowId, ended, end }',
+    'Ends the watch of a follow-up; the agent continues. A message under way is awaited first, so that the receipt can ' +
+      'say whether it arrived.',
+    'print one JSON document: { workflowId, ended, end }',
   ).action(async (workflowId: string) => {
     const followUp = await handleOf(workflowId);
     const { end } = await cancelAndWait(session, followUp.cancel(), () => endOf(followUp));
     session.print({ workflowId, ended: end !== null, end: end?.document ?? null });
     if (end !== null) session.note(end.text);
-    session.note(
-      'This ends the watch only. If the agent is working on the message, it continues: its service has no operation to stop a job.',
-    );
+    session.note('This ends the watch only. If the agent is working on the message, it continues.');
   });
 }
 
@@ -84,8 +93,9 @@ async function printRunning(
   const report = await followUp.progress();
   const document = { workflowId, state, startedAt, taskTrouble };
   if (report.from === 'worker') {
-    const rows = [...known('trouble', taskTrouble), ...progressRows(session, workflowId, report.progress)];
-    session.print({ ...document, progress: report.progress }, columns(rows));
+    const { progress } = report;
+    const rows = [...rowIf('trouble', taskTrouble), ...progressRows(session, workflowId, progress)];
+    session.print({ ...document, progress }, columns(rows));
     return;
   }
   const text = columns([
@@ -105,7 +115,7 @@ interface ListFlags {
   readonly limit: number;
 }
 
-/** Nobody reads more than this; Temporal's own query tools are made for it. */
+/** For more there are Temporal's own tools. */
 const MAX_LIMIT = 10_000;
 
 const HEADINGS = ['STARTED', 'PHASE', 'OUTCOME', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
@@ -114,8 +124,8 @@ function addListCommand(program: Command, session: Session): void {
   program
     .command('list')
     .description(
-      "Lists the follow-ups of the namespace. They come from Temporal's visibility store: running ones first, then those " +
-        'that ended last. The list is eventually consistent: a recent start or change may not be shown yet.',
+      'Lists the follow-ups of the namespace: running ones first, then those that ended last. The list is eventually ' +
+        'consistent: a recent start or change may not be shown yet.',
     )
     .addOption(new Option('--phase <phase>', 'only those in this phase').choices(PHASES))
     .option(
@@ -128,25 +138,18 @@ function addListCommand(program: Command, session: Session): void {
     .option('--limit <number>', `how many to list at most, 1 to ${MAX_LIMIT}`, wholeNumber(1, MAX_LIMIT), 50)
     .option('--json', 'print one JSON array')
     .action(async ({ phase, outcome, project: projectId, job: jobId, batch: batchId, limit }: ListFlags) => {
+      const followUps = await session.connect();
       const found: FollowUpDescription[] = [];
-      for await (const each of (await session.connect()).list({
-        phase,
-        outcome,
-        projectId,
-        jobId,
-        batchId,
-      })) {
+      for await (const each of followUps.list({ phase, outcome, projectId, jobId, batchId })) {
         found.push(each);
         if (found.length === limit) break;
       }
-      // A list knows neither receipts nor trouble.
-      const documents = found.map((each) => ({
-        ...each,
-        receipt: undefined,
-        taskTrouble: undefined,
-        beginsAt: undefined,
-      }));
-      session.print(documents, table(HEADINGS, found.map(row)));
+      // What a list does not know.
+      const unknown = { receipt: undefined, taskTrouble: undefined, beginsAt: undefined };
+      session.print(
+        found.map((each) => ({ ...each, ...unknown })),
+        table(HEADINGS, found.map(row)),
+      );
       const more = found.length === limit ? ' (--limit shows more)' : '';
       session.note(`${found.length} found${more}; eventually consistent`);
     });

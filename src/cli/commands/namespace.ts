@@ -1,6 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { checkLimits, ensureSearchAttributes, type Limits, type LimitsChange } from '../../client';
-import { formatDuration } from '../../core/units';
 import { workersPolling } from '../../temporal/sdk-internals';
 import { numberOr } from '../flags/request-flags';
 import { columns, table } from '../render/text';
@@ -9,9 +8,8 @@ import type { Session } from '../session';
 export function setupCommand(session: Session): Command {
   return new Command('setup')
     .description(
-      'Registers the search attributes in the namespace, and checks the connection. Reports the version of the server and ' +
-        'whether workers poll the task queue. Safe to repeat. The key of the agent service is checked where it is: ' +
-        '`worker.js --check-key --project P --job J`.',
+      'Registers the search attributes in the namespace, and checks the connection. Safe to repeat. The key of the agent ' +
+        'service is checked where it is: `worker.js --check-key --project P --job J`.',
     )
     .option('--json', 'print one JSON document')
     .action(async () => {
@@ -31,19 +29,17 @@ export function setupCommand(session: Session): Command {
     });
 }
 
-/** The server's API does not say whether fairness is on (measured, server 1.32.0). */
 const FAIRNESS_NOTE =
-  'Limits per project and weights need fairness on the server (matching.enableFairness). The server does not say whether ' +
-  'it is on. Without it, a project at its limit holds up the others.';
+  'Limits per project and weights need fairness on the server (matching.enableFairness), which does not say whether it is ' +
+  'on. Without it, a project at its limit holds up the others.';
 
 export function limitsCommand(session: Session): Command {
   const print = (now: Limits): void => {
     session.print(now, limitsTable(now));
   };
   const limits = new Command('limits').description(
-    'Limits how often the agent service is asked, in total and by project. The Temporal server keeps them, and they hold for all workers ' +
-      'at once. Whatever exceeds a limit waits in its task queue; nothing is lost or refused. Every attempt counts, so ' +
-      'each poll of a job is one read.',
+    'Limits how often the agent service is asked, in total and by project. They hold for all workers at once. Whatever ' +
+      'exceeds a limit waits in its task queue; nothing is lost or refused.',
   );
   const verb = (name: string, description: string): Command =>
     limits.command(name).description(description).option('--json', 'print one JSON document');
@@ -52,9 +48,8 @@ export function limitsCommand(session: Session): Command {
   });
   verb(
     'set',
-    'Sets or changes limits. A rate is a number per unit of time (s, m, h, d), such as 5/s or 90/h; off removes a limit. Limits ' +
-      "that are not given stay as they are. A project's weight is its share where projects compete, and multiplies its " +
-      'own limits.',
+    'Sets or changes limits. A rate is a number per s, m, h or d, such as 90/h; off removes a limit. Limits that are not ' +
+      "given stay as they are. A project's weight is its share where projects compete, and multiplies its own limits.",
   )
     .option('--sends-per-project <rate>', 'messages of each project')
     .option('--reads-per-project <rate>', 'reads of the jobs of each project')
@@ -62,7 +57,7 @@ export function limitsCommand(session: Session): Command {
     .option('--reads-total <rate>', 'reads of all projects together')
     .option(
       '--project-weight <project=number>',
-      'the share of a project compared with others, 0.001 to 1000; may be given several times',
+      'the weight of a project, 0.001 to 1000; may be given several times',
       addWeight,
     )
     .addHelpText(
@@ -105,16 +100,9 @@ function addWeight(text: string, before: object = {}): object {
 /** The current limits, one line for each kind of request. */
 export function limitsTable({ sends, reads }: Limits): string {
   const rows = Object.entries({ sends, reads }).map(([kind, queue]) => {
-    const { taskQueue, total, perProject, weights, waiting, oldestMs } = queue;
-    const shares = Object.entries(weights).map(([key, weight]) => `${key}=${weight}`);
-    return [
-      kind,
-      taskQueue,
-      total?.rate ?? 'none',
-      perProject?.rate ?? 'none',
-      waiting === 0 ? '0' : `${waiting}, oldest ${formatDuration(oldestMs)}`,
-      shares.join(' ') || 'none',
-    ];
+    const shares = Object.entries(queue.weights).map(([key, weight]) => `${key}=${weight}`);
+    const rates = [queue.total ?? 'none', queue.perProject ?? 'none'];
+    return [kind, queue.taskQueue, ...rates, String(queue.waiting), shares.join(' ') || 'none'];
   });
   return table(['REQUESTS', 'TASK QUEUE', 'TOTAL', 'PER PROJECT', 'WAITING', 'WEIGHTS'], rows);
 }

@@ -1,12 +1,12 @@
 import { ScheduleOverlapPolicy } from '@temporalio/client';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
-import { checkSchedule, type NewScheduleOptions, type ScheduleChange } from '../../client';
+import { checkSchedule, type NewScheduleOptions } from '../../client';
 import { addRunFlags, readBatch, type RunFlags } from '../flags/batch-input';
 import { addLineFlags, durationOf, invalid, type LineFlags, requestOfFlags } from '../flags/request-flags';
 import type { Session } from '../session';
 
-type ItemFlags = ScheduleFlags & LineFlags;
+const FILE_HELP = 'JSON Lines or CSV, as for batch run; - for stdin';
 
 export function scheduleCommand(session: Session): Command {
   const schedules = new Command('schedule').description(
@@ -14,20 +14,54 @@ export function scheduleCommand(session: Session): Command {
       'after the schedule and the time: ID-2026-11-21T03:00:00Z. To list, describe, pause, backfill and delete ' +
       'schedules, use "temporal schedule".',
   );
-  const verb = (name: string, description: string, json: string): Command =>
+  const verb = (name: string, id: string, json: string, description: string): Command =>
     schedules
       .command(name)
-      .argument('<id>', 'of the schedule')
+      .argument('<id>', id)
       .option('--json', `print one JSON document: ${json}`)
       .description(description);
-  addCreateCommand(schedules, session);
+  const example = (verb: string, ...words: string[]) => `  $ ${session.command('schedule', verb, ...words)}`;
+  const create = verb(
+    'create',
+    'your name for the schedule: letters, digits, -, ., _ and ~',
+    '{ scheduleId, items, next }',
+    'Makes a schedule of the items of a file. Nothing is sent before it fires. If a schedule has this id, that is an ' +
+      'error; use "schedule update" to change one.\n\n' +
+      'The items are kept in the schedule, at most 1 MiB of them; the file is not read again. They have no request ids, ' +
+      'because each firing sends anew.',
+  ).argument('<file>', FILE_HELP);
+  addScheduleFlags(create)
+    .addHelpText(
+      'after',
+      `
+Examples:
+${example('create', 'nightly', 'jobs.csv')} --cron "0 3 * * MON-FRI" --timezone Europe/Berlin
+${example('create', 'rebase', 'jobs.jsonl')} --every 6h --offset 30m --tolerate 5% --pause-on-failure
+${example('create', 'weekly', 'jobs.csv')} --calendar '{"dayOfWeek":"Fri","hour":"3"}' --prompt "Rebase on main."`,
+    )
+    .action(async (id: string, file: string, flags: ScheduleFlags) => {
+      const { spec, ...options } = scheduleOf(flags);
+      if (spec === undefined) throw noTiming();
+      const batch = await readItems(session, id, file, flags);
+      const handle = await (await session.connect()).schedules.create(id, batch, { spec, ...options });
+      const { state, info } = await handle.describe();
+      // Without milliseconds, because schedules fire by the second. The server names times of a paused schedule too.
+      const time = state.paused ? undefined : info.nextActionTimes[0]?.toISOString().slice(0, 19);
+      const next = time === undefined ? null : `${time}Z`;
+      session.print({ scheduleId: id, items: batch.items.length, next }, id);
+      const none = state.paused
+        ? `temporal schedule toggle --unpause --schedule-id ${id} lets it fire`
+        : 'none: its times have passed';
+      session.note(`created\nnext        ${next ?? none}`);
+    });
   verb(
     'trigger',
-    'Lets a schedule fire now, a paused one too. Prints the id of the batch that it starts.',
+    'of the schedule',
     '{ scheduleId, outcome, batchId }',
+    'Lets a schedule fire now, a paused one too. Prints the id of the batch that it starts.',
   )
     .addOption(overlapFlag("if a batch runs (default: the schedule's own policy)"))
-    .action(async (id: string, { overlap }: { overlap?: string }) => {
+    .action(async (id: string, { overlap }: Pick<ScheduleFlags, 'overlap'>) => {
       const { schedules: client } = await session.connect();
       const { outcome, batchId } = await client.getHandle(id).trigger(overlapOf(overlap));
       session.print({ scheduleId: id, outcome, batchId }, batchId ?? '');
@@ -38,100 +72,67 @@ export function scheduleCommand(session: Session): Command {
     });
   const update = verb(
     'update',
-    'Changes when a schedule fires, or what it sends. What is not given stays. Timing (--cron, --calendar, --every with ' +
-      '--offset) is replaced as a whole. If a file is given, so are the items with their options. A batch that runs ' +
-      'continues as it was.',
+    'of the schedule',
     '{ scheduleId, items }',
-  ).argument('[file]', 'JSON Lines or CSV, as for batch run; - for stdin (default: keep the items)');
-  addUpdateFlags(update)
+    'Changes when a schedule fires, or what it sends. What is not given stays. When it fires (--cron, --calendar, ' +
+      '--every, and the flags of their times) is replaced as a whole. If a file is given, so are the items with their ' +
+      'options and their task queue. A batch that runs continues as it was.',
+  ).argument('[file]', `${FILE_HELP} (default: keep the items)`);
+  addScheduleFlags(update)
     .addHelpText(
       'after',
       `
 Examples:
-  $ ${session.command('schedule', 'update', 'nightly')} --cron "30 2 * * *" --timezone Europe/Berlin
-  $ ${session.command('schedule', 'update', 'nightly', 'jobs.csv', '--prompt')} "Fix the links."`,
+${example('update', 'nightly')} --cron "30 2 * * *" --timezone Europe/Berlin
+${example('update', 'nightly', 'jobs.csv', '--prompt')} "Fix the links."`,
     )
-    .action(async (id: string, file: string | undefined, flags: ItemFlags) => {
+    .action(async (id: string, file: string | undefined, flags: ScheduleFlags) => {
       const change = scheduleOf(flags);
       if (file === undefined) refuseLineFlags(flags);
       const items = file === undefined ? undefined : await readItems(session, id, file, flags);
       const handle = (await session.connect()).schedules.getHandle(id);
-      await handle.update({ ...change, ...(items && { items }) });
+      await handle.update({ ...change, items });
       session.print({ scheduleId: id, items: items?.items.length ?? null }, id);
       session.note('updated');
     });
   return schedules;
 }
 
-function addCreateCommand(schedules: Command, session: Session): void {
-  const command = schedules
-    .command('create')
-    .description(
-      'Makes a schedule of the items of a file. Nothing is sent before it fires. If a schedule has this id, that is an ' +
-        'error; use "schedule update" to change one.\n\n' +
-        'The items are kept in the schedule, at most 1 MiB of them; the file is not read again. They have no request ids, ' +
-        'because each firing sends anew.',
-    )
-    .argument('<id>', 'your name for the schedule: letters, digits, -, ., _ and ~')
-    .argument('<file>', 'JSON Lines or CSV, as for batch run; - for stdin');
-  addScheduleFlags(command)
-    .option('--paused', 'do not fire until "temporal schedule toggle --unpause"')
-    .option('--json', 'print one JSON document: { scheduleId, items, next }');
-  addLineFlags(command)
-    .addHelpText(
-      'after',
-      `
-Examples:
-  $ ${session.command('schedule', 'create', 'nightly', 'jobs.csv')} --cron "0 3 * * MON-FRI" --timezone Europe/Berlin
-  $ ${session.command('schedule', 'create', 'rebase', 'jobs.jsonl')} --every 6h --offset 30m --tolerate 5% --pause-on-failure
-  $ ${session.command('schedule', 'create', 'weekly', 'jobs.csv')} --calendar '{"dayOfWeek":"Fri","hour":"3"}' --prompt "Rebase on main."`,
-    )
-    .action(async (id: string, file: string, flags: ItemFlags) => {
-      if ((flags.cron ?? flags.calendar ?? flags.every) === undefined)
-        throw invalid('spec', 'is missing; give --cron, --calendar or --every');
-      // Without the flags of an update, nothing is removed.
-      const options = scheduleOf(flags) as NewScheduleOptions;
-      const batch = await readItems(session, id, file, flags);
-      const handle = await (await session.connect()).schedules.create(id, batch, options);
-      const { state, info } = await handle.describe();
-      // Without milliseconds, because schedules fire by the second. The server names times of a paused schedule too.
-      const next = state.paused ? null : (info.nextActionTimes[0]?.toISOString().slice(0, 19) ?? null);
-      session.print({ scheduleId: id, items: batch.items.length, next: next && `${next}Z` }, id);
-      const none = state.paused
-        ? `temporal schedule toggle --unpause --schedule-id ${id} lets it fire`
-        : 'none: its times have passed';
-      session.note(`created\nnext        ${next === null ? none : `${next}Z`}`);
-    });
-}
-
 /** The items of a schedule's file; what is wrong is named by its line. */
-function readItems(session: Session, id: string, file: string, flags: ItemFlags) {
+function readItems(session: Session, id: string, file: string, flags: LineFlags) {
   return readBatch(session.stdin, file, flags, (requests) => checkSchedule(id, requests));
 }
 
-/** The flags that say when a schedule fires, and how its batches run. `false` removes what was set. */
-interface ScheduleFlags extends Omit<RunFlags, 'tolerate'> {
+/** Refuses flags that belong to items if no items are given. @throws InvalidRequestError */
+function refuseLineFlags(flags: LineFlags): void {
+  const { format, promptFile } = flags;
+  const all = { ...requestOfFlags(flags), format, promptFile };
+  const text = 'is missing, but flags of its items are given (--project, --prompt, --when-active, …)';
+  if (Object.values(all).some((value) => value !== undefined)) throw invalid('FILE', text);
+}
+
+/** The flags that say when a schedule fires, and how its batches run. */
+interface ScheduleFlags extends RunFlags, LineFlags {
   readonly cron?: string[];
   readonly calendar?: string[];
   readonly every?: number[];
   readonly offset?: number;
   readonly timezone?: string;
-  readonly startAt?: Date | false;
-  readonly endAt?: Date | false;
+  readonly startAt?: Date;
+  readonly endAt?: Date;
   readonly jitter?: number;
   readonly overlap?: string;
   readonly catchupWindow?: number;
   readonly pauseOnFailure?: boolean;
   readonly paused?: boolean;
   readonly note?: string;
-  readonly tolerate?: RunFlags['tolerate'] | false;
-  readonly taskQueue?: string;
 }
 
 /** Adds the flags. Cron expressions, time zones and ranges are checked by the server. */
 function addScheduleFlags(command: Command): Command {
   const more = '; may be given several times';
   const calendar = 'fire at the times of a calendar in JSON, as the Temporal CLI takes it';
+  const window = 'make up for a firing that is late by no more than this, for example after an outage';
   command
     .option('--cron <expression>', `fire at the times of a cron expression${more}`, several(String))
     .option('--calendar <json>', `${calendar}${more}`, several(cronOf))
@@ -150,25 +151,35 @@ function addScheduleFlags(command: Command): Command {
       durationOf,
     )
     .addOption(overlapFlag('if the previous batch still runs (default: skip)'))
-    .option(
-      '--catchup-window <duration>',
-      'make up for a firing that is late by no more than this, for example after an outage (default: 10m)',
-      durationOf,
-    )
+    .option('--catchup-window <duration>', `${window} (default: 10m)`, durationOf)
     .option('--pause-on-failure', 'pause the schedule when a batch fails, which it does beyond --tolerate')
+    .option('--no-pause-on-failure', 'continue when a batch fails')
+    .option('--paused', 'do not fire until "temporal schedule toggle --unpause"')
     .option('--note <text>', 'shown in lists and in the Web UI');
-  return addRunFlags(command);
+  return addLineFlags(addRunFlags(command));
 }
 
-/** The flags of an update, which can also remove what was set. */
-function addUpdateFlags(command: Command): Command {
-  addScheduleFlags(command)
-    .option('--no-start-at', 'remove the start')
-    .option('--no-end-at', 'remove the end')
-    .option('--no-pause-on-failure', 'continue when a batch fails')
-    .option('--no-tolerate', 'tolerate any number of failures')
-    .option('--task-queue <name>', 'task queue of its batches (default: as before)');
-  return addLineFlags(command);
+function scheduleOf(flags: ScheduleFlags): Partial<NewScheduleOptions> {
+  const { cron = [], calendar = [], every, offset, timezone, startAt, endAt, jitter } = flags;
+  const { overlap, catchupWindow, pauseOnFailure, paused, note, concurrency, tolerate } = flags;
+  if (offset !== undefined && every === undefined)
+    throw invalid('--offset', 'belongs to an interval; give --every too');
+  const cronExpressions = [...cron, ...calendar];
+  const hasTimes = cronExpressions.length > 0 || every !== undefined;
+  if (!hasTimes && [timezone, startAt, endAt, jitter].some((flag) => flag !== undefined)) throw noTiming();
+  const intervals = every?.map((each) => ({ every: each, offset: offset ?? 0 }));
+  const spec = { cronExpressions, intervals, timezone, jitter, startAt, endAt } as NewScheduleOptions['spec'];
+  return {
+    ...(hasTimes && { spec }),
+    policies: { overlap: overlapOf(overlap), catchupWindow, pauseOnFailure },
+    state: { paused, note },
+    tolerate,
+    concurrency,
+  } as Partial<NewScheduleOptions>;
+}
+
+function noTiming() {
+  return invalid('spec', 'is missing; give --cron, --calendar or --every');
 }
 
 function several<T>(read: (text: string) => T) {
@@ -186,32 +197,24 @@ function timeOf(text: string): Date {
   throw new InvalidArgumentError(`It must be ${TIME_HELP}.`);
 }
 
-/** An overlap policy as a flag writes it, such as `buffer-all`. */
-function overlapText(policy: string): string {
-  return policy.toLowerCase().replace('_', '-');
-}
-
 function overlapOf(text: string | undefined): ScheduleOverlapPolicy | undefined {
   return text?.toUpperCase().replace('-', '_') as ScheduleOverlapPolicy | undefined;
 }
 
 function overlapFlag(help: string): Option {
-  const policies = Object.values(ScheduleOverlapPolicy).filter((policy) => policy !== undefined);
-  return new Option('--overlap <policy>', help).choices(policies.map(overlapText));
+  const policies = Object.keys(ScheduleOverlapPolicy).filter((policy) => policy !== 'UNSPECIFIED');
+  return new Option('--overlap <policy>', help).choices(
+    policies.map((policy) => policy.toLowerCase().replace('_', '-')),
+  );
 }
 
 const part = z.string().regex(/^[^\s#]+$/, 'must be a text without spaces, such as "1-5" or "1,15"');
+const [zero, any] = [part.default('0'), part.default('*')];
 
 /** The fields of a calendar in the order of a cron expression of seven fields, and what each is if it is left out. */
 const CALENDAR = z.strictObject({
-  second: part.default('0'),
-  minute: part.default('0'),
-  hour: part.default('0'),
-  dayOfMonth: part.default('*'),
-  month: part.default('*'),
-  dayOfWeek: part.default('*'),
-  year: part.default('*'),
-  comment: z.string().optional(),
+  ...{ second: zero, minute: zero, hour: zero, dayOfMonth: any, month: any, dayOfWeek: any, year: any },
+  comment: z.string().default(''),
 });
 
 /** The cron expression of a calendar, which is how the Temporal CLI sends one too. */
@@ -225,36 +228,5 @@ function cronOf(text: string): string {
   const { data, error } = CALENDAR.safeParse(json);
   if (error) throw new InvalidArgumentError(z.prettifyError(error));
   const { comment, ...fields } = data;
-  return [...Object.values(fields), ...(comment === undefined ? [] : [`# ${comment}`])].join(' ');
-}
-
-function scheduleOf(flags: ScheduleFlags): ScheduleChange {
-  const { cron = [], calendar = [], every, offset, startAt, endAt, tolerate, concurrency } = flags;
-  const { timezone, jitter, catchupWindow, pauseOnFailure, paused, note, taskQueue } = flags;
-  if (offset !== undefined && every === undefined)
-    throw invalid('--offset', 'belongs to an interval; give --every too');
-  const cronExpressions = [...cron, ...calendar];
-  return {
-    spec: {
-      cronExpressions: cronExpressions.length > 0 ? cronExpressions : undefined,
-      intervals: every?.map((each) => ({ every: each, offset: offset ?? 0 })),
-      timezone,
-      jitter,
-      startAt: startAt === false ? null : startAt,
-      endAt: endAt === false ? null : endAt,
-    },
-    policies: { overlap: overlapOf(flags.overlap), catchupWindow, pauseOnFailure },
-    state: { paused, note },
-    tolerate: tolerate === false ? null : tolerate,
-    concurrency,
-    taskQueue,
-  };
-}
-
-/** Refuses flags that belong to items if no items are given. @throws InvalidRequestError */
-function refuseLineFlags(flags: LineFlags): void {
-  const { format, promptFile } = flags;
-  const all = { ...requestOfFlags(flags), format, promptFile };
-  const text = 'is missing, but flags of its items are given (--project, --prompt, --when-active, …)';
-  if (Object.values(all).some((value) => value !== undefined)) throw invalid('FILE', text);
+  return [...Object.values(fields), `# ${comment}`].join(' ');
 }

@@ -2,14 +2,9 @@ import path from 'node:path';
 import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
-import {
-  checkBatch,
-  type CheckedBatch,
-  InvalidRequestError,
-  type Problem,
-  type Tolerance,
-} from '../../client';
+import { type CheckedBatch, InvalidRequestError, type Problem, type Tolerance } from '../../client';
 import { CONCURRENCY, MAX_BATCH_ITEMS } from '../../core/batch/items';
+import { checkRequest } from '../../core/check-request';
 import { isRecord, type JsonObject, problemText, typeName } from '../../core/checks';
 import { fieldOf, type FollowUpRequest, type RequestField, requestWith } from '../../core/request';
 import { quote } from '../../core/text';
@@ -65,10 +60,8 @@ function fieldNamed(name: string): RequestField | undefined {
 /** The whole input is held in memory, with its items; 100,000 items of 2 KiB are 200 MiB. */
 const MAX_INPUT_BYTES = 256 * 1_024 * 1_024;
 
-/** What the readers below tell of the lines of a batch, which count from 1. */
-/** @returns whether further lines are wanted */
-type Take = (line: number, given: JsonObject) => boolean;
-type Report = (line: number, problem: string) => void;
+/** What a line gives, or what is wrong with it. Lines count from 1. */
+type Line = readonly [line: number, given: JsonObject | string];
 
 /**
  * Reads and checks the whole input of a batch, JSON Lines or CSV, from a file or, for `-`, from stdin. Nothing is started.
@@ -86,24 +79,30 @@ export async function readBatch(
   if (file === '-' && flags.promptFile === '-')
     throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
   const defaults = requestOfFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
-  await checkDefaults(defaults);
+  // By themselves, so that a problem with them is not reported for every line.
+  const checked = checkRequest({ projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' });
+  if (!checked.ok) throw new InvalidRequestError(checked.problems);
   const text = (await readText(file, stdin, 'items', MAX_INPUT_BYTES)).replace(/^\ufeff/, '');
   const lines: number[] = [];
   const requests: JsonObject[] = [];
   const problems: (Problem & { readonly line: number })[] = [];
-  const report: Report = (line, words) => {
+  const report = (line: number, words: string): void => {
     if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field: `line ${line}`, text: words });
   };
-  const take: Take = (line, given) => {
-    // As soon as it is clear that they are too many, the rest is not read.
-    if (requests.length > MAX_BATCH_ITEMS) return false;
-    const fields = fieldsOfLine(line, given, report);
-    lines.push(line);
-    requests.push(requestWith(FIELDS.map((field) => [field, fields.get(field) ?? fieldOf(defaults, field)])));
-    return true;
-  };
-  const read = isCsv(file, flags.format, text) ? readCsv : readJsonLines;
-  read(text, take, report);
+  for (const [line, given] of isCsv(file, flags.format, text) ? csvLines(text) : jsonLines(text)) {
+    if (typeof given === 'string') report(line, given);
+    else {
+      const fields = fieldsOf(given, (words) => {
+        report(line, words);
+      });
+      lines.push(line);
+      requests.push(
+        requestWith(FIELDS.map((field) => [field, fields.get(field) ?? fieldOf(defaults, field)])),
+      );
+      // It is clear that they are too many, and the rest is not read.
+      if (requests.length > MAX_BATCH_ITEMS) break;
+    }
+  }
   try {
     // The checker takes whatever a line holds.
     const batch = await check(requests as unknown as FollowUpRequest[]);
@@ -120,16 +119,6 @@ export async function readBatch(
   throw new InvalidRequestError(problems.sort((one, other) => one.line - other.line));
 }
 
-/** Checks the defaults by themselves, so that a problem with them is not reported for every line. */
-async function checkDefaults(defaults: JsonObject): Promise<void> {
-  try {
-    await checkBatch([{ projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' }]);
-  } catch (error) {
-    if (!(error instanceof InvalidRequestError)) throw error;
-    throw new InvalidRequestError(error.problems.map(({ field, text }) => ({ field, text })));
-  }
-}
-
 /** Told by `--format`, the file's name, or its content: JSON begins with a brace or a bracket, and no column's name does. */
 function isCsv(file: string, asked: string | undefined, text: string): boolean {
   const format = asked ?? path.extname(file).slice(1).toLowerCase();
@@ -137,103 +126,99 @@ function isCsv(file: string, asked: string | undefined, text: string): boolean {
 }
 
 /** Reads JSON Lines (jsonlines.org): one object a line; blank lines are skipped. A field that is given twice is refused. */
-function readJsonLines(text: string, take: Take, report: Report): void {
+function* jsonLines(text: string): Generator<Line> {
   let line = 0;
   for (let from = 0; from < text.length;) {
     const end = text.indexOf('\n', from);
     const json = text.slice(from, end < 0 ? text.length : end);
     from += json.length + 1;
     line += 1;
-    if (json.trim() === '') continue;
-    try {
-      const value: unknown = parseJson(json, undefined, { parseNumber: Number, onDuplicateKey: refuseTwice });
-      if (!isRecord(value)) {
-        report(line, `must be one JSON object, not ${typeName(value)}; JSON Lines has one object a line`);
-      } else if (!take(line, value)) return;
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error;
-      report(line, `is not JSON (${error.message}); JSON Lines has one whole object a line`);
-    }
+    if (json.trim() !== '') yield [line, objectOf(json)];
   }
 }
 
-function refuseTwice({ key }: { readonly key: string }): never {
-  throw new SyntaxError(`${quote(key)} is given twice`);
+function objectOf(json: string): JsonObject | string {
+  const onDuplicateKey = ({ key }: { readonly key: string }) => {
+    throw new SyntaxError(`${quote(key)} is given twice`);
+  };
+  try {
+    const value: unknown = parseJson(json, undefined, { parseNumber: Number, onDuplicateKey });
+    if (isRecord(value)) return value;
+    return `must be one JSON object, not ${typeName(value)}; JSON Lines has one object a line`;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return `is not JSON (${error.message}); JSON Lines has one whole object a line`;
+  }
 }
 
 /**
  * Reads CSV (RFC 4180), whose first record names the columns. Empty records are skipped, as spreadsheets leave them at the
  * end. After a misplaced quote nobody can tell where the next record begins, so the rest is not read.
  */
-function readCsv(text: string, take: Take, report: Report): void {
+function csvLines(text: string): Line[] {
+  const lines: Line[] = [];
   let line = 1;
   let columns: readonly string[] | undefined;
-  try {
-    parse(text, {
-      relax_column_count: true,
-      // One record names the columns, and one shows that there are too many.
-      to: MAX_BATCH_ITEMS + 2,
-      record_delimiter: ['\r\n', '\n'],
-      on_record: (cells: readonly string[]) => {
-        const begins = line;
-        // The parser's own count takes a CRLF within quotes for two lines. Cells keep their line breaks.
-        line += cells.reduce((sum, cell) => sum + cell.split('\n').length - 1, 1);
-        if (cells.every((cell) => cell.trim() === '')) return null;
-        if (columns === undefined) columns = readHeader(begins, cells, report);
-        else if (columns.length === cells.length) take(begins, valuesOfRecord(columns, cells));
-        else if (columns.length > 0) {
-          const counts = `has ${cells.length} cells, and the first line names ${columns.length} columns`;
-          report(begins, `${counts}; put a cell with a comma, a quote or a line break in quotes`);
-        }
-        return null;
-      },
+  const read = (cells: readonly string[]): JsonObject | string => {
+    if (columns?.length !== cells.length) {
+      const counts = `has ${cells.length} cells, and the first line names ${columns?.length ?? 0} columns`;
+      return `${counts}; put a cell with a comma, a quote or a line break in quotes`;
+    }
+    // An empty cell gives nothing, and other cells are taken as they are, white space included.
+    const given = columns.flatMap((name, index) => {
+      const field = fieldNamed(name);
+      const cell = cells[index] ?? '';
+      return field === undefined || cell === '' ? [] : [[name, valueOf(field, cell)] as const];
     });
+    return Object.fromEntries(given);
+  };
+  const onRecord = (cells: readonly string[]): null => {
+    const begins = line;
+    // The parser's own count takes a CRLF within quotes for two lines. Cells keep their line breaks.
+    line += cells.reduce((sum, cell) => sum + cell.split('\n').length - 1, 1);
+    if (cells.every((cell) => cell.trim() === '')) return null;
+    if (columns !== undefined) lines.push([begins, read(cells)]);
+    else for (const problem of headerProblems((columns = cells))) lines.push([begins, problem]);
+    return null;
+  };
+  try {
+    // One record names the columns, and one shows that there are too many.
+    const options = { relax_column_count: true, to: MAX_BATCH_ITEMS + 2, record_delimiter: ['\r\n', '\n'] };
+    parse(text, { ...options, on_record: onRecord });
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     const what = error.code.replace(/^CSV_/, '').replaceAll('_', ' ').toLowerCase();
     const right = 'put a cell that has a quote in quotes, and double each quote in it. The rest was not read';
-    report(line, `is not CSV (${what}); ${right}`);
+    lines.push([line, `is not CSV (${what}); ${right}`]);
   }
+  // Without names of columns the other records can't be checked.
+  return columns?.some(fieldNamed) ? lines : lines.slice(0, 1);
 }
 
-/** The columns; none if the first record names none, because the other records can't be checked then. */
-function readHeader(line: number, names: readonly string[], report: Report): readonly string[] {
-  if (!names.some(fieldNamed)) {
-    const what = `${quote(names.join())} has none of them; columns are separated by commas`;
-    report(line, `must name the columns (${COLUMNS.join(', ')}); ${what}`);
-    return [];
-  }
-  for (const [index, name] of names.entries()) {
-    if (fieldNamed(name) === undefined) report(line, unknownName(name));
-    else if (names.indexOf(name) < index) report(line, `the column ${name} is named twice`);
-  }
-  return names;
-}
-
-/** An empty cell gives nothing, and other cells are taken as they are, white space included. */
-function valuesOfRecord(names: readonly string[], cells: readonly string[]): JsonObject {
-  const given = names.flatMap((name, index) => {
-    const field = fieldNamed(name);
-    const cell = cells[index] ?? '';
-    return field === undefined || cell === '' ? [] : [[name, valueOf(field, cell)] as const];
-  });
-  return Object.fromEntries(given);
+function headerProblems(names: readonly string[]): string[] {
+  if (names.some(fieldNamed))
+    return names.flatMap((name, index) => {
+      if (fieldNamed(name) === undefined) return [unknownName(name)];
+      return names.indexOf(name) < index ? [`the column ${name} is named twice`] : [];
+    });
+  const what = `${quote(names.join())} has none of them; columns are separated by commas`;
+  return [`must name the columns (${COLUMNS.join(', ')}); ${what}`];
 }
 
 /** The fields that a line gives. Null stands for a field that is not given. */
-function fieldsOfLine(line: number, object: JsonObject, report: Report): Map<RequestField, unknown> {
+function fieldsOf(given: JsonObject, report: (problem: string) => void): Map<RequestField, unknown> {
   const fields = new Map<RequestField, unknown>();
-  const { polling, ...others } = object;
+  const { polling, ...others } = given;
   const names = Object.entries(others);
   if (isRecord(polling))
     for (const [name, value] of Object.entries(polling)) names.push([`polling.${name}`, value]);
   else if (polling !== undefined && polling !== null)
-    report(line, `polling: must be an object, not ${typeName(polling)}`);
+    report(`polling: must be an object, not ${typeName(polling)}`);
   for (const [name, value] of names) {
     const field = fieldNamed(name);
-    if (field === undefined) report(line, unknownName(name));
+    if (field === undefined) report(unknownName(name));
     else if (value === null) continue;
-    else if (fields.has(field)) report(line, `${COLUMN_OF_FIELD[field]} is given twice; give it once`);
+    else if (fields.has(field)) report(`${COLUMN_OF_FIELD[field]} is given twice; give it once`);
     else fields.set(field, value);
   }
   return fields;

@@ -15,14 +15,13 @@ import {
 import { MAX_PROMPT_BYTES } from '../../core/text';
 import { parseDuration } from '../../core/units';
 
-/** The values of flags, as commander names them: `pollingInitial`. Only what was given is there. */
+/** The flags that were given, as commander names them: `pollingInitial`. */
 export interface RequestFlags extends JsonObject {
   readonly prompt?: string;
   readonly promptFile?: string;
   readonly requestId?: string;
 }
 
-/** The flags of a command that reads the items of a batch. */
 export type LineFlags = RequestFlags & { readonly format?: 'jsonl' | 'csv' };
 
 export const FIELDS = Object.keys(REQUEST_FIELDS) as RequestField[];
@@ -34,48 +33,40 @@ export function wordsOf(field: string): string[] {
   return name.replace(/[A-Z]/g, (letter) => '.' + letter.toLowerCase()).split('.');
 }
 
-/** The flag of each field: `sendsTotal` has `--sends-total`. */
+/** `sendsTotal` has `--sends-total`. */
 export function flagsOf(...fields: readonly string[]): Record<string, string> {
   return Object.fromEntries(fields.map((field) => [field, `--${wordsOf(field).join('-')}`]));
 }
 
-/** The flag of each field of a request, for its problems. */
 export const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   ...flagsOf(...FIELDS),
   prompt: '--prompt or --prompt-file',
 };
 
-/** Adds the flags of one request. Their values are checked by the request's own checker, which finds all problems at once. */
+/** Their values are checked by the request's own checker, which finds all problems at once. */
 export function addRequestFlags(command: Command): Command {
-  const { projectId, jobId, prompt, requestId } = REQUEST_IDENTITY;
-  command
-    .option('--project <id>', `${projectId.help} (required)`)
-    .option('--job <id>', `${jobId.help} (required)`)
-    .option('--prompt <text>', `${prompt.help} (this or --prompt-file is required)`)
-    .option('--prompt-file <file>', 'read the message from a file, - for stdin')
-    .option('--request-id <id>', `${requestId.help} (default: a new one)`);
-  return addOptionFlags(command, {});
+  command.option('--request-id <id>', `${REQUEST_IDENTITY.requestId.help} (default: a new one)`);
+  return addFieldFlags(command, ' (required)', {});
 }
 
-/** Adds the flags that are the defaults of the lines of a batch. A request id is not among them: it names one follow-up. */
+/** The defaults of the lines of a batch. A request id is not among them: it names one follow-up. */
 export function addLineFlags(command: Command): Command {
-  const { projectId, jobId, prompt } = REQUEST_IDENTITY;
   const format = new Option('--format <format>', 'of the file (default: by its name or content)');
-  command
-    .addOption(format.choices(['jsonl', 'csv']))
-    .option('--project <id>', `${projectId.help}, for lines that name none`)
-    .option('--job <id>', `${jobId.help}, for lines that name none`)
-    .option('--prompt <text>', `${prompt.help}, for lines that have none`)
-    .option('--prompt-file <file>', 'read the message for lines that have none from a file');
-  return addOptionFlags(command, { 'polling.initial': BATCH_POLLING_INITIAL });
+  command.addOption(format.choices(['jsonl', 'csv']));
+  return addFieldFlags(command, ', for lines without', { 'polling.initial': BATCH_POLLING_INITIAL });
 }
 
-/** @param defaults of options whose default differs in this command */
-function addOptionFlags(command: Command, defaults: Readonly<Record<string, string>>): Command {
+function addFieldFlags(command: Command, when: string, defaults: Readonly<Record<string, string>>): Command {
+  const { projectId, jobId, prompt } = REQUEST_IDENTITY;
+  command
+    .option('--project <id>', projectId.help + when)
+    .option('--job <id>', jobId.help + when)
+    .option('--prompt <text>', prompt.help + when)
+    .option('--prompt-file <file>', 'read the message from a file, - for stdin, in place of --prompt');
   for (const [name, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
     const bounds = option.kind === 'number' ? `, ${option.minimum} to ${option.maximum}` : '';
-    const unlessGiven = `(default: ${defaults[name] ?? option.default})`;
-    const help = `${option.help.replaceAll('`', '')}${bounds} ${unlessGiven}`;
+    const usual = `(default: ${defaults[name] ?? option.default})`;
+    const help = `${option.help.replaceAll('`', '')}${bounds} ${usual}`;
     const flag = new Option(`${FLAG_OF_FIELD[name] ?? ''} <${option.kind}>`, help);
     command.addOption(flag.helpGroup(OPTIONS_GROUP));
   }
@@ -84,7 +75,7 @@ function addOptionFlags(command: Command, defaults: Readonly<Record<string, stri
 
 const OPTIONS_GROUP = 'Options of the follow-up (a duration is a number with a unit: 500ms, 30s, 10m, 24h):';
 
-/** The request that the flags describe, unchecked. Fields that were not given stay out of it. */
+/** The request that the flags describe, unchecked. */
 export function requestOfFlags(flags: JsonObject): JsonObject {
   const valueOfFlag = (field: RequestField): unknown => {
     const flag = new Option(`--${wordsOf(field).join('-')}`);
@@ -93,13 +84,12 @@ export function requestOfFlags(flags: JsonObject): JsonObject {
   return requestWith(FIELDS.map((field) => [field, valueOfFlag(field)]));
 }
 
-/** The text of a flag or a cell as a value of the request. */
 export function valueOf(field: RequestField, text: unknown): unknown {
   const { kind } = REQUEST_FIELDS[field];
   return typeof text === 'string' && (kind === 'number' || kind === 'count') ? numberOr(text) : text;
 }
 
-/** The number in a text; any other text as it is, so that the checker can quote it. */
+/** Any other text as it is, so that the checker can quote it. */
 export function numberOr(text: string): number | string {
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : text;
 }
@@ -112,29 +102,22 @@ export function wholeNumber(minimum: number, maximum: number) {
   };
 }
 
-/** In milliseconds. */
 export function durationOf(text: string): number {
   const parsed = parseDuration(text);
   if ('problem' in parsed) throw new InvalidArgumentError(parsed.problem);
   return parsed.ms;
 }
 
-/** Why a command can't be carried out as it was given. @param field the flag, the argument, or the field behind it */
 export function invalid(field: string, text: string): InvalidRequestError {
   return new InvalidRequestError([{ field, text }]);
 }
 
-/**
- * The message, unaltered, with the last line break and the byte order mark of its file; undefined where no flag gives one.
- *
- * @throws InvalidRequestError when both flags are given, when the file can't be read, is empty or too large, and when the
- * message is not UTF-8
- */
+/** The message, unaltered; undefined where no flag gives one. @throws InvalidRequestError */
 export async function readPrompt(
   { prompt, promptFile }: RequestFlags,
   stdin: AsyncIterable<Uint8Array>,
 ): Promise<string | undefined> {
-  // What the shell gives is decoded before it comes here: U+FFFD stands where its bytes are not UTF-8.
+  // Node has decoded what the shell gives: U+FFFD stands where its bytes are not UTF-8.
   if (prompt?.includes('\ufffd') === true)
     throw invalid(
       '--prompt',
@@ -147,25 +130,23 @@ export async function readPrompt(
   return text;
 }
 
-/**
- * A file, or stdin for `-`, as text with its byte order mark.
- *
- * @throws InvalidRequestError about `field`, when it can't be read, is too large, or not UTF-8
- */
+/** A file, or stdin for `-`, with its byte order mark. @throws InvalidRequestError */
 export async function readText(
   file: string,
   stdin: AsyncIterable<Uint8Array>,
   field: string,
   maxBytes: number,
 ): Promise<string> {
-  const name = file === '-' ? 'stdin' : JSON.stringify(file);
+  const isStdin = file === '-';
+  const name = isStdin ? 'stdin' : JSON.stringify(file);
+  const source = isStdin ? stdin : (createReadStream(file) as AsyncIterable<Uint8Array>);
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
-    for await (const chunk of file === '-' ? stdin : (createReadStream(file) as AsyncIterable<Uint8Array>)) {
+    for await (const chunk of source) {
+      chunks.push(chunk);
       size += chunk.length;
       if (size > maxBytes) break;
-      chunks.push(chunk);
     }
   } catch (error) {
     throw invalid(field, `${name} can't be read (${(error as Error).message})`);

@@ -5,7 +5,7 @@ import { formatDuration } from '../../core/units';
 import type { Session } from '../session';
 import type { Row } from './text';
 
-export function known(name: string, value: string | number | null | undefined): Row[] {
+export function rowIf(name: string, value: string | number | null | undefined): Row[] {
   return value === null || value === undefined ? [] : [[name, String(value)]];
 }
 
@@ -16,7 +16,6 @@ export function jobRows({ status, prLink }: AgentJob): Row[] {
   ];
 }
 
-/** How the message was delivered, why its end is believed, and what polls have seen. */
 export function receiptRows({ delivery, evidence, polls, observed }: Receipt | FollowUpProgress): Row[] {
   const by = delivery.confirmedBy === null ? '' : ` by ${delivery.confirmedBy}`;
   const counts = countsText(observed);
@@ -28,33 +27,33 @@ export function receiptRows({ delivery, evidence, polls, observed }: Receipt | F
 }
 
 export function countsText(counts: Readonly<Record<string, number>>): string {
-  const words = Object.entries(counts).map(([name, count]) => `${name} × ${count}`);
-  return words.join(', ');
+  return Object.entries(counts)
+    .map(([name, count]) => `${name} × ${count}`)
+    .join(', ');
 }
 
-/** Where a follow-up stands, as one line; `now` in milliseconds since the epoch. */
+/** Where a follow-up stands, as one line. */
 export function progressText(progress: FollowUpProgress, now: number, decide: string): string {
   const { phase, polls, nextPollAt, deadlineAt, evidence, delivery } = progress;
   const { verdict, confirmedBy } = delivery;
+  const isSent = verdict !== 'not-sent';
   const by = confirmedBy === null || confirmedBy === 'response' ? '' : ` (by ${confirmedBy})`;
-  const message = verdict === 'unknown' ? 'delivery unknown' : `message ${verdict}${by}`;
   const parts = [
     phase,
     phase === 'needs-decision' && `did the message arrive? ${decide}`,
     answerText(progress),
     polls > 0 && `poll ${polls}`,
-    nextPollAt !== null && `${verdict === 'not-sent' ? 'next try' : 'next'} ${inTime(nextPollAt, now)}`,
-    verdict !== 'not-sent' && message,
+    nextPollAt !== null && `${isSent ? 'next' : 'next try'} ${inTime(nextPollAt, now)}`,
+    isSent && `${verdict === 'unknown' ? 'delivery' : 'message'} ${verdict}${by}`,
     evidence,
     `deadline ${inTime(deadlineAt, now)}`,
   ];
   return parts.filter(Boolean).join(' · ');
 }
 
-/** Changes when a new line is worth printing, if lines can't be rewritten: with anything but the passing of time. */
+/** Changes with anything but the passing of time. */
 export function progressKey(progress: FollowUpProgress): string {
-  const { phase, job, delivery, evidence, lastAnswer, deadlineAt } = progress;
-  return JSON.stringify([phase, job?.status, job?.prLink, delivery, evidence, lastAnswer, deadlineAt]);
+  return JSON.stringify({ ...progress, polls: 0, observed: {}, nextPollAt: null });
 }
 
 function answerText({ job, lastAnswer, delivery }: FollowUpProgress): string | null {
@@ -74,7 +73,7 @@ export function progressRows(session: Session, workflowId: string, progress: Fol
   const now = Date.now();
   return [
     ...phaseRows(progress, decideCommand(session, workflowId)),
-    ...(job === null ? known('status', 'not read yet') : jobRows(job)),
+    ...(job === null ? rowIf('status', 'not read yet') : jobRows(job)),
     ['last answer', lastAnswer ?? 'none yet'],
     ...receiptRows(progress),
     ['next read', nextRead(progress, now)],
@@ -87,7 +86,7 @@ export function decideCommand(session: Session, workflowId: string): string {
   return `${session.command('resolve', workflowId, 'delivered')} (or not-delivered)`;
 }
 
-/** The phases in which the job is not read again and again. */
+/** The phases in which no activity reads again and again. */
 const NOT_READING: readonly Phase[] = ['baseline', 'sending', 'settling', 'done', 'failed', 'cancelled'];
 
 function nextRead({ phase, nextPollAt }: FollowUpProgress, now: number): string {
@@ -98,17 +97,9 @@ function nextRead({ phase, nextPollAt }: FollowUpProgress, now: number): string 
 
 /** What the server knows while no worker answers. */
 export function serverText(report: Extract<ProgressReport, { from: 'server' }>): string {
-  const { phase, jobStatus, taskTrouble, beginsAt } = report.description;
-  const delay = beginsAt === null ? null : `it has not begun; it begins at ${beginsAt}`;
-  return [taskTrouble ?? delay ?? silenceText(report), phase, jobStatus]
-    .filter((word) => word !== null)
-    .join(' · ');
-}
-
-/** Why a follow-up or a batch gives no answer. */
-function silenceText(report: Extract<ProgressReport, { from: 'server' }>): string {
-  const { taskQueue } = report.description;
-  return report.workers === 0
-    ? `no worker answers on task queue ${taskQueue} (yet); start one, nothing is lost`
-    : `no worker on task queue ${taskQueue} answers (yet); if this lasts, see whether one runs, and its log; nothing is lost`;
+  const { phase, jobStatus, taskTrouble, taskQueue, beginsAt } = report.description;
+  const hint = report.workers === 0 ? 'start one' : 'if this lasts, see whether one runs, and its log';
+  const silence = `no worker answers on task queue ${taskQueue} (yet); ${hint}, nothing is lost`;
+  const delay = beginsAt && `it has not begun; it begins at ${beginsAt}`;
+  return [taskTrouble ?? delay ?? silence, phase, jobStatus].filter((word) => word !== null).join(' · ');
 }

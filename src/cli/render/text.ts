@@ -2,20 +2,20 @@ import { stripVTControlCharacters } from 'node:util';
 import stringWidth from 'string-width';
 import { visible } from '../../core/text';
 
-/** `text` as one line without control sequences: a terminal would obey those of a text that came over the wire. */
+/** One line without the control sequences of a text from outside, which a terminal would obey. */
 export function printable(text: string): string {
   return visible(stripVTControlCharacters(text));
 }
 
-/** As {@link printable}, for text of our own that has several lines. */
+/** For text of our own that has several lines. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
-/** Splits text into what a reader sees as one character, such as a letter with its accents, or a flag. */
+/** What a reader sees as one character, such as a letter with its accents. */
 const characters = new Intl.Segmenter();
 
-/** `line`, or as much of it as fits into `columns` of a terminal, with an ellipsis. */
+/** As much of a line as fits, with an ellipsis. */
 export function fitColumns(line: string, columns: number): string {
   if (stringWidth(line) <= columns) return line;
   let fitting = '';
@@ -26,7 +26,7 @@ export function fitColumns(line: string, columns: number): string {
   return fitting + '…';
 }
 
-/** Rows under headings, each column as wide as its widest cell; empty if there are none. */
+/** Empty where there are no rows. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   return rows.length === 0 ? '' : columns([headings, ...rows]);
 }

@@ -1,24 +1,14 @@
-import {
-  ApplicationFailure,
-  CancelledFailure,
-  type Client,
-  WorkflowFailedError,
-  WorkflowNotFoundError,
-} from '@temporalio/client';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Client, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
 import {
-  UPDATE_CANCEL_RUNNING,
-  UPDATE_PAUSE,
-  UPDATE_RESUME,
-  UPDATE_SET_CONCURRENCY,
-} from '../../core/batch/state';
-import {
-  type BatchFailureType,
+  type BatchEndState,
   type BatchProgress,
   type BatchSummary,
+  type BatchView,
   type ItemEnd,
   summaryOf,
 } from '../../core/batch/progress';
+import type { BatchUpdate } from '../../core/batch/state';
 import { hasCode } from '../../core/errors';
 import { batchWorkflowId } from '../../core/ids';
 import { eachConcurrently } from '../../temporal/each-concurrently';
@@ -26,11 +16,11 @@ import { ignoreClosed } from '../../temporal/existing-run';
 import { openOf } from '../../temporal/lists';
 import type { CallOptions, Calls } from '../call';
 import { notFound, type Reached, wrongState } from '../errors';
+import { checkName } from '../options';
 import { updateRunning } from '../progress';
 import { waitThrough } from '../result';
-import { checkName } from '../options';
-import { checkBatch, type BatchItems, checkRunOptions, isChecked, type NewBatchOptions } from './check';
-import { type BatchDescription, type BatchReport, findBatch, QUIET_AFTER_MS, reportOf } from './describe';
+import { type BatchItems, checkBatch, checkRunOptions, isChecked, type NewBatchOptions } from './check';
+import { type BatchReport, findBatch, QUIET_AFTER_MS, reportOf } from './describe';
 import { BatchEnds, type BatchLook, looksAt } from './results';
 import { retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
@@ -62,7 +52,7 @@ export class BatchClient {
     const reached: Reached = { unconfirmed: 'batch' };
     const start = await this.#calls.run({ signal, timeout, reached }, async (client, over) => {
       // A batch that was checked has its id.
-      if (isChecked(items)) checkRunOptions(options, ['onStored']);
+      if (isChecked(items)) checkRunOptions(options, []);
       const batch = isChecked(items) ? items : await checkBatch(items, options);
       reached.workflowId = batchWorkflowId(batch.batchId);
       return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, batch);
@@ -78,12 +68,9 @@ export class BatchClient {
 }
 
 /** How a batch has ended. */
-export interface BatchOutcome {
-  readonly state: 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
-  /** Null for a batch that was terminated. */
+export interface BatchOutcome extends BatchView {
+  readonly state: BatchEndState;
   readonly summary: BatchSummary | null;
-  /** What went wrong, in words; null for a batch that is done. */
-  readonly message: string | null;
 }
 
 /**
@@ -104,11 +91,6 @@ export class BatchHandle {
     this.#calls = calls;
   }
 
-  /** What the server knows of it, without a worker. */
-  describe(options: CallOptions = {}): Promise<BatchDescription> {
-    return this.#calls.run(options, (client) => findBatch(client, this.batchId));
-  }
-
   /** Where it stands, running or ended, and why it does not go on. It needs no worker. */
   progress(options: CallOptions = {}): Promise<BatchReport> {
     return this.#calls.run(options, (client) => reportOf(client, this.batchId));
@@ -120,14 +102,23 @@ export class BatchHandle {
     return this.#calls.run({ ...options, reached }, async (client, signal) => {
       const { workflowId } = await findBatch(client, this.batchId);
       reached.workflowId = workflowId;
+      const wait = () => client.workflow.getHandle(workflowId).result();
+      let message: string | null = null;
       try {
-        const wait = () => client.workflow.getHandle(workflowId).result() as Promise<BatchSummary>;
-        return { state: 'done', summary: await waitThrough(signal, wait), message: null };
+        await waitThrough(signal, wait);
       } catch (error) {
-        if (error instanceof WorkflowFailedError) return this.outcomeOf(client, error);
-        if (!(error instanceof WorkflowNotFoundError)) throw error;
-        throw notFound('batch', this.batchId, client.options.namespace);
+        if (error instanceof WorkflowNotFoundError)
+          throw notFound('batch', this.batchId, client.options.namespace);
+        if (!(error instanceof WorkflowFailedError)) throw error;
+        message = error.cause?.message ?? error.message;
       }
+      const { state, progress, memo, endedAt } = await findBatch(client, workflowId);
+      // Somebody has started it again.
+      if (state === 'running') return this.result({ ...options, signal });
+      const isKnown = memo !== null && state !== 'terminated';
+      const summary = isKnown ? { ...summaryOf(memo), endedAt: endedAt ?? '' } : null;
+      const ended = progress?.state ?? (state === 'failed' ? 'incomplete' : 'terminated');
+      return { state: ended as BatchEndState, summary, message };
     });
   }
 
@@ -150,17 +141,17 @@ export class BatchHandle {
 
   /** Starts no further item until {@link resume}; those that run go on. */
   pause(options: CallOptions = {}): Promise<BatchProgress> {
-    return this.#calls.run(options, (client) => this.update(client, UPDATE_PAUSE));
+    return this.#calls.run(options, (client) => this.update(client, 'pause'));
   }
 
   resume(options: CallOptions = {}): Promise<BatchProgress> {
-    return this.#calls.run(options, (client) => this.update(client, UPDATE_RESUME));
+    return this.#calls.run(options, (client) => this.update(client, 'resume'));
   }
 
   /** @param concurrency 1 to 1,000 @throws InvalidRequestError */
   async setConcurrency(concurrency: number, options: CallOptions = {}): Promise<BatchProgress> {
     checkRunOptions({ concurrency }, []);
-    return this.#calls.run(options, (client) => this.update(client, UPDATE_SET_CONCURRENCY, concurrency));
+    return this.#calls.run(options, (client) => this.update(client, 'setConcurrency', concurrency));
   }
 
   /**
@@ -180,7 +171,7 @@ export class BatchHandle {
       const open = followUps ? await openOf(client, batchId) : new Set<string>();
       try {
         if (state === 'running') {
-          if (followUps) await this.update(client, UPDATE_CANCEL_RUNNING);
+          if (followUps) await this.update(client, 'cancelRunning');
           await client.workflow.getHandle(workflowId).cancel();
         }
       } catch (error) {
@@ -213,23 +204,9 @@ export class BatchHandle {
     return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);
   }
 
-  private update(client: Client, name: string, ...args: number[]): Promise<BatchProgress> {
+  private update(client: Client, name: BatchUpdate, ...args: number[]): Promise<BatchProgress> {
     const find = () => findBatch(client, this.batchId);
     return updateRunning(client, find, { name, args: () => args });
-  }
-
-  private async outcomeOf(client: Client, { cause, message }: WorkflowFailedError): Promise<BatchOutcome> {
-    if (cause instanceof CancelledFailure) {
-      const { memo, endedAt } = await findBatch(client, this.batchId);
-      const summary = memo && { ...summaryOf(memo), endedAt: endedAt ?? new Date().toISOString() };
-      return { state: 'cancelled', summary, message: 'The batch was cancelled.' };
-    }
-    if (cause instanceof ApplicationFailure) {
-      const summary = (cause.details?.[0] ?? null) as BatchSummary | null;
-      const isBeyond = cause.type === ('ToleranceExceeded' satisfies BatchFailureType);
-      return { state: isBeyond ? 'tolerance-exceeded' : 'incomplete', summary, message: cause.message };
-    }
-    return { state: 'terminated', summary: null, message: cause?.message ?? message };
   }
 }
 

@@ -4,19 +4,13 @@ import {
   type BatchItem,
   CONCURRENCY,
   ItemChecks,
-  MAX_BATCH_ID_CHARACTERS,
   MAX_BATCH_ITEMS,
-  MAX_INPUT_BYTES,
   settingProblems,
-  tidyRequest,
   type Tolerance,
-  withBatchCadence,
 } from '../../core/batch/items';
-import type { BatchInput } from '../../core/batch/state';
-import { isRecord, type JsonObject, type Problem, typeName } from '../../core/checks';
+import { isRecord, type Problem, typeName } from '../../core/checks';
 import { batchIdOf, digestOf } from '../../core/ids';
 import type { FollowUpRequest } from '../../core/request';
-import { jsonBytes, quote } from '../../core/text';
 import { InvalidRequestError } from '../errors';
 import { unknownOptions } from '../options';
 
@@ -65,12 +59,7 @@ export type BatchItems = Iterable<FollowUpRequest> | AsyncIterable<FollowUpReque
 
 const BATCH_ID_DIGITS = 20;
 
-export interface BatchOptions extends RunOptions {
-  /** Called after each part of the items that the server has stored; a small batch has none. */
-  readonly onStored?: ((stored: number, parts: number) => void) | undefined;
-}
-
-export interface NewBatchOptions extends BatchOptions {
+export interface NewBatchOptions extends RunOptions {
   /** 1 to 100 characters, or a batch's workflow id. @default a hash of the items, so that the same items are the same batch */
   readonly batchId?: string | undefined;
 }
@@ -90,12 +79,12 @@ export async function checkBatch(
 ): Promise<CheckedBatch> {
   const named = given === undefined ? undefined : batchIdOf(given);
   const text = named === undefined ? undefined : batchIdProblem(named);
-  checkRunOptions(options, ['batchId', 'onStored'], text === undefined ? [] : [{ field: 'batchId', text }]);
+  checkRunOptions(options, ['batchId'], text === undefined ? [] : [{ field: 'batchId', text }]);
   if (!isIterable(requests)) {
     const notList = `must be a list or an iterable of requests, not ${typeName(requests)}`;
     throw new InvalidRequestError([{ field: 'items', text: notList }]);
   }
-  const checks = new ItemChecks();
+  const checks = new ItemChecks(named ?? 'x'.repeat(BATCH_ID_DIGITS));
   let number = 0;
   for await (const input of requests) {
     number += 1;
@@ -131,51 +120,6 @@ function defaultBatchId(items: readonly BatchItem[]): string {
 /** The SHA-256 of everything that a batch is made of: items, options and order. */
 export function itemsDigest(items: readonly BatchItem[]): string {
   const hash = createHash('sha256');
-  for (const { key, request } of items) {
-    // Another client's request may have its fields in another order, and leaves the cadence to the batch.
-    const tidy = tidyRequest(withBatchCadence(request) as JsonObject, request.prompt);
-    hash.update(JSON.stringify([key, tidy]) + '\n');
-  }
+  for (const { key, request } of items) hash.update(JSON.stringify([key, request]) + '\n');
   return hash.digest('hex');
-}
-
-/** What Temporal appends to the workflow id of a firing: the time that it was due, to the second, in UTC. */
-const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
-
-/** Characters of a schedule's id: 79, so that the batch id of each firing has at most 100. */
-const MAX_SCHEDULE_ID_CHARACTERS = MAX_BATCH_ID_CHARACTERS - EXAMPLE_SUFFIX.length;
-
-const NO_NAMES = 'must not be given in a schedule: from the second firing on, nothing would be sent';
-
-/**
- * Checks the id and the requests of a schedule, and starts nothing.
- *
- * @throws InvalidRequestError about the id, or with every item that is wrong
- */
-export async function checkSchedule(scheduleId: string, requests: BatchItems): Promise<CheckedBatch> {
-  // The id is part of the ids of workflows, which Temporal's HTTP API can't carry with a slash in them.
-  if (!/^[A-Za-z0-9._~-]+$/.test(scheduleId) || scheduleId.length > MAX_SCHEDULE_ID_CHARACTERS) {
-    const text = `must be 1 to ${MAX_SCHEDULE_ID_CHARACTERS} letters, digits, "-", ".", "_" and "~"; it is ${quote(scheduleId)}`;
-    throw new InvalidRequestError([{ field: 'scheduleId', text }]);
-  }
-  const given = isChecked(requests) ? requests.items.map(({ request }) => request) : requests;
-  // With the names that a firing gives them.
-  const batch = await checkBatch(given, { batchId: `${scheduleId}${EXAMPLE_SUFFIX}` });
-  const problems = batch.items.flatMap(({ key }, index): Problem[] =>
-    key === null ? [{ item: index + 1, field: 'requestId', text: NO_NAMES }] : [],
-  );
-  const bytes = jsonBytes(scheduleInput(batch));
-  if (bytes > MAX_INPUT_BYTES) {
-    const text =
-      `${(bytes / 2 ** 20).toFixed(1)} MiB as JSON, and a schedule holds ${MAX_INPUT_BYTES / 2 ** 20} MiB at most; ` +
-      'let cron run the starter\'s command "batch run" instead, which reads its file each time';
-    problems.push({ field: 'items', text });
-  }
-  if (problems.length > 0) throw new InvalidRequestError(problems);
-  return batch;
-}
-
-/** What a schedule keeps of its items. */
-export function scheduleInput({ items, digest }: CheckedBatch): BatchInput {
-  return { items: items.map(({ request }) => request), digest };
 }

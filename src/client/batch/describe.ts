@@ -1,19 +1,22 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
+import { type BatchProgress, progressOf } from '../../core/batch/progress';
 import {
   batchMemo,
-  type BatchMemo,
   type BatchInput,
+  type BatchMemo,
   type Begun,
   begunBy,
   isPosition,
+  type Lane,
   START,
 } from '../../core/batch/state';
-import { type BatchProgress, progressOf } from '../../core/batch/progress';
 import { SEND_PERMISSION_MS } from '../../core/cadence';
+import { isRecord } from '../../core/checks';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW, NO_CHANGE } from '../../core/names';
-import { isRecord } from '../../core/checks';
-import { ItemsGoneError } from '../../temporal/batch-items';
+import { ItemsGoneError, ItemsOfBatch } from '../../temporal/batch-items';
+import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, readOwnInput, type RunState, stateOf } from '../../temporal/existing-run';
 import { activityContext, decodeFirst, workersPolling } from '../../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within } from '../call';
@@ -21,7 +24,7 @@ import { failedTask } from '../description';
 import { notFound, silence } from '../errors';
 
 /** What the Temporal server knows of a batch. It needs no worker. */
-export interface BatchDescription {
+export interface BatchReport {
   readonly workflowId: string;
   readonly batchId: string;
   readonly runId: string;
@@ -30,30 +33,32 @@ export interface BatchDescription {
   /** Null while it runs. */
   readonly endedAt: string | null;
   readonly taskQueue: string;
-  /** How far it is, and with which settings; null where no worker has taken it up yet. */
+  /** Where it stands; null where no worker has taken it up yet. */
+  readonly progress: BatchProgress | null;
+  /** What it has written down. After a reset it may be as old as the point to which it was reset. */
   readonly memo: BatchMemo | null;
-  /** Its memo may be as old as the point to which it was reset. */
   readonly wasReset: boolean;
   /** Why it does not go on, and what helps; null where nothing is wrong. */
   readonly trouble: string | null;
 }
 
-/** A batch id as a schedule makes it, which is part of the workflow id as it is. */
-const SCHEDULED = /^[A-Za-z0-9._~:-]+$/;
-
-/** Looks for a batch by its id, or by its workflow id, which holds the time if a schedule has started it; else null. */
-export async function lookForBatch(client: Client, batch: string): Promise<BatchDescription | null> {
-  const batchId = batchIdOf(batch);
-  const asItIs = SCHEDULED.test(batchId) ? [`follow-up-batch:${batchId}`] : [];
-  for (const workflowId of new Set([batchWorkflowId(batchId), ...asItIs])) {
-    const info = await describeWorkflow(client, workflowId);
-    if (info?.type === BATCH_WORKFLOW) return descriptionOf(client, info);
-  }
-  return null;
+/** Looks for a batch by its id, or by its workflow id; null where there is none. */
+export async function lookForBatch(client: Client, batch: string): Promise<BatchReport | null> {
+  const info = await describeWorkflow(client, batchWorkflowId(batchIdOf(batch)));
+  return info?.type === BATCH_WORKFLOW ? describedAs(client, info) : null;
 }
 
-async function descriptionOf(client: Client, info: WorkflowExecutionDescription): Promise<BatchDescription> {
-  const { workflowId, runId, raw } = info;
+const ENDED: Partial<Record<RunState, Parameters<typeof progressOf>[1]>> = {
+  completed: 'by itself',
+  failed: 'by itself',
+  cancelled: 'cancelled',
+  terminated: 'terminated',
+  'timed-out': 'terminated',
+};
+
+async function describedAs(client: Client, info: WorkflowExecutionDescription): Promise<BatchReport> {
+  const { workflowId, runId, raw, taskQueue } = info;
+  const state = stateOf(info.status.name);
   const kept = batchMemo(info.memo);
   const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'runItems');
   const context = activityContext(client.options.namespace, workflowId, pending?.activityId ?? '');
@@ -63,93 +68,112 @@ async function descriptionOf(client: Client, info: WorkflowExecutionDescription)
   const failure = pending?.lastFailure;
   const fails = failure && failure.applicationFailureInfo?.type !== NO_CHANGE ? failure.message : null;
   const isPaused = pending?.paused === true;
-  const trouble = [
-    isPaused ? 'somebody has paused its activity; `temporal activity unpause` lets it go on' : null,
-    fails ? `its activity fails, and is tried again: ${fails}` : null,
-    await failedTask(client, info),
-  ];
+  const trouble =
+    (isPaused ? 'somebody has paused its activity; `temporal activity unpause` lets it go on' : null) ??
+    (fails ? `its activity fails, and is tried again: ${fails}` : null) ??
+    (await failedTask(client, info));
   return {
-    workflowId,
+    ...{ workflowId, runId, state, taskQueue, memo, trouble },
     batchId: memo?.batchId ?? batchIdOf(workflowId),
-    runId,
-    state: stateOf(info.status.name),
     startedAt: memo?.startedAt ?? info.startTime.toISOString(),
     endedAt: info.closeTime?.toISOString() ?? null,
-    taskQueue: info.taskQueue,
-    memo,
+    progress: memo && progressOf(memo, ENDED[state] ?? null),
     wasReset: Boolean(raw.workflowExtendedInfo?.lastResetTime),
-    trouble: trouble.find((each) => each !== null) ?? null,
   };
 }
 
 /** @throws NotFoundError */
-export async function findBatch(client: Client, batch: string): Promise<BatchDescription> {
+export async function findBatch(client: Client, batch: string): Promise<BatchReport> {
   const found = await lookForBatch(client, batch);
   if (found === null) throw notFound('batch', batch, client.options.namespace);
   return found;
 }
 
-const ENDED: Partial<Record<RunState, BatchProgress['state']>> = {
-  completed: 'done',
-  failed: 'failed',
-  cancelled: 'cancelled',
-  terminated: 'cancelled',
-};
-
-/** Where a batch stands. */
-export interface BatchReport {
-  readonly description: BatchDescription;
-  /** Null where no worker has taken the batch up yet. */
-  readonly progress: BatchProgress | null;
-  /** Why it does not go on, and what helps; null where nothing is wrong. */
-  readonly trouble: string | null;
+/** As {@link findBatch}, and whether a worker is there. */
+export async function reportOf(client: Client, batch: string): Promise<BatchReport> {
+  const report = await within(client, SERVER_LIMIT_MS, () => findBatch(client, batch));
+  const { taskQueue, state, trouble } = report;
+  if (state !== 'running' || trouble !== null) return report;
+  const workers = (await workersPolling(client, taskQueue)).length;
+  return { ...report, trouble: workers === 0 ? silence(taskQueue, workers) : null };
 }
 
-export async function reportOf(client: Client, batch: string): Promise<BatchReport> {
-  const description = await within(client, SERVER_LIMIT_MS, () => findBatch(client, batch));
-  const { memo, taskQueue, state } = description;
-  const progress = memo && progressOf(memo, ENDED[state] ?? null);
-  if (state !== 'running' || description.trouble !== null)
-    return { description, progress, trouble: description.trouble };
-  const workers = (await workersPolling(client, taskQueue)).length;
-  return { description, progress, trouble: workers === 0 ? silence(taskQueue, workers) : null };
+/** What the latest run of a batch was started with. @throws FollowUpError `BATCH_FORGOTTEN` */
+export async function inputOf(client: Client, batch: BatchReport) {
+  const { workflowId, runId, batchId, memo } = batch;
+  const run = await readOwnInput(client, workflowId, runId);
+  if (!isRecord(run?.input)) throw new ItemsGoneError(batchId);
+  const { items, chunks, ...input } = run.input as BatchInput;
+  // A run that continues as new has no such fields in its input.
+  const digest = input.digest ?? memo?.digest ?? null;
+  const position = memo ?? {
+    ...START,
+    bound: 0,
+    begun: input.begun ?? null,
+    ending: null,
+    movingSince: null,
+  };
+  const count = chunks?.items ?? items?.length ?? 0;
+  const source = { batchId, workflowId, runId, digest, items: count, chunks };
+  return { items, chunks, digest, count, position, all: new ItemsOfBatch(client, source) };
 }
 
 /** A run that was ended early may still start a group, as long as its permission lasts. */
 export const QUIET_AFTER_MS = SEND_PERMISSION_MS + 5_000;
 
-/** What a further run must take as begun by this one. */
-export async function begunOf(client: Client, batch: BatchDescription): Promise<Begun> {
+/** Clocks of caller and server differ by less. */
+const CLOCKS_DIFFER_MS = 3_600_000;
+
+/** Questions to the server at once. */
+const AT_ONCE = 16;
+
+/**
+ * What a run that has ended has begun, and those before it. Whatever it may have begun since it wrote down its position is
+ * asked for, now: later the server may have forgotten it.
+ */
+export async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal): Promise<Begun> {
   const { wasReset, startedAt, state, endedAt } = batch;
-  const { begun = null, chunks, items } = await inputOf(client, batch);
-  // Where no worker has written anything down, it has begun nothing, and knows what it was told.
-  const memo = batch.memo ?? {
-    ...{ ...START, begun, ending: null, movingSince: null },
-    items: chunks?.items ?? items?.length ?? 0,
-  };
-  const isEarly = state === 'terminated' || state === 'timed-out' || memo.ending === 'reset';
-  const quietAt = isEarly ? Date.parse(endedAt ?? '') + QUIET_AFTER_MS : 0;
-  const isAtRest = memo.movingSince === null && memo.lanes.every(([, , how]) => how !== 'may');
-  if (!wasReset && isAtRest) return begunBy(memo, { quietAt, isExact: true });
-  // What exists tells the rest, unless the server has forgotten some of it. After a reset the memo is as old as its point.
+  const { position, all, count } = await inputOf(client, batch);
+  const { movingSince, lanes, ending } = position;
+  const isEarly = state === 'terminated' || state === 'timed-out' || ending === 'broken-off';
+  if (isEarly && Date.now() < Date.parse(endedAt ?? '') + CLOCKS_DIFFER_MS)
+    await sleep(QUIET_AFTER_MS, undefined, { signal });
+  const begun = begunBy(position);
+  if (!wasReset && movingSince === null && lanes.every(([, , how]) => how !== 'may')) return begun;
+  // After a reset the memo is as old as its point.
+  const bound = wasReset ? count : Math.max(position.bound, begun.cursor);
   const { namespace } = client.options;
   const { config } = await client.workflowService.describeNamespace({ namespace });
   const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
-  const since = wasReset ? Date.parse(startedAt) : (memo.movingSince ?? Date.parse(startedAt));
-  const isCertain = Date.now() - since < retentionMs;
-  return begunBy({ ...memo, bound: wasReset ? memo.items : memo.bound }, { isCertain, quietAt });
+  const since = wasReset ? Date.parse(startedAt) : (movingSince ?? Date.parse(startedAt));
+  // The server may have forgotten it.
+  if (Date.now() - since >= retentionMs) return { cursor: bound, lanes: [] };
+  const exists = async (item: number) =>
+    (await describeWorkflow(client, (await all.named(item)).workflowId)) !== null;
+  return askedFor(begun, bound, (item) => all.endOfLane(item), exists);
 }
 
-/** What the latest run of a batch was started with. @throws FollowUpError `BATCH_FORGOTTEN` */
-export async function inputOf(client: Client, batch: BatchDescription): Promise<BatchInput> {
-  const { workflowId, runId, batchId, memo } = batch;
-  const run = await readOwnInput(client, workflowId, runId);
-  if (!isRecord(run?.input)) throw new ItemsGoneError(batchId);
-  const input = run.input as BatchInput;
-  // A run that continues as new has no such fields in its input.
-  return {
-    ...input,
-    digest: input.digest ?? memo?.digest ?? null,
-    begun: input.begun ?? memo?.begun ?? null,
-  };
+/** Items of a lane are begun in their order, so that nothing behind one that does not exist was begun. */
+export async function askedFor(
+  begun: Begun,
+  bound: number,
+  endOfLane: (item: number) => Promise<number>,
+  exists: (item: number) => Promise<boolean>,
+): Promise<Begun> {
+  const asked = [...begun.lanes];
+  let { cursor } = begun;
+  while (cursor < bound) {
+    const end = await endOfLane(cursor);
+    asked.push([cursor, end, 'free']);
+    cursor = end;
+  }
+  const lanes: Lane[] = [];
+  await eachConcurrently(asked, AT_ONCE, async ([first, end, state]) => {
+    let next = first;
+    while (next < end && (await exists(next))) next += 1;
+    // The last one that exists may be open. One that is known to have been begun and does not exist is gone.
+    if (next > first) lanes.push([next - 1, end, 'open']);
+    else lanes.push([first, end, state === 'open' ? 'open' : 'free']);
+  });
+  return { cursor, lanes };
 }

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { begunBy, START, wasBegun } from '../../core/batch/state';
 import { type ItemEnd } from '../../core/batch/progress';
+import { begunBy, wasBegun } from '../../core/batch/state';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
-import { ItemsOfBatch, type NamedItem } from '../../temporal/batch-items';
+import type { NamedItem } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { findEnd } from '../../temporal/follow-up-end';
 import { isTransient } from '../../temporal/grpc-status';
 import { endsOf, keepLatest, lastingEnd, type ListedEnd, openOf } from '../../temporal/lists';
-import { type BatchDescription, type BatchReport, findBatch, inputOf, reportOf } from './describe';
+import { type BatchReport, findBatch, inputOf, reportOf } from './describe';
 
 /** Questions to the server at once. */
 const ASKED_AT_ONCE = 16;
@@ -28,45 +28,45 @@ export class BatchEnds {
   constructor(private readonly client: Client) {}
 
   /** What has ended since the last question, in the order of the ends. */
-  async news(batch: BatchDescription): Promise<ItemEnd[]> {
-    const { batchId, workflowId, runId, memo, endedAt } = batch;
-    const { digest = null, chunks, begun: earlier = null, ...input } = await inputOf(this.client, batch);
-    const position = memo ?? { ...START, begun: earlier };
+  async news(batch: BatchReport): Promise<ItemEnd[]> {
+    const { batchId, memo, endedAt } = batch;
+    const { all, position } = await inputOf(this.client, batch);
     await this.list(batchId);
     const open = await openOf(this.client, batchId);
     const begun = begunBy(position);
-    const count = chunks?.items ?? input.items?.length ?? 0;
-    const source = { batchId, workflowId, runId, digest, items: count, chunks };
-    const ends: ItemEnd[] = [];
-    const unknown: (readonly [NamedItem, 'no' | 'perhaps' | 'yes'])[] = [];
     const startedAt = Date.parse(batch.startedAt);
-    // While a retry runs, an item that it will try again has no end yet.
-    const isLast = (end: End, begunAt: number) =>
-      endedAt !== null || begunAt >= startedAt || !mayTryAgain(end, memo?.again ?? null);
+    const leftAt = endedAt ?? new Date().toISOString();
+    const ends: ItemEnd[] = [];
+    const tell = ({ workflowId }: NamedItem, end: End, begunAt: number, closedAt: string) => {
+      // While a retry runs, an item that it will try again has no end yet.
+      if (endedAt === null && begunAt < startedAt && mayTryAgain(end, memo?.again ?? null)) return;
+      const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
+      ends.push({ workflowId, projectId, jobId, requestId, ...end, settledAt: closedAt });
+    };
+    const unknown: (readonly [NamedItem, boolean])[] = [];
     let number = -1;
-    for await (const item of new ItemsOfBatch(this.client, source).all()) {
+    for await (const item of all.all()) {
       number += 1;
       if (this.told.has(item.workflowId) || open.has(item.workflowId)) continue;
       const known = this.listed.get(item.workflowId);
       const end = lastingEnd(known);
       const was = wasBegun(begun, number);
-      if (known && end) {
-        if (isLast(end, known.startedAt.getTime()))
-          ends.push(itemEnd(item.workflowId, end, known.closedAt.toISOString()));
-        // While the batch runs, nothing is asked for that has perhaps not begun.
-      } else if (known !== undefined || was === 'yes' || (was === 'perhaps' && endedAt !== null))
+      if (known && end) tell(item, end, known.startedAt.getTime(), known.closedAt.toISOString());
+      // While the batch runs, nothing is asked for that has perhaps not begun.
+      else if (known !== undefined || was || (endedAt !== null && number < position.bound))
         unknown.push([item, was]);
     }
     const foreignBefore = position.begun === null ? startedAt : 0;
-    const leftAt = endedAt ?? new Date().toISOString();
-    await eachConcurrently(unknown, ASKED_AT_ONCE, async ([{ workflowId: id, promptDigest }, was]) => {
-      const found = await findEnd(this.client, { workflowId: id, promptDigest, foreignBefore });
-      if (found.end?.outcome === 'gone' && was !== 'yes') return;
-      if (found.end !== null) {
-        if (isLast(found.end, found.startedAt ?? 0))
-          ends.push(itemEnd(id, found.end, found.closedAt ?? leftAt));
-      } else if (endedAt !== null && memo?.ending === 'cancel-running')
-        ends.push(itemEnd(id, endWithoutReceipt('left-running'), leftAt));
+    await eachConcurrently(unknown, ASKED_AT_ONCE, async ([item, was]) => {
+      const {
+        end,
+        startedAt: begunAt = 0,
+        closedAt,
+      } = await findEnd(this.client, { ...item, foreignBefore });
+      if (end?.outcome === 'gone' && !was) return;
+      if (end !== null) tell(item, end, begunAt, closedAt ?? leftAt);
+      else if (endedAt !== null && memo?.ending === 'cancel-running')
+        tell(item, endWithoutReceipt('left-running'), 0, leftAt);
     });
     for (const end of ends) this.told.add(end.workflowId);
     return ends.sort((one, other) => Date.parse(one.settledAt) - Date.parse(other.settledAt));
@@ -79,11 +79,6 @@ export class BatchEnds {
       if (this.listedTo === undefined || end.closedAt > this.listedTo) this.listedTo = end.closedAt;
     }
   }
-}
-
-function itemEnd(workflowId: string, end: End, settledAt: string): ItemEnd {
-  const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
-  return { workflowId, projectId, jobId, requestId, ...end, settledAt };
 }
 
 /** One look at a batch that is being watched. */
@@ -104,16 +99,16 @@ export async function* looksAt(
 ): AsyncGenerator<BatchLook, void> {
   const { workflowId } = await findBatch(client, batchId);
   const reader = new BatchEnds(client);
-  let settled = 0;
+  let settled = -1;
   for (;;) {
     let isOver = false;
     try {
       const report = await reportOf(client, workflowId);
-      const { description, progress } = report;
-      isOver = description.state !== 'running';
-      const hasNews = isOver || (progress !== null && progress.settled !== settled);
-      settled = progress?.settled ?? settled;
-      yield { report, ends: hasNews ? await reader.news(description) : [] };
+      isOver = report.state !== 'running';
+      const now = report.progress?.settled ?? settled;
+      const hasNews = isOver || now !== settled;
+      settled = now;
+      yield { report, ends: hasNews ? await reader.news(report) : [] };
     } catch (error) {
       if (!isTransient(error)) throw error;
       yield { report: null, ends: [] };

@@ -3,7 +3,7 @@ import { count, isRecord, type JsonObject, type Problem } from '../checks';
 import { chunkWorkflowId, digestOf, followUpWorkflowId } from '../ids';
 import { fieldOf, type FollowUpRequest, REQUEST_FIELDS, requestWith } from '../request';
 import { keyword } from '../starts';
-import { counted, jsonBytes, MAX_WORKFLOW_ID_BYTES, quote } from '../text';
+import { counted, jsonBytes, MAX_WORKFLOW_ID_BYTES, quote, utf8Bytes } from '../text';
 import { parseDuration } from '../units';
 
 /** Items of one batch, at most. */
@@ -46,10 +46,19 @@ const KEY_DIGITS = 16;
 /** Gives the requests of a batch their keys, one after the other. They hold no line number and no option of a request. */
 export class Keys {
   private readonly occurrences = new Map<string, number>();
+  /** Most batches send the same message to many jobs; it is held once. */
+  private readonly prompts = new Map<string, string>();
 
-  itemOf(request: FollowUpRequest): BatchItem {
-    const { projectId, jobId, prompt, requestId } = request;
-    if ((requestId ?? undefined) !== undefined) return { key: null, request };
+  /** @param checked a request of any client: the item has the cadence of batches, and equal requests are equal JSON */
+  itemOf(checked: FollowUpRequest): BatchItem {
+    const tidy = withBatchCadence(checked) as JsonObject;
+    const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(tidy, field)] as const);
+    const prompt = this.prompts.get(checked.prompt) ?? checked.prompt;
+    this.prompts.set(prompt, prompt);
+    // The checker has seen every field, and refuses others.
+    const request = { ...requestWith(fields), prompt } as unknown as FollowUpRequest;
+    const { projectId, jobId, requestId } = request;
+    if (requestId !== undefined) return { key: null, request };
     const message = [projectId, jobId, digestOf(prompt)] as const;
     const name = JSON.stringify(message);
     const occurrence = (this.occurrences.get(name) ?? 0) + 1;
@@ -63,17 +72,11 @@ export function requestIdOf(batchId: string, { key, request }: BatchItem): strin
   return request.requestId ?? `${batchId}-${key ?? ''}`;
 }
 
-/** The request of an item as it is started: with its name, and with the cadence of batches. */
-export function startedRequest(batchId: string, item: BatchItem) {
-  const request = withBatchCadence(item.request) as FollowUpRequest;
-  return { ...request, requestId: requestIdOf(batchId, item) };
-}
-
 /**
  * A request with the cadence of batches: polling begins at `BATCH_POLLING_INITIAL`, or at the caller's own maximum where
  * that is shorter. Anything else than a request stays as it is, for the checker to refuse.
  */
-export function withBatchCadence(input: unknown): unknown {
+function withBatchCadence(input: unknown): unknown {
   if (!isRecord(input)) return input;
   const polling = input.polling ?? {};
   if (!isRecord(polling) || (polling.initial ?? undefined) !== undefined) return input;
@@ -89,8 +92,10 @@ export function withBatchCadence(input: unknown): unknown {
  */
 export function inStartOrder(items: readonly BatchItem[]): BatchItem[] {
   const projects = groupsBy(items, ({ request }) => request.projectId);
-  const jobs = projects.map((project) => groupsBy(project, ({ request }) => request.jobId));
-  return inTurns(jobs).flat();
+  const jobs = projects.flatMap((project) =>
+    groupsBy(project, ({ request }) => request.jobId).map((job, turn) => ({ job, turn })),
+  );
+  return jobs.sort((one, other) => one.turn - other.turn).flatMap(({ job }) => job);
 }
 
 function groupsBy(items: readonly BatchItem[], keyOf: (item: BatchItem) => string): BatchItem[][] {
@@ -101,17 +106,6 @@ function groupsBy(items: readonly BatchItem[], keyOf: (item: BatchItem) => strin
     else group.push(item);
   }
   return [...groups.values()];
-}
-
-/** The first of each list, then the second of each, … */
-function inTurns<T>(lists: readonly (readonly T[])[]): T[] {
-  const all: T[] = [];
-  let left = lists;
-  for (let turn = 0; left.length > 0; turn += 1) {
-    left = left.filter((list) => turn < list.length);
-    for (const list of left) all.push(...list.slice(turn, turn + 1));
-  }
-  return all;
 }
 
 /** Cuts items, in the order of their start, into chunks. @returns the number of the first item of each, from 0 */
@@ -129,44 +123,29 @@ export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CH
   return firsts;
 }
 
-/** A name for the checker: the item's own is made when the batch has its id. */
-const NO_NAME_YET = 'follow-up-of-a-batch';
-
 /** Takes the requests of a batch, of any type, one after the other, and tells what is wrong with them. */
 export class ItemChecks {
   /** Those that are requests, by their numbers from 1. */
   readonly items = new Map<number, BatchItem>();
   private readonly refused: Problem[] = [];
-  /** Most batches send the same message to many jobs; it is held once. */
-  private readonly prompts = new Map<string, string>();
   private readonly keys = new Keys();
   private count = 0;
+
+  /** @param batchId it is part of the items' names; any of the same length where it is not known yet */
+  constructor(private readonly batchId: string) {}
 
   add(input: unknown): void {
     const item = (this.count += 1);
     const request = withBatchCadence(input);
     const isNamed = isRecord(input) && (input.requestId ?? undefined) !== undefined;
-    const checked = checkRequest(request, isNamed ? undefined : NO_NAME_YET);
-    if (!checked.ok) {
-      this.refused.push(...checked.problems.map((problem) => ({ ...problem, item })));
-      return;
-    }
-    const { prompt } = checked.plan;
-    const held = this.prompts.get(prompt) ?? prompt;
-    this.prompts.set(prompt, held);
-    this.items.set(item, this.keys.itemOf(tidyRequest(request as JsonObject, held)));
+    const requestId = `${this.batchId}-${'x'.repeat(KEY_DIGITS)}`;
+    const checked = checkRequest(isNamed || !isRecord(request) ? request : { ...request, requestId });
+    if (checked.ok) this.items.set(item, this.keys.itemOf(request as FollowUpRequest));
+    else this.refused.push(...checked.problems.map((problem) => ({ ...problem, item })));
   }
 
-  /** In the order of the items. @param batchId a valid one: it is part of the items' names */
+  /** In the order of the items: those of each, and of names that several have. */
   problems(batchId: string): Problem[] {
-    const all = [...this.refused, ...this.problemsOfNames(batchId)];
-    return all.sort((one, other) => (one.item ?? 0) - (other.item ?? 0));
-  }
-
-  /** Each item needs a name that no other has, its own or the one that the batch makes, and that fits into a workflow id. */
-  private problemsOfNames(batchId: string): Problem[] {
-    const problems: Problem[] = [];
-    const field = 'requestId';
     const users = new Map<string, { name: string; items: number[] }>();
     for (const [item, { key, request }] of this.items) {
       const name = requestIdOf(batchId, { key, request });
@@ -174,26 +153,13 @@ export class ItemChecks {
       const others = users.get(workflowId);
       if (others === undefined) users.set(workflowId, { name, items: [item] });
       else others.items.push(item);
-      if (workflowId.length <= MAX_WORKFLOW_ID_BYTES) continue;
-      const text =
-        `is missing, and with the one that the batch would make (${name.length} characters) the workflow id would be ` +
-        `${workflowId.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so give a shorter one`;
-      problems.push({ item, field, text });
     }
-    for (const { name, items: same } of users.values()) {
-      if (same.length === 1) continue;
-      const text = `${quote(name)} is the name of ${same.length} items for the same job; give each its own`;
-      problems.push(...same.map((item) => ({ item, field, text })));
-    }
-    return problems;
+    const twice = [...users.values()].flatMap(({ name, items }): Problem[] => {
+      const text = `${quote(name)} is the name of ${items.length} items for the same job; give each its own`;
+      return items.length > 1 ? items.map((item) => ({ item, field: 'requestId', text })) : [];
+    });
+    return [...this.refused, ...twice].sort((one, other) => (one.item ?? 0) - (other.item ?? 0));
   }
-}
-
-/** A copy of a checked request, without nulls and its fields always in the same order: equal requests are equal JSON. */
-export function tidyRequest(checked: JsonObject, prompt: string): FollowUpRequest {
-  const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(checked, field)] as const);
-  // The checker has seen every field, and refuses others.
-  return { ...requestWith(fields), prompt } as unknown as FollowUpRequest;
 }
 
 /** Characters of a batch id: with a hyphen and an item's key it must still be a valid `requestId`. */
@@ -203,11 +169,11 @@ export const MAX_BATCH_ID_CHARACTERS = 100;
 export function batchIdProblem(batchId: unknown): string | undefined {
   const problem = nameProblem(batchId, MAX_BATCH_ID_CHARACTERS);
   if (problem !== undefined || typeof batchId !== 'string') return problem;
-  // Percent-encoded, so one byte a character.
-  const bytes = chunkWorkflowId(batchId, 'x'.repeat(64), MAX_CHUNKS).length;
-  return bytes <= MAX_WORKFLOW_ID_BYTES
-    ? undefined
-    : `is too long: percent-encoded it would make workflow ids of ${bytes} bytes, and at most ${MAX_WORKFLOW_ID_BYTES} are possible; shorten it, or use letters and digits, which are not encoded`;
+  if (batchId.includes('/'))
+    return "must not hold a slash, which Temporal's HTTP API can't carry in a workflow id";
+  const bytes = utf8Bytes(chunkWorkflowId(batchId, 'x'.repeat(64), MAX_CHUNKS));
+  if (bytes <= MAX_WORKFLOW_ID_BYTES) return undefined;
+  return `is too long: it would make workflow ids of ${bytes} bytes, and at most ${MAX_WORKFLOW_ID_BYTES} are possible`;
 }
 
 /** What is wrong with the settings of a batch, whoever gives them. */

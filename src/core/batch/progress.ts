@@ -1,5 +1,6 @@
 import type { End } from '../end';
-import { counted, markdownCode as code, markdownCounts as countsOf, markdownTable } from '../text';
+import { counted, markdownCode as code, markdownTable } from '../text';
+import { formatDuration } from '../units';
 import { type BatchMemo, failuresOf, type Position } from './state';
 
 /* What is told of a batch: in its query, its result, the Web UI and the starter. */
@@ -28,57 +29,62 @@ export interface ItemEnd extends End {
   readonly settledAt: string;
 }
 
+/** How a batch stands, and how it can end. */
+export type BatchState = 'running' | 'paused' | 'ending' | BatchEndState;
+export type BatchEndState = 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
+
 /** The answer of the query `progress` of a batch, and of its updates. */
 export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
-  readonly state: 'running' | 'paused' | 'ending' | 'done' | 'failed' | 'cancelled';
-  /** Why it ends, or has failed, before its items, and what helps; otherwise null. */
+  readonly state: BatchState;
+  /** Why it ends, or has ended, before its items, and what helps; otherwise null. */
   readonly message: string | null;
   /** Follow-ups that run, by the latest look. */
   readonly open: number;
   readonly concurrency: number;
 }
 
+/** Where a batch stands, or how it has ended. */
+export interface BatchView {
+  readonly state: BatchState;
+  /** What went wrong, or why nothing goes on; null if all is well. */
+  readonly message: string | null;
+  /** Null if no worker has taken it up, and for a batch that was terminated. */
+  readonly summary: BatchSummary | BatchProgress | null;
+}
+
 export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
   const { batchId, items, startedAt, settled, byStatus, byFailure, byEvidence } = memo;
   const { unknownDeliveries, firstFailures } = memo;
-  return {
-    batchId,
-    items,
-    settled,
-    byStatus,
-    byFailure,
-    byEvidence,
-    unknownDeliveries,
-    firstFailures,
-    startedAt,
-  };
+  const counts = { settled, byStatus, byFailure, byEvidence, unknownDeliveries, firstFailures };
+  return { batchId, items, ...counts, startedAt };
 }
 
-export function progressOf(memo: BatchMemo, ended: BatchProgress['state'] | null = null): BatchProgress {
+/** @param ended how, as far as the memo does not tell it; null while it runs */
+export function progressOf(
+  memo: BatchMemo,
+  ended: 'by itself' | 'cancelled' | 'terminated' | null,
+): BatchProgress {
   const { open, concurrency, paused, ending } = memo;
-  const going = paused ? 'paused' : 'running';
-  const state = ended ?? (ending === null ? going : 'ending');
-  const message = state === 'failed' || ending !== null ? (whyIncomplete(memo)?.message ?? null) : null;
+  const why = whyIncomplete(memo);
+  const going = ending !== null ? 'ending' : paused ? 'paused' : 'running';
+  const state = ended === 'by itself' ? (why?.state ?? 'done') : (ended ?? going);
+  const message = ended === 'by itself' || ending !== null ? (why?.message ?? null) : null;
   return { ...summaryOf(memo), state, message, open, concurrency };
 }
 
 /** Why a batch ends before its items, and what helps; null for a batch that is done or was cancelled. */
-export function whyIncomplete(memo: BatchMemo): { type: BatchFailureType; message: string } | null {
+export function whyIncomplete(memo: BatchMemo) {
   const { items, settled, ending } = memo;
   const ended = `${settled} of ${counted(items, 'item')} ended.`;
   if (ending === 'tolerance') {
     const message =
       `${counted(failuresOf(memo), 'item')} failed, more than the tolerance allows. ${ended} Started again, the batch ` +
       'starts nothing unless its tolerance is raised (`--tolerate`); a retry sends what was not sent or was rejected.';
-    return { type: 'ToleranceExceeded', message };
+    return { type: 'ToleranceExceeded', state: 'tolerance-exceeded', message } as const;
   }
-  if (ending === 'cancel-running' || settled >= items) return null;
-  const why =
-    ending === 'items-gone'
-      ? 'The server no longer has its items.'
-      : 'Somebody has reset the batch, or ended its activity.';
-  const message = `${why} ${ended} The same batch started again continues: what was sent is not sent again.`;
-  return { type: 'BatchIncomplete', message };
+  if (ending === 'cancel-running' || ending === 'cancelled' || settled >= items) return null;
+  const message = `Somebody has reset the batch, ended its activity or deleted its items. ${ended} The same batch started again continues: what was sent is not sent again.`;
+  return { type: 'BatchIncomplete', state: 'incomplete', message } as const;
 }
 
 const AFTER_FAILURES =
@@ -87,50 +93,60 @@ const AFTER_FAILURES =
 const AFTER_STOP =
   '`batch run` with the same file continues it; open items continue unless they were cancelled too';
 
-const NEXT_STEP = {
+/** What an operator can do with a batch in each state, in the words of the starter. */
+const NEXT_STEP: Readonly<Record<BatchState, string>> = {
   running: 'nothing; `batch pause` starts no further item, `batch cancel` ends it',
   paused: 'somebody paused it; `batch resume` starts items again, and open ones continue meanwhile',
   ending: 'nothing; no further item starts, and it ends with its open items',
   done: 'nothing; `batch results` prints the end of each item',
-  failed: AFTER_FAILURES,
   'tolerance-exceeded': AFTER_FAILURES,
   incomplete: AFTER_STOP,
   cancelled: AFTER_STOP,
   terminated: AFTER_STOP,
-} as const;
+};
 
-/** What an operator can do with a batch in each state, running or ended, in the words of the starter. */
-export function nextStepOfBatch(
-  state: keyof typeof NEXT_STEP,
-  byFailure: Readonly<Record<string, number>>,
-): string {
-  return state === 'done' && Object.keys(byFailure).length > 0 ? AFTER_FAILURES : NEXT_STEP[state];
-}
-/** The current details for the Web UI. @param now when they were written, in milliseconds since the epoch */
-export function batchDetails(progress: BatchProgress, now: number): string {
-  const { batchId, state, message, firstFailures, unknownDeliveries } = progress;
-  const isLive = state === 'running' || state === 'paused' || state === 'ending';
-  const counts = {
-    'by status': progress.byStatus,
-    'by failure': progress.byFailure,
-    'by evidence': progress.byEvidence,
-  };
-  const rows: [string, string][] = [
+/** What is shown of a batch, in the Web UI and by the starter. */
+export function batchRows({
+  state,
+  message,
+  summary,
+}: BatchView): (readonly [name: string, value: string])[] {
+  const hasFailures = state === 'done' && Object.keys(summary?.byFailure ?? {}).length > 0;
+  const rows: [name: string, value: string | null][] = [
     ['state', state],
-    ...(message === null ? [] : [['why', message] satisfies [string, string]]),
-    ['what to do', nextStepOfBatch(state, progress.byFailure)],
-    ['settled', `${progress.settled} of ${progress.items}`],
-    ['open', `${progress.open} (concurrency ${progress.concurrency})`],
-    ...Object.entries(counts).flatMap(([name, each]): [string, string][] =>
-      Object.keys(each).length > 0 ? [[name, countsOf(each)]] : [],
-    ),
-    ['unknown deliveries', String(unknownDeliveries)],
-    [
-      'as of',
-      `${new Date(now).toISOString().slice(0, 19)}Z${isLive ? `; ${code('batch status')} knows the latest` : ''}`,
-    ],
-    ['its items', `the workflows with ${code(`FollowUpBatch = "${batchId}"`)}`],
+    ['why', message],
+    ['what to do', hasFailures ? AFTER_FAILURES : NEXT_STEP[state]],
   ];
+  if (summary !== null) {
+    const { settled, items, byStatus, byFailure, byEvidence, unknownDeliveries, startedAt } = summary;
+    rows.push(['settled', `${settled} of ${items}`]);
+    if ('open' in summary) rows.push(['open', `${summary.open} (concurrency ${summary.concurrency})`]);
+    for (const [name, counts] of Object.entries({
+      status: byStatus,
+      failure: byFailure,
+      evidence: byEvidence,
+    }))
+      rows.push([
+        name,
+        Object.entries(counts)
+          .map(([each, count]) => `${each} × ${count}`)
+          .join(', '),
+      ]);
+    rows.push(['unknown', `${unknownDeliveries} deliveries`], ['started', startedAt]);
+    const after = 'endedAt' in summary ? Date.parse(summary.endedAt) - Date.parse(startedAt) : 0;
+    if ('endedAt' in summary) rows.push(['ended', `${summary.endedAt} (after ${formatDuration(after)})`]);
+  }
+  return rows.flatMap(([name, value]) => (value ? [[name, value] as const] : []));
+}
+
+/** The current details for the Web UI. @param now when they were written, in milliseconds since the epoch */
+export function batchDetails(summary: BatchProgress, now: number): string {
+  const { batchId, state, message, firstFailures } = summary;
+  const rows = [
+    ...batchRows({ state, message, summary }),
+    ['as of', `${new Date(now).toISOString().slice(0, 19)}Z; ${code('batch status')} knows the latest`],
+    ['its items', `the workflows with ${code(`FollowUpBatch = "${batchId}"`)}`],
+  ] as const;
   const failures = firstFailures.map(({ workflowId, outcome, message: words }) =>
     ['-', code(workflowId), words === null ? outcome : `${outcome}: ${code(words)}`].join(' '),
   );

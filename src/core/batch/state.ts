@@ -9,7 +9,6 @@ import {
   oneOf,
   orNull,
   text,
-  time,
 } from '../checks';
 import { type End, endFields, isFailure, type Outcome, type TryAgain } from '../end';
 import { isTerminal } from '../job';
@@ -17,16 +16,11 @@ import type { FollowUpRequest } from '../request';
 import { addCounts } from '../tally';
 import type { Tolerance } from './items';
 
-/* The names that the workflow of a batch shares with its callers. */
 /** Holds a part of a large batch's items. It waits by a start delay, so that no worker runs it before the batch has ended. */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
 
-export const QUERY_BATCH_PROGRESS = 'progress';
-export const UPDATE_PAUSE = 'pause';
-export const UPDATE_RESUME = 'resume';
-export const UPDATE_SET_CONCURRENCY = 'setConcurrency';
-/** Ends the batch like a cancellation, and its open follow-ups too. */
-export const UPDATE_CANCEL_RUNNING = 'cancelRunning';
+/** The updates of a batch. `cancelRunning` ends it like a cancellation, and its open follow-ups too. */
+export type BatchUpdate = 'pause' | 'resume' | 'setConcurrency' | 'cancelRunning';
 
 /** Where a batch keeps its {@link BatchMemo}: it outlives the batch's worker, and is read without one. */
 export const MEMO_BATCH = 'followUpBatch';
@@ -41,24 +35,14 @@ const isLane = (value: unknown): value is Lane =>
   Array.isArray(value) && count(value[0]) && count(value[1]) && oneOf('free', 'may', 'open')(value[2]);
 
 const begunFields = {
-  /** The items from here on were not begun. */
-  bound: count,
   /** The items from here on are in no lane yet. */
   cursor: count,
   /** Of the items before the cursor, those that are not settled. */
   lanes: listOf(isLane),
 };
 
-/** What the runs of a batch before this one may have begun: the rest of the truth is what the server has. */
-export const isBegun = fields({
-  ...begunFields,
-  /** False where the server may have forgotten what was begun: what is known is older than the retention. */
-  isCertain: boolean,
-  /** Nothing is only perhaps begun: the run before came to rest, or this one has asked for everything. */
-  isExact: boolean,
-  /** From then on they start nothing more, in milliseconds since the epoch: one that was ended early may have been starting. */
-  quietAt: time,
-});
+/** What the runs of a batch before this one have begun: everything before the cursor that is not free in a lane. */
+export const isBegun = fields(begunFields);
 export type Begun = Checked<typeof isBegun>;
 
 const isFailedItem = fields({ workflowId: text, outcome: endFields.outcome, message: endFields.message });
@@ -85,7 +69,6 @@ export const isPosition = fields({
 export type Position = Checked<typeof isPosition>;
 
 export const START: Position = {
-  bound: 0,
   cursor: 0,
   lanes: [],
   settled: 0,
@@ -123,41 +106,26 @@ export function withEnd(position: Position, workflowId: string, end: End): Posit
   };
 }
 
-/** Whether the runs before this one have begun an item, or an item of this run's lane that is not its next one. */
-export function wasBegun(begun: Begun | null, item: number): 'no' | 'perhaps' | 'yes' {
-  if (begun === null) return 'no';
-  if (!begun.isCertain) return 'yes';
-  if (item >= begun.bound) return 'no';
-  if (item >= begun.cursor) return 'perhaps';
+/** Whether the runs before this one have begun an item. */
+export function wasBegun(begun: Begun | null, item: number): boolean {
+  if (begun === null || item >= begun.cursor) return false;
   const lane = begun.lanes.find(([next, end]) => next <= item && item < end);
-  if (lane === undefined || (lane[0] === item && lane[2] === 'open')) return 'yes';
-  return begun.isExact ? 'no' : 'perhaps';
+  return lane === undefined || (lane[0] === item && lane[2] === 'open');
 }
 
-/** What the next run must take as begun. A run that was ended early has walked over only a part of what those before had. */
-export function begunBy(
-  { bound, cursor, lanes, begun }: Pick<Position, 'bound' | 'cursor' | 'lanes' | 'begun'>,
-  { isCertain = true, isExact = false, quietAt = 0 } = {},
-): Begun {
-  if (begun === null) return { bound: isExact ? cursor : bound, cursor, lanes, isCertain, isExact, quietAt };
+/** What a run and those before it have certainly begun: one that was ended early has walked over a part of what those had. */
+export function begunBy({ cursor, lanes, begun }: Pick<Position, 'cursor' | 'lanes' | 'begun'>): Begun {
+  if (begun === null) return { cursor, lanes };
   const notWalked = begun.lanes.filter(([, end]) => end > cursor);
-  return {
-    bound: Math.max(isExact ? cursor : bound, begun.bound),
-    cursor: Math.max(cursor, begun.cursor),
-    lanes: [...lanes.flatMap((lane) => furthest(lane, begun)), ...notWalked],
-    isCertain: isCertain && begun.isCertain,
-    isExact: isExact && begun.isExact,
-    quietAt: Math.max(quietAt, begun.quietAt),
-  };
-}
-
-/** Of a lane that two runs have had, what the one that came further knows; nothing is left where the earlier one came to its end. */
-function furthest(lane: Lane, { cursor, lanes }: Begun): Lane[] {
-  if (lane[1] > cursor) return [lane];
-  const earlier = lanes.find(([, end]) => end === lane[1]);
-  if (earlier === undefined) return [];
-  const isFurther = earlier[0] > lane[0] || (earlier[0] === lane[0] && earlier[2] === 'open');
-  return [isFurther ? earlier : lane];
+  const walked = lanes.flatMap((lane): Lane[] => {
+    if (lane[1] > begun.cursor) return [lane];
+    const earlier = begun.lanes.find(([, end]) => end === lane[1]);
+    // The earlier run came to the end of the lane.
+    if (earlier === undefined) return [];
+    const isFurther = earlier[0] > lane[0] || (earlier[0] === lane[0] && earlier[2] === 'open');
+    return [isFurther ? earlier : lane];
+  });
+  return { cursor: Math.max(cursor, begun.cursor), lanes: [...walked, ...notWalked] };
 }
 
 /** How a batch is to run, as its callers and operators say it. */
@@ -171,11 +139,13 @@ export interface BatchSettings {
   readonly concurrency: number;
   readonly tolerate: Tolerance;
   readonly paused: boolean;
+  /** The items from here on were not begun. */
+  readonly bound: number;
   /**
-   * Why it starts no further item: it has failed beyond its tolerance, somebody cancels it with its open follow-ups, somebody
-   * has reset it or ended its activity, or the server no longer has its items.
+   * Why it starts no further item: it has failed beyond its tolerance, somebody cancels it, or with its open follow-ups,
+   * somebody has reset it, or ended its activity, or deleted its items.
    */
-  readonly ending: 'tolerance' | 'cancel-running' | 'reset' | 'items-gone' | null;
+  readonly ending: 'tolerance' | 'cancelled' | 'cancel-running' | 'broken-off' | null;
   /**
    * When the activity was started that may be further than the position, in milliseconds since the epoch; null where none
    * runs, so that the position is exact.
@@ -189,6 +159,7 @@ const isSettings = fields({
   batchId: text,
   items: count,
   concurrency: count,
+  bound: count,
   startedAt: text,
   paused: boolean,
 });
@@ -197,16 +168,6 @@ const isSettings = fields({
 export function batchMemo(memo: JsonObject | undefined): BatchMemo | null {
   const value = memo?.[MEMO_BATCH];
   return isSettings(value) && isPosition(value) ? (value as BatchMemo) : null;
-}
-
-/** A percentage counts by its millionths, as whole numbers: 29 / 100 * 100 is less than 29 in floating point. */
-const MILLIONTHS = 1_000_000;
-
-/** How many failures are within the tolerance; infinite where nothing was said. A percentage is of all items. */
-function toleratedFailures(tolerate: Tolerance, items: number): number {
-  if (tolerate === null) return Infinity;
-  if ('items' in tolerate) return tolerate.items;
-  return Math.floor((Math.round(tolerate.percent * MILLIONTHS) * items) / (100 * MILLIONTHS));
 }
 
 export function failuresOf({ byStatus, byFailure }: Pick<Position, 'byStatus' | 'byFailure'>): number {
@@ -219,7 +180,10 @@ export function isBeyondTolerance(
   { tolerate, items }: Pick<BatchSettings, 'tolerate' | 'items'>,
   position: Position,
 ): boolean {
-  return failuresOf(position) > toleratedFailures(tolerate, items);
+  if (tolerate === null) return false;
+  // A percentage is of all items. In floating point 29 % of 100 are less than 29.
+  const tolerated = 'items' in tolerate ? tolerate.items : (tolerate.percent * items) / 100 + 1e-6;
+  return failuresOf(position) > tolerated;
 }
 
 /** The input of `followUpBatch`: its items where they fit into one payload, or the chunks that a client has stored before. */
@@ -244,10 +208,6 @@ export interface BatchInput {
 /** The input of the activity that runs a batch's items. */
 export interface RunItemsInput {
   readonly chunks?: Chunks | undefined;
-  readonly items: number;
-  readonly batchId: string;
-  readonly digest: string | null;
-  readonly again: TryAgain | null;
   readonly position: Position;
   /** How often the workflow has asked before. */
   readonly rounds: number;
@@ -261,7 +221,7 @@ export interface BatchActivities {
    */
   runItems(input: RunItemsInput): Promise<Position>;
   /** Ends the chunks of a batch that has ended, so that the server forgets them with it. */
-  closeChunks(input: Pick<RunItemsInput, 'batchId' | 'digest' | 'chunks'>): Promise<void>;
+  closeChunks(input: Pick<BatchSettings, 'batchId' | 'digest'> & { readonly chunks: Chunks }): Promise<void>;
 }
 
 /** Where the items of a large batch are: in workflows whose ids are made of batch id, digest and number. */

@@ -1,5 +1,4 @@
 import {
-  ActivityCancellationType,
   ActivityFailure,
   allHandlersFinished,
   ApplicationFailure,
@@ -13,7 +12,6 @@ import {
   proxyActivities,
   setCurrentDetails,
   setHandler,
-  TimeoutFailure,
   upsertMemo,
   upsertSearchAttributes,
   workflowInfo,
@@ -24,17 +22,13 @@ import {
   type BatchInput,
   type BatchMemo,
   type BatchSettings,
+  type BatchUpdate,
   isBeyondTolerance,
   isPosition,
   MEMO_BATCH,
   type Position,
   positionOf,
-  QUERY_BATCH_PROGRESS,
   START,
-  UPDATE_CANCEL_RUNNING,
-  UPDATE_PAUSE,
-  UPDATE_RESUME,
-  UPDATE_SET_CONCURRENCY,
 } from '../../core/batch/state';
 import {
   batchDetails,
@@ -44,17 +38,17 @@ import {
   summaryOf,
   whyIncomplete,
 } from '../../core/batch/progress';
-import { isRecord, problemTexts } from '../../core/checks';
+import { problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
-import { CancelledByHand, pendingDetails, workerSettings } from '../activity-proxies';
+import { workerSettings } from '../activity-proxies';
 import { tell } from '../notice';
 import { batchFailure, checkBatch, type ContinuedBatch, isContinued } from './input';
 
 /** Items that may be begun before the batch writes down again how far it is: a round costs seven events. */
 const ROUND_ITEMS = 200;
 
-/** How long the activity may take to notice that it is cancelled: its heartbeat time-out, if its worker is dead. */
+/** How long a cancelled batch waits for its activity: a next attempt comes in half a minute, if its worker is dead. */
 const LAST_WORD_MS = 40_000;
 
 /** How long the request that follows `cancelRunning` is waited for: without it the server would show the batch as failed. */
@@ -66,13 +60,14 @@ const CANCEL_REQUEST_MS = 5_000;
  * - No schedule-to-close: a batch lasts as long as its items. An attempt works for a minute at most, and asks for its next one
  *   with an interval of its own; without one, a worker was lost, and another takes over after five seconds.
  * - It heartbeats every five seconds; a worker that died is noticed in half a minute, longer than a permission to start.
- * - The cancellation waits for its last word, the position. Nobody waits for more than `LAST_WORD_MS`.
  */
 const { runItems, closeChunks } = proxyActivities<BatchActivities>({
   startToCloseTimeout: '5 minutes',
   heartbeatTimeout: '30 seconds',
-  retry: { initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: '5 minutes' },
-  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  retry: {
+    ...{ initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: '5 minutes' },
+    nonRetryableErrorTypes: ['ItemsGoneError'],
+  },
 });
 
 /**
@@ -93,7 +88,8 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
   const ofBatch = keyword('FollowUpBatch', batchId);
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
   const settings: BatchSettings = {
-    ...{ batchId, digest, again, concurrency, tolerate, paused: false, ending: null, movingSince: null },
+    ...{ batchId, digest, again, concurrency, tolerate },
+    ...{ paused: false, bound: 0, ending: null, movingSince: null },
     items: chunks?.items ?? items?.length ?? 0,
     startedAt: new Date(startTime).toISOString(),
   };
@@ -110,8 +106,7 @@ type Source = Pick<BatchInput, 'items' | 'chunks'>;
 
 class Batch {
   private readonly whole = CancellationScope.current();
-  private changes = 0;
-  private ended: BatchProgress['state'] | null = null;
+  private ended: 'by itself' | 'cancelled' | null = null;
   /** Whether its end is told, as the latest round has answered; undefined where none has. */
   private notify: boolean | undefined;
 
@@ -121,24 +116,27 @@ class Batch {
     private rounds: number,
   ) {
     this.receiveOperators();
+    // Its open follow-ups continue, unless it was told to cancel them too.
+    this.whole.cancelRequested.catch(() => {
+      const { ending } = this.memo;
+      if (!this.isDone() && (ending === null || ending === 'tolerance')) this.change({ ending: 'cancelled' });
+    });
   }
 
   async run(): Promise<BatchSummary> {
     await CancellationScope.nonCancellable(async () => {
-      const { batchId, digest } = this.memo;
+      await this.work();
+      const { batchId, digest, ending } = this.memo;
       const { chunks } = this.source;
-      do {
-        await this.work();
-        if (chunks) await closeChunks({ batchId, digest, chunks });
-        // Somebody may have asked for it meanwhile.
-      } while (this.memo.ending === 'cancel-running' && this.hasOpen());
-      if (this.memo.ending === 'cancel-running')
+      if (chunks) await closeChunks({ batchId, digest, chunks });
+      if (ending === 'cancel-running')
         await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
       await condition(allHandlersFinished);
     });
+    const { ending } = this.memo;
     const why = whyIncomplete(this.memo);
-    const isCancelled = this.breaksOff() || this.memo.ending === 'cancel-running';
-    this.ended = isCancelled ? 'cancelled' : why === null ? 'done' : 'failed';
+    const isCancelled = ending === 'cancel-running' || ending === 'cancelled';
+    this.ended = isCancelled ? 'cancelled' : 'by itself';
     const outcome = isCancelled ? 'cancelled' : (why?.type ?? 'done');
     measure(metricMeter, 'batchEnds', 1, { outcome });
     this.write();
@@ -164,87 +162,60 @@ class Batch {
     await tell({ type: 'follow-up-batch.ended', data });
   }
 
-  /** Somebody has cancelled it, and its open follow-ups continue. */
-  private breaksOff(): boolean {
-    return this.whole.consideredCancelled && this.memo.ending !== 'cancel-running' && !this.isDone();
-  }
-
   private isDone(): boolean {
     return this.memo.lanes.length === 0 && this.memo.cursor >= this.memo.items;
   }
 
-  private hasOpen(): boolean {
-    return this.memo.lanes.some(([, , state]) => state === 'may' || state === 'open');
-  }
-
   private async work(): Promise<void> {
     for (;;) {
-      const { changes, memo } = this;
-      if (this.isDone() || this.breaksOff()) return;
-      if (memo.ending !== null && memo.ending !== 'cancel-running' && !this.hasOpen()) return;
-      // A request to cancel it would be lost.
-      const mayContinue = allHandlersFinished() && !this.whole.consideredCancelled && memo.ending === null;
-      if (workflowInfo().continueAsNewSuggested && mayContinue) await this.continueAsNew();
-      if (memo.paused && !this.hasOpen() && memo.ending === null) {
+      const { ending, paused, lanes } = this.memo;
+      const isIdle = lanes.every(([, , state]) => state === 'free');
+      if (this.isDone() || (ending === 'tolerance' && isIdle)) return;
+      if (ending === 'cancelled' || ending === 'broken-off') return;
+      if (workflowInfo().continueAsNewSuggested && allHandlersFinished() && ending === null)
+        await this.continueAsNew();
+      if (paused && isIdle && ending === null) {
         this.write();
-        await condition(() => this.changes > changes || this.breaksOff());
+        await condition(() => !this.memo.paused || this.memo.ending !== null);
         continue;
       }
-      const isOver = await this.round();
-      if (isOver) return;
+      await this.round();
+      if (ending === 'cancel-running') return;
     }
   }
 
-  /** @returns whether nothing more is to be done */
-  private async round(): Promise<boolean> {
-    const { memo, source } = this;
-    const bound = Math.max(memo.cursor + ROUND_ITEMS, memo.begun?.bound ?? 0);
-    this.memo = { ...memo, bound: Math.min(memo.items, bound), movingSince: Date.now() };
+  /** Lets the activity work until there is something to decide. */
+  private async round(): Promise<void> {
+    const bound = Math.max(this.memo.cursor + ROUND_ITEMS, this.memo.begun?.cursor ?? 0);
+    this.memo = { ...this.memo, bound: Math.min(this.memo.items, bound), movingSince: Date.now() };
     this.write();
     this.rounds += 1;
-    const { batchId, items, digest, again } = memo;
-    const position = positionOf(this.memo);
-    const input = { batchId, items, digest, again, position, rounds: this.rounds, chunks: source.chunks };
-    // An operator may complete it with nothing.
-    const activity = new CancelledByHand(async () => ({
-      answer: await runItems(input).catch((error: unknown) => error),
-    }));
-    await condition(() => activity.end !== undefined || this.breaksOff());
-    let kept: unknown = null;
-    const isBrokenOff = activity.end === undefined;
-    if (isBrokenOff) {
-      kept = (await pendingDetails('runItems'))?.details;
-      activity.cancel();
-      await condition(() => activity.end !== undefined, LAST_WORD_MS);
+    const { chunks } = this.source;
+    let end: { readonly answer: unknown } | undefined;
+    const input = { position: positionOf(this.memo), rounds: this.rounds, chunks };
+    const running = runItems(input).catch((error: unknown) => error);
+    void running.then((answer) => (end = { answer }));
+    const hasEnded = () => end !== undefined;
+    const isCancelled = () => this.memo.ending === 'cancelled';
+    while (end === undefined) {
+      await condition(() => hasEnded() || isCancelled());
+      // Its last word; it is lost where the activity's worker is dead.
+      if (!(await condition(() => hasEnded() || !isCancelled(), LAST_WORD_MS))) return;
     }
-    const answer: unknown = activity.end?.answer;
+    const { answer } = end;
     if (answer instanceof Error && !(answer instanceof ActivityFailure)) throw answer;
-    const { cause } = answer instanceof ActivityFailure ? answer : { cause: undefined };
-    const details: unknown = cause instanceof ApplicationFailure ? cause.details?.[0] : undefined;
-    const last: unknown = cause instanceof TimeoutFailure ? cause.lastHeartbeatDetails : kept;
-    if (isRecord(answer) && isPosition(answer)) this.notify = 'notify' in answer;
-    // Its own last word is exact; what the server has kept of it may be behind.
-    const exact = [answer, details].find(isPosition);
-    const told = exact ?? (isPosition(last) ? last : undefined);
-    if (told !== undefined) this.take(told);
-    if (exact !== undefined) this.memo = { ...this.memo, movingSince: null };
-    // With the wish to cancel what is open, which came meanwhile, it goes on.
-    if (isBrokenOff) return this.breaksOff();
-    if (answer instanceof Error || told === undefined) {
-      // Nobody knows what the activity has begun: the next run of the batch asks for everything that may have been.
-      const isGone = cause instanceof ApplicationFailure && cause.type === 'BatchItemsGone';
-      this.memo = { ...this.memo, ending: isGone ? 'items-gone' : 'reset' };
-      return true;
-    }
-    // It may have returned before it knew that its open follow-ups are to be cancelled.
-    return this.memo.ending === 'cancel-running' && this.memo.open === 0 && !this.hasOpen();
+    if (isPosition(answer)) {
+      this.notify = 'notify' in answer;
+      this.take(answer);
+      // Nobody knows what it has begun: the next run of the batch asks for everything that may have been.
+    } else if (!isCancelled()) this.memo = { ...this.memo, ending: 'broken-off' };
   }
 
   private take(position: Position): void {
     const before = { ...this.memo.byStatus, ...this.memo.byFailure };
     for (const [outcome, times] of Object.entries({ ...position.byStatus, ...position.byFailure }))
       measure(metricMeter, 'batchItems', times - (before[outcome] ?? 0), { outcome });
-    this.memo = { ...this.memo, ...position };
+    this.memo = { ...this.memo, ...position, movingSince: null };
     if (this.memo.ending === null && isBeyondTolerance(this.memo, position))
       this.memo = { ...this.memo, ending: 'tolerance' };
   }
@@ -265,35 +236,32 @@ class Batch {
     setCurrentDetails(batchDetails(progressOf(this.memo, this.ended), Date.now()));
   }
 
+  private change(values: Partial<BatchSettings>): BatchProgress {
+    this.memo = { ...this.memo, ...values };
+    if (this.ended === null) this.write();
+    return progressOf(this.memo, this.ended);
+  }
+
   /** The query and the updates of a batch. Each update returns the progress after it. */
   private receiveOperators(): void {
-    const change = (values: Partial<BatchSettings>): BatchProgress => {
-      this.memo = { ...this.memo, ...values };
-      this.changes += 1;
-      if (this.ended === null) this.write();
-      return progressOf(this.memo, this.ended);
-    };
-    setHandler(defineQuery<BatchProgress>(QUERY_BATCH_PROGRESS), () => progressOf(this.memo, this.ended), {
+    setHandler(defineQuery<BatchProgress>('progress'), () => progressOf(this.memo, this.ended), {
       description: 'Where the batch stands: counts, open follow-ups, the first failures.',
     });
-    const offer = (name: string, values: Partial<BatchSettings>, description: string) => {
-      setHandler(defineUpdate<BatchProgress>(name), () => change(values), { description });
+    const update = defineUpdate<BatchProgress, [number], BatchUpdate>;
+    const offer = (name: BatchUpdate, values: Partial<BatchSettings>, description: string) => {
+      setHandler(update(name), () => this.change(values), { description });
     };
-    offer(UPDATE_PAUSE, { paused: true }, 'Starts no further item until resume; open ones continue.');
-    offer(UPDATE_RESUME, { paused: false }, 'Continues after pause.');
-    setHandler(
-      defineUpdate<BatchProgress, [concurrency: number]>(UPDATE_SET_CONCURRENCY),
-      (concurrency) => change({ concurrency }),
-      {
-        description: 'How many follow-ups may be open at a time, 1 to 1,000. Those open beyond it continue.',
-        validator: (concurrency) => {
-          const problems = settingProblems(concurrency, null);
-          if (problems.length > 0)
-            throw ApplicationFailure.nonRetryable(problemTexts(problems), 'InvalidUpdate');
-        },
+    offer('pause', { paused: true }, 'Starts no further item until resume; open ones continue.');
+    offer('resume', { paused: false }, 'Continues after pause.');
+    setHandler(update('setConcurrency'), (concurrency) => this.change({ concurrency }), {
+      description: 'How many follow-ups may be open at a time, 1 to 1,000. Those open beyond it continue.',
+      validator: (concurrency) => {
+        const problems = settingProblems(concurrency, null);
+        if (problems.length > 0)
+          throw ApplicationFailure.nonRetryable(problemTexts(problems), 'InvalidUpdate');
       },
-    );
+    });
     const words = 'Cancels the batch and its open follow-ups. To leave them running, cancel the workflow.';
-    offer(UPDATE_CANCEL_RUNNING, { ending: 'cancel-running' }, words);
+    offer('cancelRunning', { ending: 'cancel-running' }, words);
   }
 }

@@ -3,11 +3,10 @@ import { decideSend } from '../../core/evidence';
 import { type AgentJob, jobState } from '../../core/job';
 import type { FailureType, Phase } from '../../core/result';
 import { afterReading, isLost, isUnauthorized, textOf } from '../../core/tally';
-import type { Posted, SendResult, SendTrouble, Trouble } from '../../core/wire';
+import type { Posted, SendResult, SendTrouble, Trouble } from '../../core/activities';
 import { JOB_IS_GONE, sentence } from './failures';
 import { afterPost, confirmed, earlierBaseline, type FollowUpState, newWatch, record, told } from './state';
 
-/** What follows a send. */
 export type AfterSend =
   | { readonly kind: 'delivered' }
   /** Nobody can tell whether the message arrived. */
@@ -29,12 +28,7 @@ interface Between {
   readonly endedAt: number;
 }
 
-/**
- * Decides by the result of a send, without a clock or a service.
- *
- * @param trouble what the tries before it have met
- * @returns the state after it, and what to do
- */
+/** Decides by the result of a send, without a clock or a service. @param trouble what the tries before it have met */
 export function afterSend(
   before: FollowUpState,
   result: SendResult,
@@ -75,7 +69,7 @@ function stepAfter(state: FollowUpState, result: SendResult, between: Between, t
   }
 }
 
-/** Ends the follow-up where the job can't be read and never will be: once it was read, trouble is a delay, as in the watch. */
+/** Once the job was read, trouble is a delay, as in the watch. */
 function refusedLook(state: FollowUpState, trouble: Trouble, askedAt: number): AfterSend | undefined {
   const { last } = trouble;
   // Once the message may have arrived, the caller needs to know what became of it.
@@ -94,7 +88,7 @@ function refusedLook(state: FollowUpState, trouble: Trouble, askedAt: number): A
   return undefined;
 }
 
-/** The look before the POST has shown a job to which nothing may be sent now; or that an earlier POST has arrived. */
+/** The look forbids the POST, or shows that an earlier one has arrived. */
 function afterLook(state: FollowUpState, job: AgentJob, { askedAt, endedAt }: Between): AfterSend {
   state.job = job;
   state.lastAnswer = job.status;
@@ -141,8 +135,8 @@ function afterPosting(
 }
 
 /**
- * The watch of a run that was made by a reset and may not send. The POST that the run before it may have made begins while
- * its permission is valid, and ends within one HTTP time limit.
+ * The watch of a run that a reset has made: the POST of the run before it begins while its permission is valid, and ends within
+ * one HTTP time limit.
  *
  * @param look the job as it is now; it is the baseline where no POST is known
  */

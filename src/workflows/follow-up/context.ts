@@ -10,43 +10,44 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { isJobAnswer, type JobAnswer, type WorkerSettings } from '../../core/wire';
+import { isJobAnswer, type JobAnswer, type WorkerSettings } from '../../core/activities';
 import { type DeliveryDecision, outcomeText, type Phase } from '../../core/result';
 import { keyword } from '../../core/starts';
 import { textOf } from '../../core/tally';
 import { singleLine } from '../../core/text';
 import { readProxy } from '../activity-proxies';
 import { currentDetails } from './display';
-import { historyBudgetWait } from './history-budget';
+import { historyBudgetWait, noRoomFor, type OperatorStep } from './history-budget';
 import { type FollowUpState, told } from './state';
 
-/** An answer with the moments between which it was made, in milliseconds since the epoch. */
 export interface TimedAnswer {
   readonly answer: JobAnswer;
   readonly askedAt: number;
   readonly receivedAt: number;
 }
 
-/** One run of a follow-up: its state, and the few things that it does in time: read, wait, show. */
+/** `by-activity`: an activity polls by itself, and the workflow does not know yet what it has counted. */
+type Reads = 'singly' | 'by-activity' | 'counting';
+
+interface Decision {
+  readonly decision: DeliveryDecision;
+  /** The run for which it holds. */
+  readonly runId: string;
+}
+
+/** One run of a follow-up: its state, and the few things that it does in time: read, wait, show, and what operators ask for. */
 export class FollowUpContext {
-  /** When the latest read was asked for, in milliseconds since the epoch. */
-  lastAskedAt = 0;
   /** Looks at the job by this run, those of the send included; one that is under way is begun and not yet ended. */
-  readsBegun = 0;
-  readsEnded = 0;
-  /** What it does while nothing may be read or decided, in words; null while that may be. */
-  busyWith: string | null = null;
-  /** `by-activity`: an activity polls by itself, and the workflow does not know yet what it has counted. */
-  reads: 'singly' | 'by-activity' | 'counting' = 'singly';
-  /** The follow-up has its end: pending update handlers return. */
-  over = false;
-  /** What an operator says of an unknown delivery, and for which run, until it is carried out. */
-  decision: { readonly decision: DeliveryDecision; readonly runId: string } | null = null;
-  /** How many updates this run has taken. */
-  updates = 0;
-  /** Somebody wants a read or has decided: the current wait ends, or the next one is skipped. */
-  wanted = false;
-  /** The length of the history in the latest workflow task that has taken an update; in the latest that has given up an activity. */
+  private readsBegun = 0;
+  private readsEnded = 0;
+  private askedAt = 0;
+  private busyWith: string | null = null;
+  private reads: Reads = 'singly';
+  private over = false;
+  private undone: Decision | null = null;
+  private updates = 0;
+  private isWanted = false;
+  /** The length of the history in the latest workflow task that has taken an update, or has given up an activity. */
   private updatedAt = 0;
   private gaveUpAt = 0;
 
@@ -56,6 +57,25 @@ export class FollowUpContext {
     const { settings } = this.state;
     if (settings === null) throw new TypeError('the worker settings are used before they are learnt');
     return settings;
+  }
+
+  get lastAskedAt(): number {
+    return this.askedAt;
+  }
+
+  /** Somebody wants a read or has decided: the current wait ends, or the next one is skipped. */
+  get wanted(): boolean {
+    return this.isWanted;
+  }
+
+  get decision(): Decision | null {
+    return this.undone;
+  }
+
+  takeDecision(): Decision | null {
+    const { undone } = this;
+    this.undone = null;
+    return undone;
   }
 
   /** @param outcome with the last phase: how the follow-up has ended */
@@ -69,12 +89,12 @@ export class FollowUpContext {
     if (this.state.phase === phase) return;
     log.info(`follow-up is ${phase}`, { phase, status: this.state.job?.status });
     this.state.phase = phase;
-    setCurrentDetails(currentDetails(this.state, this.reads === 'by-activity'));
+    this.showDetails();
   }
 
   /** Current details cost no event and follow every answer; search attributes cost one and change on transitions only. */
   show(outcome?: string): void {
-    setCurrentDetails(currentDetails(this.state, this.reads === 'by-activity'));
+    this.showDetails();
     const { plan, phase, job } = this.state;
     const wanted = [
       keyword('FollowUpPhase', phase),
@@ -91,7 +111,54 @@ export class FollowUpContext {
     if (changes.length > 0) upsertSearchAttributes(changes);
   }
 
-  takeUpdate(): void {
+  private showDetails(): void {
+    setCurrentDetails(currentDetails(this.state, this.reads === 'by-activity'));
+  }
+
+  /** @param busyWith what it does, in words: nothing may be read or decided meanwhile */
+  async whileBusy<T>(busyWith: string, work: () => Promise<T>): Promise<T> {
+    this.busyWith = busyWith;
+    try {
+      return await work();
+    } finally {
+      this.busyWith = null;
+    }
+  }
+
+  /** @param nextPollAt when the activity reads next, where one polls */
+  setReads(reads: Reads, nextPollAt: number | null = null): void {
+    this.reads = reads;
+    this.state.nextPollAt = nextPollAt;
+  }
+
+  /** Why an operator can't have this now; undefined where nothing is in the way. */
+  refusalOf(step: OperatorStep): string | undefined {
+    if (step === 'read' && this.busyWith !== null) return `${this.busyWith}; there is nothing to poll yet`;
+    return noRoomFor(step, workflowInfo(), this.updates, this.state.deadlineAt - Date.now());
+  }
+
+  /** Ends the wait for the next read, and waits for that. One under way was asked for before this call: it does not count. */
+  async readNow(): Promise<void> {
+    const before = this.readsBegun;
+    this.takeUpdate();
+    this.isWanted = true;
+    await condition(() => this.over || (this.readsEnded > before && this.reads !== 'counting'));
+  }
+
+  extendTo(deadlineAt: number): void {
+    this.takeUpdate();
+    this.state.deadlineAt = Math.max(this.state.deadlineAt, deadlineAt);
+    this.show();
+  }
+
+  async decide(decision: Decision): Promise<void> {
+    this.takeUpdate();
+    this.undone = decision;
+    this.isWanted = true;
+    await condition(() => this.over || this.state.phase !== 'needs-decision');
+  }
+
+  private takeUpdate(): void {
     this.updates += 1;
     this.updatedAt = workflowInfo().historyLength;
   }
@@ -103,8 +170,7 @@ export class FollowUpContext {
 
   /**
    * Whether the run may continue as new. The server refuses a task that ends a run while something else has come for it
-   * (`UNHANDLED_COMMAND`), as what is left to report of an activity that was given up; an update of that task would be lost.
-   * A handler that waits for the next answer keeps this run as well.
+   * (`UNHANDLED_COMMAND`), as the report of an activity that was given up; an update of that task would be lost.
    */
   get mayContinueAsNew(): boolean {
     const { continueAsNewSuggested, historyLength } = workflowInfo();
@@ -115,8 +181,10 @@ export class FollowUpContext {
     );
   }
 
-  /** For the same reason, a run that has given up an activity ends in the next task. */
-  async mayEnd(): Promise<void> {
+  /** The follow-up has its end: pending update handlers return. A run that has given up an activity ends in the next task. */
+  async end(last: () => Promise<void>): Promise<void> {
+    this.over = true;
+    await last();
     if (workflowInfo().historyLength <= this.gaveUpAt) await sleep(1);
     await condition(allHandlersFinished);
   }
@@ -124,10 +192,10 @@ export class FollowUpContext {
   /** Waits on a durable timer, not beyond the deadline and not beyond `pollNow`. */
   async pause(ms: number, summary: string): Promise<void> {
     const until = Math.min(Date.now() + this.withinHistoryBudget(ms), this.state.deadlineAt);
-    if (until <= Date.now() || this.wanted) return;
+    if (until <= Date.now() || this.isWanted) return;
     this.state.nextPollAt = until;
     this.show();
-    await condition(() => this.wanted, until - Date.now(), { summary: singleLine(summary, 200) });
+    await condition(() => this.isWanted, until - Date.now(), { summary: singleLine(summary, 200) });
     this.state.nextPollAt = null;
   }
 
@@ -139,35 +207,32 @@ export class FollowUpContext {
   /** Reads the job once. Every failure is an answer, except the cancellation of the workflow. */
   async read(summary: string): Promise<TimedAnswer> {
     const askedAt = Date.now();
-    this.lastAskedAt = askedAt;
+    this.askedAt = askedAt;
     const { projectId, jobId } = this.state.plan;
-    const answer = await this.look((insist) =>
+    const answer = await this.asRead((insist) =>
       readProxy(this.settings, projectId, this.state.deadlineAt - askedAt, summary)
         .getJob({ projectId, jobId, ...insist })
         .then((result: unknown) => (isJobAnswer(result) ? result : FOREIGN_READ))
         .catch((error: unknown) => answerOfLostRead(error)),
     );
-    this.note(answer);
+    this.heard(answer);
     return { answer, askedAt, receivedAt: Date.now() };
   }
 
-  /**
-   * A look that is cancelled has ended too, or a later `pollNow` would wait for it.
-   *
-   * @param work is told to insist on its read if somebody has asked for it, or if it is the last one before the end
-   */
-  async look<T>(work: (insist: { readonly insist?: true }) => Promise<T>): Promise<T> {
-    const insists = this.wanted || Date.now() >= this.state.deadlineAt;
-    this.wanted = false;
+  /** @param work is told to insist on its read if somebody has asked for it, or if it is the last one before the end */
+  async asRead<T>(work: (insist: { readonly insist?: true }) => Promise<T>): Promise<T> {
+    const insists = this.isWanted || Date.now() >= this.state.deadlineAt;
+    this.isWanted = false;
     this.readsBegun += 1;
     try {
       return await work(insists ? { insist: true } : {});
     } finally {
+      // One that is cancelled has ended too, or a later `pollNow` would wait for it.
       this.readsEnded += 1;
     }
   }
 
-  note(answer: JobAnswer): void {
+  heard(answer: JobAnswer): void {
     if (answer.kind === 'job') this.state.job = answer.job;
     else if (this.state.lastAnswer !== answer.message)
       log.warn(`read failed: ${answer.message}`, { label: answer.label });

@@ -1,5 +1,5 @@
 import { log, workflowInfo } from '@temporalio/workflow';
-import type { SendTrouble, Trouble } from '../../core/wire';
+import type { SendTrouble, Trouble } from '../../core/activities';
 import { nextWait, waitUntil } from '../../core/cadence';
 import { provesDelivery } from '../../core/evidence';
 import { isTerminal } from '../../core/job';
@@ -13,16 +13,13 @@ import { followUpFailure, refuseAfterDeadline, sentence, sentSoFar } from './fai
 import { lastAnswerInWords, readAndRecord, readNext } from './poll';
 import { send } from './send';
 import { confirmed, told, type Watch } from './state';
-import { takeTurn } from './take-turn';
+import { takeTurn } from './turn';
 import { waitUntilAtRest } from './watch';
 
 /**
- * Brings the message to the service, once. The send activity looks at the job and sends in one task. What is certainly
- * not sent is tried again, with back-off; what is certainly rejected is not; what nobody can tell is looked for by
- * reading the job.
- *
- * A follow-up never continues as new before its message is delivered: the run's id is what tells the send activity
- * that the run was reset (measured: nothing tells a run continued from a reset one from any other).
+ * Brings the message to the service, once. What is certainly not sent is tried again; what is certainly rejected is not; what
+ * nobody can tell is looked for by reading the job. No run continues as new before that: its id tells the send activity that
+ * the run was reset (measured: nothing tells a run continued from a reset one from any other).
  *
  * @throws ApplicationFailure `JobNotFound`, `FollowUpRejected`, `DeliveryUnknown` or `DeadlineExceeded`
  */
@@ -51,9 +48,9 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
       await waitUntilAtRest(context, step.job);
       continue;
     }
-    const reconciled = await reconcile(context, step.why);
-    if (reconciled === 'delivered') return;
-    ({ permittedRunId } = reconciled);
+    const permitted = await reconcile(context, step.why);
+    if (permitted === null) return;
+    permittedRunId = permitted;
   }
 }
 
@@ -65,22 +62,19 @@ async function tryAgainLater(context: FollowUpContext, phase: Phase, trouble: Tr
   await context.pause(wait, words);
 }
 
-/** The message counts as delivered, or the run that is named may send it once more. */
-type Reconciled = 'delivered' | { readonly permittedRunId: string };
-
 /**
- * Finds out whether a message arrived: first by reading the job for `reconcile`, which can prove it only if the job was at
- * rest before the send; then `onUnknownDelivery` decides.
+ * Finds out whether a message arrived: by reading the job, if it was at rest before the send; then `onUnknownDelivery` decides.
  *
+ * @returns the run that may send it once more; null where it counts as delivered
  * @throws ApplicationFailure `DeliveryUnknown` or `DeadlineExceeded`
  */
-async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<Reconciled> {
+async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<string | null> {
   const { state } = context;
   const { watch } = state;
   if (watch === null) throw new TypeError('a delivery is reconciled before anything was sent');
   const { baseline } = watch.observations;
   const canBeRead = baseline !== null && isTerminal(baseline.status);
-  if (canBeRead && (await readForProof(context, watch))) return 'delivered';
+  if (canBeRead && (await readForProof(context, watch))) return null;
 
   const looked = canBeRead
     ? `Then reading the job for ${formatDuration(state.plan.reconcileMs)} showed no change caused by the message.`
@@ -92,22 +86,19 @@ async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<R
       throw unknown();
     case 'assume-delivered':
       state.delivery = confirmed(state.delivery, 'assumed');
-      return 'delivered';
+      return null;
     case 'resend':
       if (state.resent) throw unknown();
       state.resent = true;
       // After a reset, the run before may have used it: the send activity then refuses.
-      return { permittedRunId: workflowInfo().firstExecutionRunId };
+      return workflowInfo().firstExecutionRunId;
     case 'ask':
       state.doubt = doubt;
       return askOperator(context, watch);
   }
 }
 
-/**
- * Reads at the initial interval until a fresh answer shows that the message arrived, or until `reconcile` is over, counted
- * from the end of the POST. It begins when an answer is fresh, and lasts until there was one.
- */
+/** Reads until a fresh answer shows that the message arrived, or `reconcile` is over and there was a fresh one. */
 async function readForProof(context: FollowUpContext, watch: Watch): Promise<boolean> {
   const { polling, reconcileMs, confirmMs } = context.state.plan;
   const { freshFrom } = watch.observations;
@@ -118,22 +109,18 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
     const now = Date.now();
     const { fresh } = watch.observations;
     if (fresh !== null && now >= until) return false;
+    const at = fresh === null ? freshFrom : until;
     const waitMs =
-      now < freshFrom
-        ? freshFrom - now
-        : waitUntil(fresh === null ? freshFrom : until, polling, watch.trouble, now, Math.random);
-    await context.pause(
-      waitMs,
-      `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`,
-    );
+      now < freshFrom ? freshFrom - now : waitUntil(at, polling, watch.trouble, now, Math.random);
+    const words = `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`;
+    await context.pause(waitMs, words);
     await readAndRecord(context, watch);
     context.show();
   }
   return true;
 }
 
-/** Reads on meanwhile: the job itself may still give the answer. */
-async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reconciled> {
+async function askOperator(context: FollowUpContext, watch: Watch): Promise<string | null> {
   const { state } = context;
   context.enter('needs-decision');
   await tellOf(state, null);
@@ -141,17 +128,15 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<Reco
     context.enter('needs-decision');
     const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble, Math.random);
     const why = `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`;
-    // The newest row of the timeline.
     const summary = `waits for a decision (resolveDelivery); poll ${watch.polls + 1}`;
     await readNext(context, watch, { waitMs, why, summary });
-    const { decision } = context;
-    context.decision = null;
-    if (foundByReading(context, watch)) return 'delivered';
+    const decision = context.takeDecision();
+    if (foundByReading(context, watch)) return null;
     if (decision?.decision === 'delivered') {
       state.delivery = confirmed(state.delivery, 'operator');
-      return 'delivered';
+      return null;
     }
-    if (decision !== null) return { permittedRunId: decision.runId };
+    if (decision !== null) return decision.runId;
     refuseAfterDeadline(context);
   }
 }

@@ -28,11 +28,9 @@ export function currentDetails(state: FollowUpState, polling = false): string {
   return `${title}\n\n${markdownTable(rows)}`;
 }
 
-/** How an operator decides in the Web UI, or by any client. */
 const DECIDE =
   'send the update `resolveDelivery` (More Actions) with `"delivered"` or `"not-delivered"`, or run the starter\'s `resolve`';
 
-/** A status as code, anything else as the sentence that it is. */
 function answerText(answer: string): string {
   return /\s/.test(answer) ? markdownText(answer) : code(answer);
 }

@@ -1,5 +1,5 @@
 import { ApplicationFailure } from '@temporalio/workflow';
-import type { SendTrouble } from '../../core/wire';
+import type { SendTrouble } from '../../core/activities';
 import { type Problem, problemTexts } from '../../core/checks';
 import { notSentInWords } from '../../core/end';
 import type { Delivery, FailureDetails, FailureType } from '../../core/result';
@@ -7,11 +7,7 @@ import { MAX_FAILURE_CHARACTERS, singleLine } from '../../core/text';
 import type { FollowUpContext } from './context';
 import { type FollowUpState, receiptOf } from './state';
 
-/**
- * The failure by which a follow-up ends: never retried by Temporal, with the last job and the receipt in its details.
- *
- * @param reason one sentence; what is known of the message is added to it
- */
+/** The failure by which a follow-up ends. @param reason one sentence; what is known of the message is added to it */
 export function followUpFailure(
   type: FailureType,
   reason: string,
@@ -43,12 +39,10 @@ function failure(type: FailureType, message: string, details: FailureDetails): A
   return ApplicationFailure.nonRetryable(singleLine(message, MAX_FAILURE_CHARACTERS), type, details);
 }
 
-/** A message of the agent API client as a sentence. */
 export function sentence(message: string): string {
   return /[.!?]$/.test(message) ? message : `${message}.`;
 }
 
-/** What is known of the message while the follow-up goes on. */
 export function sentSoFar({ verdict, sends }: Delivery): string {
   if (verdict === 'not-sent') return sends === 0 ? 'nothing sent yet' : 'nothing processed yet';
   return `delivery ${verdict}`;

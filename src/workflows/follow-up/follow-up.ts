@@ -12,8 +12,8 @@ import { type End, endOfCancelled, endOfFailure, endOfResult, memoOfEnd } from '
 import { measure } from '../../core/metrics';
 import { MEMO_RECEIPT } from '../../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../../core/request';
-import { type FollowUpResult, outcomeText, type Receipt } from '../../core/result';
-import { keyword } from '../../core/starts';
+import { type FollowUpResult, outcomeText, type Phase, type Receipt } from '../../core/result';
+import { keyword, keywordKey } from '../../core/starts';
 import { workerSettings } from '../activity-proxies';
 import { tellOf } from '../notice';
 import { FollowUpContext } from './context';
@@ -51,15 +51,21 @@ export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Prom
 async function follow(context: FollowUpContext, prompt?: string): Promise<FollowUpResult> {
   const { state } = context;
   let isDecided = prompt === undefined;
-  let end: string | null = null;
+  let ended: string | null = null;
   const decided = () => {
     if (!isDecided) measure(metricMeter, 'deliveries', 1, { verdict: told(state).verdict });
     isDecided = true;
   };
-  const ended = (outcome: string | null | undefined) => {
+  const end = (phase: Phase, outcome: string, endOf: (receipt: Receipt) => End): Receipt => {
+    context.enter(phase, outcome);
     decided();
-    end = outcome ?? 'other';
-    measure(metricMeter, 'ends', 1, { outcome: outcome ?? null, evidence: state.evidence });
+    ended = outcome;
+    measure(metricMeter, 'ends', 1, { outcome, evidence: state.evidence });
+    const receipt = receiptOf(state, Date.now());
+    // A cancelled one leaves nothing else; how an item of a batch ended is shown by a list of the server.
+    const isItem = workflowInfo().typedSearchAttributes.get(keywordKey('FollowUpBatch')) !== undefined;
+    if (phase === 'cancelled' || isItem) upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, endOf(receipt)) });
+    return receipt;
   };
   try {
     context.show();
@@ -69,40 +75,23 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
     decided();
     if (state.watch === null) throw new TypeError('a follow-up is watched before its message was delivered');
     const job = await watchJob(context, state.watch);
-    context.enter('done', job.status);
-    ended(job.status);
-    const result = { ...job, followUp: receiptOf(state, Date.now()) };
-    leaveEnd(result.followUp, endOfResult(result));
-    return result;
+    const followUp = end('done', job.status, (receipt) => endOfResult({ ...job, followUp: receipt }));
+    return { ...job, followUp };
   } catch (error) {
-    if (isCancellation(error)) {
-      context.enter('cancelled', 'cancelled');
-      ended('cancelled');
-      const receipt = receiptOf(state, Date.now());
-      upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, endOfCancelled(receipt)) });
-    } else if (error instanceof ApplicationFailure) {
-      context.enter('failed', error.type ?? 'other');
-      ended(error.type);
-      leaveEnd(receiptOf(state, Date.now()), endOfFailure(error));
-    }
+    if (isCancellation(error)) end('cancelled', 'cancelled', endOfCancelled);
+    else if (error instanceof ApplicationFailure)
+      end('failed', error.type ?? 'other', () => endOfFailure(error));
     throw error;
   } finally {
-    context.over = true;
-    await CancellationScope.nonCancellable(async () => {
-      if (end !== null) await tellOf(state, end);
-      await context.mayEnd();
-    });
+    await CancellationScope.nonCancellable(() =>
+      context.end(async () => {
+        if (ended !== null) await tellOf(state, ended);
+      }),
+    );
   }
 }
 
-/** An item of a batch leaves how it ended where a list of the server shows it; for any other one it would be an event too many. */
-function leaveEnd(receipt: Receipt, end: End): void {
-  const ofBatch = keyword('FollowUpBatch', '').key;
-  if (workflowInfo().typedSearchAttributes.get(ofBatch) === undefined) return;
-  upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, end) });
-}
-
-/** Whether another run of this follow-up came before, which may have sent: a reset has made this one, or it was continued. */
+/** Whether another run of this follow-up came before, which may have sent. */
 function isReset(): boolean {
   const { runId, firstExecutionRunId } = workflowInfo();
   return runId !== firstExecutionRunId;
@@ -132,11 +121,9 @@ function checkedPlan(input: unknown): FollowUpPlan {
     });
   if (checked.ok && problems.length === 0) return checked.plan;
   measure(metricMeter, 'ends', 1, { outcome: 'InvalidRequest', evidence: null });
-  // The run before may have sent it: a reset has made this one, or a worker of another version has handed over what this
-  // one does not know.
+  // A reset has made this run, or a worker of another version has handed over what this one does not know.
   const delivery = told({ delivery: NOT_SENT, isReset: isReset() });
   const outcome = outcomeText('InvalidRequest', delivery.verdict);
-  // Filters find it.
   upsertSearchAttributes([keyword('FollowUpPhase', 'failed'), keyword('FollowUpOutcome', outcome)]);
   throw invalidRequest(problems, workflowId, delivery);
 }

@@ -4,26 +4,23 @@ type HistorySize = Pick<WorkflowInfo, 'historyLength' | 'historySize'>;
 
 const MIB = 1_024 * 1_024;
 
-/**
- * Waits are stretched from here on. Continue-as-new is suggested at 4,096 events, so only a follow-up that must not
- * continue as new, because its message is not delivered yet, gets this far.
- */
+/** Waits are stretched from here on. Only a follow-up whose message is not delivered gets this far: it must not continue as new. */
 const BUDGET_FROM_EVENTS = 10_000;
 const BUDGET_FROM_BYTES = 10 * MIB;
 
-/** The server ends a workflow at 51,200 events or 50 MiB (Temporal's documentation, "Workflow Execution limits"). */
+/** The server ends a workflow at 51,200 events or 50 MiB. */
 const MAX_EVENTS = 40_000;
 const MAX_BYTES = 40 * MIB;
 
-/** The server takes 2,000 updates in a run (`history.maxTotalUpdates`), and suggests to continue as new at 1,800. */
+/** The server takes 2,000 in a run (`history.maxTotalUpdates`). */
 const MAX_UPDATES = 1_900;
 
 /** A wait, a read and the workflow tasks between (measured: 11). */
 const EVENTS_PER_READ = 12;
 
 /**
- * The shortest wait, in milliseconds, with which a history that has grown long still reaches the deadline. Each try to send
- * records the message again; the events to come are taken to be as large as those that are there.
+ * The shortest wait, in milliseconds, with which a history that has grown long still reaches the deadline, with events as large
+ * as those that are there: each try to send records the message again.
  */
 export function historyBudgetWait(
   { historyLength, historySize }: HistorySize,

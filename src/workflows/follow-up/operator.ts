@@ -1,6 +1,5 @@
 import {
   ApplicationFailure,
-  condition,
   defineQuery,
   defineUpdate,
   setHandler,
@@ -16,7 +15,7 @@ import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from
 import { singleLine } from '../../core/text';
 import { parseDuration } from '../../core/units';
 import type { FollowUpContext } from './context';
-import { noRoomFor, type OperatorStep } from './history-budget';
+import type { OperatorStep } from './history-budget';
 import { progressOf } from './state';
 
 /** Each update returns the progress after it. */
@@ -29,28 +28,21 @@ export function receiveOperators(context: FollowUpContext): void {
   setHandler(
     defineUpdate<FollowUpProgress>(UPDATE_POLL_NOW),
     async () => {
-      // A read that is under way was asked for before this call, so that the next one is waited for.
-      const before = context.readsBegun;
-      context.takeUpdate();
-      context.wanted = true;
-      await condition(() => context.over || (context.readsEnded > before && context.reads !== 'counting'));
+      await context.readNow();
       return progressOf(state);
     },
     {
       description: 'Reads the job now instead of at the next interval, and answers when it has been read.',
       validator: () => {
-        if (context.busyWith !== null) throw refused(`${context.busyWith}; there is nothing to poll yet`);
-        refuseWithoutRoom(context, 'read');
+        refuse(context, 'read');
       },
     },
   );
   setHandler(
     defineUpdate<FollowUpProgress, [duration: string]>(UPDATE_EXTEND_DEADLINE),
     (duration) => {
-      context.takeUpdate();
       const parsed = parseDuration(duration);
-      if ('ms' in parsed) state.deadlineAt = Math.max(state.deadlineAt, Date.now() + parsed.ms);
-      context.show();
+      if ('ms' in parsed) context.extendTo(Date.now() + parsed.ms);
       return progressOf(state);
     },
     {
@@ -58,7 +50,7 @@ export function receiveOperators(context: FollowUpContext): void {
       validator: (duration) => {
         const parsed = parseDuration(duration);
         if ('problem' in parsed) throw refused(`duration: ${parsed.problem}`);
-        refuseWithoutRoom(context, 'change');
+        refuse(context, 'change');
       },
     },
   );
@@ -67,10 +59,7 @@ export function receiveOperators(context: FollowUpContext): void {
     async (decision, runId?) => {
       // Several updates may have passed the validator before the first one was carried out.
       refuseUndecidable(context);
-      context.takeUpdate();
-      context.decision = { decision, runId: runId ?? workflowInfo().firstExecutionRunId };
-      context.wanted = true;
-      await condition(() => context.over || state.phase !== 'needs-decision');
+      await context.decide({ decision, runId: runId ?? workflowInfo().firstExecutionRunId });
       return progressOf(state);
     },
     {
@@ -79,7 +68,7 @@ export function receiveOperators(context: FollowUpContext): void {
       validator: (decision, runId?) => {
         refuseUndecidable(context);
         refuseDecision(decision, runId);
-        if (decision === 'not-delivered') refuseWithoutRoom(context, 'send');
+        if (decision === 'not-delivered') refuse(context, 'send');
       },
     },
   );
@@ -107,8 +96,8 @@ function refuseDecision(decision: unknown, namedRunId: unknown): void {
   }
 }
 
-function refuseWithoutRoom({ state, updates }: FollowUpContext, step: OperatorStep): void {
-  const reason = noRoomFor(step, workflowInfo(), updates, state.deadlineAt - Date.now());
+function refuse(context: FollowUpContext, step: OperatorStep): void {
+  const reason = context.refusalOf(step);
   if (reason !== undefined) throw refused(reason);
 }
 

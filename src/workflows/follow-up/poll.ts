@@ -6,7 +6,7 @@ import {
   condition,
   TimeoutFailure,
 } from '@temporalio/workflow';
-import { isPollJobResult, isTally, type Tally } from '../../core/wire';
+import { isPollJobResult, isTally, type Tally } from '../../core/activities';
 import type { JobState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
 import { addCounts, afterReading, isUnauthorized, labelOf, needsDecision } from '../../core/tally';
@@ -51,10 +51,7 @@ export async function readNext(
   if (context.decision === null) await readAndRecord(context, watch, summary);
 }
 
-/**
- * Whether the next read may be made by an activity that polls on: after the first polls, while the job stays as it is and the
- * service has an answer or is only late with it. What follows a change is read once.
- */
+/** Whether an activity may poll on: after the first polls, while the job stays as it is and the service is only late at most. */
 export function mayPollOn({ timerPolls }: Polling, { polls, steady, trouble }: Watch): boolean {
   if (timerPolls === 'all' || polls < timerPolls) return false;
   return steady && trouble.notFound === null && !isUnauthorized(trouble);
@@ -67,7 +64,6 @@ function take(watch: Watch, { answer, askedAt, receivedAt }: TimedAnswer): void 
   if (answer.kind === 'job') record(watch, answer.job, askedAt, receivedAt);
 }
 
-/** The answers of an activity by which nothing has changed: they show what was known before, and count as polls. */
 function count({ state }: FollowUpContext, watch: Watch, tally: Tally): void {
   state.lastAnswer = tally.lastAnswer ?? state.lastAnswer;
   watch.polls += tally.polls;
@@ -80,17 +76,16 @@ export function lastAnswerInWords({ state }: FollowUpContext): string {
   return `${polls === 0 ? 'sent' : `poll ${polls}`}: ${lastAnswerOf(state) ?? 'no answer yet'}`;
 }
 
-/** How the activity has ended: with the answer that needs a decision, or with the last of those that need none. */
 interface PollEnd {
   readonly tally: Tally | null;
   readonly answer: TimedAnswer | null;
 }
 
 /**
- * Polls by one activity. It ends when an answer needs a decision or its time is up, never after the deadline; by a decision of
- * an operator, a read beside it that needs a decision, or the cancellation of the workflow. What was reported is counted.
+ * Polls by one activity. It ends when an answer needs a decision or its time is up; by a decision of an operator, a read
+ * beside it that needs a decision, or the cancellation of the workflow. What was reported is counted.
  *
- * @param known the job as it is known; another answer ends the poll
+ * @param known another answer about the job ends the poll
  * @returns whether anything was read, or somebody wants the poll to end; a worker whose clock is wrong may end it at once
  */
 async function pollOn(
@@ -105,7 +100,7 @@ async function pollOn(
   const { projectId, jobId, polling } = plan;
   const { since, trouble } = watch;
   const takeNoted = (answer: TimedAnswer) => {
-    context.note(answer.answer);
+    context.heard(answer.answer);
     take(watch, answer);
   };
   const { pollLimitMs, httpTimeoutMs } = context.settings;
@@ -126,8 +121,7 @@ async function pollOn(
 
   let beside: TimedAnswer | null = null;
   let read = false;
-  context.reads = 'by-activity';
-  context.state.nextPollAt = askedAt + firstWaitMs;
+  context.setReads('by-activity', askedAt + firstWaitMs);
   context.show();
   try {
     while (beside === null) {
@@ -140,8 +134,7 @@ async function pollOn(
       context.show();
     }
   } finally {
-    context.reads = 'counting';
-    context.state.nextPollAt = null;
+    context.setReads('counting');
     await CancellationScope.nonCancellable(async () => {
       const recorded = poll.end === undefined ? (await pendingDetails('pollJob'))?.details : null;
       if (poll.end === undefined) context.giveUp();
@@ -155,7 +148,7 @@ async function pollOn(
       if (end?.answer) takeNoted(end.answer);
       if (beside !== null) takeNoted(beside);
     });
-    context.reads = 'singly';
+    context.setReads('singly');
   }
   return read;
 }

@@ -7,10 +7,10 @@ import {
   TimeoutFailure,
 } from '@temporalio/workflow';
 import { singleLine } from '../../core/text';
-import { isSendCheckpoint, isSendResult, type SendCheckpoint, type SendResult } from '../../core/wire';
+import { isSendCheckpoint, isSendResult, type SendCheckpoint, type SendResult } from '../../core/activities';
 import { CancelledByHand, pendingDetails, sendProxy, sendTimeLimitMs } from '../activity-proxies';
 import type { FollowUpContext } from './context';
-import { earlierBaseline, type FollowUpState } from './state';
+import { earlierBaseline } from './state';
 
 /**
  * Looks at the job and makes at most one POST, by one activity. A POST under way is never abandoned, by cancellation,
@@ -24,13 +24,10 @@ export async function send(
   prompt: string,
   permittedRunId: string,
 ): Promise<SendResult> {
-  context.busyWith = 'the message is being sent';
   context.enterBriefly('sending');
-  try {
-    return await context.look((insist) => lookAndPost(context, prompt, permittedRunId, insist));
-  } finally {
-    context.busyWith = null;
-  }
+  return context.whileBusy('the message is being sent', () =>
+    context.asRead((insist) => lookAndPost(context, prompt, permittedRunId, insist)),
+  );
 }
 
 async function lookAndPost(
@@ -55,8 +52,9 @@ async function lookAndPost(
   );
   try {
     await endOrDeadline(context, activity, sendTimeLimitMs(settings), () => askAfter(context));
-    if (activity.end === undefined) return (await giveUp(context, activity)) ?? notSent(state);
-    return activity.end instanceof CancelledFailure ? notSent(state) : activity.end;
+    const end = activity.end === undefined ? await giveUp(context, activity) : activity.end;
+    const message = state.lastAnswer ?? 'no worker has taken the send up; does one poll its task queue?';
+    return end ?? { kind: 'not-permitted', message };
   } catch (error) {
     if (!isCancellation(error)) throw error;
     const result = await CancellationScope.nonCancellable(() => giveUp(context, activity));
@@ -65,12 +63,12 @@ async function lookAndPost(
   }
 }
 
-/** A send; it ends as cancelled where no attempt was begun. */
-type Send = CancelledByHand<SendResult | CancelledFailure>;
+/** Its end is null if nothing was sent. */
+type Send = CancelledByHand<SendResult | null>;
 
 /**
- * Waits for the end of an activity, or for the deadline. One that takes longer than a single attempt can is asked after, so
- * that whoever looks at the follow-up reads why it waits. Each question costs some events, so they come ever more rarely.
+ * Waits for the end of an activity, or for the deadline. One that takes longer than an attempt is asked after, so that people
+ * read why; ever more rarely, because each question costs some events.
  */
 export async function endOrDeadline(
   context: FollowUpContext,
@@ -102,42 +100,26 @@ async function askAfter({ state, settings }: FollowUpContext): Promise<SendCheck
   return checkpointOf(details);
 }
 
-/**
- * Cancels a send that has not reported. A POST under way is waited for.
- *
- * @returns null if nothing was sent
- */
+/** Cancels a send that has not reported; a POST under way is waited for. @returns null if nothing was sent */
 async function giveUp(context: FollowUpContext, activity: Send): Promise<SendResult | null> {
   const before = activity.end === undefined ? await askAfter(context) : null;
   activity.cancel();
   // The server may never give up a send that is paused: its time limit stands still.
   await condition(() => activity.end !== undefined, sendTimeLimitMs(context.settings));
-  const { end } = activity;
-  if (end !== undefined && !(end instanceof CancelledFailure)) return end;
+  if (activity.end) return activity.end;
   // An attempt may have begun while the cancellation was on its way.
-  const checkpoint = before ?? (end === undefined ? await askAfter(context) : null);
+  const checkpoint = before ?? (activity.end === undefined ? await askAfter(context) : null);
   return checkpoint && unreported('the send was given up before it reported', checkpoint);
 }
 
-function notSent({ lastAnswer }: FollowUpState): SendResult {
-  return { kind: 'not-permitted', message: lastAnswer ?? 'no worker has taken the send up' };
-}
-
-/**
- * How a send ends that has not reported. The server repeats what fails, so it is cancelled, or nobody has taken it up in
- * time. What it has recorded shows whether there may have been a POST.
- */
-function endWithoutReport(error: unknown): SendResult | CancelledFailure {
+/** The server repeats what fails: the send is cancelled, or nobody has taken it up in time, or somebody has ended it. */
+function endWithoutReport(error: unknown): SendResult | null {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
-  if (cause instanceof CancelledFailure) return cause;
+  if (cause instanceof CancelledFailure) return null;
   if (!(cause instanceof TimeoutFailure)) return unreported(FOREIGN_END);
   const checkpoint = checkpointOf(cause.lastHeartbeatDetails);
-  if (checkpoint) return unreported('the worker that was to send the message did not report', checkpoint);
-  return {
-    kind: 'not-permitted',
-    message: 'no worker has taken the send up in time; does one poll the task queue of the sends?',
-  };
+  return checkpoint && unreported('the worker that was to send the message did not report', checkpoint);
 }
 
 /** What was recorded of it is lost: it ended without a time-out and without a result of ours. */

@@ -24,16 +24,14 @@ import {
   type Receipt,
 } from '../../core/result';
 import { NO_TROUBLE } from '../../core/tally';
-import { isTrouble, isWorkerSettings, type PostOutcome } from '../../core/wire';
+import { isTrouble, isWorkerSettings, type PostOutcome } from '../../core/activities';
 
-/** What was read since a moment: since the POST, or while a job is waited for before it. */
 const isWatch = mutable(
   fields({
     observations: isObservations,
     /** When the turn, or the wait for its beginning, began: the interval grows with its age. */
     since: time,
     trouble: isTrouble,
-    /** The job as the latest readable answer showed it. */
     last: orNull(isJobState),
     /** The latest readable answer was like the one before. */
     steady: boolean,
@@ -43,15 +41,11 @@ const isWatch = mutable(
 );
 export type Watch = Checked<typeof isWatch>;
 
-/**
- * Everything that a follow-up knows. It is plain JSON, because a run that continues as new hands it to the next one.
- * Times are milliseconds since the epoch, by the workflow's clock.
- */
+/** Everything that a follow-up knows, as plain JSON. Times are milliseconds since the epoch, by the workflow's clock. */
 const isState = mutable(
   fields({
     /** What a watch needs, and by which nothing can be sent. */
     plan: isWatchPlan,
-    /** The SHA-256 of the message. */
     promptDigest: text,
     /** Null until the worker has reported them, which is the first thing that a run asks for. */
     settings: orNull(isWorkerSettings),
@@ -65,7 +59,6 @@ const isState = mutable(
     /** The one further POST that `onUnknownDelivery: resend` allows has been used up. */
     resent: boolean,
     sentAt: orNull(time),
-    /** Why nobody can tell whether the message arrived. */
     doubt: orNull(text),
     evidence: orNull(isEvidence),
     lastAnswer: orNull(text),
@@ -76,7 +69,7 @@ const isState = mutable(
 );
 export type FollowUpState = Checked<typeof isState>;
 
-/** What a run that continues as new hands to the next one. It holds no message, so that nothing can be sent by it. */
+/** For the run that continues this one. It holds no message, so that nothing can be sent by it. */
 export const isContinued = fields({ continued: isState });
 export type ContinuedFollowUp = Checked<typeof isContinued>;
 
@@ -102,7 +95,6 @@ export function newWatch(
   };
 }
 
-/** Takes an answer about the job, which was made between two moments, into a watch. */
 export function record(watch: Watch, job: JobState, askedAt: number, receivedAt: number): void {
   watch.steady = watch.last !== null && sameState(watch.last, job);
   watch.last = jobState(job);
@@ -167,7 +159,7 @@ export function progressOf(state: FollowUpState): FollowUpProgress {
   return { phase, job, delivery, evidence, observed, polls, ...times, ...doubt, lastAnswer };
 }
 
-/** The last answer in words; where a terminal status is not believed yet, with the reason. */
+/** Where a terminal status is not believed yet, with the reason. */
 export function lastAnswerOf({ lastAnswer, evidence, watch, plan }: FollowUpState): string | null {
   const isDoubted = watch?.last && watch.trouble.last === null && isTerminal(watch.last.status);
   if (lastAnswer === null || evidence !== null || !isDoubted) return lastAnswer;
@@ -177,7 +169,7 @@ export function lastAnswerOf({ lastAnswer, evidence, watch, plan }: FollowUpStat
   return held.kind === 'doubted' ? `${lastAnswer}; must hold until ${isoSecond(held.until)}` : lastAnswer;
 }
 
-/** A moment in milliseconds since the epoch, as `2026-01-31T12:00:00Z`; the second that is over then. */
+/** As `2026-01-31T12:00:00Z`; the second that is over then. */
 export function isoSecond(at: number): string {
   return new Date(Math.ceil(at / 1_000) * 1_000).toISOString().replace('.000Z', 'Z');
 }
@@ -186,13 +178,9 @@ function isoTime(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString();
 }
 
-/** What nobody has sent yet. */
 export const NOT_SENT: Delivery = { verdict: 'not-sent', confirmedBy: null, sends: 0 };
 
-/**
- * The delivery after one more POST. `sends` counts those that were not provably kept from the service. A message that may
- * have arrived stays so: a later POST that was certainly not sent takes nothing back.
- */
+/** `sends` counts POSTs that were not provably kept from the service. No later one takes back that a message may have arrived. */
 export function afterPost(before: Delivery, outcome: PostOutcome): Delivery {
   const reachedService = outcome.verdict !== 'not-sent' || outcome.answered;
   const sends = before.sends + (reachedService ? 1 : 0);

@@ -1,7 +1,7 @@
 import { continueAsNew } from '@temporalio/workflow';
 import { nextWait, type Random, waitUntil } from '../../core/cadence';
 import { belief, idleUntil, type Observations } from '../../core/evidence';
-import { type AgentJob, isTerminal, terminalMeaning } from '../../core/job';
+import { type AgentJob, isTerminal } from '../../core/job';
 import type { Evidence, FollowUpResult, Phase } from '../../core/result';
 import { isLost, isUnauthorized } from '../../core/tally';
 import { formatDuration } from '../../core/units';
@@ -11,9 +11,8 @@ import { lastAnswerInWords, readNext } from './poll';
 import { type ContinuedFollowUp, type FollowUpState, newWatch, record, type Watch } from './state';
 
 /**
- * Watches the job until its terminal status is believed and its link has settled: durable timer, read, decision.
+ * Watches the job until its terminal status is believed and its link has settled. The evidence is in the state.
  *
- * @returns the final job; the evidence is in the state
  * @throws ApplicationFailure `JobNotFound` or `DeadlineExceeded`
  */
 export async function watchJob(context: FollowUpContext, watch: Watch): Promise<AgentJob> {
@@ -96,18 +95,17 @@ export function nextStep(
 }
 
 /**
- * Until when a believed job is re-read for a late `prLink`; null when there is nothing to wait for. A turn that changed no
- * file leaves the link null for ever: only an answer asked for at the end of `settle` or later decides.
+ * Until when a believed job is re-read for a late `prLink`; null when there is nothing to wait for. Only an answer that is asked
+ * for at the end of `settle` or later says that there is none.
  */
 function settleEnd({ fresh }: Observations, settleMs: number): number | null {
-  if (fresh?.job.prLink !== null || !terminalMeaning(fresh.job.status)?.awaitsLink) return null;
+  if (fresh?.job.prLink !== null || fresh.job.status !== 'completed') return null;
   const endsAt = fresh.since + settleMs;
   return fresh.askedAt >= endsAt ? null : endsAt;
 }
 
 /**
- * Waits until an active job has a terminal status. It has answered once: no single bad answer is believed from here on. Its
- * reads are no polls, and no receipt counts them.
+ * Waits until an active job has a terminal status. These reads are no polls, and no receipt counts them.
  *
  * @throws ApplicationFailure `JobNotFound` or `DeadlineExceeded`
  */

@@ -49,11 +49,11 @@ describe('batch run as a process', () => {
         const words = ['batch', 'run', '-', '--batch-id', file.batchId, ...FLAGS];
         const first = start(environment, words, jsonl(file), gate.address);
         const holding = holdingParts(gate);
-        await first.says(/stored 2 of 12 parts of the items/);
+        await first.says(/^batch /);
         await holding;
         first.signal(signal);
         expect(await first.ended()).toMatchObject(expected);
-        await expect(file.handle.describe()).rejects.toMatchObject({ code: 'NOT_FOUND' });
+        await expect(file.handle.progress()).rejects.toMatchObject({ code: 'NOT_FOUND' });
         const second = await start(environment, [...words, '--json'], jsonl(file)).ended();
         expect(second).toMatchObject({ code: 0, stderr: expect.not.stringContaining('attached') });
         expect(jsonLines(second.stdout).slice(0, -1)).toHaveLength(12);

@@ -43,7 +43,7 @@ describe('batch run', () => {
     expect(stderr).toContain(`batch       ${batch.batchId} (5 items)`);
     const page = `http://ui.example/namespaces/default/workflows/follow-up-batch%3A${batch.batchId}`;
     expect(stderr).toContain(page);
-    expect(stderr).toMatch(/^\d\d:\d\d:\d\dZ [█░]{20} \d of 5 · \d+ %/m);
+    expect(stderr).toMatch(/^\d\d:\d\d:\d\dZ \d of 5 · \d+ %/m);
     expect(stderr).toMatch(/^[-\dT]+:\d\d:\d\dZ {2}failed +accepted {2}project-batch-\w+\//m);
     const sent = batch.posts().map(({ jobId, prompt }) => [jobId, prompt?.text]);
     expect(sent.sort()).toEqual(batch.requests.map(({ jobId, prompt }) => [jobId, prompt]).sort());

@@ -43,7 +43,7 @@ describe('a running follow-up', () => {
     const { workflowId, run } = await watched();
     const first = await run('cancel', workflowId);
     expect(first.code).toBe(0);
-    expect(first.stderr).toContain('it continues: its service has no operation to stop a job');
+    expect(first.stderr).toContain('If the agent is working on the message, it continues.');
     const again = await run('cancel', workflowId, '--json');
     expect(again.code).toBe(0);
     expect(JSON.parse(again.stdout)).toMatchObject({

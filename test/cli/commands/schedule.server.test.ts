@@ -121,16 +121,16 @@ describe('a schedule', () => {
     const { id, run, create, described } = await stage();
     await create('--pause-on-failure', '--tolerate', '1', '--end-at', '2099-01-01T00:00Z');
     const updated = await run([
-      ...['update', id, '--calendar', '{"hour":"3"}', '--task-queue', 'elsewhere'],
-      ...['--no-pause-on-failure', '--no-tolerate', '--no-end-at'],
+      ...['update', id, '--calendar', '{"hour":"3"}', '--no-pause-on-failure', '--tolerate', '100%'],
     ]);
     expect(updated).toMatchObject({ code: 0, stderr: 'updated\n' });
     const { spec, policies, action } = await described();
     expect(spec.calendars).toMatchObject([{ hour: [{ start: 3 }], month: [{ end: 'DECEMBER' }] }]);
     expect(spec.endAt).toBeUndefined();
     expect(policies.pauseOnFailure).toBe(false);
-    const args = [{ tolerate: null, items: [{ prompt: 'Rebase on main.' }] }];
-    expect(action).toMatchObject({ taskQueue: 'elsewhere', args });
+    const args = [{ tolerate: { percent: 100 }, items: [{ prompt: 'Rebase on main.' }] }];
+    expect(action).toMatchObject({ args });
+    expect(await run(['update', id, '--jitter', '1m'])).toMatchObject({ code: 2 });
     const withoutFile = await run(['update', id, '--prompt', 'Fix the links.']);
     expect(withoutFile).toMatchObject({ code: 2, stderr: expect.stringContaining('FILE is missing') });
     const withFile = await run(['update', id, '-', '--deadline', '3h', '--json']);
@@ -138,7 +138,7 @@ describe('a schedule', () => {
     expect((await described()).action).toMatchObject({ args: [{ items: [{ deadline: '3h' }] }] });
   });
 
-  it.concurrent.each([['trigger'], ['update', '--jitter', '1m']])(
+  it.concurrent.each([['trigger'], ['update', '--note', 'x']])(
     'of another id is an error of usage: %s',
     async (verb, ...flags) => {
       const { run } = await stage();

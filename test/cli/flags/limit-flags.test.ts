@@ -44,7 +44,7 @@ describe('the command line of limits', () => {
 
 it('the table of limits shows what others have put into the server as one line that a terminal only shows', () => {
   const none: QueueLimits = {
-    ...{ taskQueue: 'agent-api', total: null, perProject: null, weights: {}, waiting: 0, oldestMs: 0 },
+    ...{ taskQueue: 'agent-api', total: null, perProject: null, weights: {}, waiting: 0 },
   };
   const weights = { 'me\u001b[2J\nyou': 2 };
   expect(limitsTable({ sends: { ...none, weights }, reads: none })).toMatch(/none +0 +me you=2$/m);

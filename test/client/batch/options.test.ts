@@ -22,7 +22,7 @@ const WRONG = [
   ],
   [{ tolerate: { percent: 101 } }, 'tolerate: must be'],
   [{ tolerate: { items: 1, percent: 5 } }, 'tolerate: must be'],
-  [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, tolerate, '],
+  [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, tolerate'],
 ] as const;
 
 describe('options that are wrong', () => {
@@ -72,7 +72,7 @@ describe('what no name, list or filter can be', () => {
   it('is named, so that a misspelt filter does not list everything', () => {
     const filter = { project: 'docs', jobId: 5 } as object;
     expect(() => followUps.list(filter)).toThrow(
-      /project: is not a filter.*; jobId: must be a well-formed text/,
+      /project: is not an option here.*; jobId: must be a well-formed text/,
     );
   });
 });

@@ -152,12 +152,12 @@ describe('a schedule', () => {
     const item = { ...schedule.request, prompt: 'Fix the links.' };
     await schedule.handle.update({
       items: [item, item],
-      spec: { intervals: [{ every: '24h' }], endAt: null },
+      spec: { intervals: [{ every: '24h' }] },
       concurrency: 7,
     });
     const { spec, policies, state, action } = await schedule.handle.describe();
-    expect(spec).toMatchObject({ calendars: [], intervals: [{ every: 86_400_000 }], jitter: 3_000 });
-    expect(spec.endAt).toBeUndefined();
+    expect(spec).toMatchObject({ calendars: [], intervals: [{ every: 86_400_000 }] });
+    expect([spec.endAt, spec.jitter]).toEqual([undefined, undefined]);
     expect({ policies, state }).toMatchObject({
       policies: { overlap: 'BUFFER_ALL' },
       state: { paused: true, note: 'new' },
@@ -191,12 +191,11 @@ describe('a schedule', () => {
         priority: { priorityKey: 2 },
       },
     }));
-    await schedule.handle.update({ concurrency: 2, spec: { jitter: '1m' } });
+    await schedule.handle.update({ concurrency: 2, state: { note: 'slower' } });
     const { spec, action } = await schedule.temporal.describe();
     expect(spec).toMatchObject({
       calendars: [{ hour: [{ start: 8, end: 18 }], comment: 'in office hours' }],
       skip: [{ month: [{ start: 'DECEMBER' }] }],
-      jitter: 60_000,
     });
     expect(action).toMatchObject({
       workflowExecutionTimeout: 172_800_000,
@@ -212,7 +211,11 @@ describe('a schedule', () => {
   it.concurrent('keeps each of the changes that are made at the same moment', async () => {
     const schedule = await ScheduleOfTest.open();
     await schedule.create(DAILY);
-    const changes = [{ concurrency: 7 }, { spec: { jitter: '1m' } }, { state: { note: 'new' } }] as const;
+    const changes = [
+      { concurrency: 7 },
+      { spec: { ...DAILY.spec, jitter: '1m' } },
+      { state: { note: 'new' } },
+    ] as const;
     await Promise.all(changes.map((change) => schedule.handle.update(change)));
     expect(await schedule.handle.describe()).toMatchObject({
       action: { args: [{ concurrency: 7 }] },

@@ -12,7 +12,7 @@ import {
 import { problemText } from '../../../src/core/checks';
 import { chunkWorkflowId } from '../../../src/core/ids';
 import type { FollowUpRequest } from '../../../src/core/request';
-import { jsonBytes, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES } from '../../../src/core/text';
+import { jsonBytes, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES, utf8Bytes } from '../../../src/core/text';
 
 fc.configureGlobal({ seed: 1 });
 
@@ -148,7 +148,7 @@ describe('the chunks of a batch', () => {
 });
 
 function itemProblems(requests: readonly unknown[]): string[] {
-  const checks = new ItemChecks();
+  const checks = new ItemChecks('b');
   for (const each of requests) checks.add(each);
   return checks.problems('nightly').map((problem) => problemText(problem));
 }
@@ -183,16 +183,20 @@ describe('the items of any client', () => {
 });
 
 describe('a batch id', () => {
-  it.each(['x'.repeat(100), 'nightly-2026-01-31T00:00:00Z', 'é'.repeat(35), '🙂'])('may be %s', (batchId) => {
-    expect(batchIdProblem(batchId)).toBeUndefined();
-    const longest = chunkWorkflowId(batchId, 'f'.repeat(64), MAX_CHUNKS);
-    expect(longest.length).toBeLessThanOrEqual(MAX_WORKFLOW_ID_BYTES);
-  });
+  it.each(['x'.repeat(100), 'nightly-2026-01-31T00:00:00Z', 'é'.repeat(100), '🙂'])(
+    'may be %s',
+    (batchId) => {
+      expect(batchIdProblem(batchId)).toBeUndefined();
+      const longest = chunkWorkflowId(batchId, 'f'.repeat(64), MAX_CHUNKS);
+      expect(utf8Bytes(longest)).toBeLessThanOrEqual(MAX_WORKFLOW_ID_BYTES);
+    },
+  );
 
   it.each([
     [7, 'must be a text, not of type number'],
     ['x'.repeat(101), 'at most 100 characters; it has 101'],
-    ['é'.repeat(36), 'workflow ids of 256 bytes, and at most 255'],
+    ['🙂'.repeat(54), 'workflow ids of 256 bytes, and at most 255'],
+    ['night/1', 'must not hold a slash'],
   ])('is not %j', (batchId, problem) => {
     expect(batchIdProblem(batchId)).toContain(problem);
   });

@@ -12,14 +12,15 @@ import {
   wasBegun,
   withEnd,
 } from '../../../src/core/batch/state';
-import { nextStepOfBatch, progressOf, whyIncomplete } from '../../../src/core/batch/progress';
+import { askedFor } from '../../../src/client/batch/describe';
+import { batchRows, progressOf, whyIncomplete } from '../../../src/core/batch/progress';
 import { ITEM_END } from '../../harness/samples';
 import type { End, Outcome } from '../../../src/core/end';
 
 const MEMO: BatchMemo = {
   ...START,
   ...{ batchId: 'nightly', items: 50, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
-  ...{ concurrency: 50, tolerate: null, movingSince: null, paused: false, ending: null },
+  ...{ concurrency: 50, tolerate: null, bound: 0, movingSince: null, paused: false, ending: null },
 };
 
 /**
@@ -29,17 +30,18 @@ const MEMO: BatchMemo = {
  * @param begun the items that were begun, to which this run adds
  */
 function runOf(ends: readonly number[], steps: readonly number[], before: Begun | null, begun: Set<number>) {
-  let { bound, cursor } = START;
+  let { cursor } = START;
+  let bound = 0;
   let lanes: Lane[] = [];
   const moved = (lane: Lane): Lane => {
     const [next, end, state] = lane;
     if (state === 'open') return [next + 1, end, 'free'];
     if (state === 'may') return [next, end, begun.size < begun.add(next).size ? 'may' : 'open'];
-    if (begun.has(next) && wasBegun(before, next) !== 'no') return [next + 1, end, state];
+    if (begun.has(next) && wasBegun(before, next)) return [next + 1, end, state];
     return next < bound ? [next, end, 'may'] : lane;
   };
   for (const step of steps) {
-    bound = Math.min(ends.at(-1) ?? 0, Math.max(cursor + 3, before?.bound ?? 0));
+    bound = Math.min(ends.at(-1) ?? 0, Math.max(cursor + 3, before?.cursor ?? 0));
     const lane = lanes[step];
     const end = ends.find((each) => each > cursor);
     if (lane !== undefined)
@@ -51,45 +53,39 @@ function runOf(ends: readonly number[], steps: readonly number[], before: Begun 
       cursor = end;
     }
   }
-  return { ...START, bound, cursor, lanes, begun: before };
+  return { position: { ...START, cursor, lanes, begun: before }, bound };
 }
 
 describe('what earlier runs have begun', () => {
   const jobs = fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 6 });
   const runs = fc.array(fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 30 }), { maxLength: 4 });
+  const deletions = fc.array(fc.integer({ min: 0, max: 17 }), { maxLength: 3 });
 
   // Proves B9.
-  it('is never taken for not begun, and nothing else for begun, over any number of runs', () => {
-    fc.assert(
-      fc.property(jobs, runs, (lengths, all) => {
+  it('is known, and stays known where an item is deleted, over any number of runs', async () => {
+    await fc.assert(
+      fc.asyncProperty(jobs, runs, deletions, async (lengths, all, deleted) => {
         const ends = lengths.map((_, job) => lengths.slice(0, job + 1).reduce((sum, each) => sum + each));
         const begun = new Set<number>();
-        const known = new Set<number>();
+        const gone = new Set<number>();
         let before: Begun | null = null;
         for (const steps of all) {
-          before = begunBy(runOf(ends, steps, before, begun));
-          for (let item = 0; item < (ends.at(-1) ?? 0); item += 1) {
-            const told = wasBegun(before, item);
-            expect({ item, told }).not.toEqual({ item, told: begun.has(item) ? 'no' : 'yes' });
-            // What is known stays known: an item that is gone since is not started again.
-            if (told === 'yes') known.add(item);
-            expect({ item, told }).toEqual({ item, told: known.has(item) ? 'yes' : told });
-          }
+          const { position, bound } = runOf(ends, steps, before, begun);
+          const endOfLane = (item: number) => Promise.resolve(ends.find((each) => each > item) ?? 0);
+          const exists = (item: number) => Promise.resolve(begun.has(item) && !gone.has(item));
+          before = await askedFor(begunBy(position), bound, endOfLane, exists);
+          for (let item = 0; item < (ends.at(-1) ?? 0); item += 1)
+            expect({ item, was: wasBegun(before, item) }).toEqual({ item, was: begun.has(item) });
+          // Only what was known before: nobody can tell of what is deleted earlier.
+          for (const item of deleted) if (begun.has(item)) gone.add(item);
         }
       }),
       { numRuns: 1_000, seed: 1 },
     );
   });
 
-  it('is everything where nobody can tell, and nothing before the first run', () => {
-    expect(wasBegun(null, 0)).toBe('no');
-    const before = begunBy(START, { isCertain: false, quietAt: 7 });
-    expect(wasBegun(before, 99)).toBe('yes');
-    // Nor does a later run know more.
-    expect(begunBy({ ...START, begun: before }, { quietAt: 5 })).toMatchObject({
-      isCertain: false,
-      quietAt: 7,
-    });
+  it('is nothing before the first run', () => {
+    expect(wasBegun(null, 0)).toBe(false);
   });
 });
 
@@ -183,17 +179,18 @@ describe('the memo of a batch', () => {
 });
 
 describe('where a batch stands', () => {
-  const reset = 'Somebody has reset the batch, or ended its activity. 3 of 50 items ended.';
+  const reset = 'Somebody has reset the batch, ended its activity or deleted its items. 3 of 50 items ended.';
 
   it.each<[string, Partial<BatchMemo>, Parameters<typeof progressOf>[1], string]>([
     ['running', {}, null, ''],
     ['paused', { paused: true }, null, ''],
     ['ending', { ending: 'cancel-running' }, null, ''],
-    ['ending', { ending: 'reset' }, null, reset],
-    ['ending', { ending: 'items-gone' }, null, 'The server no longer has its items. 3 of 50'],
+    ['ending', { ending: 'broken-off' }, null, reset],
     ['cancelled', {}, 'cancelled', ''],
-    ['done', { settled: 50 }, 'done', ''],
-    ['failed', { ending: 'tolerance', settled: 50 }, 'failed', '0 items failed, more than'],
+    ['terminated', {}, 'terminated', ''],
+    ['done', { settled: 50 }, 'by itself', ''],
+    ['incomplete', { ending: 'broken-off' }, 'by itself', reset],
+    ['tolerance-exceeded', { ending: 'tolerance', settled: 50 }, 'by itself', '0 items failed, more than'],
   ])('is %s with %j', (wanted, memo, ended, words) => {
     const { state, message } = progressOf({ ...MEMO, settled: 3, ...memo }, ended);
     expect(state).toBe(wanted);
@@ -207,7 +204,7 @@ describe('where a batch stands', () => {
   ])('is beyond its tolerance with %d failures of %d items', (failed, items, words) => {
     const byFailure = { DeliveryUnknown: failed };
     const why = whyIncomplete({ ...MEMO, items, settled: failed, byFailure, ending: 'tolerance' });
-    expect(why).toEqual({ type: 'ToleranceExceeded', message: expect.stringContaining(words) });
+    expect(why).toMatchObject({ type: 'ToleranceExceeded', message: expect.stringContaining(words) });
   });
 
   it.each([
@@ -216,6 +213,8 @@ describe('where a batch stands', () => {
     ['tolerance-exceeded', { FollowUpRejected: 2 }, '`batch retry` sends what was not sent'],
     ['cancelled', {}, '`batch run` with the same file'],
   ] as const)('has a next step: %s, with the failures %j', (state, byFailure, words) => {
-    expect(nextStepOfBatch(state, byFailure)).toContain(words);
+    const summary = { ...progressOf(MEMO, null), byFailure };
+    const { 'what to do': next } = Object.fromEntries(batchRows({ state, message: null, summary }));
+    expect(next).toContain(words);
   });
 });

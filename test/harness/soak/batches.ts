@@ -90,7 +90,7 @@ function isExpected(thrown: unknown, deed: string): true {
 /** Lets a batch come to its end, by starting it again as often as it takes. @returns what is wrong with its ends, by the journal */
 export async function liesOfBatch(batch: BatchOfTest): Promise<string[]> {
   const { handle } = batch;
-  while ((await handle.describe()).state !== 'completed') {
+  while ((await handle.progress()).state !== 'completed') {
     // It may be paused.
     await handle.resume().catch(() => undefined);
     await batch.start({ concurrency: MOST_OPEN });

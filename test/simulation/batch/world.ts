@@ -4,7 +4,7 @@ import { createAgentApi } from '../../../src/agent-api/client';
 import { createActivities } from '../../../src/activities';
 import { BatchHandle } from '../../../src/client/batch/batch-client';
 import { checkBatch, type CheckedBatch } from '../../../src/client/batch/check';
-import { type BatchDescription, findBatch } from '../../../src/client/batch/describe';
+import { type BatchReport, findBatch } from '../../../src/client/batch/describe';
 import { BatchEnds } from '../../../src/client/batch/results';
 import { retryBatch, startBatch } from '../../../src/client/batch/start';
 import { Calls } from '../../../src/client/call';
@@ -76,7 +76,7 @@ export interface BatchFacts {
   /** With the time. */
   readonly deleted: ReadonlyMap<Run, number>;
   /** What is told of it at the end; null where the server has forgotten it. */
-  readonly told: { readonly batch: BatchDescription; readonly ends: readonly ItemEnd[] } | null;
+  readonly told: { readonly batch: BatchReport; readonly ends: readonly ItemEnd[] } | null;
 }
 
 /** One batch, its jobs, the machines and the people around it, on one clock. */

@@ -82,11 +82,10 @@ describe('a batch', () => {
     await batch.start();
     const { batchId, requests } = batch;
     const slower = requests.map((request) => ({ ...request, settle: '77s' }) as const);
-    await expect(batch.batches.start(slower, { batchId })).rejects.toThrow(
-      /exists with other options \(settle is \w+ there, not 77s\)/,
-    );
+    const different = 'exists with different items, options or order';
+    await expect(batch.batches.start(slower, { batchId })).rejects.toThrow(different);
     batch.add();
-    await expect(batch.start()).rejects.toThrow(/exists with different items, options or order/);
+    await expect(batch.start()).rejects.toThrow(different);
     await expect(batch.start()).rejects.toBeInstanceOf(ConflictError);
     await batch.handle.result();
     expect(batch.posts()).toHaveLength(1);
@@ -145,7 +144,7 @@ describe('a batch', () => {
     // Two were cancelled, which is more than is tolerated; both messages had arrived.
     await batch.handle.retry();
     expect(await batch.handle.result()).toMatchObject({ state: 'tolerance-exceeded' });
-    expect((await batch.handle.describe()).memo).toMatchObject({ concurrency: 1, tolerate: { items: 1 } });
+    expect((await batch.handle.progress()).memo).toMatchObject({ concurrency: 1, tolerate: { items: 1 } });
     await batch.handle.retry({ tolerate: { items: 2 } });
     await batch.sent(3);
     expect(await batch.finish()).toMatchObject({ state: 'done', summary: { settled: 3 } });

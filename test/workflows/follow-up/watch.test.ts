@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ReadTrouble } from '../../../src/core/wire';
+import type { ReadTrouble } from '../../../src/core/activities';
 import type { AgentJob } from '../../../src/core/job';
 import { JOB, PLAN } from '../../harness/samples';
 import { mayPollOn } from '../../../src/workflows/follow-up/poll';

@@ -17,84 +17,80 @@ import { isAgentJob, type JobState } from './job';
 import type { FollowUpRequest, Polling, WhenActive } from './request';
 import type { FollowUpResult } from './result';
 
-/** What the workflow must know of the worker's configuration; times in milliseconds. Recorded in history for a replay. */
+/** Of the worker's configuration, recorded in history for a replay. */
 export const isWorkerSettings = fields({
   readTaskQueue: text,
   sendTaskQueue: text,
-  /** The limit of one HTTP exchange. */
+  /** Of one HTTP exchange. */
   httpTimeoutMs: number,
-  /** How long one activity polls at most. */
+  /** Of one `pollJob`. */
   pollLimitMs: number,
-  /** Ends are told to a receiver (docs/notify.md); false where it is missing. */
+  /** There is a receiver of notices. */
   notify: optional(boolean),
 });
 export type WorkerSettings = Checked<typeof isWorkerSettings>;
 
 export type JobAddress = Pick<FollowUpRequest, 'projectId' | 'jobId'>;
 
-/** The input of a single read. */
 interface ReadInput extends JobAddress {
-  /** It is made also while the service wants quiet: a person asks for it, or it is the last one. @default false */
+  /** Also while the service wants quiet: a person asks, or it is the last read. @default false */
   readonly insist?: boolean;
 }
 
 const trouble = {
-  /** The short name under which it is counted: `http 503`, `timeout`, `ECONNREFUSED`, `not a job`, … */
+  /** For its count: `http 503`, `timeout`, `ECONNREFUSED`, `not a job`, … */
   label: text,
-  /** One sentence for people, bounded, without the key. */
+  /** A sentence, bounded, without the key. */
   message: text,
   httpStatus: optional(number),
-  /** The service's own words, at most 1 KiB. */
+  /** The service's own words. */
   serviceMessage: optional(text),
 };
 
 const readTrouble = fields({
   kind: oneOf('trouble'),
   ...trouble,
-  /** The wait that the service asked for, in milliseconds, unbounded. */
+  /** What the service asked for, unbounded. */
   retryAfterMs: optional(number),
 });
 export type ReadTrouble = Checked<typeof readTrouble>;
 export type SendTrouble = Omit<ReadTrouble, 'kind' | 'retryAfterMs'>;
 
-/** The answer to one read of the job. Trouble is an answer too: it is a delay, never the job's failure. */
+/** Trouble is an answer too: it is a delay, never the job's failure. */
 export const isJobAnswer = anyOf(fields({ kind: oneOf('job'), job: isAgentJob }), readTrouble);
 export type JobAnswer = Checked<typeof isJobAnswer>;
 
-/** The latest answers in a row that said nothing about the job. */
+/** The latest answers that said nothing about the job. */
 export const isTrouble = fields({
   last: orNull(readTrouble),
   count,
-  /** The answers in a row, up to the latest one, that were a 404. */
+  /** Those that were a 404, in a row up to the latest one. */
   notFound: orNull(fields({ count, since: time })),
 });
 export type Trouble = Checked<typeof isTrouble>;
 
-/** The input of the activity that polls. Times are milliseconds since the epoch, by the workflow's clock. */
+/** Times are by the workflow's clock. */
 export interface PollJobInput extends JobAddress {
-  /** The job as it is known: a different answer ends the poll. */
+  /** Another answer ends the poll. */
   readonly known: JobState;
-  /** When the turn, or the wait for its beginning, began: the interval grows with its age. */
+  /** When the turn, or the wait for it, began: the interval grows with its age. */
   readonly since: number;
   readonly polling: Polling;
   readonly trouble: Trouble;
-  /** The wait before the first read, in milliseconds. */
   readonly firstWaitMs: number;
-  /** No read begins at this moment or later. */
+  /** No read begins then or later. */
   readonly endsAt: number;
 }
 
-/** Of one activity; far below what numbers count exactly, so that sums stay counts. */
+/** Far below what numbers count exactly, so that sums stay counts. */
 const reads: Check<number> = (value): value is number => count(value) && value <= 2 ** 32;
 
-/** The answers that changed nothing: trouble, and the job as it was known. */
+/** Of the answers that changed nothing. */
 export const isTally = fields({
   polls: reads,
   observed: mapOf(reads),
   trouble: isTrouble,
-  /** The latest answer in words. */
   lastAnswer: orNull(text),
-  /** When the next read is due, in milliseconds since the epoch. */
   nextReadAt: orNull(time),
 });
 export type Tally = Checked<typeof isTally>;
@@ -102,7 +98,7 @@ export type Tally = Checked<typeof isTally>;
 export const isPollJobResult = fields({
   /** The answer that needs a decision; null if the time was over. */
   answer: orNull(isJobAnswer),
-  /** It was asked for at this moment or later: by the server's clock, in milliseconds since the epoch; 0 without one. */
+  /** The answer was asked for then or later, by the server's clock; 0 without one. */
   askedAt: time,
   before: isTally,
 });
@@ -111,22 +107,22 @@ export type PollJobResult = Checked<typeof isPollJobResult>;
 interface SendInput extends ReadInput {
   readonly prompt: string;
   readonly whenActive: WhenActive;
-  /** The first run, or the one that an operator named. A reset has made any other; the run before it may have sent. */
+  /** The first run, or the one that an operator named. A reset has made any other: the run before it may have sent. */
   readonly permittedRunId: string;
-  /** The job before an earlier POST of unknown delivery; null if there was none. */
+  /** The job before an earlier POST of unknown delivery, if there was one. */
   readonly earlierBaseline: JobState | null;
 }
 
-/** What one POST proved; the rows are those of docs/guarantees.md. */
+/** What one POST proved (docs/guarantees.md). */
 const postOutcome = anyOf(
   fields({ verdict: oneOf('accepted'), job: isAgentJob }),
   fields({ verdict: oneOf('rejected', 'unknown'), ...trouble }),
   fields({
     verdict: oneOf('not-sent'),
     ...trouble,
-    /** False for a configuration error: repeating the POST does not help. */
+    /** False for a configuration error. */
     repeatable: boolean,
-    /** The service answered (429), so the POST counts as a send although it was not processed. */
+    /** By a 429: the POST counts as a send, although it was not processed. */
     answered: boolean,
     retryAfterMs: optional(number),
   }),
@@ -134,27 +130,27 @@ const postOutcome = anyOf(
 export type PostOutcome = Checked<typeof postOutcome>;
 
 const checkpoint = {
-  /** The job right before the POST; null if it is not known. */
+  /** The job right before the POST; null where it is not known. */
   baseline: orNull(isAgentJob),
-  /** When the POST began, by the worker's clock, in milliseconds since the epoch. */
+  /** When the POST began, by the worker's clock. */
   sentAt: time,
 };
 
-/** The details of a send's one heartbeat, recorded before the POST begins: without a report they show whether it may have. */
+/** The details of a send's one heartbeat, recorded before the POST: they alone show that it may have begun. */
 export const isSendCheckpoint = fields(checkpoint);
 export type SendCheckpoint = Checked<typeof isSendCheckpoint>;
 
 const posted = fields({ kind: oneOf('posted'), ...checkpoint, outcome: postOutcome });
 export type Posted = Checked<typeof posted>;
 
-/** What the send activity did. Only `posted` may have sent anything. */
+/** Only `posted` may have sent anything. */
 export const isSendResult = anyOf(
   fields({ kind: oneOf('unread'), trouble: readTrouble }),
   /** `decideSend` forbids the POST. */
   fields({ kind: oneOf('held-back'), job: isAgentJob }),
-  /** The server no longer wants the send, or did not take it up by the deadline. */
+  /** The server no longer wants the send, or has not taken it up by the deadline. */
   fields({ kind: oneOf('not-permitted'), message: text }),
-  /** This run is not the permitted one; the run before it may have sent the message. */
+  /** Another run is permitted, and the one before this may have sent the message. */
   fields({ kind: oneOf('reset'), ...trouble, baseline: orNull(isAgentJob) }),
   posted,
 );
@@ -162,24 +158,21 @@ export type SendResult = Checked<typeof isSendResult>;
 
 /** What the server knows of a pending activity. */
 export interface PendingDetails {
-  /** The latest heartbeat details, a {@link Tally} or a {@link SendCheckpoint}; null if there are none. */
+  /** Of its latest heartbeat: a {@link Tally} or a {@link SendCheckpoint}, or null. */
   readonly details: unknown;
   /** A worker has taken the attempt up. */
   readonly started: boolean;
-  /** How the attempt before has failed, in words of at most 300 characters; null if there was none. */
+  /** How the attempt before has failed, in at most 300 characters, or null. */
   readonly failure: string | null;
 }
 
 export interface NamedFollowUp {
   readonly workflowId: string;
-  /** The SHA-256 of the prompt that the follow-up must carry. */
+  /** Of the prompt that the follow-up must carry. */
   readonly promptDigest: string;
-  /**
-   * The asker has started none of this name before this moment, in milliseconds since the epoch: another prompt under it, whose
-   * run began before, proves that its own was not sent. @default 0
-   */
+  /** The asker has started none of this name before: a run from before, with another prompt, is not its own. @default 0 */
   readonly foreignBefore?: number;
-  /** The result or the failure itself is asked for, and not only how it ended. @default false */
+  /** The result or the failure itself, and not only how it ended. @default false */
   readonly wantsResult?: boolean;
 }
 
@@ -187,26 +180,21 @@ export interface NamedFollowUp {
 export const isTurnHolder = fields({ workflowId: text, firstRunId: text });
 export type TurnHolder = Checked<typeof isTurnHolder>;
 
-/** The activities as the workflows see them. The retryable failures are `ApplicationFailure`s of the type `NO_CHANGE`. */
+/** The activities as the workflows see them. Those that wait are retries of themselves, by failures of the type `NO_CHANGE`. */
 export interface FollowUpActivities {
   /** Local. */
   workerSettings(): Promise<WorkerSettings>;
-  /** One GET of the job. */
   getJob(read: ReadInput): Promise<JobAnswer>;
-  /** Reads the job by the cadence until an answer `needsDecision`; in the worker's process, or as retries of itself. */
+  /** Reads until an answer `needsDecision`; in the worker's process, or as retries. */
   pollJob(input: PollJobInput): Promise<PollJobResult>;
-  /** Local: what the server knows of a pending activity of this run. It ends a `pollJob` in this process. */
+  /** Local, of an activity of this run. It ends a `pollJob` in this process. */
   pendingDetails(activity: string): Promise<PendingDetails>;
-  /**
-   * For a workflow of somebody else: the result of a follow-up that exists already, as retries of itself.
-   *
-   * @throws ApplicationFailure its own failure, or one of a type that `ChildFollowUp.result` names
-   */
+  /** Waits for a result, for somebody else's workflow. @throws ApplicationFailure as `ChildFollowUp.result` */
   followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;
-  /** Takes the turn at a job, or waits for it, as retries of itself. */
+  /** Takes the turn at a job, or waits for it. */
   takeTurn(job: JobAddress, holder: TurnHolder): Promise<void>;
-  /** Waits until a follow-up has ended, as retries of itself. */
+  /** Waits until a follow-up has ended. */
   awaitEnd(holder: TurnHolder): Promise<void>;
-  /** Looks at the job, and sends the message by one POST if the job and the server allow it. */
+  /** Looks at the job, and makes one POST if the job and the server allow it. */
   sendMessage(input: SendInput): Promise<SendResult>;
 }
