@@ -200,6 +200,7 @@ export default tseslint.config(
     files: ['test/**/*.ts'],
     extends: [jest.configs['flat/recommended'], jest.configs['flat/style']],
     rules: {
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       'jest/no-disabled-tests': 'error',
       'jest/no-focused-tests': 'error',
       'jest/expect-expect': ['error', { assertFunctionNames: ['expect', 'expect*'] }],

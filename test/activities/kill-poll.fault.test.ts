@@ -16,8 +16,6 @@ const PLOT = {
   asked: { polling: { initial: '2s', growth: 0, maximum: '2s', jitter: 0, timerPolls: 1 } },
 } as const;
 
-const BY_RETRIES = { ...PLOT, env: { AGENT_API_IN_PROCESS_POLLS: '0' } } as const;
-
 /** What the service has answered since the look before the send, by the journal. */
 function answered({ environment, following }: Scenario): number {
   const reads = { ...following.key, operation: 'get', ending: 'answered' } as const;
@@ -26,12 +24,6 @@ function answered({ environment, following }: Scenario): number {
 
 async function untilAnswered(scenario: Scenario, polls: number): Promise<void> {
   await eventually(`${polls} answers`, () => answered(scenario) >= polls);
-}
-
-/** Has the next read hang, and waits until it is under way. */
-async function holdRead({ following }: Scenario): Promise<void> {
-  following.setFault({ name: 'hold', operation: 'get', times: 1 });
-  await following.reached({ fault: 'hold' });
 }
 
 /** How many answers of the pending poll the server doesn't know yet, by its last heartbeat. */
@@ -50,12 +42,6 @@ async function readsOn(scenario: Scenario, start: () => Promise<unknown>): Promi
   await untilAnswered(scenario, before + 2);
 }
 
-/** Kills the worker, and ends as {@link expectRightEnd} on another one. */
-async function expectRightEndAfterKill(scenario: Scenario, lost = 0): Promise<void> {
-  await readsOn(scenario, () => killAndReplace(scenario));
-  await expectRightEnd(scenario, lost);
-}
-
 /** Ends the turn, and expects one message, and a receipt that counts every answer but those that are `lost`. */
 async function expectRightEnd(scenario: Scenario, lost = 0): Promise<void> {
   const { following } = scenario;
@@ -71,25 +57,15 @@ async function expectRightEnd(scenario: Scenario, lost = 0): Promise<void> {
 describe('a worker that polls', () => {
   // Proves L1.
   it.concurrent(
-    'by retries, and is killed in an attempt: another one reads again, and what was answered before is counted',
-    () =>
-      onWorker(BY_RETRIES, async (scenario) => {
-        await untilAnswered(scenario, 3);
-        await holdRead(scenario);
-        await expectRightEndAfterKill(scenario);
-        // The read in which the worker died was never answered: it tells nothing, and is no poll.
-        expect(scenario.following.gets()).toBe(answered(scenario) + 2);
-      }),
-  );
-
-  // Proves L1.
-  it.concurrent(
     'in its process, and is killed in a read: another one reads again, from the last heartbeat',
     () =>
       onWorker(PLOT, async (scenario) => {
         await untilAnswered(scenario, 3);
-        await holdRead(scenario);
-        await expectRightEndAfterKill(scenario, await unrecorded(scenario));
+        scenario.following.setFault({ name: 'hold', operation: 'get', times: 1 });
+        await scenario.following.reached({ fault: 'hold' });
+        const lost = await unrecorded(scenario);
+        await readsOn(scenario, () => killAndReplace(scenario));
+        await expectRightEnd(scenario, lost);
         expect(scenario.following.gets()).toBe(answered(scenario) + 2);
       }),
   );
@@ -107,26 +83,6 @@ describe('a worker that polls', () => {
         expect(await unrecorded(scenario)).toBe(0);
         await readsOn(scenario, () => environment.startWorker());
         await expectRightEnd(scenario);
-      }),
-  );
-
-  // Proves L1.
-  it.concurrent(
-    'in its process, and stands still for too long: another one reads on, and nothing is counted twice',
-    () =>
-      onWorker(PLOT, async (scenario) => {
-        const { environment, worker, following } = scenario;
-        await untilAnswered(scenario, 3);
-        worker.signal('SIGSTOP');
-        const lost = await unrecorded(scenario);
-        await readsOn(scenario, () => environment.startWorker());
-        worker.signal('SIGCONT');
-        // It is told with its next heartbeat that it is no longer wanted; what it reads until then is nobody's poll.
-        following.changeJob({ status: 'failed' });
-        const { followUp } = await following.result();
-        expect(followUp.polls).toBeLessThanOrEqual(answered(scenario) - lost);
-        expect(followUp.observed).toEqual({ active: followUp.polls - 1, failed: 1 });
-        expect(following.processed()).toEqual([true]);
       }),
   );
 

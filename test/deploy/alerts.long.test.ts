@@ -225,89 +225,43 @@ describe('the rules and the dashboard', () => {
     }
   });
 
-  const open = (state: string) => `agent_follow_up_open_workflows{namespace="n", state="${state}"}`;
-  const sends = 'agent_follow_up_exchanges_total{namespace="n", operation="send"}';
-  const refused = 'agent_follow_up_exchanges_total{namespace="n", operation="read", answer="http 401"}';
-  const taskFails = 'temporal_workflow_task_execution_failed{namespace="n", workflow_type="followUp"}';
-  const asked = 'agent_follow_up_open_asked_timestamp_seconds{namespace="n"}';
   const worker = (namespace: string) => `agent_follow_up_worker_info{namespace="${namespace}", instance="i"}`;
-  const slots =
-    'temporal_worker_task_slots_available{namespace="n", instance="i", worker_type="ActivityWorker"}';
+  const SERIES: Readonly<Record<string, string>> = {
+    sending: 'agent_follow_up_open_workflows{namespace="n", state="sending"}',
+    batch: 'agent_follow_up_open_workflows{namespace="n", state="batch"}',
+    sends: 'agent_follow_up_exchanges_total{namespace="n", operation="send"}',
+    refused: 'agent_follow_up_exchanges_total{namespace="n", operation="read", answer="http 401"}',
+    taskFails: 'temporal_workflow_task_execution_failed{namespace="n", workflow_type="followUp"}',
+    asked: 'agent_follow_up_open_asked_timestamp_seconds{namespace="n"}',
+    slots: 'temporal_worker_task_slots_available{namespace="n", instance="i", worker_type="ActivityWorker"}',
+    ...{ worker: worker('n'), workerOfA: worker('a'), workerOfB: worker('b') },
+  };
+  const [SENDS, BATCH] = ['FollowUpSendsStandStill', 'FollowUpBatchStandsStill'] as const;
+  const STARTED = 'the worker has started ten minutes ago';
   /** By Prometheus's own clock, with a value a minute in each series. */
-  it.each<[string, string, Record<string, string>, string, 0 | 1]>([
-    [
-      'FollowUpSendsStandStill',
-      'nothing was sent for half an hour',
-      { [open('sending')]: '4+0x120', [sends]: '1+0x120' },
-      '2h',
-      1,
-    ],
-    [
-      'FollowUpSendsStandStill',
-      'two are sent an hour',
-      { [open('sending')]: '4+0x120', [sends]: '1+0x28 2+0x28 3+0x28 4+0x28 5+0x28' },
-      '2h',
-      0,
-    ],
-    [
-      'FollowUpSendsStandStill',
-      'the worker has started ten minutes ago',
-      { [open('sending')]: '4+0x20', [sends]: '0+0x20' },
-      '10m',
-      0,
-    ],
-    [
-      'FollowUpBatchStandsStill',
-      'the worker has started ten minutes ago',
-      { [open('batch')]: '1+0x20' },
-      '10m',
-      0,
-    ],
-    [
-      'FollowUpBatchStandsStill',
-      'no item has ended for more than two hours',
-      { [open('batch')]: '1+0x200' },
-      '130m',
-      1,
-    ],
-    [
-      'FollowUpNoWorker',
-      'the workers of one of two namespaces are gone',
-      { [worker('a')]: '1+0x10', [worker('b')]: '1+0x60' },
-      '30m',
-      1,
-    ],
-    [
-      'FollowUpNoWorker',
-      'each namespace has a worker',
-      { [worker('a')]: '1+0x60', [worker('b')]: '1+0x60' },
-      '30m',
-      0,
-    ],
-    ['FollowUpTemporalSilent', 'the first worker has just started', { [asked]: '0+60x10' }, '0m', 0],
-    [
-      'FollowUpTemporalSilent',
-      'the server has not answered for seven minutes',
-      { [asked]: '0+60x5 300+0x20' },
-      '12m',
-      1,
-    ],
-    [
-      'FollowUpSlotsUsedUp',
-      'a worker has no free slot for two minutes',
-      { [slots]: '0+0x5', [worker('n')]: '1+0x5' },
-      '2m',
-      0,
-    ],
-    ['FollowUpWorkflowTasksFail', 'a first task has failed', { [taskFails]: '_x5 1+0x20' }, '7m', 1],
-    ['FollowUpWorkflowTasksFail', 'a task has failed an hour ago', { [taskFails]: '1+0x60' }, '1h', 0],
-    ['FollowUpKeyRefused', 'a first read is refused', { [refused]: '0+0x5 1+0x20' }, '9m', 1],
+  it.each<[string, string, string, string, 0 | 1]>([
+    [SENDS, 'nothing was sent for half an hour', 'sending 4+0x120; sends 1+0x120', '2h', 1],
+    [SENDS, 'two are sent an hour', 'sending 4+0x120; sends 1+0x28 2+0x28 3+0x28 4+0x28 5+0x28', '2h', 0],
+    [SENDS, STARTED, 'sending 4+0x20; sends 0+0x20', '10m', 0],
+    [BATCH, STARTED, 'batch 1+0x20', '10m', 0],
+    [BATCH, 'no item has ended for more than two hours', 'batch 1+0x200', '130m', 1],
+    ['FollowUpNoWorker', 'one of two namespaces has none', 'workerOfA 1+0x10; workerOfB 1+0x60', '30m', 1],
+    ['FollowUpNoWorker', 'each namespace has one', 'workerOfA 1+0x60; workerOfB 1+0x60', '30m', 0],
+    ['FollowUpTemporalSilent', 'the first worker has just started', 'asked 0+60x10', '0m', 0],
+    ['FollowUpTemporalSilent', 'it has not answered for seven minutes', 'asked 0+60x5 300+0x20', '12m', 1],
+    ['FollowUpSlotsUsedUp', 'none is free for two minutes', 'slots 0+0x5; worker 1+0x5', '2m', 0],
+    ['FollowUpWorkflowTasksFail', 'a first task has failed', 'taskFails _x5 1+0x20', '7m', 1],
+    ['FollowUpWorkflowTasksFail', 'a task has failed an hour ago', 'taskFails 1+0x60', '1h', 0],
+    ['FollowUpKeyRefused', 'a first read is refused', 'refused 0+0x5 1+0x20', '9m', 1],
   ])('%s where %s', async (alertname, _, series, at, count) => {
     // Pending would do harm at a first start only: it is shown to people.
     const state = at === '0m' ? 'pending' : 'firing';
     const test = {
       interval: '1m',
-      input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+      input_series: series.split('; ').map((each) => {
+        const [name = '', ...values] = each.split(' ');
+        return { series: SERIES[name], values: values.join(' ') };
+      }),
       promql_expr_test: [
         {
           expr: `count(ALERTS{alertname="${alertname}", alertstate="${state}"}) or vector(0)`,

@@ -38,9 +38,7 @@ it('the runbook has no section of an alert that is gone', () => {
 
 it.each(panelExpressions(dashboard))(
   'the panel $title is about metrics that are exported',
-  ({ expression }) => {
-    expectExported(expression);
-  },
+  ({ expression }) => expectExported(expression),
 );
 
 /** The SDK's own metrics are looked for in a running worker: alerts.long.test.ts. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
 import type { BatchHandle, FollowUpClient } from '../../src/client';
 import { requestIdOf } from '../../src/core/batch/items';
 import type { BatchInput } from '../../src/core/batch/state';
@@ -134,8 +134,8 @@ export class BatchOfTest {
   }
 
   /** Ends the turn of every job that is in one. */
-  endTurns(status: 'completed' | 'failed' = 'completed'): void {
-    for (const key of this.requests) this.endTurn(key, status);
+  endTurns(): void {
+    for (const key of this.requests) this.endTurn(key);
   }
 
   /** Ends the turn of every job that is in one, and waits for its end. */
@@ -144,10 +144,10 @@ export class BatchOfTest {
     return this.handle.result();
   }
 
-  endTurn({ projectId, jobId }: JobKey, status: 'completed' | 'failed' = 'completed'): void {
+  endTurn({ projectId, jobId }: JobKey): void {
     const { sandbox } = this.environment;
     if (sandbox.job({ projectId, jobId }).job.status === 'active')
-      sandbox.changeJob({ projectId, jobId }, { status });
+      sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
   }
 
   /** The workflow ids of its follow-ups that run, by the server's list. */
@@ -162,17 +162,8 @@ export class BatchOfTest {
   }
 }
 
-/** Deletes all runs of a workflow, or one, as the retention of a namespace does some days after its end. */
-export async function forget({ client, workflowId }: WorkflowHandle, runId?: string): Promise<void> {
-  await deleteWorkflow(client.getHandle(workflowId), runId);
-  const describe = () => client.getHandle(workflowId, runId).describe();
-  const gone = (error: unknown) => error instanceof WorkflowNotFoundError;
-  await eventually(`${workflowId} is deleted`, () => describe().then(() => false, gone));
-}
-
 /** The server deletes it some time later. */
-export async function deleteWorkflow({ client, workflowId }: WorkflowHandle, runId?: string): Promise<void> {
+export async function deleteWorkflow({ client, workflowId }: WorkflowHandle): Promise<void> {
   const { namespace } = client.options;
-  const workflowExecution = { workflowId, ...(runId === undefined ? {} : { runId }) };
-  await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution });
+  await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId } });
 }

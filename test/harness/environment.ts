@@ -9,9 +9,8 @@ import { connectClient } from '../../src/client';
 import { FollowUpPlugin, type NotifyOptions } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
 import { FollowUpCaller, newTaskQueues } from './following';
-import { FORGETFUL } from './restartable-server';
 import { skippingTime } from './skipping-time';
-import { temporal } from './temporal';
+import { DYNAMIC_CONFIG, temporal } from './temporal';
 
 // Failures of follow-ups are what many tests are about; only what breaks the worker itself is news.
 Runtime.install({
@@ -29,7 +28,7 @@ export interface EnvironmentOptions {
   readonly inProcessPolls?: number;
   /** The Temporal server. @default the one that all test files share */
   readonly address?: string;
-  /** A server of its own with these settings, on top of those with which a server soon forgets. */
+  /** A server of its own with these settings, on top of those of the shared one. */
   readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
   /** Where the worker tells ends. @default nowhere */
   readonly notify?: NotifyOptions;
@@ -57,7 +56,7 @@ export class Environment extends FollowUpCaller {
   }
 
   static async open(options: EnvironmentOptions = {}): Promise<Environment> {
-    const dynamicConfig = { ...FORGETFUL, ...options.dynamicConfig };
+    const dynamicConfig = { ...DYNAMIC_CONFIG, ...options.dynamicConfig };
     const own =
       options.dynamicConfig &&
       (await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig }));

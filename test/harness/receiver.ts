@@ -33,8 +33,6 @@ export async function startReceiver(
     })();
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  const close = () => {
-    server.close().closeAllConnections();
-  };
+  const close = () => server.close().closeAllConnections();
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/follow-ups`, all, close };
 }

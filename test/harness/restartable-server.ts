@@ -6,19 +6,6 @@ import { type DevServer, type DevServerOptions, startDevServer } from '../../dev
 import { eventually } from './eventually';
 import { temporal } from './temporal';
 
-/**
- * Settings with which a server deletes a closed workflow within seconds. By default it waits until its queues have noted
- * the end, which they do every half a minute. It looks for tasks as often as the shared server does.
- */
-export const FORGETFUL = {
-  'history.transferProcessorMaxPollRPS': 1_000,
-  'history.timerProcessorMaxPollRPS': 1_000,
-  'history.timerProcessorMaxTimeShift': '10ms',
-  'history.transferProcessorUpdateAckInterval': '500ms',
-  'history.visibilityProcessorUpdateAckInterval': '500ms',
-  'history.timerProcessorUpdateAckInterval': '500ms',
-} as const;
-
 /** A Temporal server on a SQLite file, which can be killed and started again on the same file and port. */
 export class RestartableServer {
   private constructor(
@@ -27,14 +14,11 @@ export class RestartableServer {
   ) {}
 
   /** Runs one for the length of a test. */
-  static async with(
-    test: (server: RestartableServer) => Promise<void>,
-    dynamicConfig: NonNullable<DevServerOptions['dynamicConfig']> = {},
-  ): Promise<void> {
+  static async with(test: (server: RestartableServer) => Promise<void>): Promise<void> {
     const folder = await mkdtemp(path.join(os.tmpdir(), 'restartable-server-'));
     try {
       const databaseFile = path.join(folder, 'temporal.db');
-      const options = { cli: temporal().cli, databaseFile, searchAttributes: true, dynamicConfig };
+      const options = { cli: temporal().cli, databaseFile, searchAttributes: true };
       const server = new RestartableServer(await startDevServer(options), options);
       await test(server).finally(() => server.server.stop());
     } finally {

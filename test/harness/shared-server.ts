@@ -4,24 +4,12 @@ import path from 'node:path';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { findTemporalCli } from '../../dev/temporal-cli';
-import { VARIABLES } from './temporal';
+import { DYNAMIC_CONFIG, VARIABLES } from './temporal';
 
 interface Shared {
   readonly server: DevServer;
   readonly folder: string;
 }
-
-/**
- * By default a server of one shard looks for tasks and timers every 50 ms, and fires a timer up to a second late: a follow-up
- * of ten tasks waits for a second or two, a batch for ten, and a clock that skips notices each jump only a second later.
- */
-const DYNAMIC_CONFIG = {
-  'history.transferProcessorMaxPollRPS': 1_000,
-  'history.timerProcessorMaxPollRPS': 1_000,
-  'history.timerProcessorMaxTimeShift': '10ms',
-  /** Lets a start ask for a clock that skips the waits of its workflow (`skipsTime` in environment.ts). */
-  'frontend.WorkflowTimeSkippingEnabled': true,
-} as const;
 
 /** Both set-ups and the tear-down run in jest's main process, so that they share this. */
 let shared: Promise<Shared> | undefined;

@@ -7,7 +7,7 @@ const SLOWEST = [
 ];
 
 /** Of `npm test`, those that would run alone if they came last. */
-const LONG_ALONE = ['simulation.test', 'again.server', 'batch.server'];
+const LONG_ALONE = ['simulation.test', 'batch.server'];
 
 /** Set-ups run in the order of the tests, and theirs compiles while the shared server starts. */
 const COMPILED = '.process.test.ts';

@@ -52,21 +52,15 @@ export class TemporalGate {
       // One session upstream for each: when a worker dies, the server sees its connection end.
       const upstream = connect(`http://${target}`);
       this.sessions.add(upstream);
-      upstream.on('error', () => {
-        session.destroy();
-      });
+      upstream.on('error', () => session.destroy());
       upstream.on('close', () => {
         this.sessions.delete(upstream);
         session.destroy();
       });
       session.on('error', () => undefined);
-      session.on('close', () => {
-        upstream.destroy();
-      });
+      session.on('close', () => upstream.destroy());
       session.on('stream', (stream, headers) => {
-        this.pass(stream, headers, upstream).catch(() => {
-          stream.close(constants.NGHTTP2_CANCEL);
-        });
+        this.pass(stream, headers, upstream).catch(() => stream.close(constants.NGHTTP2_CANCEL));
       });
     });
   }
@@ -131,9 +125,7 @@ export class TemporalGate {
     upstream.on('trailers', (received: IncomingHttpHeaders) => {
       trailers = received;
     });
-    stream.on('close', () => {
-      upstream.close(constants.NGHTTP2_CANCEL);
-    });
+    stream.on('close', () => upstream.close(constants.NGHTTP2_CANCEL));
     if (method.startsWith('Poll')) this.polls.add(upstream);
     upstream.end(call);
     const response = await responseTo(upstream);
@@ -147,9 +139,7 @@ export class TemporalGate {
     }
     const last = trailers;
     stream.respond(response, { waitForTrailers: true });
-    stream.on('wantTrailers', () => {
-      stream.sendTrailers(last);
-    });
+    stream.on('wantTrailers', () => stream.sendTrailers(last));
     stream.end(answer);
   }
 
@@ -168,9 +158,7 @@ function responseTo(upstream: ClientHttp2Stream): Promise<IncomingHttpHeaders> {
   return new Promise((resolve, reject) => {
     upstream.once('response', resolve);
     upstream.on('error', reject);
-    upstream.once('close', () => {
-      reject(new Error('the call was cancelled'));
-    });
+    upstream.once('close', () => reject(new Error('the call was cancelled')));
   });
 }
 

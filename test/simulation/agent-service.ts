@@ -84,9 +84,8 @@ export class AgentService {
         if (worker.state === 'dead') return;
         const request = this.newRequest(method === 'POST' ? 'post' : 'get', worker.name);
         const point = pointOf(request);
-        const fail = (label: string) => {
+        const fail = (label: string) =>
           end({ kind: 'no answer', started: request.begunAt !== null, brokenBy: [{ label, text: label }] });
-        };
         const end = (exchange: Exchange) => {
           if (request.heardAt !== null) return;
           request.heardAt = this.clock.now;
@@ -96,9 +95,7 @@ export class AgentService {
         };
         // Those of the process: they stand still with it.
         const timers = [
-          setTimeout(() => {
-            fail('timeout');
-          }, limits.timeoutMs),
+          setTimeout(() => fail('timeout'), limits.timeoutMs),
           setTimeout(() => {
             if (request.begunAt === null) fail('connect timeout');
           }, limits.connectTimeoutMs),
@@ -257,9 +254,7 @@ function pointOf({ operation, by }: Request): string {
 }
 
 function awake(worker: SimulatedWorker): Promise<void> {
-  return new Promise((resolve) => {
-    worker.whenAwake(resolve);
-  });
+  return new Promise((resolve) => worker.whenAwake(resolve));
 }
 
 /** The job of somebody else. */

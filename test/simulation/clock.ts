@@ -54,17 +54,8 @@ export class VirtualClock implements Timers {
       const inContext = (work: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
         const process = processes.getStore();
         // A real timer keeps the context in which it was made.
-        const run = AsyncLocalStorage.bind(() => {
-          work(...args);
-        });
-        return start(
-          process === undefined
-            ? run
-            : () => {
-                process.whenAwake(run);
-              },
-          ms,
-        );
+        const run = AsyncLocalStorage.bind(() => work(...args));
+        return start(process === undefined ? run : () => process.whenAwake(run), ms);
       };
       Object.assign(globalThis, { [name]: inContext });
     }
@@ -83,9 +74,7 @@ export class VirtualClock implements Timers {
   /** Calls `work` after so many milliseconds, in nobody's name. @returns what takes it back */
   after(ms: number, work: () => void): () => void {
     const timer = processes.run(undefined, () => this.setTimer(work, Math.max(0, ms)));
-    return () => {
-      this.clock.clearTimeout(timer);
-    };
+    return () => this.clock.clearTimeout(timer);
   }
 
   async sleep(ms: number): Promise<void> {

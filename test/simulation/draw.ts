@@ -1,11 +1,10 @@
 import { durationText } from '../../src/core/units';
 import { ON_UNKNOWN_DELIVERY, WHEN_ACTIVE } from '../../src/core/request';
-import { Luck } from './luck';
-import type { Act, Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
+import { type Act, ACTS, OUTCOMES } from './acts';
+import { Luck, weighted } from './luck';
+import type { Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
 
-/** Weights of choices: a choice that stands twice comes twice as often. */
-const STATUSES = ['completed', 'completed', 'completed', 'failed', 'active', 'archived'] as const;
-const OUTCOMES = ['pull-request', 'pull-request', 'new-pull-request', 'no-change', 'failed'] as const;
+const STATUSES = weighted('3 completed, failed, active, archived');
 
 const MINUTE_MS = 60_000;
 /** Beyond `confirm`. Longer ones cost many reads. */
@@ -94,20 +93,10 @@ function drawSpell(luck: Luck): Spell {
   };
 }
 
-const KINDS_OF_POST = [
-  ...([
-    'refused',
-    'misconfigured',
-    'reset',
-    'reset',
-    'timeout',
-    'timeout',
-    'page',
-    'no job',
-    'another job',
-  ] as const),
-  ...(['429', '429', '429', 'rejected', 'rejected', 'unknown', 'unknown', 'unknown', 'unknown'] as const),
-] as const;
+const KINDS_OF_READ = weighted('4 status, refused, reset, timeout, page, no job, another job, unknown word');
+const KINDS_OF_POST = weighted(
+  'refused, misconfigured, 2 reset, 2 timeout, page, no job, another job, 3 429, 2 rejected, 4 unknown',
+);
 
 function retryAfter(luck: Luck): { readonly retryAfter?: string } {
   const value = luck.of('retryAfter', RETRY_AFTER);
@@ -116,19 +105,7 @@ function retryAfter(luck: Luck): { readonly retryAfter?: string } {
 
 function troubleOfRead(luck: Luck): Trouble {
   const processed = false;
-  const kind = luck.of('read', [
-    'status',
-    'status',
-    'status',
-    'status',
-    'refused',
-    'reset',
-    'timeout',
-    'page',
-    'no job',
-    'another job',
-    'unknown word',
-  ] as const);
+  const kind = luck.of('read', KINDS_OF_READ);
   if (kind !== 'status') return { kind, processed };
   const status = luck.of('status of read', ANSWERS_TO_READS);
   // What a gateway says of its own routes.
@@ -147,55 +124,24 @@ function troubleOfPost(luck: Luck): Trouble {
 }
 
 /** Where something can be done. Those of the send stand more than once: there a message can be lost or sent twice. */
-const POINTS = [
-  ...['started', 'task started', 'task done', 'workerSettings started'],
-  ...[
-    'sendMessage started',
-    'look asked',
-    'look reached',
-    'look heard',
-    'permission asked',
-    'permission recorded',
-    'post asked',
-  ],
-  ...[
-    'post begun',
-    'post reached',
-    'post processed',
-    'post heard',
-    'sendMessage over',
-    'sendMessage reported',
-  ],
-  ...['permission recorded', 'post begun', 'post processed', 'post heard', 'sendMessage over'],
-  ...['getJob started', 'read asked', 'read reached', 'read heard', 'getJob over', 'getJob reported'],
-  ...[
-    'pollJob started',
-    'poll asked',
-    'poll heard',
-    'fail asked',
-    'fail recorded',
-    'beat recorded',
-    'pollJob over',
-    'pollJob reported',
-  ],
-  ...['pendingDetails started', 'describe asked', 'describe recorded'],
-  ...[
-    'phase sending',
-    'phase reconciling',
-    'phase needs-decision',
-    'phase watching',
-    'phase confirming',
-    'phase settling',
-  ],
-  ...[
-    'phase waiting',
-    'phase unauthorized',
-    'phase needs-decision',
-    'phase needs-decision',
-    'phase done',
-    'phase failed',
-  ],
-] as const;
+const POINTS = weighted<string>(
+  'started, task started, task done, workerSettings started, sendMessage started, look asked, look reached',
+  'look heard, permission asked, permission recorded, post asked, post begun, post reached, post processed',
+  'post heard, sendMessage over, sendMessage reported',
+  'permission recorded, post begun, post processed, post heard, sendMessage over',
+  'getJob started, read asked, read reached, read heard, getJob over, getJob reported',
+  'pollJob started, poll asked, poll heard, fail asked, fail recorded, beat recorded, pollJob over',
+  'pollJob reported, pendingDetails started, describe asked, describe recorded',
+  'phase sending, phase reconciling, phase needs-decision, phase watching, phase confirming, phase settling',
+  'phase waiting, phase unauthorized, 2 phase needs-decision, phase done, phase failed',
+);
+
+const KINDS = weighted(
+  '4 kill, 2 freeze, stop, 2 lose, 2 break, wrong clock, server away, hold queue, 2 poll now, extend, decide',
+  '2 cancel, terminate, 3 reset, pause send, reset send, limit attempts, reset poll, complete by hand',
+  'start again, 2 turn of others, 2 change job',
+);
+const KINDS_WHILE_ASKED = weighted('4 decide, poll now, extend, cancel, reset, kill, turn of others');
 
 /** One deed, or several at one moment in any order. */
 function drawDeeds(luck: Luck, confirmMs: number): Deed[] {
@@ -221,12 +167,7 @@ function drawDeeds(luck: Luck, confirmMs: number): Deed[] {
 
 /** A send backs off: its worker has died, and somebody cancels before the next attempt. */
 function diesAndIsCancelled(luck: Luck): Deed[] {
-  const at = luck.of('dies at', [
-    'permission recorded',
-    'post begun',
-    'post processed',
-    'look heard',
-  ] as const);
+  const at = luck.of('dies at', weighted('permission recorded, post begun, post processed, look heard'));
   const cancelled = {
     at: 'sendMessage backs off',
     nth: 1,
@@ -239,55 +180,6 @@ function diesAndIsCancelled(luck: Luck): Deed[] {
 }
 
 function drawAct(luck: Luck, at: string): Act {
-  const kinds: readonly Act['kind'][] = at.startsWith('phase needs-decision')
-    ? [
-        'decide',
-        'decide',
-        'decide',
-        'decide',
-        'poll now',
-        'extend',
-        'cancel',
-        'reset',
-        'kill',
-        'turn of others',
-      ]
-    : [
-        ...([
-          'kill',
-          'kill',
-          'kill',
-          'kill',
-          'freeze',
-          'freeze',
-          'stop',
-          'lose',
-          'lose',
-          'break',
-          'break',
-          'wrong clock',
-          'server away',
-        ] as const),
-        ...([
-          'hold queue',
-          'poll now',
-          'poll now',
-          'extend',
-          'decide',
-          'cancel',
-          'cancel',
-          'terminate',
-        ] as const),
-        ...(['reset', 'reset', 'reset', 'pause send', 'reset send', 'limit attempts', 'reset poll'] as const),
-        ...([
-          'complete by hand',
-          'start again',
-          'turn of others',
-          'turn of others',
-          'change job',
-          'change job',
-        ] as const),
-      ];
   const isPermission = /^(permission|post)/.test(at);
   // A read that was asked for before does not count: the next one is waited for.
   const isRead = /^(read|getJob)/.test(at);
@@ -298,51 +190,7 @@ function drawAct(luck: Luck, at: string): Act {
         ? 'reset'
         : isRead && luck.chance('asks for another', 0.3)
           ? 'poll now'
-          : luck.of('act', kinds);
+          : luck.of<Act['kind']>('act', at.startsWith('phase needs-decision') ? KINDS_WHILE_ASKED : KINDS);
   const ms = luck.of('ms', [500, 5_000, 30_000, 90_000, 600_000]);
-  switch (kind) {
-    case 'kill':
-    case 'stop':
-      return { kind, backAfterMs: ms };
-    case 'freeze':
-      return { kind, ms, suspended: luck.chance('suspended', 0.3) };
-    case 'lose':
-      return { kind, what: luck.of('lose', ['request', 'answer']) };
-    case 'break':
-      return { kind, what: luck.of('break', ['input', 'result']) };
-    case 'wrong clock':
-      return { kind, ms: luck.of('clock', [-3_600_000, -60_000, 60_000, 3_600_000]) };
-    case 'server away':
-      return { kind, ms };
-    case 'hold queue':
-      return { kind, queue: luck.of('queue', ['sends', 'reads']), ms };
-    case 'extend':
-      return { kind, duration: luck.of('duration', ['10m', '1h', '1s', 'soon']) };
-    case 'decide':
-      return {
-        kind,
-        decision: luck.of('decision', ['delivered', 'not-delivered', 'not-delivered']),
-        names: luck.of('names', ['latest', 'latest', 'first', 'nothing']),
-      };
-    case 'reset':
-      return { kind, share: luck.next('share') ** 1.5 };
-    case 'pause send':
-      return { kind, ms };
-    case 'complete by hand':
-      return {
-        kind,
-        activity: luck.of('activity', ['sendMessage', 'getJob', 'pollJob']),
-        value: luck.of('value', [null, 0.5, 'done', {}]),
-      };
-    case 'turn of others':
-      return {
-        kind,
-        ms: luck.between('other turn', 50, 60_000),
-        outcome: luck.of('other outcome', OUTCOMES),
-      };
-    case 'change job':
-      return { kind, status: luck.of('change', ['archived', 'completed', 'failed']) };
-    default:
-      return { kind };
-  }
+  return { kind, ...ACTS[kind](luck, ms) } as Act;
 }

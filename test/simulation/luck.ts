@@ -25,9 +25,26 @@ export class Luck {
     return least + Math.floor((most - least + 1) * this.next(name) ** bias);
   }
 
-  of<T>(name: string, choices: readonly T[]): T {
+  of<const T>(name: string, choices: readonly T[]): T {
     return choices[Math.floor(this.next(name) * choices.length)] as T;
   }
+}
+
+type WordOf<List extends string> = List extends `${infer First}, ${infer Rest}`
+  ? WordOf<First> | WordOf<Rest>
+  : List extends `${number} ${infer Word}`
+    ? Word
+    : List;
+
+/** Choices for {@link Luck.of}: of `3 kill, freeze` the first one comes three times as often. */
+export function weighted<const List extends string>(...lists: readonly List[]): readonly WordOf<List>[] {
+  return lists
+    .join(', ')
+    .split(', ')
+    .flatMap((each) => {
+      const [, count = 1, word] = /^(?:(\d+) )?(.+)$/.exec(each) ?? [];
+      return Array<WordOf<List>>(Number(count)).fill(word as WordOf<List>);
+    });
 }
 
 /** FNV-1a. */

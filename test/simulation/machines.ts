@@ -1,16 +1,8 @@
-import type { Act } from './plan';
+import { type MachineAct, OF_MACHINES } from './acts';
 import { SimulatedWorker, type WorkerOptions } from './worker/worker';
 
-/** What happens to machines. The worker is the one that has reached the point. */
-export type MachineAct = Extract<
-  Act,
-  { readonly kind: 'kill' | 'freeze' | 'stop' | 'lose' | 'break' | 'wrong clock' | 'server away' }
->;
-
-const KINDS: readonly string[] = ['kill', 'freeze', 'stop', 'lose', 'break', 'wrong clock', 'server away'];
-
 export function isOfMachines(act: { readonly kind: string }): act is MachineAct {
-  return KINDS.includes(act.kind);
+  return act.kind in OF_MACHINES;
 }
 
 /** The workers of a world, as they come and go. */
@@ -42,9 +34,7 @@ export class Machines {
       if (worker.state === 'dead') return false;
       if (act.kind === 'kill') worker.kill();
       else worker.stop();
-      clock.after(act.backAfterMs, () => {
-        this.add();
-      });
+      clock.after(act.backAfterMs, () => this.add());
     }
     return true;
   }

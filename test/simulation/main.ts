@@ -4,11 +4,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { inspect, parseArgs } from 'node:util';
 import { drawBatchPlan } from './batch/plan';
-import { shrinkBatch, simulateBatch } from './batch/simulate';
 import { SITUATIONS_OF_BATCHES, situationsOfBatch } from './batch/situations';
 import { drawPlan } from './draw';
-import { shrink } from './shrink';
-import { bundleWorkflows, simulate } from './simulate';
+import { bundleWorkflows, simulate, simulateBatch } from './simulate';
 import { SITUATION_NAMES, situationsOf } from './situations';
 import type { Entry } from './world';
 
@@ -48,8 +46,9 @@ async function main(): Promise<number> {
   const seeds = values.seeds ?? (values.batches === undefined ? '1..1000' : undefined);
   const workflows = await bundleWorkflows();
   const one = { tally: { played: 0, liars: 0, met: {} }, workflows, ...values };
-  if (seeds !== undefined) await play(seedsOf(seeds), one, 'follow-ups', playFollowUp);
-  if (values.batches !== undefined) await play(seedsOf(values.batches), one, 'batches', playBatch);
+  if (seeds !== undefined) await play(seeds, one, 'follow-ups', drawPlan, simulate, situationsOf);
+  if (values.batches !== undefined)
+    await play(values.batches, one, 'batches', drawBatchPlan, simulateBatch, situationsOfBatch);
   process.send?.(one.tally);
   return one.tally.liars;
 }
@@ -70,29 +69,36 @@ interface Play {
 }
 
 /** What a world has shown. */
-interface Played {
-  readonly plan: { readonly seed: number };
-  readonly facts: { readonly log: readonly Entry[] };
+interface Played<Plan, Facts extends { readonly log: readonly Entry[] }> {
+  readonly plan: Plan & {
+    readonly seed: number;
+    readonly deeds: readonly unknown[];
+    readonly spells?: readonly unknown[];
+  };
+  readonly facts: Facts;
   readonly lies: readonly string[];
 }
 
-async function play(
-  seeds: Iterable<number>,
+async function play<Plan extends object, Facts extends { readonly log: readonly Entry[] }>(
+  seeds: string,
   { tally, workflows, story, 'until-lie': untilLie }: Play,
   what: string,
-  playOne: (
-    seed: number,
-    play: Pick<Play, 'tally' | 'workflows'>,
-  ) => Promise<{ verdict: Played; smaller: () => Promise<Played> }>,
+  draw: (seed: number) => Played<Plan, Facts>['plan'],
+  playWorld: (
+    plan: Played<Plan, Facts>['plan'],
+    workflows: Play['workflows'],
+  ) => Promise<Played<Plan, Facts>>,
+  situations: (facts: Facts) => readonly string[],
 ): Promise<void> {
   const begunAt = performance.now();
   const before = { ...tally };
-  for (const seed of seeds) {
+  for (const seed of seedsOf(seeds)) {
     playing = seed;
-    const { verdict, smaller } = await playOne(seed, { tally, workflows }).catch((error: unknown) => {
+    const verdict = await playWorld(draw(seed), workflows).catch((error: unknown) => {
       throw new Error(`seed ${seed} breaks the simulation`, { cause: error });
     });
     tally.played += 1;
+    for (const name of situations(verdict.facts)) tally.met[name] = (tally.met[name] ?? 0) + 1;
     if (story) tell(verdict);
     if (verdict.lies.length === 0) continue;
     tally.liars += 1;
@@ -100,28 +106,20 @@ async function play(
       say(`seed ${seed} lies, after ${tally.played} ${what}: ${verdict.lies[0] ?? ''}`);
       break;
     }
-    tell(await smaller());
+    // The smallest plan that still lies: what is taken away changes nothing of what is drawn for the rest.
+    let smallest = verdict;
+    for (const part of ['deeds', 'spells'] as const)
+      for (let index = (verdict.plan[part] ?? []).length - 1; index >= 0; index -= 1) {
+        const { plan } = smallest;
+        const smaller = { ...plan, [part]: plan[part]?.filter((_, each) => each !== index) };
+        const played = await playWorld(smaller, workflows);
+        if (played.lies.length > 0) smallest = played;
+      }
+    tell(smallest);
   }
   const played = tally.played - before.played;
   const aMinute = Math.round((played * 60_000) / (performance.now() - begunAt));
   say(`${played} ${what}, ${aMinute} a minute, ${tally.liars - before.liars} with a lie`);
-}
-
-async function playFollowUp(seed: number, { tally, workflows }: Pick<Play, 'tally' | 'workflows'>) {
-  const verdict = await simulate(drawPlan(seed), workflows);
-  meet(tally, situationsOf(verdict.facts));
-  const smaller = async () => simulate(await shrink(verdict.plan, workflows), workflows);
-  return { verdict, smaller };
-}
-
-async function playBatch(seed: number, { tally, workflows }: Pick<Play, 'tally' | 'workflows'>) {
-  const verdict = await simulateBatch(drawBatchPlan(seed), workflows);
-  meet(tally, situationsOfBatch(verdict.facts));
-  return { verdict, smaller: () => shrinkBatch(verdict, workflows) };
-}
-
-function meet({ met }: Tally, situations: readonly string[]): void {
-  for (const name of situations) met[name] = (met[name] ?? 0) + 1;
 }
 
 /** The long run. Each core plays its share, so that it gets its time beside other programs too. */
@@ -176,7 +174,7 @@ function* seedsOf(ranges: string): Iterable<number> {
   }
 }
 
-function tell({ plan, facts, lies }: Played): void {
+function tell({ plan, facts, lies }: Played<object, { readonly log: readonly Entry[] }>): void {
   say(`\nseed ${plan.seed}: ${JSON.stringify({ ...plan, seed: undefined })}`);
   for (const { at, who, what } of facts.log)
     say(`${(at / 1_000).toFixed(3).padStart(12)}  ${who.padEnd(9)} ${what}`);

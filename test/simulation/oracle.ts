@@ -22,16 +22,13 @@ import type { Run } from './temporal/run';
 import type { Facts } from './world';
 
 /** How the latest run of a follow-up has ended. */
-type End =
-  | { readonly kind: 'result'; readonly result: FollowUpResult; readonly receipt: Receipt }
-  | {
-      readonly kind: 'failure';
-      readonly type: string;
-      readonly details: FailureDetails;
-      readonly receipt: Receipt;
-    }
-  | { readonly kind: 'cancelled'; readonly receipt: Receipt }
-  | { readonly kind: 'terminated' | 'open' | 'without receipt' };
+interface End {
+  readonly kind: 'result' | 'failure' | 'cancelled' | 'terminated' | 'open';
+  /** Of a failure. */
+  readonly type: string;
+  readonly result: FollowUpResult | undefined;
+  readonly receipt: Receipt | undefined;
+}
 
 /** Everything that the rules ask about. */
 class Case {
@@ -123,38 +120,27 @@ type RuleOfReceipt = (found: Case, receipt: Receipt) => Iterable<string>;
 export function lies(facts: Facts): string[] {
   const found = new Case(facts);
   const all = [...facts.broken, ...RULES.flatMap((rule) => [...rule(found)])];
-  const { end } = found;
-  if ('receipt' in end) all.push(...RULES_OF_RECEIPTS.flatMap((rule) => [...rule(found, end.receipt)]));
-  else if (end.kind === 'without receipt') all.push('it ended without a receipt');
+  const { kind, receipt } = found.end;
+  if (receipt) all.push(...RULES_OF_RECEIPTS.flatMap((rule) => [...rule(found, receipt)]));
+  else if (kind !== 'terminated' && kind !== 'open') all.push('it ended without a receipt');
   return all;
 }
 
-function endOf(run: Run): End {
-  const { result, failure } = run.end;
-  switch (run.status) {
-    case 'WorkflowExecutionCompleted': {
-      const value = fromPayload(result) as FollowUpResult | undefined;
-      return value === undefined
-        ? { kind: 'without receipt' }
-        : { kind: 'result', result: value, receipt: value.followUp };
-    }
-    case 'WorkflowExecutionFailed': {
-      const details = fromPayload(failure?.applicationFailureInfo?.details?.payloads?.[0]) as
-        FailureDetails | undefined;
-      const type = failure?.applicationFailureInfo?.type ?? '';
-      return details === undefined
-        ? { kind: 'without receipt' }
-        : { kind: 'failure', type, details, receipt: details.followUp };
-    }
-    case 'WorkflowExecutionCanceled': {
-      const receipt = fromPayload(run.memo[MEMO_RECEIPT]) as Receipt | undefined;
-      return receipt === undefined ? { kind: 'without receipt' } : { kind: 'cancelled', receipt };
-    }
-    case 'running':
-      return { kind: 'open' };
-    default:
-      return { kind: 'terminated' };
-  }
+const KINDS: Partial<Record<Run['status'], End['kind']>> = {
+  running: 'open',
+  WorkflowExecutionCompleted: 'result',
+  WorkflowExecutionFailed: 'failure',
+  WorkflowExecutionCanceled: 'cancelled',
+};
+
+function endOf({ status, end, memo }: Run): End {
+  const kind = KINDS[status] ?? 'terminated';
+  const result = fromPayload(end.result) as FollowUpResult | undefined;
+  const { type, details } = end.failure?.applicationFailureInfo ?? {};
+  const failure = fromPayload(details?.payloads?.[0]) as FailureDetails | undefined;
+  const cancelled =
+    kind === 'cancelled' ? (fromPayload(memo[MEMO_RECEIPT]) as Receipt | undefined) : undefined;
+  return { kind, type: type ?? '', result, receipt: result?.followUp ?? failure?.followUp ?? cancelled };
 }
 
 const isDecision = (decision: string) => (update: Facts['people']['updates'][number]) =>
@@ -338,7 +324,9 @@ const RULES: readonly Rule[] = [
   /** What a list shows says how it ended. */
   function* showsItsPhase({ run, end }) {
     const phase = fromPayload(run.searchAttributes.FollowUpPhase) as string | undefined;
-    const wanted = { result: 'done', failure: 'failed', cancelled: 'cancelled' }[end.kind as string];
+    const wanted = ({ result: 'done', failure: 'failed', cancelled: 'cancelled' } as Record<string, string>)[
+      end.kind
+    ];
     if (wanted !== undefined && phase !== wanted)
       yield `it ended by ${end.kind}, and its phase is ${String(phase)}`;
     const outcome = fromPayload(run.searchAttributes.FollowUpOutcome) as string | undefined;
@@ -347,11 +335,9 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-function outcomeOf(end: End): string | undefined {
-  if (!('receipt' in end)) return undefined;
-  const { verdict } = end.receipt.delivery;
-  if (end.kind === 'result') return outcomeText(end.result.status, verdict);
-  return outcomeText(end.kind === 'failure' ? end.type : 'cancelled', verdict);
+function outcomeOf({ kind, type, result, receipt }: End): string | undefined {
+  const how = result?.status ?? (kind === 'failure' ? type : 'cancelled');
+  return receipt && outcomeText(how, receipt.delivery.verdict);
 }
 
 /** Of a run that makes no request, and of one request by a timer and an activity. */
@@ -523,7 +509,7 @@ const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
   /** A result is told by fresh answers, has its evidence, and is the job as it was after the turn of every message. */
   function* resultIsTrue(found, receipt) {
     const { end, plan, facts, shown } = found;
-    if (end.kind !== 'result') return;
+    if (!end.result) return;
     const { status, prLink, followUp } = end.result;
     if (followUp.delivery.verdict !== 'accepted') yield `a result with ${followUp.delivery.verdict}`;
     if (!isTerminal(status)) yield `a result that is ${status}`;

@@ -1,5 +1,5 @@
 import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../../src/core/names';
-import type { Act } from './plan';
+import type { Act, MachineAct } from './acts';
 import { toPayload } from './temporal/history';
 import type { UpdateEnd } from './temporal/run';
 import type { World } from './world';
@@ -14,22 +14,7 @@ export interface AskedUpdate {
   end: UpdateEnd | null;
 }
 
-type PeopleAct = Exclude<
-  Act,
-  {
-    readonly kind:
-      | 'kill'
-      | 'freeze'
-      | 'stop'
-      | 'lose'
-      | 'break'
-      | 'wrong clock'
-      | 'server away'
-      | 'hold queue'
-      | 'turn of others'
-      | 'change job';
-  }
->;
+type PeopleAct = Exclude<Act, MachineAct | { readonly kind: 'hold queue' | 'turn of others' | 'change job' }>;
 
 /** Callers and operators: what they have asked for, and what they were told. */
 export class People {
@@ -91,9 +76,7 @@ export class People {
       case 'pause send': {
         const activity = pending('sendMessage');
         activity?.pause();
-        clock.after(act.ms, () => {
-          activity?.unpause();
-        });
+        clock.after(act.ms, () => activity?.unpause());
         return activity !== undefined;
       }
       case 'reset send':

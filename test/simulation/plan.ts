@@ -1,3 +1,4 @@
+import type { Act } from './acts';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { TurnPlan } from '../../sandbox/job-life';
 import type { TerminalStatus } from '../../src/core/job';
@@ -63,37 +64,9 @@ export type Trouble =
   | { readonly kind: 'unknown word' };
 
 /** Something is done when a point is reached for the nth time, and so long after it. */
-export interface Deed {
+export interface Deed<Of = Act> {
   readonly at: string;
   readonly nth: number;
   readonly afterMs: number;
-  readonly act: Act;
+  readonly act: Of;
 }
-
-export type Act =
-  // Machines. The worker is the one that has reached the point.
-  | { readonly kind: 'kill'; readonly backAfterMs: number }
-  | { readonly kind: 'freeze'; readonly ms: number; readonly suspended: boolean }
-  | { readonly kind: 'stop'; readonly backAfterMs: number }
-  | { readonly kind: 'lose'; readonly what: 'request' | 'answer' }
-  /** What is around an activity fails once: its input can't be decoded, or its result can't be encoded. */
-  | { readonly kind: 'break'; readonly what: 'input' | 'result' }
-  | { readonly kind: 'wrong clock'; readonly ms: number }
-  | { readonly kind: 'server away'; readonly ms: number }
-  | { readonly kind: 'hold queue'; readonly queue: 'sends' | 'reads'; readonly ms: number }
-  // People.
-  | { readonly kind: 'poll now' | 'cancel' | 'terminate' }
-  | { readonly kind: 'extend'; readonly duration: string }
-  | {
-      readonly kind: 'decide';
-      readonly decision: 'delivered' | 'not-delivered';
-      readonly names: 'latest' | 'first' | 'nothing';
-    }
-  | { readonly kind: 'reset'; readonly share: number }
-  | { readonly kind: 'pause send'; readonly ms: number }
-  | { readonly kind: 'reset send' | 'limit attempts' | 'reset poll' }
-  | { readonly kind: 'complete by hand'; readonly activity: string; readonly value: unknown }
-  | { readonly kind: 'start again' }
-  // Others, at the service.
-  | { readonly kind: 'turn of others'; readonly ms: number; readonly outcome: TurnPlan['outcome'] }
-  | { readonly kind: 'change job'; readonly status: 'archived' | 'completed' | 'failed' };

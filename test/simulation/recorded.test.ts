@@ -19,7 +19,7 @@ let workflows: Awaited<ReturnType<typeof bundleWorkflows>>;
 
 beforeAll(async () => {
   workflows = await bundleWorkflows();
-}, 120_000);
+});
 
 async function replay(name: string, change = (event: HistoryEvent) => event): Promise<void> {
   const { start, events } = fromServer(recordedEvents(RELEASE, name));

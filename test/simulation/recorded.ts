@@ -2,8 +2,9 @@ import { temporal } from '@temporalio/proto';
 import type { HistoryEvent as ServerEvent } from '../../bench/history-cost';
 import {
   type ActivityOptions,
-  type Closing,
   type EventBody,
+  type Failure,
+  type Fields,
   fromPayload,
   type HistoryEvent,
   type Payload,
@@ -22,6 +23,23 @@ interface MarkerData {
 
 /** Seconds are a `Long`, or what JSON makes of one. */
 type Time = { readonly seconds?: unknown; readonly nanos?: number | null } | null | undefined;
+/** Those of all kinds of events that are read here. */
+type Attributes = Partial<
+  Record<
+    'scheduledEventId' | 'timerId' | 'activityId' | 'historySizeBytes' | 'suggestContinueAsNew',
+    unknown
+  > &
+    Record<'newRunId' | 'signalName', string> &
+    Record<'result' | 'input', Packed> &
+    Record<'searchAttributes', { readonly indexedFields?: Fields }> &
+    Record<'upsertedMemo', { readonly fields?: Fields }> & {
+      readonly cause: number;
+      readonly startToFireTimeout: Time;
+      readonly details: Readonly<Record<string, Packed>>;
+      readonly failure: Failure;
+    } & Record<'acceptedRequest', temporal.api.update.v1.IRequest> &
+    Record<'meta', temporal.api.update.v1.IMeta>
+>;
 type Packed = { readonly payloads?: Payload[] | null } | null | undefined;
 
 /** A history of a real server, as the simulation has it. @throws TypeError if it has an event that the simulation does not know */
@@ -58,14 +76,17 @@ export function typeOf({ eventType }: ServerEvent): string {
   return words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
 }
 
+/** The only attributes that an event has. */
+function attributesOf(event: ServerEvent) {
+  const [name = ''] = Object.keys(event).filter((each) => each.endsWith('EventAttributes'));
+  return (event[name as keyof ServerEvent] ?? {}) as unknown as Attributes;
+}
+
 function bodyOf(event: ServerEvent, all: ReadonlyMap<number, ServerEvent>): EventBody {
   const type = typeOf(event) as EventBody['type'];
-  const seqOf = (id: unknown) => {
-    const of = all.get(Number(id));
-    return Number(
-      of?.activityTaskScheduledEventAttributes?.activityId ?? of?.timerStartedEventAttributes?.timerId,
-    );
-  };
+  const its = attributesOf(event);
+  const scheduled = all.get(Number(its.scheduledEventId));
+  const seq = Number(its.timerId ?? its.activityId ?? (scheduled && attributesOf(scheduled).activityId));
   switch (type) {
     case 'WorkflowExecutionStarted':
       return { type, size: 0 };
@@ -74,95 +95,68 @@ function bodyOf(event: ServerEvent, all: ReadonlyMap<number, ServerEvent>): Even
     case 'WorkflowTaskTimedOut':
     case 'WorkflowExecutionCancelRequested':
       return { type };
-    case 'WorkflowTaskStarted': {
-      const { historySizeBytes, suggestContinueAsNew } = event.workflowTaskStartedEventAttributes ?? {};
+    case 'WorkflowTaskStarted':
       return {
         type,
-        historySize: Number(historySizeBytes ?? 0),
-        suggestsContinueAsNew: suggestContinueAsNew ?? false,
+        historySize: Number(its.historySizeBytes ?? 0),
+        suggestsContinueAsNew: its.suggestContinueAsNew === true,
       };
-    }
     case 'WorkflowTaskFailed': {
-      const { cause, newRunId } = event.workflowTaskFailedEventAttributes ?? {};
-      const name = (WorkflowTaskFailedCause[cause ?? 0] ?? '').replace('WORKFLOW_TASK_FAILED_CAUSE_', '');
-      return { type, cause: name, ...(newRunId ? { seed: newRunId } : {}) };
+      const { newRunId } = its;
+      const cause = (WorkflowTaskFailedCause[its.cause ?? 0] ?? '').replace(
+        'WORKFLOW_TASK_FAILED_CAUSE_',
+        '',
+      );
+      return { type, cause, ...(newRunId ? { seed: newRunId } : {}) };
     }
-    case 'TimerStarted': {
-      const { timerId, startToFireTimeout } = event.timerStartedEventAttributes ?? {};
-      return { type, seq: Number(timerId), ms: msOf(startToFireTimeout) };
-    }
+    case 'TimerStarted':
+      return { type, seq, ms: msOf(its.startToFireTimeout) };
     case 'TimerFired':
-      return { type, seq: Number(event.timerFiredEventAttributes?.timerId) };
     case 'TimerCanceled':
-      return { type, seq: Number(event.timerCanceledEventAttributes?.timerId) };
-    case 'ActivityTaskScheduled': {
-      const { activityId } = event.activityTaskScheduledEventAttributes ?? {};
-      return { type, seq: Number(activityId), activity: activityOf(event) };
-    }
     case 'ActivityTaskStarted':
-      return { type, seq: seqOf(event.activityTaskStartedEventAttributes?.scheduledEventId) };
     case 'ActivityTaskCancelRequested':
-      return { type, seq: seqOf(event.activityTaskCancelRequestedEventAttributes?.scheduledEventId) };
-    case 'ActivityTaskCompleted': {
-      const { scheduledEventId, result } = event.activityTaskCompletedEventAttributes ?? {};
-      const resolution: Resolution = { completed: { result: listOf(result)[0] ?? null } };
-      return { type, seq: seqOf(scheduledEventId), resolution };
-    }
+      return { type, seq };
+    case 'ActivityTaskScheduled':
+      return { type, seq, activity: activityOf(event) };
+    case 'ActivityTaskCompleted':
+      return { type, seq, resolution: { completed: { result: listOf(its.result)[0] ?? null } } };
     case 'ActivityTaskCanceled': {
       // The only ends that are recorded beside results: a workflow that has cancelled no longer reads how.
-      const { scheduledEventId } = event.activityTaskCanceledEventAttributes ?? {};
       const failure = { message: 'Activity cancelled', canceledFailureInfo: {} };
-      return { type, seq: seqOf(scheduledEventId), resolution: { cancelled: { failure } } };
+      return { type, seq, resolution: { cancelled: { failure } } };
     }
     case 'MarkerRecorded': {
-      const { details, failure } = event.markerRecordedEventAttributes ?? {};
+      const { details, failure } = its;
       const data = fromPayload(listOf(details?.data)[0]) as MarkerData | undefined;
       const { seconds = 0, nanos = 0 } = data?.complete_time ?? {};
-      return {
-        type,
-        seq: data?.seq ?? 0,
-        endedAt: seconds * 1_000 + Math.floor(nanos / 1e6),
-        resolution: failure
-          ? { failed: { failure } }
-          : { completed: { result: listOf(details?.result)[0] ?? null } },
-      };
+      const resolution: Resolution = failure
+        ? { failed: { failure } }
+        : { completed: { result: listOf(details?.result)[0] ?? null } };
+      const endedAt = seconds * 1_000 + Math.floor(nanos / 1e6);
+      return { type, seq: data?.seq ?? 0, endedAt, resolution };
     }
-    case 'UpsertWorkflowSearchAttributes': {
-      const { searchAttributes } = event.upsertWorkflowSearchAttributesEventAttributes ?? {};
-      return { type, fields: searchAttributes?.indexedFields ?? {} };
-    }
-    case 'WorkflowPropertiesModified': {
-      const { upsertedMemo } = event.workflowPropertiesModifiedEventAttributes ?? {};
-      return { type, fields: upsertedMemo?.fields ?? {} };
-    }
-    case 'WorkflowExecutionSignaled': {
-      const { signalName, input } = event.workflowExecutionSignaledEventAttributes ?? {};
-      return { type, name: signalName ?? '', input: listOf(input) };
-    }
+    case 'UpsertWorkflowSearchAttributes':
+      return { type, fields: its.searchAttributes?.indexedFields ?? {} };
+    case 'WorkflowPropertiesModified':
+      return { type, fields: its.upsertedMemo?.fields ?? {} };
+    case 'WorkflowExecutionSignaled':
+      return { type, name: its.signalName ?? '', input: listOf(its.input) };
     case 'WorkflowExecutionUpdateAccepted': {
-      const { meta, input } = event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ?? {};
+      const { meta, input } = its.acceptedRequest ?? {};
       return { type, updateId: meta?.updateId ?? '', name: input?.name ?? '', input: listOf(input?.args) };
     }
-    case 'WorkflowExecutionUpdateCompleted': {
-      const { meta } = event.workflowExecutionUpdateCompletedEventAttributes ?? {};
-      return { type, updateId: meta?.updateId ?? '' };
+    case 'WorkflowExecutionUpdateCompleted':
+      return { type, updateId: its.meta?.updateId ?? '' };
+    case 'WorkflowExecutionCompleted':
+    case 'WorkflowExecutionFailed':
+    case 'WorkflowExecutionCanceled':
+    case 'WorkflowExecutionContinuedAsNew': {
+      const [result] = listOf(its.result);
+      return { type, ...(result && { result }), ...(its.failure && { failure: its.failure }) };
     }
     default:
-      return closingOf(event, type);
+      throw new TypeError(`the simulation does not know the event ${type}`);
   }
-}
-
-function closingOf(event: ServerEvent, type: string): EventBody {
-  const closings: readonly string[] = [
-    'WorkflowExecutionCompleted',
-    'WorkflowExecutionFailed',
-    'WorkflowExecutionCanceled',
-    'WorkflowExecutionContinuedAsNew',
-  ] satisfies readonly Closing[];
-  if (!closings.includes(type)) throw new TypeError(`the simulation does not know the event ${type}`);
-  const [result] = listOf(event.workflowExecutionCompletedEventAttributes?.result);
-  const failure = event.workflowExecutionFailedEventAttributes?.failure;
-  return { type: type as Closing, ...(result && { result }), ...(failure && { failure }) };
 }
 
 function activityOf(event: ServerEvent): ActivityOptions {

@@ -11,7 +11,8 @@ import { BEGIN, VirtualClock } from './clock';
 import { Luck } from './luck';
 import { isOfMachines, Machines } from './machines';
 import { People } from './people';
-import type { Act, Plan } from './plan';
+import type { Act } from './acts';
+import type { Plan } from './plan';
 import { type Fields, fromPayload, toPayload } from './temporal/history';
 import type { Run } from './temporal/run';
 import { TemporalServer } from './temporal/server';
@@ -95,24 +96,16 @@ export class World {
         else if (!words.endsWith('backs off')) this.say(run.runId, words);
       },
     );
-    const reached = (point: string, worker?: SimulatedWorker) => {
-      this.reached(point, worker);
-    };
+    const reached = (point: string, worker?: SimulatedWorker) => this.reached(point, worker);
     const words = () => evicts.of('words', WORDS);
     this.service = new AgentService(this.clock, this.luck, plan, reached, JOB, words);
     this.people = new People(this);
     this.machines = new Machines({
       ...{ clock: this.clock, luck: this.luck, server: this.server, workflows },
       activities: (self, shutdown) => this.activitiesOf(self, shutdown),
-      reached: (point, self) => {
-        this.reached(pointNames[point] ?? point, self);
-      },
-      logged: (run, call) => {
-        this.heard(run, call);
-      },
-      failed: (run, why) => {
-        this.broken.push(`a workflow task of ${run.runId} fails: ${why}`);
-      },
+      reached: (point, self) => this.reached(point.replace(/^heartbeat/, 'permission'), self),
+      logged: (run, call) => this.heard(run, call),
+      failed: (run, why) => this.broken.push(`a workflow task of ${run.runId} fails: ${why}`),
       // A long history takes long to replay.
       evicts: (run) => evicts.chance('evict', 1 / (10 + run.events.length / 8)),
     });
@@ -209,7 +202,7 @@ export class World {
       case 'turn of others':
         this.service.life.receive('of others', {
           durationMs: act.ms,
-          ...(act.outcome && { outcome: act.outcome }),
+          outcome: act.outcome,
         });
         return true;
       case 'change job':
@@ -292,25 +285,10 @@ export class World {
 }
 
 function inWords(act: Act): string {
-  switch (act.kind) {
-    case 'decide':
-      return `decide ${act.decision}`;
-    case 'lose':
-      return `lose ${act.what}`;
-    case 'break':
-      return `break ${act.what}`;
-    case 'change job':
-      return `change job to ${act.status}`;
-    default:
-      return act.kind;
-  }
+  if (act.kind === 'decide') return `decide ${act.decision}`;
+  if (act.kind === 'change job') return `change job to ${act.status}`;
+  return 'what' in act ? `${act.kind} ${act.what}` : act.kind;
 }
 
 /** Far more than a world takes: more steps mean an endless loop. */
 const MOST_STEPS = 50_000;
-
-/** The calls of an activity to the server, by what they are for. */
-const pointNames: Readonly<Record<string, string>> = {
-  'heartbeat asked': 'permission asked',
-  'heartbeat recorded': 'permission recorded',
-};

@@ -59,9 +59,7 @@ async function start(
   const followUp = workflow.getHandle(workflowId);
   const messages = () => environment.posts(request).length;
   const sent = () => eventually('the message is sent', () => messages() === 1);
-  const endTurn = () => {
-    environment.sandbox.changeJob(request, { status: 'completed' });
-  };
+  const endTurn = () => environment.sandbox.changeJob(request, { status: 'completed' });
   return { parent, followUp, messages, sent, endTurn };
 }
 

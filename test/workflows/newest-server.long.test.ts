@@ -73,9 +73,7 @@ describe('while it is paused', () => {
     const held = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
     const following = await follow({}, { polling: SELDOM }, held);
     await following.reached({ operation: 'message' });
-    await pauseAwhile(following.handle, () => {
-      following.release();
-    });
+    await pauseAwhile(following.handle, () => following.release());
     expect(await following.ending()).toMatchObject(completedOnce);
   });
 

@@ -1,8 +1,8 @@
 import type { Tolerance } from '../../../src/core/batch/items';
 import type { FollowUpRequest } from '../../../src/core/request';
-import { Luck } from '../luck';
-import type { MachineAct } from '../machines';
-import type { PlannedJob, Spell } from '../plan';
+import { Luck, weighted } from '../luck';
+import { type ActOf, lasting, OF_MACHINES, plain } from '../acts';
+import type { Deed, PlannedJob, Spell } from '../plan';
 import { STORIES } from './stories';
 
 /** Everything that happens around one batch, as data. What is not in it is drawn from the seed by name. */
@@ -43,34 +43,30 @@ export interface PlannedItem {
   readonly requestId?: string;
 }
 
-/** As `Deed` of a follow-up's plan. */
-export interface BatchDeed {
-  readonly at: string;
-  readonly nth: number;
-  readonly afterMs: number;
-  readonly act: BatchAct;
-}
+const somewhere = (luck: Luck) => ({ item: luck.next('item') });
 
-/** `item`: where in the file it stands, from 0 to 1. */
-export type BatchAct =
-  | MachineAct
+/** What may happen around a batch. `item`: where in the file it stands, from 0 to 1. */
+const ACTS = {
+  ...OF_MACHINES,
+  'wrong clock': (luck: Luck): { ms: number } => ({ ms: luck.of('clock', [-60_000, -2_000, 2_000, 60_000]) }),
   /** With the same file: it attaches, or goes on. */
-  | { readonly kind: 'start'; readonly times: number }
-  | { readonly kind: 'terminate'; readonly startsAfterMs: number | null }
-  | { readonly kind: 'cancel'; readonly followUps: boolean }
-  | { readonly kind: 'pause'; readonly ms: number }
-  | { readonly kind: 'set concurrency'; readonly concurrency: number }
-  | { readonly kind: 'reset'; readonly share: number }
-  | { readonly kind: 'retry'; readonly includeUnknown: boolean }
-  | { readonly kind: 'results' }
+  start: (luck: Luck): { times: number } => ({ times: luck.of('times', [1, 2]) }),
+  terminate: (luck: Luck, ms: number) => ({ startsAfterMs: luck.of('starts', [null, 0, 0, ms]) }),
+  cancel: (luck: Luck) => ({ followUps: luck.chance('with them', 0.5) }),
+  pause: lasting,
+  'set concurrency': (luck: Luck) => ({ concurrency: luck.between('new concurrency', 1, 20, 2) }),
+  reset: (luck: Luck) => ({ share: luck.next('share') }),
+  retry: (luck: Luck) => ({ includeUnknown: luck.chance('include', 0.4) }),
+  results: plain,
   /** A pause that nobody ends is ended at last. */
-  | { readonly kind: 'resume' }
-  | {
-      readonly kind: 'retry item' | 'delete item' | 'cancel item' | 'terminate item';
-      readonly item: number;
-    }
+  resume: plain,
+  ...{ 'retry item': somewhere, 'delete item': somewhere },
+  ...{ 'cancel item': somewhere, 'terminate item': somewhere },
   /** Somebody else starts a follow-up of an item's name. */
-  | { readonly kind: 'foreign'; readonly item: number; readonly samePrompt: boolean };
+  foreign: (luck: Luck) => ({ item: luck.next('item'), samePrompt: luck.chance('same', 0.5) }),
+};
+export type BatchAct = ActOf<typeof ACTS>;
+export type BatchDeed = Deed<BatchAct>;
 
 /** The plan of a seed. Half of the worlds are nearly quiet. */
 export function drawBatchPlan(seed: number): BatchPlan {
@@ -118,7 +114,7 @@ function drawJob(luck: Luck, nth: number, project: number): PlannedJobOfBatch {
   const duration = luck.of('turns', [500, 5_000, 20_000, 20_000, 120_000]);
   const turn = (each: number) => ({
     durationMs: luck.between(`turn ${each}`, 50, duration),
-    outcome: luck.of('outcome', ['pull-request', 'no-change', 'new-pull-request', 'failed'] as const),
+    outcome: luck.of('outcome', weighted('pull-request, no-change, new-pull-request, failed')),
   });
   const spells: Spell[] = [];
   const post = { operation: 'post', after: luck.of('after', [0, 0, 1, 2]), stutters: false } as const;
@@ -141,14 +137,7 @@ function drawJob(luck: Luck, nth: number, project: number): PlannedJobOfBatch {
   return {
     ...{ projectId: `project-${project}`, jobId: `job-${nth + 1}`, spells },
     job: {
-      status: luck.of('status', [
-        'completed',
-        'completed',
-        'completed',
-        'failed',
-        'active',
-        'archived',
-      ] as const),
+      status: luck.of('status', weighted('3 completed, failed, active, archived')),
       ...{ hasLink: luck.chance('link', 0.4), activeMs: 20_000, lagMs: 0, linkLateMs: 0 },
       turns: [turn(1), turn(2), turn(3)],
       whileActive: luck.of('while active', ['interrupt', 'queue'] as const),
@@ -157,13 +146,12 @@ function drawJob(luck: Luck, nth: number, project: number): PlannedJobOfBatch {
 }
 
 /** Those around a start stand more than once. */
-const POINTS = [
-  ...['started', 'started', 'started', 'runItems started', 'runItems over', 'runItems reported'],
-  ...['keep asked', 'keep recorded', 'keep recorded', 'start asked', 'start asked', 'start recorded'],
-  ...['start recorded', 'describe asked', 'describe recorded', 'list asked', 'list recorded'],
-  ...['history recorded', 'task started', 'task done', 'post begun', 'post processed', 'closeChunks started'],
-  ...['pendingDetails started', 'batch ended', 'batch ended', 'batch ended', 'item ended', 'item ended'],
-] as const;
+const POINTS = weighted<string>(
+  '3 started, runItems started, runItems over, runItems reported, keep asked, 2 keep recorded, 2 start asked',
+  '2 start recorded, describe asked, describe recorded, list asked, list recorded, history recorded',
+  'task started, task done, post begun, post processed, closeChunks started, pendingDetails started',
+  '3 batch ended, 2 item ended',
+);
 
 /** One deed; or a machine fails around a start, and somebody does something before it is back. */
 function drawDeeds(luck: Luck): BatchDeed[] {
@@ -175,91 +163,22 @@ function drawDeeds(luck: Luck): BatchDeed[] {
     at === 'started' ? luck.of('later', [0, short, long]) : luck.of('after', [0, 0, 0, short, long]);
   if (!/^(keep|start) /.test(at) || luck.chance('is alone', 0.5))
     return [{ ...point, afterMs, act: drawAct(luck) }];
-  const fails = drawAct(luck, ['kill', 'freeze', 'freeze', 'lose']);
-  const act = drawAct(luck, [
-    'terminate',
-    'terminate',
-    'cancel',
-    'pause',
-    'reset',
-    'start',
-    'set concurrency',
-  ]);
+  const fails = drawAct(luck, weighted('kill, 2 freeze, lose'));
+  const act = drawAct(luck, weighted('2 terminate, cancel, pause, reset, start, set concurrency'));
   return [
     { ...point, afterMs: 0, act: fails },
     { ...point, afterMs: short, act },
   ];
 }
 
-const KINDS = [
-  ...([
-    'kill',
-    'kill',
-    'kill',
-    'freeze',
-    'freeze',
-    'stop',
-    'lose',
-    'lose',
-    'server away',
-    'wrong clock',
-  ] as const),
-  ...([
-    'start',
-    'start',
-    'terminate',
-    'terminate',
-    'terminate',
-    'cancel',
-    'cancel',
-    'pause',
-    'pause',
-  ] as const),
-  ...(['set concurrency', 'reset', 'reset', 'retry', 'retry', 'retry', 'results', 'retry item'] as const),
-  ...([
-    'retry item',
-    'delete item',
-    'cancel item',
-    'terminate item',
-    'foreign',
-    'foreign',
-    'foreign',
-  ] as const),
-] as const;
+const KINDS = weighted(
+  '3 kill, 2 freeze, stop, 2 lose, server away, wrong clock, 2 start, 3 terminate, 2 cancel, 2 pause',
+  'set concurrency, 2 reset, 3 retry, results, 2 retry item, delete item, cancel item, terminate item',
+  '3 foreign',
+);
 
 function drawAct(luck: Luck, kinds: readonly (typeof KINDS)[number][] = KINDS): BatchAct {
   const kind = luck.of('act', kinds);
   const ms = luck.of('ms', [500, 5_000, 12_000, 25_000, 90_000]);
-  switch (kind) {
-    case 'kill':
-    case 'stop':
-      return { kind, backAfterMs: ms };
-    case 'freeze':
-      return { kind, ms, suspended: luck.chance('suspended', 0.3) };
-    case 'lose':
-      return { kind, what: luck.of('lose', ['request', 'answer']) };
-    case 'wrong clock':
-      return { kind, ms: luck.of('clock', [-60_000, -2_000, 2_000, 60_000]) };
-    case 'server away':
-    case 'pause':
-      return { kind, ms };
-    case 'start':
-      return { kind, times: luck.of('times', [1, 2]) };
-    case 'terminate':
-      return { kind, startsAfterMs: luck.of('starts', [null, 0, 0, ms]) };
-    case 'cancel':
-      return { kind, followUps: luck.chance('with them', 0.5) };
-    case 'set concurrency':
-      return { kind, concurrency: luck.between('new concurrency', 1, 20, 2) };
-    case 'reset':
-      return { kind, share: luck.next('share') };
-    case 'retry':
-      return { kind, includeUnknown: luck.chance('include', 0.4) };
-    case 'results':
-      return { kind };
-    case 'foreign':
-      return { kind, item: luck.next('item'), samePrompt: luck.chance('same', 0.5) };
-    default:
-      return { kind, item: luck.next('item') };
-  }
+  return { kind, ...ACTS[kind](luck, ms) } as BatchAct;
 }

@@ -119,18 +119,14 @@ export class BatchWorld {
       ...{ clock: this.clock, luck: this.luck, server: this.server, workflows, reached: this.reached },
       activities: (self, shutdown) => this.activitiesOf(self, shutdown),
       logged: () => undefined,
-      failed: (run, why) => {
-        this.broken.push(`a workflow task of ${run.workflowId} fails: ${why}`);
-      },
+      failed: (run, why) => this.broken.push(`a workflow task of ${run.workflowId} fails: ${why}`),
       evicts: (run) => evicts.chance('evict', 1 / (15 + run.events.length / 4)),
     });
     const pause = (method: string) =>
       this.luck.between(`their ${method}`, 1, this.luck.chance('is slow', 0.15) ? plan.paceMs : 60);
     const reach = async <T>(method: string, answer: () => T): Promise<T> => {
       await this.clock.sleep(pause(method));
-      await new Promise<void>((resolve) => {
-        this.server.whenThere(resolve);
-      });
+      await new Promise<void>((resolve) => this.server.whenThere(resolve));
       const value = answer();
       await this.clock.sleep(pause(method));
       return value;

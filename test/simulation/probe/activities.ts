@@ -1,22 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 
-/** What an attempt does, one after the other. It completes at the end. */
-export type Act =
-  | { readonly beat: unknown }
-  /** Waits until the test lets it go on. */
-  | { readonly gate: string }
-  /** A gate for each time that it is begun: `a, begun 1`. */
-  | 'own gate'
-  /** Reports no more: as if its worker had died. */
-  | 'hang'
-  /** Beats until it is cancelled; then it goes on, or ends as cancelled. */
-  | { readonly cancelled: 'goes on' | 'ends' }
-  | { readonly fail: string; readonly againMs?: number; readonly details?: unknown };
-
-/** For each attempt; the last ones do as the last that is given. */
-export type Attempts = readonly (readonly Act[])[];
-
 export type ProbeActivities = ReturnType<typeof createProbeActivities>;
 
 /** Where a test can hold an activity, and see that it was reached. */
@@ -65,37 +49,50 @@ export class Gates {
 /** The activity of the probe: it does as it is told. */
 export function createProbeActivities(gatesOf: (workflowId: string) => Gates) {
   return {
-    async perform(label: string, attempts: Attempts): Promise<string> {
+    /**
+     * @param attempts what each of them does before it completes, as `beat kept, hang | gate g`; further ones do as the last
+     */
+    async perform(label: string, attempts: string): Promise<string> {
       const { info } = Context.current();
       const gates = gatesOf(info.workflowExecution?.workflowId ?? '');
-      const { attempt } = info;
-      const nth = gates.attempts.push(attempt);
-      for (const act of attempts[attempt - 1] ?? attempts.at(-1) ?? [])
-        await perform(act === 'own gate' ? { gate: `${label}, begun ${nth}` } : act, gates);
+      gates.attempts.push(info.attempt);
+      const each = attempts.split('|');
+      for (const act of (each[info.attempt - 1] ?? each.at(-1) ?? '').split(','))
+        await perform(act.trim().split(' '), gates);
       const kept: unknown = info.heartbeatDetails;
-      return `${label} ${attempt}${kept === undefined ? '' : ` had ${JSON.stringify(kept)}`}`;
+      return `${label} ${info.attempt}${kept === undefined ? '' : ` had ${JSON.stringify(kept)}`}`;
     },
   };
 }
 
-async function perform(act: Exclude<Act, 'own gate'>, gates: Gates): Promise<void> {
+async function perform([act, word = '', againMs, details]: string[], gates: Gates): Promise<void> {
   const context = Context.current();
-  if (act === 'hang') await gates.end();
-  else if ('beat' in act) context.heartbeat(act.beat);
-  else if ('gate' in act) await gates.pass(act.gate);
-  else if ('cancelled' in act) {
-    gates.reached.add('beats');
-    const beat = setInterval(() => {
-      context.heartbeat('alive');
-    }, 50);
-    const why = context.cancelled.catch((error: unknown) => error);
-    const reason = await Promise.race([why, gates.end()]);
-    clearInterval(beat);
-    if (act.cancelled === 'ends') throw reason as Error;
-  } else
-    throw ApplicationFailure.create({
-      message: act.fail,
-      ...(act.againMs === undefined ? {} : { nextRetryDelay: act.againMs }),
-      ...(act.details === undefined ? {} : { details: [act.details] }),
-    });
+  switch (act) {
+    case 'beat':
+      context.heartbeat(word);
+      return;
+    case 'gate':
+      // `own`: one for each time that it is begun.
+      return gates.pass(word === 'own' ? `begun ${gates.attempts.length}` : word);
+    // Reports no more: as if its worker had died.
+    case 'hang':
+      return gates.end();
+    // Beats until it is cancelled; then it goes on, or ends as cancelled.
+    case 'alive': {
+      gates.reached.add('beats');
+      const beat = setInterval(() => context.heartbeat('alive'), 50);
+      const why = context.cancelled.catch((error: unknown) => error);
+      const reason = await Promise.race([why, gates.end()]);
+      clearInterval(beat);
+      if (word === 'ends') throw reason as Error;
+      return;
+    }
+    case 'fail':
+      throw ApplicationFailure.create({
+        message: word,
+        ...(againMs === undefined ? {} : { nextRetryDelay: Number(againMs) }),
+        ...(details === undefined ? {} : { details: [details] }),
+      });
+    default:
+  }
 }

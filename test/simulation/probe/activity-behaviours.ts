@@ -1,318 +1,178 @@
 import { ActivityCancellationType, type ActivityOptions } from '@temporalio/workflow';
-import type { Attempts } from './activities';
-import { END, endOf, GO, has, isIdle, isPending, SLACK, type Behaviour } from './stage';
+import { type Behaviour, SLACK } from './stage';
 import type { Step } from './workflow';
 
-const { TRY_CANCEL, WAIT_CANCELLATION_COMPLETED } = ActivityCancellationType;
+const { TRY_CANCEL: cancellationType, WAIT_CANCELLATION_COMPLETED } = ActivityCancellationType;
 const once = { retry: { maximumAttempts: 1 } };
+const waits = { cancellationType: WAIT_CANCELLATION_COMPLETED };
 
-function activity(attempts: Attempts, options: ActivityOptions = {}): Step {
+/** Steps that wait for the script. */
+export const GO: Step = { wait: 'told: go' };
+export const END: Step = { wait: 'told: end' };
+
+export function activity(attempts: string, options: ActivityOptions = {}): Step {
   return { activity: 'a', attempts, options };
 }
+
+const STARTED = 'Started task ActivityScheduled ActivityStarted';
+const COMPLETED = `${STARTED} ActivityCompleted task Completed`;
+const FAILED = `${STARTED} ActivityFailed task Completed`;
+const TIMED_OUT = `${STARTED} ActivityTimedOut task Completed`;
+const CANCEL_REQUESTED = 'Started task ActivityScheduled Signaled task ActivityCancelRequested';
+
+const CANCELLED = 'a: ActivityFailure "Activity cancelled" CANCEL_REQUESTED < CancelledFailure ""';
+const failed = (state: string, cause: string) =>
+  `a: ActivityFailure "Activity task failed" ${state} < ApplicationFailure ${cause}`;
+const timedOut = (kind: string, name: string, details = '') => {
+  const state = name.startsWith('Schedule') ? 'TIMEOUT' : 'MAXIMUM_ATTEMPTS_REACHED';
+  return `a: ActivityFailure "Activity task timed out" ${state} < TimeoutFailure "activity ${name} timeout" ${kind}${details}`;
+};
+const OUT_OF_TIME =
+  'a: ActivityFailure "Activity task timed out" TIMEOUT < TimeoutFailure "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying" SCHEDULE_TO_CLOSE';
 
 /** What becomes of an activity. */
 export const ACTIVITY_BEHAVIOURS: readonly Behaviour[] = [
   {
     name: 'a start-to-close time-out has the details of the last heartbeat',
-    script: async ({ start }) => {
-      const attempts: Attempts = [[{ beat: 'kept' }, 'hang']];
-      return endOf(await start([activity(attempts, { startToCloseTimeout: SLACK, ...once })]));
-    },
-    shows: {
-      seen: [
-        'a: ActivityFailure "Activity task timed out" MAXIMUM_ATTEMPTS_REACHED < TimeoutFailure "activity StartToClose timeout" START_TO_CLOSE "kept"',
-      ],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityTimedOut task Completed',
-    },
+    steps: [activity('beat kept, hang', { startToCloseTimeout: SLACK, ...once })],
+    shows: { seen: [timedOut('START_TO_CLOSE', 'StartToClose', ' "kept"')], history: TIMED_OUT },
   },
   {
     name: 'a start-to-close time-out without a heartbeat has no details',
-    script: async ({ start }) => {
-      return endOf(await start([activity([['hang']], { startToCloseTimeout: 500, ...once })]));
-    },
-    shows: {
-      seen: [
-        'a: ActivityFailure "Activity task timed out" MAXIMUM_ATTEMPTS_REACHED < TimeoutFailure "activity StartToClose timeout" START_TO_CLOSE',
-      ],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityTimedOut task Completed',
-    },
+    steps: [activity('hang', { startToCloseTimeout: 500, ...once })],
+    shows: { seen: [timedOut('START_TO_CLOSE', 'StartToClose')], history: TIMED_OUT },
   },
   {
-    name: 'a heartbeat time-out has the details of the last heartbeat, and the next attempt gets them',
-    script: async ({ start }) => {
-      const attempts: Attempts = [[{ beat: 'kept' }, 'hang'], [], []];
-      const retry = { initialInterval: 1, maximumAttempts: 2 };
-      const other = { activity: 'b', attempts, options: { heartbeatTimeout: SLACK, ...once } };
-      return endOf(
-        await start([
-          activity(attempts, { heartbeatTimeout: SLACK, retry }),
-          { wait: 'a: a 2 had "kept"' },
-          other,
-        ]),
-      );
-    },
-    shows: {
-      seen: [
-        'a: a 2 had "kept"',
-        'b: ActivityFailure "Activity task timed out" MAXIMUM_ATTEMPTS_REACHED < TimeoutFailure "activity Heartbeat timeout" HEARTBEAT "kept"',
-      ],
-      history:
-        'Started task ActivityScheduled ActivityStarted ActivityCompleted task ActivityScheduled ActivityStarted ActivityTimedOut task Completed',
-    },
+    name: 'a heartbeat time-out has the details of the last heartbeat',
+    steps: [activity('beat kept, hang', { heartbeatTimeout: SLACK, ...once })],
+    shows: { seen: [timedOut('HEARTBEAT', 'Heartbeat', ' "kept"')], history: TIMED_OUT },
+  },
+  {
+    name: 'the attempt after a heartbeat time-out gets the details of the last heartbeat',
+    steps: [activity('beat kept, hang |', { heartbeatTimeout: SLACK, retry: { initialInterval: 1 } })],
+    shows: { seen: ['a: a 2 had "kept"'], history: COMPLETED },
   },
   {
     name: 'a schedule-to-start time-out ends an activity that no worker takes',
-    script: async ({ start }) => {
-      const options = { taskQueue: 'nobody', scheduleToStartTimeout: 100 };
-      return endOf(await start([activity([[]], options)]));
-    },
+    steps: [activity('', { taskQueue: 'nobody', scheduleToStartTimeout: 100 })],
     shows: {
-      seen: [
-        'a: ActivityFailure "Activity task timed out" TIMEOUT < TimeoutFailure "activity ScheduleToStart timeout" SCHEDULE_TO_START',
-      ],
+      seen: [timedOut('SCHEDULE_TO_START', 'ScheduleToStart')],
       history: 'Started task ActivityScheduled ActivityTimedOut task Completed',
     },
   },
   {
     name: 'a schedule-to-close time-out in the back-off gives the last failure',
-    script: async ({ start }) => {
-      const attempts: Attempts = [[{ beat: 'kept' }, { fail: 'broken', againMs: 60_000, details: 'all' }]];
-      return endOf(await start([activity(attempts, { scheduleToCloseTimeout: SLACK })]));
-    },
-    shows: {
-      seen: ['a: ActivityFailure "Activity task failed" TIMEOUT < ApplicationFailure "broken" ["all"]'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityFailed task Completed',
-    },
+    steps: [activity('beat kept, fail broken 60000 all', { scheduleToCloseTimeout: SLACK })],
+    shows: { seen: [failed('TIMEOUT', '"broken" ["all"]')], history: FAILED },
   },
   {
     name: 'a schedule-to-close time-out of a started attempt has its details',
-    script: async ({ start }) => {
-      const attempts: Attempts = [[{ fail: 'broken', againMs: 1 }], [{ beat: 'kept' }, 'hang']];
-      return endOf(await start([activity(attempts, { scheduleToCloseTimeout: SLACK })]));
-    },
-    shows: {
-      seen: [
-        'a: ActivityFailure "Activity task timed out" TIMEOUT < TimeoutFailure "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying" SCHEDULE_TO_CLOSE "kept"',
-      ],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityTimedOut task Completed',
-    },
+    steps: [activity('fail broken 1 | beat kept, hang', { scheduleToCloseTimeout: SLACK })],
+    shows: { seen: [`${OUT_OF_TIME} "kept"`], history: TIMED_OUT },
   },
   {
     name: 'an attempt that times out with no time for another one has a schedule-to-close time-out',
-    script: async ({ start }) => {
-      const options = {
-        heartbeatTimeout: SLACK,
-        scheduleToCloseTimeout: 2 * SLACK,
+    steps: [
+      activity('beat kept, hang', {
+        ...{ heartbeatTimeout: SLACK, scheduleToCloseTimeout: 2 * SLACK },
         retry: { initialInterval: 60_000 },
-      };
-      return endOf(await start([activity([[{ beat: 'kept' }, 'hang']], options)]));
-    },
-    shows: {
-      seen: [
-        'a: ActivityFailure "Activity task timed out" TIMEOUT < TimeoutFailure "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying" SCHEDULE_TO_CLOSE "kept"',
-      ],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityTimedOut task Completed',
-    },
+      }),
+    ],
+    shows: { seen: [`${OUT_OF_TIME} "kept"`], history: TIMED_OUT },
   },
   {
     name: 'the details that come with a failure are for the next attempt',
-    script: async ({ start }) => {
-      const attempts: Attempts = [[{ beat: 'one' }, { beat: 'two' }, { fail: 'broken', againMs: 1 }], []];
-      return endOf(await start([activity(attempts)]));
-    },
-    shows: {
-      seen: ['a: a 2 had "two"'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-    },
+    steps: [activity('beat one, beat two, fail broken 1 |')],
+    shows: { seen: ['a: a 2 had "two"'], history: COMPLETED },
   },
   {
     name: 'details are kept when an attempt has none, and the last of all failures is told',
-    script: async ({ start }) => {
-      const attempts: Attempts = [
-        [{ beat: 'one' }, { fail: 'first', againMs: 1 }],
-        [{ fail: 'second', againMs: 1 }],
-        [{ fail: 'third', details: 3 }],
-      ];
-      return endOf(await start([activity(attempts, { retry: { maximumAttempts: 3 } })]));
-    },
-    shows: {
-      seen: [
-        'a: ActivityFailure "Activity task failed" MAXIMUM_ATTEMPTS_REACHED < ApplicationFailure "third" [3]',
-      ],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityFailed task Completed',
-    },
+    steps: [
+      activity('beat one, fail first 1 | fail second 1 | fail third 1 3', { retry: { maximumAttempts: 3 } }),
+    ],
+    shows: { seen: [failed('MAXIMUM_ATTEMPTS_REACHED', '"third" ["3"]')], history: FAILED },
   },
   {
     name: 'TRY_CANCEL of a started activity is told at once',
-    script: async ({ start }) => {
-      const options = { cancellationType: TRY_CANCEL, heartbeatTimeout: SLACK };
-      const run = await start([activity([[{ cancelled: 'ends' }]], options), GO, { cancel: 'a' }, END]);
-      await run.untilReached('beats');
-      await run.tell('go');
-      await run.until((told) => has('ActivityCanceled')(told) && isIdle(told));
-      await run.tell('end');
-      return endOf(run);
-    },
+    steps: [
+      activity('alive ends', { cancellationType, heartbeatTimeout: SLACK }),
+      ...[GO, { cancel: 'a' }, END],
+    ],
+    script: 'at beats; tell go; knows ActivityCanceled; tell end',
     shows: {
-      seen: [
-        'told: go',
-        'a: ActivityFailure "Activity cancelled" CANCEL_REQUESTED < CancelledFailure ""',
-        'told: end',
-      ],
-      history:
-        'Started task ActivityScheduled Signaled task ActivityCancelRequested ActivityStarted ActivityCanceled task Signaled task Completed',
+      seen: ['told: go', CANCELLED, 'told: end'],
+      history: `${CANCEL_REQUESTED} ActivityStarted ActivityCanceled task Signaled task Completed`,
     },
   },
   {
     name: 'TRY_CANCEL in the back-off is told at once',
-    script: async ({ start }) => {
-      const attempts: Attempts = [[{ fail: 'broken', againMs: 60_000 }]];
-      const run = await start([
-        activity(attempts, { cancellationType: TRY_CANCEL }),
-        GO,
-        { cancel: 'a' },
-        END,
-      ]);
-      await run.until(isPending(2, false));
-      await run.tell('go');
-      await run.until((told) => has('ActivityCanceled')(told) && isIdle(told));
-      await run.tell('end');
-      return endOf(run);
-    },
+    steps: [activity('fail broken 60000', { cancellationType }), GO, { cancel: 'a' }, END],
+    script: 'waits-for-attempt 2; tell go; knows ActivityCanceled; tell end',
     shows: {
-      seen: [
-        'told: go',
-        'a: ActivityFailure "Activity cancelled" CANCEL_REQUESTED < CancelledFailure ""',
-        'told: end',
-      ],
-      history:
-        'Started task ActivityScheduled Signaled task ActivityCancelRequested ActivityCanceled task Signaled task Completed',
+      seen: ['told: go', CANCELLED, 'told: end'],
+      history: `${CANCEL_REQUESTED} ActivityCanceled task Signaled task Completed`,
     },
   },
   {
     name: 'a cancel in the back-off that is waited for says ACTIVITY_ID_NOT_STARTED',
-    script: async ({ start }) => {
-      const attempts: Attempts = [[{ fail: 'broken', againMs: 60_000 }]];
-      const options = { cancellationType: WAIT_CANCELLATION_COMPLETED };
-      const run = await start([activity(attempts, options), GO, { cancel: 'a' }]);
-      await run.until(isPending(2, false));
-      await run.tell('go');
-      return endOf(run);
-    },
+    steps: [activity('fail broken 60000', waits), GO, { cancel: 'a' }],
+    script: 'waits-for-attempt 2; tell go',
     shows: {
-      seen: [
-        'told: go',
-        'a: ActivityFailure "Activity cancelled" CANCEL_REQUESTED < CancelledFailure "" ["ACTIVITY_ID_NOT_STARTED"]',
-      ],
-      history:
-        'Started task ActivityScheduled Signaled task ActivityCancelRequested ActivityCanceled task Completed',
+      seen: ['told: go', `${CANCELLED} ["ACTIVITY_ID_NOT_STARTED"]`],
+      history: `${CANCEL_REQUESTED} ActivityCanceled task Completed`,
     },
   },
   {
     name: 'an activity that is cancelled before it is sent leaves no event',
-    script: async ({ start }) => {
-      return endOf(await start([activity([[]]), { cancel: 'a' }]));
-    },
-    shows: {
-      seen: ['a: ActivityFailure "Activity cancelled" CANCEL_REQUESTED < CancelledFailure ""'],
-      history: 'Started task Completed',
-    },
+    steps: [activity(''), { cancel: 'a' }],
+    shows: { seen: [CANCELLED], history: 'Started task Completed' },
   },
   {
     name: 'a cancel that is waited for gives the result of an activity that completes anyway',
-    script: async ({ start }) => {
-      const options = { cancellationType: WAIT_CANCELLATION_COMPLETED };
-      const run = await start([activity([[{ gate: 'g' }]], options), GO, { cancel: 'a' }]);
-      await run.untilReached('g');
-      await run.tell('go');
-      await run.until(has('ActivityCancelRequested'));
-      run.gates.open('g');
-      return endOf(run);
-    },
+    steps: [activity('gate g', waits), GO, { cancel: 'a' }],
+    script: 'at g; tell go; has ActivityCancelRequested; open g',
     shows: {
       seen: ['told: go', 'a: a 1'],
-      history:
-        'Started task ActivityScheduled Signaled task ActivityCancelRequested ActivityStarted ActivityCompleted task Completed',
+      history: `${CANCEL_REQUESTED} ActivityStarted ActivityCompleted task Completed`,
     },
   },
   {
     name: 'a cancel that is waited for ends a failed attempt',
-    script: async ({ start }) => {
-      const options = { cancellationType: WAIT_CANCELLATION_COMPLETED };
-      const run = await start([
-        activity([[{ gate: 'g' }, { fail: 'broken' }]], options),
-        GO,
-        { cancel: 'a' },
-      ]);
-      await run.untilReached('g');
-      await run.tell('go');
-      await run.until(has('ActivityCancelRequested'));
-      run.gates.open('g');
-      return endOf(run);
-    },
+    steps: [activity('gate g, fail broken', waits), GO, { cancel: 'a' }],
+    script: 'at g; tell go; has ActivityCancelRequested; open g',
     shows: {
-      seen: [
-        'told: go',
-        'a: ActivityFailure "Activity task failed" CANCEL_REQUESTED < ApplicationFailure "broken"',
-      ],
-      history:
-        'Started task ActivityScheduled Signaled task ActivityCancelRequested ActivityStarted ActivityFailed task Completed',
+      seen: ['told: go', failed('CANCEL_REQUESTED', '"broken"')],
+      history: `${CANCEL_REQUESTED} ActivityStarted ActivityFailed task Completed`,
     },
   },
   {
     name: 'a cancel that is waited for comes with a heartbeat',
-    script: async ({ start }) => {
-      const options = { cancellationType: WAIT_CANCELLATION_COMPLETED, heartbeatTimeout: SLACK };
-      const run = await start([activity([[{ cancelled: 'ends' }]], options), GO, { cancel: 'a' }]);
-      await run.untilReached('beats');
-      await run.tell('go');
-      return endOf(run);
-    },
+    steps: [activity('alive ends', { ...waits, heartbeatTimeout: SLACK }), GO, { cancel: 'a' }],
+    script: 'at beats; tell go',
     shows: {
-      seen: ['told: go', 'a: ActivityFailure "Activity cancelled" CANCEL_REQUESTED < CancelledFailure ""'],
-      history:
-        'Started task ActivityScheduled Signaled task ActivityCancelRequested ActivityStarted ActivityCanceled task Completed',
+      seen: ['told: go', CANCELLED],
+      history: `${CANCEL_REQUESTED} ActivityStarted ActivityCanceled task Completed`,
     },
   },
   {
     name: 'an activity that is paused in an attempt has no next one before it goes on',
-    script: async ({ start }) => {
-      const run = await start([activity([[{ gate: 'g' }, { fail: 'broken', againMs: 60_000 }], []])]);
-      await run.untilReached('g');
-      await run.pause();
-      run.gates.open('g');
-      await run.until(({ pending: [first] }) => first?.isStarted === false);
-      await run.unpause();
-      return endOf(run);
-    },
-    shows: {
-      seen: ['a: a 2'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-    },
+    steps: [activity('gate g, fail broken 60000 |')],
+    script: 'at g; pause; open g; waits-for-attempt 2; unpause',
+    shows: { seen: ['a: a 2'], history: COMPLETED },
   },
   {
     name: 'an activity that is paused in the back-off goes on at once',
-    script: async ({ start }) => {
-      const run = await start([activity([[{ fail: 'broken', againMs: 60_000 }], []])]);
-      await run.until(isPending(2, false));
-      await run.pause();
-      await run.unpause();
-      return endOf(run);
-    },
-    shows: {
-      seen: ['a: a 2'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-    },
+    steps: [activity('fail broken 60000 |')],
+    script: 'waits-for-attempt 2; pause; unpause',
+    shows: { seen: ['a: a 2'], history: COMPLETED },
   },
   {
     name: 'other options in the back-off let it be the one of the policy',
-    script: async ({ start }) => {
-      const a: Step = activity([[{ fail: 'broken', againMs: 60_000 }], []]);
-      const run = await start([a, { timer: 't', ms: 30_000 }, { wait: 'a: a 2' }, { cancel: 't' }]);
-      await run.until(isPending(2, false));
-      await run.allowAttempts(3);
-      return endOf(run);
-    },
+    steps: [
+      activity('fail broken 60000 |'),
+      ...[{ timer: 't', ms: 30_000 }, { wait: 'a: a 2' }, { cancel: 't' }],
+    ],
+    script: 'waits-for-attempt 2; allow-attempts 3',
     shows: {
       seen: ['a: a 2', 't: CancelledFailure "Cancellation scope cancelled"'],
       history:
@@ -321,269 +181,89 @@ export const ACTIVITY_BEHAVIOURS: readonly Behaviour[] = [
   },
   {
     name: 'an attempt is the last one when fewer are allowed',
-    script: async ({ start }) => {
-      const attempts: Attempts = [[{ fail: 'one', againMs: 1 }], [{ gate: 'g' }, { fail: 'two' }]];
-      const run = await start([activity(attempts)]);
-      await run.untilReached('g');
-      await run.allowAttempts(1);
-      run.gates.open('g');
-      return endOf(run);
-    },
-    shows: {
-      seen: ['a: ActivityFailure "Activity task failed" MAXIMUM_ATTEMPTS_REACHED < ApplicationFailure "two"'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityFailed task Completed',
-    },
+    steps: [activity('fail one 1 | gate g, fail two')],
+    script: 'at g; allow-attempts 1; open g',
+    shows: { seen: [failed('MAXIMUM_ATTEMPTS_REACHED', '"two"')], history: FAILED },
   },
   {
     name: 'a pause comes with a heartbeat',
-    script: async ({ start }) => {
-      const options = { heartbeatTimeout: SLACK };
-      const run = await start([activity([[{ cancelled: 'goes on' }]], options)]);
-      await run.untilReached('beats');
-      await run.pause();
-      return endOf(run);
-    },
-    shows: {
-      seen: ['a: a 1'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-    },
+    steps: [activity('alive on', { heartbeatTimeout: SLACK })],
+    script: 'at beats; pause',
+    shows: { seen: ['a: a 1'], history: COMPLETED },
   },
   {
     name: 'an activity that is paused in an attempt and completes has completed',
-    script: async ({ start }) => {
-      const run = await start([activity([[{ gate: 'g' }]])]);
-      await run.untilReached('g');
-      await run.pause();
-      run.gates.open('g');
-      return endOf(run);
-    },
-    shows: {
-      seen: ['a: a 1'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-    },
+    steps: [activity('gate g')],
+    script: 'at g; pause; open g',
+    shows: { seen: ['a: a 1'], history: COMPLETED },
   },
   {
     name: 'a start-to-close time-out of a paused attempt waits until it goes on',
-    script: async ({ start }) => {
-      const options = { startToCloseTimeout: SLACK, ...once };
-      const run = await start([activity([[{ gate: 'g' }]], options), { timer: 't', ms: 2 * SLACK }]);
-      await run.untilReached('g');
-      await run.pause();
-      await run.until((told) => has('TimerFired')(told) && isIdle(told));
-      await run.unpause();
-      return endOf(run);
-    },
+    steps: [activity('gate g', { startToCloseTimeout: SLACK, ...once }), { timer: 't', ms: 2 * SLACK }],
+    script: 'at g; pause; knows TimerFired; unpause',
     shows: {
-      seen: [
-        't: over',
-        'a: ActivityFailure "Activity task timed out" MAXIMUM_ATTEMPTS_REACHED < TimeoutFailure "activity StartToClose timeout" START_TO_CLOSE',
-      ],
+      seen: ['t: over', timedOut('START_TO_CLOSE', 'StartToClose')],
       history:
         'Started task ActivityScheduled TimerStarted TimerFired task ActivityStarted ActivityTimedOut task Completed',
     },
   },
   {
-    name: 'a heartbeat time-out does not end a paused attempt',
-    script: async ({ start }) => {
-      const options = { heartbeatTimeout: SLACK, ...once };
-      const run = await start([activity([[{ gate: 'g' }]], options), { timer: 't', ms: 2 * SLACK }]);
-      await run.untilReached('g');
-      await run.pause();
-      const { pending } = await run.until((told) => has('TimerFired')(told) && isIdle(told));
-      await run.completeById('by hand');
-      return { ...(await endOf(run)), pending };
-    },
-    shows: {
-      seen: ['t: over', 'a: by hand'],
-      history:
-        'Started task ActivityScheduled TimerStarted TimerFired task ActivityStarted ActivityCompleted task Completed',
-      pending: [{ attempt: 1, isStarted: true }],
-    },
-  },
-  {
-    name: 'a schedule-to-close time-out of an activity that is paused in the back-off waits until it goes on',
-    script: async ({ start }) => {
-      const attempts: Attempts = [[{ gate: 'g' }, { fail: 'broken', againMs: 1 }], [{ gate: 'h' }]];
-      const options = { scheduleToCloseTimeout: SLACK };
-      const run = await start([activity(attempts, options), { timer: 't', ms: 2 * SLACK }]);
-      await run.untilReached('g');
-      await run.pause();
-      run.gates.open('g');
-      await run.until((told) => has('TimerFired')(told) && isIdle(told));
-      await run.unpause();
-      // Whether a worker gets it first is a race.
-      const { seen } = await endOf(run);
-      return { seen };
-    },
-    shows: {
-      seen: [
-        't: over',
-        'a: ActivityFailure "Activity task timed out" TIMEOUT < TimeoutFailure "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying" SCHEDULE_TO_CLOSE',
-      ],
-    },
-  },
-  {
-    name: 'a schedule-to-close time-out does not end a paused attempt',
-    script: async ({ start }) => {
-      const options = { scheduleToCloseTimeout: SLACK };
-      const run = await start([activity([[{ gate: 'g' }]], options), { timer: 't', ms: 2 * SLACK }]);
-      await run.untilReached('g');
-      await run.pause();
-      const { pending } = await run.until((told) => has('TimerFired')(told) && isIdle(told));
-      await run.completeById('by hand');
-      return { ...(await endOf(run)), pending };
-    },
-    shows: {
-      seen: ['t: over', 'a: by hand'],
-      history:
-        'Started task ActivityScheduled TimerStarted TimerFired task ActivityStarted ActivityCompleted task Completed',
-      pending: [{ attempt: 1, isStarted: true }],
-    },
-  },
-  {
     name: 'after a reset the report of an earlier attempt of the same number counts',
-    script: async ({ start }) => {
-      const options = { startToCloseTimeout: SLACK, retry: { initialInterval: 60_000 } };
-      const run = await start([activity([['own gate']], options)]);
-      await run.until(isPending(2, false));
-      await run.resetActivity();
-      await run.untilReached('a, begun 2');
-      run.gates.open('a, begun 1');
-      return endOf(run);
-    },
-    shows: {
-      seen: ['a: a 1'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-    },
+    steps: [activity('gate own', { startToCloseTimeout: SLACK, retry: { initialInterval: 60_000 } })],
+    script: 'waits-for-attempt 2; reset-activity; at begun 2; open begun 1',
+    shows: { seen: ['a: a 1'], history: COMPLETED },
   },
   {
     name: 'a reset in the back-off begins the attempts anew, at once, and the details stay',
-    script: async ({ start }) => {
-      const attempts: Attempts = [[{ beat: 'kept' }, { fail: 'broken', againMs: 60_000 }]];
-      const run = await start([activity([[{ gate: 'g' }, ...(attempts[0] ?? [])]])]);
-      run.gates.open('g');
-      await run.until(isPending(2, false));
-      run.gates.shut('g');
-      await run.resetActivity();
-      await run.until(isPending(1, true));
-      await run.completeById('by hand');
-      return { ...(await endOf(run)), attempts: run.gates.attempts };
-    },
-    shows: {
-      seen: ['a: by hand'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-      attempts: [1, 1],
-    },
+    steps: [activity('gate g, beat kept, fail broken 60000')],
+    script: 'open g; waits-for-attempt 2; shut g; reset-activity; attempt 1; complete-as by hand',
+    shows: { seen: ['a: by hand'], history: COMPLETED, attempts: [1, 1] },
   },
   {
     name: 'a reset of a started first attempt changes nothing',
-    script: async ({ start }) => {
-      const attempts: Attempts = [
-        [{ gate: 'g' }, { fail: 'one', againMs: 1 }],
-        [{ fail: 'two', againMs: 1 }],
-        [],
-      ];
-      const run = await start([activity(attempts, { retry: { maximumAttempts: 2 } })]);
-      await run.untilReached('g');
-      await run.resetActivity();
-      run.gates.open('g');
-      return { ...(await endOf(run)), attempts: run.gates.attempts };
-    },
-    shows: {
-      seen: ['a: ActivityFailure "Activity task failed" MAXIMUM_ATTEMPTS_REACHED < ApplicationFailure "two"'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityFailed task Completed',
-      attempts: [1, 2],
-    },
+    steps: [activity('gate g, fail one 1 | fail two 1 |', { retry: { maximumAttempts: 2 } })],
+    script: 'at g; reset-activity; open g',
+    shows: { seen: [failed('MAXIMUM_ATTEMPTS_REACHED', '"two"')], history: FAILED, attempts: [1, 2] },
   },
   {
     name: 'a reset of a later attempt that is started refuses its report',
-    script: async ({ start }) => {
-      const attempts: Attempts = [
-        [{ fail: 'one', againMs: 1 }],
-        [{ gate: 'g' }, { fail: 'two', againMs: 1 }],
-      ];
-      const options = { startToCloseTimeout: SLACK, retry: { maximumAttempts: 2 } };
-      const run = await start([activity(attempts, options)]);
-      await run.untilReached('g');
-      await run.resetActivity();
-      run.gates.open('g');
-      return { ...(await endOf(run)), attempts: run.gates.attempts };
-    },
-    shows: {
-      seen: ['a: ActivityFailure "Activity task failed" MAXIMUM_ATTEMPTS_REACHED < ApplicationFailure "two"'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityFailed task Completed',
-      attempts: [1, 2, 2],
-    },
+    steps: [
+      activity('fail one 1 | gate g, fail two 1', {
+        startToCloseTimeout: SLACK,
+        retry: { maximumAttempts: 2 },
+      }),
+    ],
+    script: 'at g; reset-activity; open g',
+    shows: { seen: [failed('MAXIMUM_ATTEMPTS_REACHED', '"two"')], history: FAILED, attempts: [1, 2, 2] },
   },
   {
     name: 'a reset of a later attempt that is started refuses its result',
-    script: async ({ start }) => {
-      const attempts: Attempts = [[{ fail: 'one', againMs: 1 }], [{ gate: 'g' }]];
-      const options = { startToCloseTimeout: SLACK, retry: { maximumAttempts: 2 } };
-      const run = await start([activity(attempts, options)]);
-      await run.untilReached('g');
-      await run.resetActivity();
-      run.gates.open('g');
-      return { ...(await endOf(run)), attempts: run.gates.attempts };
-    },
-    shows: {
-      seen: ['a: a 2'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-      attempts: [1, 2, 2],
-    },
+    steps: [activity('fail one 1 | gate g', { startToCloseTimeout: SLACK, retry: { maximumAttempts: 2 } })],
+    script: 'at g; reset-activity; open g',
+    shows: { seen: ['a: a 2'], history: COMPLETED, attempts: [1, 2, 2] },
   },
   {
     name: 'a reset comes with a heartbeat, and what the attempt ends with counts',
-    script: async ({ start }) => {
-      const run = await start([activity([[{ cancelled: 'ends' }], []], { heartbeatTimeout: SLACK })]);
-      await run.untilReached('beats');
-      await run.resetActivity();
-      return { ...(await endOf(run)), attempts: run.gates.attempts };
-    },
-    shows: {
-      seen: ['a: a 2 had "alive"'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-      attempts: [1, 2],
-    },
+    steps: [activity('alive ends |', { heartbeatTimeout: SLACK })],
+    script: 'at beats; reset-activity',
+    shows: { seen: ['a: a 2 had "alive"'], history: COMPLETED, attempts: [1, 2] },
   },
   {
     name: 'a started activity of one attempt gets another if it may',
-    script: async ({ start }) => {
-      const run = await start([activity([[{ gate: 'g' }, { fail: 'broken', againMs: 1 }], []], once)]);
-      await run.untilReached('g');
-      await run.allowAttempts(2);
-      run.gates.open('g');
-      return endOf(run);
-    },
-    shows: {
-      seen: ['a: a 2'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-    },
+    steps: [activity('gate g, fail broken 1 |', once)],
+    script: 'at g; allow-attempts 2; open g',
+    shows: { seen: ['a: a 2'], history: COMPLETED },
   },
   {
     name: 'an activity is completed by its id while an attempt is under way',
-    script: async ({ start }) => {
-      const run = await start([activity([['hang']])]);
-      await run.until(isPending(1, true));
-      await run.completeById('by hand');
-      return endOf(run);
-    },
-    shows: {
-      seen: ['a: by hand'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-    },
+    steps: [activity('hang')],
+    script: 'attempt 1; complete-as by hand',
+    shows: { seen: ['a: by hand'], history: COMPLETED },
   },
   {
     name: 'an activity is completed by its id in the back-off',
-    script: async ({ start }) => {
-      const run = await start([activity([[{ fail: 'broken', againMs: 60_000 }]])]);
-      await run.until(isPending(2, false));
-      await run.completeById('by hand');
-      return endOf(run);
-    },
-    shows: {
-      seen: ['a: by hand'],
-      history: 'Started task ActivityScheduled ActivityStarted ActivityCompleted task Completed',
-    },
+    steps: [activity('fail broken 60000')],
+    script: 'waits-for-attempt 2; complete-as by hand',
+    shows: { seen: ['a: by hand'], history: COMPLETED },
   },
 ];

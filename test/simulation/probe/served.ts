@@ -9,7 +9,7 @@ import { resetToTask, workflowTasks } from '../../harness/reset';
 import { temporal } from '../../harness/temporal';
 import { typeOf } from '../recorded';
 import { createProbeActivities, Gates } from './activities';
-import { compact, type ProbeRun, type Stage, type Told } from './stage';
+import { type Behaviour, compact, play, type ProbeRun } from './stage';
 import type { probe } from './workflow';
 
 const { PendingActivityState, UpdateWorkflowExecutionLifecycleStage, WorkflowTaskFailedCause } =
@@ -55,55 +55,29 @@ export class ServedProbes {
     return probes;
   }
 
-  async play<T>(script: (stage: Stage) => Promise<T>): Promise<T> {
-    const id = `probe-${randomUUID()}`;
-    return script({
-      idOf: (child) => `${id}/${child}`,
-      start: (steps, options) => this.start(id, steps, options),
-    });
-  }
-
-  /** A child belongs to its parent's script. */
-  private gatesOf(workflowId: string): Gates {
-    const name = workflowId.split('/')[0] ?? '';
-    let gates = this.gates.get(name);
-    if (gates === undefined) this.gates.set(name, (gates = new Gates()));
-    return gates;
-  }
-
-  private async start(
-    workflowId: string,
-    ...[steps, { memo = {}, phase } = {}]: Parameters<Stage['start']>
-  ): Promise<ProbeRun> {
+  async play({ steps, memo = {}, phase, script }: Behaviour) {
     const { client, taskQueue } = this;
+    const workflowId = `probe-${randomUUID()}`;
     const key = defineSearchAttributeKey('FollowUpPhase', 'KEYWORD');
+    const attributes = phase === undefined ? [] : [{ key, value: phase }];
     await client.workflow.start<typeof probe>('probe', {
       ...{ workflowId, taskQueue, args: [steps], memo: { ...memo } },
-      ...(phase !== undefined && {
-        typedSearchAttributes: new TypedSearchAttributes([{ key, value: phase }]),
-      }),
+      typedSearchAttributes: new TypedSearchAttributes(attributes),
     });
-    return this.runOf(workflowId);
+    return play(this.runOf(workflowId), script);
+  }
+
+  private gatesOf(workflowId: string): Gates {
+    let gates = this.gates.get(workflowId);
+    if (gates === undefined) this.gates.set(workflowId, (gates = new Gates()));
+    return gates;
   }
 
   private runOf(workflowId: string): ProbeRun {
     const { client } = this;
-    const gates = this.gatesOf(workflowId);
     const handle = client.workflow.getHandle(workflowId);
     const operator = new Operator(client);
-    const told = async (): Promise<Told> => {
-      const { raw, status } = await handle.describe();
-      const { events } = await handle.fetchHistory();
-      return {
-        history: compact((events ?? []).map((event) => ({ type: typeOf(event), ...causeOf(event) }))),
-        pending: (raw.pendingActivities ?? []).map(({ attempt, state }) => ({
-          attempt: attempt ?? 0,
-          isStarted: STARTED.has(state ?? 0),
-        })),
-        isOpen: status.name === 'RUNNING',
-      };
-    };
-    const question = (what: string, updateId: string = randomUUID()) =>
+    const ask = (what: string, updateId: string = randomUUID()) =>
       handle.executeUpdate<string, [string]>('ask', { args: [what], updateId }).catch((error: unknown) => {
         if (!(error instanceof WorkflowUpdateFailedError)) throw error;
         return `refused: ${error.cause?.message ?? ''}`;
@@ -112,13 +86,11 @@ export class ServedProbes {
       if (!(await isDone)) throw new Error('no such activity');
     };
     return {
-      workflowId,
-      gates,
-      tell: (what) => handle.signal('tell', what),
-      ask: question,
+      gates: this.gatesOf(workflowId),
+      ask,
       askBehind: async (what) => {
         const updateId = randomUUID();
-        const answer = question(what, updateId);
+        const answer = ask(what, updateId);
         await eventually('the question has come', () =>
           client.workflowService.pollWorkflowExecutionUpdate({
             namespace: 'default',
@@ -129,27 +101,32 @@ export class ServedProbes {
         return { answer };
       },
       seen: () => handle.query<readonly string[]>('seen'),
-      told,
-      until: (isIt) => eventually('the server tells it', told, { until: isIt }),
-      untilReached: async (gate) => {
-        await eventually(`${gate} is reached`, () => gates.reached.has(gate));
+      told: async () => {
+        const { raw, status } = await handle.describe();
+        const { events } = await handle.fetchHistory();
+        return {
+          history: compact((events ?? []).map((event) => ({ type: typeOf(event), ...causeOf(event) }))),
+          pending: (raw.pendingActivities ?? []).map(({ attempt, state }) => ({
+            attempt: attempt ?? 0,
+            isStarted: STARTED.has(state ?? 0),
+          })),
+          isOpen: status.name === 'RUNNING',
+        };
       },
-      cancel: async () => {
-        await handle.cancel();
+      until: async (what, isIt) => {
+        await eventually(what, isIt);
       },
-      terminate: async () => {
-        await handle.terminate();
+      does: {
+        tell: (what) => handle.signal('tell', what),
+        cancel: () => handle.cancel(),
+        terminate: () => handle.terminate(),
+        reset: async (task) => resetToTask(handle, (await workflowTasks(handle))[Number(task)]),
+        pause: () => done(operator.pause(workflowId, 'perform')),
+        unpause: () => done(operator.unpause(workflowId, 'perform')),
+        'reset-activity': () => done(operator.reset(workflowId, 'perform', false)),
+        'allow-attempts': (most) => done(operator.allowAttempts(workflowId, 'perform', Number(most))),
+        'complete-as': (result) => done(operator.complete(workflowId, 'perform', JSON.stringify(result))),
       },
-      reset: async (task) => {
-        await resetToTask(handle, (await workflowTasks(handle))[task]);
-      },
-      pause: () => done(operator.pause(workflowId, 'perform')),
-      unpause: () => done(operator.unpause(workflowId, 'perform')),
-      resetActivity: () => done(operator.reset(workflowId, 'perform', false)),
-      allowAttempts: (maximumAttempts) =>
-        done(operator.allowAttempts(workflowId, 'perform', maximumAttempts)),
-      completeById: (result) => done(operator.complete(workflowId, 'perform', JSON.stringify(result))),
-      of: (id) => this.runOf(id),
     };
   }
 }

@@ -9,8 +9,7 @@ import type { Run } from '../temporal/run';
 import { TemporalServer } from '../temporal/server';
 import { SimulatedWorker } from '../worker/worker';
 import { createProbeActivities, Gates } from './activities';
-import { compact, type ProbeRun, type Stage, type StartOptions, type Told } from './stage';
-import type { Step } from './workflow';
+import { type Behaviour, compact, play, type ProbeRun, type Told } from './stage';
 
 /** Nothing is slow. */
 class Calm extends Luck {
@@ -28,12 +27,12 @@ const HELD_MS = 3_600_000;
 /** Far more than a script takes. */
 const MOST_STEPS = 100_000;
 
-/** Plays a script against the simulated server and one worker of it. */
-export async function playSimulated<T>(
+/** Plays a behaviour against the simulated server and one worker of it. */
+export async function playSimulated(
   workflows: ReusableVMWorkflowCreator,
   evicts: boolean,
-  script: (stage: Stage) => Promise<T>,
-): Promise<T> {
+  { steps, memo = {}, phase, script }: Behaviour,
+) {
   const luck = new Calm(1);
   const clock = new VirtualClock(() => luck.next('random'));
   const gates = new Gates();
@@ -44,19 +43,20 @@ export async function playSimulated<T>(
     activities: () => createProbeActivities(() => gates),
     reached: () => undefined,
     logged: () => undefined,
-    failed: (_, why) => {
-      failures.push(why);
-    },
+    failed: (_, why) => failures.push(why),
     evicts: () => evicts,
   });
   server.hold('nobody', HELD_MS);
+  const key = defineSearchAttributeKey('FollowUpPhase', 'KEYWORD');
+  const attributes = new TypedSearchAttributes(phase === undefined ? [] : [{ key, value: phase }]);
   try {
     const state = { isOver: false };
-    const stage = {
-      idOf: (child: string) => `probe/${child}`,
-      start: (...args: Parameters<Stage['start']>) => start(clock, server, worker, gates, ...args),
-    };
-    const end = script(stage).finally(() => (state.isOver = true));
+    server.startWorkflow({
+      ...{ workflowId: 'probe', workflowType: 'probe', taskQueue: 'probe', input: [toPayload(steps)] },
+      memo: Object.fromEntries(Object.entries(memo).map(([name, value]) => [name, toPayload(value)])),
+      searchAttributes: encodeUnifiedSearchAttributes(undefined, attributes),
+    });
+    const end = play(runOf(clock, server, worker, gates), script).finally(() => (state.isOver = true));
     end.catch(() => undefined);
     await clock.run(() => state.isOver, MOST_STEPS);
     if (!state.isOver)
@@ -70,45 +70,13 @@ export async function playSimulated<T>(
   }
 }
 
-function start(
-  clock: VirtualClock,
-  server: TemporalServer,
-  worker: SimulatedWorker,
-  gates: Gates,
-  steps: readonly Step[],
-  { memo = {}, phase }: StartOptions = {},
-): Promise<ProbeRun> {
-  const workflowId = 'probe';
-  const attributes = new TypedSearchAttributes(
-    phase === undefined ? [] : [{ key: defineSearchAttributeKey('FollowUpPhase', 'KEYWORD'), value: phase }],
-  );
-  server.startWorkflow({
-    ...{ workflowId, workflowType: 'probe', taskQueue: 'probe', input: [toPayload(steps)] },
-    memo: Object.fromEntries(Object.entries(memo).map(([name, value]) => [name, toPayload(value)])),
-    searchAttributes: encodeUnifiedSearchAttributes(undefined, attributes),
-  });
-  return Promise.resolve(runOf(clock, server, worker, gates, workflowId));
-}
-
-function runOf(
-  clock: VirtualClock,
-  server: TemporalServer,
-  worker: SimulatedWorker,
-  gates: Gates,
-  workflowId: string,
-): ProbeRun {
+function runOf(clock: VirtualClock, server: TemporalServer, worker: SimulatedWorker, gates: Gates): ProbeRun {
   const latest = (): Run => {
-    const run = server.latest(workflowId);
-    if (run === undefined) throw new Error(`there is no ${workflowId}`);
+    const run = server.latest('probe');
+    if (run === undefined) throw new Error('there is no probe');
     return run;
   };
-  const act = (work: () => void) => {
-    work();
-    return Promise.resolve();
-  };
-  const until = async (isIt: () => boolean) => {
-    while (!isIt()) await clock.sleep(1);
-  };
+  let asked = 0;
   const ask = async (what: string) => {
     asked += 1;
     const request = { updateId: `question ${asked}`, name: 'ask', input: [toPayload(what)] };
@@ -116,62 +84,37 @@ function runOf(
     if (end.kind === 'answered') return String(fromPayload(end.result));
     return 'failure' in end ? `refused: ${end.failure.message ?? ''}` : end.kind;
   };
-  let asked = 0;
-  const onActivities = (work: (activity: PendingActivity) => void) =>
-    act(() => {
-      latest().activities.forEach(work);
+  const act = (work: (run: Run, word: string) => void) => (word: string) => {
+    work(latest(), word);
+    return Promise.resolve();
+  };
+  const onActivities = (work: (activity: PendingActivity, word: string) => void) =>
+    act(({ activities }, word) => {
+      for (const activity of activities.values()) work(activity, word);
     });
   return {
-    workflowId,
     gates,
-    tell: (what) =>
-      act(() => {
-        latest().signal('tell', toPayload(what));
-      }),
     ask,
     askBehind: (what) => Promise.resolve({ answer: ask(what) }),
     seen: async () => (await worker.query(latest(), 'seen')) as readonly string[],
     told: () => Promise.resolve(toldOf(latest())),
-    until: async (isIt) => {
-      // A child may not exist yet.
-      await until(() => server.latest(workflowId) !== undefined && isIt(toldOf(latest())));
-      return toldOf(latest());
+    until: async (_, isIt) => {
+      while (!(await isIt())) await clock.sleep(1);
     },
-    untilReached: (gate) => until(() => gates.reached.has(gate)),
-    cancel: () =>
-      act(() => {
-        latest().requestCancel();
+    does: {
+      tell: act((run, what) => run.signal('tell', toPayload(what))),
+      cancel: act((run) => run.requestCancel()),
+      terminate: act((run) => run.terminate()),
+      reset: act((run, task) => {
+        const point = run.resetPoints()[Number(task)];
+        if (point === undefined || server.reset(run, point) === null) throw new Error('no such task');
       }),
-    terminate: () =>
-      act(() => {
-        latest().terminate();
-      }),
-    reset: (task) =>
-      act(() => {
-        const point = latest().resetPoints()[task];
-        if (point === undefined || server.reset(latest(), point) === null) throw new Error('no such task');
-      }),
-    pause: () =>
-      onActivities((activity) => {
-        activity.pause();
-      }),
-    unpause: () =>
-      onActivities((activity) => {
-        activity.unpause();
-      }),
-    resetActivity: () =>
-      onActivities((activity) => {
-        activity.reset();
-      }),
-    allowAttempts: (attempts) =>
-      onActivities((activity) => {
-        activity.allowAttempts(attempts);
-      }),
-    completeById: (result) =>
-      onActivities((activity) => {
-        activity.completeByHand(toPayload(result));
-      }),
-    of: (id) => runOf(clock, server, worker, gates, id),
+      pause: onActivities((activity) => activity.pause()),
+      unpause: onActivities((activity) => activity.unpause()),
+      'reset-activity': onActivities((activity) => activity.reset()),
+      'allow-attempts': onActivities((activity, attempts) => activity.allowAttempts(Number(attempts))),
+      'complete-as': onActivities((activity, result) => activity.completeByHand(toPayload(result))),
+    },
   };
 }
 

@@ -1,9 +1,16 @@
 import type { Gates } from './activities';
 import type { Step } from './workflow';
 
-export interface StartOptions {
+/** A behaviour of server and core that the simulation plays. */
+export interface Behaviour {
+  readonly name: string;
+  readonly steps: readonly Step[];
   readonly memo?: Readonly<Record<string, unknown>>;
   readonly phase?: string;
+  /** What is done meanwhile, one after the other: a verb and its word each. Then the workflow ends. */
+  readonly script?: string;
+  /** What the workflow has seen, on each server, and what {@link play} returns besides. */
+  readonly shows: Partial<Awaited<ReturnType<typeof play>>>;
 }
 
 /** What the server tells of a run. */
@@ -17,42 +24,30 @@ export interface Told {
 
 /** A probe on a server, real or simulated. After a reset or a continue-as-new it is the latest run. */
 export interface ProbeRun {
-  readonly workflowId: string;
   readonly gates: Gates;
-  tell(what: string): Promise<void>;
+  seen(): Promise<readonly string[]>;
+  told(): Promise<Told>;
+  until(what: string, isIt: () => boolean | Promise<boolean>): Promise<void>;
   /** @returns the answer, or why it was refused */
   ask(what: string): Promise<string>;
   /** Asks a question that waits for the end of the task under way. */
   askBehind(what: string): Promise<{ readonly answer: Promise<string> }>;
-  seen(): Promise<readonly string[]>;
-  told(): Promise<Told>;
-  until(isIt: (told: Told) => boolean): Promise<Told>;
-  untilReached(gate: string): Promise<void>;
-  cancel(): Promise<void>;
-  terminate(): Promise<void>;
-  /** To the nth of its completed tasks, from 0. */
-  reset(task: number): Promise<void>;
-  pause(): Promise<void>;
-  unpause(): Promise<void>;
-  resetActivity(): Promise<void>;
-  allowAttempts(attempts: number): Promise<void>;
-  completeById(result: unknown): Promise<void>;
-  /** Another workflow of the script. */
-  of(workflowId: string): Pick<ProbeRun, 'until' | 'told' | 'cancel' | 'terminate'>;
-}
-
-export interface Stage {
-  /** The id of a child. */
-  readonly idOf: (child: string) => string;
-  readonly start: (steps: readonly Step[], options?: StartOptions) => Promise<ProbeRun>;
-}
-
-/** A behaviour of server and core that the simulation plays. */
-export interface Behaviour {
-  readonly name: string;
-  readonly script: (stage: Stage) => Promise<unknown>;
-  /** What the script returns, on each server. */
-  readonly shows: unknown;
+  /** What the server is asked to do. */
+  readonly does: Readonly<
+    Record<
+      | 'tell'
+      | 'cancel'
+      | 'terminate'
+      /** To the nth of its completed tasks, from 0. */
+      | 'reset'
+      | 'pause'
+      | 'unpause'
+      | 'reset-activity'
+      | 'allow-attempts'
+      | 'complete-as',
+      (word: string) => Promise<unknown>
+    >
+  >;
 }
 
 /**
@@ -61,43 +56,50 @@ export interface Behaviour {
  */
 export const SLACK = 15_000;
 
-/** Steps that wait for the script. */
-export const GO: Step = { wait: 'told: go' };
-export const END: Step = { wait: 'told: end' };
+const tasksOf = ({ history }: Told) => history.filter((type) => type === 'task').length;
 
-export function isPending(attempt: number, isStarted: boolean) {
-  return ({ pending: [first] }: Told): boolean => first?.attempt === attempt && first.isStarted === isStarted;
-}
+/** What a script waits for. */
+const AWAITED: Readonly<Record<string, (told: Told, word: string) => boolean>> = {
+  has: ({ history }, type) => history.includes(type),
+  /** And whatever has come has been told. */
+  knows: ({ history }, type) => history.includes(type) && history.at(-1) === 'task',
+  tasks: (told, count) => tasksOf(told) === Number(count),
+  pending: ({ pending }, count) => pending.length === Number(count),
+  attempt: ({ pending: [first] }, nth) => first?.attempt === Number(nth) && first.isStarted,
+  'waits-for-attempt': ({ pending: [first] }, nth) => first?.attempt === Number(nth) && !first.isStarted,
+  closed: ({ isOpen }) => !isOpen,
+};
 
-export function has(type: string) {
-  return ({ history }: Told): boolean => history.includes(type);
-}
-
-/** Whatever has come has been told. */
-export function isIdle({ history }: Told): boolean {
-  return history.at(-1) === 'task';
-}
-
-/** How it ended: its history, and all that it has seen. */
-export async function endOf(run: ProbeRun) {
-  const { history } = await run.until(({ isOpen }) => !isOpen);
-  return { seen: await run.seen(), history: history.join(' ') };
+/** Plays a behaviour: its history, and all that it has seen. */
+export async function play(run: ProbeRun, script = '') {
+  const { gates } = run;
+  const answers: Promise<string>[] = [];
+  for (const deed of [...script.split('; ').filter(Boolean), 'closed']) {
+    const [verb = '', ...words] = deed.split(' ');
+    const word = words.join(' ');
+    const isIt = AWAITED[verb];
+    if (isIt) await run.until(deed, async () => isIt(await run.told(), word));
+    else if (verb === 'at') await run.until(deed, () => gates.reached.has(word));
+    else if (verb === 'open' || verb === 'shut') gates[verb](word);
+    else if (verb === 'ask') answers.push(Promise.resolve(await run.ask(word)));
+    else if (verb === 'ask-behind') answers.push((await run.askBehind(word)).answer);
+    else if (verb === 'see') answers.push(Promise.resolve((await run.seen()).join()));
+    else await run.does[verb as keyof ProbeRun['does']](word);
+  }
+  const { history } = await run.told();
+  const seen = await run.seen();
+  return { seen, history: history.join(' '), answers: await Promise.all(answers), attempts: gates.attempts };
 }
 
 const TASK = ['WorkflowTaskScheduled', 'WorkflowTaskStarted', 'WorkflowTaskCompleted'];
 
 /** `ActivityScheduled` for `ActivityTaskScheduled`, and so on. */
-const SHORT = [
-  [/WorkflowExecution/, ''],
-  [/^ActivityTask/, 'Activity'],
-] as const;
-
 export function compact(events: readonly { readonly type: string; readonly cause?: string }[]): string[] {
   const short: string[] = [];
   for (let index = 0; index < events.length; index += 1) {
     const isTask = TASK.every((type, nth) => events[index + nth]?.type === type);
     const { type = '', cause } = events[index] ?? {};
-    const named = SHORT.reduce((name, [long, instead]) => name.replace(long, instead), type);
+    const named = type.replace(/WorkflowExecution/, '').replace(/^ActivityTask/, 'Activity');
     short.push(isTask ? 'task' : cause === undefined ? named : `${named}:${cause}`);
     if (isTask) index += TASK.length - 1;
   }

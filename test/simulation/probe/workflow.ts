@@ -1,7 +1,6 @@
 import {
   type ActivityOptions,
   CancellationScope,
-  type ChildWorkflowOptions,
   condition,
   continueAsNew,
   defineQuery,
@@ -12,26 +11,24 @@ import {
   proxyLocalActivities,
   setHandler,
   sleep,
-  startChild,
   upsertMemo,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
-import type { Attempts, ProbeActivities } from './activities';
-import { inWords } from './in-words';
-
-export type ChildOptions = Pick<
-  ChildWorkflowOptions,
-  'workflowId' | 'workflowIdReusePolicy' | 'parentClosePolicy' | 'cancellationType'
->;
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancelledFailure,
+  defineSearchAttributeKey,
+  TimeoutFailure,
+} from '@temporalio/common';
+import type { ProbeActivities } from './activities';
 
 /** What the probe does, one after the other; what has a label goes on beside what follows. */
 export type Step =
-  | { readonly activity: string; readonly attempts: Attempts; readonly options?: ActivityOptions }
-  | { readonly local: string; readonly attempts: Attempts }
+  | { readonly activity: string; readonly attempts: string; readonly options?: ActivityOptions }
+  | { readonly local: string; readonly attempts: string }
   | { readonly timer: string; readonly ms: number }
-  | { readonly child: string; readonly steps: readonly Step[]; readonly options: ChildOptions }
   | { readonly cancel: string }
   /** Until the probe has seen this. */
   | { readonly wait: string }
@@ -42,10 +39,6 @@ export type Step =
 
 const PHASE = defineSearchAttributeKey('FollowUpPhase', 'KEYWORD');
 
-export const seen = defineQuery<readonly string[]>('seen');
-export const tell = defineSignal<[string]>('tell');
-export const ask = defineUpdate<string, [string]>('ask');
-
 /** A workflow that does as it is told, and tells what it sees, in the order in which it sees it. */
 export async function probe(steps: readonly Step[]): Promise<readonly string[]> {
   const log: string[] = [];
@@ -53,59 +46,40 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
   const under: Promise<void>[] = [];
   const sees = (label: string, what: unknown) => void log.push(`${label}: ${String(what)}`);
 
-  setHandler(seen, () => log);
-  setHandler(tell, (what) => {
-    sees('told', what);
-  });
-  setHandler(
-    ask,
-    (what) => {
-      sees('asked', what);
-      if (what === 'fail') throw ApplicationFailure.create({ message: 'no answer' });
-      return `answer to ${what}`;
-    },
-    {
-      validator: (what) => {
-        if (what === 'refuse') throw new Error('no such question');
-      },
-    },
-  );
+  setHandler(defineQuery<readonly string[]>('seen'), () => log);
+  setHandler(defineSignal<[string]>('tell'), (what) => sees('told', what));
+  const answer = (what: string) => {
+    sees('asked', what);
+    if (what === 'fail') throw ApplicationFailure.create({ message: 'no answer' });
+    return `answer to ${what}`;
+  };
+  const validator = (what: string) => {
+    if (what === 'refuse') throw new Error('no such question');
+  };
+  setHandler(defineUpdate<string, [string]>('ask'), answer, { validator });
 
   const beside = (label: string, work: () => Promise<unknown>) => {
     const scope = new CancellationScope();
     scopes.set(label, scope);
     const end = scope.run(work).then(
-      (result) => {
-        sees(label, result ?? 'over');
-      },
-      (error: unknown) => {
-        sees(label, inWords(error));
-      },
+      (result) => sees(label, result ?? 'over'),
+      (error: unknown) => sees(label, inWords(error)),
     );
     under.push(end);
   };
-  void CancellationScope.current().cancelRequested.catch((error: unknown) => {
-    sees('workflow', inWords(error));
-  });
-
-  const child = async (label: string, { steps: its, options }: Extract<Step, { readonly child: string }>) => {
-    const handle = await startChild(probe, { ...options, args: [its] });
-    sees(label, 'started');
-    return (await handle.result()).join(', ');
-  };
+  void CancellationScope.current().cancelRequested.catch((error: unknown) =>
+    sees('workflow', inWords(error)),
+  );
 
   const take = async (step: Step) => {
     if ('activity' in step) {
-      const { perform } = proxyActivities<ProbeActivities>({
-        startToCloseTimeout: '1 minute',
-        ...step.options,
-      });
+      const options = { startToCloseTimeout: '1 minute', ...step.options } as const;
+      const { perform } = proxyActivities<ProbeActivities>(options);
       beside(step.activity, () => perform(step.activity, step.attempts));
     } else if ('local' in step) {
       const { perform } = proxyLocalActivities<ProbeActivities>({ startToCloseTimeout: '1 minute' });
       beside(step.local, () => perform(step.local, step.attempts));
     } else if ('timer' in step) beside(step.timer, () => sleep(step.ms));
-    else if ('child' in step) beside(step.child, () => child(step.child, step));
     else if ('cancel' in step) scopes.get(step.cancel)?.cancel();
     else if ('wait' in step) await condition(() => log.includes(step.wait));
     else if ('memo' in step) upsertMemo(step.memo);
@@ -128,8 +102,23 @@ function known(what: 'ids' | 'kept'): string {
   const { runId, firstExecutionRunId, continuedFromExecutionRunId, memo, typedSearchAttributes } =
     workflowInfo();
   if (what === 'kept') return JSON.stringify({ memo, phase: typedSearchAttributes.get(PHASE) });
-  return JSON.stringify({
-    isFirst: runId === firstExecutionRunId,
-    continues: continuedFromExecutionRunId === firstExecutionRunId,
-  });
+  const isFirst = runId === firstExecutionRunId;
+  return JSON.stringify({ isFirst, continues: continuedFromExecutionRunId === firstExecutionRunId });
+}
+
+/** A failure and its causes, with all of it that a workflow may go by. */
+function inWords(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? '' : ` < ${inWords(error.cause)}`;
+  return `${error.name} ${JSON.stringify(error.message)}${said(error)}${cause}`;
+}
+
+function said(error: Error): string {
+  if (error instanceof ActivityFailure) return ` ${error.retryState}`;
+  if (error instanceof TimeoutFailure) {
+    const details: unknown = error.lastHeartbeatDetails;
+    return ` ${error.timeoutType}${details === undefined ? '' : ` ${JSON.stringify(details)}`}`;
+  }
+  const hasDetails = error instanceof ApplicationFailure || error instanceof CancelledFailure;
+  return hasDetails && error.details?.length ? ` ${JSON.stringify(error.details)}` : '';
 }

@@ -46,22 +46,6 @@ export type EventBody =
   | ({ readonly type: 'WorkflowExecutionUpdateAccepted' } & UpdateRequest)
   | { readonly type: 'WorkflowExecutionUpdateCompleted'; readonly updateId: string }
   | { readonly type: 'WorkflowExecutionCancelRequested' }
-  | {
-      readonly type: 'StartChildWorkflowExecutionInitiated';
-      readonly seq: number;
-      readonly child: ChildOptions;
-    }
-  | { readonly type: 'ChildWorkflowExecutionStarted'; readonly seq: number; readonly runId: string }
-  | { readonly type: 'StartChildWorkflowExecutionFailed'; readonly seq: number; readonly child: ChildOptions }
-  | {
-      readonly type:
-        | 'ChildWorkflowExecutionCompleted'
-        | 'ChildWorkflowExecutionFailed'
-        | 'ChildWorkflowExecutionCanceled'
-        | 'ChildWorkflowExecutionTerminated';
-      readonly seq: number;
-      readonly result: coresdk.child_workflow.IChildWorkflowResult;
-    }
   | { readonly type: Closing; readonly result?: Payload; readonly failure?: Failure };
 
 export type EventType = EventBody['type'];
@@ -105,19 +89,6 @@ export interface ActivityOptions {
   readonly cancellation: 'try' | 'wait' | 'abandon';
 }
 
-export interface ChildOptions {
-  readonly workflowId: string;
-  readonly workflowType: string;
-  readonly taskQueue: string;
-  readonly input: Payloads;
-  readonly memo: Fields;
-  readonly searchAttributes: Fields;
-  /** Whether it goes on when its parent ends. */
-  readonly isAbandoned: boolean;
-  /** Whether it may have the id of one that has ended. */
-  readonly follows: boolean;
-}
-
 /** Events that a workflow task makes by its commands; the others happen to the workflow. */
 const BY_COMMANDS: ReadonlySet<EventType> = new Set<EventType>([
   'TimerStarted',
@@ -129,7 +100,6 @@ const BY_COMMANDS: ReadonlySet<EventType> = new Set<EventType>([
   'WorkflowPropertiesModified',
   'WorkflowExecutionUpdateAccepted',
   'WorkflowExecutionUpdateCompleted',
-  'StartChildWorkflowExecutionInitiated',
   'WorkflowExecutionCompleted',
   'WorkflowExecutionFailed',
   'WorkflowExecutionCanceled',

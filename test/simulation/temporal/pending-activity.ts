@@ -75,7 +75,7 @@ export class PendingActivity {
   ) {
     this.scheduledAt = owner.clock.now;
     this.attempts = options.retry.attempts;
-    this.watchAll();
+    if (options.scheduleToCloseMs > 0) this.expire('SCHEDULE_TO_CLOSE', options.scheduleToCloseMs);
     this.queue();
   }
 
@@ -142,12 +142,11 @@ export class PendingActivity {
     this.endCancelled(toPayload('ACTIVITY_ID_NOT_STARTED'));
   }
 
+  /** Only a send is paused, which has neither of the other time-outs. */
   pause(): void {
     if (this.paused) return;
     this.paused = true;
     this.stop('START_TO_CLOSE');
-    this.stop('HEARTBEAT');
-    this.stop('SCHEDULE_TO_CLOSE');
     if (this.state === 'queued' || this.state === 'backing off') {
       this.stop('retry');
       this.stop('SCHEDULE_TO_START');
@@ -158,7 +157,6 @@ export class PendingActivity {
   unpause(): void {
     if (!this.paused) return;
     this.paused = false;
-    this.watchAll();
     if (this.state === 'paused') this.queue();
     if (this.state === 'started') this.watchStarted();
   }
@@ -199,12 +197,6 @@ export class PendingActivity {
     this.owner.enqueue(this);
   }
 
-  private watchAll(): void {
-    const { scheduleToCloseMs } = this.options;
-    if (scheduleToCloseMs > 0)
-      this.expire('SCHEDULE_TO_CLOSE', this.scheduledAt + scheduleToCloseMs - this.owner.clock.now);
-  }
-
   private watchStarted(): void {
     const { startToCloseMs } = this.options;
     if (startToCloseMs > 0)
@@ -213,7 +205,7 @@ export class PendingActivity {
   }
 
   private watchHeartbeat(): void {
-    if (this.options.heartbeatMs > 0 && !this.paused) this.expire('HEARTBEAT', this.options.heartbeatMs);
+    if (this.options.heartbeatMs > 0) this.expire('HEARTBEAT', this.options.heartbeatMs);
   }
 
   private expire(kind: TimeoutKind, ms: number): void {
@@ -298,9 +290,7 @@ export class PendingActivity {
   private backOff(ms: number): void {
     this.state = 'backing off';
     this.owner.backsOff(this);
-    this.at('retry', ms, () => {
-      this.queue();
-    });
+    this.at('retry', ms, () => this.queue());
   }
 
   private endFailed(end: ActivityEnd, cause: Failure, retryState: number): void {

@@ -1,7 +1,6 @@
 import type { Timers } from '../clock';
 import {
   type ActivityOptions,
-  type ChildOptions,
   type Closing,
   type EventBody,
   type Failure,
@@ -32,8 +31,6 @@ export interface RunStart {
   readonly continuedFromRunId?: string;
   /** Who has asked for its start, and the id of that request. */
   readonly asked?: { readonly by: string; readonly requestId: string };
-  /** A child goes on when its parent ends, or is terminated with it. */
-  readonly parent?: { readonly run: Run; readonly seq: number; readonly isAbandoned: boolean };
 }
 
 /** What a workflow task asks of the server, in order. */
@@ -68,11 +65,9 @@ export interface RunOwner {
   /** A workflow task waits for a worker. */
   offerTask(run: Run): void;
   enqueue(activity: PendingActivity): void;
-  startChild(parent: Run, seq: number, child: ChildOptions): void;
   continueAsNew(run: Run, input: Payloads, memo: Fields): void;
   /** What a list shows of it has changed. */
   changed(run: Run): void;
-  closed(run: Run): void;
   said(run: Run, words: string): void;
 }
 
@@ -86,7 +81,6 @@ const FAILED_TASK_WAIT_MS = 1_000;
 export class Run {
   readonly events: HistoryEvent[] = [];
   readonly activities = new Map<number, PendingActivity>();
-  readonly children = new Map<number, Run>();
   memo: Fields;
   searchAttributes: Fields;
   status: 'running' | Closing = 'running';
@@ -232,9 +226,7 @@ export class Run {
       this.settle(update.updateId, { kind: 'aborted', reason: 'the workflow task failed' });
     this.taskIsOver(number, { type: 'WorkflowTaskFailed', cause });
     const waitMs = cause === 'UNHANDLED_COMMAND' ? 0 : FAILED_TASK_WAIT_MS;
-    this.owner.clock.after(waitMs, () => {
-      this.wantTask();
-    });
+    this.owner.clock.after(waitMs, () => this.wantTask());
   }
 
   /** What the server keeps of the run before: its history up to a task, and what came after it. */
@@ -343,9 +335,6 @@ export class Run {
         this.memo = { ...this.memo, ...command.fields };
         this.owner.changed(this);
         return;
-      case 'StartChildWorkflowExecutionInitiated':
-        this.owner.startChild(this, command.seq, command.child);
-        return;
       default:
         return;
     }
@@ -371,12 +360,8 @@ export class Run {
     const { workflowId, workflowType } = this.start;
     const owner = {
       clock: this.owner.clock,
-      enqueue: (activity: PendingActivity) => {
-        this.owner.enqueue(activity);
-      },
-      backsOff: ({ name }: PendingActivity) => {
-        this.owner.said(this, `${name} backs off`);
-      },
+      enqueue: (activity: PendingActivity) => this.owner.enqueue(activity),
+      backsOff: ({ name }: PendingActivity) => this.owner.said(this, `${name} backs off`),
       close: (activity: PendingActivity, end: ActivityEnd, resolution: Resolution, wasStarted: boolean) => {
         this.activities.delete(activity.seq);
         const started: EventBody[] = wasStarted ? [{ type: 'ActivityTaskStarted', seq }] : [];
@@ -410,7 +395,6 @@ export class Run {
     for (const updateId of [...this.updates.keys()])
       this.settle(updateId, { kind: 'aborted', reason: 'workflow execution already completed' });
     this.owner.changed(this);
-    this.owner.closed(this);
   }
 
   private add(body: EventBody, at = this.owner.clock.now): void {
@@ -435,7 +419,7 @@ export class Run {
     this.flush();
   }
 
-  /** Ends of activities and children come last: the server lets them follow their starts. */
+  /** Ends of activities come last: the server lets them follow their starts. */
   private flush(): void {
     const waiting = this.buffered.splice(0);
     for (const body of waiting) if (!isLate(body)) this.add(body);
@@ -476,7 +460,7 @@ function isEnd({ type }: HistoryEvent): boolean {
 }
 
 function isLate({ type }: EventBody): boolean {
-  return /^(ActivityTask|ChildWorkflowExecution)(Completed|Failed|TimedOut|Canceled|Terminated)$/.test(type);
+  return /^ActivityTask(Completed|Failed|TimedOut|Canceled)$/.test(type);
 }
 
 function keyOf({ type, seq }: { readonly type: string; readonly seq: number }): string {

@@ -1,12 +1,9 @@
-import { temporal } from '@temporalio/proto';
 import type { Timers, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
-import type { ChildOptions, Fields, Payloads } from './history';
+import type { Fields, Payloads } from './history';
 import type { PendingActivity } from './pending-activity';
 import { Run, type RunOwner, type RunStart } from './run';
 import { Visibility } from './visibility';
-
-const { RetryState } = temporal.api.enums.v1;
 
 /** A worker as the server sees it: it polls, or it does not. */
 export interface Poller {
@@ -83,10 +80,7 @@ export class TemporalServer implements RunOwner {
     private readonly told: (run: Run, words: string) => void,
   ) {
     this.suggestFrom = options.suggestFrom ?? 4_096;
-    const after = (ms: number, work: () => void) =>
-      time.after(ms, () => {
-        this.whenThere(work);
-      });
+    const after = (ms: number, work: () => void) => time.after(ms, () => this.whenThere(work));
     this.clock = {
       get now() {
         return time.now;
@@ -94,9 +88,7 @@ export class TemporalServer implements RunOwner {
       after,
     };
     this.visibility = new Visibility(time, luck, options.listLagMs ?? 0);
-    this.sleep = (ms, work) => {
-      time.after(ms, work);
-    };
+    this.sleep = (ms, work) => time.after(ms, work);
   }
 
   private readonly sleep: (ms: number, work: () => void) => void;
@@ -104,10 +96,7 @@ export class TemporalServer implements RunOwner {
   /** Calls `work` now, or when the server is back. */
   whenThere(work: () => void): void {
     const leftMs = this.awayUntil - this.clock.now;
-    if (leftMs > 0)
-      this.sleep(leftMs, () => {
-        this.whenThere(work);
-      });
+    if (leftMs > 0) this.sleep(leftMs, () => this.whenThere(work));
     else work();
   }
 
@@ -127,9 +116,7 @@ export class TemporalServer implements RunOwner {
   /** A limit keeps the tasks of a queue for so long. */
   hold(taskQueue: string, ms: number): void {
     this.heldQueues.set(taskQueue, this.clock.now + ms);
-    this.clock.after(ms, () => {
-      this.deliver();
-    });
+    this.clock.after(ms, () => this.deliver());
   }
 
   /** The names of the workers that poll. */
@@ -154,17 +141,12 @@ export class TemporalServer implements RunOwner {
     return this.startNew(options, { asked }, delayMs);
   }
 
-  /**
-   * @param follows whether one that has ended may have had this id
-   * @returns the run that was started; null if one of this id exists already
-   */
-  startWorkflow(options: StartOptions, parent?: RunStart['parent'], follows = false): Run | null {
-    const before = this.latest(options.workflowId);
-    if (before !== undefined && (before.isOpen || !follows)) return null;
-    return this.startNew(options, parent ? { parent } : {});
+  /** @returns the run that was started; null if one of this id exists already */
+  startWorkflow(options: StartOptions): Run | null {
+    return this.latest(options.workflowId) === undefined ? this.startNew(options, {}) : null;
   }
 
-  private startNew(options: StartOptions, more: Pick<RunStart, 'parent' | 'asked'>, delayMs?: number): Run {
+  private startNew(options: StartOptions, more: Pick<RunStart, 'asked'>, delayMs?: number): Run {
     const runId = this.newRunId();
     const ids = { runId, firstRunId: runId, originalRunId: runId };
     return this.begin({ memo: {}, searchAttributes: {}, ...options, ...ids, ...more }, delayMs);
@@ -220,17 +202,6 @@ export class TemporalServer implements RunOwner {
     this.offer(activity, `${activity.workflow.workflowId} ${activity.name}`);
   }
 
-  startChild(parent: Run, seq: number, child: ChildOptions): void {
-    const { isAbandoned, follows } = child;
-    const run = this.startWorkflow(child, { run: parent, seq, isAbandoned }, follows);
-    parent.happen(
-      run === null
-        ? { type: 'StartChildWorkflowExecutionFailed', seq, child }
-        : { type: 'ChildWorkflowExecutionStarted', seq, runId: run.runId },
-    );
-    if (run !== null) parent.children.set(seq, run);
-  }
-
   continueAsNew(run: Run, input: Payloads, given: Fields): void {
     // Where none is given, the memo is the one it was started with (the core fills it in); the search attributes are the latest.
     const { start, searchAttributes, runId } = run;
@@ -238,40 +209,7 @@ export class TemporalServer implements RunOwner {
     const nextId = this.newRunId();
     const ids = { runId: nextId, originalRunId: nextId, continuedFromRunId: runId };
     const next = { ...start, input, memo, searchAttributes, ...ids };
-    this.clock.after(0, () => {
-      this.begin(next);
-    });
-  }
-
-  closed(run: Run): void {
-    for (const child of run.children.values())
-      if (child.start.parent?.isAbandoned === false) child.terminate();
-    const { parent } = run.start;
-    if (parent === undefined || run.status === 'WorkflowExecutionContinuedAsNew') return;
-    const { seq } = parent;
-    const { result, failure } = run.end;
-    if (run.status === 'WorkflowExecutionCompleted')
-      parent.run.happen({
-        type: 'ChildWorkflowExecutionCompleted',
-        seq,
-        result: { completed: { result: result ?? null } },
-      });
-    else {
-      const isTerminated = run.status === 'WorkflowExecutionTerminated';
-      const cause = isTerminated
-        ? { message: 'Terminated', terminatedFailureInfo: {} }
-        : (failure ?? { message: run.status });
-      const childWorkflowExecutionFailureInfo = {
-        workflowType: { name: run.start.workflowType },
-        workflowExecution: { workflowId: run.workflowId },
-        retryState: RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE,
-      };
-      const failed = {
-        failure: { message: 'Child Workflow execution failed', cause, childWorkflowExecutionFailureInfo },
-      };
-      const type = isTerminated ? 'ChildWorkflowExecutionTerminated' : 'ChildWorkflowExecutionFailed';
-      parent.run.happen({ type, seq, result: { failed } });
-    }
+    this.clock.after(0, () => this.begin(next));
   }
 
   changed(run: Run): void {

@@ -219,17 +219,10 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
   if (at === 0) return work;
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => {
-        reject(outOfTime());
-      },
-      Math.max(0, at - Date.now()),
-    );
+    timer = setTimeout(() => reject(outOfTime()), Math.max(0, at - Date.now()));
   });
   work.catch(() => undefined);
-  return Promise.race([work, over]).finally(() => {
-    clearTimeout(timer);
-  });
+  return Promise.race([work, over]).finally(() => clearTimeout(timer));
 }
 
 function outOfTime(): Error {
@@ -261,15 +254,13 @@ function start(server: TemporalServer, request: Start, by: string) {
   return { runId: run.runId };
 }
 
-const STATUSES: Readonly<Record<Run['status'], number>> = {
-  running: WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING,
-  WorkflowExecutionCompleted: WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_COMPLETED,
-  WorkflowExecutionFailed: WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_FAILED,
-  WorkflowExecutionCanceled: WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_CANCELED,
-  WorkflowExecutionTerminated: WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_TERMINATED,
-  WorkflowExecutionTimedOut: WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_TIMED_OUT,
-  WorkflowExecutionContinuedAsNew: WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW,
-};
+/** `CONTINUED_AS_NEW` for `WorkflowExecutionContinuedAsNew`. */
+function statusOf(status: Run['status']) {
+  const words = status.replace('WorkflowExecution', '').replace(/(?<=.)[A-Z]/g, '_$&');
+  return WorkflowExecutionStatus[
+    `WORKFLOW_EXECUTION_STATUS_${words.toUpperCase()}` as keyof typeof WorkflowExecutionStatus
+  ];
+}
 
 function infoOf({ start, status, closedAt, memo, searchAttributes, startedAt }: Listed) {
   return {
@@ -280,7 +271,7 @@ function infoOf({ start, status, closedAt, memo, searchAttributes, startedAt }: 
     executionTime: msNumberToTs(startedAt),
     ...(closedAt === Infinity ? {} : { closeTime: msNumberToTs(closedAt) }),
     historyLength: Long.ZERO,
-    status: STATUSES[status],
+    status: statusOf(status),
     memo: { fields: memo },
     searchAttributes: { indexedFields: searchAttributes },
     firstRunId: start.firstRunId,

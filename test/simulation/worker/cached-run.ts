@@ -208,24 +208,6 @@ export class CachedRun {
           this.resolved.add(event.seq);
           others.push({ resolveActivity: { seq: event.seq, result: event.resolution } });
           break;
-        case 'ChildWorkflowExecutionStarted':
-          others.push({
-            resolveChildWorkflowExecutionStart: { seq: event.seq, succeeded: { runId: event.runId } },
-          });
-          break;
-        case 'StartChildWorkflowExecutionFailed': {
-          const { workflowId, workflowType } = event.child;
-          // The only cause that there is: a workflow of this id exists.
-          const failed = { workflowId, workflowType, cause: 1 };
-          others.push({ resolveChildWorkflowExecutionStart: { seq: event.seq, failed } });
-          break;
-        }
-        case 'ChildWorkflowExecutionCompleted':
-        case 'ChildWorkflowExecutionFailed':
-        case 'ChildWorkflowExecutionCanceled':
-        case 'ChildWorkflowExecutionTerminated':
-          others.push({ resolveChildWorkflowExecution: { seq: event.seq, result: event.result } });
-          break;
         default:
       }
     }
@@ -407,19 +389,12 @@ function fingerprint(command: ServerCommand | EventBody): string {
   switch (command.type) {
     case 'ActivityTaskScheduled': {
       const { name, taskQueue, input, startToCloseMs, scheduleToCloseMs } = command.activity;
-      return text({
-        activity: command.seq,
-        name,
-        taskQueue,
-        input: input.map(textOf),
-        startToCloseMs,
-        scheduleToCloseMs,
-      });
+      return text([command.seq, name, taskQueue, input.map(textOf), startToCloseMs, scheduleToCloseMs]);
     }
     case 'MarkerRecorded':
       return `local activity ${command.seq}`;
     case 'TimerStarted':
-      return `timer ${command.seq} of ${command.ms} ms`;
+      return text([command.type, command.seq, command.ms]);
     case 'UpsertWorkflowSearchAttributes':
     case 'WorkflowPropertiesModified':
       // A map, in whatever order.
@@ -445,8 +420,6 @@ function fingerprint(command: ServerCommand | EventBody): string {
         command.failure?.message,
         command.failure?.applicationFailureInfo?.details?.payloads?.map(textOf),
       ]);
-    case 'StartChildWorkflowExecutionInitiated':
-      return `${command.type} ${command.seq} ${command.child.workflowId}`;
     default:
       return 'seq' in command ? `${command.type} ${command.seq}` : command.type;
   }

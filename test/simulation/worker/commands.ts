@@ -1,12 +1,6 @@
 import { optionalTsToMs } from '@temporalio/common/lib/time';
-import { coresdk, temporal } from '@temporalio/proto';
-import {
-  type ActivityOptions,
-  type ChildOptions,
-  type Command,
-  type Payload,
-  type Payloads,
-} from '../temporal/history';
+import type { coresdk } from '@temporalio/proto';
+import { type ActivityOptions, type Command, type Payload, type Payloads } from '../temporal/history';
 import type { ServerCommand } from '../temporal/run';
 
 export interface LocalCall {
@@ -29,9 +23,6 @@ interface Made {
   /** Activities whose end the workflow hears at once. */
   readonly cancelled: readonly number[];
 }
-
-const { ParentClosePolicy } = coresdk.child_workflow;
-const { WorkflowIdReusePolicy } = temporal.api.enums.v1;
 
 const CANCELLATIONS = ['try', 'wait', 'abandon'] as const;
 
@@ -101,14 +92,6 @@ function otherCommand(command: Command, accepted: Set<string>): ServerCommand {
     const { arguments: input, memo } = command.continueAsNewWorkflowExecution;
     return { type: 'ContinueAsNew', input: input ?? [], memo: memo ?? {} };
   }
-  if (command.startChildWorkflowExecution) {
-    const { seq } = command.startChildWorkflowExecution;
-    return {
-      type: 'StartChildWorkflowExecutionInitiated',
-      seq: seq ?? 0,
-      child: childOf(command.startChildWorkflowExecution),
-    };
-  }
   throw new TypeError(`the simulation does not know the command ${Object.keys(command).join(', ')}`);
 }
 
@@ -153,19 +136,5 @@ function activityOf(command: coresdk.workflow_commands.IScheduleActivity): Activ
       attempts: retryPolicy?.maximumAttempts ?? 0,
     },
     cancellation: CANCELLATIONS[command.cancellationType ?? 0],
-  };
-}
-
-function childOf(command: coresdk.workflow_commands.IStartChildWorkflowExecution): ChildOptions {
-  return {
-    workflowId: command.workflowId ?? '',
-    workflowType: command.workflowType ?? '',
-    taskQueue: command.taskQueue ?? '',
-    input: command.input ?? [],
-    memo: command.memo ?? {},
-    searchAttributes: command.searchAttributes?.indexedFields ?? {},
-    isAbandoned: command.parentClosePolicy === ParentClosePolicy.PARENT_CLOSE_POLICY_ABANDON,
-    follows:
-      command.workflowIdReusePolicy !== WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
   };
 }

@@ -15,7 +15,7 @@ import {
   type Resolution,
 } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
-import type { Run, ServerCommand } from '../temporal/run';
+import type { Run, RunStart, ServerCommand } from '../temporal/run';
 import type { Poller, TemporalServer } from '../temporal/server';
 import { clientOf, unavailable } from '../temporal/service';
 import { CachedRun, NonDeterminism } from './cached-run';
@@ -124,9 +124,7 @@ export class SimulatedWorker implements Poller, Process {
     if (this.state !== 'alive') return;
     this.state = 'stopping';
     this.options.server.leave(this);
-    this.options.clock.as(this, () => {
-      this.shutdown.abort();
-    });
+    this.options.clock.as(this, () => this.shutdown.abort());
   }
 
   whenAwake(work: () => void): void {
@@ -144,14 +142,10 @@ export class SimulatedWorker implements Poller, Process {
       // What was under way in a process that is dead goes nowhere.
       if (this.state === 'dead') return;
       const back = (end: () => void) => {
-        clock.after(this.way(method), () => {
-          this.whenAwake(end);
-        });
+        clock.after(this.way(method), () => this.whenAwake(end));
       };
       if (lost === 'request') {
-        back(() => {
-          reject(unavailable());
-        });
+        back(() => reject(unavailable()));
         return;
       }
       this.options.reached(`${method} asked`, this);
@@ -161,21 +155,11 @@ export class SimulatedWorker implements Poller, Process {
           try {
             const value = answer();
             this.options.reached(`${method} recorded`, this);
-            end = () => {
-              resolve(value);
-            };
+            end = () => resolve(value);
           } catch (error) {
-            end = () => {
-              reject(error instanceof Error ? error : new Error(String(error)));
-            };
+            end = () => reject(error instanceof Error ? error : new Error(String(error)));
           }
-          back(
-            lost === 'answer'
-              ? () => {
-                  reject(unavailable());
-                }
-              : end,
-          );
+          back(lost === 'answer' ? () => reject(unavailable()) : end);
         });
       });
     });
@@ -202,9 +186,7 @@ export class SimulatedWorker implements Poller, Process {
           const why = `${error instanceof NonDeterminism ? 'non-determinism: ' : ''}${(error as Error).message}`;
           this.options.failed(run, why);
           await this.evict(run);
-          await this.report(() => {
-            run.failTask(task.number, why);
-          });
+          await this.report(() => run.failTask(task.number, why));
           return;
         }
         const taken: boolean[] = [];
@@ -263,25 +245,14 @@ export class SimulatedWorker implements Poller, Process {
     if (attempt === undefined) return;
     const { options, workflow, seq, name } = activity;
     const info = {
-      taskToken: Buffer.from(attempt.token),
-      base64TaskToken: attempt.token,
-      activityId: String(seq),
-      activityType: name,
-      namespace: 'default',
-      activityNamespace: 'default',
-      workflowNamespace: 'default',
+      ...infoOf(workflow, seq, name, options.taskQueue, attempt.token),
       attempt: attempt.attempt,
-      isLocal: false,
-      inWorkflow: true,
-      workflowExecution: { workflowId: workflow.workflowId, runId: workflow.runId },
-      workflowType: workflow.workflowType,
       scheduledTimestampMs: attempt.scheduledAt,
       currentAttemptScheduledTimestampMs: attempt.attemptScheduledAt,
       scheduleToCloseTimeoutMs: options.scheduleToCloseMs,
       startToCloseTimeoutMs: options.startToCloseMs,
       heartbeatTimeoutMs: options.heartbeatMs || undefined,
       heartbeatDetails: fromPayload(attempt.details?.[0]),
-      taskQueue: options.taskQueue,
     };
     this.options.reached(`${name} started`, this);
     this.whenAwake(() => {
@@ -305,9 +276,7 @@ export class SimulatedWorker implements Poller, Process {
       else if (answer.activityPaused) running.cancel('PAUSED', { paused: true } as never);
       else if (answer.activityReset) running.cancel('RESET', { reset: true } as never);
     });
-    const running = this.activity(info, name, (details) => {
-      beats.beat(details);
-    });
+    const running = this.activity(info, name, (details) => beats.beat(details));
     const result = await running.run({ args: options.input.map((each) => fromPayload(each)), headers: {} });
     beats.stop();
     if (result.willCompleteAsync) return;
@@ -330,17 +299,9 @@ export class SimulatedWorker implements Poller, Process {
 
   private async runLocally(run: Run, seq: number, name: string, input: Payloads): Promise<Resolution> {
     const { clock } = this.options;
-    const { workflowId, runId } = run;
     const info = {
-      ...{ taskToken: Buffer.from(''), base64TaskToken: '', activityId: String(seq), activityType: name },
-      ...{ namespace: 'default', activityNamespace: 'default', attempt: 1, isLocal: true, inWorkflow: true },
-      workflowExecution: { workflowId, runId },
-      workflowType: run.start.workflowType,
-      ...{
-        scheduledTimestampMs: clock.now,
-        currentAttemptScheduledTimestampMs: clock.now,
-        taskQueue: run.start.taskQueue,
-      },
+      ...infoOf(run.start, seq, name, run.start.taskQueue),
+      ...{ scheduledTimestampMs: clock.now, currentAttemptScheduledTimestampMs: clock.now },
     };
     this.options.reached(`${name} started`, this);
     const failedBy = (message: string, cause: Failure): Resolution => {
@@ -388,11 +349,7 @@ export class SimulatedWorker implements Poller, Process {
         await this.call('report', answer);
         return;
       } catch {
-        await new Promise<void>((resolve) =>
-          clock.after(REPORT_AGAIN_MS, () => {
-            this.whenAwake(resolve);
-          }),
-        );
+        await new Promise<void>((resolve) => clock.after(REPORT_AGAIN_MS, () => this.whenAwake(resolve)));
       }
     }
   }
@@ -402,6 +359,22 @@ export class SimulatedWorker implements Poller, Process {
     const isSlow = luck.chance(`${method} is slow`, CALL_MS.slowShare);
     return luck.between(`${method} takes`, 0, isSlow ? CALL_MS.slow : CALL_MS.usual);
   }
+}
+
+/** What an activity knows of itself. */
+function infoOf(
+  { workflowId, runId, workflowType }: Pick<RunStart, 'workflowId' | 'runId' | 'workflowType'>,
+  seq: number,
+  activityType: string,
+  taskQueue: string,
+  base64TaskToken = '',
+) {
+  return {
+    ...{ taskToken: Buffer.from(base64TaskToken), base64TaskToken, activityId: String(seq), activityType },
+    ...{ namespace: 'default', activityNamespace: 'default', attempt: 1, inWorkflow: true },
+    isLocal: base64TaskToken === '',
+    ...{ workflowExecution: { workflowId, runId }, workflowType, taskQueue },
+  };
 }
 
 const BROKEN: Failure = { message: 'the codec failed', applicationFailureInfo: { type: 'Error' } };
@@ -433,10 +406,7 @@ class Heartbeats {
     if (this.timer !== undefined) return;
     const waitMs = this.sentAt + this.everyMs - performance.now();
     if (waitMs <= 0) this.sendLast();
-    else
-      this.timer = setTimeout(() => {
-        this.sendLast();
-      }, waitMs);
+    else this.timer = setTimeout(() => this.sendLast(), waitMs);
   }
 
   stop(): void {

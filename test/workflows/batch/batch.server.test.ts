@@ -3,10 +3,15 @@ import { ConflictError } from '../../../src/client';
 import { followUpWorkflowId } from '../../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
 import { type BatchOfTest, REJECTED_ONCE } from '../../harness/batch-of-test';
+import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { newBatch } = sharedEnvironment();
+
+async function runningAre(batch: BatchOfTest, count: number): Promise<void> {
+  await eventually(`${count} follow-ups run`, async () => (await batch.running()).length === count);
+}
 
 const FAILS = { turn: { outcome: 'failed', reads: 2 } } as const;
 
@@ -51,48 +56,6 @@ describe('a batch', () => {
     expect(batch.posts()).toEqual([]);
   });
 
-  it.concurrent('has no more follow-ups open than its concurrency', async () => {
-    const batch = await newBatch(6, ENDLESS);
-    await batch.startUntilSent(2, { concurrency: 2 });
-    await batch.progressWhen(({ open: running }) => running === 2);
-    expect(batch.posts()).toHaveLength(2);
-    const [first] = batch.posts();
-    batch.endTurn({ projectId: batch.projectId, jobId: first?.jobId ?? '' });
-    await batch.sent(3);
-    expect(await batch.handle.setConcurrency(6)).toMatchObject({ concurrency: 6 });
-    await batch.sent(6);
-    expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 6 } });
-  });
-
-  it.concurrent('runs two items of one job one after the other, in order', async () => {
-    const batch = await newBatch();
-    const key = batch.add({}, { prompt: 'first' });
-    batch.again(key, { prompt: 'second' });
-    await batch.start();
-    expect((await batch.handle.result()).summary).toMatchObject({ byStatus: { completed: 2 } });
-    expect(batch.posts().map(({ prompt }) => prompt?.text)).toEqual(['first', 'second']);
-    const [first, second] = await batch.handle.settled();
-    expect(Date.parse(second?.settledAt ?? '')).toBeGreaterThan(Date.parse(first?.settledAt ?? ''));
-  });
-
-  // Proves B5.
-  it.concurrent('counts an item that somebody terminated or cancelled, and starts the next', async () => {
-    const batch = await newBatch(2, ENDLESS);
-    batch.add();
-    await batch.startUntilSent(1, { concurrency: 1 });
-    await (await batch.itemHandle(0)).terminate('by an operator');
-    await batch.sent(2);
-    await (await batch.itemHandle(1)).cancel();
-    const summary = { settled: 3, byStatus: { completed: 1 }, byFailure: { terminated: 1, cancelled: 1 } };
-    expect(await batch.handle.result()).toMatchObject({ summary });
-    const ends = await batch.handle.settled();
-    expect(ends.map(({ outcome, delivery }) => [outcome, delivery])).toEqual([
-      ['terminated', null],
-      ['cancelled', 'accepted'],
-      ['completed', 'accepted'],
-    ]);
-  });
-
   // Proves B8.
   it.concurrent('beyond its tolerance starts nothing more, lets the rest end, and fails', async () => {
     const batch = await newBatch();
@@ -113,41 +76,6 @@ describe('a batch', () => {
     expect(batch.posts(slow)).toHaveLength(1);
   });
 
-  // Proves B9.
-  it.concurrent('goes on when it is started again after a failure, and sends nothing twice', async () => {
-    const batch = await newBatch(5, FAILS);
-    await batch.start({ concurrency: 1, tolerate: { items: 1 } });
-    await batch.handle.result();
-    expect(batch.posts()).toHaveLength(2);
-    // It keeps its tolerance unless it is told otherwise.
-    await batch.start({ concurrency: 5 });
-    const message = expect.stringContaining('starts nothing unless its tolerance is raised');
-    expect(await batch.handle.result()).toMatchObject({ state: 'tolerance-exceeded', message });
-    expect(batch.posts()).toHaveLength(2);
-    expect(await batch.start({ concurrency: 5, tolerate: null })).toMatchObject({ attached: false });
-    const summary = { settled: 5, byStatus: { failed: 5 } };
-    expect(await batch.handle.result()).toMatchObject({ state: 'done', summary });
-    expect(await batch.start()).toMatchObject({ attached: 'ended' });
-    expect(batch.messages()).toEqual([1, 1, 1, 1, 1]);
-  });
-
-  // Proves B8.
-  it.concurrent('counts earlier failures if started again, and goes on within its tolerance', async () => {
-    const batch = (await newBatch(2, FAILS)).addMany(2, ENDLESS);
-    await batch.startUntilSent(3, { concurrency: 1 });
-    await batch.cancel();
-    // One more than is tolerated: nothing further is sent, and the open one is awaited.
-    await batch.start({ concurrency: 2, tolerate: { items: 1 } });
-    await batch.progressWhen(({ state, open: running }) => state === 'ending' && running === 1);
-    expect(await batch.cancel()).toMatchObject({ state: 'cancelled', summary: { settled: 2 } });
-    expect(batch.posts()).toHaveLength(3);
-    // No more places than failures: the batch has to know of these before the page may start anything.
-    await batch.startUntilSent(4, { concurrency: 2, tolerate: { items: 2 } });
-    const summary = { byStatus: { failed: 2, completed: 2 } };
-    expect(await batch.finish()).toMatchObject({ state: 'done', summary });
-    expect(batch.posts()).toHaveLength(4);
-  });
-
   // Proves B7.
   it.concurrent('of the same id and other items is refused', async () => {
     const batch = await newBatch(1);
@@ -161,21 +89,6 @@ describe('a batch', () => {
     await expect(batch.start()).rejects.toBeInstanceOf(ConflictError);
     await batch.handle.result();
     expect(batch.posts()).toHaveLength(1);
-  });
-
-  // Proves B9.
-  it.concurrent('that is cancelled leaves its running follow-ups, and tells what it knows', async () => {
-    const batch = await newBatch(4, ENDLESS);
-    await batch.startUntilSent(2, { concurrency: 2 });
-    const summary = { items: 4, settled: 0 };
-    expect(await batch.cancel()).toMatchObject({ state: 'cancelled', summary });
-    for await (const each of batch.environment.followUps.list({ batchId: batch.batchId }))
-      expect(each.state).toBe('running');
-    // Started again, the batch awaits those that still run and starts the others.
-    batch.endTurns();
-    await batch.startUntilSent(4, { concurrency: 4 });
-    expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 4 } });
-    expect(batch.posts()).toHaveLength(4);
   });
 
   // Proves B9.
@@ -204,6 +117,59 @@ describe('a batch', () => {
     expect(batch.posts(lost)).toHaveLength(2);
     const ends = await batch.handle.settled();
     expect(new Set(ends.map(({ workflowId }) => workflowId)).size).toBe(4);
+  });
+
+  // Proves B10.
+  it.concurrent('ends what it has open when it is cancelled with its follow-ups after its end', async () => {
+    const batch = await newBatch(3, ENDLESS);
+    await batch.startUntilSent(2, { concurrency: 2 });
+    await batch.cancel();
+    await runningAre(batch, 2);
+    expect(await batch.handle.cancel({ followUps: true })).toBe(2);
+    await runningAre(batch, 0);
+    expect(await batch.handle.cancel({ followUps: true })).toBe(0);
+    await batch.startUntilSent(3, { concurrency: 3 });
+    await batch.terminate();
+    await batch.handle.cancel({ followUps: true });
+    await runningAre(batch, 0);
+    expect(batch.posts()).toHaveLength(3);
+  });
+
+  // Proves B9.
+  it.concurrent('keeps its concurrency and tolerance in a retry, unless it is told otherwise', async () => {
+    const batch = await newBatch(3, ENDLESS);
+    await batch.startUntilSent(2, { concurrency: 2, tolerate: { items: 1 } });
+    await batch.handle.setConcurrency(1);
+    await batch.cancel({ followUps: true });
+    // Two were cancelled, which is more than is tolerated; both messages had arrived.
+    await batch.handle.retry();
+    expect(await batch.handle.result()).toMatchObject({ state: 'tolerance-exceeded' });
+    expect((await batch.handle.progress()).memo).toMatchObject({ concurrency: 1, tolerate: { items: 1 } });
+    await batch.handle.retry({ tolerate: { items: 2 } });
+    await batch.sent(3);
+    expect(await batch.finish()).toMatchObject({ state: 'done', summary: { settled: 3 } });
+  });
+
+  it.concurrent('that is named by its workflow id is that batch, also for the same file', async () => {
+    const batch = await newBatch(2, ENDLESS);
+    const { workflowId } = await batch.startUntilSent(2);
+    const again = await batch.batches.start(batch.requests, { batchId: workflowId });
+    expect(again).toMatchObject({ batchId: batch.batchId, workflowId, attached: 'running' });
+    expect(await batch.finish()).toMatchObject({ state: 'done', summary: { settled: 2 } });
+    expect(batch.messages()).toEqual([1, 1]);
+  });
+
+  // Proves B7.
+  it.concurrent('of another client is compared with the file that is given its id', async () => {
+    const batch = await newBatch(1, ENDLESS);
+    await batch.startWithItems();
+    await batch.sent(1);
+    expect(await batch.start()).toMatchObject({ attached: 'running' });
+    batch.add();
+    await expect(batch.start()).rejects.toBeInstanceOf(ConflictError);
+    await batch.finish();
+    await expect(batch.start()).rejects.toBeInstanceOf(ConflictError);
+    expect(batch.messages()).toEqual([1, 0]);
   });
 });
 

@@ -1,20 +1,19 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { BatchOfTest } from '../../harness/batch-of-test';
 import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
-import type { WorkerProcess } from '../../harness/worker-process';
 
 const ITEMS = 30;
 
-/** A batch whose worker has begun to start its items. In the end each of them has its end, and none was sent twice. */
-function expectNoneTwice(
-  harm: (worker: WorkerProcess, batch: BatchOfTest, environment: ProcessEnvironment) => Promise<void>,
-): Promise<void> {
-  return ProcessEnvironment.with({}, async (environment) => {
+// Proves B2.
+it('a worker of a batch that is killed while it starts items loses none: another one goes on, and none is sent twice', () =>
+  ProcessEnvironment.with({}, async (environment) => {
     const batch = new BatchOfTest(environment);
     batch.addMany(ITEMS, {}, PATIENT);
     const worker = await environment.startWorker();
     await batch.startUntilSent(1, { concurrency: ITEMS });
-    await harm(worker, batch, environment);
+    worker.signal('SIGKILL');
+    await worker.exited;
+    await environment.startWorker();
     expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: ITEMS } });
     const sent = new Map((await batch.handle.settled()).map(({ jobId, delivery }) => [jobId, delivery]));
     expect(sent.size).toBe(ITEMS);
@@ -22,40 +21,4 @@ function expectNoneTwice(
     const ofSend = { accepted: [1], unknown: [0, 1] } as Readonly<Record<string, readonly number[]>>;
     for (const { projectId, jobId } of batch.requests)
       expect(ofSend[sent.get(jobId) ?? '']).toContain(batch.posts({ projectId, jobId }).length);
-  });
-}
-
-describe('a worker of a batch', () => {
-  // Proves B2.
-  it.concurrent('that is killed while it starts items loses none: another one goes on', () =>
-    expectNoneTwice(async (worker, _, environment) => {
-      worker.signal('SIGKILL');
-      await worker.exited;
-      await environment.startWorker();
-    }),
-  );
-
-  // Proves B2.
-  it.concurrent('that is frozen while it starts items, and wakes, starts none twice', () =>
-    expectNoneTwice(async (worker, batch, environment) => {
-      worker.signal('SIGSTOP');
-      await environment.startWorker();
-      await batch.progressWhen(({ settled, open }) => settled + open === ITEMS);
-      worker.signal('SIGCONT');
-    }),
-  );
-
-  // Proves B2.
-  it.concurrent('that is killed with a batch that is terminated: the same items go on, each once', () =>
-    expectNoneTwice(async (worker, batch, environment) => {
-      worker.signal('SIGKILL');
-      await batch.terminate();
-      expect(await batch.start({ concurrency: 5 })).toMatchObject({
-        attached: false,
-        resumedAfter: 'terminated',
-      });
-      await environment.startWorker();
-      await batch.handle.setConcurrency(ITEMS, { timeout: 60_000 });
-    }),
-  );
-});
+  }));

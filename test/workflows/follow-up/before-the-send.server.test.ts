@@ -4,7 +4,7 @@ import { failureOf, NOT_SENT } from '../../harness/following';
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
-const { open, follow } = sharedEnvironment({ skipsTime: true });
+const { open } = sharedEnvironment({ skipsTime: true });
 
 it.concurrent(
   'an invalid input fails as InvalidRequest with every problem named, and nothing is read or sent',
@@ -36,23 +36,6 @@ it.concurrent('a request without a name has that of its workflow', async () => {
   const environment = await open();
   const handle = await environment.start('nightly/42', { ...environment.addJob(), prompt: 'x' });
   expect(await handle.result()).toMatchObject({ followUp: { requestId: 'nightly/42' } });
-});
-
-it.concurrent('a baseline of a job that is not there ends as JobNotFound with nothing sent', async () => {
-  const environment = await open();
-  const following = await environment.send({ projectId: 'p', jobId: 'nowhere' });
-  const { type, message, details } = await following.failure();
-  expect({ type, httpStatus: details.httpStatus }).toEqual({ type: 'JobNotFound', httpStatus: 404 });
-  expect(message).toContain('Nothing was sent.');
-  expect(details.followUp.delivery).toEqual(NOT_SENT);
-});
-
-it.concurrent('a baseline that is refused ends as FollowUpRejected with nothing sent', async () => {
-  const { type, details } = await (
-    await follow({}, {}, { name: 'unauthorized', operation: 'get' })
-  ).failure();
-  expect(type).toBe('FollowUpRejected');
-  expect(details).toMatchObject({ httpStatus: 401, followUp: { delivery: NOT_SENT } });
 });
 
 it.concurrent('the deadline counts from the first task, not from a start that was delayed', async () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, it } from '@jest/globals';
-import { BY_READ, BY_RESPONSE, type JobFault, UNKNOWN } from '../../harness/following';
+import { BY_RESPONSE, failureOf, type JobFault, UNKNOWN } from '../../harness/following';
+import { resetBefore } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { follow } = sharedEnvironment({ skipsTime: true });
@@ -33,18 +34,6 @@ it.concurrent('a message is sent once, and the final job comes back with its pul
 
 // Proves A1.
 it.concurrent(
-  'a message of which nobody knows and that arrived is found by reading the job, and is not sent twice',
-  async () => {
-    // Still active when an answer counts.
-    const job = { turn: { reads: 12 } };
-    const following = await follow(job, {}, { name: 'processed-then-close', operation: 'message' });
-    const ending = { status: 'completed', delivery: BY_READ, posts: [true] };
-    expect(await following.ending()).toMatchObject(ending);
-  },
-);
-
-// Proves A1.
-it.concurrent(
   'a message of which nobody knows and that did not arrive ends as DeliveryUnknown and is not sent twice',
   async () => {
     const following = await follow({}, {}, LOST_ONCE);
@@ -67,3 +56,16 @@ it.concurrent('a message that is rejected ends at once, with the service’s own
   expect(details.followUp.delivery).toEqual({ verdict: 'rejected', confirmedBy: null, sends: 1 });
   expect(following.posts()).toHaveLength(1);
 });
+
+// Proves T2.
+it.concurrent(
+  'a follow-up that is reset to before its send ends as DeliveryUnknown, and nothing is sent',
+  async () => {
+    const following = await follow();
+    await following.result();
+    const again = await resetBefore('send', following.handle);
+    const ending = { type: 'DeliveryUnknown', delivery: UNKNOWN, evidence: null, posts: [true] };
+    expect(await following.ending(again)).toEqual(ending);
+    expect((await failureOf(again)).message).toContain('this run was reset to a point before its send');
+  },
+);

@@ -14,9 +14,6 @@ async function expectRefused(update: Promise<unknown>, words: RegExp): Promise<v
   expect((error as WorkflowUpdateFailedError).cause?.message).toMatch(words);
 }
 
-/** Nothing is read by itself after the first poll. */
-const SELDOM = { polling: { initial: '200ms', growth: 10, maximum: '10m' }, deadline: '1h' } as const;
-
 it.concurrent('the query progress tells phase, job, delivery, counts and times', async () => {
   const following = await follow(ENDLESS);
   const progress = await following.progressWhen(({ polls, nextPollAt }) => polls > 1 && nextPollAt !== null);
@@ -46,15 +43,6 @@ it.concurrent('the update pollNow reads at once and answers with what it has rea
   expect([2, 3]).toContain(followUp.polls);
 });
 
-it.concurrent('the update extendDeadline moves the deadline, but never back', async () => {
-  const following = await follow(ENDLESS);
-  const { deadlineAt } = await following.progressWhen(({ phase }) => phase === 'watching');
-  expect((await following.update('extendDeadline', '1s')).deadlineAt).toBe(deadlineAt);
-  const after = await following.update('extendDeadline', '1h');
-  expect(Date.parse(after.deadlineAt)).toBeGreaterThan(Date.parse(deadlineAt));
-  await following.handle.terminate();
-});
-
 // Proves P5.
 it.concurrent(
   'the update resolveDelivery sends the message again if it is said not to have arrived',
@@ -78,31 +66,6 @@ it.concurrent('an update is refused with the reason', async () => {
   await expectRefused(following.update('resolveDelivery', 'perhaps'), /./);
   await following.handle.terminate();
 });
-
-it.concurrent('a cancelled follow-up ends its watch at once and leaves the receipt in the memo', async () => {
-  const following = await follow(ENDLESS, SELDOM);
-  await following.progressWhen(({ phase }) => phase === 'watching');
-  await following.handle.cancel();
-  expect(await following.receiptOfCancelled()).toMatchObject({
-    requestId: following.request.requestId,
-    delivery: { verdict: 'accepted', sends: 1 },
-    settledAt: expect.any(String),
-  });
-  expect(following.report().job.status).toBe('active');
-});
-
-// Proves P3.
-it.concurrent(
-  'a cancelled follow-up awaits a POST that is under way, whose outcome is in the receipt',
-  async () => {
-    const following = await follow(ENDLESS, {}, { name: 'hold', operation: 'message' });
-    await following.reached({ operation: 'message' });
-    await following.handle.cancel();
-    following.release();
-    expect(await following.receiptOfCancelled()).toMatchObject({ delivery: BY_RESPONSE });
-    expect(following.processed()).toEqual([true]);
-  },
-);
 
 it.concurrent('an operator sees search attributes that find a follow-up, and no prompt', async () => {
   const following = await follow({ turn: { reads: 3 } }, { prompt: 'a secret wish' });
