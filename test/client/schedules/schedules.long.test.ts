@@ -107,13 +107,19 @@ describe('a schedule', () => {
   });
 
   it.concurrent(
-    'fires at each trigger, paused as it is; and not while one runs, unless told to',
+    'fires at each trigger, paused as it is, and its batches name it; not while one runs, unless told to',
     async () => {
       const schedule = await ScheduleOfTest.open(ENDLESS);
       await schedule.create(UNTIL_TRIGGERED);
       const first = await schedule.handle.trigger();
       expect(first).toEqual({ outcome: 'started', batchId: expect.stringContaining(`${schedule.id}-`) });
       await schedule.sent(1);
+      const { client } = await open();
+      const batch = await client.workflow.getHandle(`follow-up-batch:${first.batchId ?? ''}`).describe();
+      expect(batch.priority).toMatchObject({ priorityKey: 4 });
+      expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${schedule.id}\``);
+      const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
+      expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(schedule.id);
       expect(await schedule.handle.trigger()).toEqual({ outcome: 'skipped', batchId: null });
       // It may also be the next one to start.
       const later = await schedule.handle.trigger('BUFFER_ONE');
@@ -128,19 +134,6 @@ describe('a schedule', () => {
       schedule.completeJob();
     },
   );
-
-  it.concurrent('is found from its batches: by their summary, and its id as a search attribute', async () => {
-    const schedule = await ScheduleOfTest.open();
-    const { client } = await open();
-    await schedule.create(UNTIL_TRIGGERED);
-    const { batchId } = await schedule.handle.trigger();
-    await schedule.sent(1);
-    const batch = await client.workflow.getHandle(`follow-up-batch:${batchId ?? ''}`).describe();
-    expect(batch.priority).toMatchObject({ priorityKey: 4 });
-    expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${schedule.id}\``);
-    const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
-    expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(schedule.id);
-  });
 
   it.concurrent('sends what an update has given it, and keeps what is not given', async () => {
     const schedule = await ScheduleOfTest.open();
@@ -171,7 +164,7 @@ describe('a schedule', () => {
     expect(schedule.posts().map(({ prompt }) => prompt?.text)).toEqual(['Fix the links.', 'Fix the links.']);
   });
 
-  it.concurrent('keeps what somebody else has set of it', async () => {
+  it.concurrent('keeps what somebody else has set of it, and each of the changes of one moment', async () => {
     const schedule = await ScheduleOfTest.open();
     await schedule.create(DAILY);
     await schedule.temporal.update((previous) => ({
@@ -191,8 +184,11 @@ describe('a schedule', () => {
         priority: { priorityKey: 2 },
       },
     }));
-    await schedule.handle.update({ concurrency: 2, spec: { jitter: '1m' } });
-    const { spec, action } = await schedule.temporal.describe();
+    // At the same moment.
+    const changes = [{ concurrency: 2 }, { spec: { jitter: '1m' } }, { state: { note: 'new' } }] as const;
+    await Promise.all(changes.map((change) => schedule.handle.update(change)));
+    const { spec, action, state } = await schedule.temporal.describe();
+    expect(state.note).toBe('new');
     expect(spec).toMatchObject({
       calendars: [{ hour: [{ start: 8, end: 18 }], comment: 'in office hours' }],
       skip: [{ month: [{ start: 'DECEMBER' }] }],
@@ -206,18 +202,6 @@ describe('a schedule', () => {
       staticDetails: 'Ask the docs team.',
       priority: { priorityKey: 2 },
       args: [{ concurrency: 2, items: [{ prompt: 'Rebase on main.' }] }],
-    });
-  });
-
-  it.concurrent('keeps each of the changes that are made at the same moment', async () => {
-    const schedule = await ScheduleOfTest.open();
-    await schedule.create(DAILY);
-    const changes = [{ concurrency: 7 }, { spec: { jitter: '1m' } }, { state: { note: 'new' } }] as const;
-    await Promise.all(changes.map((change) => schedule.handle.update(change)));
-    expect(await schedule.handle.describe()).toMatchObject({
-      action: { args: [{ concurrency: 7 }] },
-      spec: { jitter: 60_000 },
-      state: { note: 'new' },
     });
   });
 
