@@ -180,10 +180,8 @@ describe('the proxy of the agent service', () => {
   });
 
   it('is named in the description of the configuration, and its password is shown nowhere', async () => {
-    const { config, redactor } = await loadConfig({
-      ...GOOD,
-      HTTPS_PROXY: 'http://me:hunter%2Ftwo@proxy:3128',
-    });
+    const HTTPS_PROXY = 'http://me:hunter%2Ftwo@proxy:3128';
+    const { config, redactor } = await loadConfig({ ...GOOD, HTTPS_PROXY });
     expect(describeConfig(config).agentApiProxy).toBe('proxy:3128');
     expect(JSON.stringify(describeConfig(config))).not.toContain('hunter');
     expect(redactor.text('hunter%2Ftwo hunter/two')).not.toContain('hunter');

@@ -4,7 +4,6 @@ import { type AddressInfo, createServer } from 'node:net';
 import path from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../dev/free-ports';
-import { version } from '../../package.json';
 import { grpcServer } from '../temporal/grpc-server';
 import { eventually } from '../harness/eventually';
 import { temporaryFolder } from '../harness/temporary-folder';
@@ -78,19 +77,6 @@ it('a taken default port is a warning, and the worker goes on without that serve
   expect(await worker.says(/^no metrics: /)).toMatchObject({ level: 'warn' });
   expect(await worker.says(/^listening$/)).toMatchObject({ health: 'off', metrics: 'off' });
   await worker.says(/^waiting for Temporal/);
-});
-
-it('a worker whose Temporal server is not there says so at once and again, answers its probes, and ends with exit code 0 on SIGTERM', async () => {
-  const address = await nowhere();
-  const worker = await startWorker({ ...AGENT, TEMPORAL_ADDRESS: address });
-  await worker.says(/next try in 1s.*ECONNREFUSED/);
-  await worker.says(/next try in 2s.*ECONNREFUSED/);
-  expect(await worker.ask('/healthz')).toMatchObject({ status: 200, body: { status: 'ok', version } });
-  expect(await worker.answersReadyz(503)).toEqual([
-    expect.stringContaining(`Can't reach Temporal at ${address}: connect ECONNREFUSED`),
-  ]);
-  worker.signal('SIGTERM');
-  expect(await worker.exited).toEqual({ code: 0, signal: null });
 });
 
 it.each([

@@ -116,21 +116,17 @@ describe('a schedule', () => {
   it.concurrent('is updated by what is given; the flags of items need a file', async () => {
     const { id, run, create, described } = await stage();
     await create('--pause-on-failure', '--tolerate', '1', '--end-at', '2099-01-01T00:00Z');
-    const updated = await run([
-      ...['update', id, '--calendar', '{"hour":"3"}', '--task-queue', 'elsewhere'],
-      ...['--no-pause-on-failure', '--no-tolerate', '--no-end-at'],
-    ]);
+    const removed = ['--no-pause-on-failure', '--no-tolerate', '--no-end-at'];
+    const updated = await run(['update', id, '--task-queue', 'elsewhere', ...removed]);
     expect(updated).toMatchObject({ code: 0, stderr: 'updated\n' });
     const { spec, policies, action } = await described();
-    expect(spec.calendars).toMatchObject([{ hour: [{ start: 3 }], month: [{ end: 'DECEMBER' }] }]);
-    expect(spec.endAt).toBeUndefined();
-    expect(policies.pauseOnFailure).toBe(false);
+    expect([spec.endAt, policies.pauseOnFailure]).toEqual([undefined, false]);
     const args = [{ tolerate: null, items: [{ prompt: 'Rebase on main.' }] }];
     expect(action).toMatchObject({ taskQueue: 'elsewhere', args });
-    const withoutFile = await run(['update', id, '--prompt', 'Fix the links.']);
-    expect(withoutFile).toMatchObject({ code: 2, stderr: expect.stringContaining('FILE is missing') });
-    const withFile = await run(['update', id, '-', '--deadline', '3h', '--json']);
-    expect(JSON.parse(withFile.stdout)).toEqual({ scheduleId: id, items: 1 });
+    const missing = expect.stringContaining('FILE is missing');
+    expect(await run(['update', id, '--deadline', '3h'])).toMatchObject({ code: 2, stderr: missing });
+    const { stdout } = await run(['update', id, '-', '--deadline', '3h', '--json']);
+    expect(JSON.parse(stdout)).toEqual({ scheduleId: id, items: 1 });
     expect((await described()).action).toMatchObject({ args: [{ items: [{ deadline: '3h' }] }] });
   });
 
