@@ -53,11 +53,6 @@ describe('a POST that got no connection was not sent', () => {
 
   it.each<[string, (socket: Socket) => unknown, RegExp]>([
     ['reset', (socket) => socket.once('data', () => socket.resetAndDestroy()), /^ECONNRESET$/],
-    [
-      'answered without TLS',
-      (socket) => socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
-      /^(ERR_SSL_|EPROTO)/,
-    ],
     ['never answered', outOfTime, /^connect timeout$/],
   ])('when the TLS handshake is %s', async (_how, onConnection, label) => {
     holdTimers();

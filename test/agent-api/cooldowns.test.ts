@@ -46,14 +46,6 @@ describe('a project that the service wants quiet', () => {
     expect(await client.getJob(ADDRESS, { insist: true })).toEqual({ kind: 'job', job: JOB });
     expect(await client.getJob(ADDRESS)).toMatchObject({ label: 'cooling down' });
   });
-
-  it('is asked again after a 503 that names no time', async () => {
-    wire.server.onRequest = answer(503, { error: 'restarting' });
-    const client = wire.client();
-    await client.getJob(ADDRESS);
-    wire.server.onRequest = answer(200, JOB);
-    expect(await client.getJob(ADDRESS)).toMatchObject({ kind: 'job' });
-  });
 });
 
 describe('cool-downs', () => {

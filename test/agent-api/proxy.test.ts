@@ -1,10 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { setImmediate } from 'node:timers/promises';
+import tls from 'node:tls';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { freePorts } from '../../dev/free-ports';
+import type { AgentApiOptions } from '../../src/agent-api/client';
 import { eventually } from '../harness/eventually';
-import { ADDRESS, expectNoKey, JOB, LIMIT_MS, MESSAGE, WireTest } from './agent-api-under-test';
+import { ADDRESS, expectNoKey, JOB, KEY, LIMIT_MS, MESSAGE, WireTest } from './agent-api-under-test';
 import { ConnectProxy } from './connect-proxy';
 import { answer } from './misbehaving-server';
-import { type SendAndRead, startSender } from './send-over-tls';
 import { selfSignedCertificate } from './self-signed-certificate';
 
 const READ = { kind: 'job', job: JOB };
@@ -13,14 +15,21 @@ const wire = new WireTest();
 const certificate = selfSignedCertificate();
 const ofAnother = selfSignedCertificate([192, 0, 2, 1]);
 
-let sendAndRead: SendAndRead;
-let stopSender: () => void;
-beforeAll(() => {
-  ({ sendAndRead, stop: stopSender } = startSender([certificate, ofAnother]));
-});
-afterAll(() => {
-  stopSender();
-});
+/** Sends one message and reads the job twice, as a process does that has these certificates in NODE_EXTRA_CA_CERTS. */
+async function sendAndRead(options: Partial<AgentApiOptions>, heldBackBy?: string) {
+  const { createSecureContext } = tls;
+  const ca = [certificate.cert, ofAnother.cert];
+  const trusting = jest.spyOn(tls, 'createSecureContext');
+  trusting.mockImplementation((own) => createSecureContext({ ...own, ca }));
+  const client = wire.client(options);
+  const outcome = await client.sendMessage(MESSAGE, { beforeFirstByte: () => heldBackBy });
+  const reads = [await client.getJob(ADDRESS)];
+  // The connection is free again after the answer has been handed over.
+  await setImmediate();
+  reads.push(await client.getJob(ADDRESS));
+  trusting.mockRestore();
+  return { outcome, reads };
+}
 
 describe('through a proxy', () => {
   let proxy: ConnectProxy;
@@ -51,7 +60,7 @@ describe('through a proxy', () => {
       ['GET', 2],
     ]);
     expect(server.requests[0]?.headers).not.toHaveProperty('proxy-authorization');
-    expect(Buffer.concat(proxy.passed).toString('latin1')).not.toMatch(/a-key-of-this-test|Hello|Bearer/);
+    expect(Buffer.concat(proxy.passed).toString('latin1')).not.toMatch(new RegExp(`${KEY}|changelog|Bearer`));
   });
 
   it('a host of NO_PROXY is not asked for', async () => {
@@ -73,8 +82,8 @@ describe('through a proxy', () => {
 
   it('a message that is held back at its first byte is not sent, though the tunnel is there', async () => {
     const server = await tlsServer();
-    const options = { baseUrl: server.url, proxy: { url: proxy.url }, heldBackBy: 'too late' };
-    expect(await sendAndRead(options)).toMatchObject({
+    const options = { baseUrl: server.url, proxy: { url: proxy.url } };
+    expect(await sendAndRead(options, 'too late')).toMatchObject({
       outcome: { verdict: 'not-sent', label: 'held back', message: 'too late' },
       reads: [READ, READ],
     });
@@ -120,10 +129,8 @@ describe('through a proxy', () => {
     }
 
     it.each([
-      [403, 'PROXY_ERROR'],
       [407, 'PROXY_CREDENTIALS'],
       [429, 'PROXY_ERROR'],
-      [502, 'PROXY_ERROR'],
       [503, 'PROXY_ERROR'],
     ])('when it answers CONNECT with %i; a repetition heals all but 407', async (status, label) => {
       proxy.onConnect = (socket) => socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`);
@@ -173,15 +180,6 @@ describe('through a proxy', () => {
       const why = { repeatable: true, label: 'DEPTH_ZERO_SELF_SIGNED_CERT' };
       expect(await notSent(proxy.url, { port: server.port })).toMatchObject(why);
       expect(server.bytesReceived).toBe(0);
-      expect(proxy.asked).toHaveLength(2);
-    });
-
-    it('when the tunnel breaks in the handshake', async () => {
-      wire.server.onConnection = (socket) => {
-        socket.once('data', () => socket.resetAndDestroy());
-        return true;
-      };
-      expect(await notSent(proxy.url)).toMatchObject({ repeatable: true });
       expect(proxy.asked).toHaveLength(2);
     });
   });

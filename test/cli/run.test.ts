@@ -19,11 +19,8 @@ describe('usage', () => {
   });
 
   it.each([
-    ['an unknown command', ['snd'], "unknown command 'snd'", 'Did you mean send?'],
     ['an unknown flag', [...SEND, '--promt', 'x'], "unknown option '--promt'", 'Did you mean --prompt?'],
-    ['a flag without its value', [...SEND, '--deadline'], '--deadline', 'argument missing'],
     ['a missing argument', ['status'], 'workflow-id', '(agent-follow-up status --help explains)'],
-    ['one argument too many', ['status', 'a', 'b'], 'too many arguments', '--help'],
   ])('%s is told with what is right', async (_, args, problem, remedy) => {
     const { code, stdout, stderr } = await offline(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -34,19 +31,8 @@ describe('usage', () => {
 
 describe('invalid input', () => {
   it('is told in full before anything is connected, and as one JSON document', async () => {
-    const words = [
-      'send',
-      '--project',
-      '..',
-      '--prompt',
-      '',
-      '--deadline',
-      '10',
-      '--polling-growth',
-      'much',
-      '--json',
-    ];
-    const { code, stdout, stderr } = await offline(words);
+    const flags = ['--project', '..', '--prompt', '', '--deadline', '10', '--polling-growth', 'much'];
+    const { code, stdout, stderr } = await offline(['send', ...flags, '--json']);
     expect(code).toBe(2);
     const problems = [
       expect.stringMatching(/^--project: must not be "\.\."/),
@@ -69,26 +55,17 @@ describe('invalid input', () => {
   it.each([
     [['extend', 'w', '30'], "'30' is invalid for argument 'duration'. \"30\" needs a unit"],
     [['list', '--limit', '0'], "argument '0' is invalid. It must be a whole number from 1 to 10000."],
-    [
-      ['batch', 'concurrency', 'b', '0'],
-      "'0' is invalid for argument 'concurrency'. It must be a whole number",
-    ],
     [[...CREATE, '--calendar', '{"hours":"3"}'], 'Unrecognized key: "hours"'],
-    [[...CREATE, '--calendar', '{"hour":"3 4"}'], 'must be a text without spaces, such as "1-5"'],
     [[...CREATE, '--calendar', 'hour=3'], 'It must be JSON, such as {"dayOfWeek":"Fri","hour":"3"}.'],
     [[...CREATE, '--every', '5'], '"5" needs a unit'],
-    [[...CREATE, '--jitter', 'x'], '"x" is not a duration'],
     [[...CREATE, '--start-at', 'tomorrow'], 'It must be ISO 8601 with an offset, as 2026-11-21T03:00:00Z.'],
     [[...CREATE, '--end-at', '2026-02-30T00:00Z'], 'It must be ISO 8601 with an offset'],
-    [[...CREATE, '--end-at', '2026-02-20T00:00'], 'It must be ISO 8601 with an offset'],
     [
       [...CREATE, '--cron', '0 3 * * *', '--offset', '5m'],
       '--offset: belongs to an interval; give --every too',
     ],
     [CREATE, 'timing is missing; give --cron, --calendar or --every'],
     [['schedule', 'trigger', 'nightly', '--overlap', 'x'], 'Allowed choices are skip, '],
-    [['batch', 'run', '-', '--format', 'xml'], "'xml' is invalid. Allowed choices are jsonl, csv."],
-    [['list', '--phase', 'finished'], "'finished' is invalid. Allowed choices are baseline, waiting"],
   ])('%j is refused with the field named', async (args, message) => {
     const { code, stderr } = await offline(args);
     expect(code).toBe(2);

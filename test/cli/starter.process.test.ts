@@ -58,15 +58,9 @@ describe('the starter as a process', () => {
     expect((await sent.process.ended()).code).toBe(130);
   });
 
-  it.concurrent.each([[['--help']], [['list', '--json']]])(
-    'ends quietly when the reader of its stdout goes away: %j',
-    async (args) => {
-      const { taskQueue } = await open();
-      const starter = StarterProcess.start(args, { FOLLOW_UP_TASK_QUEUE: taskQueue });
-      starter.closeStdout();
-      const { code, stderr } = await starter.ended();
-      expect({ code, stderr }).toMatchObject({ code: 0 });
-      expect(stderr).not.toContain('EPIPE');
-    },
-  );
+  it.concurrent('ends quietly when the reader of its stdout goes away', async () => {
+    const starter = StarterProcess.start(['--help'], {});
+    starter.closeStdout();
+    expect(await starter.ended()).toMatchObject({ code: 0, stderr: expect.not.stringContaining('EPIPE') });
+  });
 });

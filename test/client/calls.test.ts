@@ -148,9 +148,7 @@ describe('every call', () => {
 
   it.each([
     [0, '0'],
-    [-1, '-1'],
     [Number.NaN, 'NaN'],
-    [Infinity, 'Infinity'],
     [2 ** 31, '2147483648'],
     ['1s', '"1s"'],
   ])('refuses %p as a time-out', async (timeout, shown) => {

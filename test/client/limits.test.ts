@@ -44,21 +44,19 @@ describe('a change of limits', () => {
       sendsTotal: 5,
       projectWeights: { '': 1, docs: 0, site: 1_001, wiki: '3', 'a\nb': 2, blog: Number.NaN },
     });
-    for (const [field, words] of [
-      ['sendsPerProject', 'needs a unit'],
-      ['readsPerProject', 'too low'],
-      ['sendsTotal', 'needs a unit'],
-      ['projectWeights.', 'must not be empty'],
-      ['projectWeights.docs', 'from 0.001 to 1000, or off; it is 0'],
-      ['projectWeights.site', 'it is 1001'],
-      ['projectWeights.wiki', 'it is "3"'],
-      ['projectWeights.a b', 'control characters'],
-      ['projectWeights.blog', 'must be a number'],
-    ]) {
-      expect(problems).toContainEqual(expect.stringContaining(`${field}: `));
-      expect(problems).toContainEqual(expect.stringContaining(words ?? ''));
-    }
-    expect(problems).toHaveLength(9);
+    const wanted = [
+      /^sendsPerProject: .*needs a unit/,
+      /^readsPerProject: .*too low/,
+      /^sendsTotal: .*needs a unit/,
+      /^projectWeights.: .*must not be empty/,
+      /^projectWeights.docs: .*from 0.001 to 1000, or off; it is 0/,
+      /^projectWeights.site: .*it is 1001/,
+      /^projectWeights.wiki: .*it is "3"/,
+      /^projectWeights.a b: .*control characters/,
+      /^projectWeights.blog: .*must be a number/,
+    ];
+    expect(problems).toEqual(expect.arrayContaining(wanted.map((each) => expect.stringMatching(each))));
+    expect(problems).toHaveLength(wanted.length);
   });
 
   it.each([

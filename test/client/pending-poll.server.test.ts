@@ -126,16 +126,6 @@ describe('the progress during a patient read', () => {
     expect(decoded).toContainEqual(expect.stringContaining('"nextReadAt":'));
     await following.handle.terminate();
   });
-
-  it.concurrent('counts no read before the send, as no receipt does', async () => {
-    const job = { status: 'active', ...ENDLESS } as const;
-    const { environment, following } = await waiting(job, { whenActive: 'wait' });
-    const progress = await progressOf(environment.followUps, following);
-    expect(progress).toMatchObject({ phase: 'waiting', polls: 0, observed: {} });
-    expect(progress.lastAnswer).toMatch(/^http 429/);
-    expect(Date.parse(progress.nextPollAt ?? '')).toBe(await nextAttemptAt(following));
-    await following.handle.terminate();
-  });
 });
 
 describe('the progress when a patient read ends', () => {

@@ -43,11 +43,6 @@ describe('a running follow-up', () => {
     expect(await handle.describe()).toMatchObject({ beginsAt, state: 'running' });
     expect(environment.posts(asked)).toEqual([]);
     expect(await environment.followUps.start(asked)).toMatchObject({ attached: 'running' });
-    const unitless = environment.followUps.start(environment.newRequest(), { startDelay: '5' as '5s' });
-    await expect(unitless).rejects.toMatchObject({
-      code: 'INVALID_REQUEST',
-      problems: [{ field: 'startDelay' }],
-    });
   });
 
   it.concurrent('that is reset is waited for in its new run', async () => {
@@ -116,7 +111,7 @@ it.concurrent('a workflow of another type is not touched', async () => {
 });
 
 describe('the list', () => {
-  it.concurrent.each([['say "hi"'], ["it's\\ ' OR 1 = '1"], ["'quoted"], ["quoted'"], ['"'], ['日本語 🙂']])(
+  it.concurrent.each([['say "hi"'], ["it's\\ ' OR 1 = '1"], ["'日本語 🙂'"]])(
     'finds the follow-ups of the project %j, and no others',
     async (name) => {
       const idle = await idleClient();

@@ -75,25 +75,21 @@ describe('a namespace that is not set up', () => {
 });
 
 describe('where the operator service is refused', () => {
+  const keysOf = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, KEYWORD]));
+
   it('attributes that are there are enough', async () => {
-    const keys = Object.fromEntries(SEARCH_ATTRIBUTES.map((name) => [name, KEYWORD]));
-    expect(await ensureSearchAttributes(withoutOperator(keys), 'n')).toEqual({
-      registered: [],
-      present: [...SEARCH_ATTRIBUTES],
-    });
+    const found = { registered: [], present: [...SEARCH_ATTRIBUTES] };
+    expect(await ensureSearchAttributes(withoutOperator(keysOf(SEARCH_ATTRIBUTES)), 'n')).toEqual(found);
   });
 
-  it('those that are missing are asked for with the exact commands', async () => {
-    const others = SEARCH_ATTRIBUTES.filter((name) => name !== 'AgentJob');
-    const keys = Object.fromEntries(others.map((name) => [name, KEYWORD]));
-    await expect(ensureSearchAttributes(withoutOperator(keys), 'n')).rejects.toThrow(
+  it.each([
+    [
+      'missing is asked for with the exact commands',
+      keysOf(SEARCH_ATTRIBUTES.filter((name) => name !== 'AgentJob')),
       /lacks the search attributes AgentJob.*\n {2}temporal operator search-attribute create --namespace n --name AgentJob --type Keyword\n.*tcld/,
-    );
-  });
-
-  it('one of another type is named', async () => {
-    await expect(ensureSearchAttributes(withoutOperator({ AgentJob: INT }), 'n')).rejects.toThrow(
-      'whose type is not Keyword: AgentJob',
-    );
+    ],
+    ['of another type is named', { AgentJob: INT }, /whose type is not Keyword: AgentJob/],
+  ])('one that is %s', async (_, keys, words) => {
+    await expect(ensureSearchAttributes(withoutOperator(keys), 'n')).rejects.toThrow(words);
   });
 });

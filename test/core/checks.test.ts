@@ -82,8 +82,8 @@ describe.each([
   ['a round of a batch', isPosition, [POSITION]],
   ['a follow-up', fields(endFields), [END]],
 ] as const)('the result of %s', (_, isResult: (value: unknown) => boolean, results) => {
-  it.each(results.map((result) => [JSON.stringify(result), result]))('is known: %s', (__, result) => {
-    expect(isResult(result)).toBe(true);
+  it('is known', () => {
+    expect(results.filter((result) => !isResult(result))).toEqual([]);
   });
 
   it.each([
@@ -96,8 +96,8 @@ describe.each([
     expect(changed.filter((each) => isResult(each))).toEqual([]);
   });
 
-  it.each([undefined, '', 1, [], {}])('is not %j', (value) => {
-    expect(isResult(value)).toBe(false);
+  it('is nothing else', () => {
+    expect([undefined, '', 1, [], {}].filter((value) => isResult(value))).toEqual([]);
   });
 });
 

@@ -62,7 +62,6 @@ describe('the end of a follow-up', () => {
   it.each([
     ['nothing', undefined],
     ['a receipt alone, of one that runs or was cancelled', RECEIPT],
-    ['an end without a receipt', { outcome: 'completed', prLink: null, message: null }],
     ['an end that nobody knows', { ...RECEIPT, outcome: 'vanished', prLink: null, message: null }],
   ])('is not told by %s', (_, memo) => {
     expect(endOfMemo(memo)).toBeNull();

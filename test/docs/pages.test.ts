@@ -41,14 +41,6 @@ function section(page: string, heading: string): string {
 /** Characters of a line of prose; some words and links can't be broken. */
 const MAX_LINE = 120;
 
-/** The first cells of the table rows below a heading, without Markdown's code marks. */
-function firstCells(page: string, heading: string): string[] {
-  return section(page, heading)
-    .split('\n')
-    .filter((line) => line.startsWith('|'))
-    .map((line) => (line.split('|')[1] ?? '').replaceAll('`', '').trim());
-}
-
 /** The cells of a table, whatever the width of its columns. */
 function cells(table = ''): string[][] {
   const lines = table.split('\n').filter((line) => !/^[|\s-]+$/.test(line));
@@ -67,40 +59,23 @@ it.each([
   expect(cells(tableIn(readFileSync(file, 'utf8')))).toEqual(cells(table()));
 });
 
-it.each(FAILURE_TYPES)('docs/result.md explains the failure %s', (type) => {
-  expect(section('docs/result.md', 'Failures')).toContain(`- **\`${type}\`**: `);
+it.each<[string, string, readonly string[], (name: string) => string]>([
+  ['docs/result.md', 'Failures', FAILURE_TYPES, (name) => `^- \\*\\*\`${name}\`\\*\\*: `],
+  ['docs/configuration.md', 'Exit codes', FAILURE_TYPES, (name) => `\`${name}\``],
+  ['docs/configuration.md', 'Variables of the worker', VARIABLES, (name) => `^\\| \`${name}\` `],
+  ['docs/progress.md', 'Search attributes', SEARCH_ATTRIBUTES, (name) => `\`${name}\``],
+  ['docs/progress.md', 'Phases', PHASES, (name) => `^- [^:]*\`${name}\``],
+])('%s explains below “%s” each of %j', (page, heading, names, pattern) => {
+  const isTold = (name: string) => new RegExp(pattern(name), 'm').test(section(page, heading));
+  expect(names.filter((name) => !isTold(name))).toEqual([]);
 });
 
-describe('docs/configuration.md', () => {
-  it('lists every exit code of the starter, and no other', () => {
-    // The first table below the heading is the starter's.
-    const [ofStarter = ''] = section('docs/configuration.md', 'Exit codes').split('Of the worker:');
-    const listed = [...ofStarter.matchAll(/^\| ([\d, ]+) +\|/gm)].flatMap(
-      ([, codes = '']) => codes.match(/\d+/g) ?? [],
-    );
-
-    expect(listed.map(Number).sort()).toEqual(Object.values(EXIT).sort());
-  });
-
-  it.each(FAILURE_TYPES)('gives the exit code of %s', (type) => {
-    expect(section('docs/configuration.md', 'Exit codes')).toContain(`\`${type}\``);
-  });
-
-  it.each(VARIABLES)('lists the variable %s', (name) => {
-    expect(firstCells('docs/configuration.md', 'Variables of the worker')).toContain(name);
-  });
-});
-
-describe('docs/progress.md', () => {
-  it.each(PHASES)('explains the phase %s', (phase) => {
-    const explained = [...section('docs/progress.md', 'Phases').matchAll(/^- ([^:]+):/gm)];
-
-    expect(explained.flatMap(([, names = '']) => names.split(', '))).toContain(`\`${phase}\``);
-  });
-
-  it.each(SEARCH_ATTRIBUTES)('names the search attribute %s', (name) => {
-    expect(section('docs/progress.md', 'Search attributes')).toContain(`\`${name}\``);
-  });
+it('docs/configuration.md lists every exit code of the starter, and no other', () => {
+  // The first table below the heading is the starter's.
+  const [ofStarter = ''] = section('docs/configuration.md', 'Exit codes').split('Of the worker:');
+  const rows = [...ofStarter.matchAll(/^\| ([\d, ]+) +\|/gm)];
+  const listed = rows.flatMap(([, codes = '']) => codes.match(/\d+/g) ?? []);
+  expect(listed.map(Number).sort()).toEqual(Object.values(EXIT).sort());
 });
 
 describe.each(pages)('%s', (page) => {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmod } from 'node:fs/promises';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { type DevServer, startDevServer, stripTemporalEnv } from '../../dev/dev-server';
@@ -10,8 +10,47 @@ import type { Ended } from '../cli/command';
 import { VARIABLES } from '../harness/temporal';
 import { ROOT, WorkerProcess } from '../harness/worker-process';
 
-export const artifact = (name: 'client' | 'plugin' | 'sandbox' | 'worker'): string =>
+export const ARTIFACTS = ['client', 'plugin', 'sandbox', 'worker'] as const;
+type Artifact = (typeof ARTIFACTS)[number];
+
+export const NPM_INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund'] as const;
+/** What a service may have beside the packages: other versions than theirs. */
+export const NEIGHBOURS = ['zod@3.25.76', 'undici@6.23.0'] as const;
+/** For a compiler that is told all of it. */
+export const STRICTLY = '--ignoreConfig --target es2022 --types node --strict --skipLibCheck false'.split(
+  ' ',
+);
+
+/** The variable with the folder of the set-up. */
+export const PLACE = 'FOLLOW_UP_TEST_DOORS';
+/** The same project, from the root of the repository and of that folder. */
+export const TEAM = 'examples/typescript';
+const place = (...names: string[]) => path.join(process.env[PLACE] ?? '', ...names);
+
+export const artifact = (name: Artifact): string =>
   path.join(ROOT, `artifacts/agent-follow-up-${name}-${version}.tgz`);
+
+/** A file of an artefact, unpacked. */
+export const unpacked = (name: Artifact, file = '.'): string => place(name, 'package', file);
+
+/** The folder of the project in which all packages are installed. */
+export const teamProject = (): string => place(TEAM);
+
+/** A folder in the project with all packages, with these files. It is CommonJS, as the project itself is not. */
+export function teamFolder(name: string, files: Readonly<Record<string, string>>): string {
+  const folder = path.join(teamProject(), name);
+  mkdirSync(folder);
+  const all = { 'package.json': '{ "private": true }', ...files };
+  for (const [file, text] of Object.entries(all)) writeFileSync(path.join(folder, file), text);
+  return folder;
+}
+
+/** The code of a page in a language, as it stands there. */
+export function examplesOf(page: string, language = 'ts'): string[] {
+  const text = readFileSync(path.join(ROOT, page), 'utf8');
+  const blocks = text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'));
+  return [...blocks].map(([, code = '']) => code);
+}
 
 /** Runs a program to its end, whatever that is. */
 export async function run(
@@ -36,8 +75,8 @@ export async function mustRun(...[command, args, options]: Parameters<typeof run
 }
 
 /**
- * What stands behind a door in production: a Temporal server, an agent service, and the worker artefact, unpacked into a folder
- * that nobody may write. The task queues are the default ones, as in the examples.
+ * What stands behind a door in production: a Temporal server, an agent service, and the worker artefact in a folder that
+ * nobody may write. The task queues are the default ones, as in the examples.
  */
 export class Ground {
   private readonly workers: WorkerProcess[] = [];
@@ -47,27 +86,25 @@ export class Ground {
     readonly sandbox: Sandbox,
     /** The environment of a caller. */
     readonly env: NodeJS.ProcessEnv,
-    private readonly folder: string,
   ) {}
 
-  /** @param folder for the worker artefact */
-  static async open(folder: string): Promise<Ground> {
+  static async open(): Promise<Ground> {
     const cli = process.env[VARIABLES.cli] ?? '';
     const [httpPort = 0] = await freePorts(1);
     // Longer than the first interval between polls, so that an example sees the job active.
     const sandbox = await startSandbox({ seedJobs: false, turnMs: 6_000, messagesPerHour: null });
     const server = await startDevServer({ cli, httpPort, searchAttributes: true });
-    // The user nobody works in it.
-    await chmod(folder, 0o755);
-    await mustRun('tar', ['-xzf', artifact('worker')], { cwd: folder });
-    await mustRun('chmod', ['-R', 'a-w', 'package'], { cwd: folder });
-    const env = {
+    return new Ground(server, sandbox, {
       ...stripTemporalEnv(process.env),
       TEMPORAL_ADDRESS: server.address,
       TEMPORAL_HTTP_URL: `http://127.0.0.1:${httpPort}`,
       PATH: `${path.dirname(cli)}:${process.env.PATH ?? ''}`,
-    };
-    return new Ground(server, sandbox, env, folder);
+    });
+  }
+
+  /** What a worker has beside it. */
+  get workerEnv() {
+    return { AGENT_API_BASE_URL: this.sandbox.baseUrl, AGENT_API_KEY: this.sandbox.apiKey };
   }
 
   /** Starts the unpacked worker, as the user nobody where this process may choose, and waits until it works. */
@@ -76,13 +113,12 @@ export class Ground {
     const worker = await WorkerProcess.start(
       {
         TEMPORAL_ADDRESS: this.server.address,
-        AGENT_API_BASE_URL: this.sandbox.baseUrl,
-        AGENT_API_KEY: this.sandbox.apiKey,
+        ...this.workerEnv,
         HOME: '/nonexistent',
         // Whatever wants to write a file finds no place for it.
-        TMPDIR: this.worker('dist'),
+        TMPDIR: unpacked('worker', 'dist'),
       },
-      this.worker('dist/worker.js'),
+      unpacked('worker', 'dist/worker.js'),
       process.getuid?.() === 0 ? ['setpriv', ...nobody, node] : [node],
     );
     this.workers.push(worker);
@@ -90,16 +126,9 @@ export class Ground {
     return worker;
   }
 
-  /** A path in the unpacked worker artefact. */
-  worker(file: string): string {
-    return path.join(this.folder, 'package', file);
-  }
-
   async close(): Promise<void> {
     await Promise.all(this.workers.map((worker) => worker.stop()));
     await this.server.stop();
     await this.sandbox.close();
-    // Of what is read-only only root may remove something.
-    await mustRun('chmod', ['-R', 'u+w', 'package'], { cwd: this.folder });
   }
 }

@@ -38,7 +38,10 @@ const SET_UP = {
   /** The same, to break something in the middle: SIGKILL, a stopped server, resets. docs/proofs.md names each. */
   fault: WITH_PROCESSES,
   /** Both artefacts, to use them and the examples from outside. */
-  doors: { globalSetup: '<rootDir>/test/doors/set-up.ts' },
+  doors: {
+    globalSetup: '<rootDir>/test/doors/set-up.ts',
+    globalTeardown: '<rootDir>/test/doors/tear-down.ts',
+  },
 };
 
 /**

@@ -85,8 +85,8 @@ describe('the configuration', () => {
       LOG_LEVEL: 'loud',
       TEMPORAL_ADDRESS: 'http://localhost:7233',
     });
-    expect(message).toContain('its configuration has 8 problems');
     for (const name of [
+      'its configuration has 8 problems',
       'AGENT_API_BASE_URL: has a scheme that is not HTTP',
       'AGENT_API_KEY, AGENT_API_KEY_FILE: neither is set',
       'AGENT_API_TIMEOUT: "30" needs a unit',
@@ -104,14 +104,11 @@ describe('the configuration', () => {
     ['AGENT_API_BASE_URL', 'agents.example.com', 'is not a URL'],
     ['AGENT_API_BASE_URL', 'https://me:secret@agents.example.com', 'holds a user name or password'],
     ['AGENT_API_BASE_URL', 'https://agents.example.com/?a=b', 'has a query'],
-    ['AGENT_API_BASE_URL', 'https://agents.example.com/#top', 'or a fragment'],
     ['AGENT_API_TIMEOUT', '0.9s', 'must be between 1s and 10m; it is 900ms'],
     ['AGENT_API_SEND_TASK_QUEUE', 'agent-api', 'is "agent-api" as AGENT_API_TASK_QUEUE is'],
-    ['FOLLOW_UP_HEALTH_ADDRESS', '::1:9465', 'is not host:port'],
     ['FOLLOW_UP_HEALTH_ADDRESS', 'localhost:99999', 'is not host:port'],
     ['FOLLOW_UP_METRICS_ADDRESS', '127.0.0.1:0', 'has port 0'],
     ['HTTPS_PROXY', 'socks5://me:hunter-two@proxy', 'give http://host:port'],
-    ['HTTPS_PROXY', 'http://me:hunter-two%@proxy', 'give http://host:port'],
     ['AGENT_API_IN_PROCESS_POLLS', '1.5', 'must be a whole number from 0 to 50000'],
     ['TEMPORAL_DEPLOYMENT_NAME', 'follow-up', 'TEMPORAL_WORKER_BUILD_ID: is not set'],
     ['TEMPORAL_WORKER_BUILD_ID', '0.3.0', 'TEMPORAL_DEPLOYMENT_NAME: is not set'],
@@ -131,7 +128,6 @@ describe('the configuration', () => {
 
 it.each([
   [{ TEMPORAL_DEPLOYMENT_NAME: 'a.b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
-  [{ TEMPORAL_DEPLOYMENT_NAME: 'a:b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
   [{ TEMPORAL_WORKER_BUILD_ID: '__b' }, 'TEMPORAL_WORKER_BUILD_ID: begins with __'],
   [{ TEMPORAL_WORKER_BUILD_ID: 'b'.repeat(481) }, 'TEMPORAL_WORKER_BUILD_ID: is longer than 480'],
 ])('the version of the worker is refused where Temporal would refuse it: %j', async (env, problem) => {
@@ -148,10 +144,8 @@ describe('the key', () => {
   it('appears in no message, wherever it was put by mistake', async () => {
     const file = fileHolding('toml', `[profile.default]\napi_key = "${KEY}\n`);
     const misplaced = [
-      { AGENT_API_BASE_URL: KEY, AGENT_API_KEY: KEY },
       { AGENT_API_BASE_URL: `https://${KEY}@agents.example.com`, AGENT_API_KEY: KEY },
       { AGENT_API_BASE_URL: KEY },
-      { AGENT_API_BASE_URL: `${KEY}://x` },
       { ...GOOD, AGENT_API_KEY: `${KEY} ${KEY}` },
       { AGENT_API_BASE_URL: GOOD.AGENT_API_BASE_URL, AGENT_API_KEY_FILE: KEY },
       { ...GOOD, TEMPORAL_CONFIG_FILE: file },
@@ -177,13 +171,11 @@ describe('the proxy of the agent service', () => {
     (await loadConfig({ ...GOOD, ...env })).config.agentApi.proxy;
 
   it.each([
-    [{ HTTPS_PROXY: 'http://proxy.corp:3128' }, { url: 'http://proxy.corp:3128/', noProxy: '' }],
     [
       { HTTPS_PROXY: 'proxy.corp:3128', NO_PROXY: '.corp' },
       { url: 'http://proxy.corp:3128/', noProxy: '.corp' },
     ],
-    [{ HTTPS_PROXY: '', NO_PROXY: '*' }, undefined],
-    [{ HTTP_PROXY: 'http://proxy.corp:3128' }, undefined],
+    [{ HTTPS_PROXY: '', HTTP_PROXY: 'http://proxy.corp:3128' }, undefined],
   ])('is taken from %j', async (env, proxy) => {
     expect(await proxyOf(env)).toEqual(proxy);
   });
@@ -245,16 +237,10 @@ describe('the receiver of notices', () => {
 
   it.each([
     ['a URL that is none', set('hooks'), /FOLLOW_UP_NOTIFY_URL: is not a URL/],
-    ['another scheme', set('ftp://hooks.example.com'), /FOLLOW_UP_NOTIFY_URL: has a scheme/],
     ['a password', set('https://me:secret-word@hooks.example.com'), /holds a user name or password/],
     ['no secret', { ...GOOD, FOLLOW_UP_NOTIFY_URL: url }, /FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but/],
     ['no base64', set(url, 'whsec_not-a-secret-of-theirs-at-all!'), /whsec_ and 24 to 64 bytes/],
     ['three secrets', set(url, `${secret},${secret},${secret}`), /must hold one secret, or two/],
-    [
-      'a file that is not there',
-      { ...set(url), FOLLOW_UP_NOTIFY_SECRET_FILE: secret },
-      /can't be read: ENOENT/,
-    ],
   ])('is refused with %s', async (_, env, problem) => {
     const problems = await problemsOf(env);
     expect(problems).toMatch(problem);

@@ -1,13 +1,13 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import path from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../dev/free-ports';
-import { version } from '../../package.json';
 import { grpcServer } from '../temporal/grpc-server';
+import { eventually } from '../harness/eventually';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { ROOT, WorkerProcess } from '../harness/worker-process';
+import { WorkerProcess } from '../harness/worker-process';
 
 const KEY = 'svc_9d2b7c41e0f6';
 const AGENT = { AGENT_API_BASE_URL: 'http://127.0.0.1:9', AGENT_API_KEY: KEY };
@@ -37,13 +37,6 @@ async function nowhere(): Promise<string> {
   const [port = 0] = await freePorts(1);
   return `127.0.0.1:${port}`;
 }
-
-it('a worker with a word that it does not know starts nothing', () => {
-  const program = path.join(ROOT, 'dist/worker.js');
-  const { status, stderr } = spawnSync(process.execPath, [program, 'start'], { encoding: 'utf8' });
-  expect(status).toBe(2);
-  expect(stderr).toMatch(/^error: the worker takes --help, --version, or --check-key/);
-});
 
 describe('a worker that is misconfigured', () => {
   // Proves K4.
@@ -84,37 +77,22 @@ it('a taken default port is a warning, and the worker goes on without that serve
   await worker.says(/^waiting for Temporal/);
 });
 
-it('a worker whose Temporal server is not there says so at once and again, answers its probes, and ends with exit code 0 on SIGTERM', async () => {
-  const address = await nowhere();
-  const worker = await startWorker({ ...AGENT, TEMPORAL_ADDRESS: address });
-  await worker.says(/next try in 1s.*ECONNREFUSED/);
-  await worker.says(/next try in 2s.*ECONNREFUSED/);
-  expect(await worker.ask('/healthz')).toMatchObject({ status: 200, body: { status: 'ok', version } });
-  expect(await worker.answersReadyz(503)).toEqual([
-    expect.stringContaining(`Can't reach Temporal at ${address}: connect ECONNREFUSED`),
-  ]);
-  worker.signal('SIGTERM');
-  expect(await worker.exited).toEqual({ code: 0, signal: null });
-});
-
-it('a TLS mistake ends the worker with exit code 2, and it says what to set', async () => {
-  const temporal = { TEMPORAL_ADDRESS: await grpcServer(16), TEMPORAL_TLS: 'true' };
-  const worker = await startWorker({ ...AGENT, ...temporal });
-  expect(await worker.exited).toEqual({ code: 2, signal: null });
-  expect(worker.stderr).toMatch(
+it.each([
+  [
+    'whose TLS is set wrongly ends with exit code 2, and says what to set',
+    { TEMPORAL_TLS: 'true' },
+    2,
     /its configuration has a problem.*wrong version number\); check TEMPORAL_TLS /s,
-  );
-});
-
-it('a Temporal server that refuses the credentials ends the worker with exit code 1, and they are not shown', async () => {
-  const worker = await startWorker({
-    ...AGENT,
-    TEMPORAL_ADDRESS: await grpcServer(16),
-    TEMPORAL_API_KEY: 'temporal-secret',
-    TEMPORAL_TLS: 'false',
-  });
-  const said = await worker.says(/^the worker cannot start: .* check TEMPORAL_API_KEY/);
-  expect(said).toMatchObject({ level: 'error' });
-  expect(await worker.exited).toEqual({ code: 1, signal: null });
+  ],
+  [
+    'whose credentials the Temporal server refuses ends with exit code 1, and shows none of them',
+    { TEMPORAL_API_KEY: 'temporal-secret', TEMPORAL_TLS: 'false' },
+    1,
+    /"level":"error".*the worker cannot start: .* check TEMPORAL_API_KEY/,
+  ],
+])('a worker %s', async (_, temporal, code, words) => {
+  const worker = await startWorker({ ...AGENT, TEMPORAL_ADDRESS: await grpcServer(16), ...temporal });
+  expect(await worker.exited).toEqual({ code, signal: null });
+  await eventually('it says why', () => words.test(worker.stdout + worker.stderr));
   expect(worker.stdout + worker.stderr).not.toContain('temporal-secret');
 });

@@ -79,24 +79,3 @@ describe('batch run as a process', () => {
     });
   });
 });
-
-it('without its worker, results prints what has ended', async () => {
-  await ProcessEnvironment.with({}, async (environment) => {
-    const worker = await environment.startWorker();
-    const file = new BatchOfTest(environment);
-    file.add();
-    file.add(ENDLESS);
-    const words = ['batch', 'run', '-', '--batch-id', file.batchId, ...FLAGS, '--no-wait'];
-    await start(environment, words, jsonl(file)).ended();
-    await file.progressWhen(({ settled }) => settled === 1);
-    await file.sent(2);
-    await worker.stop();
-    const results = () => start(environment, ['batch', 'results', file.batchId]).ended();
-    const ended = expect.stringMatching(/^\S+ {2}completed +accepted .*\n$/);
-    const running = expect.stringContaining('1 of 2 settled; the batch is running');
-    expect(await results()).toMatchObject({ code: 0, stdout: ended, stderr: running });
-    await file.terminate();
-    const terminated = expect.stringContaining('1 settled; the batch is terminated');
-    expect(await results()).toMatchObject({ code: 0, stdout: ended, stderr: terminated });
-  });
-});

@@ -40,7 +40,6 @@ describe('a batch of requests', () => {
 
   it.each([
     ['30s where nothing is said', undefined, { initial: '30s' }],
-    ['what is asked for', { initial: '1s' }, { initial: '1s' }],
     ['the maximum where that is shorter', { maximum: '10s' }, { initial: '10s', maximum: '10s' }],
     [
       '30s below a longer maximum',
@@ -87,17 +86,11 @@ describe('the name of an item', () => {
     ]);
   });
 
-  it('may not be given twice to the same job', async () => {
+  // test/core/batch/items.test.ts has the other rules of names.
+  it('may not be that of another item of the same job', async () => {
     const named = (fields: object = {}) => one({ requestId: 'r', ...fields });
     expect(await problemsOf([named(), named({ jobId: 'k' }), named({ projectId: 'q' })])).toEqual([]);
-    expect(await problemsOf([one(), named(), one(), named({ prompt: 'Other' })])).toEqual([
-      'item 2: requestId: "r" is the name of 2 items for the same job; give each its own',
-      'item 4: requestId: "r" is the name of 2 items for the same job; give each its own',
-    ]);
-    // Nor may it be the name that the batch makes of another item.
-    const { batchId, items } = await checkBatch([one()], { batchId: 'night' });
-    const requestId = requestIdOf(batchId, items[0] ?? { key: null, request: one() });
-    expect(await problemsOf([one(), one({ requestId })], 'night')).toHaveLength(2);
+    expect(await problemsOf([named(), named({ prompt: 'Other' })])).toHaveLength(2);
   });
 
   it('fits into a workflow id', async () => {
@@ -105,7 +98,6 @@ describe('the name of an item', () => {
     expect(await problemsOf([long])).toEqual([
       expect.stringMatching(/^item 1: requestId: .* would be 265 bytes long; at most 255/),
     ]);
-    expect(await problemsOf([{ ...long, requestId: 'r' }])).toEqual([]);
     // One byte too many: 10 + 1 + 1 of the form, 37 of the name.
     expect(await problemsOf([one({ projectId: 'p'.repeat(103), jobId: 'j'.repeat(103) })])).toEqual([]);
     expect(await problemsOf([one({ projectId: 'p'.repeat(103), jobId: 'j'.repeat(104) })])).toHaveLength(1);

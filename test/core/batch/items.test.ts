@@ -162,9 +162,6 @@ describe('the items of any client', () => {
   it.each([
     ['no object', 'text', /^item 1: input: must be one JSON object/],
     ['with a key', { key: 'a', request: request() }, /^item 1: projectId: /],
-    ['with half a character', request({ jobId: '\ud800' }), /^item 1: jobId: .* a lone surrogate/],
-    ['with another field', request({ projct: 'p' }), /^item 1: "projct": is not a field here/],
-    ['with a number for a job', request({ jobId: 7 }), /^item 1: jobId: must be a text/],
     [
       'too long for a name',
       request({ projectId: 'p'.repeat(120), jobId: 'j'.repeat(120) }),

@@ -1,0 +1,221 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { describe, expect, it } from '@jest/globals';
+import { COLUMNS, readBatch } from '../../../src/cli/flags/batch-input';
+import { FLAG_OF_FIELD, type LineFlags } from '../../../src/cli/flags/request-flags';
+import { checkBatch } from '../../../src/client/batch/check';
+import { InvalidRequestError } from '../../../src/client/errors';
+import { problemText } from '../../../src/core/checks';
+import type { FollowUpRequest } from '../../../src/core/request';
+import { temporaryFolder } from '../../harness/temporary-folder';
+
+interface Input {
+  readonly file?: string;
+  readonly stdin?: AsyncIterable<Uint8Array>;
+  readonly flags?: LineFlags;
+  /** Stdin hands the text over in pieces of so many bytes. */
+  readonly pieceBytes?: number;
+}
+
+function read(text: string | Uint8Array, { file = '-', stdin, flags = {}, pieceBytes = 65_536 }: Input = {}) {
+  const bytes = Buffer.from(text);
+  const pieces = Array.from({ length: Math.ceil(bytes.length / pieceBytes) }, (_, index) =>
+    bytes.subarray(index * pieceBytes, (index + 1) * pieceBytes),
+  );
+  return readBatch(stdin ?? Readable.from(pieces), file, flags, (requests) => checkBatch(requests));
+}
+
+/** The requests without the cadence that every item of a batch gets. */
+async function requestsOf(...input: Parameters<typeof read>): Promise<FollowUpRequest[]> {
+  const { items } = await read(...input);
+  return items.map(({ request: { polling, ...request } }) => {
+    const { initial, ...cadence } = polling ?? {};
+    if (initial !== '30s') return { ...request, polling: polling ?? {} };
+    return Object.keys(cadence).length > 0 ? { ...request, polling: cadence } : request;
+  });
+}
+
+async function problemsOf(...input: Parameters<typeof read>): Promise<readonly string[]> {
+  const error: unknown = await read(...input).catch((thrown: unknown) => thrown);
+  if (!(error instanceof InvalidRequestError)) throw new Error('it is no problem', { cause: error });
+  return error.problems.map((problem) => problemText(problem, FLAG_OF_FIELD));
+}
+
+const folder = temporaryFolder();
+async function file(name: string, content: string): Promise<{ file: string }> {
+  const whole = path.join(folder, name);
+  await writeFile(whole, content);
+  return { file: whole };
+}
+
+const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'm' };
+const CSV = 'project,job,prompt\np,j,m\n';
+const line = (fields: object = {}): string =>
+  JSON.stringify({ project: 'p', job: 'j', prompt: 'm', ...fields }) + '\n';
+
+describe('a batch as CSV', () => {
+  it('has a column for every field of a request, in any order; an empty cell gives nothing', async () => {
+    const all = {
+      ...{ projectId: 'p', jobId: 'j', prompt: 'm', requestId: 'r', whenActive: 'wait' },
+      ...{ onUnknownDelivery: 'ask', deadline: '2h', reconcile: '1m', settle: '5s', confirm: '10s' },
+      polling: { initial: '1s', growth: 0.5, maximum: '1m', jitter: 0.2, timerPolls: 'all' },
+    };
+    const cells = 'p,j,m,r,wait,ask,2h,1m,5s,10s,1s,0.5,1m,0.2,all';
+    expect(await requestsOf(`${COLUMNS.join()}\n${cells}\n`)).toEqual([all]);
+    expect(await requestsOf('prompt,deadline,job,polling_growth,project\nm,,j,"",p\n')).toEqual([REQUEST]);
+  });
+
+  it.each([1, 7, 65_536])(
+    'is read in pieces of %i bytes, each bad record by its first line',
+    async (pieceBytes) => {
+      const good = '\ufeffproject,job,prompt\r\np,j,"eins\r\nzwei ""🙂""\n"\r\n\r\np,k,ü\r\n';
+      expect(await requestsOf(good, { pieceBytes })).toEqual([
+        { projectId: 'p', jobId: 'j', prompt: 'eins\r\nzwei "🙂"\n' },
+        { projectId: 'p', jobId: 'k', prompt: 'ü' },
+      ]);
+      const bad = `\r\nproject,job,prompt,deadline\r\np,j,"a\r\nb\r\n",2h\r\n\r\np,,"c\nd",2h\r\np,j,x,30\r\np,j,x\r\np,j,"m\n",1s\r\n`;
+      expect(await problemsOf(bad, { pieceBytes })).toEqual([
+        'line 7: job: is missing',
+        expect.stringMatching(/^line 9: deadline: "30" needs a unit/),
+        expect.stringMatching(/^line 10: has 3 cells, and the first line names 4 columns;/),
+        expect.stringMatching(/^line 11: deadline: must be more than the confirm time/),
+      ]);
+    },
+  );
+
+  it.each<[string, readonly (string | RegExp)[]]>([
+    [
+      'project,job,prompt,dedline\np,j,m,\n',
+      [/^line 1: "dedline" is not a field here; the fields are project, job, /],
+    ],
+    ['project,job,prompt,job\np,j,m,k\n', ['line 1: the column job is named twice']],
+    ['docs,job-1,Hello\n', [/^line 1: must name the columns .*; "docs,job-1,Hello" has none of them; /]],
+    ['project;job;prompt\np;j;m\n', [/columns are separated by commas$/]],
+    [
+      'project,job,prompt\np,j,"\n"\np,,m\np,j,"x,\np,j,\n',
+      ['line 4: job: is missing', /^line 5: is not CSV \(quote not closed/],
+    ],
+  ])('is refused with what is wrong: %j', async (text, problems) => {
+    const wanted = problems.map((each) => expect.stringMatching(each));
+    expect(await problemsOf(text)).toEqual(wanted);
+  });
+
+  it('is no batch where it is not UTF-8, or reading ended early', async () => {
+    const broken = Buffer.concat([
+      Buffer.from(`${CSV}p,j,"ü\n`),
+      Uint8Array.of(0xc3, 0x28),
+      Buffer.from('\n"\n'),
+    ]);
+    expect(await problemsOf(broken, { pieceBytes: 3 })).toEqual([
+      'items: stdin is not UTF-8 (line 4); save it as UTF-8',
+    ]);
+    // eslint-disable-next-line @typescript-eslint/require-await -- as a pipe that breaks
+    async function* pipe() {
+      yield Buffer.from(CSV);
+      throw new Error('EIO');
+    }
+    expect(await problemsOf('', { stdin: pipe() })).toEqual(["items: stdin can't be read (EIO)"]);
+  });
+});
+
+describe('a batch as JSON Lines', () => {
+  it('has an item a line, with the names of columns or of the request’s own fields, and null for nothing', async () => {
+    const polling = { initial: '1s', growth: 0.5, timerPolls: 3 };
+    const request = { ...REQUEST, requestId: 'r', whenActive: 'wait', polling };
+    const columns = { request_id: 'r', when_active: 'wait', polling_initial: '1s', deadline: null };
+    const own = line({ ...columns, job: 'k', polling: { growth: 0.5, timerPolls: 3 } });
+    const text = `\ufeff\r\n${JSON.stringify(request)}\r\n\r\n  \n${own}`;
+    expect(await requestsOf(text, { pieceBytes: 3 })).toEqual([request, { ...request, jobId: 'k' }]);
+  });
+
+  it('tells what is wrong with each line, in the names that the line uses', async () => {
+    const text = [
+      ...['{"project":"p"', '[1]', '{"job":"j","job":"k"}'],
+      line({ deadlin: '2h', polling: { intial: '1s' } }).trim(),
+      line({ projectId: 'q' }).trim(),
+      line({ polling: '1s', polling_growth: '0.5', prompt: '' }).trim(),
+      '{"projectId":".","jobId":"j","prompt":"m"}',
+    ].join('\n');
+    expect(await problemsOf(text)).toEqual([
+      expect.stringMatching(/^line 1: is not JSON \(.+\); JSON Lines has one whole object a line$/),
+      'line 2: must be one JSON object, not an array; JSON Lines has one object a line',
+      // JSON itself would take the last one.
+      expect.stringMatching(/^line 3: is not JSON \("job" is given twice\)/),
+      expect.stringMatching(/^line 4: "deadlin" is not a field here; the fields are project, job, /),
+      expect.stringMatching(/^line 4: "polling.intial" is not a field here; the fields are /),
+      'line 5: project is given twice; give it once',
+      'line 6: polling: must be an object, not of type string',
+      expect.stringMatching(/^line 6: prompt: must not be empty/),
+      'line 6: polling_growth: must be a number from 0 to 10; it is "0.5"',
+      expect.stringMatching(/^line 7: project: must not be "\."/),
+    ]);
+  });
+
+  it('of far too many lines is read no further than that is clear', async () => {
+    const problems = await problemsOf('{}\n'.repeat(200_000));
+    const tooMany = 'items: a batch has at most 100000 items, and there are more; divide it';
+    expect(problems.filter((problem) => !problem.startsWith('line '))).toEqual([tooMany]);
+    expect(problems.findLast((problem) => problem.startsWith('line '))).toMatch(/^line \d{5}: /);
+  });
+});
+
+it.each([
+  ['items.CSV', CSV],
+  ['items.jsonl', line()],
+  ['items.ndjson', line()],
+  ['items.txt', CSV],
+  ['items', `\n\n  ${line()}`],
+])('the format is told by %s or its content, unless a flag tells it', async (name, content) => {
+  expect(await requestsOf('', await file(name, content))).toEqual([REQUEST]);
+  const flags = { format: content === CSV ? 'csv' : 'jsonl' } as const;
+  expect(await requestsOf('', { ...(await file('wrong.csv', content)), flags })).toEqual([REQUEST]);
+});
+
+it('flags hold where a line says nothing, field by field, and are told once where they are wrong', async () => {
+  const flags = {
+    project: 'docs',
+    prompt: 'Same',
+    whenActive: 'wait',
+    pollingMaximum: '1m',
+    pollingGrowth: '0.5',
+  };
+  const csv = 'job,prompt,when_active,polling_growth\nj1,,,\nj2,Other,reject,1\n';
+  const polling = (growth: number) => ({ growth, maximum: '1m' });
+  expect(await requestsOf(csv, { flags })).toEqual([
+    { projectId: 'docs', jobId: 'j1', prompt: 'Same', whenActive: 'wait', polling: polling(0.5) },
+    { projectId: 'docs', jobId: 'j2', prompt: 'Other', whenActive: 'reject', polling: polling(1) },
+  ]);
+  const wrong = { project: '.', deadline: '30', prompt: 'm' };
+  expect(await problemsOf('job\nj1\nj2\n', { flags: wrong })).toEqual([
+    expect.stringMatching(/^--project: must not be "\."/),
+    expect.stringMatching(/^--deadline: "30" needs a unit/),
+  ]);
+});
+
+describe('an input', () => {
+  it.each(['', ' \n\r\n\t', '\ufeff', 'project,job,prompt\n'])('of %j is no batch', async (text) => {
+    expect(await problemsOf(text)).toEqual(['items: there are no items']);
+  });
+
+  it('that can not be read is told by its name', async () => {
+    expect(await problemsOf('', { file: '/nowhere/items.csv' })).toEqual([
+      expect.stringMatching(/^items: "\/nowhere\/items.csv" can't be read \(ENOENT: no such file/),
+    ]);
+  });
+
+  it('that is larger than memory should hold is not read to its end', async () => {
+    const piece = Buffer.alloc(2 ** 20, 'x').fill('\n', 2 ** 20 - 1);
+    let given = 0;
+    function* endless() {
+      for (;;) {
+        given += piece.length;
+        yield piece;
+      }
+    }
+    expect(await problemsOf('', { stdin: Readable.from(endless()) })).toEqual([
+      `items: stdin holds more than ${256 * 2 ** 20} bytes, the maximum`,
+    ]);
+    expect(given).toBeLessThan(320 * 2 ** 20);
+  });
+});

@@ -1,0 +1,93 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { describe, expect, it } from '@jest/globals';
+import { Command } from 'commander';
+import { addLineFlags, addRequestFlags, readPrompt } from '../../../src/cli/flags/request-flags';
+import { REQUEST_OPTIONS, type RequestOption } from '../../../src/core/request';
+import { MAX_PROMPT_BYTES } from '../../../src/core/text';
+import { temporaryFolder } from '../../harness/temporary-folder';
+import { offline } from '../command';
+
+describe('the flags of a request', () => {
+  const helpOf = (command: Command, flag: string) =>
+    command.options.find(({ long }) => long === flag)?.description ?? '';
+
+  it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))(
+    'exist for %s, with help and default',
+    (field, option) => {
+      const flag = '--' + field.replace('.', '-').replace(/[A-Z]/g, (letter) => '-' + letter.toLowerCase());
+      const help = helpOf(addRequestFlags(new Command()), flag);
+      expect(help).toContain(`(default: ${option.default})`);
+      expect(help).toContain(option.help.replaceAll('`', ''));
+    },
+  );
+
+  it('of a batch have the defaults of a batch', () => {
+    expect(helpOf(addLineFlags(new Command()), '--polling-initial')).toContain('(default: 30s)');
+  });
+});
+
+describe('a prompt', () => {
+  const folder = temporaryFolder();
+  const stdin = (...chunks: (string | Uint8Array)[]) =>
+    Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
+
+  it('comes from a file or stdin unaltered, line breaks, byte order mark and split characters', async () => {
+    const text = '\ufeffeins\r\nzwei 🙂\n\n';
+    const promptFile = path.join(folder, 'prompt');
+    await writeFile(promptFile, text);
+    expect(await readPrompt({ promptFile }, stdin())).toBe(text);
+    const bytes = Buffer.from('ü');
+    expect(await readPrompt({ promptFile: '-' }, stdin(bytes.subarray(0, 1), bytes.subarray(1)))).toBe('ü');
+  });
+
+  it('that is too large is refused, and read no further than that is clear', async () => {
+    let read = 0;
+    function* endless() {
+      for (;;) {
+        read += 65_536;
+        yield Buffer.alloc(65_536, 120);
+      }
+    }
+    await expect(readPrompt({ promptFile: '-' }, Readable.from(endless()))).rejects.toThrow(
+      `--prompt-file: stdin holds more than ${MAX_PROMPT_BYTES} bytes`,
+    );
+    expect(read).toBeLessThan(4 * MAX_PROMPT_BYTES);
+  });
+
+  it.each([
+    [{ prompt: 'x', promptFile: 'y' }, '', 'give one of the two'],
+    [{ promptFile: '/nowhere/prompt' }, '', '"/nowhere/prompt" can\'t be read (ENOENT: no such file'],
+    [{ prompt: 'caf\ufffd' }, '', '--prompt: is not UTF-8'],
+    [{ promptFile: '-' }, '', 'the message is empty'],
+    [{ promptFile: '-' }, Uint8Array.of(0xff), 'is not UTF-8'],
+  ])('is refused with one message: %j', async (flags, input, message) => {
+    await expect(readPrompt(flags, stdin(input))).rejects.toThrow(message);
+  });
+});
+
+it('limits name every mistake by its flag, before anything is connected', async () => {
+  const flags = ['--sends-per-project', '90', '--reads-total', '0/s', '--project-weight', 'docs=0', '--json'];
+  const { code, stdout } = await offline(['limits', 'set', ...flags]);
+  expect(code).toBe(2);
+  const { type, details } = JSON.parse(stdout) as { type: string; details: { problems: string[] } };
+  expect({ type, problems: details.problems.sort() }).toEqual({
+    type: 'InvalidRequest',
+    problems: [
+      '--project-weight docs: must be a number from 0.001 to 1000, or off; it is 0',
+      expect.stringContaining('--reads-total: "0/s" is too low'),
+      '--sends-per-project: "90" needs a unit (s, m, h, d), for example "5/s", "30/m", "90/h"',
+    ],
+  });
+});
+
+it.each([
+  [[], 'no change given'],
+  [['--project-weight', '=3'], "argument '=3' is invalid. It must be PROJECT=NUMBER, such as docs=3"],
+  [['--project-weight', 'a=1', '--project-weight', 'a=2'], '"a" is given twice; give it one weight.'],
+  [['--project-weight', 'a=b=none'], '--project-weight a=b: must be a number'],
+])('limits set %j is refused', async (args, message) => {
+  const stderr = expect.stringContaining(message);
+  expect(await offline(['limits', 'set', ...args])).toMatchObject({ code: 2, stderr });
+});

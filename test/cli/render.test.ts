@@ -1,0 +1,180 @@
+import { Readable } from 'node:stream';
+import { describe, expect, it } from '@jest/globals';
+import { limitsTable } from '../../src/cli/commands/namespace';
+import { batchLine, itemLine } from '../../src/cli/render/batch';
+import { progressKey, progressRows, progressText } from '../../src/cli/render/follow-up';
+import { fitColumns, printable, table } from '../../src/cli/render/text';
+import { Session } from '../../src/cli/session';
+import { meterOf, ProgressLine } from '../../src/cli/wait';
+import type { BatchProgress, QueueLimits } from '../../src/client';
+import type { FollowUpProgress } from '../../src/core/result';
+import { ITEM_END, JOB } from '../harness/samples';
+
+const WATCHING: FollowUpProgress = {
+  ...{ phase: 'watching', job: JOB, evidence: null, observed: { active: 3 }, polls: 3, lastAnswer: 'active' },
+  delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
+  nextPollAt: '2030-01-01T00:00:11.500Z',
+  deadlineAt: '2030-01-01T02:00:00.000Z',
+};
+const NOT_SENT = { verdict: 'not-sent', confirmedBy: null, sends: 0 } as const;
+const REFUSED = 'ECONNREFUSED 127.0.0.1:4010';
+const UNSENT = { phase: 'baseline', job: null, delivery: NOT_SENT, polls: 0, lastAnswer: REFUSED } as const;
+
+describe('the progress line of a follow-up', () => {
+  it.each<[Partial<FollowUpProgress>, string]>([
+    [{}, 'watching · active · poll 3 · next in 12s · message accepted · deadline in 2h'],
+    [UNSENT, `baseline · ${REFUSED}; nothing sent yet · next try in 12s · deadline in 2h`],
+    // After an answered 429 something was sent.
+    [
+      { ...UNSENT, delivery: { ...NOT_SENT, sends: 1 }, lastAnswer: 'http 429' },
+      'baseline · http 429 · next try in 12s · deadline in 2h',
+    ],
+    [
+      { lastAnswer: 'http 503' },
+      'watching · http 503 (job was active) · poll 3 · next in 12s · message accepted · deadline in 2h',
+    ],
+  ])('of %j', (change, text) => {
+    expect(progressText({ ...WATCHING, ...change }, Date.parse('2030-01-01T00:00:00Z'), '')).toBe(text);
+  });
+
+  it('is not worth another plain line for the passing of time, or one more poll with the same answer', () => {
+    const later = { ...WATCHING, polls: 4, nextPollAt: '2030-01-01T00:01:00.000Z', observed: { active: 4 } };
+    expect(progressKey(later)).toBe(progressKey(WATCHING));
+  });
+
+  it.each<Partial<FollowUpProgress>>([
+    { phase: 'confirming' },
+    { lastAnswer: 'http 503' },
+    { evidence: 'confirmed' },
+    { delivery: { verdict: 'unknown', confirmedBy: null, sends: 1 } },
+    { deadlineAt: '2030-01-02T00:00:00.000Z' },
+  ])('is worth another one for %j', (change) => {
+    expect(progressKey({ ...WATCHING, ...change })).not.toBe(progressKey(WATCHING));
+  });
+});
+
+describe('the rows of status', () => {
+  const nowhere = { write: () => undefined };
+  const session = new Session({}, Readable.from([]), nowhere, nowhere, 'starter');
+
+  it.each<[Partial<FollowUpProgress>, object]>([
+    [{ nextPollAt: null }, { 'next read': 'within 30s, by a running activity' }],
+    [{ nextPollAt: null, phase: 'sending' }, { 'next read': 'none planned' }],
+    [
+      { phase: 'needs-decision', doubt: 'ECONNRESET: read' },
+      {
+        why: 'nobody can tell whether the message arrived: ECONNRESET: read',
+        'what to do':
+          'look at the job; then starter resolve w delivered (or not-delivered): ' +
+          'delivered waits for the end of the job, not-delivered sends the message once more',
+      },
+    ],
+    [{ phase: 'verifying' as never }, { phase: 'verifying', doing: expect.stringContaining('newer') }],
+    [
+      { phase: 'failed', delivery: { ...WATCHING.delivery, verdict: 'revoked' as never } },
+      { 'what to do': expect.stringContaining('look at the job') },
+    ],
+    [{ phase: 'unauthorized' }, { 'what to do': expect.stringContaining('AGENT_API_KEY') }],
+  ])('of %j', (change, rows) => {
+    expect(Object.fromEntries(progressRows(session, 'w', { ...WATCHING, ...change }))).toMatchObject(rows);
+  });
+});
+
+describe('the progress of a batch', () => {
+  const progress: BatchProgress = {
+    ...{ batchId: 'nightly', state: 'running', message: null, items: 200, settled: 50, firstFailures: [] },
+    ...{ byStatus: { completed: 45, failed: 3 }, byFailure: { JobNotFound: 2 }, byEvidence: {} },
+    ...{ unknownDeliveries: 0, startedAt: '2026-07-31T08:00:00.000Z', open: 10, concurrency: 10 },
+  };
+  const counts = 'open 10 · completed 45 · failed 3 · JobNotFound 2 ·';
+
+  it.each<[Partial<BatchProgress>, string]>([
+    [{}, `25 % · ${counts} to come 140`],
+    [{ state: 'paused' }, `paused; "batch resume" continues it · 25 % · ${counts} to come 140`],
+    [{ unknownDeliveries: 4 }, `25 % · ${counts} unknown deliveries 4 · to come 140`],
+  ])('has the meter, the counts, and what %j tells', (change, line) => {
+    expect(batchLine({ ...progress, ...change }, '25 %')).toBe(line);
+  });
+
+  it('has a line for a failed item, with what went wrong', () => {
+    const end = { ...ITEM_END, outcome: 'JobNotFound', delivery: null, message: 'no such job' } as const;
+    expect(itemLine(end)).toBe('2026-01-01T00:00:00Z  JobNotFound       -         p/j  no such job');
+  });
+
+  it('has a meter: the share at once, rate and time left after five seconds', () => {
+    const meter = meterOf();
+    expect(meter(0, 200, 0)).toBe('0 of 200 · 0 %');
+    expect(meter(30, 200, 4_999)).toBe('30 of 200 · 15 %');
+    expect(meter(50, 200, 5_000)).toBe('50 of 200 · 25 % · 600/min · 15s left');
+    expect(meter(200, 200, 60_000)).toBe('200 of 200 · 100 % · 200/min');
+  });
+
+  it('has a meter that counts what settled while it looked', () => {
+    const meter = meterOf();
+    expect(meter(1_000, 2_000, 0)).not.toContain('/min');
+    expect(meter(1_000, 2_000, 30_000)).toMatch(/0\.0\/min$/);
+    expect(meter(1_030, 2_000, 60_000)).toContain('· 30/min · 32m 20s left');
+  });
+});
+
+describe('the line that is written', () => {
+  function lines(isTTY: boolean, TERM = 'xterm') {
+    const written: string[] = [];
+    const line = new ProgressLine({ isTTY, columns: 20, write: (text) => written.push(text) }, { TERM });
+    return { line, written };
+  }
+
+  it('on a terminal is rewritten, within the width, without the escapes of a service, and removed', () => {
+    const { line, written } = lines(true);
+    line.show('watching \u001b[2J\u001b]0;x\u0007· active · poll 1', 'a');
+    line.show('watching · active · poll 2', 'a');
+    line.clear();
+    expect(written).toEqual(['\r\u001b[2Kwatching · active …', '\r\u001b[2K']);
+  });
+
+  it.each([
+    [false, 'xterm'],
+    [true, 'dumb'],
+  ])('elsewhere is a new one for each change, with its time: %j %s', (isTTY, term) => {
+    const { line, written } = lines(isTTY, term);
+    line.show('next in 2s', 'one');
+    line.show('next in 1s', 'one');
+    line.show('done', 'two');
+    line.clear();
+    expect(written).toEqual([
+      expect.stringMatching(/^\d\d:\d\d:\d\dZ next in 2s\n$/),
+      expect.stringMatching(/^\d\d:\d\d:\d\dZ done\n$/),
+    ]);
+  });
+});
+
+describe('text for a terminal', () => {
+  it('from the wire cannot steer it', () => {
+    expect(printable('a\u001b[31mred\u001b[0m\u001b]0;title\u0007 b')).toBe('ared b');
+    expect(printable('one\r\ntwo\u0007\u009b2J\u202egpj.exe')).not.toMatch(/[\p{Cc}\u202e]/u);
+    const none: QueueLimits = {
+      ...{ taskQueue: 'agent-api', total: null, perProject: null, weights: {}, waiting: 0 },
+    };
+    const weights = { 'me\u001b[2J\nyou': 2 };
+    expect(limitsTable({ sends: { ...none, weights }, reads: none })).toMatch(/none +0 +me you=2$/m);
+  });
+
+  it.each([
+    ['12345', 5, '12345'],
+    ['123456', 5, '1234…'],
+    ['日本語', 6, '日本語'],
+    ['日本語', 5, '日本…'],
+    ['🙂🙂', 3, '🙂…'],
+    ['e\u0301e\u0301', 2, 'e\u0301e\u0301'],
+  ])('%s fits into %d columns as %s', (text, columns, fitting) => {
+    expect(fitColumns(text, columns)).toBe(fitting);
+  });
+
+  it('has columns as wide as their widest cell, counted as a terminal shows them, and each cell on its line', () => {
+    const rows = [
+      ['日本語', 'one\ntwo'],
+      ['e\u0301', '👩‍👩‍👧‍👦'],
+    ];
+    expect(table(['ID', 'NAME'], rows)).toBe('ID      NAME\n日本語  one two\ne\u0301       👩‍👩‍👧‍👦');
+  });
+});

@@ -1,0 +1,3 @@
+import { removeDoors } from './set-up';
+
+export default removeDoors;
