@@ -94,11 +94,12 @@ class Story {
       ...TIMES,
     );
     await this.processed('scheduled', 2);
-    await this.starter('schedule', 'pause', 'often');
+    const schedule = this.ground.client.schedule.getHandle('often');
+    await schedule.pause();
     const before = this.messages('scheduled').length;
     await this.starter('schedule', 'trigger', 'often');
     await this.processed('scheduled', before + 1);
-    await this.starter('schedule', 'delete', 'often');
+    await schedule.delete();
     this.say(`a schedule fired ${before} times, and was triggered once`);
     return { 'firings of a schedule': before + 1 };
   }
