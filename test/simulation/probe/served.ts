@@ -62,6 +62,8 @@ export class ServedProbes {
     const attributes = phase === undefined ? [] : [{ key, value: phase }];
     await client.workflow.start<typeof probe>('probe', {
       ...{ workflowId, taskQueue, args: [steps], memo: { ...memo } },
+      // A script may hold a task open, on a busy machine for longer than ten seconds.
+      workflowTaskTimeout: '2 minutes',
       typedSearchAttributes: new TypedSearchAttributes(attributes),
     });
     return play(this.runOf(workflowId), script);
