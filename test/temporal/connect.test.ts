@@ -128,6 +128,14 @@ describe('a connection', () => {
     }
   });
 
+  it.concurrent.each(['true', 'false'])(
+    'to a server that never answers is given up in time, with TLS %s',
+    async (tls) => {
+      const connecting = connect(await listening(createTcpServer()), { TEMPORAL_TLS: tls }, 200);
+      expect(await errorOf(connecting)).toMatchObject({ code: 'UNREACHABLE' });
+    },
+  );
+
   it.concurrent('to a host that takes no connection, as behind a firewall, is unreachable', async () => {
     const front = await Front.open(0);
     await front.deafen();
