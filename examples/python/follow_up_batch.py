@@ -12,6 +12,10 @@ from temporalio.envconfig import ClientConfig
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 
+class Conflict(Exception):
+    """A batch of this id has other items."""
+
+
 async def follow_up_batch(client: Client, batch_id: str, items: list[dict]) -> dict:
     workflow_id = f"follow-up-batch:{batch_id}"
     try:
@@ -26,6 +30,11 @@ async def follow_up_batch(client: Client, batch_id: str, items: list[dict]) -> d
         )
     except WorkflowAlreadyStartedError:  # It has ended, and its result is still there.
         handle = client.get_workflow_handle(workflow_id)
+    # Also a batch that was there before answers, with whatever items: compare them.
+    started = (await handle.fetch_history()).events[0].workflow_execution_started_event_attributes
+    [given] = await client.data_converter.decode(started.input.payloads)
+    if given.get("items") != items:
+        raise Conflict(f"conflict: the batch {batch_id} has other items; nothing was sent for these")
     return await handle.result()
 
 
@@ -34,8 +43,8 @@ async def main(batch_id: str, file: str) -> int:
     items = [json.loads(line) for line in Path(file).read_text("utf-8").splitlines() if line.strip()]
     try:
         summary = await follow_up_batch(client, batch_id, items)
-    except WorkflowFailureError as error:
-        print(error.cause, file=sys.stderr, flush=True)
+    except (Conflict, WorkflowFailureError) as error:
+        print(error.__cause__ or error, file=sys.stderr, flush=True)
         return 1
     print(json.dumps(summary, indent=2), flush=True)
     # How each item ended stands in its memo, which a list of the server shows without a worker.

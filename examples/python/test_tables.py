@@ -32,6 +32,8 @@ class Tables(unittest.IsolatedAsyncioTestCase):
         summary = await follow_up_batch.follow_up_batch(client, "batch:python", items)
         self.assertEqual(summary["byFailure"], {"JobNotFound": 2})
         self.assertEqual(await follow_up_batch.follow_up_batch(client, "batch:python", items), summary)
+        with self.assertRaises(follow_up_batch.Conflict):
+            await follow_up_batch.follow_up_batch(client, "batch:python", items[:1])
 
     async def judge(self, client: Client, workflow_id: str, row: dict) -> None:
         with self.assertRaises(WorkflowFailureError) as caught:

@@ -83,7 +83,7 @@ function drawSpell(luck: Luck): Spell {
   const count =
     operation === 'post'
       ? luck.of('posts', [1, 1, 1, 2])
-      : luck.of('gets', stutters ? [4, 20] : [1, 2, 3, 6, 8, 20]);
+      : luck.of('gets', stutters ? [12, 40] : [1, 2, 3, 6, 8, 20]);
   return {
     operation,
     after,

@@ -18,9 +18,6 @@ const MOST_OPEN = 6;
 const ITEMS = 10;
 const MAX_PAUSE_MS = 800;
 
-/** Longer than an item takes after the chaos, and than its batch stands still if a worker was killed. */
-const PATIENCE_MS = 90_000;
-
 /** Each item has a prompt of its own, and all but every fifth one, which follows the item before it, a job of its own. */
 export function soakBatch(caller: FollowUpCaller, random: () => number): BatchOfTest {
   const batch = new BatchOfTest(caller, 'soak');
@@ -94,8 +91,7 @@ export async function liesOfBatch(batch: BatchOfTest): Promise<string[]> {
     // It may be paused.
     await handle.resume().catch(() => undefined);
     await batch.start({ concurrency: MOST_OPEN });
-    const ended = await Promise.race([handle.result(), sleep(PATIENCE_MS, null, { ref: false })]);
-    if (ended === null) await batch.terminate().catch(() => undefined);
+    await handle.result();
   }
   const ends = await throughRestarts(() => handle.settled());
   const found = ends.length === ITEMS ? [] : [`${ends.length} ends of ${ITEMS} items`];
