@@ -7,7 +7,7 @@ import { type Sandbox, SEED_JOBS, startSandbox } from '.';
 /** How a person calls this program, and the starter: by npm from source, by their names from where they are installed. */
 const isSource = __filename.endsWith('.ts');
 const CALL = isSource ? 'npm run sandbox --' : 'agent-follow-up-sandbox';
-const STARTER = isSource ? 'npm run starter --' : 'agent-follow-up';
+const STARTER = isSource ? 'npm run starter --' : 'node dist/starter.js';
 
 /** As the starter's: 2 is for usage and invalid input, 1 for anything else. */
 const EXIT_USAGE = 2;
@@ -124,7 +124,7 @@ The worker needs these two. The key is a throwaway of this sandbox and opens not
   export AGENT_API_BASE_URL=${baseUrl}
   export AGENT_API_KEY=${apiKey}
 
-With a worker running, send a message:
+With a worker running, send a message by the client, or by the starter${isSource ? '' : " in the worker's archive"}:
 
   ${STARTER} send --project docs --job job-1 --prompt "Mention the new option in the guide."
 

@@ -100,7 +100,7 @@ it('the sandbox’s package runs by its name, and says how it is called', async 
     const baseUrl = /export AGENT_API_BASE_URL=(\S+)/.exec(printed)?.[1] ?? '';
     const added = await fetch(`${baseUrl}/sandbox/jobs`, { method: 'POST', body: '{"id":"guide"}' });
     expect(added.status).toBe(200);
-    expect(printed).toContain('agent-follow-up send --project docs');
+    expect(printed).toContain('node dist/starter.js send --project docs');
     child.kill('SIGTERM');
     expect(await exited).toEqual([0, null]);
   } finally {

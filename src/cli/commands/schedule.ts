@@ -89,6 +89,9 @@ ${example('update', 'nightly', 'jobs.csv', '--prompt')} "Fix the links."`,
     .action(async (id: string, file: string | undefined, flags: ScheduleFlags) => {
       const change = scheduleOf(flags);
       if (file === undefined) refuseLineFlags(flags);
+      // JSON leaves out what is not given.
+      if (file === undefined && JSON.stringify(change) === NO_CHANGE)
+        throw invalid('schedule update', 'no change given; give a flag of the schedule, or a file of items');
       const items = file === undefined ? undefined : await readItems(session, id, file, flags);
       const handle = (await session.connect()).schedules.getHandle(id);
       await handle.update({ ...change, items });
@@ -177,6 +180,8 @@ function scheduleOf(flags: ScheduleFlags): Partial<NewScheduleOptions> {
     concurrency,
   } as Partial<NewScheduleOptions>;
 }
+
+const NO_CHANGE = JSON.stringify(scheduleOf({}));
 
 function noTiming() {
   return invalid('spec', 'is missing; give --cron, --calendar or --every');

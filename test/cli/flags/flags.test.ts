@@ -91,3 +91,8 @@ it.each([
   const stderr = expect.stringContaining(message);
   expect(await offline(['limits', 'set', ...args])).toMatchObject({ code: 2, stderr });
 });
+
+it('an update of a schedule that changes nothing is refused, before anything is connected', async () => {
+  const stderr = expect.stringContaining('no change given; give a flag of the schedule, or a file of items');
+  expect(await offline(['schedule', 'update', 'nightly'])).toMatchObject({ code: 2, stderr });
+});
