@@ -18,7 +18,9 @@ import { MAX_LINK_CHARACTERS, truncate } from './text';
 export const OUTCOMES = [
   ...TERMINAL_STATUSES,
   ...FAILURE_TYPES,
-  ...(['cancelled', 'terminated', 'timed-out'] as const),
+  'cancelled',
+  'terminated',
+  'timed-out',
   /** A follow-up of this name carries another prompt. */
   'conflict',
   /** It was begun, and no longer exists: deleted, or older than the namespace's retention. */

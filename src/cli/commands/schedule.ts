@@ -218,7 +218,13 @@ const [zero, any] = [part.default('0'), part.default('*')];
 
 /** The fields of a calendar in the order of a cron expression of seven fields, and what each is if it is left out. */
 const CALENDAR = z.strictObject({
-  ...{ second: zero, minute: zero, hour: zero, dayOfMonth: any, month: any, dayOfWeek: any, year: any },
+  second: zero,
+  minute: zero,
+  hour: zero,
+  dayOfMonth: any,
+  month: any,
+  dayOfWeek: any,
+  year: any,
   comment: z.string().default(''),
 });
 

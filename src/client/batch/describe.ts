@@ -65,7 +65,12 @@ async function describedAs(client: Client, info: WorkflowExecutionDescription): 
     (fails ? `its activity fails, and is tried again: ${fails}` : null) ??
     (await failedTask(client, info));
   return {
-    ...{ workflowId, runId, state, taskQueue, memo, trouble },
+    workflowId,
+    runId,
+    state,
+    taskQueue,
+    memo,
+    trouble,
     batchId: memo?.batchId ?? batchIdOf(workflowId),
     startedAt: memo?.startedAt ?? info.startTime.toISOString(),
     endedAt: info.closeTime?.toISOString() ?? null,

@@ -62,7 +62,9 @@ const { runItems, closeChunks } = proxyActivities<BatchActivities>({
   startToCloseTimeout: '5 minutes',
   heartbeatTimeout: '30 seconds',
   retry: {
-    ...{ initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: '5 minutes' },
+    initialInterval: 5_000,
+    backoffCoefficient: 1,
+    maximumInterval: '5 minutes',
     nonRetryableErrorTypes: ['ItemsGoneError'],
   },
 });
@@ -85,8 +87,16 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
   const ofBatch = keyword('FollowUpBatch', batchId);
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
   const settings: BatchSettings = {
-    ...{ batchId, digest, again, concurrency, tolerate },
-    ...{ paused: false, rounds: 0, bound: 0, ending: null, movingSince: null },
+    batchId,
+    digest,
+    again,
+    concurrency,
+    tolerate,
+    paused: false,
+    rounds: 0,
+    bound: 0,
+    ending: null,
+    movingSince: null,
     items: chunks?.items ?? items?.length ?? 0,
     startedAt: new Date(startTime).toISOString(),
   };
