@@ -2,7 +2,7 @@ import { Context, heartbeat } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities, NoticeActivities, WorkerSettings } from '../core/activities';
 import { singleLine } from '../core/text';
-import { activityContext, decodeFirst, PENDING_ACTIVITY_STARTED } from '../temporal/sdk-internals';
+import { pendingActivity } from '../temporal/sdk-internals';
 import { ownRun, queuedMs } from './attempt';
 import type { BatchActivities } from '../core/batch/state';
 import { closeChunks, runItems } from './batch/run-items';
@@ -64,13 +64,10 @@ function pendingDetailsBy(inProcess: InProcessPolls): FollowUpActivities['pendin
     const { workflowId, runId } = ownRun();
     const here = activity === 'pollJob' ? inProcess.stop(runId) : undefined;
     if (here !== undefined) return { details: here, started: true, failure: null };
-    const { raw } = await client.workflow.getHandle(workflowId, runId).describe();
-    const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === activity);
+    const description = await client.workflow.getHandle(workflowId, runId).describe();
+    const pending = await pendingActivity(client, description, activity);
     if (pending === undefined) return { details: null, started: false, failure: null };
-    const context = activityContext(client.options.namespace, workflowId, pending.activityId ?? '');
-    const payloads = pending.heartbeatDetails?.payloads ?? [];
-    const details = payloads.length === 0 ? null : await decodeFirst(client, payloads, context);
-    const failure = pending.lastFailure ? singleLine(pending.lastFailure.message ?? '', 300) : null;
-    return { details, started: Number(pending.state) === PENDING_ACTIVITY_STARTED, failure };
+    const { details = null, isStarted: started, lastFailure } = pending;
+    return { details, started, failure: lastFailure ? singleLine(lastFailure.message ?? '', 300) : null };
   };
 }

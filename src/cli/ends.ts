@@ -52,7 +52,6 @@ const EXIT_OF_END: Partial<Record<FollowUpErrorCode, number>> = {
 
 const USAGE_ERRORS: readonly FollowUpErrorCode[] = ['CONFLICT', 'NOT_FOUND', 'MISCONFIGURED'];
 
-/** The words of the command line for the fields of every input. */
 const NAME_OF_FIELD: Readonly<Record<string, string>> = {
   ...FLAG_OF_FIELD,
   ...flagsOf('batchId', 'concurrency', 'tolerate'),
@@ -62,7 +61,6 @@ const NAME_OF_FIELD: Readonly<Record<string, string>> = {
   spec: 'timing',
 };
 
-/** How a follow-up or a command ended. */
 export interface End {
   readonly exitCode: number;
   /** Of `--json`. */
@@ -117,8 +115,7 @@ export function endOfError(error: unknown): End {
   return failed(EXIT.other, name.replace(/(?!^)Error$/, ''), message, null);
 }
 
-/** A retry would send the same request. */
-const CORRECT_IT = 'send a corrected request under a new request id';
+const CORRECTED = 'send a corrected request under a new request id';
 
 function endOfFollowUpError(error: FollowUpError): End {
   const { code, workflowId, message, receipt, job } = error;
@@ -134,7 +131,7 @@ function endOfFollowUpError(error: FollowUpError): End {
     ...rowIf('service', error.details?.serviceMessage),
     ...(job === null ? [] : jobRows(job)),
     ...(receipt === null ? [] : receiptRows(receipt)),
-    ...rowIf('what to do', code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && nextStep(receipt.delivery)),
+    ...rowIf('what to do', code === 'INVALID_REQUEST' ? CORRECTED : receipt && nextStep(receipt.delivery)),
     ...rowIf('workflow', workflowId),
   ];
   const text = `${type}: ${message}\n${columns(rows, '  ')}`;

@@ -18,7 +18,7 @@ const ENVIRONMENT_HELP = `Environment (only the worker needs the agent service's
   TEMPORAL_UI_URL       base URL of Temporal's Web UI, to print the page of a follow-up
   DEBUG                 if set, errors are printed with their stack`;
 
-/** The starter's command line. Usage errors throw, so that one place turns every error into an exit code. */
+/** Usage errors throw, so that one place turns every error into an exit code. */
 function createProgram(session: Session, version: string, streams: OutputConfiguration): Command {
   const program = new Command('agent-follow-up')
     .description(
@@ -57,7 +57,7 @@ ${ENVIRONMENT_HELP}`,
   return program;
 }
 
-/** A command and its subcommands, each with the words that call it: `limits`, `limits set`. */
+/** Each with the words that call it: `limits`, `limits set`. */
 function allCommands(command: Command, words: readonly string[] = []): [Command, readonly string[]][] {
   const inner = command.commands.flatMap((each) => allCommands(each, [...words, each.name()]));
   return [[command, words], ...inner];
@@ -66,7 +66,7 @@ function allCommands(command: Command, words: readonly string[] = []): [Command,
 interface Invocation {
   readonly args: readonly string[];
   readonly env: Session['env'];
-  readonly stdin: AsyncIterable<Uint8Array>;
+  readonly stdin: Session['stdin'];
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   readonly calledAs: string;

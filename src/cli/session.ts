@@ -3,7 +3,6 @@ import { safeJson } from '../core/text';
 import { type Environment, variable } from '../temporal/config';
 import { printableLines } from './render/text';
 
-/** A stream of the process: results go to one, everything else to the other. */
 export interface OutputStream {
   write(text: string): unknown;
   once?(event: 'error', listener: () => void): unknown;
@@ -11,12 +10,12 @@ export interface OutputStream {
   readonly columns?: number;
 }
 
-/** What every command needs: the environment, the output, and a connection that is made on first use. */
+/** What every command needs. */
 export class Session {
   exitCode = 0;
   /** Whether the command has the flag `--json`. */
   isJson = false;
-  /** With it, for commands that print several documents: each is a line (jsonlines.org). */
+  /** With it: a line for each document (jsonlines.org). */
   jsonLines = false;
   /** Resolves when the reader of the results has gone, as in `batch run --json | head -1`. */
   readonly readerGone: Promise<'SIGPIPE'>;
@@ -37,13 +36,13 @@ export class Session {
     });
   }
 
-  /** The result, or a part of it: with `--json` the document, else the text, if there is any. */
+  /** To stdout: with `--json` the document, else the text, if there is any. */
   print(document: unknown, text = ''): void {
     if (this.isJson) this.stdout.write(safeJson(document, this.jsonLines ? 0 : 2) + '\n');
     else if (text !== '') this.stdout.write(printableLines(text) + '\n');
   }
 
-  /** Progress, a hint or an error. */
+  /** To stderr: progress, a hint or an error. */
   note(text: string): void {
     this.stderr.write(printableLines(text) + '\n');
   }
@@ -59,7 +58,6 @@ export class Session {
     return this.connected;
   }
 
-  /** A command line of the starter, to be copied. */
   command(...words: string[]): string {
     return [this.calledAs, ...words.map(shellWord)].join(' ');
   }
@@ -74,8 +72,7 @@ export class Session {
   }
 
   async close(): Promise<void> {
-    const client = await this.connected?.catch(() => undefined);
-    await client?.close();
+    await (await this.connected?.catch(() => undefined))?.close();
   }
 }
 

@@ -8,10 +8,9 @@ import { decideCommand, progressKey, progressText, serverText } from './render/f
 import { fitColumns, printable } from './render/text';
 import type { OutputStream, Session } from './session';
 
-/** A query costs the server and the worker some milliseconds. */
 const REFRESH_MS = 1_000;
 
-/** Waits for the end of a follow-up and prints it. Its progress goes to stderr. */
+/** Shows the progress of a follow-up until it ends, and prints its end. */
 export async function waitForEnd(session: Session, workflowId: string): Promise<void> {
   const followUp = (await session.connect()).getHandle(workflowId);
   const words = (): string =>
@@ -91,7 +90,7 @@ const EXIT_OF_SIGNAL: Readonly<Record<string, number>> = {
  * Works until a signal, or the end of whoever reads the results, ends the waiting.
  *
  * @param words what to say then
- * @param work clears the line when it is done; rejects when its signal is aborted
+ * @param work rejects when its signal is aborted
  */
 export async function untilLeft(
   session: Session,

@@ -5,7 +5,7 @@ import { FollowUpError } from '../core/errors';
 import { quote } from '../core/text';
 import { ConfigurationError } from '../temporal/config';
 import { describeWorkflow } from '../temporal/existing-run';
-import { inSetUpWords } from '../temporal/search-attributes';
+import { serverError } from '../temporal/server-error';
 import { workersPolling } from '../temporal/sdk-internals';
 import { endedEarly, InvalidRequestError, noAnswer, type Reached, silence } from './errors';
 
@@ -17,8 +17,8 @@ export interface CallOptions {
    */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Milliseconds until the call ends, of a list until its next entry: with `NOT_CONFIRMED` while nobody knows whether what it
-   * starts was started, else with `NO_ANSWER`. @default none; a server that is away is tried for some 20 s
+   * Milliseconds until the call, or the next entry of a list, ends as `NOT_CONFIRMED` or `NO_ANSWER`. @default none; a server
+   * that is away is tried for some 20 s
    */
   readonly timeout?: number | undefined;
 }
@@ -29,7 +29,7 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 /** How long before its time-out a call asks how what it waits for stands. */
 const ASKED_BEFORE_MS = 2_000;
 
-/** The one place where calls begin and end. A client and its handles share it. */
+/** Where every call of a client and its handles begins and ends. */
 export class Calls {
   readonly #pending = new Map<AbortController, Reached>();
   #isClosed = false;
@@ -63,15 +63,16 @@ export class Calls {
     const timers: NodeJS.Timeout[] = [];
     if (timeout !== undefined) {
       let standing: string | undefined;
+      // What the server does not tell in time is left out.
       const ask = async (): Promise<void> => {
-        // What the server does not tell in time is left out.
         standing = await abortable(() => standingOf(this.client, reached)).catch(() => undefined);
       };
-      const giveUp = (): void => {
-        call.abort(noAnswer(reached, timeout, standing));
-      };
-      timers.push(setTimeout(giveUp, timeout));
-      timers.push(setTimeout(() => void ask(), Math.max(timeout / 2, timeout - ASKED_BEFORE_MS)));
+      timers.push(
+        setTimeout(() => void ask(), Math.max(timeout / 2, timeout - ASKED_BEFORE_MS)),
+        setTimeout(() => {
+          call.abort(noAnswer(reached, timeout, standing));
+        }, timeout),
+      );
     }
     this.#pending.set(call, reached);
     try {
@@ -118,13 +119,12 @@ async function standingOf(client: Client, { workflowId }: Reached): Promise<stri
 }
 
 function inWords({ options }: Client, error: unknown, reached: Reached): FollowUpError {
-  const worded = inSetUpWords(error, options.namespace);
-  if (worded === error && error instanceof FollowUpError) return error;
-  if (worded instanceof FollowUpError) {
-    if (worded.code === 'UNREACHABLE' && reached.unconfirmed !== undefined)
-      return endedEarly('UNREACHABLE', worded.message, reached, worded);
-    return Object.assign(worded, { workflowId: reached.workflowId ?? null });
-  }
+  if (error instanceof FollowUpError) return error;
+  const { workflowId, unconfirmed } = reached;
+  const told = serverError(error, options);
+  if (told?.code === 'UNREACHABLE' && unconfirmed !== undefined)
+    return endedEarly('UNREACHABLE', told.message, reached, told);
+  if (told !== undefined) return Object.assign(told, { workflowId: workflowId ?? null });
   const { message } = error instanceof Error ? error : new Error(String(error));
   // A codec throws what it likes, and the SDK's converter a ValueError.
   if (error instanceof ValueError || options.loadedDataConverter.payloadCodecs.length > 0) {
@@ -132,7 +132,6 @@ function inWords({ options }: Client, error: unknown, reached: Reached): FollowU
     const text = `must be the data converter of the workers and of all other callers: this one fails (${message})`;
     return new ConfigurationError([{ field, text }], { cause: error });
   }
-  const { workflowId } = reached;
   return new FollowUpError('UNEXPECTED_FAILURE', `The call failed: ${message}`, { workflowId, cause: error });
 }
 

@@ -19,7 +19,7 @@ export interface FollowUpDescription {
   /** Null while it runs. */
   readonly endedAt: string | null;
   readonly taskQueue: string;
-  /** As the search attributes below, by its last transition; null where it is not set. */
+  /** By its last transition, as the fields below; null where it is not set. */
   readonly phase: string | null;
   /** Such as `completed` or `unknown DeliveryUnknown`; null while it runs, and where somebody terminated it. */
   readonly outcome: string | null;
@@ -40,11 +40,8 @@ export async function describeFollowUp(client: Client, workflowId: string): Prom
   return { ...descriptionOf(info), beginsAt, taskTrouble: await failedTask(client, info) };
 }
 
-/** In the words of Temporal. @throws NotFoundError when there is no such workflow, or it is not a follow-up */
-export async function findFollowUp(
-  client: Client,
-  workflowId: string,
-): Promise<WorkflowExecutionDescription> {
+/** @throws NotFoundError when there is no such workflow, or it is not a follow-up */
+export async function findFollowUp(client: Client, workflowId: string) {
   const info = await describeWorkflow(client, workflowId);
   if (info?.type === FOLLOW_UP_WORKFLOW) return info;
   const found = info ? `the workflow of this id has the type ${JSON.stringify(info.type)}` : undefined;
@@ -73,9 +70,6 @@ function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescri
   };
 }
 
-/** Enough to find the end of a workflow task, behind what has come since. */
-const LATEST_EVENTS = 20;
-
 /** Why the latest workflow task of a run fails, again and again; null where it does not. */
 export async function failedTask(
   { workflowService, options }: Client,
@@ -85,7 +79,8 @@ export async function failedTask(
   const { history } = await workflowService.getWorkflowExecutionHistoryReverse({
     namespace: options.namespace,
     execution: { workflowId, runId },
-    maximumPageSize: LATEST_EVENTS,
+    // Enough to find the end of a workflow task, behind what has come since.
+    maximumPageSize: 20,
   });
   const latest = history?.events?.find(
     (event) => event.workflowTaskFailedEventAttributes ?? event.workflowTaskCompletedEventAttributes,
@@ -112,7 +107,7 @@ const FILTERS: Readonly<Record<keyof FollowUpFilter, SearchAttributeName>> = {
   batchId: 'FollowUpBatch',
 };
 
-/** Callers without TypeScript give anything. @throws InvalidRequestError */
+/** @throws InvalidRequestError */
 export function checkFilter(filter: FollowUpFilter): void {
   const problems = unknownOptions(filter, Object.keys(FILTERS));
   for (const [field, value] of Object.entries(filter)) {

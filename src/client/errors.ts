@@ -1,17 +1,18 @@
 import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../core/errors';
-import { type Problem, problemText } from '../core/checks';
+import { type Problem, problemTexts } from '../core/checks';
 import { conflictInWords } from '../core/end';
 import type { FailureType, Receipt } from '../core/result';
 
-/** A message is read in one go, and a batch may have 100,000 problems. */
+/** A batch may have 100,000. */
 const PROBLEMS_IN_MESSAGE = 20;
 
 /** Thrown when an input is invalid, before anything is started or changed. */
 export class InvalidRequestError extends FollowUpError {
   constructor(readonly problems: readonly Problem[]) {
-    const words = problems.slice(0, PROBLEMS_IN_MESSAGE).map((problem) => problemText(problem));
-    if (problems.length > words.length) words.push(`… and ${problems.length - words.length} more`);
-    super('INVALID_REQUEST', `Invalid request: ${words.join('; ')}. Nothing was started or changed.`);
+    const more = problems.length - PROBLEMS_IN_MESSAGE;
+    const words =
+      problemTexts(problems.slice(0, PROBLEMS_IN_MESSAGE)) + (more > 0 ? `; … and ${more} more` : '');
+    super('INVALID_REQUEST', `Invalid request: ${words}. Nothing was started or changed.`);
   }
 }
 
@@ -27,7 +28,7 @@ export class NotConfirmedError extends FollowUpError {}
 /** Thrown when no worker answered in time, or the `timeout` of a call passed. What was started continues. */
 export class NoAnswerError extends FollowUpError {}
 
-/** What a call has reached. */
+/** How far a call has come. */
 export interface Reached {
   workflowId?: string | undefined;
   /** What it is to start, while nobody knows whether it was started. */
@@ -86,16 +87,18 @@ export function requestConflict(workflowId: string): ConflictError {
 }
 
 export function batchConflict(batchId: string): ConflictError {
-  const message =
+  return new ConflictError(
+    'CONFLICT',
     `The batch ${JSON.stringify(batchId)} exists with different items, options or order. Nothing was started. ` +
-    'Give the same input to continue it, or another batch id for another batch.';
-  return new ConflictError('CONFLICT', message);
+      'Give the same input to continue it, or another batch id for another batch.',
+  );
 }
 
 export function scheduleConflict(scheduleId: string): ConflictError {
-  const todo = 'Use update to change it, or choose another id.';
-  const message = `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. ${todo}`;
-  return new ConflictError('CONFLICT', message);
+  return new ConflictError(
+    'CONFLICT',
+    `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another id.`,
+  );
 }
 
 /** @param found what has this id instead, if anything has */

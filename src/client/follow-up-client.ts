@@ -34,11 +34,10 @@ export interface FollowUpClientOptions {
  */
 export class FollowUpClient {
   readonly taskQueue: string;
-  /** Many follow-ups at a time. */
   readonly batches: BatchClient;
   /** Batches at set times. */
   readonly schedules: ScheduleClient;
-  /** How often the agent service is asked. */
+  /** Of how often the agent service is asked. */
   readonly limits: LimitsClient;
   readonly #calls: Calls;
   #closeConnection: (() => Promise<void>) | undefined;
@@ -84,25 +83,25 @@ export class FollowUpClient {
    * @throws SearchAttributesError when the namespace is not set up
    */
   async start(request: NamedRequest, options: StartOptions = {}): Promise<StartedFollowUp> {
-    const start = await this.#start(request, options, (_, started) => Promise.resolve(started));
+    const start = await this.#start(request, options, (started) => started);
     return Object.assign(this.getHandle(start.workflowId), start);
   }
 
   /** {@link start} and the `result` of its handle in one. */
   execute(request: NamedRequest, options: StartOptions = {}): Promise<FollowUpResult> {
-    return this.#start(request, options, (client, { workflowId }, signal) =>
-      awaitResult(client, workflowId, signal),
+    return this.#start(request, options, ({ workflowId }, signal) =>
+      awaitResult(this.client, workflowId, signal),
     );
   }
 
   #start<T>(
     request: NamedRequest,
     options: StartOptions,
-    then: (client: Client, started: StartOfFollowUp, signal: AbortSignal) => Promise<T>,
+    then: (started: StartOfFollowUp, signal: AbortSignal) => T | Promise<T>,
   ): Promise<T> {
     const given = { ...options, reached: { unconfirmed: 'follow-up' } satisfies Reached };
     return this.#calls.run(given, async (client, signal) =>
-      then(client, await startFollowUp(client, this.taskQueue, request, given), signal),
+      then(await startFollowUp(client, this.taskQueue, request, given), signal),
     );
   }
 

@@ -44,7 +44,6 @@ export class FollowUpHandle {
     return this.run(options, (client) => readProgress(client, this.workflowId));
   }
 
-  /** What the server knows of it, without a worker. */
   describe(options: CallOptions = {}): Promise<FollowUpDescription> {
     return this.run(options, (client) => describeFollowUp(client, this.workflowId));
   }
@@ -61,10 +60,11 @@ export class FollowUpHandle {
 
   /** Says whether an unknown delivery arrived. `not-delivered` allows one more POST, by the run that is running now. */
   resolveDelivery(decision: DeliveryDecision, options: CallOptions = {}): Promise<FollowUpProgress> {
+    const args: Update['args'] = ({ runId }) => [decision, runId];
     return this.update(options, {
       name: UPDATE_RESOLVE_DELIVERY,
       timeoutMs: READING_UPDATE_TIMEOUT_MS,
-      args: ({ runId }) => [decision, runId],
+      args,
     });
   }
 

@@ -59,9 +59,5 @@ export type {
 } from '../core/result';
 export { type ConnectOptions, connectClient } from '../temporal/connect';
 export type { RunState } from '../temporal/existing-run';
-export {
-  ensureSearchAttributes,
-  SearchAttributesError,
-  type SearchAttributesReport,
-} from '../temporal/search-attributes';
-export { TemporalUnreachableError } from '../temporal/grpc-status';
+export { ensureSearchAttributes, type SearchAttributesReport } from '../temporal/search-attributes';
+export { SearchAttributesError, TemporalUnreachableError } from '../temporal/server-error';

@@ -1,4 +1,4 @@
-/** What your own code depends on: the classes implement these interfaces, and so does whatever a test puts in their place. */
+/** What your own code depends on: the classes, and whatever a test puts in their place. */
 import type { BatchClient, BatchHandle } from './batch/batch-client';
 import type { StartOfBatch } from './batch/start';
 import type { FollowUpClient } from './follow-up-client';

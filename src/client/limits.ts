@@ -39,10 +39,7 @@ export interface LimitsChange {
   readonly projectWeights?: Readonly<Record<string, number | 'off'>> | undefined;
 }
 
-/**
- * The limits, which the Temporal server keeps. Reached as `FollowUpClient.limits`. Every method answers with those that hold,
- * and throws FollowUpError `LIMITS_UNAVAILABLE` where the server does not tell or take them.
- */
+/** Every method answers with the limits that hold, and throws FollowUpError `LIMITS_UNAVAILABLE` where the server has none. */
 export class LimitsClient {
   readonly #calls: Calls;
 
@@ -71,19 +68,14 @@ export class LimitsClient {
   clear(options: CallOptions = {}): Promise<Limits> {
     return this.#calls.run(options, async (client) => {
       const { sends, reads } = await this.read(client);
-      const none = ({ weights }: QueueLimits) =>
-        queueChange(REMOVED, REMOVED, new Map(), Object.keys(weights));
+      const none = ({ weights }: QueueLimits) => queueChange(REMOVED, REMOVED, {}, Object.keys(weights));
       return this.update(client, { sends: none(sends), reads: none(reads) });
     });
   }
 
   private async read(client: Client): Promise<Limits> {
-    const { queues } = this;
-    const [sends, reads] = await Promise.all([
-      readQueue(client, queues.sends),
-      readQueue(client, queues.reads),
-    ]);
-    return { sends, reads };
+    const { sends, reads } = this.queues;
+    return { sends: await readQueue(client, sends), reads: await readQueue(client, reads) };
   }
 
   private async update(client: Client, changes: Changes): Promise<Limits> {
@@ -101,12 +93,12 @@ type Rate = NonNullable<Parameters<Service['updateTaskQueueConfig']>[0]['updateQ
 /** Without a rate, the server removes the limit; without an update, it keeps it. */
 const REMOVED: Rate = { rateLimit: null };
 
-function queueChange(total: Rate, perProject: Rate, weights: Map<string, number>, without: string[]) {
+function queueChange(total: Rate, perProject: Rate, set: Record<string, number>, unset: string[]) {
   return {
     updateQueueRateLimit: total,
     updateFairnessKeyRateLimitDefault: perProject,
-    setFairnessWeightOverrides: Object.fromEntries(weights),
-    unsetFairnessWeightOverrides: without,
+    setFairnessWeightOverrides: set,
+    unsetFairnessWeightOverrides: unset,
   };
 }
 
@@ -140,27 +132,27 @@ export function checkLimits(change: LimitsChange): Changes {
     problems.push({ field, text: parsed.problem });
     return null;
   };
-  const weights = new Map<string, number>();
-  const without: string[] = [];
+  const set: [string, number][] = [];
+  const unset: string[] = [];
   for (const [projectId, weight] of Object.entries(projectWeights)) {
-    const field = visible(`projectWeights.${projectId}`);
-    const problem = idProblem(projectId);
-    if (problem !== undefined) problems.push({ field, text: problem });
-    const key = fairnessKey(projectId);
-    if (weight === 'off') without.push(key);
-    else if (typeof weight === 'number' && weight >= MIN_WEIGHT && weight <= MAX_WEIGHT)
-      weights.set(key, weight);
-    else {
-      const text = `must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${quote(weight)}`;
-      problems.push({ field, text });
-    }
+    const text = idProblem(projectId) ?? weightProblem(weight);
+    if (text !== undefined) problems.push({ field: visible(`projectWeights.${projectId}`), text });
+    if (weight === 'off') unset.push(fairnessKey(projectId));
+    else set.push([fairnessKey(projectId), weight]);
   }
-  const sends = queueChange(rate('sendsTotal'), rate('sendsPerProject'), weights, without);
-  const reads = queueChange(rate('readsTotal'), rate('readsPerProject'), weights, without);
+  const weights = Object.fromEntries(set);
+  const sends = queueChange(rate('sendsTotal'), rate('sendsPerProject'), weights, unset);
+  const reads = queueChange(rate('readsTotal'), rate('readsPerProject'), weights, unset);
   if (problems.length === 0 && isEmpty(sends) && isEmpty(reads))
     problems.push({ field: 'limits', text: 'no change given; give at least one limit or project weight' });
   if (problems.length > 0) throw new InvalidRequestError(problems);
   return { sends, reads };
+}
+
+function weightProblem(weight: unknown): string | undefined {
+  if (weight === 'off' || (typeof weight === 'number' && weight >= MIN_WEIGHT && weight <= MAX_WEIGHT))
+    return undefined;
+  return `must be a number from ${MIN_WEIGHT} to ${MAX_WEIGHT}, or off; it is ${quote(weight)}`;
 }
 
 async function readQueue(client: Client, taskQueue: string): Promise<QueueLimits> {
@@ -178,7 +170,7 @@ async function readQueue(client: Client, taskQueue: string): Promise<QueueLimits
   return { taskQueue, ...limitsOf(config), waiting: Number(stats?.approximateBacklogCount ?? 0) };
 }
 
-/** @returns the limits as they are now; undefined where nothing changes */
+/** @returns undefined where nothing changes */
 async function updateQueue(client: Client, taskQueue: string, change: QueueChange) {
   if (isEmpty(change)) return undefined;
   const { namespace, identity } = client.options;

@@ -2,7 +2,6 @@ import {
   type Client,
   QueryNotRegisteredError,
   QueryRejectedError,
-  type WorkflowExecutionDescription,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
@@ -10,15 +9,9 @@ import {
 import { QUERY_PROGRESS, UPDATE_POLL_NOW } from '../core/names';
 import type { FollowUpProgress, Phase } from '../core/result';
 import { addCounts } from '../core/tally';
-import { type FollowUpActivities, isTally } from '../core/activities';
+import { isTally } from '../core/activities';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
-import {
-  activityContext,
-  decodeFirst,
-  optionalTsToDate,
-  PENDING_ACTIVITY_STARTED,
-  workersPolling,
-} from '../temporal/sdk-internals';
+import { optionalTsToDate, pendingActivity, workersPolling } from '../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within, WORKER_LIMIT_MS } from './call';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { noAnswer, silence, updateRefused, wrongState } from './errors';
@@ -70,14 +63,10 @@ function queryProgress(client: Client, workflowId: string): Promise<FollowUpProg
 /** Two polls in a row end so soon only where a read needs no time. */
 const MAX_ATTEMPTS = 5;
 
-const POLL_ACTIVITY: keyof FollowUpActivities = 'pollJob';
-
 const POLLING_PHASES: readonly Phase[] = ['waiting', 'watching', 'needs-decision'];
 
 /** Allowed for between the clocks of worker and server. */
 const CLOCKS_DIFFER_MS = 1_000;
-
-type PendingActivity = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number];
 
 /** While an activity polls, the next read that the workflow knows of has passed. */
 function mayBePolling({ phase, nextPollAt }: FollowUpProgress): boolean {
@@ -97,17 +86,12 @@ async function withPendingPoll(
   progress: FollowUpProgress,
 ): Promise<FollowUpProgress | undefined> {
   const handle = client.workflow.getHandle(workflowId);
-  const { raw } = await within(client, SERVER_LIMIT_MS, () => handle.describe());
-  const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === POLL_ACTIVITY);
+  const description = await within(client, SERVER_LIMIT_MS, () => handle.describe());
+  const pending = await pendingActivity(client, description, 'pollJob');
   if (pending === undefined) return undefined;
-  const context = activityContext(client.options.namespace, workflowId);
-  const details = await decodeFirst(client, pending.heartbeatDetails?.payloads, context);
-  const counted = isTally(details) ? details : null;
-  const whole = {
-    ...progress,
-    nextPollAt: nextReadAt(pending, counted?.nextReadAt ?? null),
-    lastAnswer: counted?.lastAnswer ?? progress.lastAnswer,
-  };
+  const counted = isTally(pending.details) ? pending.details : null;
+  const nextPollAt = nextReadAt(pending, counted?.nextReadAt ?? null);
+  const whole = { ...progress, nextPollAt, lastAnswer: counted?.lastAnswer ?? progress.lastAnswer };
   // A read before the send is not a poll, and no receipt counts it.
   if (counted === null || progress.phase === 'waiting') return whole;
   const polls = progress.polls + counted.polls;
@@ -120,12 +104,12 @@ async function withPendingPoll(
  * @param readAt by the latest heartbeat
  */
 function nextReadAt(
-  { paused, state, nextAttemptScheduleTime, scheduledTime, lastStartedTime }: PendingActivity,
+  pending: NonNullable<Awaited<ReturnType<typeof pendingActivity>>>,
   readAt: number | null,
 ): string | null {
+  const { paused, isStarted, nextAttemptScheduleTime, scheduledTime, lastStartedTime } = pending;
   if (paused === true) return null;
-  if (Number(state) !== PENDING_ACTIVITY_STARTED)
-    return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
+  if (!isStarted) return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
   if (readAt === null) return null;
   // The read for which the attempt was made, or one that is to come; others were made since the heartbeat.
   const startedAt = optionalTsToDate(lastStartedTime)?.getTime() ?? 0;

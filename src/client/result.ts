@@ -31,11 +31,7 @@ export async function waitThrough<T>(signal: AbortSignal, call: () => Promise<T>
 }
 
 /** Waits for the end, through continued-as-new runs and resets too. */
-export function awaitResult(
-  client: Client,
-  workflowId: string,
-  signal: AbortSignal,
-): Promise<FollowUpResult> {
+export function awaitResult(client: Client, workflowId: string, signal: AbortSignal) {
   return waitThrough(signal, () => onceEnded(client, workflowId));
 }
 
@@ -61,14 +57,13 @@ async function onceEnded(client: Client, workflowId: string): Promise<FollowUpRe
 function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | null): FollowUpError {
   if (cause instanceof CancelledFailure)
     return new FollowUpCancelledError('CANCELLED', cancelledInWords(receipt), { workflowId, receipt });
+  const ended = (words: string) => `The workflow ${words}; ${IN_HISTORY}`;
   if (cause instanceof TerminatedFailure) {
-    const message = `The workflow was terminated (${cause.message}); ${IN_HISTORY}`;
+    const message = ended(`was terminated (${cause.message})`);
     return new FollowUpTerminatedError('TERMINATED', message, { workflowId });
   }
-  if (cause instanceof TimeoutFailure) {
-    const message = `The workflow exceeded a timeout set by its caller; ${IN_HISTORY}`;
-    return new FollowUpError('TIMED_OUT', message, { workflowId });
-  }
+  if (cause instanceof TimeoutFailure)
+    return new FollowUpError('TIMED_OUT', ended('exceeded a timeout set by its caller'), { workflowId });
   const own = cause && failureOf(cause);
   if (cause && own) return followUpFailed(own.type, cause.message, { workflowId, details: own.details });
   return unexpected(workflowId, cause?.message ?? 'a failure without a cause', cause);

@@ -5,7 +5,7 @@ import { sentInWords } from '../core/end';
 import { FollowUpError } from '../core/errors';
 import { FOLLOW_UP_WORKFLOW } from '../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../core/request';
-import { mayBeRetried, type Receipt } from '../core/result';
+import { mayBeRetried } from '../core/result';
 import { keywordKey } from '../core/starts';
 import { type DurationText, parseDuration } from '../core/units';
 import { compareRequests, readInput } from '../temporal/existing-run';
@@ -23,7 +23,6 @@ export interface StartOptions extends CallOptions {
   readonly startDelay?: DurationText | undefined;
 }
 
-/** What a start has found or made. */
 export interface StartOfFollowUp {
   readonly workflowId: string;
   readonly requestId: string;
@@ -78,7 +77,6 @@ export async function startFollowUp(
   return { workflowId, requestId, runId, attached, ...comparison };
 }
 
-/** Gives a follow-up that has ended another run, with the input of its last one. */
 export async function retryFollowUp(
   client: Client,
   workflowId: string,
@@ -89,8 +87,13 @@ export async function retryFollowUp(
   const found = await findFollowUp(client, workflowId);
   const { runId, taskQueue, closeTime, priority } = found;
   if (closeTime === undefined) throw wrongState(workflowId, 'running');
-  const ended = awaitResult(client, workflowId, signal);
-  const receipt = await ended.then(({ followUp }) => followUp, receiptOf);
+  const receipt = await awaitResult(client, workflowId, signal).then(
+    ({ followUp }) => followUp,
+    (error: unknown) => {
+      if (error instanceof FollowUpError) return error.receipt;
+      throw error;
+    },
+  );
   const verdict = receipt?.delivery.verdict;
   if (!mayBeRetried(verdict)) {
     const reason = verdict === 'accepted' ? 'Its message was accepted.' : sentInWords(receipt);
@@ -99,12 +102,11 @@ export async function retryFollowUp(
   const input = (await readInput(client, workflowId, runId))?.input;
   if (input === undefined)
     throw retryRefused(workflowId, 'Its history was deleted, and its message with it.', receipt);
-  const plan = planOf(input, workflowId);
   const batchId = found.typedSearchAttributes.get(keywordKey('FollowUpBatch'));
   try {
     const { firstExecutionRunId } = await client.withDeadline(startBy, () =>
       client.workflow.start(FOLLOW_UP_WORKFLOW, {
-        ...startOptions(plan, batchId),
+        ...startOptions(planOf(input, workflowId), batchId),
         ...retryOptions(runId),
         workflowId,
         taskQueue,
@@ -117,9 +119,4 @@ export async function retryFollowUp(
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     throw wrongState(workflowId, (await describeFollowUp(client, workflowId)).state);
   }
-}
-
-function receiptOf(error: unknown): Receipt | null {
-  if (error instanceof FollowUpError) return error.receipt;
-  throw error;
 }

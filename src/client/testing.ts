@@ -31,7 +31,7 @@ export interface Fate extends Pick<FailureDetails, 'httpStatus' | 'serviceMessag
 /** `no-workers`: what is started stays in `baseline`, and nobody answers for it. `away`: the server answers no call. */
 export type Presence = 'all' | 'no-workers' | 'away';
 
-/** A client whose follow-ups go as a test says, without any server. It has no batches, schedules and limits. */
+/** A client whose follow-ups go as a test says. It has no batches, schedules and limits. */
 export class InMemoryFollowUpClient extends FollowUpClient {
   readonly #server: InMemoryServer;
 
@@ -75,10 +75,10 @@ type Start = Parameters<Service['startWorkflowExecution']>[0];
 type Update = Parameters<Service['updateWorkflowExecution']>[0]['request'];
 type Named = Partial<Record<'workflowId' | 'runId', string | null>>;
 type Asked = Start & {
-  execution?: Named;
-  workflowExecution?: Named;
-  waitNewEvent?: boolean;
-  request?: Update;
+  readonly execution?: Named;
+  readonly workflowExecution?: Named;
+  readonly waitNewEvent?: boolean;
+  readonly request?: Update;
 };
 
 class InMemoryServer {
@@ -94,9 +94,9 @@ class InMemoryServer {
   constructor(private readonly fateOf: (request: NamedRequest) => Fate) {}
 
   find({ workflowId, runId }: Named = {}): Run {
-    const isMeant = ({ start, runId: id }: Run) =>
-      start.workflowId === workflowId && (!runId || id === runId);
-    const found = this.runs.findLast(isMeant);
+    const found = this.runs.findLast(
+      (run) => run.start.workflowId === workflowId && (!runId || run.runId === runId),
+    );
     if (found === undefined) throw refusal('NOT_FOUND', 'workflow not found');
     return found;
   }
@@ -105,10 +105,8 @@ class InMemoryServer {
     await Promise.resolve();
     if (this.presence === 'away') throw refusal('UNAVAILABLE', 'the server is away');
     const find = () => this.find(asked.execution ?? asked.workflowExecution);
-    const worker = () => {
-      if (this.presence === 'all') return find();
+    if (this.presence !== 'all' && /^(query|update)Workflow/.test(name))
       throw refusal('DEADLINE_EXCEEDED', 'no worker answers');
-    };
     switch (name) {
       case 'startWorkflowExecution':
         return this.start(asked);
@@ -126,9 +124,9 @@ class InMemoryServer {
       case 'requestCancelWorkflowExecution':
         return find().cancel();
       case 'queryWorkflow':
-        return { queryResult: payloads(worker().progress()) };
+        return { queryResult: payloads(find().progress()) };
       case 'updateWorkflowExecution':
-        return worker().update(asked.request);
+        return find().update(asked.request);
       default:
         throw refusal('UNIMPLEMENTED', `the client for tests has no ${name}`);
     }
@@ -161,10 +159,10 @@ class Run {
   /** The last event of its history. */
   readonly ended: Promise<object>;
   private fate: Fate = { phase: 'baseline' };
+  private resent = 0;
   private readonly startedAt = new Date();
   private endedAt: Date | null = null;
   private deadlineAt: number;
-  private resent = 0;
   private wake: (closed: object) => void = () => undefined;
 
   constructor(readonly start: Start) {
@@ -197,14 +195,14 @@ class Run {
   }
 
   get receipt(): Receipt {
-    const { fate, end, resent, request, endedAt } = this;
+    const { fate, end, request, endedAt } = this;
     const [usual = 'accepted'] = USUAL.find((row) => row.includes(end ?? fate.phase ?? '')) ?? [];
-    const verdict = fate.verdict ?? usual;
+    const { verdict = usual } = fate;
     const wasSent = verdict !== 'not-sent';
     const confirmedBy = verdict === 'accepted' ? 'response' : null;
     return {
       requestId: request.requestId,
-      delivery: { verdict, confirmedBy, sends: Number(wasSent) + resent },
+      delivery: { verdict, confirmedBy, sends: Number(wasSent) + this.resent },
       evidence: this.status === COMPLETED ? 'seen-active' : null,
       baseline: wasSent ? { status: 'completed', prLink: null, archivedAt: null } : null,
       promptDigest: digestOf(request.prompt),
@@ -219,13 +217,9 @@ class Run {
     const { end = '', request, fate } = this;
     const status = isTerminal(end) ? end : 'active';
     const prLink = end === 'completed' ? `https://example.test/pull/${request.jobId}` : null;
-    const nothing = {
-      source: { repository: null, ref: null },
-      model: null,
-      createdAt: null,
-      archivedAt: null,
-    };
-    return { id: request.jobId, status, prLink, ...nothing, ...fate.job };
+    const source = { repository: null, ref: null };
+    const unknown = { source, model: null, createdAt: null, archivedAt: null };
+    return { id: request.jobId, status, prLink, ...unknown, ...fate.job };
   }
 
   private get phase(): Phase {
@@ -243,20 +237,24 @@ class Run {
   update(update: Update) {
     const { name, args } = update?.input ?? {};
     const [payload] = args?.payloads ?? [];
-    const argument: unknown = payload && defaultPayloadConverter.fromPayload(payload);
-    let refused = '';
+    const refused = this.refused(name, payload && defaultPayloadConverter.fromPayload(payload));
+    const failure = refused === undefined ? undefined : failureOf(refused, 'Refused');
+    const outcome = failure ? { failure } : { success: payloads(this.progress()) };
+    return { stage: UPDATE_COMPLETED, updateRef: { workflowExecution: { runId: this.runId } }, outcome };
+  }
+
+  /** Carries an update out, or says why not. */
+  private refused(name: unknown, argument: unknown): string | undefined {
     if (name === UPDATE_EXTEND_DEADLINE) {
       const duration = parseDuration(argument);
-      if ('problem' in duration) refused = duration.problem;
-      else this.deadlineAt = Math.max(this.deadlineAt, Date.now() + duration.ms);
-    } else if (name === UPDATE_RESOLVE_DELIVERY) {
-      if (this.phase !== 'needs-decision') refused = 'no decision is needed';
-      else if (argument === 'not-delivered') this.resent += 1;
-      if (refused === '') this.settle({ ...this.fate, phase: 'watching', verdict: 'accepted' });
+      if ('problem' in duration) return duration.problem;
+      this.deadlineAt = Math.max(this.deadlineAt, Date.now() + duration.ms);
     }
-    const outcome =
-      refused === '' ? { success: payloads(this.progress()) } : { failure: failureOf(refused, 'Refused') };
-    return { stage: UPDATE_COMPLETED, updateRef: { workflowExecution: { runId: this.runId } }, outcome };
+    if (name !== UPDATE_RESOLVE_DELIVERY) return undefined;
+    if (this.phase !== 'needs-decision') return 'no decision is needed';
+    this.resent += argument === 'not-delivered' ? 1 : 0;
+    this.settle({ ...this.fate, phase: 'watching', verdict: 'accepted' });
+    return undefined;
   }
 
   info() {

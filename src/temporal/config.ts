@@ -33,8 +33,7 @@ export class ConfigurationError extends FollowUpError {
 }
 
 /**
- * The connection to Temporal, as the Temporal CLI and every SDK read it. What the SDK would only report when it connects is
- * checked here.
+ * Reads the variables and profiles of Temporal as its CLI and every SDK do, and checks what would only fail when it connects.
  *
  * @throws ConfigurationError
  */
@@ -43,19 +42,18 @@ export function loadTemporalConfig(env: Environment): TemporalConfig {
   // The parser of a profile checks no types: `address = 7233` is a number here, whatever the declaration says.
   const { address = DEFAULT_ADDRESS, namespace = 'default', tls, apiKey, grpcMeta } = profile;
   const problems = certificateProblems(connectionOptions.tls);
-  const refuseIf = (isWrong: boolean, field: string, text: string) =>
-    isWrong && problems.push({ field, text });
-  refuseIf(
-    !isEndpoint(address),
-    'TEMPORAL_ADDRESS',
-    `is not host:port; give the gRPC endpoint without scheme and path, such as ${DEFAULT_ADDRESS}`,
-  );
-  refuseIf(namespace.trim() === '', 'TEMPORAL_NAMESPACE', 'is blank; give a namespace, such as default');
-  refuseIf(
-    (tls?.clientCert === undefined) !== (tls?.clientKey === undefined),
-    'TEMPORAL_TLS_CLIENT_CERT_*, TEMPORAL_TLS_CLIENT_KEY_*',
-    'one of the two is set; mutual TLS needs the certificate and its key',
-  );
+  if (!isEndpoint(address))
+    problems.push({
+      field: 'TEMPORAL_ADDRESS',
+      text: `is not host:port; give the gRPC endpoint without scheme and path, such as ${DEFAULT_ADDRESS}`,
+    });
+  if (namespace.trim() === '')
+    problems.push({ field: 'TEMPORAL_NAMESPACE', text: 'is blank; give a namespace, such as default' });
+  if ((tls?.clientCert === undefined) !== (tls?.clientKey === undefined))
+    problems.push({
+      field: 'TEMPORAL_TLS_CLIENT_CERT_*, TEMPORAL_TLS_CLIENT_KEY_*',
+      text: 'one of the two is set; mutual TLS needs the certificate and its key',
+    });
   if (problems.length > 0) throw new ConfigurationError(problems);
   const secrets = [apiKey, ...Object.values(grpcMeta ?? {})];
   return {
@@ -76,7 +74,7 @@ function readProfile(env: Environment) {
     const profile = loadClientConfigProfile({ overrideEnvVars });
     return { profile, connectionOptions: toClientOptions(profile).connectionOptions };
   } catch (error) {
-    // What envconfig 1.24 makes of a file without any profile, an empty one for example, is a TypeError.
+    // So envconfig 1.24 takes a file without any profile.
     const isEmpty = error instanceof TypeError;
     const text = isEmpty ? 'the file holds no [profile.NAME] table; add one' : firstLine(error);
     throw new ConfigurationError([{ field: 'TEMPORAL_* and temporal.toml', text }]);
@@ -88,8 +86,12 @@ function firstLine(error: unknown): string {
   return (String(error).split('\n', 1)[0] ?? '').replace(/^(\w*Error: )+/, '');
 }
 
+export function tlsOptions(tls: TemporalConfig['connection']['tls']) {
+  return typeof tls === 'object' && tls ? tls : {};
+}
+
 function certificateProblems(tls: TemporalConfig['connection']['tls']): Problem[] {
-  const { serverRootCACertificate: ca, clientCertPair: pair } = typeof tls === 'object' && tls ? tls : {};
+  const { serverRootCACertificate: ca, clientCertPair: pair } = tlsOptions(tls);
   try {
     // A secure context ignores a certificate authority that is not a certificate.
     if (ca) new X509Certificate(ca);
@@ -129,13 +131,9 @@ export async function loadDataConverter(env: Environment): Promise<DataConverter
   } catch (error) {
     throw wrong(`can't be loaded (${firstLine(error)}); give the path of a JavaScript module`);
   }
-  if (isDataConverter(converter)) return converter;
+  const parts = ['payloadConverterPath', 'failureConverterPath', 'payloadCodecs'];
+  if (isRecord(converter) && parts.some((part) => converter[part] !== undefined)) return converter;
   throw wrong(
     'must export a DataConverter of @temporalio/common, or a promise of one, as "dataConverter" or as default',
   );
-}
-
-function isDataConverter(value: unknown): value is DataConverter {
-  const parts = ['payloadConverterPath', 'failureConverterPath', 'payloadCodecs'];
-  return isRecord(value) && parts.some((part) => value[part] !== undefined);
 }

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
-import { FollowUpError } from '../core/errors';
 import { loadDataConverter, loadTemporalConfig } from './config';
-import { transportError } from './grpc-status';
-import { noAnswer, probe } from './trouble';
+import { noServer, serverError } from './server-error';
+import { probe } from './trouble';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
-const LOOK_AFTER_MS = 1_000;
+const PROBE_AFTER_MS = 1_000;
 
 export interface ConnectOptions {
   /** @default process.env */
@@ -15,13 +14,11 @@ export interface ConnectOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Milliseconds until the attempt is given up; sooner where it is clear that it can't succeed. @default 5000 */
   readonly timeout?: number;
-  /** Ends the attempt with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Connects as the Temporal CLI and every SDK do: by the variables `TEMPORAL_*`, the profile of `temporal.toml`, or to
- * localhost:7233.
+ * Connects by the variables `TEMPORAL_*`, the profile of `temporal.toml`, or to localhost:7233.
  *
  * @throws TemporalUnreachableError when the server doesn't answer; FollowUpError `MISCONFIGURED` when variables, profile or TLS
  *   settings are wrong, `UNAUTHORIZED` when the server refuses the credentials
@@ -44,7 +41,7 @@ export async function connectClient(
   const over = AbortSignal.any([attempt.signal, ...(signal ? [signal] : [])]);
   const ended = new Promise<never>((_, reject) => {
     over.addEventListener('abort', reject, { once: true });
-    sleep(Math.min(LOOK_AFTER_MS, timeout / 2), undefined, { signal: over })
+    sleep(Math.min(PROBE_AFTER_MS, timeout / 2), undefined, { signal: over })
       .then(() => probe(config, over))
       .then((trouble) => {
         if (trouble !== undefined) reject(trouble);
@@ -55,8 +52,7 @@ export async function connectClient(
   } catch (error) {
     await retries.end(connection);
     signal?.throwIfAborted();
-    if (error instanceof FollowUpError) throw error;
-    throw transportError(error, address) ?? noAnswer(address, error);
+    throw serverError(error, config) ?? noServer(address, error);
   } finally {
     attempt.abort();
   }
@@ -84,9 +80,9 @@ class Retries {
 
   async end(connection: Connection): Promise<void> {
     this.isOver = true;
-    const leftMs = this.dueAt - Date.now();
-    if (leftMs <= 0) return connection.close();
-    setTimeout(() => void connection.close().catch(() => undefined), leftMs + 100);
+    const dueInMs = this.dueAt - Date.now();
+    if (dueInMs <= 0) return connection.close();
+    setTimeout(() => void connection.close().catch(() => undefined), dueInMs + 100);
   }
 }
 

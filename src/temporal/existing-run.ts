@@ -4,7 +4,7 @@ import {
   type WorkflowExecutionInfo,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { decodeFirst, workflowContext } from './sdk-internals';
+import { decodeFirst } from './sdk-internals';
 import { checkRequest } from '../core/check-request';
 import { isRecord, type JsonObject } from '../core/checks';
 import { digestOf } from '../core/ids';
@@ -42,17 +42,14 @@ export async function readOwnInput(
 ): Promise<{ readonly input: unknown } | undefined> {
   const started = await startOf(client, workflowId, runId);
   if (!started) return undefined;
-  const context = workflowContext(client.options.namespace, workflowId);
-  return { input: await decodeFirst(client, started.input?.payloads, context) };
+  return { input: await decodeFirst(client, started.input?.payloads, workflowId) };
 }
 
 async function startOf({ workflowService, options }: Client, workflowId: string, runId: string) {
+  const execution = { workflowId, runId };
+  const asked = { namespace: options.namespace, execution, maximumPageSize: 1 };
   try {
-    const { history } = await workflowService.getWorkflowExecutionHistory({
-      namespace: options.namespace,
-      execution: { workflowId, runId },
-      maximumPageSize: 1,
-    });
+    const { history } = await workflowService.getWorkflowExecutionHistory(asked);
     return history?.events?.[0]?.workflowExecutionStartedEventAttributes;
   } catch (error) {
     if (hasGrpcStatus(error, 'NOT_FOUND')) return undefined;
@@ -60,7 +57,7 @@ async function startOf({ workflowService, options }: Client, workflowId: string,
   }
 }
 
-/** As {@link readOwnInput}, of the first run of a chain, which holds the message. @returns without `input` where only that is gone */
+/** As {@link readOwnInput}, of the first run of its chain, which has the message. @returns {} where only that one is gone */
 export async function readInput(
   client: Client,
   workflowId: string,
@@ -86,7 +83,6 @@ export function compareRequests(wanted: FollowUpPlan, input: unknown, memo: Json
   if (promptCompared && digest !== digestOf(wanted.prompt)) return null;
   const existing = checkRequest(input);
   const asked = new Map(optionTexts(wanted));
-  // An input that is gone or was refused has no options to compare.
   const differences = (existing.ok ? optionTexts(existing.plan) : [])
     .filter(([option, text]) => asked.get(option) !== text)
     .map(([option, text]) => `${option} is ${text} there, not ${asked.get(option) ?? ''}`);

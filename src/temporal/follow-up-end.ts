@@ -42,11 +42,11 @@ export interface FoundFollowUp {
 
 /** Asks the server how a follow-up has ended, and whether it is the one that was meant. */
 export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<FoundFollowUp> {
-  const handle = client.workflow.getHandle(followUp.workflowId);
+  const { workflowId, wantsResult = false } = followUp;
   let found: Omit<FoundFollowUp, 'end'> = {};
   try {
-    const description = await handle.describe();
-    const { runId, memo, startTime, typedSearchAttributes } = description;
+    const description = await client.workflow.getHandle(workflowId).describe();
+    const { runId, startTime, typedSearchAttributes } = description;
     const state = stateOf(description.status.name);
     found = {
       runId,
@@ -58,14 +58,13 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
     if (conflict !== null) return { end: conflict, ...found };
     if (state === 'running') return { end: null, ...found };
     if (state === 'terminated' || state === 'timed-out') return { end: endWithoutReceipt(state), ...found };
-    if (state === 'cancelled') {
-      const receipt = memo?.[MEMO_RECEIPT];
+    const receipt = description.memo?.[MEMO_RECEIPT];
+    if (state === 'cancelled')
       return { end: endOfCancelled(receipt), ...(isReceipt(receipt) && { receipt }), ...found };
-    }
-    const end = endOfMemo(memo?.[MEMO_RECEIPT]);
-    if (end !== null && followUp.wantsResult !== true) return { end, ...found };
+    const end = endOfMemo(receipt);
+    if (end !== null && !wantsResult) return { end, ...found };
     // A run that somebody has started meanwhile is not waited for.
-    const run = client.workflow.getHandle(followUp.workflowId, runId, { followRuns: false });
+    const run = client.workflow.getHandle(workflowId, runId, { followRuns: false });
     const result = (await run.result()) as FollowUpResult;
     return { end: endOfResult(result), result, ...found };
   } catch (error) {
@@ -77,11 +76,8 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
     if (grpcError(error) !== undefined) throw error;
     // Another program's memo, result or failure that can't be decoded never will be.
     const failure = error instanceof Error ? error : new Error(String(error));
-    return {
-      end: brokenEnd(`It can't be read, another data converter wrote it: ${failure.message}`),
-      failure,
-      ...found,
-    };
+    const end = brokenEnd(`It can't be read, another data converter wrote it: ${failure.message}`);
+    return { end, failure, ...found };
   }
 }
 

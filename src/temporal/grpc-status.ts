@@ -1,5 +1,4 @@
 import { isGrpcServiceError } from '@temporalio/client';
-import { FollowUpError } from '../core/errors';
 
 /** The gRPC status codes that decide something here (source: gRPC, "Status codes and their use in gRPC"). */
 const GRPC_STATUS = {
@@ -30,21 +29,11 @@ const TRANSIENT: readonly GrpcStatusName[] = [
   'UNAVAILABLE',
 ];
 
-/** Each with what the Rust core's text says where its connection gives no status (SDK 1.24, measured), and in our words. */
-const REFUSALS = [
-  {
-    status: 'UNAUTHENTICATED',
-    ofCore: 'does not have valid authentication credentials',
-    what: 'does not accept the credentials',
-    check: 'TEMPORAL_API_KEY or the TLS client certificate',
-  },
-  {
-    status: 'PERMISSION_DENIED',
-    ofCore: 'does not have permission',
-    what: 'denies access',
-    check: 'TEMPORAL_NAMESPACE and the permissions of the credentials',
-  },
-] as const;
+/** What the Rust core's text says where its connection gives no status (SDK 1.24, measured). */
+const WORDS_OF_CORE: readonly (readonly [string, GrpcStatusName])[] = [
+  ['does not have valid authentication credentials', 'UNAUTHENTICATED'],
+  ['does not have permission', 'PERMISSION_DENIED'],
+];
 
 /** The gRPC error in `error` or in its causes: the SDK wraps them in its own `ServiceError`. */
 export function grpcError(error: unknown): { status: GrpcStatusName | undefined; words: string } | undefined {
@@ -59,8 +48,8 @@ export function grpcError(error: unknown): { status: GrpcStatusName | undefined;
       const [status] = Object.entries(GRPC_STATUS).find(([, each]) => each === code) ?? [];
       return { status: status as GrpcStatusName | undefined, words };
     }
-    const refusal = REFUSALS.find(({ ofCore }) => message.includes(ofCore));
-    if (refusal !== undefined) return { status: refusal.status, words: message.slice(0, 300) };
+    const [, status] = WORDS_OF_CORE.find(([words]) => message.includes(words)) ?? [];
+    if (status !== undefined) return { status, words: message.slice(0, 300) };
   }
   return undefined;
 }
@@ -72,27 +61,4 @@ export function hasGrpcStatus(error: unknown, ...names: readonly GrpcStatusName[
 
 export function isTransient(error: unknown): boolean {
   return hasGrpcStatus(error, ...TRANSIENT);
-}
-
-/** Thrown when the Temporal server can't be reached, or did not answer in time. */
-export class TemporalUnreachableError extends FollowUpError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('UNREACHABLE', message, options);
-  }
-}
-
-/** An error of the transport, in words that tell what to do; undefined for any other. @param address for the words */
-export function transportError(error: unknown, address?: string): FollowUpError | undefined {
-  const { status, words = '' } = grpcError(error) ?? {};
-  const server = address === undefined ? 'The Temporal server' : `Temporal at ${address}`;
-  const refusal = REFUSALS.find((each) => each.status === status);
-  if (refusal !== undefined) {
-    const message = `${server} ${refusal.what} (${words}); check ${refusal.check}.`;
-    return new FollowUpError('UNAUTHORIZED', message, { cause: error });
-  }
-  if (!isTransient(error)) return undefined;
-  // What gRPC says of a deadline is about its own parts.
-  const why = status === 'DEADLINE_EXCEEDED' ? 'in time' : `(${words})`;
-  const message = `${server} does not answer ${why}; the same call may be repeated.`;
-  return new TemporalUnreachableError(message, { cause: error });
 }

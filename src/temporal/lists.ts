@@ -5,17 +5,17 @@ import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT } from '../core/names';
 import { mayBeRetried } from '../core/result';
 import { keyword } from '../core/starts';
 import { stateOf } from './existing-run';
-import { decodeFirst, workflowContext } from './sdk-internals';
+import { decodeFirst } from './sdk-internals';
 
 type Wanted = readonly ReturnType<typeof keyword>[];
 
-/** The workflows of a type that have these attributes, without their memos. Eventually consistent. */
+/** The follow-ups that have these attributes, without their memos. Eventually consistent. */
 export async function* listWorkflows(
   client: Client,
   wanted: Wanted,
-  { type = FOLLOW_UP_WORKFLOW, restriction = '', pageSize = 100 } = {},
+  { restriction = '', pageSize = 100 } = {},
 ): AsyncGenerator<WorkflowExecutionInfo, void, undefined> {
-  const query = visibilityQuery(wanted, type) + restriction;
+  const query = visibilityQuery(wanted) + restriction;
   const undecoded = new WorkflowClient(withoutDecoding(client));
   for await (const info of undecoded.list({ query, pageSize }))
     if (wanted.every(({ key, value }) => info.typedSearchAttributes.get(key) === value)) yield info;
@@ -47,29 +47,26 @@ const ENDS_PER_PAGE = 250;
 export async function* endsOf(
   client: Client,
   batchId: string,
-  since?: Date,
+  since = new Date(0),
 ): AsyncGenerator<ListedEnd, void, undefined> {
-  const restriction =
-    since === undefined ? ' AND CloseTime IS NOT NULL' : ` AND CloseTime >= '${since.toISOString()}'`;
+  const restriction = ` AND CloseTime >= '${since.toISOString()}'`;
   const ofBatch = [keyword('FollowUpBatch', batchId)];
   for await (const info of listWorkflows(client, ofBatch, { restriction, pageSize: ENDS_PER_PAGE })) {
-    const { workflowId, closeTime, startTime } = info;
-    if (closeTime === undefined) continue;
-    const end = await listedEnd(client, info);
-    yield { workflowId, end, closedAt: closeTime, startedAt: startTime };
+    const { workflowId, closeTime: closedAt, startTime: startedAt } = info;
+    if (closedAt) yield { workflowId, end: await listedEnd(client, info), closedAt, startedAt };
   }
 }
 
 /** Each run of a follow-up is listed by itself; the latest one counts. */
 export function keepLatest(ends: Map<string, ListedEnd>, end: ListedEnd): void {
-  const known = ends.get(end.workflowId);
-  if (known === undefined || known.startedAt <= end.startedAt) ends.set(end.workflowId, end);
+  const other = ends.get(end.workflowId);
+  if (other === undefined || other.startedAt <= end.startedAt) ends.set(end.workflowId, end);
 }
 
 /** The end that a list tells, if it lasts: one that was not sent, or was rejected, may have been sent by a later run. */
 export function lastingEnd(listed: ListedEnd | undefined): End | undefined {
-  const end = listed?.end ?? null;
-  if (end === null) return undefined;
+  const end = listed?.end;
+  if (!end) return undefined;
   return end.delivery === null || mayBeRetried(end.delivery) ? undefined : end;
 }
 
@@ -81,9 +78,8 @@ async function listedEnd(
   if (state === 'terminated' || state === 'timed-out') return endWithoutReceipt(state);
   const payload = raw.memo?.fields?.[MEMO_RECEIPT];
   if (!payload) return null;
-  const context = workflowContext(client.options.namespace, workflowId);
   try {
-    return endOfMemo(await decodeFirst(client, [payload], context));
+    return endOfMemo(await decodeFirst(client, [payload], workflowId));
   } catch {
     // What another program has written; the question for this follow-up says so.
     return null;
@@ -95,13 +91,13 @@ async function listedEnd(
  * when it holds a double quote, a backslash or a control character, or begins or ends with a single quote (measured on SQL
  * visibility, server 1.31.2): it is looked for by as much of its beginning as can be written.
  */
-function visibilityQuery(wanted: Wanted, type: string): string {
+function visibilityQuery(wanted: Wanted): string {
   const clauses = wanted.map(({ key: { name }, value }) => {
     const beginning = /^(?!')[^"\\\p{Cc}]*[^'"\\\p{Cc}]/u.exec(value)?.[0];
     if (beginning === undefined) return `${name} IS NOT NULL`;
     return `${name} ${beginning === value ? '=' : 'STARTS_WITH'} '${beginning.replaceAll("'", "''")}'`;
   });
-  return [`WorkflowType = '${type}'`, ...clauses].join(' AND ');
+  return [`WorkflowType = '${FOLLOW_UP_WORKFLOW}'`, ...clauses].join(' AND ');
 }
 
 const blind: PayloadCodec = {

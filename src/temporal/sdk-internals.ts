@@ -1,6 +1,6 @@
-/** What this project needs and the SDK does not export: a version of the SDK may change any of it. */
+/** What the SDK does not export: any of its versions may change it. */
 import { randomUUID } from 'node:crypto';
-import type { Client } from '@temporalio/client';
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal';
 import type { ApplicationFailure } from '@temporalio/common';
 import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
@@ -15,41 +15,56 @@ type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['ta
 /** Enum values of Temporal's API, whose package is not a dependency of this project. */
 export const ACTIVITY_TASKS = 2 as unknown as TaskQueueType;
 const WORKFLOW_TASKS = 1 as unknown as TaskQueueType;
-/** `PENDING_ACTIVITY_STATE_STARTED`: a worker has taken the attempt up. */
+/** `PENDING_ACTIVITY_STATE_STARTED`. */
 export const PENDING_ACTIVITY_STARTED = 2;
 
-/** Options with which starts of the same `requestId` make one run; the SDK makes one for each start, and takes none. */
+/** With them, starts of the same `requestId` make one run; the SDK makes one for each start, and takes none. */
 export function startOnceOptions(requestId: string): object {
   return { [InternalWorkflowStartOptionsSymbol]: { requestId } };
 }
 
-/** With these a codec that depends on them (a key for each workflow) works for raw calls too, as the SDK has it elsewhere. */
-export function workflowContext(namespace: string, workflowId: string) {
-  return { type: 'workflow', namespace, workflowId } as const;
-}
-
-/** @param activityId undefined where the caller doesn't know it */
-export function activityContext(namespace: string, workflowId: string, activityId?: string) {
-  const named = activityId === undefined ? {} : { activityId };
-  return { type: 'activity', namespace, workflowId, ...named, isLocal: false } as const;
-}
-
 type Decoding = Parameters<typeof decodeFromPayloadsAtIndex>;
 
-/** The first payload of a raw answer, decoded as the SDK's own client does it. */
-export function decodeFirst({ options }: Client, payloads: Decoding[2], context: Decoding[3]) {
-  return decodeFromPayloadsAtIndex<unknown>(options.loadedDataConverter, 0, payloads, context);
+/**
+ * The first payload of a raw answer, decoded as the SDK's own client does it: with a context, for codecs that depend on it (a
+ * key for each workflow). @param activityId undefined for a payload of the workflow's own
+ */
+export function decodeFirst(
+  { options }: Client,
+  payloads: Decoding[2],
+  workflowId: string,
+  activityId?: string | null,
+) {
+  const { namespace, loadedDataConverter } = options;
+  const context: Decoding[3] =
+    activityId === undefined
+      ? { type: 'workflow', namespace, workflowId }
+      : contextOf({ namespace, activityId: activityId ?? '', workflowExecution: { workflowId } });
+  return decodeFromPayloadsAtIndex<unknown>(loadedDataConverter, 0, payloads, context);
+}
+
+/** An activity that has not ended, with the details of its latest heartbeat; undefined where there is none of this type. */
+export async function pendingActivity(
+  client: Client,
+  { workflowId, raw }: Pick<WorkflowExecutionDescription, 'workflowId' | 'raw'>,
+  type: string,
+) {
+  const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === type);
+  if (!pending) return undefined;
+  const { heartbeatDetails, activityId = '', state } = pending;
+  const details = await decodeFirst(client, heartbeatDetails?.payloads, workflowId, activityId);
+  return { ...pending, details, isStarted: Number(state) === PENDING_ACTIVITY_STARTED };
 }
 
 interface RunningActivity {
-  readonly taskToken: Uint8Array;
   readonly namespace: string;
   readonly activityId: string;
   readonly workflowExecution?: { readonly workflowId: string } | undefined;
 }
 
 export function contextOf({ namespace, workflowExecution, activityId }: RunningActivity) {
-  return activityContext(namespace, workflowExecution?.workflowId ?? '', activityId);
+  const workflowId = workflowExecution?.workflowId ?? '';
+  return { type: 'activity', namespace, workflowId, activityId, isLocal: false } as const;
 }
 
 /**
@@ -61,7 +76,7 @@ export function contextOf({ namespace, workflowExecution, activityId }: RunningA
  */
 export async function failWithHeartbeatDetails(
   { activity, workflowService }: Client,
-  info: RunningActivity,
+  info: RunningActivity & { readonly taskToken: Uint8Array },
   failure: ApplicationFailure,
 ): Promise<void> {
   const service = Object.create(workflowService, {
@@ -121,20 +136,17 @@ export async function withConflictToken(
 
 /** A waiting poller comes back at least once a minute (Temporal's long poll); the server lists one that is gone for five. */
 const POLLER_IS_GONE_AFTER_MS = 90_000;
-const ASK_LIMIT_MS = 5_000;
 
 /** The workers that poll a workflow task queue, by identity; the SDK has no call for it. */
 export async function workersPolling(client: Client, taskQueue: string): Promise<string[]> {
-  const { pollers } = await client.withDeadline(Date.now() + ASK_LIMIT_MS, () =>
+  const { pollers } = await client.withDeadline(Date.now() + 5_000, () =>
     client.workflowService.describeTaskQueue({
       namespace: client.options.namespace,
       taskQueue: { name: taskQueue },
       taskQueueType: WORKFLOW_TASKS,
     }),
   );
-  const alive = pollers.filter(({ lastAccessTime }) => {
-    const seenAt = optionalTsToDate(lastAccessTime)?.getTime() ?? 0;
-    return seenAt > Date.now() - POLLER_IS_GONE_AFTER_MS;
-  });
+  const goneBefore = Date.now() - POLLER_IS_GONE_AFTER_MS;
+  const alive = pollers.filter(({ lastAccessTime }) => Number(optionalTsToDate(lastAccessTime)) > goneBefore);
   return [...new Set(alive.map(({ identity }) => identity ?? 'unnamed'))];
 }

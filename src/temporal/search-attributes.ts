@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { NamespaceNotFoundError } from '@temporalio/common';
 import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../core/names';
 import type { ConnectionLike } from '@temporalio/client';
-import { grpcError, hasGrpcStatus, transportError } from './grpc-status';
-import { FollowUpError } from '../core/errors';
+import { grpcError, hasGrpcStatus } from './grpc-status';
+import { noNamespace, notSetUp, SearchAttributesError } from './server-error';
 
 /** Of Temporal's `IndexedValueType`. */
 const KEYWORD = 2;
@@ -20,16 +19,9 @@ export interface SearchAttributesReport {
   readonly present: string[];
 }
 
-/** Thrown when the search attributes of follow-ups are not there, and says what to do. */
-export class SearchAttributesError extends FollowUpError {
-  constructor(message: string, options: ErrorOptions = {}) {
-    super('NOT_SET_UP', message, options);
-  }
-}
-
 /**
- * Makes sure that the namespace has the search attributes of follow-ups. A workflow that sets one which isn't registered does not
- * fail: its task is retried for ever. Safe to call at any time, from any number of processes.
+ * Registers the search attributes of follow-ups where they are missing: the task of a workflow that sets one which isn't there
+ * is retried for ever. Safe to call at any time, from any number of processes.
  *
  * @throws SearchAttributesError when one has another type, or when they are missing and may not be registered here
  */
@@ -74,47 +66,6 @@ async function register(
     const problem = `lacks the search attributes ${missing.join(', ')}, and the server does not let this process register them`;
     throw notSetUp(namespace, `${problem} (${grpcError(error)?.words ?? ''})`, missing, error);
   });
-}
-
-export function inSetUpWords(error: unknown, namespace: string): unknown {
-  if (error instanceof FollowUpError) return error;
-  const refused = grpcError(error);
-  // The SDK makes its own error of a missing namespace only where it starts something.
-  const isGone = refused?.status === 'NOT_FOUND' && /^Namespace .* is not found/.test(refused.words);
-  if (isGone || error instanceof NamespaceNotFoundError) return noNamespace(namespace, error);
-  if (refused === undefined) return error;
-  if (refused.status !== 'INVALID_ARGUMENT' || !/search attribute/i.test(refused.words)) {
-    const message = `The Temporal server refuses the call (${refused.words}).`;
-    return transportError(error) ?? new FollowUpError('SERVER_REFUSED', message, { cause: error });
-  }
-  const problem = `lacks search attributes that follow-ups need (${refused.words}). Nothing was started`;
-  return notSetUp(namespace, problem, SEARCH_ATTRIBUTES, error);
-}
-
-export function noNamespace(namespace: string, cause: unknown): SearchAttributesError {
-  return new SearchAttributesError(
-    `There is no namespace ${JSON.stringify(namespace)} on this server (TEMPORAL_NAMESPACE). ` +
-      `Make it with: temporal operator namespace create --namespace ${namespace}`,
-    { cause },
-  );
-}
-
-function notSetUp(
-  namespace: string,
-  problem: string,
-  names: readonly SearchAttributeName[],
-  cause?: unknown,
-): SearchAttributesError {
-  const create = `temporal operator search-attribute create --namespace ${namespace}`;
-  const cloud = names.map((name) => `--search-attribute "${name}=Keyword"`).join(' ');
-  const help = [
-    ...names.map((name) => `  ${create} --name ${name} --type Keyword`),
-    'In Temporal Cloud, add them to the namespace in the web console, or with: tcld namespace search-attributes add ' +
-      `--namespace ${namespace} ${cloud}`,
-  ];
-  const advice = 'Register them with the starter\'s command "setup", or run those of these that are missing:';
-  const message = `The namespace ${namespace} ${problem}. ${advice}\n${help.join('\n')}`;
-  return new SearchAttributesError(message, { cause });
 }
 
 async function readTypes(connection: ConnectionLike, namespace: string): Promise<Record<string, number>> {

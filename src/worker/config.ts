@@ -39,7 +39,7 @@ export async function loadConfig(env: Environment) {
   // As the proxy's URL writes its password, and as the proxy reads it.
   const { password } = new URL(proxy?.url ?? 'http://none');
   const redactor = new Redactor([...given, ...temporal.secrets, password, decodeURIComponent(password)]);
-  /** A source whose secrets, one or more with commas between them, are hidden from now on. */
+  /** Hides what a source gives: a secret, or several with commas between them. */
   const hidden = async (source: ApiKeySource): Promise<ApiKeySource> => {
     const current = async () => {
       const secrets = await source.current();
@@ -51,7 +51,7 @@ export async function loadConfig(env: Environment) {
   };
   const baseUrl = values.AGENT_API_BASE_URL;
   const { TEMPORAL_DEPLOYMENT_NAME: deploymentName, TEMPORAL_WORKER_BUILD_ID: buildId } = values;
-  const notifyUrl = values.FOLLOW_UP_NOTIFY_URL?.href;
+  const notifyUrl = values.FOLLOW_UP_NOTIFY_URL;
   const config = {
     temporal,
     deploymentVersion: deploymentName && buildId ? { deploymentName, buildId } : undefined,
@@ -68,7 +68,7 @@ export async function loadConfig(env: Environment) {
       read: values.AGENT_API_TASK_QUEUE,
       send: values.AGENT_API_SEND_TASK_QUEUE,
     },
-    notify: notifyUrl && secrets ? { url: notifyUrl, secrets: await hidden(secrets) } : undefined,
+    notify: notifyUrl && secrets && { url: notifyUrl.href, secrets: await hidden(secrets) },
     health: values.FOLLOW_UP_HEALTH_ADDRESS,
     metrics: values.FOLLOW_UP_METRICS_ADDRESS,
     logLevel: values.LOG_LEVEL,
@@ -79,7 +79,7 @@ export async function loadConfig(env: Environment) {
     ...set,
     temporal: `${temporal.address}, namespace ${temporal.namespace}, TLS ${temporal.connection.tls ? 'on' : 'off'}`,
     ...(set.AGENT_API_KEY && { AGENT_API_KEY: 'set' }),
-    ...(notifyUrl && { FOLLOW_UP_NOTIFY_URL: new URL(notifyUrl).origin }),
+    ...(notifyUrl && { FOLLOW_UP_NOTIFY_URL: notifyUrl.origin }),
     ...(proxy && { HTTPS_PROXY: new URL(proxy.url).host }),
   };
   const isInClear = baseUrl.protocol === 'http:' && !LOOPBACK.test(baseUrl.hostname);
@@ -113,17 +113,13 @@ export function configurationText(problems: readonly Problem[]): string {
   );
 }
 
-function wrong(field: string, text: string): ConfigurationError {
-  return new ConfigurationError([{ field, text }]);
-}
-
 async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: SetVariables) {
   if (text !== undefined && path === undefined) return secretOf('AGENT_API_KEY', () => keyFromText(text));
   if (text === undefined && path !== undefined)
     return secretOf('AGENT_API_KEY_FILE', () => keyFromFile(path));
   const which = text === undefined ? 'neither is set' : 'both are set';
   const right = 'set one of them: the admin key of the agent service, or the path of a file that holds it';
-  throw wrong('AGENT_API_KEY, AGENT_API_KEY_FILE', `${which}; ${right}`);
+  throw new ConfigurationError([{ field: 'AGENT_API_KEY, AGENT_API_KEY_FILE', text: `${which}; ${right}` }]);
 }
 
 async function loadNotifySecrets({ FOLLOW_UP_NOTIFY_SECRET_FILE: path }: SetVariables) {
@@ -140,15 +136,11 @@ async function secretOf(field: string, read: () => ApiKeySource | Promise<ApiKey
   try {
     return await read();
   } catch (error) {
-    throw error instanceof ApiKeyError ? wrong(field, error.problem) : error;
+    throw error instanceof ApiKeyError ? new ConfigurationError([{ field, text: error.problem }]) : error;
   }
 }
 
-/**
- * The proxy for https base URLs. As everywhere, the name in lower case counts first, and a host without a scheme means http.
- *
- * @throws ConfigurationError, which does not show the value, because it may hold a password
- */
+/** For https base URLs. As everywhere, the name in lower case counts first. @throws ConfigurationError without the value */
 function loadProxy(env: Environment): Proxy | undefined {
   const either = (name: string) => variable(env, name.toLowerCase()) ?? variable(env, name);
   const text = either('HTTPS_PROXY');
@@ -161,8 +153,8 @@ function loadProxy(env: Environment): Proxy | undefined {
   } catch (error) {
     if (!(error instanceof TypeError || error instanceof URIError)) throw error;
   }
-  throw wrong(
-    'HTTPS_PROXY',
-    'is not the URL of a proxy; give http://host:port or https://host:port, with user:password@ before the host if the proxy asks for them, and % in these as %25',
-  );
+  const problem =
+    'is not the URL of a proxy; give http://host:port or https://host:port, with user:password@ before the host if the proxy ' +
+    'asks for them, and % in these as %25';
+  throw new ConfigurationError([{ field: 'HTTPS_PROXY', text: problem }]);
 }

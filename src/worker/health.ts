@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net';
 import type { Logger, NativeConnection } from '@temporalio/worker';
 import type { AgentApi } from '../agent-api/client';
 import type { JobAddress } from '../core/activities';
-import { ConfigurationError, type TemporalConfig } from '../temporal/config';
+import type { TemporalConfig } from '../temporal/config';
 import { whyNot } from '../temporal/trouble';
 import { describeNamespace } from './temporal';
-import { formatListenAddress, type Listener } from './variables';
+import { cannotListen, formatListenAddress, type Listener } from './variables';
 
-/** Why the worker, or a part of it, does not work; empty when it does. */
+/** Why the worker does not work; empty when it does. */
 export type Reasons = () => Promise<readonly string[]>;
 
 /** A request that takes longer is not a probe. */
@@ -17,8 +17,7 @@ const REQUEST_TIMEOUT_MS = 5_000;
 const MAX_CONNECTIONS = 64;
 
 /**
- * Serves `/healthz` (200 while the event loop answers) and `/readyz` (200 while the worker works on follow-ups, otherwise
- * 503 with the reasons), for probes and for people.
+ * Serves `/healthz` (200 while the event loop answers) and `/readyz` (200 while the worker works, else 503 with the reasons).
  *
  * @returns `address`: where it listens; undefined if it doesn't
  * @throws ConfigurationError when it can't listen at an address that was chosen
@@ -49,10 +48,7 @@ export async function startHealthServer(
   try {
     await once(server.listen(listener.port, listener.host), 'listening');
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const text = `${formatListenAddress(listener)} can't be used (${reason}); give another address or off`;
-    if (listener.chosen) throw new ConfigurationError([{ field: 'FOLLOW_UP_HEALTH_ADDRESS', text }]);
-    logger.warn(`no health checks: FOLLOW_UP_HEALTH_ADDRESS: ${text}`);
+    logger.warn(`no health checks: ${cannotListen('FOLLOW_UP_HEALTH_ADDRESS', listener, error)}`);
     return none;
   }
   const { address, port } = server.address() as AddressInfo;
@@ -64,7 +60,7 @@ export async function startHealthServer(
   return { address: formatListenAddress({ host: address, port }), close };
 }
 
-/** A server that takes longer to answer is too slow to work with. It is asked once in this time, however many probes come. */
+/** A server that takes longer is too slow to work with. However many probes come, it is asked once in this time. */
 const ASK_LIMIT_MS = 2_000;
 
 export function connectionCheck(connection: NativeConnection, temporal: TemporalConfig): Reasons {
@@ -88,7 +84,7 @@ const ASK_AGAIN_MS = 60_000;
 const BY_SETTINGS =
   /^(http (401|3\d\d)|not a job|no key|ENOTFOUND|PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
 
-/** Shows and logs a wrong key or URL before the first follow-up. A service that is down leaves the worker ready. */
+/** Tells of a wrong key or URL before the first follow-up. A service that is down leaves the worker ready. */
 export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Reasons {
   let isTaken = false;
   return seldom(async () => {
@@ -104,13 +100,10 @@ export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Reasons {
 
 /** Asks at most once in `holdsMs` milliseconds, and gives the last answer in between. */
 function seldom(ask: Reasons, holdsMs: number): Reasons {
-  let holdsUntil = -Infinity;
-  let answer = Promise.resolve<readonly string[]>([]);
+  let last: { readonly until: number; readonly answer: ReturnType<Reasons> } | undefined;
   return () => {
     const now = performance.now();
-    if (now < holdsUntil) return answer;
-    holdsUntil = now + holdsMs;
-    answer = ask();
-    return answer;
+    if (last === undefined || now >= last.until) last = { until: now + holdsMs, answer: ask() };
+    return last.answer;
   };
 }

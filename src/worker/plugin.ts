@@ -36,25 +36,23 @@ export interface FollowUpPluginOptions {
 }
 
 /** Those of the agent service: a queue's limits hold for everything in it. Others ask only Temporal. */
-const QUEUES = {
+const QUEUES: Readonly<Partial<Record<string, keyof TaskQueues>>> = {
   getJob: 'read',
   pollJob: 'read',
   sendMessage: 'send',
-} as const satisfies Partial<Record<keyof FollowUpActivities, keyof TaskQueues>>;
-const queueOf = (activity: string) =>
-  (QUEUES as Partial<Record<string, keyof TaskQueues>>)[activity] ?? 'followUp';
+} satisfies Partial<Record<keyof FollowUpActivities, keyof TaskQueues>>;
 
 const WORKFLOWS = path.join(__dirname, '../workflows');
 const WORKFLOW_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
 const DEFAULT_SLOTS = 100;
 
-/** The report of an activity's end may take this long; after the margin, the server has given the sends up too. */
+/** For the report of an activity's end; after the margin, the server has given the sends up too. */
 const REPORT_MS = 5_000;
 const FORCE_MARGIN_MS = 15_000;
 
 /**
  * Of one activation; ours take milliseconds. The SDK's limit of 5 s counts by the clock, so it also cuts off a process that was
- * frozen or starved of CPU in the middle of one, which likely ended a worker in the soak. Its type does not name this option.
+ * frozen or starved of CPU in the middle of one. Its type does not name this option.
  */
 const WORKFLOW_CODE_LIMIT = { isolateExecutionTimeout: 60_000 };
 
@@ -78,6 +76,8 @@ export function shutdownLimitMs(httpTimeoutMs: number): number {
  */
 export class FollowUpPlugin implements WorkerPlugin {
   readonly name = 'agent-follow-up';
+  /** Called when a worker runs: before, it can't be told to end. */
+  onRunning: (worker: Worker) => void = () => undefined;
   private readonly shutdown = new AbortController();
   private offered: { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;
 
@@ -88,30 +88,32 @@ export class FollowUpPlugin implements WorkerPlugin {
     const { agentApi, inProcessPolls = 0 } = this.options;
     const { taskQueue } = worker;
     const { taskQueues, activities } = this.offer(taskQueue);
-    const own = Object.entries(activities).filter(([name]) => taskQueues[queueOf(name)] === taskQueue);
+    const own = Object.entries(activities).filter(
+      ([name]) => taskQueues[QUEUES[name] ?? 'followUp'] === taskQueue,
+    );
     if (own.length === 0) {
-      const known = Object.values(taskQueues).join(', ');
-      throw new TypeError(`the task queue ${taskQueue} is not one of the follow-up plugin's: ${known}`);
+      const queues = Object.values(taskQueues).join(', ');
+      throw new TypeError(`the task queue ${taskQueue} is not one of the follow-up plugin's: ${queues}`);
     }
     const runsWorkflows = taskQueue === taskQueues.followUp;
     const hasWorkflows = worker.workflowsPath !== undefined || worker.workflowBundle !== undefined;
-    const polls = taskQueue === taskQueues.read && worker.tuner === undefined ? inProcessPolls : 0;
-    const slots = (worker.maxConcurrentActivityTaskExecutions ?? DEFAULT_SLOTS) + polls;
+    const waits = taskQueue === taskQueues.read && worker.tuner === undefined && inProcessPolls > 0;
+    const slots = (worker.maxConcurrentActivityTaskExecutions ?? DEFAULT_SLOTS) + inProcessPolls;
     return {
       // Activities are asked to stop only after the grace time.
       shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
       shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
       ...WORKFLOW_CODE_LIMIT,
       ...worker,
-      ...(runsWorkflows && !hasWorkflows ? { workflowsPath: WORKFLOWS } : {}),
-      ...(polls === 0 ? {} : { maxConcurrentActivityTaskExecutions: slots }),
+      ...(runsWorkflows && !hasWorkflows && { workflowsPath: WORKFLOWS }),
+      ...(waits && { maxConcurrentActivityTaskExecutions: slots }),
       activities: { ...worker.activities, ...Object.fromEntries(own) },
     };
   }
 
   /**
-   * @throws SearchAttributesError before it polls, where they are missing and can't be registered; the message says what to run
-   * @throws FollowUpError before it polls, where its workflows are not exported; the message says how to export them
+   * @throws SearchAttributesError before it polls, where they are missing and can't be registered
+   * @throws FollowUpError before it polls, where its workflows are not exported
    */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     const { taskQueue, namespace } = worker.options;
@@ -126,7 +128,9 @@ export class FollowUpPlugin implements WorkerPlugin {
     }, STATE_CHECK_MS);
     const stopShowing = runsWorkflows ? showOpenWorkflows(worker) : () => undefined;
     try {
-      await next(worker);
+      const ended = next(worker);
+      this.onRunning(worker);
+      await ended;
     } finally {
       stopShowing();
       clearInterval(check);
@@ -137,14 +141,13 @@ export class FollowUpPlugin implements WorkerPlugin {
   /** With the labels that the SDK adds to what workflows and activities record. */
   private beginCounters(namespace: string, taskQueue: string): void {
     const { metricMeter } = Runtime.instance();
-    const { followUp, ...asking } = this.offer(taskQueue).taskQueues;
-    for (const [activityType, queue] of Object.entries(QUEUES)) {
-      if (asking[queue] !== taskQueue) continue;
-      beginCounters(metricMeter, 'activities', { namespace, taskQueue, activityType });
-    }
-    if (taskQueue !== followUp) return;
+    const { taskQueues } = this.offer(taskQueue);
+    for (const [activityType, queue = 'followUp'] of Object.entries(QUEUES))
+      if (taskQueues[queue] === taskQueue)
+        beginCounters(metricMeter, 'activities', { namespace, taskQueue, activityType });
     for (const workflowType of WORKFLOW_TYPES)
-      beginCounters(metricMeter, workflowType, { namespace, taskQueue, workflowType });
+      if (taskQueues.followUp === taskQueue)
+        beginCounters(metricMeter, workflowType, { namespace, taskQueue, workflowType });
   }
 
   /** The activities are made once: all workers of the process share the polls that wait in it. */
@@ -197,7 +200,7 @@ async function expectWorkflows(worker: Worker): Promise<void> {
 
 export type { NotifyOptions } from '../activities';
 export { FollowUpError } from '../core/errors';
-export { SearchAttributesError } from '../temporal/search-attributes';
+export { SearchAttributesError } from '../temporal/server-error';
 export { keyFromFile, keyFromText } from '../agent-api/api-key';
 export { createAgentApi } from '../agent-api/client';
 export { histogramBuckets } from '../core/metrics';

@@ -7,7 +7,7 @@ import { formatDuration } from '../core/units';
 import { ConfigurationError, type TemporalConfig } from '../temporal/config';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { whyNot } from '../temporal/trouble';
-import { formatListenAddress, type ListenAddress, type Listener, type LogLevelName } from './variables';
+import { cannotListen, formatListenAddress, type Listener, type LogLevelName } from './variables';
 
 const METRICS = 'FOLLOW_UP_METRICS_ADDRESS';
 
@@ -17,8 +17,8 @@ const EXPORTER_FAILED = /prometheus/i;
 export type SdkRuntime = Awaited<ReturnType<typeof installRuntime>>;
 
 /**
- * The SDK's runtime: its logger and metrics, without its signal handlers. The SDK drops it, and closes the metrics port,
- * whenever a connection fails; the next attempt makes a new one, and may find the port taken.
+ * The SDK's runtime, without its signal handlers. The SDK drops it, and closes the metrics port, whenever a connection fails; the
+ * next attempt makes a new one, and may find the port taken.
  *
  * @param of what `worker_info` tells
  * @throws ConfigurationError when it can't listen at an address that was chosen
@@ -29,7 +29,6 @@ export async function installRuntime(
   of: LabelsOf<'workerInfo'>,
   logger: Logger,
 ) {
-  // Normally only warnings of the core matter; for debugging, more of its lines do.
   const core = level === 'debug' || level === 'trace' ? 'DEBUG' : 'WARN';
   const logging = { filter: { core, other: 'ERROR' }, forward: {} } as const;
   let bindAddress = metrics === 'off' ? undefined : await resolved(metrics);
@@ -41,10 +40,8 @@ export async function installRuntime(
       Runtime.install({ logger, shutdownSignals: [], telemetryOptions: { logging, ...served } });
       installed = true;
     } catch (error) {
-      if (!(error instanceof Error) || !EXPORTER_FAILED.test(error.message)) throw error;
-      const text = `${bindAddress} can't be used (${error.message}); give another address or off`;
-      if (metrics !== 'off' && metrics.chosen) throw new ConfigurationError([{ field: METRICS, text }]);
-      logger.warn(`no metrics: ${METRICS}: ${text}`);
+      if (metrics === 'off' || !EXPORTER_FAILED.test(String(error))) throw error;
+      logger.warn(`no metrics: ${cannotListen(METRICS, metrics, error)}`);
       bindAddress = undefined;
       install();
     }
@@ -63,7 +60,7 @@ export async function installRuntime(
 }
 
 /** The core takes IP addresses only. */
-async function resolved({ host, port }: ListenAddress): Promise<string> {
+async function resolved({ host, port }: Exclude<Listener, 'off'>): Promise<string> {
   try {
     return formatListenAddress({ host: (await lookup(host)).address, port });
   } catch (error) {
@@ -76,7 +73,7 @@ const NAMESPACE_LIMIT_MS = 10_000;
 
 /**
  * A connection to a Temporal server that has the namespace and the search attributes. It waits for each of these without a
- * limit, because containers start in any order. Without the attributes, every workflow would stall without a word.
+ * limit, because containers start in any order.
  *
  * @param notReady gets the reason for each wait
  * @throws FollowUpError when waiting can't help, and the reason of `stop` when it is aborted
@@ -111,7 +108,7 @@ export async function connectToTemporal(
   });
 }
 
-/** Asks whether the server is up, has the namespace, and lets this process in. @throws ServiceError within `limitMs` */
+/** Whether the server is up, has the namespace, and lets this process in. @throws ServiceError within `limitMs` */
 export function describeNamespace(connection: NativeConnection, namespace: string, limitMs: number) {
   const ask = () => connection.workflowService.describeNamespace({ namespace });
   return connection.withDeadline(Date.now() + limitMs, ask);

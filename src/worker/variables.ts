@@ -9,10 +9,12 @@ export interface ListenAddress {
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
+  /** False for a default, whose port a second worker finds taken. */
+  readonly chosen: boolean;
 }
 
-/** Where a server of the process listens. A taken port, as by a second worker, is an error only if it was chosen. */
-export type Listener = (ListenAddress & { readonly chosen: boolean }) | 'off';
+/** Where a server of the process listens. */
+export type Listener = ListenAddress | 'off';
 
 /** Below a second every slow answer would be an unknown delivery; above ten minutes a dead connection is kept too long. */
 const MIN_TIMEOUT_MS = 1_000;
@@ -113,7 +115,7 @@ const variables = z.object({
 });
 type VariableName = keyof typeof variables.shape;
 
-/** The variables of the worker besides Temporal's own; docs/configuration.md has their meaning and defaults. */
+/** Those of the worker besides Temporal's own. */
 export const VARIABLES = Object.keys(variables.shape) as VariableName[];
 
 export type SetVariables = Partial<Record<VariableName, string>>;
@@ -132,10 +134,8 @@ const PAIRS = [
 /** @throws ConfigurationError */
 export function checkVariables(set: SetVariables): z.output<typeof variables> {
   const parsed = variables.safeParse(set);
-  const problems: Problem[] = (parsed.error?.issues ?? []).map(({ path, message }) => ({
-    field: path.join('.'),
-    text: message,
-  }));
+  const issues = parsed.error?.issues ?? [];
+  const problems: Problem[] = issues.map(({ path, message }) => ({ field: path.join(), text: message }));
   for (const [one, other] of PAIRS.flatMap(([a, b]) => [[a, b] as const, [b, a] as const]))
     if (set[one] === undefined && set[other] !== undefined)
       problems.push({ field: one, text: `is not set, but ${other} is; set both or neither` });
@@ -152,11 +152,19 @@ export function checkVariables(set: SetVariables): z.output<typeof variables> {
   throw new ConfigurationError(problems);
 }
 
+/** @returns the words of a warning @throws ConfigurationError for an address that was chosen */
+export function cannotListen(field: VariableName, listener: ListenAddress, error: unknown): string {
+  const reason = (error as Error).message;
+  const text = `${formatListenAddress(listener)} can't be used (${reason}); give another address or off`;
+  if (listener.chosen) throw new ConfigurationError([{ field, text }]);
+  return `${field}: ${text}`;
+}
+
 function refuse(context: z.RefinementCtx, message: string): never {
   context.addIssue({ code: 'custom', message });
   return z.NEVER;
 }
 
-export function formatListenAddress({ host, port }: ListenAddress): string {
+export function formatListenAddress({ host, port }: Omit<ListenAddress, 'chosen'>): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { type NativeConnection, Worker, type WorkerOptions, type WorkerPlugin } from '@temporalio/worker';
+import { type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import type { WorkerConfig } from './config';
 import type { FollowUpPlugin, TaskQueues } from './plugin';
 
@@ -34,27 +34,10 @@ interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'de
 /** A follow-up that waits for weeks needs no worker of an old version. */
 const VERSIONING = { useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } as const;
 
-/** Tells when a worker runs: before, it can't be told to end. */
-class Starts implements WorkerPlugin {
-  readonly name = 'agent-follow-up-starts';
-  onRunning: (worker: Worker) => void = () => undefined;
-
-  runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
-    const ended = next(worker);
-    this.onRunning(worker);
-    return ended;
-  }
-}
-
-interface WorkersEvents {
-  onReady?: () => void;
-  onFailure?: (taskQueue: string, error: unknown) => void;
-}
-
 export class FollowUpWorkers {
   private constructor(
     private readonly workers: readonly Worker[],
-    private readonly starts: Starts,
+    private readonly plugin: FollowUpPlugin,
   ) {}
 
   static async create(
@@ -63,12 +46,10 @@ export class FollowUpWorkers {
     code: Pick<WorkerOptions, 'workflowBundle'>,
     plugin: FollowUpPlugin,
   ): Promise<FollowUpWorkers> {
-    const starts = new Starts();
     const shared = {
       connection,
       namespace: temporal.namespace,
-      // The last one is the innermost: what it calls is the worker itself.
-      plugins: [plugin, starts],
+      plugins: [plugin],
       ...(dataConverter && { dataConverter }),
       ...(deploymentVersion && { workerDeploymentOptions: { version: deploymentVersion, ...VERSIONING } }),
       workflowTaskPollerBehavior: POLLERS,
@@ -89,40 +70,41 @@ export class FollowUpWorkers {
       await create(taskQueues.read, CONCURRENT_READS),
       await create(taskQueues.send, CONCURRENT_SENDS),
     ];
-    return new FollowUpWorkers(workers, starts);
+    return new FollowUpWorkers(workers, plugin);
   }
 
   /** Runs all until `stop` is aborted or one fails, then lets them finish what they have begun. @throws Error of the one that failed */
-  async run(stop: AbortSignal, { onReady, onFailure }: WorkersEvents = {}): Promise<void> {
-    const running = new Set<Worker>();
-    let ending = false;
-    const end = (worker: Worker) => {
-      if (worker.getState() === 'RUNNING') worker.shutdown();
+  async run(
+    stop: AbortSignal,
+    {
+      onReady,
+      onFailure,
+    }: { onReady?: () => void; onFailure?: (taskQueue: string, error: unknown) => void } = {},
+  ): Promise<void> {
+    const oneEnded = new AbortController();
+    const over = AbortSignal.any([stop, oneEnded.signal]);
+    let running = 0;
+    this.plugin.onRunning = (worker) => {
+      const end = () => {
+        if (worker.getState() === 'RUNNING') worker.shutdown();
+      };
+      over.addEventListener('abort', end);
+      running += 1;
+      if (over.aborted) end();
+      else if (running === this.workers.length) onReady?.();
     };
-    const stopAll = () => {
-      ending = true;
-      running.forEach(end);
-    };
-    this.starts.onRunning = (worker) => {
-      running.add(worker);
-      if (ending) end(worker);
-      else if (running.size === this.workers.length) onReady?.();
-    };
-    stop.addEventListener('abort', stopAll, { once: true });
-    if (stop.aborted) stopAll();
-    const runs = this.workers.map((worker) =>
-      worker
-        .run()
-        .catch((error: unknown) => {
-          onFailure?.(worker.options.taskQueue, error);
-          throw error;
-        })
-        .finally(stopAll),
-    );
+    const runs = this.workers.map(async (worker) => {
+      try {
+        await worker.run();
+      } catch (error) {
+        onFailure?.(worker.options.taskQueue, error);
+        throw error;
+      } finally {
+        oneEnded.abort();
+      }
+    });
     const ends = await Promise.allSettled(runs);
-    stop.removeEventListener('abort', stopAll);
-    const failed = ends.find((end) => end.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
   }
 
   /** The task queues that nobody polls, in words. */

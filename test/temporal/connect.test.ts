@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it, jest } from '@jest/globals';
 import { freePorts } from '../../dev/free-ports';
 import { FollowUpClient } from '../../src/client';
 import { FollowUpError } from '../../src/core/errors';
-import { transportError } from '../../src/temporal/grpc-status';
+import { serverError } from '../../src/temporal/server-error';
 import { Front } from '../harness/front';
 import { certificateSignedBy, selfSignedCertificate } from '../agent-api/self-signed-certificate';
 import { answering, grpcServer, LETS_IN, listening } from './grpc-server';
@@ -189,16 +189,17 @@ it.each([
   [4, 'UNREACHABLE'],
   [16, 'UNAUTHORIZED'],
   [7, 'UNAUTHORIZED'],
-  [5, undefined],
+  [5, 'SERVER_REFUSED'],
 ])('a start that ends with gRPC %i has the code %s', (code, expected) => {
   const error = Object.assign(new Error('no'), { code, details: 'no', metadata: {} });
-  expect(transportError(new Error('Failed to start', { cause: error }))?.code).toBe(expected);
+  const start = new Error('Failed to start', { cause: error });
+  expect(serverError(start, { namespace: 'default' })?.code).toBe(expected);
 });
 
 it('a deadline of gRPC is told without the words about its own parts', () => {
   const details = 'Deadline exceeded after 0.000s,waiting for metadata filters';
   const error = Object.assign(new Error(details), { code: 4, details, metadata: {} });
-  expect(transportError(error)?.message).toBe(
+  expect(serverError(error, { namespace: 'default' })?.message).toBe(
     'The Temporal server does not answer in time; the same call may be repeated.',
   );
 });

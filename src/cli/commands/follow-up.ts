@@ -10,7 +10,6 @@ import type { Session } from '../session';
 import { cancelAndWait, waitForEnd } from '../wait';
 import { END_HELP, followStart, NO_WAIT, type WaitFlags } from './send';
 
-/** Adds the commands for follow-ups that exist. */
 export function addFollowUpCommands(program: Command, session: Session): void {
   const verb = (name: string, description: string, json = 'print one JSON document: the progress'): Command =>
     program
@@ -19,7 +18,7 @@ export function addFollowUpCommands(program: Command, session: Session): void {
       .option('--json', json)
       .description(description);
   const handleOf = async (workflowId: string) => (await session.connect()).getHandle(workflowId);
-  /** The action of a command that answers with the progress after it. */
+  /** Of a command that answers with the progress after it. */
   const updating =
     <Value>(update: (followUp: FollowUpHandle, value: Value) => Promise<FollowUpProgress>) =>
     async (workflowId: string, value: Value): Promise<void> => {
@@ -118,8 +117,6 @@ interface ListFlags {
 /** For more there are Temporal's own tools. */
 const MAX_LIMIT = 10_000;
 
-const HEADINGS = ['STARTED', 'PHASE', 'OUTCOME', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
-
 function addListCommand(program: Command, session: Session): void {
   program
     .command('list')
@@ -146,9 +143,10 @@ function addListCommand(program: Command, session: Session): void {
       }
       // What a list does not know.
       const unknown = { receipt: undefined, taskTrouble: undefined, beginsAt: undefined };
+      const headings = ['STARTED', 'PHASE', 'OUTCOME', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
       session.print(
         found.map((each) => ({ ...each, ...unknown })),
-        table(HEADINGS, found.map(row)),
+        table(headings, found.map(row)),
       );
       const more = found.length === limit ? ' (--limit shows more)' : '';
       session.note(`${found.length} found${more}; eventually consistent`);

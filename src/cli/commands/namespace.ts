@@ -70,7 +70,7 @@ Examples:
     .action(async ({ projectWeight: projectWeights, ...flags }: LimitFlags) => {
       const { sendsPerProject, readsPerProject, sendsTotal, readsTotal } = flags;
       const change = { sendsPerProject, readsPerProject, sendsTotal, readsTotal, projectWeights };
-      // Before anything is connected.
+      // Before it connects.
       checkLimits(change);
       print(await (await session.connect()).limits.set(change));
       const fair = [sendsPerProject, readsPerProject, ...Object.values(projectWeights ?? {})];
@@ -86,7 +86,6 @@ type LimitFlags = Omit<LimitsChange, 'projectWeights'> & {
   readonly projectWeight?: LimitsChange['projectWeights'];
 };
 
-/** Adds the weight of one project. The client checks it. */
 function addWeight(text: string, before: object = {}): object {
   // A project id may hold an equals sign, a weight can't.
   const at = text.lastIndexOf('=');
@@ -97,7 +96,6 @@ function addWeight(text: string, before: object = {}): object {
   return { ...before, [id]: numberOr(text.slice(at + 1)) };
 }
 
-/** The current limits, one line for each kind of request. */
 export function limitsTable({ sends, reads }: Limits): string {
   const rows = Object.entries({ sends, reads }).map(([kind, queue]) => {
     const shares = Object.entries(queue.weights).map(([key, weight]) => `${key}=${weight}`);

@@ -35,10 +35,10 @@ Examples:
     .action(async (flags: RequestFlags & WaitFlags) => {
       const { requestId = randomUUID() } = flags;
       const request = requestOfFlags({ ...flags, requestId, prompt: await readPrompt(flags, session.stdin) });
-      // Before anything is connected.
+      // Before it connects.
       planOf(request);
       const followUps = await session.connect();
-      // Printed before anything is started, so that an interrupted caller can attach by it.
+      // Before it starts, so that an interrupted caller can attach by it.
       if (flags.requestId === undefined)
         session.note(
           `request id  ${requestId} (new; with --request-id ${requestId} this command attaches to it again)`,

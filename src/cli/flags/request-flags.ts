@@ -15,7 +15,7 @@ import {
 import { MAX_PROMPT_BYTES } from '../../core/text';
 import { parseDuration } from '../../core/units';
 
-/** The flags that were given, as commander names them: `pollingInitial`. */
+/** As commander names them: `pollingInitial`. */
 export interface RequestFlags extends JsonObject {
   readonly prompt?: string;
   readonly promptFile?: string;
@@ -26,7 +26,7 @@ export type LineFlags = RequestFlags & { readonly format?: 'jsonl' | 'csv' };
 
 export const FIELDS = Object.keys(REQUEST_FIELDS) as RequestField[];
 
-/** The words of a field's name, from which its flag and its column are made: `polling`, `timer`, `polls`. */
+/** The words of a field's flag and column: `polling`, `timer`, `polls`. */
 export function wordsOf(field: string): string[] {
   const row = REQUEST_FIELDS[field as RequestField] as { readonly shortName?: string } | undefined;
   const name = row?.shortName ?? field;
@@ -49,7 +49,7 @@ export function addRequestFlags(command: Command): Command {
   return addFieldFlags(command, ' (required)', {});
 }
 
-/** The defaults of the lines of a batch. A request id is not among them: it names one follow-up. */
+/** The defaults of the lines of a batch; a request id names one follow-up. */
 export function addLineFlags(command: Command): Command {
   const format = new Option('--format <format>', 'of the file (default: by its name or content)');
   command.addOption(format.choices(['jsonl', 'csv']));
@@ -77,11 +77,8 @@ const OPTIONS_GROUP = 'Options of the follow-up (a duration is a number with a u
 
 /** The request that the flags describe, unchecked. */
 export function requestOfFlags(flags: JsonObject): JsonObject {
-  const valueOfFlag = (field: RequestField): unknown => {
-    const flag = new Option(`--${wordsOf(field).join('-')}`);
-    return valueOf(field, flags[flag.attributeName()]);
-  };
-  return requestWith(FIELDS.map((field) => [field, valueOfFlag(field)]));
+  const nameOf = (field: RequestField) => new Option(`--${wordsOf(field).join('-')}`).attributeName();
+  return requestWith(FIELDS.map((field) => [field, valueOf(field, flags[nameOf(field)])]));
 }
 
 export function valueOf(field: RequestField, text: unknown): unknown {
@@ -137,9 +134,8 @@ export async function readText(
   field: string,
   maxBytes: number,
 ): Promise<string> {
-  const isStdin = file === '-';
-  const name = isStdin ? 'stdin' : JSON.stringify(file);
-  const source = isStdin ? stdin : (createReadStream(file) as AsyncIterable<Uint8Array>);
+  const name = file === '-' ? 'stdin' : JSON.stringify(file);
+  const source = file === '-' ? stdin : (createReadStream(file) as AsyncIterable<Uint8Array>);
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {

@@ -7,12 +7,11 @@ export function printable(text: string): string {
   return visible(stripVTControlCharacters(text));
 }
 
-/** For text of our own that has several lines. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
-/** What a reader sees as one character, such as a letter with its accents. */
+/** By what a reader sees as one character, such as a letter with its accents. */
 const characters = new Intl.Segmenter();
 
 /** As much of a line as fits, with an ellipsis. */
@@ -36,10 +35,9 @@ export type Row = readonly [name: string, value: string];
 /** Cells in aligned columns, two spaces apart; the last column is not padded. */
 export function columns(rows: readonly (readonly string[])[], indent = ''): string {
   const lines = rows.map((row) => row.map(printable));
-  const widths =
-    lines[0]?.map((_, index) => Math.max(...lines.map((line) => stringWidth(line[index] ?? '')))) ?? [];
-  return lines
-    .map((line) => line.map((cell, index) => cell + ' '.repeat((widths[index] ?? 0) - stringWidth(cell))))
-    .map((cells) => indent + cells.join('  ').trimEnd())
-    .join('\n');
+  const widthOf = (column: number) => Math.max(...lines.map((line) => stringWidth(line[column] ?? '')));
+  const widths = lines[0]?.map((_, column) => widthOf(column)) ?? [];
+  const padded = (cell: string, column: number) =>
+    cell + ' '.repeat((widths[column] ?? 0) - stringWidth(cell));
+  return lines.map((line) => indent + line.map(padded).join('  ').trimEnd()).join('\n');
 }

@@ -1,0 +1,107 @@
+import { NamespaceNotFoundError } from '@temporalio/common';
+import { FollowUpError } from '../core/errors';
+import { SEARCH_ATTRIBUTES } from '../core/names';
+import { grpcError, isTransient } from './grpc-status';
+
+/** Thrown when the Temporal server can't be reached, or did not answer in time. */
+export class TemporalUnreachableError extends FollowUpError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('UNREACHABLE', message, options);
+  }
+}
+
+/** Thrown when the search attributes of follow-ups are not there, and says what to do. */
+export class SearchAttributesError extends FollowUpError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('NOT_SET_UP', message, options);
+  }
+}
+
+const REFUSALS = {
+  UNAUTHENTICATED: {
+    what: 'does not accept the credentials',
+    check: 'TEMPORAL_API_KEY or the TLS client certificate',
+  },
+  PERMISSION_DENIED: {
+    what: 'denies access',
+    check: 'TEMPORAL_NAMESPACE and the permissions of the credentials',
+  },
+} as const;
+
+/** An error of the SDK in words that tell what to do; undefined where neither the server nor the way to it gave it. */
+export function serverError(
+  error: unknown,
+  { namespace, address }: { readonly namespace: string; readonly address?: string },
+): FollowUpError | undefined {
+  if (error instanceof FollowUpError) return error;
+  // The SDK makes its own error of a missing namespace only where it starts something.
+  if (error instanceof NamespaceNotFoundError) return noNamespace(namespace, error);
+  const told = grpcError(error);
+  if (told === undefined) return undefined;
+  const { status, words } = told;
+  if (status === 'NOT_FOUND' && /^Namespace .* is not found/.test(words))
+    return noNamespace(namespace, error);
+  const server = address === undefined ? 'The Temporal server' : `Temporal at ${address}`;
+  if (status === 'UNAUTHENTICATED' || status === 'PERMISSION_DENIED') {
+    const { what, check } = REFUSALS[status];
+    return new FollowUpError('UNAUTHORIZED', `${server} ${what} (${words}); check ${check}.`, {
+      cause: error,
+    });
+  }
+  if (isTransient(error)) {
+    // What gRPC says of a deadline is about its own parts.
+    const why = status === 'DEADLINE_EXCEEDED' ? 'in time' : `(${words})`;
+    const message = `${server} does not answer ${why}; the same call may be repeated.`;
+    return new TemporalUnreachableError(message, { cause: error });
+  }
+  if (status === 'INVALID_ARGUMENT' && /search attribute/i.test(words)) {
+    const problem = `lacks search attributes that follow-ups need (${words}). Nothing was started`;
+    return notSetUp(namespace, problem, SEARCH_ATTRIBUTES, error);
+  }
+  return new FollowUpError('SERVER_REFUSED', `${server} refuses the call (${words}).`, { cause: error });
+}
+
+export function noNamespace(namespace: string, cause: unknown): SearchAttributesError {
+  return new SearchAttributesError(
+    `There is no namespace ${JSON.stringify(namespace)} on this server (TEMPORAL_NAMESPACE). ` +
+      `Make it with: temporal operator namespace create --namespace ${namespace}`,
+    { cause },
+  );
+}
+
+/** @param names the search attributes that may be missing */
+export function notSetUp(
+  namespace: string,
+  problem: string,
+  names: readonly string[],
+  cause?: unknown,
+): SearchAttributesError {
+  const create = `temporal operator search-attribute create --namespace ${namespace}`;
+  const cloud = names.map((name) => `--search-attribute "${name}=Keyword"`).join(' ');
+  const help = [
+    ...names.map((name) => `  ${create} --name ${name} --type Keyword`),
+    'In Temporal Cloud, add them to the namespace in the web console, or with: tcld namespace search-attributes add ' +
+      `--namespace ${namespace} ${cloud}`,
+  ];
+  const advice = 'Register them with the starter\'s command "setup", or run those of these that are missing:';
+  const message = `The namespace ${namespace} ${problem}. ${advice}\n${help.join('\n')}`;
+  return new SearchAttributesError(message, { cause });
+}
+
+export const TURN_TLS_ON = 'set TEMPORAL_TLS=true, or TEMPORAL_API_KEY';
+export const CHECK_TLS =
+  'check TEMPORAL_TLS (true or false; an API key turns it on), TEMPORAL_TLS_SERVER_NAME, TEMPORAL_TLS_SERVER_CA_CERT_*, ' +
+  'TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_*';
+
+/** @param error of a connection that is none to a Temporal server */
+export function noServer(address: string, error: unknown): FollowUpError {
+  const words = (error instanceof Error ? error.message : String(error)).slice(0, 300);
+  const port = "use the gRPC port, 7233 by default, not the Web UI's";
+  const reason = `it does not answer as a Temporal server (${words}); ${port}; if it wants TLS, ${TURN_TLS_ON}`;
+  return unreachable(address, reason, error);
+}
+
+export function unreachable(address: string, reason: string, cause?: unknown): FollowUpError {
+  const hint = 'check TEMPORAL_ADDRESS or the profile in temporal.toml';
+  return new TemporalUnreachableError(`Can't reach Temporal at ${address}: ${reason}; ${hint}`, { cause });
+}
