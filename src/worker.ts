@@ -13,10 +13,10 @@ import { FollowUpPlugin, shutdownLimitMs } from './worker/plugin';
 import { connectToTemporal, installRuntime } from './worker/temporal';
 import { defaultInProcessPolls, FollowUpWorkers } from './worker/workers';
 
-/** The exit codes of the worker. With 2, starting it again without a change does not help. */
+/** With 2, starting it again without a change does not help. */
 const EXIT = { drained: 0, failed: 1, misconfigured: 2 } as const;
 
-/** Signals within this time of the first are the same gesture: npm passes a Ctrl-C on that its child has got as well. */
+/** Signals within this time are one gesture: npm passes a Ctrl-C on that its child has got as well. */
 const SAME_GESTURE_MS = 1_000;
 
 async function main(): Promise<number> {
@@ -101,7 +101,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   }
 }
 
-/** Says why the worker ends: wrong settings on stderr in plain words, anything else in the log, a bug with its stack. */
+/** Says why the worker ends: wrong settings on stderr, anything else in the log, a bug with its stack. */
 function exitCode(error: unknown, logger?: Logger): number {
   if (error instanceof ConfigurationError) {
     process.stderr.write(configurationText(error.problems));

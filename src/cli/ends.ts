@@ -110,14 +110,10 @@ export function endOfError(error: unknown): End {
     const message = problems.length === 1 ? problems.join() : ['', ...problems].join('\n  ');
     return failed(EXIT.usage, 'InvalidRequest', message, { problems });
   }
-  if (error instanceof FollowUpError) return endOfFollowUpError(error);
-  const { name, message } = error instanceof Error ? error : new Error(String(error));
-  return failed(EXIT.other, name.replace(/(?!^)Error$/, ''), message, null);
-}
-
-const CORRECTED = 'send a corrected request under a new request id';
-
-function endOfFollowUpError(error: FollowUpError): End {
+  if (!(error instanceof FollowUpError)) {
+    const { name, message } = error instanceof Error ? error : new Error(String(error));
+    return failed(EXIT.other, name.replace(/(?!^)Error$/, ''), message, null);
+  }
   const { code, workflowId, message, receipt, job } = error;
   // `BATCH_FORGOTTEN` is `BatchForgotten`, as all types of `--json` are written.
   const words = code.toLowerCase().replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
@@ -131,12 +127,14 @@ function endOfFollowUpError(error: FollowUpError): End {
     ...rowIf('service', error.details?.serviceMessage),
     ...(job === null ? [] : jobRows(job)),
     ...(receipt === null ? [] : receiptRows(receipt)),
-    ...rowIf('what to do', code === 'INVALID_REQUEST' ? CORRECTED : receipt && nextStep(receipt.delivery)),
+    ...rowIf('what to do', code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && nextStep(receipt.delivery)),
     ...rowIf('workflow', workflowId),
   ];
   const text = `${type}: ${message}\n${columns(rows, '  ')}`;
   return { exitCode, document: { type, message, details, workflowId }, text, isResult: false };
 }
+
+const CORRECT_IT = 'send a corrected request under a new request id';
 
 function failed(exitCode: number, type: string, message: string, details: unknown): End {
   return { exitCode, document: { type, message, details }, text: `error: ${message}`, isResult: false };

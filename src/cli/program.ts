@@ -91,7 +91,7 @@ export async function run(invocation: Invocation): Promise<number> {
     return session.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {
-      // Help and version were asked for. For anything else, commander has already printed the problem.
+      // Help or version. Anything else commander has already printed.
       if (error.exitCode === 0) return EXIT.completed;
       const message = error.message.replace(/^error: /, '');
       session.print({ type: 'Usage', message, details: null });

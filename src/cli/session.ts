@@ -49,13 +49,12 @@ export class Session {
 
   connect(): Promise<FollowUpClient> {
     const { env } = this;
-    this.connected ??= FollowUpClient.connect({
+    return (this.connected ??= FollowUpClient.connect({
       env,
       taskQueue: variable(env, 'FOLLOW_UP_TASK_QUEUE'),
       readTaskQueue: variable(env, 'AGENT_API_TASK_QUEUE'),
       sendTaskQueue: variable(env, 'AGENT_API_SEND_TASK_QUEUE'),
-    });
-    return this.connected;
+    }));
   }
 
   command(...words: string[]): string {

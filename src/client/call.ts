@@ -41,8 +41,7 @@ export class Calls {
   ) {}
 
   /**
-   * @param options with what the call has reached, which `work` keeps up to date
-   * @param work gets a signal that is aborted when the call is over
+   * @param work keeps `reached` up to date; its signal is aborted when the call is over
    * @throws FollowUpError, whatever went wrong, or the reason of `signal`
    */
   async run<T>(

@@ -23,14 +23,8 @@ export interface FollowUpClientOptions {
 }
 
 /**
- * Sends follow-up messages to agent jobs and waits for the jobs, by way of the workers. It may die and come back at any time;
- * nothing is lost or sent twice.
- *
- * ```ts
- * const followUps = await FollowUpClient.connect();
- * const handle = await followUps.start({ projectId, jobId, prompt, requestId: order.id });
- * const job = await handle.result();
- * ```
+ * Sends follow-up messages to agent jobs and waits for the jobs, by way of the workers (docs/client.md). It may die and come back
+ * at any time; nothing is lost or sent twice.
  */
 export class FollowUpClient {
   readonly taskQueue: string;
@@ -42,7 +36,7 @@ export class FollowUpClient {
   readonly #calls: Calls;
   #closeConnection: (() => Promise<void>) | undefined;
 
-  /** @param client of the SDK, with the payload codecs and interceptors that the workers know; it stays yours to close */
+  /** @param client of the SDK, with the codecs and interceptors that the workers know; it stays yours to close */
   constructor(
     readonly client: Client,
     options: FollowUpClientOptions = {},
@@ -75,8 +69,7 @@ export class FollowUpClient {
   }
 
   /**
-   * Starts a follow-up, or attaches to the one of the same `requestId`, running or ended. Safe to repeat: the message of a
-   * request is sent once.
+   * Starts a follow-up, or attaches to the one of the same `requestId`, running or ended: the message is sent once.
    *
    * @throws InvalidRequestError with every problem, before anything is started
    * @throws ConflictError when the follow-up of this `requestId` carries another prompt

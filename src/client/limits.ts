@@ -11,7 +11,6 @@ import { type CallOptions, type Calls, within } from './call';
 import { InvalidRequestError } from './errors';
 import { unknownOptions } from './options';
 
-/** Sends and reads have a task queue each. */
 export interface Limits {
   readonly sends: QueueLimits;
   readonly reads: QueueLimits;
@@ -51,7 +50,7 @@ export class LimitsClient {
   }
 
   get(options: CallOptions = {}): Promise<Limits> {
-    return this.#calls.run(options, (client) => this.read(client));
+    return this.#calls.run(options, (client) => this.change(client));
   }
 
   /**
@@ -61,29 +60,27 @@ export class LimitsClient {
    */
   async set(change: LimitsChange, options: CallOptions = {}): Promise<Limits> {
     const checked = checkLimits(change);
-    return this.#calls.run(options, (client) => this.update(client, checked));
+    return this.#calls.run(options, (client) => this.change(client, checked));
   }
 
-  /** Removes every limit and weight, whoever has set them. */
+  /** Removes all limits and weights, whoever has set them. */
   clear(options: CallOptions = {}): Promise<Limits> {
     return this.#calls.run(options, async (client) => {
-      const { sends, reads } = await this.read(client);
+      const { sends, reads } = await this.change(client);
       const none = ({ weights }: QueueLimits) => queueChange(REMOVED, REMOVED, {}, Object.keys(weights));
-      return this.update(client, { sends: none(sends), reads: none(reads) });
+      return this.change(client, { sends: none(sends), reads: none(reads) });
     });
   }
 
-  private async read(client: Client): Promise<Limits> {
-    const { sends, reads } = this.queues;
-    return { sends: await readQueue(client, sends), reads: await readQueue(client, reads) };
-  }
-
-  private async update(client: Client, changes: Changes): Promise<Limits> {
-    const sendsNow = await updateQueue(client, this.queues.sends, changes.sends);
-    const readsNow = await updateQueue(client, this.queues.reads, changes.reads);
-    const { sends, reads } = await this.read(client);
-    // What describes a queue hears of a change a moment later than the one who made it.
-    return { sends: { ...sends, ...sendsNow }, reads: { ...reads, ...readsNow } };
+  private async change(client: Client, changes?: Changes): Promise<Limits> {
+    const limitsOf = async (kind: keyof Limits): Promise<QueueLimits> => {
+      const taskQueue = this.queues[kind];
+      const change = changes?.[kind];
+      // What describes a queue hears of a change a moment later than the one who made it.
+      const changed = change && !isEmpty(change) ? await updateQueue(client, taskQueue, change) : {};
+      return { ...(await readQueue(client, taskQueue)), ...changed };
+    };
+    return { sends: await limitsOf('sends'), reads: await limitsOf('reads') };
   }
 }
 
@@ -167,23 +164,21 @@ async function readQueue(client: Client, taskQueue: string): Promise<QueueLimits
   );
   // An older server leaves out what it does not know of, without a word.
   if (!effectiveRateLimit && !config) throw new FollowUpError('LIMITS_UNAVAILABLE', TOO_OLD);
-  return { taskQueue, ...limitsOf(config), waiting: Number(stats?.approximateBacklogCount ?? 0) };
+  return { taskQueue, ...toldBy(config), waiting: Number(stats?.approximateBacklogCount ?? 0) };
 }
 
-/** @returns undefined where nothing changes */
 async function updateQueue(client: Client, taskQueue: string, change: QueueChange) {
-  if (isEmpty(change)) return undefined;
   const { namespace, identity } = client.options;
   const queue = { namespace, identity, taskQueue, taskQueueType: ACTIVITY_TASKS };
   const { config } = await ask(client, `${taskQueue} can't be set`, () =>
     client.workflowService.updateTaskQueueConfig({ ...queue, ...change }),
   );
-  return limitsOf(config);
+  return toldBy(config);
 }
 
 type QueueConfig = Awaited<ReturnType<Service['describeTaskQueue']>>['config'];
 
-function limitsOf(config: QueueConfig) {
+function toldBy(config: QueueConfig) {
   const weights = Object.entries(config?.fairnessWeightOverrides ?? {});
   return {
     total: rateOf(config?.queueRateLimit),

@@ -27,7 +27,7 @@ export type ProgressReport =
       readonly workers: number;
     };
 
-/** By the worker and, while an activity polls, by what the server knows of that. */
+/** By the worker and, while an activity polls, by the heartbeats of that. */
 export async function readProgress(client: Client, workflowId: string): Promise<ProgressReport> {
   try {
     let progress = await queryProgress(client, workflowId);
@@ -41,7 +41,7 @@ export async function readProgress(client: Client, workflowId: string): Promise<
     }
     return { from: 'worker', progress };
   } catch (error) {
-    // Whatever keeps the worker from answering: the server may know more, and throws where there is no follow-up.
+    // The server may know more, and throws where there is no follow-up.
     if (!isOfServer(error)) throw error;
     const description = await within(client, SERVER_LIMIT_MS, () => describeFollowUp(client, workflowId));
     const workers = await workersPolling(client, description.taskQueue);
@@ -75,8 +75,8 @@ function mayBePolling({ phase, nextPollAt }: FollowUpProgress): boolean {
 }
 
 /**
- * The progress with what an activity that polls has counted, by its heartbeats. Nothing is counted twice: what is pending after
- * the workflow has answered was not counted in that answer. If the workflow counts no more afterwards, nothing is left out.
+ * The progress with what a pending activity has counted. Nothing is counted twice: what is pending after the workflow has
+ * answered was not in that answer. If the workflow counts no more afterwards, nothing is missing.
  *
  * @returns undefined if no such activity is pending
  */

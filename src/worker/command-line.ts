@@ -34,7 +34,7 @@ type Asked =
   | { readonly what: 'print'; readonly output: string; readonly isError: boolean }
   | { readonly what: 'check key'; readonly address: JobAddress };
 
-/** What the arguments ask for instead of working. They hold no settings, since anybody on the machine can read them. */
+/** What is asked for instead of working. Arguments hold no settings: anybody on the machine can read them. */
 export function commandLine(words: readonly string[], version: string): Asked | undefined {
   if (words.length === 0) return undefined;
   try {
@@ -59,13 +59,12 @@ export async function checkKey(
   const answer = await api.getJob(address);
   if (answer.kind === 'job')
     return { isGood: true, words: `the key may read the job; it is ${answer.job.status}` };
-  if (answer.httpStatus === 404)
-    return { isGood: true, words: 'the service takes the key, and has no such job' };
-  return { isGood: false, words: answer.message };
+  const isGood = answer.httpStatus === 404;
+  return { isGood, words: isGood ? 'the service takes the key, and has no such job' : answer.message };
 }
 
-/** The package.json is two folders up from src/worker and dist/worker alike. */
 export function workerVersion(): string {
+  // Two folders up from src/worker and dist/worker alike.
   const file = path.join(__dirname, '../../package.json');
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

@@ -18,7 +18,7 @@ export type WorkerConfig = LoadedConfig['config'];
 /**
  * Reads and checks the whole configuration; nothing else in the process reads the environment.
  *
- * @returns the configuration, what of it may be shown, a redactor that knows its secrets, and probable mistakes
+ * @returns with what of it may be shown, a redactor that knows its secrets, and probable mistakes
  * @throws ConfigurationError that names every problem at once
  */
 export async function loadConfig(env: Environment) {
@@ -92,7 +92,7 @@ const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/;
 const IN_CLEAR =
   'AGENT_API_BASE_URL is a plain http:// URL of another machine: the key and every prompt travel unencrypted; use https://';
 
-/** Waits for all parts. @throws ConfigurationError that tells what is wrong with each, in one message */
+/** Waits for all parts. @throws ConfigurationError with the problems of all */
 export async function allConfigured<T extends readonly unknown[]>(parts: {
   [K in keyof T]: () => T[K] | Promise<T[K]>;
 }): Promise<T> {

@@ -13,15 +13,15 @@ export interface LogDestination {
   readonly write: (line: string) => unknown;
 }
 
-/** Those that pino writes itself. A field of that name in a record is renamed, since JSON keys must not repeat. */
+/** Those of pino. A field of that name in a record is renamed, since JSON keys must not repeat. */
 const OWN_FIELDS = new Set(['level', 'time', 'pid', 'hostname', 'msg']);
 
 /** Fields of the SDK that help a machine, and only fill the screen for a person. */
 const UNREADABLE_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanContexts,sdkComponent';
 
 /**
- * The only logger of the process, also of the SDK, its Rust core, workflows and activities. One JSON object per line; on a
- * terminal a readable line. Every line passes the redactor, and is written synchronously, so that the last ones aren't lost.
+ * The only logger of the process, also of the SDK and its Rust core: one JSON object per line, on a terminal a readable line.
+ * Every line passes the redactor, and is written synchronously, so that the last ones aren't lost.
  */
 export function createLogger(
   level: LogLevelName,
@@ -96,9 +96,7 @@ function safeLine(line: string, redactor: Redactor): string {
   return `${JSON.stringify({ ...Object.fromEntries(own), cut: truncate(safe, MAX_CHARACTERS) })}\n`;
 }
 
-/** Without control characters, with which a service could control the terminal. */
+/** Without control characters, which a terminal would obey; a stack trace keeps its lines. */
 function logText(text: string, redactor: Redactor): string {
-  // A stack trace keeps its lines.
-  const shown = redactor.text(text).split('\n').map(visible).join('\n');
-  return truncate(shown, MAX_CHARACTERS);
+  return truncate(redactor.text(text).split('\n').map(visible).join('\n'), MAX_CHARACTERS);
 }

@@ -19,7 +19,7 @@ const QUERIES: Readonly<Record<OpenState, () => string>> = {
   batch: () => `WorkflowType = '${BATCH_WORKFLOW}'`,
 };
 
-/** Asks once a minute what is open, and shows it as metrics, where the process has any. The returned function ends it. */
+/** Asks once a minute what is open, for metrics, where the process has any. @returns what ends it */
 export function showOpenWorkflows({ connection, options }: Worker): () => void {
   const { logger, metricMeter } = Runtime.instance();
   if (connection === undefined || metricMeter === noopMetricMeter) return () => undefined;

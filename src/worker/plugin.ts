@@ -10,12 +10,10 @@ import type { FollowUpActivities } from '../core/activities';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { showOpenWorkflows } from './open-workflows';
 
-/** The task queues by what runs on them. They may be one and the same. */
+/** The task queues of workflows and of the activities that read and send. They may be one and the same, with one limit. */
 export interface TaskQueues {
   readonly followUp: string;
-  /** Activities that read the job, so that reads have limits of their own. */
   readonly read: string;
-  /** The activity that sends the message, so that sends have limits of their own. */
   readonly send: string;
 }
 
@@ -31,7 +29,7 @@ export interface FollowUpPluginOptions {
   readonly inProcessPolls?: number;
   /** How long one activity polls at most, in milliseconds. @default 30 minutes */
   readonly pollLimitMs?: number;
-  /** Where the ends of follow-ups and batches are told (docs/notify.md of the project). @default nowhere */
+  /** Where the ends of follow-ups and batches are told (docs/notify.md). @default nowhere */
   readonly notify?: NotifyOptions | undefined;
 }
 
@@ -65,14 +63,8 @@ export function shutdownLimitMs(httpTimeoutMs: number): number {
 }
 
 /**
- * Adds follow-ups to a Temporal worker: their activities and, where it has no workflows of its own, their workflows. Every other
- * option stays as it is. One plugin serves all workers of a process.
- *
- * ```ts
- * const agentApi = createAgentApi({ baseUrl, apiKey: await keyFromFile(path), timeoutMs: 30_000 });
- * const plugins = [new FollowUpPlugin({ agentApi })];
- * const worker = await Worker.create({ connection, taskQueue, workflowsPath, activities, plugins });
- * ```
+ * Adds follow-ups to a Temporal worker (docs/plugin.md): their activities and, where it has no workflows of its own, their
+ * workflows. Every other option stays as it is. One plugin serves all workers of a process.
  */
 export class FollowUpPlugin implements WorkerPlugin {
   readonly name = 'agent-follow-up';

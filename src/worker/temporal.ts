@@ -114,7 +114,7 @@ export function describeNamespace(connection: NativeConnection, namespace: strin
   return connection.withDeadline(Date.now() + limitMs, ask);
 }
 
-/** It notices soon that a server is back, and keeps the log readable. */
+/** For a readable log. */
 const LONGEST_WAIT_MS = 10_000;
 
 export interface Waiting {
@@ -123,11 +123,11 @@ export interface Waiting {
   readonly onTrouble: (message: string, nextTryMs: number) => void;
 }
 
-/** Repeats an attempt until it succeeds, without a limit while waiting can help. @throws as {@link connectToTemporal} */
+/** Repeats an attempt while waiting can help. @throws as {@link connectToTemporal} */
 export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waiting): Promise<T> {
   const { signal, explain, onTrouble } = waiting;
   const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', reject, { once: true });
+    signal.addEventListener('abort', reject);
   });
   for (let failed = 1; ; failed++) {
     signal.throwIfAborted();

@@ -73,7 +73,7 @@ export class FollowUpWorkers {
     return new FollowUpWorkers(workers, plugin);
   }
 
-  /** Runs all until `stop` is aborted or one fails, then lets them finish what they have begun. @throws Error of the one that failed */
+  /** Runs all until `stop` is aborted or one ends, then lets them finish what they have begun. @throws the error of one that failed */
   async run(
     stop: AbortSignal,
     {

@@ -18,18 +18,12 @@ export function jobRows({ status, prLink }: AgentJob): Row[] {
 
 export function receiptRows({ delivery, evidence, polls, observed }: Receipt | FollowUpProgress): Row[] {
   const by = delivery.confirmedBy === null ? '' : ` by ${delivery.confirmedBy}`;
-  const counts = countsText(observed);
+  const counts = Object.entries(observed).map(([name, count]) => `${name} × ${count}`);
   return [
     ['delivery', `${delivery.verdict}${by}, ${counted(delivery.sends, 'send')}`],
     ['evidence', evidence ?? 'none'],
-    ['polls', counts === '' ? String(polls) : `${polls} (${counts})`],
+    ['polls', counts.length === 0 ? String(polls) : `${polls} (${counts.join(', ')})`],
   ];
-}
-
-export function countsText(counts: Readonly<Record<string, number>>): string {
-  return Object.entries(counts)
-    .map(([name, count]) => `${name} × ${count}`)
-    .join(', ');
 }
 
 /** Where a follow-up stands, as one line. */
