@@ -9,8 +9,14 @@ import type { LogLevelName } from './variables';
 
 export interface LogDestination {
   readonly isTTY?: boolean;
-  readonly fd?: number;
   readonly write: (line: string) => unknown;
+}
+
+function standardOutput(): LogDestination {
+  const stream = pino.destination({ fd: process.stdout.fd, sync: true });
+  // A reader of the log that went away (EPIPE) must not kill a worker with a POST in flight.
+  stream.on('error', () => undefined);
+  return { isTTY: process.stdout.isTTY, write: (line) => stream.write(line) };
 }
 
 /** Those of pino. A field of that name in a record is renamed, since JSON keys must not repeat. */
@@ -26,10 +32,13 @@ const UNREADABLE_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanCon
 export function createLogger(
   level: LogLevelName,
   redactor: Redactor,
-  destination: LogDestination = process.stdout,
+  { isTTY, write } = standardOutput(),
 ): Logger {
   const options = { level, timestamp: false, formatters: { level: (label: string) => ({ level: label }) } };
-  const log = pino(options, { write: lineWriter(destination, redactor) });
+  // Not pino-pretty's stream: it writes later, and a process that ends would swallow its last lines.
+  const pretty = { singleLine: true, translateTime: 'SYS:HH:MM:ss.l', ignore: UNREADABLE_FIELDS };
+  const show = isTTY ? prettyFactory({ ...pretty, colorize: isColorSupported }) : String;
+  const log = pino(options, { write: (line) => void write(show(safeLine(line, redactor))) });
   return new DefaultLogger('TRACE', (entry) => {
     const { message, timestampNanos } = entry;
     // The SDK holds its records back for 100 ms to sort them, and gives their time.
@@ -43,20 +52,6 @@ export function createLogger(
       log[own]({ time, unreadable: String(error) }, '%s', message);
     }
   });
-}
-
-function lineWriter({ fd, isTTY, write }: LogDestination, redactor: Redactor): (line: string) => void {
-  const stream = fd === undefined ? undefined : pino.destination({ fd, sync: true });
-  // A reader of the log that went away (EPIPE) must not kill a worker with a POST in flight.
-  stream?.on('error', () => undefined);
-  // Not pino-pretty's stream: it writes later, and a process that ends would swallow its last lines.
-  const pretty = { singleLine: true, translateTime: 'SYS:HH:MM:ss.l', ignore: UNREADABLE_FIELDS };
-  const show = isTTY ? prettyFactory({ ...pretty, colorize: isColorSupported }) : String;
-  return (line) => {
-    const shown = show(safeLine(line, redactor));
-    if (stream === undefined) write(shown);
-    else stream.write(shown);
-  };
 }
 
 const BY_DESIGN = /^No (workflows|activities) registered/;
