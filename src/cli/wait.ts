@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BatchHandle, type FollowUpError, type FollowUpHandle, hasCode } from '../client';
+import { type BatchHandle, type FollowUpHandle, hasCode } from '../client';
 import { isFailure } from '../core/end';
 import { formatDuration } from '../core/units';
 import { endOf, EXIT, printEnd } from './ends';
@@ -45,8 +45,8 @@ async function showProgress(
         line.show(progressText(report.progress, Date.now(), decide), progressKey(report.progress));
     } catch (error) {
       // The wait for the result reports final errors.
-      const { message } = error as FollowUpError;
-      const why = hasCode(error, 'UNREACHABLE', 'NO_ANSWER') ? 'Temporal does not answer' : message;
+      const words = (error as Error).message.replace(/\.$/, '');
+      const why = hasCode(error, 'UNREACHABLE', 'NO_ANSWER') ? 'Temporal does not answer' : words;
       if (!over.aborted && !hasCode(error, 'NOT_FOUND'))
         line.show(`${why}; the follow-up continues; still waiting`, 'unreachable');
     }

@@ -117,8 +117,9 @@ function nextReadAt(
   return isNext ? new Date(readAt).toISOString() : null;
 }
 
-type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state'> &
-  Partial<Pick<FollowUpDescription, 'runId' | 'beginsAt'>>;
+type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state' | 'runId'> & {
+  readonly beginsAt?: string | null;
+};
 
 export interface Update {
   readonly name: string;

@@ -66,8 +66,8 @@ export async function startFollowUp(
     return { workflowId, requestId, runId, attached: false, differences: [], promptCompared: true };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    reached.unconfirmed = undefined;
   }
+  reached.unconfirmed = undefined;
   const { runId, closeTime, memo } = await findFollowUp(client, workflowId);
   const existing = await readInput(client, workflowId, runId);
   const comparison = compareRequests(plan, existing?.input, memo);

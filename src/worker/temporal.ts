@@ -34,10 +34,10 @@ export async function installRuntime(
   let bindAddress = metrics === 'off' ? undefined : await resolved(metrics);
   let installed = false;
   const install = (): void => {
-    const prometheus = { bindAddress: bindAddress ?? '', histogramBucketOverrides: histogramBuckets() };
-    const served = bindAddress === undefined ? {} : { metrics: { prometheus } };
+    const prometheus = bindAddress && { bindAddress, histogramBucketOverrides: histogramBuckets() };
+    const telemetryOptions = { logging, ...(prometheus && { metrics: { prometheus } }) };
     try {
-      Runtime.install({ logger, shutdownSignals: [], telemetryOptions: { logging, ...served } });
+      Runtime.install({ logger, shutdownSignals: [], telemetryOptions });
       installed = true;
     } catch (error) {
       if (metrics === 'off' || !EXPORTER_FAILED.test(String(error))) throw error;

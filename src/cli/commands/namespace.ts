@@ -34,6 +34,7 @@ const FAIRNESS_NOTE =
   'on. Without it, a project at its limit holds up the others.';
 
 export function limitsCommand(session: Session): Command {
+  const client = async () => (await session.connect()).limits;
   const print = (now: Limits): void => {
     session.print(now, limitsTable(now));
   };
@@ -44,7 +45,7 @@ export function limitsCommand(session: Session): Command {
   const verb = (name: string, description: string): Command =>
     limits.command(name).description(description).option('--json', 'print one JSON document');
   verb('show', 'Shows the current limits and weights, and about how many tasks wait.').action(async () => {
-    print(await (await session.connect()).limits.get());
+    print(await (await client()).get());
   });
   verb(
     'set',
@@ -72,12 +73,12 @@ Examples:
       const change = { sendsPerProject, readsPerProject, sendsTotal, readsTotal, projectWeights };
       // Before it connects.
       checkLimits(change);
-      print(await (await session.connect()).limits.set(change));
+      print(await (await client()).set(change));
       const fair = [sendsPerProject, readsPerProject, ...Object.values(projectWeights ?? {})];
       if (fair.some((value) => value !== undefined && value !== 'off')) session.note(FAIRNESS_NOTE);
     });
   verb('clear', 'Removes all limits and weights, whoever has set them.').action(async () => {
-    print(await (await session.connect()).limits.clear());
+    print(await (await client()).clear());
   });
   return limits;
 }
