@@ -34,6 +34,11 @@ interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'de
 /** A follow-up that waits for weeks needs no worker of an old version. */
 const VERSIONING = { useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } as const;
 
+interface WorkersEvents {
+  onReady?: () => void;
+  onFailure?: (taskQueue: string, error: unknown) => void;
+}
+
 export class FollowUpWorkers {
   private constructor(
     private readonly workers: readonly Worker[],
@@ -74,13 +79,7 @@ export class FollowUpWorkers {
   }
 
   /** Runs all until `stop` is aborted or one ends, then lets them finish what they have begun. @throws the error of one that failed */
-  async run(
-    stop: AbortSignal,
-    {
-      onReady,
-      onFailure,
-    }: { onReady?: () => void; onFailure?: (taskQueue: string, error: unknown) => void } = {},
-  ): Promise<void> {
+  async run(stop: AbortSignal, { onReady, onFailure }: WorkersEvents = {}): Promise<void> {
     const oneEnded = new AbortController();
     const over = AbortSignal.any([stop, oneEnded.signal]);
     let running = 0;
