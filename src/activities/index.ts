@@ -8,7 +8,7 @@ import type { BatchActivities } from '../core/batch/state';
 import { closeChunks, runItems } from './batch/run-items';
 import { followUpResult } from './follow-up-result';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
-import { measured, note } from './measured';
+import { measured, recordMetric } from './measured';
 import { type NotifyOptions, postNoticeBy } from './post-notice';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
@@ -48,7 +48,7 @@ const HEARTBEAT_EVERY_MS = 5_000;
 function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
   return async ({ insist = false, ...address }) => {
     const beat = setInterval(heartbeat, HEARTBEAT_EVERY_MS);
-    note('readLateness', queuedMs() / 1_000, {});
+    recordMetric('readLateness', queuedMs() / 1_000, {});
     try {
       return await agentApi.getJob(address, { insist });
     } finally {

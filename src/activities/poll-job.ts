@@ -9,7 +9,7 @@ import { type FollowUpActivities, isTally, type PollJobResult, type Tally } from
 import { failWithHeartbeatDetails } from '../temporal/sdk-internals';
 import { askAgainIn, ownRun, queuedMs, serverClock } from './attempt';
 import { InProcessPoll, type InProcessPolls } from './in-process-polls';
-import { note } from './measured';
+import { recordMetric } from './measured';
 
 /** How long one activity polls: then history gets the counts. */
 export const POLL_LIMIT_MS = 30 * 60_000;
@@ -53,7 +53,7 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
           if (!inProcess.mayRead()) return await retryAfter(leftMs, poll.tally);
           lateMs += Math.max(0, serverTime() - dueAt);
         }
-        note('readLateness', lateMs / 1_000, {});
+        recordMetric('readLateness', lateMs / 1_000, {});
         lateMs = 0;
         const askedAt = serverTime();
         const answer = await agentApi.getJob(input);
@@ -63,7 +63,7 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
         const words = textOf(answer);
         if (answer.kind === 'trouble' && words !== poll.tally.lastAnswer) log.warn(`read failed: ${words}`);
         const counted = tallied(poll.tally, answer, now);
-        waitMs = nextWait(input.polling, now - input.since, counted.trouble, Math.random);
+        waitMs = nextWait(input.polling, now - input.since, counted.trouble);
         poll.tally = { ...counted, nextReadAt: now + waitMs };
       }
     } finally {

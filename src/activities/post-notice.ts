@@ -3,7 +3,7 @@ import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/comm
 import { Webhook } from 'standardwebhooks';
 import { ApiKeyError, type ApiKeySource } from '../agent-api/api-key';
 import { parseRetryAfter } from '../agent-api/outcome';
-import { errorFacts } from '../agent-api/trouble';
+import { errorTrouble } from '../agent-api/trouble';
 import type { NoticeActivities } from '../core/activities';
 
 /** Where the ends of follow-ups and batches are told, as Standard Webhooks. */
@@ -74,7 +74,7 @@ async function post(url: string, secrets: string, body: string) {
     return response;
   } catch (error) {
     // Its own words may show the URL, which may hold a token.
-    throw again(`no answer from the receiver (${errorFacts(error)[0]?.label ?? 'unknown error'})`);
+    throw again(`no answer from the receiver (${errorTrouble(error).label})`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { formatDuration } from '../core/units';
-import { errorFacts } from './trouble';
+import { errorTrouble } from './trouble';
 import { MIN_SECRET_CHARACTERS } from './redaction';
 
 /** It is asked before every request, so that a key can be rotated without a restart. */
@@ -95,8 +95,7 @@ async function readKey(path: string, name: string, what?: string): Promise<strin
     return checkedKey(buffer.toString('latin1', 0, bytesRead), name, what);
   } catch (error) {
     if (error instanceof ApiKeyError) throw error;
-    const code = errorFacts(error)[0]?.label ?? 'unreadable';
-    throw new ApiKeyError(name, `can't be read: ${code}`, { cause: error });
+    throw new ApiKeyError(name, `can't be read: ${errorTrouble(error).label}`, { cause: error });
   } finally {
     await file?.close();
   }

@@ -1,12 +1,13 @@
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
 import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
+import { idProblem } from '../core/check-request';
 import { percentEncode } from '../core/ids';
 import { type ApiKeySource, checkedKey } from './api-key';
 import { Cooldowns } from './cooldowns';
 import { type Exchange, exchange, type ExchangeLimits } from './exchange';
 import { jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
 import { type Redact, Redactor } from './redaction';
-import { describeFacts, errorFacts, errorTrouble, type Operation, trouble } from './trouble';
+import { errorTrouble, type Operation, trouble } from './trouble';
 
 /** The agent service's two operations. What the wire does is a value, and never thrown. */
 export interface AgentApi {
@@ -15,12 +16,14 @@ export interface AgentApi {
   /** One GET of the job. Trouble is an answer too. */
   getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
   /** One POST of the message, and what it proved. */
-  sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendLimits): Promise<PostOutcome>;
+  sendMessage(message: Message, limits?: SendLimits): Promise<PostOutcome>;
   /** How long all cool-downs of projects so far are. */
   cooldownSeconds(): number;
   /** Waits for the exchanges under way, and closes every connection. */
   close(): Promise<void>;
 }
+
+type Message = JobAddress & { readonly prompt: string };
 
 export interface AgentApiOptions {
   /** An http or https URL; a path prefix and trailing slashes are fine. */
@@ -94,7 +97,6 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   const reads = connectionsTo(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
   const underWay = new Set<Promise<unknown>>();
-  let closed = false;
 
   function track<T>(work: Promise<T>): Promise<T> {
     underWay.add(work);
@@ -114,7 +116,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   }
 
   async function send(
-    message: JobAddress & { readonly prompt: string },
+    message: Message,
     { timeoutMs: ownTimeoutMs = timeoutMs, beforeFirstByte }: SendLimits,
   ): Promise<PostOutcome> {
     const prepared = await prepare(message, cooldowns.of('send', message.projectId));
@@ -137,28 +139,29 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   }
 
   /** Path and headers of a request, or why there can be none: then nothing was sent. */
-  async function prepare(address: JobAddress, quiet: ReturnType<Cooldowns['of']>): Promise<Prepared> {
-    const impossible = addressProblem(address);
-    if (impossible !== undefined) return { repeatable: false, problem: trouble('invalid id', impossible) };
+  async function prepare(
+    { projectId, jobId }: JobAddress,
+    quiet: ReturnType<Cooldowns['of']>,
+  ): Promise<Prepared> {
+    const impossible = idProblem(projectId) ?? idProblem(jobId);
+    if (impossible !== undefined)
+      return { repeatable: false, problem: trouble('invalid id', `a project or job id ${impossible}`) };
     if (quiet !== null) return { repeatable: true, problem: { label: COOLING_DOWN, ...quiet } };
-    if (closed) return { repeatable: true, problem: trouble('closed', 'the agent API client is closed') };
     try {
       // A source of the caller's own may give anything.
       const key = checkedKey(await apiKey.current(), 'the key of the agent service');
       redactor.remember(key);
-      const [project, job] = [percentEncode(address.projectId), percentEncode(address.jobId)];
       return {
-        path: `${prefix}/v2/agent/${project}/job/${job}`,
+        path: `${prefix}/v2/agent/${percentEncode(projectId)}/job/${percentEncode(jobId)}`,
         headers: { ...HEADERS, authorization: `Bearer ${key}` },
       };
     } catch (error) {
-      return { repeatable: true, problem: { ...thrown(error), label: 'no key' } };
+      return { repeatable: true, problem: { ...errorTrouble(error, redactor.text), label: 'no key' } };
     }
   }
 
   function heard(operation: Operation, { projectId }: JobAddress, result: Exchange): Exchange {
-    if (result.kind === 'answer')
-      cooldowns.heard(operation, projectId, result.status, retryAfter(result).retryAfterMs);
+    if (result.kind === 'answer') cooldowns.heard(operation, projectId, result.status, retryAfter(result));
     return result;
   }
 
@@ -167,32 +170,16 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     return { text: redactor.text, field: (text) => (text === jobId ? text : redactor.field(text)) };
   }
 
-  function thrown(error: unknown): SendTrouble {
-    return errorTrouble(errorFacts(error, redactor.text));
-  }
-
   return {
     timeoutMs,
     cooldownSeconds: () => cooldowns.totalSeconds,
-    getJob: (address, limits = {}) =>
-      track(read(address, limits).catch((error: unknown) => ({ kind: 'trouble', ...thrown(error) }))),
+    getJob: (address, limits = {}) => track(read(address, limits)),
     sendMessage: (message, limits = {}) => track(send(message, limits)),
     async close() {
-      closed = true;
       await Promise.allSettled([...underWay]);
       await reads.destroy();
     },
   };
-}
-
-/** Why no path can name this job: servers fold `.` and `..` even when they are encoded. The last gate after the request's check. */
-function addressProblem({ projectId, jobId }: JobAddress): string | undefined {
-  for (const [name, id] of Object.entries({ projectId, jobId })) {
-    if (id === '' || id === '.' || id === '..' || !id.isWellFormed()) {
-      return `${name} ${JSON.stringify(id)} can't be a segment of a URL's path`;
-    }
-  }
-  return undefined;
 }
 
 /**
@@ -224,18 +211,16 @@ function connectionsTo(
   });
 }
 
-/** The code is our own: undici takes a proxy that hangs up for a lost connection, and asks for the tunnel again and again (7.30). */
-function proxyError(code: 'PROXY_ERROR' | typeof PROXY_CREDENTIALS, message: string, cause?: unknown): Error {
-  return Object.assign(new Error(`${message}; ${CHECK_PROXY}`, { cause }), { code });
-}
-
+/** The codes are our own: undici takes a proxy that hangs up for a lost connection, and asks for the tunnel again and again (7.30). */
 function proxyConnections(proxy: URL, options: Pool.Options): Dispatcher {
   const pool = new Pool(proxy.origin, options);
   const connect = pool.connect.bind(pool);
+  const proxyError = (code: string, message: string) =>
+    Object.assign(new Error(`${message}; ${CHECK_PROXY}`), { code });
   const tunnel = async (params: Parameters<typeof connect>[0]): Promise<Dispatcher.ConnectData> => {
-    const answer = await connect(params).catch((cause: unknown) => {
-      const why = describeFacts(errorFacts(cause));
-      throw proxyError('PROXY_ERROR', `no tunnel through the proxy ${proxy.host}: ${why}`, cause);
+    const answer = await connect(params).catch((error: unknown) => {
+      const { message } = errorTrouble(error);
+      throw proxyError('PROXY_ERROR', `no tunnel through the proxy ${proxy.host}: ${message}`);
     });
     const { statusCode, socket } = answer;
     if (statusCode === 200) return answer;

@@ -2,8 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { isRecord } from '../core/checks';
 import { formatDuration } from '../core/units';
+import type { SendTrouble } from '../core/activities';
 import type { Redact } from './redaction';
-import { type ErrorFact, errorFacts } from './trouble';
+import { errorTrouble } from './trouble';
 
 /** The most that is read of a body; a job is a few hundred bytes. */
 const MAX_BODY_BYTES = 1_048_576;
@@ -16,8 +17,8 @@ export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<'location' | 'retryAfter' | 'date', string | undefined>>;
   readonly body: Body;
-  /** Why the body is not whole; empty where it is. */
-  readonly brokenBy: readonly ErrorFact[];
+  /** Why the body is not whole; null where it is. */
+  readonly brokenBy: SendTrouble | null;
 }
 
 /** More of an unstructured text than this is a dump, not a message. */
@@ -28,11 +29,11 @@ export type Body =
   | { readonly kind: 'html' | 'other' }
   | { readonly kind: 'text'; readonly text: string };
 
-export interface NoAnswer {
+interface NoAnswer {
   readonly kind: 'no answer';
   /** Whether the first byte may have left: undici announces a request on its connection (TLS included) right before it writes. */
   readonly started: boolean;
-  readonly brokenBy: readonly ErrorFact[];
+  readonly brokenBy: SendTrouble;
 }
 
 export interface ExchangeLimits {
@@ -78,12 +79,15 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.timers = [
       setTimeout(() => {
         const missing = this.answer === undefined ? `no answer from ${origin}` : 'no complete body';
-        this.breakOff('timeout', `timeout: ${missing} within ${formatDuration(limits.timeoutMs)}`);
+        const message = `timeout: ${missing} within ${formatDuration(limits.timeoutMs)}`;
+        this.end({ label: 'timeout', message });
       }, limits.timeoutMs),
       setTimeout(() => {
         if (this.controller !== undefined) return;
-        const words = `no connection to ${origin} within ${formatDuration(limits.connectTimeoutMs)}`;
-        this.breakOff('connect timeout', `connect timeout: ${words}${limits.connectHint ?? ''}`);
+        const label = 'connect timeout';
+        const within = formatDuration(limits.connectTimeoutMs);
+        const message = `${label}: no connection to ${origin} within ${within}${limits.connectHint ?? ''}`;
+        this.end({ label, message });
       }, limits.connectTimeoutMs),
     ];
   }
@@ -95,10 +99,10 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
       controller.abort(new Error('the exchange is over'));
       return;
     }
-    const why = this.limits.beforeFirstByte?.();
-    if (why !== undefined) {
-      this.breakOff('held back', this.redact.text(why));
-      controller.abort(new Error(why));
+    const message = this.limits.beforeFirstByte?.();
+    if (message !== undefined) {
+      this.end({ label: 'held back', message });
+      controller.abort(new Error(message));
       return;
     }
     this.controller = controller;
@@ -117,27 +121,24 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     const room = MAX_BODY_BYTES - this.bytes;
     this.chunks.push(chunk.subarray(0, room));
     this.bytes += chunk.length;
-    if (chunk.length > room) this.breakOff('too large', 'the body has more than 1 MiB');
+    if (chunk.length > room) this.end({ label: 'too large', message: 'the body has more than 1 MiB' });
   }
 
   onResponseEnd(): void {
-    this.end([]);
+    this.end(null);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: unknown): void {
-    this.end(errorFacts(error, this.redact.text));
+    this.end(errorTrouble(error, this.redact.text));
   }
 
-  private breakOff(label: string, text: string): void {
-    this.end([{ label, text }]);
-  }
-
-  private end(brokenBy: readonly ErrorFact[]): void {
+  private end(brokenBy: SendTrouble | null): void {
     if (this.settled) return;
     this.settled = true;
     for (const timer of this.timers) clearTimeout(timer);
     if (this.answer === undefined) {
-      this.resolve({ kind: 'no answer', started: this.controller !== undefined, brokenBy });
+      const started = this.controller !== undefined;
+      this.resolve({ kind: 'no answer', started, brokenBy: brokenBy ?? errorTrouble(undefined) });
     } else {
       const body = bodyOf(new TextDecoder().decode(Buffer.concat(this.chunks)), this.redact);
       this.resolve({ kind: 'answer', ...this.answer, body, brokenBy });
@@ -156,7 +157,7 @@ function readHeaders(headers: IncomingHttpHeaders, redact: ReadText): Answer['he
   return { location: read('location'), retryAfter: read('retry-after'), date: read('date') };
 }
 
-/** No field is as long, so a longer one is left out. A message is cut here before it is redacted: that takes time. */
+/** No field is as long, so a longer one is left out. A message is cut here before it is redacted, which takes time. */
 const MAX_TEXT_CHARACTERS = 16_384;
 
 /** What a cut message loses after it is redacted: the cut may have left half a key, of a hundred characters spelled by eighty each. */
@@ -169,7 +170,7 @@ const TAIL_CHARACTERS = MAX_TEXT_CHARACTERS / 2;
 export function bodyOf(body: string, redact: Redact): Body {
   if (/^\s*<[!?a-z]/i.test(body)) return { kind: 'html' };
   try {
-    return { kind: 'json', value: readValue(JSON.parse(body), 'message', redact) };
+    return { kind: 'json', value: readValue(JSON.parse(body), true, redact) };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     // What looks like JSON was cut off.
@@ -180,26 +181,22 @@ export function bodyOf(body: string, redact: Redact): Body {
 
 type ReadText = (text: string) => string;
 
-/** What is read of a body: the names of an error and of a job. Redaction takes time, and a hostile service may send 1 MiB. */
-const MESSAGES = ['error', 'message', 'detail'];
-const FIELDS = ['id', 'status', 'source', 'repository', 'ref', 'model', 'prLink', 'createdAt', 'archivedAt'];
+/** What is read of a body: an error's messages and a job's fields. A hostile service may send 1 MiB of others. */
+const MESSAGES = new Set(['error', 'message', 'detail']);
+const FIELDS = new Set('id status source repository ref model prLink createdAt archivedAt'.split(' '));
 
-function readValue(value: unknown, as: 'message' | 'field', redact: Redact, depth = 2): unknown {
-  if (typeof value === 'string')
-    return as === 'message' ? readMessage(value, redact) : readField(value, redact);
+function readValue(value: unknown, isMessage: boolean, redact: Redact, depth = 2): unknown {
+  if (typeof value === 'string') {
+    const isLong = value.length > MAX_TEXT_CHARACTERS;
+    if (!isMessage) return isLong ? '' : redact.field(value);
+    const shown = redact.text(value.slice(0, MAX_TEXT_CHARACTERS));
+    return isLong ? shown.slice(0, -TAIL_CHARACTERS) : shown;
+  }
   if (!isRecord(value)) return typeof value === 'object' ? null : value;
-  const read = (names: readonly string[], inner: typeof as) =>
-    names
-      .filter((name) => depth > 0 && name in value)
-      .map((name) => [name, readValue(value[name], inner, redact, depth - 1)] as const);
-  return Object.fromEntries([...read(MESSAGES, 'message'), ...read(FIELDS, 'field')]);
-}
-
-function readField(text: string, redact: Redact): string {
-  return text.length > MAX_TEXT_CHARACTERS ? '' : redact.field(text);
-}
-
-function readMessage(text: string, redact: Redact): string {
-  const shown = redact.text(text.slice(0, MAX_TEXT_CHARACTERS));
-  return text.length > MAX_TEXT_CHARACTERS ? shown.slice(0, -TAIL_CHARACTERS) : shown;
+  const read = Object.entries(depth > 0 ? value : {}).filter(
+    ([name]) => MESSAGES.has(name) || FIELDS.has(name),
+  );
+  return Object.fromEntries(
+    read.map(([name, inner]) => [name, readValue(inner, MESSAGES.has(name), redact, depth - 1)]),
+  );
 }

@@ -3,27 +3,32 @@ import type { JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
 import type { AgentJob } from '../core/job';
 import { MAX_FIELD_CHARACTERS, MAX_LINK_CHARACTERS, MAX_STATUS_CHARACTERS, plainText } from '../core/text';
 import type { Answer, Body, Exchange } from './exchange';
-import { bodyTrouble, type ErrorFact, errorTrouble, type Operation, statusTrouble } from './trouble';
+import { bodyTrouble, type Operation, statusTrouble } from './trouble';
 
 export function jobAnswer(exchange: Exchange, jobId: string): JobAnswer {
-  if (exchange.kind === 'no answer') return { kind: 'trouble', ...errorTrouble(exchange.brokenBy) };
+  if (exchange.kind === 'no answer') return { kind: 'trouble', ...exchange.brokenBy };
   const read = readAnswer(exchange, jobId, 'read');
-  return 'job' in read
-    ? { kind: 'job', job: read.job }
-    : { kind: 'trouble', ...read.trouble, ...retryAfter(exchange) };
+  if ('job' in read) return { kind: 'job', job: read.job };
+  return { kind: 'trouble', ...read.trouble, retryAfterMs: retryAfter(exchange) };
 }
 
+/** What one exchange proved of the POST. */
 export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
   if (exchange.kind === 'no answer') {
-    const proof = proofOfFailure(exchange.started, exchange.brokenBy);
-    const trouble = errorTrouble(exchange.brokenBy);
-    return proof.verdict === 'unknown' ? { ...proof, ...trouble } : { ...proof, answered: false, ...trouble };
+    const { started, brokenBy } = exchange;
+    // How far it came can't be seen from here: bytes "written" lie in a buffer. Its code proves nothing: a connection that was
+    // used may be lost, and the next one refused.
+    if (started) return { verdict: 'unknown', ...brokenBy };
+    // Time, a new certificate or a restarted service heals whatever else may happen while connecting.
+    const repeatable = !CONFIGURATION_ERRORS.has(brokenBy.label);
+    return { verdict: 'not-sent', repeatable, answered: false, ...brokenBy };
   }
   const read = readAnswer(exchange, jobId, 'send');
   if ('job' in read) return { verdict: 'accepted', job: read.job };
   const proof = proofOfStatus(exchange.status);
   if (proof !== 'not processed') return { verdict: proof, ...read.trouble };
-  return { verdict: 'not-sent', repeatable: true, answered: true, ...retryAfter(exchange), ...read.trouble };
+  const retryAfterMs = retryAfter(exchange);
+  return { verdict: 'not-sent', repeatable: true, answered: true, retryAfterMs, ...read.trouble };
 }
 
 function readAnswer(
@@ -34,11 +39,6 @@ function readAnswer(
   if (answer.status < 200 || answer.status >= 300) return { trouble: statusTrouble(answer, operation) };
   const job = readJob(answer.body);
   return job?.id === jobId ? { job } : { trouble: bodyTrouble(answer, job?.id) };
-}
-
-export function retryAfter({ headers }: Answer): { retryAfterMs?: number } {
-  const retryAfterMs = parseRetryAfter(headers.retryAfter, headers.date);
-  return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
 /** Null where it is absent or of another type. */
@@ -71,8 +71,28 @@ export function readJob(body: Body): AgentJob | undefined {
 }
 
 function isWebLink(value: string): boolean {
-  if (value.length > MAX_LINK_CHARACTERS || !URL.canParse(value)) return false;
-  return /^https?:\/\//i.test(value) && value === plainText(value, MAX_LINK_CHARACTERS) && !/\s/.test(value);
+  if (!URL.canParse(value) || value !== plainText(value, MAX_LINK_CHARACTERS)) return false;
+  return /^https?:\/\/\S+$/i.test(value);
+}
+
+export function retryAfter({ headers }: Answer): number | undefined {
+  return parseRetryAfter(headers.retryAfter, headers.date);
+}
+
+/**
+ * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past; undefined if
+ * there is no readable header.
+ *
+ * @param answeredAt the answer's `Date` header, from which a date counts: the worker's clock may be wrong
+ */
+export function parseRetryAfter(
+  header: string | undefined,
+  answeredAt: string | undefined,
+): number | undefined {
+  const value = header?.trim() ?? '';
+  const isNumber = /^[-+]?\d+(?:\.\d+)?$/.test(value);
+  const waitMs = isNumber ? Number(value) * 1_000 : parseDate(value) - parseDate(answeredAt?.trim() ?? '');
+  return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(0, Math.ceil(waitMs)), Number.MAX_SAFE_INTEGER);
 }
 
 /** Milliseconds since the epoch; NaN for any other text. */
@@ -88,27 +108,6 @@ const DATE = /^(?:[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$
 const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/;
 
 /**
- * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past; undefined if
- * there is no readable header.
- *
- * @param answeredAt the answer's `Date` header, from which a date counts: the worker's clock may be wrong
- */
-export function parseRetryAfter(
-  header: string | undefined,
-  answeredAt: string | undefined,
-): number | undefined {
-  const value = header?.trim();
-  if (value === undefined) return undefined;
-  if (/^[-+]?\d+(?:\.\d+)?$/.test(value)) return bounded(Number(value) * 1_000);
-  const waitMs = parseDate(value) - parseDate(answeredAt?.trim() ?? '');
-  return Number.isNaN(waitMs) ? undefined : bounded(waitMs);
-}
-
-function bounded(ms: number): number {
-  return Math.min(Math.max(0, Math.ceil(ms)), Number.MAX_SAFE_INTEGER);
-}
-
-/**
  * The service refuses a request for what it is, before it acts on it: malformed (400, 413, 415, 422), not allowed (401, 403,
  * 405), about nothing (404, 410), in the wrong state (409). Repeating changes nothing.
  */
@@ -118,7 +117,7 @@ const REJECTED: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 409, 410
  * What a status proves about a POST, but for a 2xx with the job itself. 429 is the one refusal that is a matter of time. All else
  * is unknown: a 2xx may be a portal's page, a redirect may come after the work, a request may be cut short (408) or held (425) at
  * any point, a gateway says 502, 503 (with Retry-After too) and 504 after forwarding, and what the service doesn't declare comes
- * from a proxy. To call it unknown costs a look at the job; to call it refused could cost the message a second time.
+ * from a proxy. To call it unknown costs a read of the job; to call it refused could cost the message a second time.
  */
 export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'unknown' {
   if (REJECTED.has(status)) return 'rejected';
@@ -127,6 +126,7 @@ export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'u
 
 export const PROXY_CREDENTIALS = 'PROXY_CREDENTIALS';
 
+/** Every repetition would ask for the same impossible thing. */
 const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_NOT_SUPPORTED',
@@ -138,22 +138,3 @@ const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
   'ERR_INVALID_CHAR',
   'ERR_UNESCAPED_CHARACTERS',
 ]);
-
-/**
- * What an error proves about a POST. Its code proves nothing: a connection that was used may be lost, and the next one refused.
- *
- * @param started whether the first byte of the request may have left
- */
-export function proofOfFailure(
-  started: boolean,
-  facts: readonly ErrorFact[],
-): { readonly verdict: 'not-sent'; readonly repeatable: boolean } | { readonly verdict: 'unknown' } {
-  // How far it came can't be seen from here: bytes "written" lie in a buffer.
-  if (started) return { verdict: 'unknown' };
-  // Every repetition would ask for the same impossible thing.
-  if (facts.some(({ label }) => CONFIGURATION_ERRORS.has(label))) {
-    return { verdict: 'not-sent', repeatable: false };
-  }
-  // Time, a new certificate or a restarted service heals whatever else may happen while connecting.
-  return { verdict: 'not-sent', repeatable: true };
-}

@@ -4,32 +4,23 @@ import type { WhenActive } from './request';
 import type { Evidence } from './result';
 
 /**
- * What the reads since a POST have shown. The answers before and after a message can be identical. A read may come from a
- * replica that lags, and a message may be taken up later than it was accepted; `confirm` is assumed to be longer than both
- * together. So only a fresh answer counts: one that was asked for at least `confirm` after the POST ended.
+ * What the reads since a POST have shown. A read may come from a replica that lags, and a message may be taken up later than it
+ * was accepted: `confirm` is assumed to be longer than both together. So only a fresh answer counts, which was asked for at
+ * least `confirm` after the POST ended.
  */
 export const isObservations = fields({
-  /** The job right before the POST; null if the worker that read it could not report it. */
+  /** Null if the worker that read it could not report it. */
   baseline: orNull(isJobState),
   /** An answer that was asked for then or later is fresh; by the workflow's clock. */
   freshFrom: time,
   /** A read since the POST was `active`, fresh or not. */
   seenActive: boolean,
-  /** The latest fresh answer, and since when fresh answers have shown its status; null before the first. */
-  fresh: orNull(
-    fields({
-      job: isJobState,
-      /** When the first of them was received. */
-      since: time,
-      /** When the latest of them was asked for. */
-      askedAt: time,
-      answers: count,
-    }),
-  ),
+  /** The fresh answers that show the same status up to the latest: since when they were received, the latest asked for. */
+  fresh: orNull(fields({ job: isJobState, since: time, askedAt: time, answers: count })),
 });
 export type Observations = Checked<typeof isObservations>;
 
-export type Belief =
+type Belief =
   /** The terminal status belongs to the turn that the message began. */
   | { readonly kind: 'believed'; readonly evidence: Evidence }
   /** A fresh terminal status that is believed if an answer that is asked for at `until` or later shows it too. */
@@ -74,10 +65,7 @@ export function belief({ baseline, seenActive, fresh }: Observations, confirmMs:
   return { kind: 'believed', evidence: changed ? 'job-changed' : 'confirmed' };
 }
 
-/**
- * Until when no read can decide anything; 0 where the next one may. Before an answer is fresh, a read can only show that the
- * turn has begun, and only where the job was at rest before.
- */
+/** Until when no read can decide anything: before an answer is fresh, one can only show a turn of a job that was at rest. */
 export function idleUntil({ baseline, freshFrom, seenActive, fresh }: Observations): number {
   if (fresh !== null) return 0;
   const mayShowTurn = !seenActive && baseline !== null && isTerminal(baseline.status);

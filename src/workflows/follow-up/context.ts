@@ -17,7 +17,7 @@ import { textOf } from '../../core/tally';
 import { singleLine } from '../../core/text';
 import { readProxy } from '../activity-proxies';
 import { currentDetails } from './display';
-import { historyBudgetWait, noRoomFor, type OperatorStep } from './history-budget';
+import { historyBudgetWait, noRoomFor } from './history-budget';
 import { type FollowUpState, told } from './state';
 
 export interface TimedAnswer {
@@ -26,7 +26,7 @@ export interface TimedAnswer {
   readonly receivedAt: number;
 }
 
-/** `by-activity`: an activity polls by itself, and the workflow does not know yet what it has counted. */
+/** `by-activity`: an activity polls by itself; `counting`: it has ended, and the workflow learns what it has counted. */
 type Reads = 'singly' | 'by-activity' | 'counting';
 
 interface Decision {
@@ -37,7 +37,7 @@ interface Decision {
 
 /** One run of a follow-up: its state, and the few things that it does in time: read, wait, show, and what operators ask for. */
 export class FollowUpContext {
-  /** Looks at the job by this run, those of the send included; one that is under way is begun and not yet ended. */
+  /** Those of the send included. */
   private readsBegun = 0;
   private readsEnded = 0;
   private askedAt = 0;
@@ -45,7 +45,6 @@ export class FollowUpContext {
   private reads: Reads = 'singly';
   private over = false;
   private undone: Decision | null = null;
-  private updates = 0;
   private isWanted = false;
   /** The length of the history in the latest workflow task that has taken an update, or has given up an activity. */
   private updatedAt = 0;
@@ -96,18 +95,17 @@ export class FollowUpContext {
   show(outcome?: string): void {
     this.showDetails();
     const { plan, phase, job } = this.state;
-    const wanted = [
+    const all = [
       keyword('FollowUpPhase', phase),
-      ...(outcome === undefined
-        ? []
-        : [keyword('FollowUpOutcome', outcomeText(outcome, told(this.state).verdict))]),
-      ...(job === null || job.status === '' ? [] : [keyword('AgentJobStatus', job.status)]),
       keyword('AgentProject', plan.projectId),
       keyword('AgentJob', plan.jobId),
     ];
+    if (outcome !== undefined)
+      all.push(keyword('FollowUpOutcome', outcomeText(outcome, told(this.state).verdict)));
+    if (job?.status) all.push(keyword('AgentJobStatus', job.status));
     // What the server has: set by this run, or by the caller at the start.
     const { typedSearchAttributes } = workflowInfo();
-    const changes = wanted.filter(({ key, value }) => value !== typedSearchAttributes.get(key));
+    const changes = all.filter(({ key, value }) => value !== typedSearchAttributes.get(key));
     if (changes.length > 0) upsertSearchAttributes(changes);
   }
 
@@ -132,9 +130,9 @@ export class FollowUpContext {
   }
 
   /** Why an operator can't have this now; undefined where nothing is in the way. */
-  refusalOf(step: OperatorStep): string | undefined {
+  refusalOf(step: 'read' | 'send'): string | undefined {
     if (step === 'read' && this.busyWith !== null) return `${this.busyWith}; there is nothing to poll yet`;
-    return noRoomFor(step, workflowInfo(), this.updates, this.state.deadlineAt - Date.now());
+    return noRoomFor(step, workflowInfo(), this.state.deadlineAt - Date.now());
   }
 
   /** Ends the wait for the next read, and waits for that. One under way was asked for before this call: it does not count. */
@@ -159,7 +157,6 @@ export class FollowUpContext {
   }
 
   private takeUpdate(): void {
-    this.updates += 1;
     this.updatedAt = workflowInfo().historyLength;
   }
 
@@ -189,7 +186,7 @@ export class FollowUpContext {
     await condition(allHandlersFinished);
   }
 
-  /** Waits on a durable timer, not beyond the deadline and not beyond `pollNow`. */
+  /** Waits on a durable timer, until the deadline or `pollNow` at most. */
   async pause(ms: number, summary: string): Promise<void> {
     const until = Math.min(Date.now() + this.withinHistoryBudget(ms), this.state.deadlineAt);
     if (until <= Date.now() || this.isWanted) return;
@@ -199,7 +196,6 @@ export class FollowUpContext {
     this.state.nextPollAt = null;
   }
 
-  /** `ms`, or longer if the history has grown long. */
   withinHistoryBudget(ms: number): number {
     return Math.max(ms, historyBudgetWait(workflowInfo(), this.state.deadlineAt - Date.now()));
   }
@@ -211,7 +207,7 @@ export class FollowUpContext {
     const { projectId, jobId } = this.state.plan;
     const answer = await this.asRead((insist) =>
       readProxy(this.settings, projectId, this.state.deadlineAt - askedAt, summary)
-        .getJob({ projectId, jobId, ...insist })
+        .getJob({ projectId, jobId, insist })
         .then((result: unknown) => (isJobAnswer(result) ? result : FOREIGN_READ))
         .catch((error: unknown) => answerOfLostRead(error)),
     );
@@ -219,13 +215,13 @@ export class FollowUpContext {
     return { answer, askedAt, receivedAt: Date.now() };
   }
 
-  /** @param work is told to insist on its read if somebody has asked for it, or if it is the last one before the end */
-  async asRead<T>(work: (insist: { readonly insist?: true }) => Promise<T>): Promise<T> {
+  /** @param work insists on its read if somebody has asked for it, or if it is the last one before the end */
+  async asRead<T>(work: (insist: true | undefined) => Promise<T>): Promise<T> {
     const insists = this.isWanted || Date.now() >= this.state.deadlineAt;
     this.isWanted = false;
     this.readsBegun += 1;
     try {
-      return await work(insists ? { insist: true } : {});
+      return await work(insists || undefined);
     } finally {
       // One that is cancelled has ended too, or a later `pollNow` would wait for it.
       this.readsEnded += 1;
@@ -233,10 +229,10 @@ export class FollowUpContext {
   }
 
   heard(answer: JobAnswer): void {
+    const words = textOf(answer);
     if (answer.kind === 'job') this.state.job = answer.job;
-    else if (this.state.lastAnswer !== answer.message)
-      log.warn(`read failed: ${answer.message}`, { label: answer.label });
-    this.state.lastAnswer = textOf(answer);
+    else if (this.state.lastAnswer !== words) log.warn(`read failed: ${words}`, { label: answer.label });
+    this.state.lastAnswer = words;
   }
 }
 

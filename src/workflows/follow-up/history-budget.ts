@@ -12,9 +12,6 @@ const BUDGET_FROM_BYTES = 10 * MIB;
 const MAX_EVENTS = 40_000;
 const MAX_BYTES = 40 * MIB;
 
-/** The server takes 2,000 in a run (`history.maxTotalUpdates`). */
-const MAX_UPDATES = 1_900;
-
 /** A wait, a read and the workflow tasks between (measured: 11). */
 const EVENTS_PER_READ = 12;
 
@@ -28,30 +25,20 @@ export function historyBudgetWait(
 ): number {
   if (historyLength < BUDGET_FROM_EVENTS && historySize < BUDGET_FROM_BYTES) return 0;
   const eventsByBytes = (MAX_BYTES - historySize) / (historySize / historyLength);
-  const eventsLeft = Math.min(MAX_EVENTS - historyLength, eventsByBytes);
-  const readsLeft = Math.max(1, eventsLeft / EVENTS_PER_READ);
-  return Math.ceil(untilDeadlineMs / readsLeft);
+  const events = Math.min(MAX_EVENTS - historyLength, eventsByBytes);
+  return Math.ceil(untilDeadlineMs / Math.max(1, events / EVENTS_PER_READ));
 }
 
-/** What an operator asks for by an update: a read that comes earlier, another POST, or nothing that takes much room. */
-export type OperatorStep = 'read' | 'send' | 'change';
-
-/** Why the history has no room for what an operator asks for, and can repeat; undefined while it has. */
+/** Why the history has no room for a read or a POST that an operator wants at once; undefined while it has. */
 export function noRoomFor(
-  step: OperatorStep,
+  step: 'read' | 'send',
   size: HistorySize,
-  updates: number,
   untilDeadlineMs: number,
 ): string | undefined {
   const { historyLength, historySize } = size;
   const words = `the history has ${historyLength} events and ${Math.round(historySize / MIB)} MiB`;
-  if (step === 'send') {
-    const isFull = historyLength >= MAX_EVENTS || historySize >= MAX_BYTES;
-    return isFull ? `${words}; there is no room for another POST` : undefined;
-  }
-  if (updates >= MAX_UPDATES)
-    return `this run has taken ${updates} updates; the server takes 2,000, and the rest is kept for resolveDelivery`;
-  return step === 'read' && historyBudgetWait(size, untilDeadlineMs) > 0
-    ? `${words}, and must last until the deadline; the next read comes by itself`
-    : undefined;
+  const isFull = historyLength >= MAX_EVENTS || historySize >= MAX_BYTES;
+  if (step === 'send') return isFull ? `${words}; there is no room for another POST` : undefined;
+  const isShort = historyBudgetWait(size, untilDeadlineMs) === 0;
+  return isShort ? undefined : `${words}, and must last until the deadline; the next read comes by itself`;
 }

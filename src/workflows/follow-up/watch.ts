@@ -119,7 +119,7 @@ export async function waitUntilAtRest(context: FollowUpContext, active: AgentJob
     if (isLost(waiting.trouble, context.lastAskedAt, plan.confirmMs)) throw lostJob(context);
     context.enter(isUnauthorized(waiting.trouble) ? 'unauthorized' : 'waiting');
     refuseAfterDeadline(context);
-    const waitMs = nextWait(plan.polling, Date.now() - since, waiting.trouble, Math.random);
+    const waitMs = nextWait(plan.polling, Date.now() - since, waiting.trouble);
     const why = `waiting: ${state.lastAnswer ?? ''}, next in ${formatDuration(waitMs)}`;
     await readNext(context, waiting, { waitMs, why, summary: 'waiting: read the job' });
   }
