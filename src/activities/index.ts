@@ -25,8 +25,9 @@ export function createActivities(
 ): FollowUpActivities & BatchActivities & Partial<NoticeActivities> {
   const polls = new InProcessPolls(inProcess);
   const api = measured(agentApi);
+  const notifies = notify === undefined ? {} : { notify: true };
   return {
-    workerSettings: () => Promise.resolve(notify === undefined ? settings : { ...settings, notify: true }),
+    workerSettings: () => Promise.resolve({ ...settings, ...notifies }),
     getJob: getJobBy(api),
     pollJob: pollJobBy(api, polls),
     pendingDetails: pendingDetailsBy(polls),
@@ -34,8 +35,7 @@ export function createActivities(
     takeTurn,
     awaitEnd,
     // So that a batch needs no event to know.
-    runItems:
-      notify === undefined ? runItems : async (input) => ({ ...(await runItems(input)), notify: true }),
+    runItems: async (input) => ({ ...(await runItems(input)), ...notifies }),
     closeChunks,
     sendMessage: sendMessageBy(api),
     ...(notify === undefined ? {} : { postNotice: postNoticeBy(notify) }),
@@ -57,7 +57,7 @@ function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
   };
 }
 
-/** The history has no details of a pending activity, and a cancellation in its back-off brings none (measured). */
+/** A cancellation in an activity's back-off brings no details (measured). */
 function pendingDetailsBy(inProcess: InProcessPolls): FollowUpActivities['pendingDetails'] {
   return async (activity) => {
     const { client } = Context.current();

@@ -18,19 +18,16 @@ export const POLL_LIMIT_MS = 30 * 60_000;
 const HEARTBEAT_EVERY_MS = 10_000;
 
 /**
- * While the waits are short it goes on in this process and heartbeats its counts ("frequent polling" in Temporal's
- * documentation). Else the attempt fails, with the rest of the wait as its retry delay ("infrequent polling"). Whichever worker
- * makes the next attempt gets the counts.
+ * While the waits are short it goes on in this process and heartbeats its counts. Else the attempt fails, with the rest of the
+ * wait as its retry delay; whichever worker makes the next attempt gets the counts.
  */
 export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): FollowUpActivities['pollJob'] {
   return async (input) => {
     const { info, cancellationSignal } = Context.current();
     const serverTime = serverClock();
     const recorded = isTally(info.heartbeatDetails) ? info.heartbeatDetails : undefined;
-    const poll = new InProcessPoll(
-      ownRun().runId,
-      recorded ?? { ...startTally(input.trouble), nextReadAt: serverTime() + input.firstWaitMs },
-    );
+    const begun = { ...startTally(input.trouble), nextReadAt: serverTime() + input.firstWaitMs };
+    const poll = new InProcessPoll(ownRun().runId, recorded ?? begun);
     const beat = setInterval(() => {
       heartbeat(poll.tally);
     }, HEARTBEAT_EVERY_MS);
@@ -48,9 +45,9 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
           if (!(await inProcess.mayWait(poll, waitMs))) return await retryAfter(waitMs, poll.tally);
           if (poll.tally.polls > 0) heartbeat(poll.tally);
           const dueAt = serverTime() + waitMs;
-          const leftMs = await poll.wait(waitMs);
+          const restMs = await poll.wait(waitMs);
           if (poll.stopped) return ended(poll);
-          if (!inProcess.mayRead()) return await retryAfter(leftMs, poll.tally);
+          if (!inProcess.mayRead()) return await retryAfter(restMs, poll.tally);
           lateMs += Math.max(0, serverTime() - dueAt);
         }
         recordMetric('readLateness', lateMs / 1_000, {});
@@ -81,11 +78,10 @@ function ended({ tally }: InProcessPoll): PollJobResult {
 
 /** Hands the rest of a wait over to the server. @throws CompleteAsyncError, or the failure where the SDK is to report it */
 async function retryAfter(waitMs: number, tally: Tally): Promise<never> {
-  const next = formatDuration(waitMs);
-  const words =
-    tally.polls === 0
-      ? `the first poll of this activity comes in ${next}`
-      : `poll ${tally.polls} of this activity: ${tally.lastAnswer ?? ''}, next in ${next}`;
+  const { polls, lastAnswer } = tally;
+  const before =
+    polls === 0 ? 'no poll of this activity yet' : `poll ${polls} of this activity: ${lastAnswer ?? ''}`;
+  const words = `${before}, next in ${formatDuration(waitMs)}`;
   // A retry delay of 0 would mean the maximum interval (measured).
   const failure = askAgainIn(Math.max(1, waitMs), words, tally);
   const { info, client } = Context.current();

@@ -1,19 +1,18 @@
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
-import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
+import type { JobAddress, JobAnswer, PostOutcome } from '../core/activities';
 import { idProblem } from '../core/check-request';
 import { percentEncode } from '../core/ids';
 import { type ApiKeySource, checkedKey } from './api-key';
 import { Cooldowns } from './cooldowns';
-import { type Exchange, exchange, type ExchangeLimits } from './exchange';
-import { jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
-import { type Redact, Redactor } from './redaction';
+import { type Exchange, exchange, type ExchangeLimits, type NoAnswer } from './exchange';
+import { INVALID_ID, jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
+import { Redactor } from './redaction';
 import { errorTrouble, type Operation, trouble } from './trouble';
 
 /** The agent service's two operations. What the wire does is a value, and never thrown. */
 export interface AgentApi {
   /** Of one exchange, in milliseconds. */
   readonly timeoutMs: number;
-  /** One GET of the job. Trouble is an answer too. */
   getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
   /** One POST of the message, and what it proved. */
   sendMessage(message: Message, limits?: SendLimits): Promise<PostOutcome>;
@@ -38,7 +37,6 @@ export interface AgentApiOptions {
 }
 
 export interface Proxy {
-  /** What `HTTPS_PROXY` holds. */
   readonly url: string;
   /** What `NO_PROXY` holds. @default none */
   readonly noProxy?: string;
@@ -63,10 +61,6 @@ interface SendLimits {
   readonly beforeFirstByte?: () => string | undefined;
 }
 
-type Prepared =
-  | { readonly path: string; readonly headers: Record<string, string> }
-  | { readonly repeatable: boolean; readonly problem: SendTrouble & { retryAfterMs?: number } };
-
 const MAX_CONNECT_TIMEOUT_MS = 10_000;
 
 const CHECK_PROXY = 'check HTTPS_PROXY';
@@ -78,6 +72,8 @@ const HEADERS = {
   'cache-control': 'no-cache',
   'user-agent': 'agent-follow-up',
 };
+
+const JSON_BODY = { 'content-type': 'application/json' };
 
 /** The label where nothing was asked, because the service wants quiet. */
 export const COOLING_DOWN = 'cooling down';
@@ -108,66 +104,59 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     { timeoutMs: ownTimeoutMs = timeoutMs, before = 'read', insist = false }: ReadLimits,
   ): Promise<JobAnswer> {
     const quiet = insist ? null : cooldowns.of(before, address.projectId);
-    const prepared = await prepare(address, quiet);
-    if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
-    const request = { origin, method: 'GET', ...prepared } as const;
-    const result = await make(reads, request, limitsOf(ownTimeoutMs), redactFor(address));
-    return jobAnswer(heard('read', address, result), address.jobId);
+    return jobAnswer(await ask(address, quiet, reads, limitsOf(ownTimeoutMs)), address.jobId);
   }
 
   async function send(
     message: Message,
     { timeoutMs: ownTimeoutMs = timeoutMs, beforeFirstByte }: SendLimits,
   ): Promise<PostOutcome> {
-    const prepared = await prepare(message, cooldowns.of('send', message.projectId));
-    if ('problem' in prepared) {
-      const { repeatable, problem } = prepared;
-      return { verdict: 'not-sent', repeatable, answered: false, ...problem };
-    }
+    const quiet = cooldowns.of('send', message.projectId);
     const limits = { ...limitsOf(ownTimeoutMs), beforeFirstByte };
-    const request: Dispatcher.DispatchOptions = {
-      origin,
-      method: 'POST',
-      path: `${prepared.path}/message`,
-      headers: { ...prepared.headers, 'content-type': 'application/json' },
-      body: JSON.stringify({ prompt: message.prompt }),
-    };
     const connection = connectionsTo(origin, proxy, limits.connectTimeoutMs, FOR_ONE_POST);
-    const result = heard('send', message, await make(connection, request, limits, redactFor(message)));
+    const result = await ask(message, quiet, connection, limits, JSON.stringify({ prompt: message.prompt }));
     await connection.destroy();
     return sendOutcome(result, message.jobId);
   }
 
-  /** Path and headers of a request, or why there can be none: then nothing was sent. */
-  async function prepare(
+  /** One exchange, if there can be one. @param message the body of a POST. @default a GET */
+  async function ask(
     { projectId, jobId }: JobAddress,
     quiet: ReturnType<Cooldowns['of']>,
-  ): Promise<Prepared> {
+    connections: Dispatcher,
+    limits: ExchangeLimits,
+    message?: string,
+  ): Promise<Exchange> {
+    const unasked = (brokenBy: NoAnswer['brokenBy']) =>
+      ({ kind: 'no answer', started: false, brokenBy }) as const;
     const impossible = idProblem(projectId) ?? idProblem(jobId);
-    if (impossible !== undefined)
-      return { repeatable: false, problem: trouble('invalid id', `a project or job id ${impossible}`) };
-    if (quiet !== null) return { repeatable: true, problem: { label: COOLING_DOWN, ...quiet } };
+    if (impossible !== undefined) return unasked(trouble(INVALID_ID, `a project or job id ${impossible}`));
+    if (quiet !== null) return unasked({ label: COOLING_DOWN, ...quiet });
+    let key: string;
     try {
       // A source of the caller's own may give anything.
-      const key = checkedKey(await apiKey.current(), 'the key of the agent service');
-      redactor.remember(key);
-      return {
-        path: `${prefix}/v2/agent/${percentEncode(projectId)}/job/${percentEncode(jobId)}`,
-        headers: { ...HEADERS, authorization: `Bearer ${key}` },
-      };
+      key = checkedKey(await apiKey.current(), 'the key of the agent service');
     } catch (error) {
-      return { repeatable: true, problem: { ...errorTrouble(error, redactor.text), label: 'no key' } };
+      return unasked({ ...errorTrouble(error, redactor.text), label: 'no key' });
     }
-  }
-
-  function heard(operation: Operation, { projectId }: JobAddress, result: Exchange): Exchange {
+    redactor.remember(key);
+    const job = `${prefix}/v2/agent/${percentEncode(projectId)}/job/${percentEncode(jobId)}`;
+    const headers = { ...HEADERS, authorization: `Bearer ${key}` };
+    const asked =
+      message === undefined
+        ? ({ method: 'GET', path: job, headers } as const)
+        : ({
+            method: 'POST',
+            path: `${job}/message`,
+            headers: { ...headers, ...JSON_BODY },
+            body: message,
+          } as const);
+    // The id that was asked for is compared as it is.
+    const field = (text: string) => (text === jobId ? text : redactor.field(text));
+    const result = await make(connections, { origin, ...asked }, limits, { text: redactor.text, field });
+    const operation = message === undefined ? 'read' : 'send';
     if (result.kind === 'answer') cooldowns.heard(operation, projectId, result.status, retryAfter(result));
     return result;
-  }
-
-  /** The id that was asked for is compared as it is. */
-  function redactFor({ jobId }: JobAddress): Redact {
-    return { text: redactor.text, field: (text) => (text === jobId ? text : redactor.field(text)) };
   }
 
   return {

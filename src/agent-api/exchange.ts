@@ -29,130 +29,106 @@ export type Body =
   | { readonly kind: 'html' | 'other' }
   | { readonly kind: 'text'; readonly text: string };
 
-interface NoAnswer {
+export interface NoAnswer {
   readonly kind: 'no answer';
   /** Whether the first byte may have left: undici announces a request on its connection (TLS included) right before it writes. */
   readonly started: boolean;
-  readonly brokenBy: SendTrouble;
+  readonly brokenBy: SendTrouble & { readonly retryAfterMs?: number };
 }
 
 export interface ExchangeLimits {
   /** To the last byte of the body, in milliseconds. */
   readonly timeoutMs: number;
-  /** To the first byte of the request. */
   readonly connectTimeoutMs: number;
   readonly connectHint?: string;
   /** Asked once the connection is made; the reason that it returns keeps the request from being written. */
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
 
-/** One request and its whole answer. Nothing is followed, and nothing is tried twice. Never rejects. */
-export function exchange(
-  dispatcher: Dispatcher,
-  request: Dispatcher.DispatchOptions,
-  limits: ExchangeLimits,
-  redact: Redact,
-): Promise<Exchange> {
-  return new Promise((resolve) => {
-    dispatcher.dispatch(request, new ExchangeHandler(String(request.origin), limits, redact, resolve));
-  });
-}
-
 /**
+ * One request and its whole answer. Nothing is followed, and nothing is tried twice. Never rejects.
+ *
  * Timers of our own bound it: an AbortSignal would not end a request that waits for its connection, and undici's own timers are
  * reset by every byte.
  */
-class ExchangeHandler implements Dispatcher.DispatchHandler {
-  private controller: Dispatcher.DispatchController | undefined;
-  private answer: Pick<Answer, 'status' | 'headers'> | undefined;
-  private readonly chunks: Buffer[] = [];
-  private bytes = 0;
-  private settled = false;
-  private readonly timers: NodeJS.Timeout[];
+export function exchange(
+  dispatcher: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  { timeoutMs, connectTimeoutMs, connectHint = '', beforeFirstByte }: ExchangeLimits,
+  redact: Redact,
+): Promise<Exchange> {
+  return new Promise((resolve) => {
+    let controller: Dispatcher.DispatchController | undefined;
+    let answer: Pick<Answer, 'status' | 'headers'> | undefined;
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    let settled = false;
 
-  constructor(
-    origin: string,
-    private readonly limits: ExchangeLimits,
-    private readonly redact: Redact,
-    private readonly resolve: (exchange: Exchange) => void,
-  ) {
-    this.timers = [
+    const end = (brokenBy: SendTrouble | null) => {
+      if (settled) return;
+      settled = true;
+      for (const timer of timers) clearTimeout(timer);
+      if (answer === undefined) {
+        const started = controller !== undefined;
+        resolve({ kind: 'no answer', started, brokenBy: brokenBy ?? errorTrouble(undefined) });
+      } else {
+        const body = bodyOf(new TextDecoder().decode(Buffer.concat(chunks)), redact);
+        resolve({ kind: 'answer', ...answer, body, brokenBy });
+      }
+      controller?.abort(new Error('the exchange is over'));
+    };
+
+    const origin = String(request.origin);
+    const timers = [
       setTimeout(() => {
-        const missing = this.answer === undefined ? `no answer from ${origin}` : 'no complete body';
-        const message = `timeout: ${missing} within ${formatDuration(limits.timeoutMs)}`;
-        this.end({ label: 'timeout', message });
-      }, limits.timeoutMs),
+        const missing = answer === undefined ? `no answer from ${origin}` : 'no complete body';
+        end({ label: 'timeout', message: `timeout: ${missing} within ${formatDuration(timeoutMs)}` });
+      }, timeoutMs),
       setTimeout(() => {
-        if (this.controller !== undefined) return;
-        const label = 'connect timeout';
-        const within = formatDuration(limits.connectTimeoutMs);
-        const message = `${label}: no connection to ${origin} within ${within}${limits.connectHint ?? ''}`;
-        this.end({ label, message });
-      }, limits.connectTimeoutMs),
+        if (controller !== undefined) return;
+        const words = `no connection to ${origin} within ${formatDuration(connectTimeoutMs)}`;
+        end({ label: 'connect timeout', message: `connect timeout: ${words}${connectHint}` });
+      }, connectTimeoutMs),
     ];
-  }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Given up while it was connecting; or undici, which may start a request again after its connection was lost,
-    // would write it a second time.
-    if (this.settled || this.controller !== undefined) {
-      controller.abort(new Error('the exchange is over'));
-      return;
-    }
-    const message = this.limits.beforeFirstByte?.();
-    if (message !== undefined) {
-      this.end({ label: 'held back', message });
-      controller.abort(new Error(message));
-      return;
-    }
-    this.controller = controller;
-  }
-
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
-    // 100 to 199 only announce the answer.
-    if (status >= 200) this.answer = { status, headers: readHeaders(headers, this.redact.text) };
-  }
-
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const room = MAX_BODY_BYTES - this.bytes;
-    this.chunks.push(chunk.subarray(0, room));
-    this.bytes += chunk.length;
-    if (chunk.length > room) this.end({ label: 'too large', message: 'the body has more than 1 MiB' });
-  }
-
-  onResponseEnd(): void {
-    this.end(null);
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: unknown): void {
-    this.end(errorTrouble(error, this.redact.text));
-  }
-
-  private end(brokenBy: SendTrouble | null): void {
-    if (this.settled) return;
-    this.settled = true;
-    for (const timer of this.timers) clearTimeout(timer);
-    if (this.answer === undefined) {
-      const started = this.controller !== undefined;
-      this.resolve({ kind: 'no answer', started, brokenBy: brokenBy ?? errorTrouble(undefined) });
-    } else {
-      const body = bodyOf(new TextDecoder().decode(Buffer.concat(this.chunks)), this.redact);
-      this.resolve({ kind: 'answer', ...this.answer, body, brokenBy });
-    }
-    // Does nothing to one that is complete.
-    this.controller?.abort(new Error('the exchange is over'));
-  }
+    dispatcher.dispatch(request, {
+      onRequestStart(starting) {
+        // Given up while it was connecting; or undici, which may start a request again after its connection was lost,
+        // would write it a second time.
+        const isOver = settled || controller !== undefined;
+        const message = isOver ? 'the exchange is over' : beforeFirstByte?.();
+        if (message === undefined) {
+          controller = starting;
+          return;
+        }
+        if (!isOver) end({ label: 'held back', message });
+        starting.abort(new Error(message));
+      },
+      onResponseStart(_, status, headers) {
+        // 100 to 199 only announce the answer.
+        if (status >= 200) answer = { status, headers: readHeaders(headers, redact) };
+      },
+      onResponseData(_, chunk) {
+        const room = MAX_BODY_BYTES - bytes;
+        chunks.push(chunk.subarray(0, room));
+        bytes += chunk.length;
+        if (chunk.length > room) end({ label: 'too large', message: 'the body has more than 1 MiB' });
+      },
+      onResponseEnd() {
+        end(null);
+      },
+      onResponseError(_, error) {
+        end(errorTrouble(error, redact.text));
+      },
+    });
+  });
 }
 
 /** The only headers that are read. A service may send each twice; undici hands on a list then. */
-function readHeaders(headers: IncomingHttpHeaders, redact: ReadText): Answer['headers'] {
+function readHeaders(headers: IncomingHttpHeaders, redact: Redact): Answer['headers'] {
   const read = (name: string) => {
     const [first] = [headers[name]].flat();
-    return first === undefined ? undefined : redact(first);
+    return first === undefined ? undefined : redact.text(first);
   };
   return { location: read('location'), retryAfter: read('retry-after'), date: read('date') };
 }
@@ -173,13 +149,10 @@ export function bodyOf(body: string, redact: Redact): Body {
     return { kind: 'json', value: readValue(JSON.parse(body), true, redact) };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    // What looks like JSON was cut off.
     const isText = body.length <= MAX_PLAIN_TEXT_CHARACTERS && !/^\s*[[{"]/.test(body);
     return isText ? { kind: 'text', text: redact.text(body) } : { kind: 'other' };
   }
 }
-
-type ReadText = (text: string) => string;
 
 /** What is read of a body: an error's messages and a job's fields. A hostile service may send 1 MiB of others. */
 const MESSAGES = new Set(['error', 'message', 'detail']);

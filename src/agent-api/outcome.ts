@@ -12,7 +12,6 @@ export function jobAnswer(exchange: Exchange, jobId: string): JobAnswer {
   return { kind: 'trouble', ...read.trouble, retryAfterMs: retryAfter(exchange) };
 }
 
-/** What one exchange proved of the POST. */
 export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
   if (exchange.kind === 'no answer') {
     const { started, brokenBy } = exchange;
@@ -41,7 +40,6 @@ function readAnswer(
   return job?.id === jobId ? { job } : { trouble: bodyTrouble(answer, job?.id) };
 }
 
-/** Null where it is absent or of another type. */
 const text = z
   .string()
   .transform((value) => plainText(value, MAX_FIELD_CHARACTERS))
@@ -95,17 +93,12 @@ export function parseRetryAfter(
   return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(0, Math.ceil(waitMs)), Number.MAX_SAFE_INTEGER);
 }
 
-/** Milliseconds since the epoch; NaN for any other text. */
+/** An HTTP date (RFC 9110, 5.6.7; but for asctime's, without a zone), or ISO 8601, which some gateways send; else NaN. */
 function parseDate(text: string): number {
-  if (!DATE.test(text)) return NaN;
-  return Date.parse(ASCTIME.test(text) ? `${text} GMT` : text);
+  return /^(?:[A-Z][a-z]{2,8}, .*\d{2}:\d{2}:\d{2} GMT|\d{4}-\d{2}-\d{2}T.+)$/.test(text)
+    ? Date.parse(text)
+    : NaN;
 }
-
-/** IMF-fixdate, RFC 850 and asctime dates (RFC 9110, 5.6.7), and ISO 8601, which some gateways send. */
-const DATE = /^(?:[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$/;
-
-/** The asctime form names no zone and means UTC; `Date.parse` would take the machine's. */
-const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/;
 
 /**
  * The service refuses a request for what it is, before it acts on it: malformed (400, 413, 415, 422), not allowed (401, 403,
@@ -124,12 +117,14 @@ export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'u
   return status === 429 ? 'not processed' : 'unknown';
 }
 
+export const INVALID_ID = 'invalid id';
 export const PROXY_CREDENTIALS = 'PROXY_CREDENTIALS';
 
 /** Every repetition would ask for the same impossible thing. */
 const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_NOT_SUPPORTED',
+  INVALID_ID,
   PROXY_CREDENTIALS,
   'ERR_INVALID_URL',
   'ERR_INVALID_ARG_TYPE',

@@ -61,7 +61,7 @@ function formsOf(secrets: readonly string[]): Forms {
     const encoded = parts
       .flatMap((part) => [Buffer.from(part), Buffer.from(`Bearer ${part}`)])
       .flatMap((bytes) => [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')]);
-    // What a layer shows may have been decoded further than the secret itself, where the secret looks like an escape.
+    // What a layer shows may have been decoded further than the secret, where the secret itself has an escape.
     const forms = [...parts, ...encoded].flatMap((form) => [form, fullyDecoded(form, escape)]);
     const found = forms.filter((form) => form.length >= MIN_SECRET_CHARACTERS / 2);
     // The longest first: one secret may be the beginning of another.

@@ -4,7 +4,7 @@ import type { Polling } from './request';
 /** A service that is back is noticed within minutes. */
 const MAX_TROUBLE_WAIT_MS = 5 * 60_000;
 
-/** A zero or a date in the past must not make a hot loop; the service counts its limit by the hour. */
+/** No hot loop by a zero or a date in the past; and the service counts its limit by the hour. */
 const MIN_RETRY_AFTER_MS = 1_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
@@ -14,13 +14,13 @@ export const SEND_PERMISSION_MS = 10_000;
 /** From 0 to 1. In a workflow a replay repeats those of `Math.random`. */
 export type Random = () => number;
 
-/** Jitter applies at the maximum too; else thousands would poll in step. */
+/** Jitter applies at the maximum too, or thousands would poll in step. */
 export function pollInterval(polling: Polling, ageMs: number, random: Random): number {
   const grown = Math.max(polling.initialMs, Math.min(polling.maximumMs, polling.growth * ageMs));
   return Math.round(grown * (1 + polling.jitter * (2 * random() - 1)));
 }
 
-/** Random, so that not all return at once to a service that comes back. */
+/** Random, so that not all return at once. */
 export function troubleWait(polling: Polling, failures: number, random: Random): number {
   const ceiling = Math.min(MAX_TROUBLE_WAIT_MS, polling.initialMs * 2 ** Math.min(failures - 1, 20));
   return Math.round(ceiling * (0.5 + 0.5 * random()));

@@ -176,6 +176,7 @@ export const REQUEST_OPTIONS = {
 /** In the order in which they are shown. */
 export const REQUEST_FIELDS = { ...REQUEST_IDENTITY, ...REQUEST_OPTIONS };
 export type RequestField = keyof typeof REQUEST_FIELDS;
+export type RequestRow = RequestOption | (typeof REQUEST_IDENTITY)[keyof typeof REQUEST_IDENTITY];
 
 export function fieldOfPlan(field: string, { kind }: { readonly kind: string }): string {
   return kind === 'duration' ? `${field}Ms` : field;

@@ -29,17 +29,15 @@ export function needsDecision(answer: JobAnswer, known: JobState): boolean {
   return answer.httpStatus === 404 || isUnauthorized({ last: answer });
 }
 
-/** An answer as `lastAnswer` shows it. */
 export function textOf(answer: JobAnswer): string {
   return answer.kind === 'job' ? answer.job.status : answer.message;
 }
 
 type Counts = Tally['observed'];
 
-/** A service that keeps answering new words must not fill the history. */
+/** New words for ever must not fill the history: beyond so many, answers count as `other`. */
 const MAX_KEYS = 32;
 
-/** Beyond {@link MAX_KEYS} names answers count as `other`. */
 export function addCounts(...all: readonly Counts[]): Counts {
   const sum = new Map<string, number>();
   for (const counts of all)

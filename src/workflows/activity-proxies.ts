@@ -29,8 +29,8 @@ const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendi
 });
 
 /**
- * What the server knows of a pending activity; null if it can't be known. The failure of a local activity comes as an
- * `ActivityFailure` or as its bare cause, not always the same in a replay (measured, SDK 1.24.0): never tell them apart.
+ * What the server knows of a pending activity; null if it can't be known. A local activity's failure is an `ActivityFailure` or
+ * its bare cause, and in a replay perhaps the other (measured, SDK 1.24.0): never tell them apart.
  */
 export async function pendingDetails(activity: string): Promise<PendingDetails | null> {
   try {
@@ -65,10 +65,7 @@ export class CancelledByHand<End> {
 /** A read behind a limit that lapses loses its place to those that came later: again and again, if this is short. */
 const LONGEST_QUEUE_WAIT_MS = 10 * 60_000;
 
-/**
- * One read. Only the loss of a worker is retried, which is noticed in 15 s (a read may take minutes); a tenth failure is a bug.
- * Each project gets its share of the queue by its `fairnessKey`, and a limit per key is one per project.
- */
+/** One read. Only the loss of a worker is retried, which is noticed in 15 s (a read may take minutes); a tenth failure is a bug. */
 export function readProxy(
   { readTaskQueue, httpTimeoutMs }: WorkerSettings,
   projectId: string,
@@ -93,8 +90,7 @@ const LONGEST_WAIT_MS = 2 * 3_600_000;
 
 /**
  * The activity that polls, in its worker's process or by its own retries, whose interval comes with each failure. It ends by
- * itself; the time limits are a backstop, for one attempt as for all. The SDK sends its heartbeats every 24 s at most: so old is
- * what `status` shows of a poll, and what a dead worker had counted.
+ * itself; the time limits are a backstop. The SDK sends its heartbeats every 24 s at most (0.8 of their time-out).
  */
 export function pollProxy(
   { readTaskQueue }: WorkerSettings,
@@ -120,7 +116,7 @@ export function pollProxy(
 
 /**
  * Questions to the Temporal server, on the queue of workflow tasks, for which no limit of the agent service holds. The interval
- * comes with each failure; after the loss of a worker it is flat, because a back-off would soon be at its maximum.
+ * comes with each failure; a back-off would soon be at its maximum.
  *
  * @param taskQueue @default that of the calling workflow
  */

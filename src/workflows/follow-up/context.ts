@@ -31,13 +31,11 @@ type Reads = 'singly' | 'by-activity' | 'counting';
 
 interface Decision {
   readonly decision: DeliveryDecision;
-  /** The run for which it holds. */
   readonly runId: string;
 }
 
 /** One run of a follow-up: its state, and the few things that it does in time: read, wait, show, and what operators ask for. */
 export class FollowUpContext {
-  /** Those of the send included. */
   private readsBegun = 0;
   private readsEnded = 0;
   private askedAt = 0;
@@ -123,7 +121,6 @@ export class FollowUpContext {
     }
   }
 
-  /** @param nextPollAt when the activity reads next, where one polls */
   setReads(reads: Reads, nextPollAt: number | null = null): void {
     this.reads = reads;
     this.state.nextPollAt = nextPollAt;

@@ -19,8 +19,6 @@ import { waitUntilAtRest } from './watch';
 /**
  * Brings the message to the service, once: what is certainly not sent is tried again, and an unknown delivery is looked for by
  * reading the job. No run continues as new before that: by its id the send activity sees that a reset has made it.
- *
- * @throws ApplicationFailure `JobNotFound`, `FollowUpRejected`, `DeliveryUnknown` or `DeadlineExceeded`
  */
 export async function deliver(context: FollowUpContext, prompt: string): Promise<void> {
   const { state } = context;
@@ -36,20 +34,17 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
     Object.assign(state, after);
     if (step.kind === 'delivered') return;
     if (step.kind === 'failed') throw followUpFailure(step.type, step.reason, state, step.answer);
+    trouble = step.kind === 'again' ? step.trouble : NO_TROUBLE;
     if (step.kind === 'again') {
       if (state.lastAnswer !== before) log.warn(`not sent: ${state.lastAnswer ?? ''}`);
-      trouble = step.trouble;
       await tryAgainLater(context, step.phase, trouble);
-      continue;
-    }
-    trouble = NO_TROUBLE;
-    if (step.kind === 'wait for rest') {
+    } else if (step.kind === 'wait for rest') {
       await waitUntilAtRest(context, step.job);
-      continue;
+    } else {
+      const permitted = await reconcile(context, step.why);
+      if (permitted === null) return;
+      permittedRunId = permitted;
     }
-    const permitted = await reconcile(context, step.why);
-    if (permitted === null) return;
-    permittedRunId = permitted;
   }
 }
 
@@ -70,7 +65,6 @@ async function tryAgainLater(context: FollowUpContext, phase: Phase, trouble: Tr
  * Finds out whether a message arrived: by reading the job if it was at rest before the send; else `onUnknownDelivery` decides.
  *
  * @returns the run that may send it once more; null where it counts as delivered
- * @throws ApplicationFailure `DeliveryUnknown` or `DeadlineExceeded`
  */
 async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<string | null> {
   const { state } = context;
@@ -80,10 +74,10 @@ async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<s
   const canBeRead = baseline !== null && isTerminal(baseline.status);
   if (canBeRead && (await readForProof(context, watch))) return null;
 
-  const looked = canBeRead
+  const showed = canBeRead
     ? `Then reading the job for ${formatDuration(state.plan.reconcileMs)} showed no change caused by the message.`
     : 'Reading can tell nothing: the job was active before the send, or not known.';
-  const doubt = `${sentence(lost.message)} ${looked}`;
+  const doubt = `${sentence(lost.message)} ${showed}`;
   const unknown = () => followUpFailure('DeliveryUnknown', doubt, state, lost);
   switch (state.plan.onUnknownDelivery) {
     case 'fail':

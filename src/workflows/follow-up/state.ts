@@ -33,7 +33,6 @@ const isWatch = mutable(
     since: time,
     trouble: isTrouble,
     last: orNull(isJobState),
-    /** The latest readable answer was like the one before. */
     steady: boolean,
     polls: count,
     observed: mapOf(count),
@@ -124,7 +123,6 @@ export function initialState(
   };
 }
 
-/** @param settledAt when the follow-up ended; null while it runs */
 export function receiptOf(state: FollowUpState, settledAt: number | null): Receipt {
   return {
     requestId: state.plan.requestId,
