@@ -1,5 +1,6 @@
 import { log, metricMeter } from '@temporalio/activity';
-import { type AgentApi, COOLING_DOWN } from '../agent-api/client';
+import type { AgentApi } from '../agent-api/client';
+import { COOLING_DOWN } from '../agent-api/cooldowns';
 import { type LabelsOf, measure, type MetricKey } from '../core/metrics';
 
 /** As {@link measure}, but it never throws: what becomes of a message must not depend on a metric. */

@@ -78,10 +78,11 @@ function ended({ tally }: InProcessPoll): PollJobResult {
 
 /** Hands the rest of a wait over to the server. @throws CompleteAsyncError, or the failure where the SDK is to report it */
 async function retryAfter(waitMs: number, tally: Tally): Promise<never> {
-  const { polls, lastAnswer } = tally;
-  const before =
-    polls === 0 ? 'no poll of this activity yet' : `poll ${polls} of this activity: ${lastAnswer ?? ''}`;
-  const words = `${before}, next in ${formatDuration(waitMs)}`;
+  const next = formatDuration(waitMs);
+  const words =
+    tally.polls === 0
+      ? `the first poll of this activity comes in ${next}`
+      : `poll ${tally.polls} of this activity: ${tally.lastAnswer ?? ''}, next in ${next}`;
   // A retry delay of 0 would mean the maximum interval (measured).
   const failure = askAgainIn(Math.max(1, waitMs), words, tally);
   const { info, client } = Context.current();

@@ -9,14 +9,13 @@ import { INVALID_ID, jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } fro
 import { Redactor } from './redaction';
 import { errorTrouble, type Operation, trouble } from './trouble';
 
-/** The agent service's two operations. What the wire does is a value, and never thrown. */
+/** The agent service's two operations, of one exchange each. What the wire does is a value, and never thrown. */
 export interface AgentApi {
   /** Of one exchange, in milliseconds. */
   readonly timeoutMs: number;
   getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
-  /** One POST of the message, and what it proved. */
   sendMessage(message: Message, limits?: SendLimits): Promise<PostOutcome>;
-  /** How long all cool-downs of projects so far are. */
+  /** Of all cool-downs of projects so far. */
   cooldownSeconds(): number;
   /** Waits for the exchanges under way, and closes every connection. */
   close(): Promise<void>;
@@ -54,10 +53,7 @@ interface ReadLimits {
 interface SendLimits {
   /** @default that of the client */
   readonly timeoutMs?: number;
-  /**
-   * Called once the connection is made (TLS included), right before the first byte is written: a process may have been frozen
-   * while it was connecting. With a reason that it returns nothing is sent.
-   */
+  /** See {@link ExchangeLimits}: a process may have been frozen while it was connecting. */
   readonly beforeFirstByte?: () => string | undefined;
 }
 
@@ -74,9 +70,6 @@ const HEADERS = {
 };
 
 const JSON_BODY = { 'content-type': 'application/json' };
-
-/** The label where nothing was asked, because the service wants quiet. */
-export const COOLING_DOWN = 'cooling down';
 
 /** It follows no redirect and repeats nothing. */
 export function createAgentApi(options: AgentApiOptions): AgentApi {
@@ -122,7 +115,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   /** One exchange, if there can be one. @param message the body of a POST. @default a GET */
   async function ask(
     { projectId, jobId }: JobAddress,
-    quiet: ReturnType<Cooldowns['of']>,
+    quiet: NoAnswer['brokenBy'] | null,
     connections: Dispatcher,
     limits: ExchangeLimits,
     message?: string,
@@ -131,7 +124,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       ({ kind: 'no answer', started: false, brokenBy }) as const;
     const impossible = idProblem(projectId) ?? idProblem(jobId);
     if (impossible !== undefined) return unasked(trouble(INVALID_ID, `a project or job id ${impossible}`));
-    if (quiet !== null) return unasked({ label: COOLING_DOWN, ...quiet });
+    if (quiet !== null) return unasked(quiet);
     let key: string;
     try {
       // A source of the caller's own may give anything.
@@ -172,8 +165,8 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
 }
 
 /**
- * One that was used before, and that the server is closing, turns a POST into a message that may have arrived. Without
- * pipelining undici asks the server to close it after the answer.
+ * A kept connection that the server is closing turns a POST into a message that may have arrived. Without pipelining undici asks
+ * the server to close it after the answer.
  */
 const FOR_ONE_POST: Pool.Options = { connections: 1, pipelining: 0 };
 
@@ -186,7 +179,7 @@ function connectionsTo(
 ): Dispatcher {
   const options = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: connectTimeoutMs, ...own };
   if (proxy === undefined) return new Pool(origin, options);
-  // A tunnel (CONNECT), so that the proxy sees neither key nor prompt. The request begins when TLS inside it is made.
+  // By a tunnel (CONNECT) the proxy sees neither key nor prompt. The request begins when TLS inside it is made.
   return new EnvHttpProxyAgent({
     ...options,
     httpsProxy: proxy.url,

@@ -1,5 +1,9 @@
 import { boundedRetryAfter, type Random } from '../core/cadence';
+import type { NoAnswer } from './exchange';
 import type { Operation } from './trouble';
+
+/** The label where nothing was asked. */
+export const COOLING_DOWN = 'cooling down';
 
 /** Of a 429 that names no time: from here it doubles with each refusal in a row, up to five minutes. */
 const FIRST_MS = 5_000;
@@ -64,10 +68,7 @@ export class Cooldowns {
     return Math.floor((this.totalMs + 1) / 1_000);
   }
 
-  of(
-    operation: Operation,
-    projectId: string,
-  ): { readonly message: string; readonly retryAfterMs: number } | null {
+  of(operation: Operation, projectId: string): NoAnswer['brokenBy'] | null {
     const ofReads = this.cooldowns.get(`read ${projectId}`) ?? NONE;
     const ofSends = operation === 'send' ? this.cooldowns.get(`send ${projectId}`) : undefined;
     const { until, lengthMs, unnamed } = ofSends && ofSends.until > ofReads.until ? ofSends : ofReads;
@@ -76,6 +77,7 @@ export class Cooldowns {
     const untilText = new Date(Date.now() + waitMs).toISOString().replace(/\.\d+/, '');
     const why = unnamed === 0 ? 'as the service asked' : `after ${unnamed} refusals (429) in a row`;
     return {
+      label: COOLING_DOWN,
       message: `project cooling down until ${untilText}, ${why}`,
       retryAfterMs: Math.ceil(waitMs + SPREAD * lengthMs * this.random()),
     };

@@ -21,7 +21,7 @@ export interface Answer {
   readonly brokenBy: SendTrouble | null;
 }
 
-/** More of an unstructured text than this is a dump, not a message. */
+/** A longer text without structure is a dump, not a message. */
 const MAX_PLAIN_TEXT_CHARACTERS = 1_024;
 
 export type Body =
@@ -41,7 +41,7 @@ export interface ExchangeLimits {
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly connectHint?: string;
-  /** Asked once the connection is made; the reason that it returns keeps the request from being written. */
+  /** Asked once the connection is made (TLS included): a reason that it returns keeps the request from being written. */
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
 

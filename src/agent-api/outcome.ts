@@ -15,10 +15,9 @@ export function jobAnswer(exchange: Exchange, jobId: string): JobAnswer {
 export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
   if (exchange.kind === 'no answer') {
     const { started, brokenBy } = exchange;
-    // How far it came can't be seen from here: bytes "written" lie in a buffer. Its code proves nothing: a connection that was
-    // used may be lost, and the next one refused.
+    // How far it came can't be seen from here: bytes "written" lie in a buffer. Nor does a code prove anything.
     if (started) return { verdict: 'unknown', ...brokenBy };
-    // Time, a new certificate or a restarted service heals whatever else may happen while connecting.
+    // Time, a new certificate or a restarted service heals whatever else keeps it from connecting.
     const repeatable = !CONFIGURATION_ERRORS.has(brokenBy.label);
     return { verdict: 'not-sent', repeatable, answered: false, ...brokenBy };
   }
@@ -63,7 +62,6 @@ const jobSchema = z.object({
   archivedAt: text,
 });
 
-/** The job in a body; undefined if that is not a JSON object with an `id` and a `status`. */
 export function readJob(body: Body): AgentJob | undefined {
   return body.kind === 'json' ? jobSchema.safeParse(body.value).data : undefined;
 }
@@ -78,8 +76,7 @@ export function retryAfter({ headers }: Answer): number | undefined {
 }
 
 /**
- * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past; undefined if
- * there is no readable header.
+ * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past.
  *
  * @param answeredAt the answer's `Date` header, from which a date counts: the worker's clock may be wrong
  */
@@ -100,17 +97,13 @@ function parseDate(text: string): number {
     : NaN;
 }
 
-/**
- * The service refuses a request for what it is, before it acts on it: malformed (400, 413, 415, 422), not allowed (401, 403,
- * 405), about nothing (404, 410), in the wrong state (409). Repeating changes nothing.
- */
+/** Refused for what it is, before the service acts on it: malformed, not allowed, about nothing, or in the wrong state (409). */
 const REJECTED: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 409, 410, 413, 415, 422]);
 
 /**
  * What a status proves about a POST, but for a 2xx with the job itself. 429 is the one refusal that is a matter of time. All else
  * is unknown: a 2xx may be a portal's page, a redirect may come after the work, a request may be cut short (408) or held (425) at
- * any point, a gateway says 502, 503 (with Retry-After too) and 504 after forwarding, and what the service doesn't declare comes
- * from a proxy. To call it unknown costs a read of the job; to call it refused could cost the message a second time.
+ * any point, and a gateway says 502, 503 (with Retry-After too) and 504 after forwarding.
  */
 export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'unknown' {
   if (REJECTED.has(status)) return 'rejected';

@@ -3,10 +3,10 @@ const REDACTED = '[key]';
 /** Shorter texts would be found by chance; no key is shorter. */
 export const MIN_SECRET_CHARACTERS = 8;
 
-/** Of rotations: only an answer to a request in flight can still hold an earlier one. */
+/** Only an answer to a request in flight can still hold one from before a rotation. */
 const REMEMBERED_KEYS = 16;
 
-/** Deeper nesting than JSON in JSON in a URL in HTML, each twice, is no accident. */
+/** JSON in JSON in a URL in HTML, each twice. */
 const MAX_LAYERS = 8;
 
 const BEARER = /\b(Bearer\s+)[^\s"',;]+/gi;
@@ -32,9 +32,9 @@ export class Redactor {
   readonly text = (text: string): string => this.field(text).replaceAll(BEARER, '$1[redacted]');
 
   /**
-   * `text` without any known secret, however it is spelled: verbatim, in base64, with any of its characters escaped as in JSON,
-   * a URL, HTML or a mail, one within the other, or with invisible characters between. A text with a secret behind escapes is
-   * returned with these decoded. Redact before cutting: half a key would not be found.
+   * `text` without any known secret: verbatim, in base64, with any of its characters escaped as in JSON, a URL, HTML or a mail,
+   * one within the other, or with invisible characters between. Where one is behind escapes, these are decoded. Redact before
+   * cutting: half a key would not be found.
    */
   readonly field = (text: string): string =>
     this.forms.reduce((shown, [escape, forms]) => withoutForms(shown, forms, escape), text);
@@ -82,7 +82,7 @@ function fullyDecoded(form: string, escape: RegExp): string {
 const ESCAPE =
   /\\+(?:u\{([0-9a-f]{1,8})\}|u([0-9a-f]{4})|x([0-9a-f]{2})|([^\\]))?|%u([0-9a-f]{4})|%([0-9a-f]{2})|&(?:#(\d{1,7});|#x([0-9a-f]{1,6});|#0*(3[3-9]|[4-9]\d|1[01]\d|12[0-6])|#x0*([2-7][0-9a-f])|([a-z]{2,8});)|\+/gi;
 
-/** As a zero-width space, which somebody may have put between the characters of a key, or of its escapes. */
+/** As a zero-width space. */
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
 
 /** Quoted-printable (RFC 2045, 6.7) with its soft line breaks too. */
@@ -121,7 +121,7 @@ function decoded(text: string, escapes: RegExp): string {
   });
 }
 
-/** Keys are ASCII. Any other character goes: it may be an invisible one between two of a key, or a byte of it. */
+/** Keys are ASCII. Any other character goes: it may be an invisible one, or a byte of it. */
 function oneCharacter(code: number): string {
   return code < 0x80 ? String.fromCharCode(code) : '';
 }

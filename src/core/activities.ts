@@ -17,7 +17,7 @@ import { isAgentJob, type JobState } from './job';
 import type { FollowUpRequest, Polling, WhenActive } from './request';
 import type { FollowUpResult } from './result';
 
-/** Of the worker's configuration, recorded in history for a replay. The limits are of one HTTP exchange and of one `pollJob`. */
+/** Recorded in history for a replay. The limits are of one HTTP exchange and of one `pollJob`. */
 export const isWorkerSettings = fields({
   readTaskQueue: text,
   sendTaskQueue: text,
@@ -53,7 +53,7 @@ const retryAfterMs = optional(number);
 const readTrouble = fields({ kind: oneOf('trouble'), ...trouble, retryAfterMs });
 export type ReadTrouble = Checked<typeof readTrouble>;
 
-/** Trouble is an answer too: it is a delay, never the job's failure. */
+/** Trouble is an answer too: a delay, never the job's failure. */
 export const isJobAnswer = anyOf(fields({ kind: oneOf('job'), job: isAgentJob }), readTrouble);
 export type JobAnswer = Checked<typeof isJobAnswer>;
 
@@ -69,7 +69,7 @@ export type Trouble = Checked<typeof isTrouble>;
 export interface PollJobInput extends JobAddress {
   /** Another answer ends the poll. */
   readonly known: JobState;
-  /** When the turn, or the wait for it, began: the interval grows with its age. */
+  /** As of a watch. */
   readonly since: number;
   readonly polling: Polling;
   readonly trouble: Trouble;
@@ -92,9 +92,9 @@ export const isTally = fields({
 export type Tally = Checked<typeof isTally>;
 
 export const isPollJobResult = fields({
-  /** The answer that needs a decision; null if the time was over. */
+  /** It needs a decision; null if the time was over. */
   answer: orNull(isJobAnswer),
-  /** The answer was asked for then or later, by the server's clock; 0 without one. */
+  /** When it was asked for at the earliest, by the server's clock; 0 without one. */
   askedAt: time,
   before: isTally,
 });
@@ -168,12 +168,11 @@ export type TurnHolder = Checked<typeof isTurnHolder>;
 
 /** The activities as the workflows see them. Those that wait are retries of themselves, by failures of the type `NO_CHANGE`. */
 export interface FollowUpActivities {
-  /** Local. */
   workerSettings(): Promise<WorkerSettings>;
   getJob(read: ReadInput): Promise<JobAnswer>;
   /** Reads until an answer `needsDecision`; in the worker's process, or as retries. */
   pollJob(input: PollJobInput): Promise<PollJobResult>;
-  /** Local, of an activity of this run. It ends a `pollJob` in this process. */
+  /** Of an activity of this run. It ends a `pollJob` in this process. */
   pendingDetails(activity: string): Promise<PendingDetails>;
   /** Waits for a result, for somebody else's workflow. @throws ApplicationFailure as `ChildFollowUp.result` */
   followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;

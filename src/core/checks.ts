@@ -34,7 +34,7 @@ export function problemTexts(problems: readonly Problem[]): string {
 
 /*
  * Checks of what comes over the wire. An operator may complete an activity with any value (`temporal activity complete`): a
- * workflow that took it would fail its tasks for ever, and half a character of UTF-16 would end the worker (sdk-core 1.24).
+ * workflow that took it would fail its tasks for ever, and half a surrogate pair would end the worker (sdk-core 1.24).
  */
 
 export type Check<T> = (value: unknown) => value is T;

@@ -60,8 +60,7 @@ export function endOfMemo(memo: unknown): End | null {
 }
 
 export function endOfResult(result: unknown): End {
-  if (!isFollowUpResult(result) || !isTerminal(result.status))
-    return without('broken', 'Its result is no job with a receipt.');
+  if (!isFollowUpResult(result) || !isTerminal(result.status)) return endWithoutReceipt('broken');
   const { status, prLink, followUp } = result;
   return { outcome: status, ...byReceipt(followUp), prLink: boundedLink(prLink), message: null };
 }
@@ -105,14 +104,19 @@ const WITHOUT_RECEIPT = {
     'The follow-up no longer exists (deleted, or older than the retention of the namespace): nobody can tell whether its ' +
     'message was sent. It was not started again.',
   'left-running': 'Somebody else started this follow-up; it continues.',
+  cancelled: 'Somebody cancelled the follow-up.',
+  broken: 'Its result is no job with a receipt.',
 } as const;
 
-export function endWithoutReceipt(outcome: keyof typeof WITHOUT_RECEIPT): End {
-  return without(outcome, WITHOUT_RECEIPT[outcome]);
+export function endWithoutReceipt(
+  outcome: keyof typeof WITHOUT_RECEIPT,
+  message: string = WITHOUT_RECEIPT[outcome],
+): End {
+  return without(outcome, message);
 }
 
 export function endOfCancelled(receipt: unknown): End {
-  const end = without('cancelled', 'Somebody cancelled the follow-up.');
+  const end = endWithoutReceipt('cancelled');
   return isReceipt(receipt) ? { ...end, ...byReceipt(receipt) } : end;
 }
 
@@ -129,17 +133,12 @@ export function endOfConflict(isCompared: boolean, isForeign: boolean): End {
     : without('conflict', `${words}. Nobody can tell whether an earlier one sent this one.`);
 }
 
-export function brokenEnd(message: string): End {
-  return without('broken', message);
-}
-
-/** As an `ApplicationFailure`, which has a type and details, or any other. */
 interface Failure extends Error {
   readonly type?: string | null | undefined;
   readonly details?: readonly unknown[] | null | undefined;
 }
 
-/** The type and the details of a follow-up's own failure; undefined for any other. */
+/** Undefined for a failure that is none of a follow-up. */
 export function failureOf({ type, details }: Failure) {
   const own = FAILURE_TYPES.find((each) => each === type);
   const detail = details?.[0];
@@ -148,13 +147,10 @@ export function failureOf({ type, details }: Failure) {
 
 export function endOfFailure(failure: Failure): End {
   const own = failureOf(failure);
-  if (own === undefined) return brokenEnd(failure.message);
+  if (own === undefined) return endWithoutReceipt('broken', failure.message);
   const { job, followUp } = own.details;
-  return {
-    ...without(own.type, failure.message),
-    ...byReceipt(followUp),
-    prLink: boundedLink(job?.prLink),
-  };
+  const prLink = boundedLink(job?.prLink);
+  return { ...without(own.type, failure.message), ...byReceipt(followUp), prLink };
 }
 
 function byReceipt({ delivery, evidence }: Receipt) {

@@ -11,9 +11,9 @@ import type { Evidence } from './result';
 export const isObservations = fields({
   /** Null if the worker that read it could not report it. */
   baseline: orNull(isJobState),
-  /** An answer that was asked for then or later is fresh; by the workflow's clock. */
+  /** By the workflow's clock. */
   freshFrom: time,
-  /** A read since the POST was `active`, fresh or not. */
+  /** By any read since the POST. */
   seenActive: boolean,
   /** The fresh answers that show the same status up to the latest: since when they were received, the latest asked for. */
   fresh: orNull(fields({ job: isJobState, since: time, askedAt: time, answers: count })),
@@ -21,9 +21,8 @@ export const isObservations = fields({
 export type Observations = Checked<typeof isObservations>;
 
 type Belief =
-  /** The terminal status belongs to the turn that the message began. */
   | { readonly kind: 'believed'; readonly evidence: Evidence }
-  /** A fresh terminal status that is believed if an answer that is asked for at `until` or later shows it too. */
+  /** It is believed if an answer that is asked for at `until` or later shows it too. */
   | { readonly kind: 'doubted'; readonly until: number }
   /** No fresh answer, or one that is not terminal. */
   | { readonly kind: 'open' };
@@ -47,8 +46,8 @@ export function afterRead(
 }
 
 /**
- * Whether the status of the latest fresh answer is the end of the message's turn. How long it has held counts from when its
- * first answer was received to when the latest one was asked for: the true span is never shorter.
+ * Whether the latest fresh answer shows the end of the message's turn. A status has held from when its first answer was received
+ * to when the latest one was asked for: the true span is never shorter.
  */
 export function belief({ baseline, seenActive, fresh }: Observations, confirmMs: number): Belief {
   if (fresh === null || !isTerminal(fresh.job.status)) return { kind: 'open' };
@@ -77,18 +76,14 @@ export function provesDelivery({ baseline, fresh }: Observations): boolean {
   return fresh !== null && showsTurn(baseline, fresh.job);
 }
 
-/** If the job was active, reading can't tell; and anybody may archive a job, or undo it. */
+/** Not if the job was active before, or by archiving, which anybody may do and undo. */
 function showsTurn(baseline: JobState | null, job: JobState): boolean {
   if (baseline === null || !isTerminal(baseline.status)) return false;
   if (!isTerminal(job.status)) return job.status === ACTIVE;
   return job.status !== baseline.status && endsTurn(job.status) && endsTurn(baseline.status);
 }
 
-/**
- * What the look right before a POST decides; `arrived` if it proves an earlier POST of unknown delivery.
- *
- * @param earlierBaseline the job before that POST where this look is fresh; else null
- */
+/** What the look decides: `arrived` if it proves an earlier POST, by the job before that, given where the look is fresh. */
 export function decideSend(
   job: JobState,
   whenActive: WhenActive,

@@ -18,7 +18,7 @@ export const MAX_WORKFLOW_ID_BYTES = 255;
 /** Control characters, separators of lines, and marks that reorder the text beside them. */
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
-/** A field from outside. Unsafe characters and lone surrogates become U+FFFD, so that `completed` with a hidden one still differs. */
+/** A field from outside. Unsafe characters become U+FFFD, so that `completed` with a hidden one still differs. */
 export function plainText(text: string, limit: number): string {
   return truncate(text.toWellFormed().replace(UNSAFE, '\ufffd'), limit);
 }
@@ -66,7 +66,7 @@ export function markdownCode(text: string): string {
   return '`' + text.replace(/[`|\s]+/g, ' ') + '`';
 }
 
-/** Words from outside in Markdown: none of them ends a table's cell, or becomes markup or a link. */
+/** Words from outside, which end no table's cell, and become no markup or link. */
 export function markdownText(text: string): string {
   return text.replace(/[|\s]+/g, ' ').replace(/[\\`*_~[\]<>&#@]|:(?=\/\/)|(?<=www)\./gi, '\\$&');
 }

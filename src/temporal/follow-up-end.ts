@@ -6,7 +6,6 @@ import {
 } from '@temporalio/client';
 import { isRecord } from '../core/checks';
 import {
-  brokenEnd,
   type End,
   endOfCancelled,
   endOfConflict,
@@ -78,7 +77,10 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
     // Another program's memo, result or failure that can't be decoded never will be.
     const failure = error instanceof Error ? error : new Error(String(error));
     return {
-      end: brokenEnd(`It can't be read, another data converter wrote it: ${failure.message}`),
+      end: endWithoutReceipt(
+        'broken',
+        `It can't be read, another data converter wrote it: ${failure.message}`,
+      ),
       failure,
       ...found,
     };

@@ -51,16 +51,15 @@ export class FollowUpContext {
   constructor(readonly state: FollowUpState) {}
 
   get settings(): WorkerSettings {
-    const { settings } = this.state;
-    if (settings === null) throw new TypeError('the worker settings are used before they are learnt');
-    return settings;
+    if (this.state.settings === null) throw new TypeError('the settings are used before they are learnt');
+    return this.state.settings;
   }
 
   get lastAskedAt(): number {
     return this.askedAt;
   }
 
-  /** Somebody wants a read or has decided: the current wait ends, or the next one is skipped. */
+  /** Somebody wants a read or has decided: no wait goes on. */
   get wanted(): boolean {
     return this.isWanted;
   }
@@ -89,7 +88,7 @@ export class FollowUpContext {
     this.showDetails();
   }
 
-  /** Current details cost no event and follow every answer; search attributes cost one and change on transitions only. */
+  /** Current details cost no event; search attributes cost one where they change. */
   show(outcome?: string): void {
     this.showDetails();
     const { plan, phase, job } = this.state;
@@ -111,7 +110,7 @@ export class FollowUpContext {
     setCurrentDetails(currentDetails(this.state, this.reads === 'by-activity'));
   }
 
-  /** @param busyWith what it does, in words: nothing may be read or decided meanwhile */
+  /** @param busyWith in words: nothing may be read or decided meanwhile */
   async whileBusy<T>(busyWith: string, work: () => Promise<T>): Promise<T> {
     this.busyWith = busyWith;
     try {
@@ -132,7 +131,7 @@ export class FollowUpContext {
     return noRoomFor(step, workflowInfo(), this.state.deadlineAt - Date.now());
   }
 
-  /** Ends the wait for the next read, and waits for that. One under way was asked for before this call: it does not count. */
+  /** Ends the wait for the next read, and waits for that. One that is under way does not count. */
   async readNow(): Promise<void> {
     const before = this.readsBegun;
     this.takeUpdate();
@@ -157,7 +156,7 @@ export class FollowUpContext {
     this.updatedAt = workflowInfo().historyLength;
   }
 
-  /** An activity is cancelled that goes on reporting. */
+  /** An activity is cancelled that may still report. */
   giveUp(): void {
     this.gaveUpAt = workflowInfo().historyLength;
   }
@@ -240,7 +239,7 @@ export const FOREIGN_READ = {
   message: 'the read was completed by somebody else, and not with an answer about the job',
 } as const satisfies JobAnswer;
 
-/** A read that no worker has answered in time, or that failed by a bug: trouble like any other. */
+/** A read that no worker answered in time, or that failed by a bug: trouble like any other. */
 export function answerOfLostRead(error: unknown): JobAnswer {
   if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
   const { cause } = error;

@@ -72,7 +72,7 @@ interface PollEnd {
 
 /**
  * Polls by one activity. It ends when an answer needs a decision or its time is up; by a decision of an operator, a read
- * beside it that needs a decision, or the cancellation of the workflow. What was reported is countsAfter.
+ * beside it that needs a decision, or the cancellation of the workflow. What was reported is counted.
  *
  * @param known another answer about the job ends the poll
  * @returns whether anything was read, or somebody wants the poll to end; a worker whose clock is wrong may end it at once

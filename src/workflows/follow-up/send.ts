@@ -22,8 +22,7 @@ import type { FollowUpContext } from './context';
 import { earlierBaseline } from './state';
 
 /**
- * Looks at the job and makes at most one POST, by one activity. A POST under way is never abandoned, by cancellation,
- * deadline or shutdown: its outcome is awaited first.
+ * Looks at the job and makes at most one POST, by one activity. The outcome of a POST under way is always awaited.
  *
  * @param permittedRunId the one run that may make the POST
  * @throws CancelledFailure when the workflow is cancelled and nothing was sent
@@ -100,7 +99,7 @@ function sendProxy(context: FollowUpContext) {
 
 /**
  * Waits for the end of an activity, or for the deadline. One that takes longer than an attempt is asked after, so that people
- * read why; ever more rarely, because each question costs some events.
+ * read why; ever more rarely, as each question costs events.
  */
 export async function endOrDeadline(
   context: FollowUpContext,

@@ -47,7 +47,7 @@ const isState = mutable(
     promptDigest: text,
     /** Null until the worker has reported them, which is the first thing that a run asks for. */
     settings: orNull(isWorkerSettings),
-    /** A reset has made this run: the run before it may have sent what is not in this one's history. */
+    /** A reset has made this run: the one before may have sent what is not in this history. */
     isReset: boolean,
     deadlineAt: time,
     phase: oneOf(...PHASES),
@@ -92,7 +92,7 @@ export function record(watch: Watch, job: JobState, askedAt: number, receivedAt:
   watch.observations = afterRead(watch.observations, job, askedAt, receivedAt);
 }
 
-/** The job before a POST of unknown delivery; null where there was none, or where a look at `askedAt` is not fresh. */
+/** The job before a POST of unknown delivery, where a look at `askedAt` is fresh. */
 export function earlierBaseline({ delivery, watch }: FollowUpState, askedAt: number): JobState | null {
   if (delivery.verdict !== 'unknown' || watch === null) return null;
   return askedAt >= watch.observations.freshFrom ? watch.observations.baseline : null;
