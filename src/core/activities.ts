@@ -69,7 +69,7 @@ export type Trouble = Checked<typeof isTrouble>;
 export interface PollJobInput extends JobAddress {
   /** Another answer ends the poll. */
   readonly known: JobState;
-  /** As of a watch. */
+  /** When the turn, or the wait for it, began: the interval grows with its age. */
   readonly since: number;
   readonly polling: Polling;
   readonly trouble: Trouble;
@@ -103,7 +103,7 @@ export type PollJobResult = Checked<typeof isPollJobResult>;
 interface SendInput extends ReadInput {
   readonly prompt: string;
   readonly whenActive: WhenActive;
-  /** The first run, or the one that an operator named: before any other, which a reset has made, one may have sent. */
+  /** The first run, or the one that an operator named. A reset has made any other: the run before it may have sent. */
   readonly permittedRunId: string;
   /** The job before an earlier POST of unknown delivery, if there was one. */
   readonly earlierBaseline: JobState | null;

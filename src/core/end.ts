@@ -13,12 +13,16 @@ import {
 } from './result';
 import { MAX_LINK_CHARACTERS, truncate } from './text';
 
-/** The ends of a follow-up, and those that a batch tells of its items; the last ones are explained by their messages below. */
+/** The ends of a follow-up, and those that a batch tells of its items; their messages below explain them. */
 export const OUTCOMES = [
   ...TERMINAL_STATUSES,
   ...FAILURE_TYPES,
-  ...(['cancelled', 'terminated', 'timed-out', 'conflict', 'gone', 'left-running'] as const),
-  /** Its end is none of a follow-up. */
+  'cancelled',
+  'terminated',
+  'timed-out',
+  'conflict',
+  'gone',
+  'left-running',
   'broken',
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
@@ -80,9 +84,9 @@ export function deliveryInWords({ verdict, confirmedBy, sends }: Delivery): stri
 /** Whether the message was sent, by what a follow-up that has ended left. */
 export function sentInWords(receipt: Receipt | null): string {
   if (receipt === null) return `It left no receipt: ${IN_HISTORY}`;
-  const { delivery } = receipt;
-  const mayWork = delivery.verdict === 'accepted' || delivery.verdict === 'unknown';
-  return deliveryInWords(delivery) + (mayWork ? ' The agent continues if it got the message.' : '');
+  const words = deliveryInWords(receipt.delivery);
+  if (receipt.delivery.verdict === 'accepted') return `${words} The agent continues.`;
+  return receipt.delivery.verdict === 'unknown' ? `${words} If it did, the agent continues.` : words;
 }
 
 export function cancelledInWords(receipt: Receipt | null): string {

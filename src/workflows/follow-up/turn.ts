@@ -37,7 +37,7 @@ export async function takeTurn(context: FollowUpContext): Promise<void> {
   state.lastAnswer = null;
 }
 
-/** The turn at a job: one is open at a time, by its workflow id. It asks whether its holder has ended: nobody would surely tell. */
+/** The turn at a job: one is open at a time, by its workflow id. It asks whether its holder has ended: nobody can be relied on to tell. */
 export async function followUpTurn(holder: TurnHolder): Promise<void> {
   await questionProxy('has the follow-up ended?').awaitEnd(holder);
 }
