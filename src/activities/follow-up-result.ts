@@ -6,9 +6,9 @@ import type { FollowUpActivities } from '../core/activities';
 import { findEnd } from '../temporal/follow-up-end';
 import { askAgainIn } from './attempt';
 
-/** The first question comes soon, as many have ended; then it may take hours. */
-const FIRST_RESULT_WAIT_MS = 2_000;
-const LONGEST_RESULT_WAIT_MS = 60_000;
+/** Of the first question, as many have ended; then it may take hours. */
+const FIRST_WAIT_MS = 2_000;
+const LONGEST_WAIT_MS = 60_000;
 
 /** The types of the ends that no failure of the workflow tells; any other has its own. */
 const TYPES: Partial<Record<Outcome, string>> = {
@@ -25,10 +25,8 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
   // Another prompt is somebody else's: a workflow's own child carries its own.
   const meant = { ...followUp, wantsResult: true, foreignBefore: Infinity };
   const { end, result, failure, receipt = null } = await findEnd(client, meant);
-  if (end === null) {
-    const waitMs = Math.min(LONGEST_RESULT_WAIT_MS, FIRST_RESULT_WAIT_MS * info.attempt);
-    throw askAgainIn(waitMs, 'the follow-up still runs');
-  }
+  if (end === null)
+    throw askAgainIn(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt), 'the follow-up still runs');
   const { outcome, delivery, message } = end;
   if (result !== undefined && outcome !== 'broken') return result;
   let words = outcome === 'broken' ? message : (failure?.message ?? message);

@@ -1,9 +1,9 @@
 import { Context, log } from '@temporalio/activity';
 import type { Tally } from '../core/activities';
 import { ACTIVITY_TASKS } from '../temporal/sdk-internals';
-import { note } from './measured';
+import { recordMetric } from './measured';
 
-/** A wait here holds a slot to save an attempt (5 to 6 ms of CPU), worth less the rarer it is. */
+/** A wait here holds a slot, and saves an attempt of 5 to 6 ms of CPU. */
 const LONGEST_WAIT_MS = 30_000;
 
 /** So that a limit on reads is respected within a minute. */
@@ -19,7 +19,6 @@ export class InProcessPolls {
   private readonly polls = new Map<string, InProcessPoll>();
   private limited = false;
   private askedAt = -Infinity;
-  private knownAt = -Infinity;
   private asking = Promise.resolve();
 
   constructor(private readonly options: InProcessOptions) {
@@ -36,44 +35,40 @@ export class InProcessPolls {
       // A later attempt has taken over, or a later poll of the same run.
       other?.stop();
       this.polls.set(poll.runId, poll);
-      this.noteCount();
+      this.measureCount();
     }
-    await this.learnLimit();
-    return !this.limited;
+    // For all polls together.
+    if (Date.now() - this.askedAt >= ASK_EVERY_MS) {
+      this.askedAt = Date.now();
+      this.asking = this.askForLimit();
+    }
+    await this.asking;
+    return this.mayRead();
   }
 
-  /** Whether the read after a wait may be made here: else it must pass the queue. */
+  /** Else the read after a wait must pass the queue. */
   mayRead(): boolean {
     return !this.limited && !this.options.shutdown.aborted;
   }
 
   leave(poll: InProcessPoll): void {
     if (this.polls.get(poll.runId) === poll) this.polls.delete(poll.runId);
-    this.noteCount();
+    this.measureCount();
   }
 
   /** Only for calls by a poll: another activity would make series of its own. */
-  private noteCount(): void {
-    note('pollsWaiting', this.polls.size, {});
-    note('pollsWaitingLimit', this.options.maximum, {});
+  private measureCount(): void {
+    recordMetric('pollsWaiting', this.polls.size, {});
+    recordMetric('pollsWaitingLimit', this.options.maximum, {});
   }
 
   /** Ends the poll of a run, if it is in this process. @returns what it has counted */
   stop(runId: string): Tally | undefined {
     const poll = this.polls.get(runId);
     poll?.stop();
-    // Its place is free for the next poll of the run, although its last read may still be under way.
+    // Its last read may still be under way.
     this.polls.delete(runId);
     return poll?.tally;
-  }
-
-  /** For all polls together; they wait for the answer only where the last one is old. */
-  private async learnLimit(): Promise<void> {
-    if (Date.now() - this.askedAt >= ASK_EVERY_MS) {
-      this.askedAt = Date.now();
-      this.asking = this.askForLimit();
-    }
-    if (Date.now() - this.knownAt >= 2 * ASK_EVERY_MS) await this.asking;
   }
 
   private async askForLimit(): Promise<void> {
@@ -89,7 +84,6 @@ export class InProcessPolls {
       );
       const limits = [config?.queueRateLimit, config?.fairnessKeysRateLimitDefault];
       this.limited = limits.some((limit) => typeof limit?.rateLimit?.requestsPerSecond === 'number');
-      this.knownAt = Date.now();
       if (this.limited) for (const poll of this.polls.values()) poll.wake();
     } catch (error) {
       // An older server has no limits; one that does not answer is asked again.
@@ -108,7 +102,7 @@ export class InProcessPoll {
     public tally: Tally,
   ) {}
 
-  /** @returns what is left of the wait, in milliseconds, where somebody has woken it */
+  /** @returns the rest of the wait, in milliseconds, where somebody has woken it */
   async wait(waitMs: number): Promise<number> {
     if (this.stopped) return waitMs;
     const until = Date.now() + waitMs;

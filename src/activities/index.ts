@@ -8,7 +8,7 @@ import type { BatchActivities } from '../core/batch/state';
 import { closeChunks, runItems } from './batch/run-items';
 import { followUpResult } from './follow-up-result';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
-import { measured, note } from './measured';
+import { measured, recordMetric } from './measured';
 import { type NotifyOptions, postNoticeBy } from './post-notice';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
@@ -25,8 +25,9 @@ export function createActivities(
 ): FollowUpActivities & BatchActivities & Partial<NoticeActivities> {
   const polls = new InProcessPolls(inProcess);
   const api = measured(agentApi);
+  const notifies = notify === undefined ? {} : { notify: true };
   return {
-    workerSettings: () => Promise.resolve(notify === undefined ? settings : { ...settings, notify: true }),
+    workerSettings: () => Promise.resolve({ ...settings, ...notifies }),
     getJob: getJobBy(api),
     pollJob: pollJobBy(api, polls),
     pendingDetails: pendingDetailsBy(polls),
@@ -34,8 +35,7 @@ export function createActivities(
     takeTurn,
     awaitEnd,
     // So that a batch needs no event to know.
-    runItems:
-      notify === undefined ? runItems : async (input) => ({ ...(await runItems(input)), notify: true }),
+    runItems: async (input) => ({ ...(await runItems(input)), ...notifies }),
     closeChunks,
     sendMessage: sendMessageBy(api),
     ...(notify === undefined ? {} : { postNotice: postNoticeBy(notify) }),
@@ -48,7 +48,7 @@ const HEARTBEAT_EVERY_MS = 5_000;
 function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
   return async ({ insist = false, ...address }) => {
     const beat = setInterval(heartbeat, HEARTBEAT_EVERY_MS);
-    note('readLateness', queuedMs() / 1_000, {});
+    recordMetric('readLateness', queuedMs() / 1_000, {});
     try {
       return await agentApi.getJob(address, { insist });
     } finally {
@@ -57,7 +57,7 @@ function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
   };
 }
 
-/** The history has no details of a pending activity, and a cancellation in its back-off brings none (measured). */
+/** A cancellation in an activity's back-off brings no details (measured). */
 function pendingDetailsBy(inProcess: InProcessPolls): FollowUpActivities['pendingDetails'] {
   return async (activity) => {
     const { client } = Context.current();

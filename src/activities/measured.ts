@@ -1,9 +1,10 @@
 import { log, metricMeter } from '@temporalio/activity';
-import { type AgentApi, COOLING_DOWN } from '../agent-api/client';
+import type { AgentApi } from '../agent-api/client';
+import { COOLING_DOWN } from '../agent-api/cooldowns';
 import { type LabelsOf, measure, type MetricKey } from '../core/metrics';
 
-/** As {@link measure}, for activities. It never throws: what becomes of a message must not depend on a metric. */
-export function note<K extends MetricKey>(key: K, value: number, labels: LabelsOf<K>): void {
+/** As {@link measure}, but it never throws: what becomes of a message must not depend on a metric. */
+export function recordMetric<K extends MetricKey>(key: K, value: number, labels: LabelsOf<K>): void {
   try {
     measure(metricMeter, key, value, labels);
   } catch (error) {
@@ -18,12 +19,12 @@ export function measured(api: AgentApi): AgentApi {
     const end = await exchange;
     const answer = 'label' in end ? String(end.label) : 'job';
     if (answer === COOLING_DOWN) return end;
-    note('exchanges', 1, { operation, answer });
-    note('exchangeSeconds', (performance.now() - begunAt) / 1_000, { operation });
+    recordMetric('exchanges', 1, { operation, answer });
+    recordMetric('exchangeSeconds', (performance.now() - begunAt) / 1_000, { operation });
     // The SDK's counters take whole numbers.
     const before = cooled;
     cooled = api.cooldownSeconds();
-    note('cooldown', cooled - before, {});
+    recordMetric('cooldown', cooled - before, {});
     return end;
   };
   return {

@@ -9,7 +9,7 @@ import { type FollowUpActivities, isTally, type PollJobResult, type Tally } from
 import { failWithHeartbeatDetails } from '../temporal/sdk-internals';
 import { askAgainIn, ownRun, queuedMs, serverClock } from './attempt';
 import { InProcessPoll, type InProcessPolls } from './in-process-polls';
-import { note } from './measured';
+import { recordMetric } from './measured';
 
 /** How long one activity polls: then history gets the counts. */
 export const POLL_LIMIT_MS = 30 * 60_000;
@@ -18,19 +18,16 @@ export const POLL_LIMIT_MS = 30 * 60_000;
 const HEARTBEAT_EVERY_MS = 10_000;
 
 /**
- * While the waits are short it goes on in this process and heartbeats its counts ("frequent polling" in Temporal's
- * documentation). Else the attempt fails, with the rest of the wait as its retry delay ("infrequent polling"). Whichever worker
- * makes the next attempt gets the counts.
+ * While the waits are short it goes on in this process and heartbeats its counts. Else the attempt fails, with the rest of the
+ * wait as its retry delay; whichever worker makes the next attempt gets the counts.
  */
 export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): FollowUpActivities['pollJob'] {
   return async (input) => {
     const { info, cancellationSignal } = Context.current();
     const serverTime = serverClock();
     const recorded = isTally(info.heartbeatDetails) ? info.heartbeatDetails : undefined;
-    const poll = new InProcessPoll(
-      ownRun().runId,
-      recorded ?? { ...startTally(input.trouble), nextReadAt: serverTime() + input.firstWaitMs },
-    );
+    const begun = { ...startTally(input.trouble), nextReadAt: serverTime() + input.firstWaitMs };
+    const poll = new InProcessPoll(ownRun().runId, recorded ?? begun);
     const beat = setInterval(() => {
       heartbeat(poll.tally);
     }, HEARTBEAT_EVERY_MS);
@@ -48,12 +45,12 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
           if (!(await inProcess.mayWait(poll, waitMs))) return await retryAfter(waitMs, poll.tally);
           if (poll.tally.polls > 0) heartbeat(poll.tally);
           const dueAt = serverTime() + waitMs;
-          const leftMs = await poll.wait(waitMs);
+          const restMs = await poll.wait(waitMs);
           if (poll.stopped) return ended(poll);
-          if (!inProcess.mayRead()) return await retryAfter(leftMs, poll.tally);
+          if (!inProcess.mayRead()) return await retryAfter(restMs, poll.tally);
           lateMs += Math.max(0, serverTime() - dueAt);
         }
-        note('readLateness', lateMs / 1_000, {});
+        recordMetric('readLateness', lateMs / 1_000, {});
         lateMs = 0;
         const askedAt = serverTime();
         const answer = await agentApi.getJob(input);
@@ -63,7 +60,7 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
         const words = textOf(answer);
         if (answer.kind === 'trouble' && words !== poll.tally.lastAnswer) log.warn(`read failed: ${words}`);
         const counted = tallied(poll.tally, answer, now);
-        waitMs = nextWait(input.polling, now - input.since, counted.trouble, Math.random);
+        waitMs = nextWait(input.polling, now - input.since, counted.trouble);
         poll.tally = { ...counted, nextReadAt: now + waitMs };
       }
     } finally {

@@ -3,7 +3,7 @@ import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/comm
 import { Webhook } from 'standardwebhooks';
 import { ApiKeyError, type ApiKeySource } from '../agent-api/api-key';
 import { parseRetryAfter } from '../agent-api/outcome';
-import { errorFacts } from '../agent-api/trouble';
+import { errorTrouble } from '../agent-api/trouble';
 import type { NoticeActivities } from '../core/activities';
 
 /** Where the ends of follow-ups and batches are told, as Standard Webhooks. */
@@ -17,19 +17,15 @@ export interface NotifyOptions {
 const ANSWER_LIMIT_MS = 10_000;
 /** A receiver that hangs must not take the slots of the worker's other questions. */
 const AT_ONCE = 10;
-const TRY_AGAIN_MS = 5_000;
 const DAY_MS = 24 * 3_600_000;
 
-/** Each secret: `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it. @throws ApiKeyError that shows nothing of them */
+/** @throws ApiKeyError that shows nothing of the secrets */
 export function webhooksOf(secrets: string): Webhook[] {
   const each = secrets.split(',');
-  const isSecret = (secret: string) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret);
-  if (each.length > 2 || !each.every(isSecret))
-    throw new ApiKeyError(
-      'the secret file of notices',
-      'must hold one secret, or two with a comma between them: whsec_ and 24 to 64 bytes in base64',
-    );
-  return each.map((secret) => new Webhook(secret));
+  if (each.length <= 2 && each.every((secret) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret)))
+    return each.map((secret) => new Webhook(secret));
+  const right = 'one secret, or two with a comma between them: whsec_ and 24 to 64 bytes in base64';
+  throw new ApiKeyError('the secret file of notices', `must hold ${right}`);
 }
 
 export function postNoticeBy({ url, secrets }: NotifyOptions): NoticeActivities['postNotice'] {
@@ -37,7 +33,7 @@ export function postNoticeBy({ url, secrets }: NotifyOptions): NoticeActivities[
   return async (notice) => {
     if (underWay >= AT_ONCE) {
       const category = ApplicationFailureCategory.BENIGN;
-      throw again('this worker tells as many at once as it may', { nextRetryDelay: TRY_AGAIN_MS, category });
+      throw again('this worker tells as many at once as it may', { nextRetryDelay: 5_000, category });
     }
     underWay += 1;
     try {
@@ -45,12 +41,10 @@ export function postNoticeBy({ url, secrets }: NotifyOptions): NoticeActivities[
       if (status >= 200 && status < 300) return;
       const message = `the receiver answered ${status}`;
       if (status === 410) throw ApplicationFailure.nonRetryable(message, 'ReceiverGone');
-      const waitMs = parseRetryAfter(
-        headers.get('retry-after') ?? undefined,
-        headers.get('date') ?? undefined,
-      );
-      const asAsked = waitMs !== undefined && { nextRetryDelay: Math.min(Math.max(waitMs, 1_000), DAY_MS) };
-      throw again(message, { ...asAsked });
+      const [wait, date] = ['retry-after', 'date'].map((name) => headers.get(name) ?? undefined);
+      const waitMs = parseRetryAfter(wait, date);
+      if (waitMs === undefined) throw again(message);
+      throw again(message, { nextRetryDelay: Math.min(Math.max(waitMs, 1_000), DAY_MS) });
     } finally {
       underWay -= 1;
     }
@@ -74,7 +68,7 @@ async function post(url: string, secrets: string, body: string) {
     return response;
   } catch (error) {
     // Its own words may show the URL, which may hold a token.
-    throw again(`no answer from the receiver (${errorFacts(error)[0]?.label ?? 'unknown error'})`);
+    throw again(`no answer from the receiver (${errorTrouble(error).label})`);
   }
 }
 

@@ -2,8 +2,10 @@ import { Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../core/text';
 import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/activities';
+import { SEND_PERMISSION_MS } from '../core/cadence';
 import { decideSend } from '../core/evidence';
-import { askPermission, ownRun } from './attempt';
+import { contextOf } from '../temporal/sdk-internals';
+import { ownRun } from './attempt';
 
 /** What start-to-close leaves beyond the two exchanges. */
 const REPORT_MS = 15_000;
@@ -13,11 +15,9 @@ const RESET =
 const EARLIER_ATTEMPT = 'an earlier attempt of the send may have sent the message, and did not report';
 
 /**
- * The one place where a message can leave. It looks at the job, asks the server for permission, and makes at most one POST; in
- * one task, because the queue before it may be hours long.
- *
- * It makes no POST that somebody else may have made before: another attempt, whose heartbeat details it finds, or the run before
- * a reset. A POST that has begun ignores cancellation and shutdown: its outcome is worth more than the seconds it takes.
+ * The one place where a message can leave. It makes no POST that somebody else may have made before: another attempt, whose
+ * heartbeat details it finds, or the run before a reset. A POST that has begun ignores cancellation and shutdown: its outcome is
+ * worth more than the seconds it takes.
  */
 export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessage'] {
   return async (input) => {
@@ -54,6 +54,22 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
       .catch((error: unknown) => noReport(`the send broke off (${String(error)})`));
     return { kind: 'posted', ...checkpoint, outcome };
   };
+}
+
+/**
+ * Asks the server whether it still waits for this attempt: a process that was frozen may wake after it has been given up.
+ *
+ * @param details what the next attempt must know: without them, nothing was begun
+ * @returns the milliseconds for which the permission still holds
+ * @throws what the server says (cancelled, paused, reset, given up), or the error of a call without an answer
+ */
+export async function askPermission(details: unknown): Promise<() => number> {
+  const { info, client } = Context.current();
+  const askedAt = Date.now();
+  const askedTick = performance.now();
+  await client.activity.heartbeat(info.taskToken, details, { serializationContext: contextOf(info) });
+  // The wall clock shows a suspended machine, the monotonic one a wall clock that was set back.
+  return () => SEND_PERMISSION_MS - Math.max(Date.now() - askedAt, performance.now() - askedTick);
 }
 
 function noReport(message: string): PostOutcome {

@@ -1,12 +1,11 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { formatDuration } from '../core/units';
-import { errorFacts } from './trouble';
+import { errorTrouble } from './trouble';
 import { MIN_SECRET_CHARACTERS } from './redaction';
 
-/** It is asked before every request, so that a key can be rotated without a restart. */
 export interface ApiKeySource {
-  /** The key to use now. @throws ApiKeyError, which never holds any part of a key */
+  /** @throws ApiKeyError, which never holds any part of a key */
   current(): Promise<string>;
 }
 
@@ -36,7 +35,7 @@ export function checkedKey(text: string, name: string, what = 'the admin key'): 
   throw new ApiKeyError(name, `must hold ${what} alone: ${right}`);
 }
 
-/** A key given as text, for example by the environment. @throws ApiKeyError */
+/** @throws ApiKeyError */
 export function keyFromText(text: string): ApiKeySource {
   const key = checkedKey(text, 'AGENT_API_KEY');
   return { current: () => Promise.resolve(key) };
@@ -46,9 +45,9 @@ export function keyFromText(text: string): ApiKeySource {
 const FILE_LIMIT_MS = 2_000;
 
 /**
- * A key in a file. The first read must succeed. Every use reads it again: unlike time stamps, that shows a swapped Kubernetes
- * symlink. While it can't be read or holds no key, the last good one stays in use. At most one read is under way: one that
- * hangs occupies one of the four threads with which Node reads files and looks up names.
+ * A key in a file. Every use reads it again: unlike time stamps, that shows a swapped Kubernetes symlink. While it can't be read
+ * or holds no key, the last good one stays in use. At most one read is under way: one that hangs occupies one of the four
+ * threads with which Node reads files and finds hosts.
  *
  * @param what is in it. @default the admin key
  * @throws ApiKeyError when the file can't be read now, or holds no key
@@ -88,15 +87,13 @@ async function readKey(path: string, name: string, what?: string): Promise<strin
   try {
     // Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
     file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    // Such as a pipe, which <(…) makes.
     if (!(await file.stat()).isFile())
       throw new ApiKeyError(name, "is not a regular file, so it can't be read at each rotation");
     const { bytesRead, buffer } = await file.read(Buffer.alloc(MAX_KEY_CHARACTERS + 1));
     return checkedKey(buffer.toString('latin1', 0, bytesRead), name, what);
   } catch (error) {
     if (error instanceof ApiKeyError) throw error;
-    const code = errorFacts(error)[0]?.label ?? 'unreadable';
-    throw new ApiKeyError(name, `can't be read: ${code}`, { cause: error });
+    throw new ApiKeyError(name, `can't be read: ${errorTrouble(error).label}`, { cause: error });
   } finally {
     await file?.close();
   }

@@ -1,26 +1,27 @@
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
-import type { JobAddress, JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
+import type { JobAddress, JobAnswer, PostOutcome } from '../core/activities';
+import { idProblem } from '../core/check-request';
 import { percentEncode } from '../core/ids';
 import { type ApiKeySource, checkedKey } from './api-key';
 import { Cooldowns } from './cooldowns';
-import { type Exchange, exchange, type ExchangeLimits } from './exchange';
-import { jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
-import { type Redact, Redactor } from './redaction';
-import { describeFacts, errorFacts, errorTrouble, type Operation, trouble } from './trouble';
+import { type Exchange, exchange, type ExchangeLimits, type NoAnswer } from './exchange';
+import { INVALID_ID, jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
+import { Redactor } from './redaction';
+import { errorTrouble, type Operation, trouble } from './trouble';
 
-/** The agent service's two operations. What the wire does is a value, and never thrown. */
+/** The agent service's two operations, of one exchange each. What the wire does is a value, and never thrown. */
 export interface AgentApi {
   /** Of one exchange, in milliseconds. */
   readonly timeoutMs: number;
-  /** One GET of the job. Trouble is an answer too. */
   getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
-  /** One POST of the message, and what it proved. */
-  sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendLimits): Promise<PostOutcome>;
-  /** How long all cool-downs of projects so far are. */
+  sendMessage(message: Message, limits?: SendLimits): Promise<PostOutcome>;
+  /** Of all cool-downs of projects so far. */
   cooldownSeconds(): number;
   /** Waits for the exchanges under way, and closes every connection. */
   close(): Promise<void>;
 }
+
+type Message = JobAddress & { readonly prompt: string };
 
 export interface AgentApiOptions {
   /** An http or https URL; a path prefix and trailing slashes are fine. */
@@ -35,7 +36,6 @@ export interface AgentApiOptions {
 }
 
 export interface Proxy {
-  /** What `HTTPS_PROXY` holds. */
   readonly url: string;
   /** What `NO_PROXY` holds. @default none */
   readonly noProxy?: string;
@@ -53,16 +53,9 @@ interface ReadLimits {
 interface SendLimits {
   /** @default that of the client */
   readonly timeoutMs?: number;
-  /**
-   * Called once the connection is made (TLS included), right before the first byte is written: a process may have been frozen
-   * while it was connecting. With a reason that it returns nothing is sent.
-   */
+  /** See {@link ExchangeLimits}: a process may have been frozen while it was connecting. */
   readonly beforeFirstByte?: () => string | undefined;
 }
-
-type Prepared =
-  | { readonly path: string; readonly headers: Record<string, string> }
-  | { readonly repeatable: boolean; readonly problem: SendTrouble & { retryAfterMs?: number } };
 
 const MAX_CONNECT_TIMEOUT_MS = 10_000;
 
@@ -76,8 +69,7 @@ const HEADERS = {
   'user-agent': 'agent-follow-up',
 };
 
-/** The label where nothing was asked, because the service wants quiet. */
-export const COOLING_DOWN = 'cooling down';
+const JSON_BODY = { 'content-type': 'application/json' };
 
 /** It follows no redirect and repeats nothing. */
 export function createAgentApi(options: AgentApiOptions): AgentApi {
@@ -94,7 +86,6 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   const reads = connectionsTo(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
   const underWay = new Set<Promise<unknown>>();
-  let closed = false;
 
   function track<T>(work: Promise<T>): Promise<T> {
     underWay.add(work);
@@ -106,98 +97,83 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     { timeoutMs: ownTimeoutMs = timeoutMs, before = 'read', insist = false }: ReadLimits,
   ): Promise<JobAnswer> {
     const quiet = insist ? null : cooldowns.of(before, address.projectId);
-    const prepared = await prepare(address, quiet);
-    if ('problem' in prepared) return { kind: 'trouble', ...prepared.problem };
-    const request = { origin, method: 'GET', ...prepared } as const;
-    const result = await make(reads, request, limitsOf(ownTimeoutMs), redactFor(address));
-    return jobAnswer(heard('read', address, result), address.jobId);
+    return jobAnswer(await ask(address, quiet, reads, limitsOf(ownTimeoutMs)), address.jobId);
   }
 
   async function send(
-    message: JobAddress & { readonly prompt: string },
+    message: Message,
     { timeoutMs: ownTimeoutMs = timeoutMs, beforeFirstByte }: SendLimits,
   ): Promise<PostOutcome> {
-    const prepared = await prepare(message, cooldowns.of('send', message.projectId));
-    if ('problem' in prepared) {
-      const { repeatable, problem } = prepared;
-      return { verdict: 'not-sent', repeatable, answered: false, ...problem };
-    }
+    const quiet = cooldowns.of('send', message.projectId);
     const limits = { ...limitsOf(ownTimeoutMs), beforeFirstByte };
-    const request: Dispatcher.DispatchOptions = {
-      origin,
-      method: 'POST',
-      path: `${prepared.path}/message`,
-      headers: { ...prepared.headers, 'content-type': 'application/json' },
-      body: JSON.stringify({ prompt: message.prompt }),
-    };
     const connection = connectionsTo(origin, proxy, limits.connectTimeoutMs, FOR_ONE_POST);
-    const result = heard('send', message, await make(connection, request, limits, redactFor(message)));
+    const result = await ask(message, quiet, connection, limits, JSON.stringify({ prompt: message.prompt }));
     await connection.destroy();
     return sendOutcome(result, message.jobId);
   }
 
-  /** Path and headers of a request, or why there can be none: then nothing was sent. */
-  async function prepare(address: JobAddress, quiet: ReturnType<Cooldowns['of']>): Promise<Prepared> {
-    const impossible = addressProblem(address);
-    if (impossible !== undefined) return { repeatable: false, problem: trouble('invalid id', impossible) };
-    if (quiet !== null) return { repeatable: true, problem: { label: COOLING_DOWN, ...quiet } };
-    if (closed) return { repeatable: true, problem: trouble('closed', 'the agent API client is closed') };
+  /** One exchange, if there can be one. @param message the body of a POST. @default a GET */
+  async function ask(
+    { projectId, jobId }: JobAddress,
+    quiet: NoAnswer['brokenBy'] | null,
+    connections: Dispatcher,
+    limits: ExchangeLimits,
+    message?: string,
+  ): Promise<Exchange> {
+    const unasked = (brokenBy: NoAnswer['brokenBy']) =>
+      ({ kind: 'no answer', started: false, brokenBy }) as const;
+    const impossible = idProblem(projectId) ?? idProblem(jobId);
+    if (impossible !== undefined) return unasked(trouble(INVALID_ID, `a project or job id ${impossible}`));
+    if (quiet !== null) return unasked(quiet);
+    let key: string;
     try {
       // A source of the caller's own may give anything.
-      const key = checkedKey(await apiKey.current(), 'the key of the agent service');
-      redactor.remember(key);
-      const [project, job] = [percentEncode(address.projectId), percentEncode(address.jobId)];
-      return {
-        path: `${prefix}/v2/agent/${project}/job/${job}`,
-        headers: { ...HEADERS, authorization: `Bearer ${key}` },
-      };
+      key = checkedKey(await apiKey.current(), 'the key of the agent service');
     } catch (error) {
-      return { repeatable: true, problem: { ...thrown(error), label: 'no key' } };
+      return unasked({ ...errorTrouble(error, redactor.text), label: 'no key' });
     }
-  }
-
-  function heard(operation: Operation, { projectId }: JobAddress, result: Exchange): Exchange {
-    if (result.kind === 'answer')
-      cooldowns.heard(operation, projectId, result.status, retryAfter(result).retryAfterMs);
+    redactor.remember(key);
+    const job = `${prefix}/v2/agent/${percentEncode(projectId)}/job/${percentEncode(jobId)}`;
+    const headers = { ...HEADERS, authorization: `Bearer ${key}` };
+    const asked =
+      message === undefined
+        ? ({ method: 'GET', path: job, headers } as const)
+        : ({
+            method: 'POST',
+            path: `${job}/message`,
+            headers: { ...headers, ...JSON_BODY },
+            body: message,
+          } as const);
+    // The id that was asked for is compared as it is.
+    const field = (text: string) => (text === jobId ? text : redactor.field(text));
+    const result = await make(connections, { origin, ...asked }, limits, { text: redactor.text, field });
+    const operation = message === undefined ? 'read' : 'send';
+    if (result.kind === 'answer') cooldowns.heard(operation, projectId, result.status, retryAfter(result));
     return result;
-  }
-
-  /** The id that was asked for is compared as it is. */
-  function redactFor({ jobId }: JobAddress): Redact {
-    return { text: redactor.text, field: (text) => (text === jobId ? text : redactor.field(text)) };
-  }
-
-  function thrown(error: unknown): SendTrouble {
-    return errorTrouble(errorFacts(error, redactor.text));
   }
 
   return {
     timeoutMs,
     cooldownSeconds: () => cooldowns.totalSeconds,
+    // A bug must not be repeated by the server's short interval.
     getJob: (address, limits = {}) =>
-      track(read(address, limits).catch((error: unknown) => ({ kind: 'trouble', ...thrown(error) }))),
+      track(
+        read(address, limits).catch((error: unknown) => ({
+          kind: 'trouble',
+          ...errorTrouble(error, redactor.text),
+        })),
+      ),
     sendMessage: (message, limits = {}) => track(send(message, limits)),
     async close() {
-      closed = true;
       await Promise.allSettled([...underWay]);
       await reads.destroy();
     },
   };
 }
 
-/** Why no path can name this job: servers fold `.` and `..` even when they are encoded. The last gate after the request's check. */
-function addressProblem({ projectId, jobId }: JobAddress): string | undefined {
-  for (const [name, id] of Object.entries({ projectId, jobId })) {
-    if (id === '' || id === '.' || id === '..' || !id.isWellFormed()) {
-      return `${name} ${JSON.stringify(id)} can't be a segment of a URL's path`;
-    }
-  }
-  return undefined;
-}
-
 /**
- * One that was used before, and that the server is closing, turns a POST into a message that may have arrived. Without
- * pipelining undici asks the server to close it after the answer.
+ * A kept connection that the server is closing turns a POST into a message that may have arrived. Without pipelining undici asks
+ * the server to close it after the answer.
  */
 const FOR_ONE_POST: Pool.Options = { connections: 1, pipelining: 0 };
 
@@ -210,7 +186,7 @@ function connectionsTo(
 ): Dispatcher {
   const options = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: connectTimeoutMs, ...own };
   if (proxy === undefined) return new Pool(origin, options);
-  // A tunnel (CONNECT), so that the proxy sees neither key nor prompt. The request begins when TLS inside it is made.
+  // By a tunnel (CONNECT) the proxy sees neither key nor prompt. The request begins when TLS inside it is made.
   return new EnvHttpProxyAgent({
     ...options,
     httpsProxy: proxy.url,
@@ -224,18 +200,16 @@ function connectionsTo(
   });
 }
 
-/** The code is our own: undici takes a proxy that hangs up for a lost connection, and asks for the tunnel again and again (7.30). */
-function proxyError(code: 'PROXY_ERROR' | typeof PROXY_CREDENTIALS, message: string, cause?: unknown): Error {
-  return Object.assign(new Error(`${message}; ${CHECK_PROXY}`, { cause }), { code });
-}
-
+/** The codes are our own: undici takes a proxy that hangs up for a lost connection, and asks for the tunnel again and again (7.30). */
 function proxyConnections(proxy: URL, options: Pool.Options): Dispatcher {
   const pool = new Pool(proxy.origin, options);
   const connect = pool.connect.bind(pool);
+  const proxyError = (code: string, message: string) =>
+    Object.assign(new Error(`${message}; ${CHECK_PROXY}`), { code });
   const tunnel = async (params: Parameters<typeof connect>[0]): Promise<Dispatcher.ConnectData> => {
-    const answer = await connect(params).catch((cause: unknown) => {
-      const why = describeFacts(errorFacts(cause));
-      throw proxyError('PROXY_ERROR', `no tunnel through the proxy ${proxy.host}: ${why}`, cause);
+    const answer = await connect(params).catch((error: unknown) => {
+      const { message } = errorTrouble(error);
+      throw proxyError('PROXY_ERROR', `no tunnel through the proxy ${proxy.host}: ${message}`);
     });
     const { statusCode, socket } = answer;
     if (statusCode === 200) return answer;

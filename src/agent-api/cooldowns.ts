@@ -1,5 +1,9 @@
 import { boundedRetryAfter, type Random } from '../core/cadence';
+import type { NoAnswer } from './exchange';
 import type { Operation } from './trouble';
+
+/** The label where nothing was asked. */
+export const COOLING_DOWN = 'cooling down';
 
 /** Of a 429 that names no time: from here it doubles with each refusal in a row, up to five minutes. */
 const FIRST_MS = 5_000;
@@ -14,8 +18,11 @@ const MAX_COOLDOWNS = 1_000;
 interface Cooldown {
   readonly until: number;
   readonly lengthMs: number;
+  /** Refusals in a row that named no time. */
   readonly unnamed: number;
 }
+
+const NONE: Cooldown = { until: 0, lengthMs: 0, unnamed: 0 };
 
 /**
  * Until when the service wants no request for a project: it limits projects, so a refusal of one follow-up holds for all. A
@@ -36,24 +43,24 @@ export class Cooldowns {
   heard(operation: Operation, projectId: string, status: number, retryAfterMs: number | undefined): void {
     const now = this.now();
     const key = `${operation} ${projectId}`;
-    const before = this.cooldowns.get(key);
-    const refused = status === 429 || (status === 503 && retryAfterMs !== undefined);
+    const before = this.cooldowns.get(key) ?? NONE;
     // An answer to a request from before the cool-down says nothing new, unless it names a later time.
-    const cooling = before !== undefined && before.until > now;
-    if (!refused) {
+    const cooling = before.until > now;
+    if (status !== 429 && !(status === 503 && retryAfterMs !== undefined)) {
       if (!cooling) this.cooldowns.delete(key);
       return;
     }
     if (cooling && retryAfterMs === undefined) return;
-    const unnamed = retryAfterMs === undefined ? (before?.unnamed ?? 0) + 1 : 0;
+    const unnamed = retryAfterMs === undefined ? before.unnamed + 1 : 0;
     const unnamedMs = Math.min(MAX_UNNAMED_MS, FIRST_MS * 2 ** Math.min(unnamed - 1, 10));
     const lengthMs = retryAfterMs === undefined ? unnamedMs : boundedRetryAfter(retryAfterMs);
-    if (cooling && now + lengthMs <= before.until) return;
-    this.totalMs += now + lengthMs - Math.max(now, before?.until ?? 0);
+    const until = now + lengthMs;
+    if (cooling && until <= before.until) return;
+    this.totalMs += until - Math.max(now, before.until);
     this.cooldowns.delete(key);
-    this.cooldowns.set(key, { until: now + lengthMs, lengthMs, unnamed });
-    const [oldest] = this.cooldowns.keys();
-    if (this.cooldowns.size > MAX_COOLDOWNS && oldest !== undefined) this.cooldowns.delete(oldest);
+    this.cooldowns.set(key, { until, lengthMs, unnamed });
+    const [oldest = ''] = this.cooldowns.keys();
+    if (this.cooldowns.size > MAX_COOLDOWNS) this.cooldowns.delete(oldest);
   }
 
   get totalSeconds(): number {
@@ -61,21 +68,18 @@ export class Cooldowns {
     return Math.floor((this.totalMs + 1) / 1_000);
   }
 
-  of(
-    operation: Operation,
-    projectId: string,
-  ): { readonly message: string; readonly retryAfterMs: number } | null {
-    const ofReads = this.cooldowns.get(`read ${projectId}`);
+  of(operation: Operation, projectId: string): NoAnswer['brokenBy'] | null {
+    const ofReads = this.cooldowns.get(`read ${projectId}`) ?? NONE;
     const ofSends = operation === 'send' ? this.cooldowns.get(`send ${projectId}`) : undefined;
-    const longest = (ofSends?.until ?? 0) > (ofReads?.until ?? 0) ? ofSends : ofReads;
-    const leftMs = (longest?.until ?? 0) - this.now();
-    if (longest === undefined || leftMs <= 0) return null;
-    const { lengthMs, unnamed } = longest;
-    const untilText = new Date(Date.now() + leftMs).toISOString().replace(/\.\d+/, '');
+    const { until, lengthMs, unnamed } = ofSends && ofSends.until > ofReads.until ? ofSends : ofReads;
+    const waitMs = until - this.now();
+    if (waitMs <= 0) return null;
+    const untilText = new Date(Date.now() + waitMs).toISOString().replace(/\.\d+/, '');
     const why = unnamed === 0 ? 'as the service asked' : `after ${unnamed} refusals (429) in a row`;
     return {
+      label: COOLING_DOWN,
       message: `project cooling down until ${untilText}, ${why}`,
-      retryAfterMs: Math.ceil(leftMs + SPREAD * lengthMs * this.random()),
+      retryAfterMs: Math.ceil(waitMs + SPREAD * lengthMs * this.random()),
     };
   }
 }

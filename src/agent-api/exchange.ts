@@ -2,8 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { isRecord } from '../core/checks';
 import { formatDuration } from '../core/units';
+import type { SendTrouble } from '../core/activities';
 import type { Redact } from './redaction';
-import { type ErrorFact, errorFacts } from './trouble';
+import { errorTrouble } from './trouble';
 
 /** The most that is read of a body; a job is a few hundred bytes. */
 const MAX_BODY_BYTES = 1_048_576;
@@ -16,11 +17,11 @@ export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<'location' | 'retryAfter' | 'date', string | undefined>>;
   readonly body: Body;
-  /** Why the body is not whole; empty where it is. */
-  readonly brokenBy: readonly ErrorFact[];
+  /** Why the body is not whole; null where it is. */
+  readonly brokenBy: SendTrouble | null;
 }
 
-/** More of an unstructured text than this is a dump, not a message. */
+/** A longer text without structure is a dump, not a message. */
 const MAX_PLAIN_TEXT_CHARACTERS = 1_024;
 
 export type Body =
@@ -32,131 +33,107 @@ export interface NoAnswer {
   readonly kind: 'no answer';
   /** Whether the first byte may have left: undici announces a request on its connection (TLS included) right before it writes. */
   readonly started: boolean;
-  readonly brokenBy: readonly ErrorFact[];
+  readonly brokenBy: SendTrouble & { readonly retryAfterMs?: number };
 }
 
 export interface ExchangeLimits {
   /** To the last byte of the body, in milliseconds. */
   readonly timeoutMs: number;
-  /** To the first byte of the request. */
   readonly connectTimeoutMs: number;
   readonly connectHint?: string;
-  /** Asked once the connection is made; the reason that it returns keeps the request from being written. */
+  /** Asked once the connection is made (TLS included): a reason that it returns keeps the request from being written. */
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
 
-/** One request and its whole answer. Nothing is followed, and nothing is tried twice. Never rejects. */
-export function exchange(
-  dispatcher: Dispatcher,
-  request: Dispatcher.DispatchOptions,
-  limits: ExchangeLimits,
-  redact: Redact,
-): Promise<Exchange> {
-  return new Promise((resolve) => {
-    dispatcher.dispatch(request, new ExchangeHandler(String(request.origin), limits, redact, resolve));
-  });
-}
-
 /**
+ * One request and its whole answer. Nothing is followed, and nothing is tried twice. Never rejects.
+ *
  * Timers of our own bound it: an AbortSignal would not end a request that waits for its connection, and undici's own timers are
  * reset by every byte.
  */
-class ExchangeHandler implements Dispatcher.DispatchHandler {
-  private controller: Dispatcher.DispatchController | undefined;
-  private answer: Pick<Answer, 'status' | 'headers'> | undefined;
-  private readonly chunks: Buffer[] = [];
-  private bytes = 0;
-  private settled = false;
-  private readonly timers: NodeJS.Timeout[];
+export function exchange(
+  dispatcher: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  { timeoutMs, connectTimeoutMs, connectHint = '', beforeFirstByte }: ExchangeLimits,
+  redact: Redact,
+): Promise<Exchange> {
+  return new Promise((resolve) => {
+    let controller: Dispatcher.DispatchController | undefined;
+    let answer: Pick<Answer, 'status' | 'headers'> | undefined;
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    let settled = false;
 
-  constructor(
-    origin: string,
-    private readonly limits: ExchangeLimits,
-    private readonly redact: Redact,
-    private readonly resolve: (exchange: Exchange) => void,
-  ) {
-    this.timers = [
+    const end = (brokenBy: SendTrouble | null) => {
+      if (settled) return;
+      settled = true;
+      for (const timer of timers) clearTimeout(timer);
+      if (answer === undefined) {
+        const started = controller !== undefined;
+        resolve({ kind: 'no answer', started, brokenBy: brokenBy ?? errorTrouble(undefined) });
+      } else {
+        const body = bodyOf(new TextDecoder().decode(Buffer.concat(chunks)), redact);
+        resolve({ kind: 'answer', ...answer, body, brokenBy });
+      }
+      controller?.abort(new Error('the exchange is over'));
+    };
+
+    const origin = String(request.origin);
+    const timers = [
       setTimeout(() => {
-        const missing = this.answer === undefined ? `no answer from ${origin}` : 'no complete body';
-        this.breakOff('timeout', `timeout: ${missing} within ${formatDuration(limits.timeoutMs)}`);
-      }, limits.timeoutMs),
+        const missing = answer === undefined ? `no answer from ${origin}` : 'no complete body';
+        end({ label: 'timeout', message: `timeout: ${missing} within ${formatDuration(timeoutMs)}` });
+      }, timeoutMs),
       setTimeout(() => {
-        if (this.controller !== undefined) return;
-        const words = `no connection to ${origin} within ${formatDuration(limits.connectTimeoutMs)}`;
-        this.breakOff('connect timeout', `connect timeout: ${words}${limits.connectHint ?? ''}`);
-      }, limits.connectTimeoutMs),
+        if (controller !== undefined) return;
+        const words = `no connection to ${origin} within ${formatDuration(connectTimeoutMs)}`;
+        end({ label: 'connect timeout', message: `connect timeout: ${words}${connectHint}` });
+      }, connectTimeoutMs),
     ];
-  }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Given up while it was connecting; or undici, which may start a request again after its connection was lost,
-    // would write it a second time.
-    if (this.settled || this.controller !== undefined) {
-      controller.abort(new Error('the exchange is over'));
-      return;
-    }
-    const why = this.limits.beforeFirstByte?.();
-    if (why !== undefined) {
-      this.breakOff('held back', this.redact.text(why));
-      controller.abort(new Error(why));
-      return;
-    }
-    this.controller = controller;
-  }
-
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
-    // 100 to 199 only announce the answer.
-    if (status >= 200) this.answer = { status, headers: readHeaders(headers, this.redact.text) };
-  }
-
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const room = MAX_BODY_BYTES - this.bytes;
-    this.chunks.push(chunk.subarray(0, room));
-    this.bytes += chunk.length;
-    if (chunk.length > room) this.breakOff('too large', 'the body has more than 1 MiB');
-  }
-
-  onResponseEnd(): void {
-    this.end([]);
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: unknown): void {
-    this.end(errorFacts(error, this.redact.text));
-  }
-
-  private breakOff(label: string, text: string): void {
-    this.end([{ label, text }]);
-  }
-
-  private end(brokenBy: readonly ErrorFact[]): void {
-    if (this.settled) return;
-    this.settled = true;
-    for (const timer of this.timers) clearTimeout(timer);
-    if (this.answer === undefined) {
-      this.resolve({ kind: 'no answer', started: this.controller !== undefined, brokenBy });
-    } else {
-      const body = bodyOf(new TextDecoder().decode(Buffer.concat(this.chunks)), this.redact);
-      this.resolve({ kind: 'answer', ...this.answer, body, brokenBy });
-    }
-    // Does nothing to one that is complete.
-    this.controller?.abort(new Error('the exchange is over'));
-  }
+    dispatcher.dispatch(request, {
+      onRequestStart(starting) {
+        // Given up while it was connecting; or undici, which may start a request again after its connection was lost,
+        // would write it a second time.
+        const isOver = settled || controller !== undefined;
+        const message = isOver ? 'the exchange is over' : beforeFirstByte?.();
+        if (message === undefined) {
+          controller = starting;
+          return;
+        }
+        if (!isOver) end({ label: 'held back', message });
+        starting.abort(new Error(message));
+      },
+      onResponseStart(_, status, headers) {
+        // 100 to 199 only announce the answer.
+        if (status >= 200) answer = { status, headers: readHeaders(headers, redact) };
+      },
+      onResponseData(_, chunk) {
+        const room = MAX_BODY_BYTES - bytes;
+        chunks.push(chunk.subarray(0, room));
+        bytes += chunk.length;
+        if (chunk.length > room) end({ label: 'too large', message: 'the body has more than 1 MiB' });
+      },
+      onResponseEnd() {
+        end(null);
+      },
+      onResponseError(_, error) {
+        end(errorTrouble(error, redact.text));
+      },
+    });
+  });
 }
 
 /** The only headers that are read. A service may send each twice; undici hands on a list then. */
-function readHeaders(headers: IncomingHttpHeaders, redact: ReadText): Answer['headers'] {
+function readHeaders(headers: IncomingHttpHeaders, redact: Redact): Answer['headers'] {
   const read = (name: string) => {
     const [first] = [headers[name]].flat();
-    return first === undefined ? undefined : redact(first);
+    return first === undefined ? undefined : redact.text(first);
   };
   return { location: read('location'), retryAfter: read('retry-after'), date: read('date') };
 }
 
-/** No field is as long, so a longer one is left out. A message is cut here before it is redacted: that takes time. */
+/** No field is as long, so a longer one is left out. A message is cut here before it is redacted, which takes time. */
 const MAX_TEXT_CHARACTERS = 16_384;
 
 /** What a cut message loses after it is redacted: the cut may have left half a key, of a hundred characters spelled by eighty each. */
@@ -169,37 +146,30 @@ const TAIL_CHARACTERS = MAX_TEXT_CHARACTERS / 2;
 export function bodyOf(body: string, redact: Redact): Body {
   if (/^\s*<[!?a-z]/i.test(body)) return { kind: 'html' };
   try {
-    return { kind: 'json', value: readValue(JSON.parse(body), 'message', redact) };
+    return { kind: 'json', value: readValue(JSON.parse(body), true, redact) };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    // What looks like JSON was cut off.
     const isText = body.length <= MAX_PLAIN_TEXT_CHARACTERS && !/^\s*[[{"]/.test(body);
     return isText ? { kind: 'text', text: redact.text(body) } : { kind: 'other' };
   }
 }
 
-type ReadText = (text: string) => string;
+/** What is read of a body: an error's messages and a job's fields. A hostile service may send 1 MiB of others. */
+const MESSAGES = new Set(['error', 'message', 'detail']);
+const FIELDS = new Set('id status source repository ref model prLink createdAt archivedAt'.split(' '));
 
-/** What is read of a body: the names of an error and of a job. Redaction takes time, and a hostile service may send 1 MiB. */
-const MESSAGES = ['error', 'message', 'detail'];
-const FIELDS = ['id', 'status', 'source', 'repository', 'ref', 'model', 'prLink', 'createdAt', 'archivedAt'];
-
-function readValue(value: unknown, as: 'message' | 'field', redact: Redact, depth = 2): unknown {
-  if (typeof value === 'string')
-    return as === 'message' ? readMessage(value, redact) : readField(value, redact);
+function readValue(value: unknown, isMessage: boolean, redact: Redact, depth = 2): unknown {
+  if (typeof value === 'string') {
+    const isLong = value.length > MAX_TEXT_CHARACTERS;
+    if (!isMessage) return isLong ? '' : redact.field(value);
+    const shown = redact.text(value.slice(0, MAX_TEXT_CHARACTERS));
+    return isLong ? shown.slice(0, -TAIL_CHARACTERS) : shown;
+  }
   if (!isRecord(value)) return typeof value === 'object' ? null : value;
-  const read = (names: readonly string[], inner: typeof as) =>
-    names
-      .filter((name) => depth > 0 && name in value)
-      .map((name) => [name, readValue(value[name], inner, redact, depth - 1)] as const);
-  return Object.fromEntries([...read(MESSAGES, 'message'), ...read(FIELDS, 'field')]);
-}
-
-function readField(text: string, redact: Redact): string {
-  return text.length > MAX_TEXT_CHARACTERS ? '' : redact.field(text);
-}
-
-function readMessage(text: string, redact: Redact): string {
-  const shown = redact.text(text.slice(0, MAX_TEXT_CHARACTERS));
-  return text.length > MAX_TEXT_CHARACTERS ? shown.slice(0, -TAIL_CHARACTERS) : shown;
+  const read = Object.entries(depth > 0 ? value : {}).filter(
+    ([name]) => MESSAGES.has(name) || FIELDS.has(name),
+  );
+  return Object.fromEntries(
+    read.map(([name, inner]) => [name, readValue(inner, MESSAGES.has(name), redact, depth - 1)]),
+  );
 }

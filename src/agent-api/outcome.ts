@@ -3,27 +3,30 @@ import type { JobAnswer, PostOutcome, SendTrouble } from '../core/activities';
 import type { AgentJob } from '../core/job';
 import { MAX_FIELD_CHARACTERS, MAX_LINK_CHARACTERS, MAX_STATUS_CHARACTERS, plainText } from '../core/text';
 import type { Answer, Body, Exchange } from './exchange';
-import { bodyTrouble, type ErrorFact, errorTrouble, type Operation, statusTrouble } from './trouble';
+import { bodyTrouble, type Operation, statusTrouble } from './trouble';
 
 export function jobAnswer(exchange: Exchange, jobId: string): JobAnswer {
-  if (exchange.kind === 'no answer') return { kind: 'trouble', ...errorTrouble(exchange.brokenBy) };
+  if (exchange.kind === 'no answer') return { kind: 'trouble', ...exchange.brokenBy };
   const read = readAnswer(exchange, jobId, 'read');
-  return 'job' in read
-    ? { kind: 'job', job: read.job }
-    : { kind: 'trouble', ...read.trouble, ...retryAfter(exchange) };
+  if ('job' in read) return { kind: 'job', job: read.job };
+  return { kind: 'trouble', ...read.trouble, retryAfterMs: retryAfter(exchange) };
 }
 
 export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
   if (exchange.kind === 'no answer') {
-    const proof = proofOfFailure(exchange.started, exchange.brokenBy);
-    const trouble = errorTrouble(exchange.brokenBy);
-    return proof.verdict === 'unknown' ? { ...proof, ...trouble } : { ...proof, answered: false, ...trouble };
+    const { started, brokenBy } = exchange;
+    // How far it came can't be seen from here: bytes "written" lie in a buffer. Nor does a code prove anything.
+    if (started) return { verdict: 'unknown', ...brokenBy };
+    // Time, a new certificate or a restarted service heals whatever else keeps it from connecting.
+    const repeatable = !CONFIGURATION_ERRORS.has(brokenBy.label);
+    return { verdict: 'not-sent', repeatable, answered: false, ...brokenBy };
   }
   const read = readAnswer(exchange, jobId, 'send');
   if ('job' in read) return { verdict: 'accepted', job: read.job };
   const proof = proofOfStatus(exchange.status);
   if (proof !== 'not processed') return { verdict: proof, ...read.trouble };
-  return { verdict: 'not-sent', repeatable: true, answered: true, ...retryAfter(exchange), ...read.trouble };
+  const retryAfterMs = retryAfter(exchange);
+  return { verdict: 'not-sent', repeatable: true, answered: true, retryAfterMs, ...read.trouble };
 }
 
 function readAnswer(
@@ -36,12 +39,6 @@ function readAnswer(
   return job?.id === jobId ? { job } : { trouble: bodyTrouble(answer, job?.id) };
 }
 
-export function retryAfter({ headers }: Answer): { retryAfterMs?: number } {
-  const retryAfterMs = parseRetryAfter(headers.retryAfter, headers.date);
-  return retryAfterMs === undefined ? {} : { retryAfterMs };
-}
-
-/** Null where it is absent or of another type. */
 const text = z
   .string()
   .transform((value) => plainText(value, MAX_FIELD_CHARACTERS))
@@ -65,31 +62,21 @@ const jobSchema = z.object({
   archivedAt: text,
 });
 
-/** The job in a body; undefined if that is not a JSON object with an `id` and a `status`. */
 export function readJob(body: Body): AgentJob | undefined {
   return body.kind === 'json' ? jobSchema.safeParse(body.value).data : undefined;
 }
 
 function isWebLink(value: string): boolean {
-  if (value.length > MAX_LINK_CHARACTERS || !URL.canParse(value)) return false;
-  return /^https?:\/\//i.test(value) && value === plainText(value, MAX_LINK_CHARACTERS) && !/\s/.test(value);
+  if (!URL.canParse(value) || value !== plainText(value, MAX_LINK_CHARACTERS)) return false;
+  return /^https?:\/\/\S+$/i.test(value);
 }
 
-/** Milliseconds since the epoch; NaN for any other text. */
-function parseDate(text: string): number {
-  if (!DATE.test(text)) return NaN;
-  return Date.parse(ASCTIME.test(text) ? `${text} GMT` : text);
+export function retryAfter({ headers }: Answer): number | undefined {
+  return parseRetryAfter(headers.retryAfter, headers.date);
 }
-
-/** IMF-fixdate, RFC 850 and asctime dates (RFC 9110, 5.6.7), and ISO 8601, which some gateways send. */
-const DATE = /^(?:[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$/;
-
-/** The asctime form names no zone and means UTC; `Date.parse` would take the machine's. */
-const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/;
 
 /**
- * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past; undefined if
- * there is no readable header.
+ * The wait that a `Retry-After` header asks for, in milliseconds: a safe integer, 0 where it is negative or past.
  *
  * @param answeredAt the answer's `Date` header, from which a date counts: the worker's clock may be wrong
  */
@@ -97,39 +84,43 @@ export function parseRetryAfter(
   header: string | undefined,
   answeredAt: string | undefined,
 ): number | undefined {
-  const value = header?.trim();
-  if (value === undefined) return undefined;
-  if (/^[-+]?\d+(?:\.\d+)?$/.test(value)) return bounded(Number(value) * 1_000);
-  const waitMs = parseDate(value) - parseDate(answeredAt?.trim() ?? '');
-  return Number.isNaN(waitMs) ? undefined : bounded(waitMs);
+  const value = header?.trim() ?? '';
+  const isNumber = /^[-+]?\d+(?:\.\d+)?$/.test(value);
+  const waitMs = isNumber ? Number(value) * 1_000 : parseDate(value) - parseDate(answeredAt?.trim() ?? '');
+  return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(0, Math.ceil(waitMs)), Number.MAX_SAFE_INTEGER);
 }
 
-function bounded(ms: number): number {
-  return Math.min(Math.max(0, Math.ceil(ms)), Number.MAX_SAFE_INTEGER);
+/** An HTTP date (RFC 9110, 5.6.7), or ISO 8601, which some gateways send; else NaN. */
+function parseDate(text: string): number {
+  // Asctime's form names no zone and means UTC; `Date.parse` would take the machine's.
+  if (/^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/.test(text))
+    return Date.parse(`${text} GMT`);
+  return /^(?:[A-Z][a-z]{2,8}, .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$/.test(text)
+    ? Date.parse(text)
+    : NaN;
 }
 
-/**
- * The service refuses a request for what it is, before it acts on it: malformed (400, 413, 415, 422), not allowed (401, 403,
- * 405), about nothing (404, 410), in the wrong state (409). Repeating changes nothing.
- */
+/** Refused for what it is, before the service acts on it: malformed, not allowed, about nothing, or in the wrong state (409). */
 const REJECTED: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 409, 410, 413, 415, 422]);
 
 /**
  * What a status proves about a POST, but for a 2xx with the job itself. 429 is the one refusal that is a matter of time. All else
  * is unknown: a 2xx may be a portal's page, a redirect may come after the work, a request may be cut short (408) or held (425) at
- * any point, a gateway says 502, 503 (with Retry-After too) and 504 after forwarding, and what the service doesn't declare comes
- * from a proxy. To call it unknown costs a look at the job; to call it refused could cost the message a second time.
+ * any point, and a gateway says 502, 503 (with Retry-After too) and 504 after forwarding.
  */
 export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'unknown' {
   if (REJECTED.has(status)) return 'rejected';
   return status === 429 ? 'not processed' : 'unknown';
 }
 
+export const INVALID_ID = 'invalid id';
 export const PROXY_CREDENTIALS = 'PROXY_CREDENTIALS';
 
+/** Every repetition would ask for the same impossible thing. */
 const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_NOT_SUPPORTED',
+  INVALID_ID,
   PROXY_CREDENTIALS,
   'ERR_INVALID_URL',
   'ERR_INVALID_ARG_TYPE',
@@ -138,22 +129,3 @@ const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
   'ERR_INVALID_CHAR',
   'ERR_UNESCAPED_CHARACTERS',
 ]);
-
-/**
- * What an error proves about a POST. Its code proves nothing: a connection that was used may be lost, and the next one refused.
- *
- * @param started whether the first byte of the request may have left
- */
-export function proofOfFailure(
-  started: boolean,
-  facts: readonly ErrorFact[],
-): { readonly verdict: 'not-sent'; readonly repeatable: boolean } | { readonly verdict: 'unknown' } {
-  // How far it came can't be seen from here: bytes "written" lie in a buffer.
-  if (started) return { verdict: 'unknown' };
-  // Every repetition would ask for the same impossible thing.
-  if (facts.some(({ label }) => CONFIGURATION_ERRORS.has(label))) {
-    return { verdict: 'not-sent', repeatable: false };
-  }
-  // Time, a new certificate or a restarted service heals whatever else may happen while connecting.
-  return { verdict: 'not-sent', repeatable: true };
-}

@@ -1,12 +1,12 @@
 const REDACTED = '[key]';
 
-/** Shorter texts would be found by chance. No key is shorter; other secrets that are stay. */
+/** Shorter texts would be found by chance; no key is shorter. */
 export const MIN_SECRET_CHARACTERS = 8;
 
-/** Of rotations: only an answer to a request in flight can still hold an earlier one. */
+/** Only an answer to a request in flight can still hold one from before a rotation. */
 const REMEMBERED_KEYS = 16;
 
-/** Deeper nesting than JSON in JSON in a URL in HTML, each twice, is no accident. */
+/** JSON in JSON in a URL in HTML, each twice. */
 const MAX_LAYERS = 8;
 
 const BEARER = /\b(Bearer\s+)[^\s"',;]+/gi;
@@ -15,33 +15,29 @@ export type Redact = Pick<Redactor, 'text' | 'field'>;
 
 /** Removes secrets from texts: those that stay, and keys that were used, also after their rotation. */
 export class Redactor {
-  private readonly forms: Forms;
-  private readonly keys = new Map<string, Forms>();
+  private keys: readonly string[] = [];
+  private forms: Forms;
 
-  constructor(secrets: readonly string[] = []) {
-    this.forms = joined(secrets.map(formsOf));
+  constructor(private readonly secrets: readonly string[] = []) {
+    this.forms = formsOf(secrets);
   }
 
   remember(key: string): void {
-    const forms = this.keys.get(key) ?? formsOf(key);
-    this.keys.delete(key);
-    this.keys.set(key, forms);
-    const [oldest = ''] = this.keys.keys();
-    if (this.keys.size > REMEMBERED_KEYS) this.keys.delete(oldest);
+    if (this.keys.at(-1) === key) return;
+    this.keys = [...this.keys.filter((each) => each !== key), key].slice(-REMEMBERED_KEYS);
+    this.forms = formsOf([...this.secrets, ...this.keys]);
   }
 
   /** A message, without any known secret and without whatever follows Bearer. */
   readonly text = (text: string): string => this.field(text).replaceAll(BEARER, '$1[redacted]');
 
   /**
-   * `text` without any known secret, however it is spelled: verbatim, in base64, with any of its characters escaped as in JSON,
-   * a URL, HTML or a mail, one within the other, or with invisible characters between. A text with a secret behind escapes is
-   * returned with these decoded. Redact before cutting: half a key would not be found.
+   * `text` without any known secret: verbatim, in base64, with any of its characters escaped as in JSON, a URL, HTML or a mail,
+   * one within the other, or with invisible characters between. Where one is behind escapes, these are decoded. Redact before
+   * cutting: half a key would not be found.
    */
-  readonly field = (text: string): string => {
-    const known = joined([this.forms, ...this.keys.values()]);
-    return PASSES.reduce((shown, { escape }, nth) => withoutForms(shown, known[nth] ?? [], escape), text);
-  };
+  readonly field = (text: string): string =>
+    this.forms.reduce((shown, [escape, forms]) => withoutForms(shown, forms, escape), text);
 }
 
 function withoutForms(text: string, forms: readonly string[], escape: RegExp): string {
@@ -57,24 +53,19 @@ function withoutForms(text: string, forms: readonly string[], escape: RegExp): s
 }
 
 /** How secrets may stand in a layer, for each pass. */
-type Forms = readonly (readonly string[])[];
+type Forms = readonly (readonly [escape: RegExp, forms: readonly string[]])[];
 
-/** The longest first: one secret may be the beginning of another. */
-function joined(all: readonly Forms[]): Forms {
-  return PASSES.map((_, nth) => all.flatMap((forms) => forms[nth] ?? []).sort((a, b) => b.length - a.length));
-}
-
-function formsOf(secret: string): Forms {
-  return PASSES.map(({ secretOf, escape }) => {
-    const part = secretOf(secret);
-    if (part.length < MIN_SECRET_CHARACTERS) return [];
-    const encoded = [part, `Bearer ${part}`].flatMap((each) => {
-      const bytes = Buffer.from(each);
-      return [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')];
-    });
-    // What a layer shows may have been decoded further than the secret itself, where the secret looks like an escape.
-    const forms = new Set([part, ...encoded].flatMap((form) => [form, fullyDecoded(form, escape)]));
-    return [...forms].filter((form) => form.length >= MIN_SECRET_CHARACTERS / 2);
+function formsOf(secrets: readonly string[]): Forms {
+  return PASSES.map(([secretOf, escape]) => {
+    const parts = secrets.map(secretOf).filter((part) => part.length >= MIN_SECRET_CHARACTERS);
+    const encoded = parts
+      .flatMap((part) => [Buffer.from(part), Buffer.from(`Bearer ${part}`)])
+      .flatMap((bytes) => [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')]);
+    // What a layer shows may have been decoded further than the secret, where the secret itself has an escape.
+    const forms = [...parts, ...encoded].flatMap((form) => [form, fullyDecoded(form, escape)]);
+    const found = forms.filter((form) => form.length >= MIN_SECRET_CHARACTERS / 2);
+    // The longest first: one secret may be the beginning of another.
+    return [escape, [...new Set(found)].sort((a, b) => b.length - a.length)];
   });
 }
 
@@ -91,7 +82,7 @@ function fullyDecoded(form: string, escape: RegExp): string {
 const ESCAPE =
   /\\+(?:u\{([0-9a-f]{1,8})\}|u([0-9a-f]{4})|x([0-9a-f]{2})|([^\\]))?|%u([0-9a-f]{4})|%([0-9a-f]{2})|&(?:#(\d{1,7});|#x([0-9a-f]{1,6});|#0*(3[3-9]|[4-9]\d|1[01]\d|12[0-6])|#x0*([2-7][0-9a-f])|([a-z]{2,8});)|\+/gi;
 
-/** As a zero-width space, which somebody may have put between the characters of a key, or of its escapes. */
+/** As a zero-width space. */
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
 
 /** Quoted-printable (RFC 2045, 6.7) with its soft line breaks too. */
@@ -99,10 +90,10 @@ const ESCAPE_OR_MAIL = new RegExp(`${ESCAPE.source}|=(?:([0-9a-f]{2})|\\r?\\n)`,
 
 /**
  * What follows a key's prefix and underscore (specification, "Authentication") may stand alone, but not every key has one: the
- * whole comes first. So do escapes without a mail's: in `?key=ab…` one would take away the beginning of a key.
+ * whole comes first, and escapes without a mail's: in `?key=ab…` one would take away the beginning of a key.
  */
 const PASSES = [String, (secret: string) => secret.slice(secret.indexOf('_') + 1 || secret.length)].flatMap(
-  (secretOf) => [ESCAPE, ESCAPE_OR_MAIL].map((escape) => ({ secretOf, escape })),
+  (secretOf) => [ESCAPE, ESCAPE_OR_MAIL].map((escape) => [secretOf, escape] as const),
 );
 
 /** HTML's names of the visible ASCII characters that are no letters or digits. */
@@ -115,7 +106,7 @@ const HTML_NAMES = new Map(
   ].map(([, name, character]) => [name, character]),
 );
 
-/** The text with one layer of escapes less, and without invisible characters. */
+/** One layer of escapes less, and no invisible characters. */
 function decoded(text: string, escapes: RegExp): string {
   return text.replace(INVISIBLE, '').replace(escapes, (escape: string, ...groups: unknown[]) => {
     // A pattern without the last one has a number there.
@@ -130,7 +121,7 @@ function decoded(text: string, escapes: RegExp): string {
   });
 }
 
-/** Keys are ASCII. Any other character goes: it may be an invisible one between two of a key, or a byte of it. */
+/** Keys are ASCII. Any other character goes: it may be an invisible one, or a byte of it. */
 function oneCharacter(code: number): string {
   return code < 0x80 ? String.fromCharCode(code) : '';
 }

@@ -15,8 +15,8 @@ const CHECK_BASE_URL = 'check AGENT_API_BASE_URL';
 
 export type Operation = 'read' | 'send';
 
-export function errorTrouble(facts: readonly ErrorFact[]): SendTrouble {
-  return trouble(facts[0]?.label ?? 'network error', describeFacts(facts));
+export function trouble(label: string, message: string): SendTrouble {
+  return { label, message: singleLine(message, MAX_MESSAGE_CHARACTERS) };
 }
 
 /** Gateways say of their own routes with these what the service says of a job or a key. */
@@ -27,48 +27,40 @@ const ALSO_OF_GATEWAYS: ReadonlySet<number> = new Set([400, 401, 403, 404]);
  * JSON object as body; otherwise no status is told, or a gateway without a route would end every follow-up.
  */
 export function statusTrouble(answer: Answer, operation: Operation): SendTrouble {
-  const label = `http ${answer.status}`;
+  const { status, body } = answer;
+  const label = `http ${status}`;
   const said = truncate(wordsOf(answer) ?? '', MAX_QUOTE_CHARACTERS);
-  if (operation === 'read' && ALSO_OF_GATEWAYS.has(answer.status) && !isObject(answer.body)) {
-    const what = `but the body is no JSON object: a gateway, and not the service; ${CHECK_BASE_URL}`;
-    return trouble(NOT_A_JOB, [`${label}, ${what}`, said].filter(Boolean).join('; '));
+  const isObject = body.kind === 'json' && isRecord(body.value);
+  if (operation === 'read' && ALSO_OF_GATEWAYS.has(status) && !isObject) {
+    const what = `${label}, but the body is no JSON object: a gateway, and not the service; ${CHECK_BASE_URL}`;
+    return trouble(NOT_A_JOB, said === '' ? what : `${what}; ${said}`);
   }
   const phrases = [hintFor(answer, operation), said].filter(Boolean).join('; ');
-  const meaning = STATUS_CODES[answer.status] ?? 'a status without a meaning';
-  return answerTrouble(label, `${label}: ${phrases || meaning}`, answer);
+  return answerTrouble(label, `${label}: ${phrases || (STATUS_CODES[status] ?? 'no known status')}`, answer);
 }
 
+/** The trouble of a success that is not the job. */
 export function bodyTrouble(answer: Answer, otherId: string | undefined): SendTrouble {
-  const message = (label: string, what: string) =>
+  const { brokenBy } = answer;
+  const about = (label: string, what: string) =>
     answerTrouble(label, `http ${answer.status} ${what}`, answer);
   if (otherId !== undefined) {
-    return message(
-      'another job',
-      `with the job ${JSON.stringify(singleLine(otherId, MAX_QUOTE_CHARACTERS))}, which was not asked for`,
-    );
+    const id = JSON.stringify(singleLine(otherId, MAX_QUOTE_CHARACTERS));
+    return about('another job', `with the job ${id}, which was not asked for`);
   }
-  const [broken] = answer.brokenBy;
-  if (broken !== undefined) {
-    return message(broken.label, `but the body is not whole (${describeFacts(answer.brokenBy)})`);
-  }
+  if (brokenBy !== null) return about(brokenBy.label, `but the body is not whole (${brokenBy.message})`);
   const page = `with an HTML page instead of a job: ${CHECK_BASE_URL}`;
-  return message(NOT_A_JOB, answer.body.kind === 'html' ? page : 'with a body that is no job');
+  return about(NOT_A_JOB, answer.body.kind === 'html' ? page : 'with a body that is no job');
 }
 
-function isObject(body: Body): boolean {
-  return body.kind === 'json' && isRecord(body.value);
-}
-
-function hintFor(answer: Answer, operation: Operation): string | undefined {
-  const { status, headers } = answer;
+function hintFor({ status, headers, body }: Answer, operation: Operation): string | undefined {
   if (status >= 300 && status < 400) {
-    const location =
-      headers.location === undefined ? '' : ` to ${singleLine(headers.location, MAX_QUOTE_CHARACTERS)}`;
-    return `a redirect${location}, which is not followed; ${CHECK_BASE_URL}`;
+    const { location } = headers;
+    const to = location === undefined ? '' : ` to ${singleLine(location, MAX_QUOTE_CHARACTERS)}`;
+    return `a redirect${to}, which is not followed; ${CHECK_BASE_URL}`;
   }
-  if (answer.body.kind === 'html') {
+  if (body.kind === 'html')
     return `${STATUS_CODES[status] ?? 'an answer'}, with an HTML page; ${CHECK_BASE_URL}`;
-  }
   if (status === 401) return 'the key is expired or wrong';
   if (status !== 403) return undefined;
   const may = operation === 'send' ? 'may read but not write' : 'may not read this project';
@@ -77,16 +69,11 @@ function hintFor(answer: Answer, operation: Operation): string | undefined {
 
 /** A body that broke off is not quoted: the break may have cut the key in two. */
 function wordsOf({ body, brokenBy }: Answer): string | undefined {
-  return brokenBy.length === 0 ? serviceMessage(body) : undefined;
+  return brokenBy === null ? serviceMessage(body) : undefined;
 }
 
 function answerTrouble(label: string, message: string, answer: Answer): SendTrouble {
-  const words = wordsOf(answer);
-  return { ...trouble(label, message), httpStatus: answer.status, ...(words && { serviceMessage: words }) };
-}
-
-export function trouble(label: string, message: string): SendTrouble {
-  return { label, message: singleLine(message, MAX_MESSAGE_CHARACTERS) };
+  return { ...trouble(label, message), httpStatus: answer.status, serviceMessage: wordsOf(answer) };
 }
 
 /** The words of an error, at most 1 KiB: of the service's `{"error": "…"}`, of the common shapes of gateways, or a short text. */
@@ -98,62 +85,53 @@ export function serviceMessage(body: Body): string | undefined {
   return singleLine(words ?? '', MAX_SERVICE_MESSAGE_CHARACTERS) || undefined;
 }
 
-/** One error at the bottom of a failure. */
-export interface ErrorFact {
-  /** `ECONNREFUSED`, `UND_ERR_SOCKET`, …; `invalid http` or `network error` where the error has no code. */
-  readonly label: string;
-  /** The error in a phrase for people: `ECONNREFUSED 127.0.0.1:4010`, `UND_ERR_SOCKET: other side closed`. */
-  readonly text: string;
-}
-
 /** Errors don't nest deeper; a cycle of causes ends here. */
 const MAX_DEPTH = 5;
 
-/** One attempt for each address of a host; more of them say nothing new. */
-const MAX_FACTS = 4;
+/** More of them say nothing new. */
+const MAX_ADDRESSES = 4;
 
 /**
- * Node's AggregateError has an error for each address of a host; others have a `cause`.
+ * The error at the bottom of a failure, or those of each address of a host (Node's AggregateError). Its label is a code, such as
+ * `ECONNREFUSED`, or `invalid http` or `network error`; its message a phrase: `ECONNREFUSED 127.0.0.1:4010`.
  *
  * @param redact hides the key: an error may repeat what was sent
  */
-export function errorFacts(
+export function errorTrouble(
   error: unknown,
   redact: (text: string) => string = String,
   depth = MAX_DEPTH,
-): ErrorFact[] {
+): SendTrouble {
   const fields = isRecord(error) ? error : {};
   const { errors, cause, code } = fields;
   if (depth > 0 && Array.isArray(errors) && errors.length > 0) {
-    const facts = errors.slice(0, MAX_FACTS).flatMap((inner) => errorFacts(inner, redact, depth - 1));
-    return facts.slice(0, MAX_FACTS);
+    const each = errors.slice(0, MAX_ADDRESSES).map((inner) => errorTrouble(inner, redact, depth - 1));
+    const messages = new Set(each.map(({ message }) => message));
+    return trouble(each[0]?.label ?? '', [...messages].join(', '));
   }
-  if (depth > 0 && code === undefined && cause !== undefined) return errorFacts(cause, redact, depth - 1);
-  const { label, text } = factOf(fields);
-  return [{ label, text: redact(text) }];
+  if (depth > 0 && code === undefined && cause !== undefined) return errorTrouble(cause, redact, depth - 1);
+  const [label, text] = labelAndText(fields);
+  return trouble(label, redact(text));
 }
 
-export function describeFacts(facts: readonly ErrorFact[]): string {
-  return [...new Set(facts.map(({ text }) => text))].join(', ');
-}
-
-function factOf({ code, name, message, reason, address, port, hostname }: JsonObject): ErrorFact {
+function labelAndText(error: JsonObject): [label: string, text: string] {
+  const { code, name, message, reason, address, port, hostname } = error;
   // OpenSSL's message is a line of its source code; its `reason` is for people ("wrong version number").
   const words = [reason, message].find((text) => typeof text === 'string')?.trim() ?? '';
   // A code becomes a label, which is counted: it must look like one.
   if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]{1,39}$/.test(code)) {
     // undici 7.30 looks its parser's codes (HPE_*) up in a table that has none, and leaves them out.
     const label = name === 'HTTPParserError' ? 'invalid http' : 'network error';
-    return { label, text: words === '' ? label : words };
+    return [label, words || label];
   }
   if (typeof address === 'string') {
     const host = address.includes(':') ? `[${address}]` : address;
-    return { label: code, text: `${code} ${host}${typeof port === 'number' ? `:${port}` : ''}` };
+    return [code, `${code} ${host}${typeof port === 'number' ? `:${port}` : ''}`];
   }
-  if (typeof hostname === 'string') return { label: code, text: `${code} ${hostname}` };
-  if (code === 'UND_ERR_SOCKET' && words === 'bad response') return { label: code, text: UNASKED_100 };
+  if (typeof hostname === 'string') return [code, `${code} ${hostname}`];
+  if (code === 'UND_ERR_SOCKET' && words === 'bad response') return [code, UNASKED_100];
   const rest = words.replace(code, '').trim();
-  return { label: code, text: (rest === '' ? code : `${code}: ${rest}`) + certificateHint(code) };
+  return [code, (rest === '' ? code : `${code}: ${rest}`) + certificateHint(code)];
 }
 
 /** undici (7 and 8) gives up at one, and hides the answer that follows it. */
@@ -165,8 +143,7 @@ const UNKNOWN_AUTHORITY =
   /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|UNABLE_TO_VERIFY_LEAF_SIGNATURE|CERT_UNTRUSTED)$/;
 
 function certificateHint(code: string): string {
-  if (UNKNOWN_AUTHORITY.test(code)) {
+  if (UNKNOWN_AUTHORITY.test(code))
     return '; for a private authority, start the worker with NODE_EXTRA_CA_CERTS, the path of its certificate';
-  }
   return code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? '; check the host of the URL' : '';
 }

@@ -8,7 +8,7 @@ import {
 } from '../client';
 import { problemText } from '../core/checks';
 import { isTerminal } from '../core/job';
-import { nextStep } from '../core/result';
+import { adviceAfter } from '../core/result';
 import { FLAG_OF_FIELD, flagsOf, wordsOf } from './flags/request-flags';
 import { jobRows, rowIf, receiptRows } from './render/follow-up';
 import { columns } from './render/text';
@@ -127,7 +127,10 @@ export function endOfError(error: unknown): End {
     ...rowIf('service', error.details?.serviceMessage),
     ...(job === null ? [] : jobRows(job)),
     ...(receipt === null ? [] : receiptRows(receipt)),
-    ...rowIf('what to do', code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && nextStep(receipt.delivery)),
+    ...rowIf(
+      'what to do',
+      code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && adviceAfter(receipt.delivery),
+    ),
     ...rowIf('workflow', workflowId),
   ];
   const text = `${type}: ${message}\n${columns(rows, '  ')}`;

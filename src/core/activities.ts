@@ -17,13 +17,11 @@ import { isAgentJob, type JobState } from './job';
 import type { FollowUpRequest, Polling, WhenActive } from './request';
 import type { FollowUpResult } from './result';
 
-/** Of the worker's configuration, recorded in history for a replay. */
+/** Recorded in history for a replay. The limits are of one HTTP exchange and of one `pollJob`. */
 export const isWorkerSettings = fields({
   readTaskQueue: text,
   sendTaskQueue: text,
-  /** Of one HTTP exchange. */
   httpTimeoutMs: number,
-  /** Of one `pollJob`. */
   pollLimitMs: number,
   /** There is a receiver of notices. */
   notify: optional(boolean),
@@ -34,7 +32,7 @@ export type JobAddress = Pick<FollowUpRequest, 'projectId' | 'jobId'>;
 
 interface ReadInput extends JobAddress {
   /** Also while the service wants quiet: a person asks, or it is the last read. @default false */
-  readonly insist?: boolean;
+  readonly insist?: boolean | undefined;
 }
 
 const trouble = {
@@ -46,25 +44,23 @@ const trouble = {
   /** The service's own words. */
   serviceMessage: optional(text),
 };
+/** What the service, or a lack of it, has said instead of the job. */
+export type SendTrouble = Checked<ReturnType<typeof fields<typeof trouble>>>;
 
-const readTrouble = fields({
-  kind: oneOf('trouble'),
-  ...trouble,
-  /** What the service asked for, unbounded. */
-  retryAfterMs: optional(number),
-});
+/** What the service asked for, unbounded. */
+const retryAfterMs = optional(number);
+
+const readTrouble = fields({ kind: oneOf('trouble'), ...trouble, retryAfterMs });
 export type ReadTrouble = Checked<typeof readTrouble>;
-export type SendTrouble = Omit<ReadTrouble, 'kind' | 'retryAfterMs'>;
 
-/** Trouble is an answer too: it is a delay, never the job's failure. */
+/** Trouble is an answer too: a delay, never the job's failure. */
 export const isJobAnswer = anyOf(fields({ kind: oneOf('job'), job: isAgentJob }), readTrouble);
 export type JobAnswer = Checked<typeof isJobAnswer>;
 
-/** The latest answers that said nothing about the job. */
+/** The latest answers that said nothing about the job; `notFound` are the 404s in a row up to the last one. */
 export const isTrouble = fields({
   last: orNull(readTrouble),
   count,
-  /** Those that were a 404, in a row up to the latest one. */
   notFound: orNull(fields({ count, since: time })),
 });
 export type Trouble = Checked<typeof isTrouble>;
@@ -82,7 +78,7 @@ export interface PollJobInput extends JobAddress {
   readonly endsAt: number;
 }
 
-/** Far below what numbers count exactly, so that sums stay counts. */
+/** Sums of them stay counts. */
 const reads: Check<number> = (value): value is number => count(value) && value <= 2 ** 32;
 
 /** Of the answers that changed nothing. */
@@ -96,9 +92,9 @@ export const isTally = fields({
 export type Tally = Checked<typeof isTally>;
 
 export const isPollJobResult = fields({
-  /** The answer that needs a decision; null if the time was over. */
+  /** It needs a decision; null if the time was over. */
   answer: orNull(isJobAnswer),
-  /** The answer was asked for then or later, by the server's clock; 0 without one. */
+  /** When it was asked for at the earliest, by the server's clock; 0 without one. */
   askedAt: time,
   before: isTally,
 });
@@ -113,28 +109,19 @@ interface SendInput extends ReadInput {
   readonly earlierBaseline: JobState | null;
 }
 
-/** What one POST proved (docs/guarantees.md). */
+/**
+ * What one POST proved (docs/guarantees.md). It is not `repeatable` after a configuration error, and `answered` by a 429: then it
+ * counts as a send, although it was not processed.
+ */
 const postOutcome = anyOf(
   fields({ verdict: oneOf('accepted'), job: isAgentJob }),
   fields({ verdict: oneOf('rejected', 'unknown'), ...trouble }),
-  fields({
-    verdict: oneOf('not-sent'),
-    ...trouble,
-    /** False for a configuration error. */
-    repeatable: boolean,
-    /** By a 429: the POST counts as a send, although it was not processed. */
-    answered: boolean,
-    retryAfterMs: optional(number),
-  }),
+  fields({ verdict: oneOf('not-sent'), ...trouble, repeatable: boolean, answered: boolean, retryAfterMs }),
 );
 export type PostOutcome = Checked<typeof postOutcome>;
 
-const checkpoint = {
-  /** The job right before the POST; null where it is not known. */
-  baseline: orNull(isAgentJob),
-  /** When the POST began, by the worker's clock. */
-  sentAt: time,
-};
+/** The job right before the POST, null where it is not known, and when the POST began, by the worker's clock. */
+const checkpoint = { baseline: orNull(isAgentJob), sentAt: time };
 
 /** The details of a send's one heartbeat, recorded before the POST: they alone show that it may have begun. */
 export const isSendCheckpoint = fields(checkpoint);
@@ -160,7 +147,6 @@ export type SendResult = Checked<typeof isSendResult>;
 export interface PendingDetails {
   /** Of its latest heartbeat: a {@link Tally} or a {@link SendCheckpoint}, or null. */
   readonly details: unknown;
-  /** A worker has taken the attempt up. */
   readonly started: boolean;
   /** How the attempt before has failed, in at most 300 characters, or null. */
   readonly failure: string | null;
@@ -170,7 +156,7 @@ export interface NamedFollowUp {
   readonly workflowId: string;
   /** Of the prompt that the follow-up must carry. */
   readonly promptDigest: string;
-  /** The asker has started none of this name before: a run from before, with another prompt, is not its own. @default 0 */
+  /** A run from before, with another prompt, is not the asker's own. @default 0 */
   readonly foreignBefore?: number;
   /** The result or the failure itself, and not only how it ended. @default false */
   readonly wantsResult?: boolean;
@@ -182,12 +168,11 @@ export type TurnHolder = Checked<typeof isTurnHolder>;
 
 /** The activities as the workflows see them. Those that wait are retries of themselves, by failures of the type `NO_CHANGE`. */
 export interface FollowUpActivities {
-  /** Local. */
   workerSettings(): Promise<WorkerSettings>;
   getJob(read: ReadInput): Promise<JobAnswer>;
   /** Reads until an answer `needsDecision`; in the worker's process, or as retries. */
   pollJob(input: PollJobInput): Promise<PollJobResult>;
-  /** Local, of an activity of this run. It ends a `pollJob` in this process. */
+  /** Of an activity of this run. It ends a `pollJob` in this process. */
   pendingDetails(activity: string): Promise<PendingDetails>;
   /** Waits for a result, for somebody else's workflow. @throws ApplicationFailure as `ChildFollowUp.result` */
   followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;

@@ -5,8 +5,7 @@ import {
   fieldOfPlan,
   type FollowUpPlan,
   REQUEST_FIELDS,
-  type REQUEST_IDENTITY,
-  type RequestOption,
+  type RequestRow,
   requestWith,
 } from './request';
 import {
@@ -35,31 +34,41 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
     return { ok: false, problems: [{ field: 'input', text }] };
   }
   const problems: Problem[] = [];
-  const values = Object.entries<Row>(REQUEST_FIELDS).map(([field, row]) => {
+  const refuse = (field: string, text: string) => problems.push({ field, text });
+  const values = Object.entries<RequestRow>(REQUEST_FIELDS).map(([field, row]) => {
     const read = readField(row, fieldOf(input, field));
-    if ('problem' in read) problems.push({ field, text: visible(read.problem) });
+    if ('problem' in read) refuse(field, visible(read.problem));
     return [fieldOfPlan(field, row), 'value' in read ? read.value : null] as const;
   });
   const polling = fieldOf(input, 'polling') ?? {};
   if (isRecord(polling)) problems.push(...otherFields(polling, 'polling.'));
-  else problems.push({ field: 'polling', text: `must be an object, not ${typeName(polling)}` });
+  else refuse('polling', `must be an object, not ${typeName(polling)}`);
   problems.push(...otherFields(input));
   // A value that is not of its row's kind is a problem.
   const plan = { requestId: workflowId, ...requestWith(values) } as unknown as FollowUpPlan;
-  if (problems.length === 0) problems.push(...contradictions(plan));
+  if (problems.length === 0) {
+    const { deadlineMs, confirmMs } = plan;
+    const { initialMs, maximumMs } = plan.polling;
+    if (deadlineMs <= confirmMs)
+      refuse('deadline', `must be more than the confirm time, ${confirmMs} ms; it is ${deadlineMs} ms`);
+    if (maximumMs < initialMs)
+      refuse(
+        'polling.maximum',
+        `must not be below the initial interval, ${initialMs} ms; it is ${maximumMs} ms`,
+      );
+  }
   const hasName = fieldOf(input, 'requestId') !== undefined;
   if (!hasName && workflowId === undefined)
-    problems.push({ field: 'requestId', text: 'is missing; it must be a name of 1 to 128 characters' });
-  if (problems.length === 0 && hasName) {
-    const text = workflowIdProblem(plan, workflowId);
-    if (text !== undefined) problems.push({ field: 'requestId', text });
-  }
+    refuse('requestId', 'is missing; it must be a name of 1 to 128 characters');
+  const text = problems.length === 0 && hasName ? workflowIdProblem(plan, workflowId) : undefined;
+  if (text !== undefined) refuse('requestId', text);
   return problems.length > 0 ? { ok: false, problems } : { ok: true, plan };
 }
 
-type Row = RequestOption | (typeof REQUEST_IDENTITY)[keyof typeof REQUEST_IDENTITY];
-
-function readField(row: Row, given: unknown): { readonly value: unknown } | { readonly problem: string } {
+function readField(
+  row: RequestRow,
+  given: unknown,
+): { readonly value: unknown } | { readonly problem: string } {
   if (row.kind === 'id' || row.kind === 'prompt') {
     if (given === undefined)
       return row.kind === 'id' && !row.required ? { value: given } : { problem: 'is missing' };
@@ -79,8 +88,8 @@ function readField(row: Row, given: unknown): { readonly value: unknown } | { re
   }
   const { kind, minimum, maximum } = { minimum: 0, ...row };
   const isWithin = typeof value === 'number' && value >= minimum && value <= maximum;
-  if (isWithin && (kind === 'number' || Number.isInteger(value))) return { value };
-  if (kind === 'count' && value === 'all') return { value };
+  if (kind === 'number' ? isWithin : value === 'all' || (isWithin && Number.isInteger(value)))
+    return { value };
   const [what, other] = kind === 'count' ? ['whole number', ', or all'] : ['number', ''];
   return { problem: `must be a ${what} from ${minimum} to ${maximum}${other}; it is ${show(value)}` };
 }
@@ -96,20 +105,6 @@ function otherFields(given: JsonObject, group = ''): Problem[] {
   const others = Object.keys(given).filter((name) => !names.includes(name) && given[name] !== undefined);
   const text = `is not a field here; the fields are ${FIELDS.join(', ')}`;
   return others.slice(0, MAX_OTHER_FIELDS).map((name) => ({ field: visible(group + quote(name)), text }));
-}
-
-function contradictions({ deadlineMs, confirmMs, polling }: FollowUpPlan): Problem[] {
-  const { initialMs, maximumMs } = polling;
-  const problems: Problem[] = [];
-  if (deadlineMs <= confirmMs) {
-    const text = `must be more than the confirm time, ${confirmMs} ms; it is ${deadlineMs} ms`;
-    problems.push({ field: 'deadline', text });
-  }
-  if (maximumMs < initialMs) {
-    const text = `must not be below the initial interval, ${initialMs} ms; it is ${maximumMs} ms`;
-    problems.push({ field: 'polling.maximum', text });
-  }
-  return problems;
 }
 
 function workflowIdProblem(

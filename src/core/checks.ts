@@ -10,11 +10,11 @@ export function typeName(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `of type ${typeof value}`;
 }
 
-/** One thing that is wrong with an input. Whoever shows it names the field as a flag, a column, or a path in JSON. */
+/** One thing that is wrong with an input. */
 export interface Problem {
-  /** The path of the field, such as `polling.initial`. */
+  /** The path of the field, such as `polling.initial`; who shows it may name a flag or a column instead. */
   readonly field: string;
-  /** What is wrong with it, and what is right. It names no field by its path. */
+  /** What is wrong with it, and what is right. */
   readonly text: string;
   /** The item of a batch that it is about, from 1. @default none, it is about the whole */
   readonly item?: number;
@@ -34,12 +34,10 @@ export function problemTexts(problems: readonly Problem[]): string {
 
 /*
  * Checks of what comes over the wire. An operator may complete an activity with any value (`temporal activity complete`): a
- * workflow that took it would fail its tasks for ever, and half a character of UTF-16 would end the worker (sdk-core 1.24).
+ * workflow that took it would fail its tasks for ever, and half a surrogate pair would end the worker (sdk-core 1.24).
  */
 
-/** Tells whether a value has a shape. */
 export type Check<T> = (value: unknown) => value is T;
-
 /** The type that a check tells. */
 export type Checked<C> = C extends Check<infer T> ? T : never;
 
@@ -48,10 +46,7 @@ type Flat<T> = { [K in keyof T]: T[K] };
 /** A field whose check takes undefined may be left out. With `as`, the comments of the fields stay with them. */
 type Fields<F extends Checks> = Flat<
   { readonly [K in keyof F as undefined extends Checked<F[K]> ? never : K]: Checked<F[K]> } & {
-    readonly [K in keyof F as undefined extends Checked<F[K]> ? K : never]?: Exclude<
-      Checked<F[K]>,
-      undefined
-    >;
+    readonly [K in keyof F as undefined extends Checked<F[K]> ? K : never]?: Checked<F[K]>;
   }
 >;
 

@@ -1,4 +1,4 @@
-import { type Checked, fields, isRecord, oneOf, orNull, text } from './checks';
+import { type Checked, fields, oneOf, orNull, text } from './checks';
 import { isTerminal, TERMINAL_STATUSES } from './job';
 import {
   FAILURE_TYPES,
@@ -10,24 +10,19 @@ import {
   mayBeRetried,
   type Delivery,
   type Receipt,
-  type Verdict,
 } from './result';
 import { MAX_LINK_CHARACTERS, truncate } from './text';
 
-/** The ends of a follow-up, and those that a batch tells of its items. */
+/** The ends of a follow-up, and those that a batch tells of its items; their messages below explain them. */
 export const OUTCOMES = [
   ...TERMINAL_STATUSES,
   ...FAILURE_TYPES,
   'cancelled',
   'terminated',
   'timed-out',
-  /** A follow-up of this name carries another prompt. */
   'conflict',
-  /** It was begun, and no longer exists: deleted, or older than the namespace's retention. */
   'gone',
-  /** The batch was cancelled with its open items, but somebody else started this one. */
   'left-running',
-  /** Its failure is none of a follow-up. */
   'broken',
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
@@ -50,7 +45,7 @@ export const endFields = {
 /** How a follow-up ended. */
 export type End = Checked<ReturnType<typeof fields<typeof endFields>>>;
 
-/** It stands in a memo, and a list of the server holds a hundred memos. */
+/** A list of the server holds a hundred memos. */
 const MAX_MESSAGE_CHARACTERS = 300;
 
 const { outcome, prLink, message } = endFields;
@@ -63,36 +58,35 @@ export function memoOfEnd(receipt: Receipt, { outcome, prLink, message }: End): 
 
 /** Null where a memo holds no {@link memoOfEnd}. */
 export function endOfMemo(memo: unknown): End | null {
-  if (!isReceipt(memo) || !isRecord(memo) || !isMemoOfEnd(memo)) return null;
+  if (!isReceipt(memo) || !isMemoOfEnd(memo)) return null;
   const { outcome, prLink, message } = memo;
-  return { outcome, ...knownBy(memo), prLink, message };
+  return { outcome, ...byReceipt(memo), prLink, message };
 }
 
 export function endOfResult(result: unknown): End {
-  if (!isFollowUpResult(result) || !isTerminal(result.status))
-    return without('broken', 'Its result is no job with a receipt.');
+  if (!isFollowUpResult(result) || !isTerminal(result.status)) return endWithoutReceipt('broken');
   const { status, prLink, followUp } = result;
-  return { outcome: status, ...knownBy(followUp), prLink: boundedLink(prLink), message: null };
+  return { outcome: status, ...byReceipt(followUp), prLink: boundedLink(prLink), message: null };
 }
 
 export const IN_HISTORY = 'whether the message was sent is in its history.';
 
-/** An answered 429 was sent, and not processed. */
-export function notSentInWords({ sends }: Pick<Delivery, 'sends'>): string {
-  return sends === 0 ? 'Nothing was sent.' : 'The service has processed nothing.';
+export function deliveryInWords({ verdict, confirmedBy, sends }: Delivery): string {
+  return {
+    // An answered 429 was sent, and not processed.
+    'not-sent': sends === 0 ? 'Nothing was sent.' : 'The service has processed nothing.',
+    rejected: 'The message was sent once and rejected.',
+    unknown: 'Nobody can tell whether the message arrived.',
+    accepted: `The message ${confirmedBy === 'assumed' ? 'is assumed to have arrived' : 'was accepted'}.`,
+  }[verdict];
 }
-
-const SENT: Readonly<Record<Exclude<Verdict, 'not-sent'>, string>> = {
-  accepted: 'The message had been accepted; the agent continues.',
-  rejected: 'The service had rejected the message.',
-  unknown: 'Whether the message arrived is unknown; if it did, the agent continues.',
-};
 
 /** Whether the message was sent, by what a follow-up that has ended left. */
 export function sentInWords(receipt: Receipt | null): string {
   if (receipt === null) return `It left no receipt: ${IN_HISTORY}`;
-  const { delivery } = receipt;
-  return delivery.verdict === 'not-sent' ? notSentInWords(delivery) : SENT[delivery.verdict];
+  const words = deliveryInWords(receipt.delivery);
+  if (receipt.delivery.verdict === 'accepted') return `${words} The agent continues.`;
+  return receipt.delivery.verdict === 'unknown' ? `${words} If it did, the agent continues.` : words;
 }
 
 export function cancelledInWords(receipt: Receipt | null): string {
@@ -114,15 +108,20 @@ const WITHOUT_RECEIPT = {
     'The follow-up no longer exists (deleted, or older than the retention of the namespace): nobody can tell whether its ' +
     'message was sent. It was not started again.',
   'left-running': 'Somebody else started this follow-up; it continues.',
+  cancelled: 'Somebody cancelled the follow-up.',
+  broken: 'Its result is no job with a receipt.',
 } as const;
 
-export function endWithoutReceipt(outcome: keyof typeof WITHOUT_RECEIPT): End {
-  return without(outcome, WITHOUT_RECEIPT[outcome]);
+export function endWithoutReceipt(
+  outcome: keyof typeof WITHOUT_RECEIPT,
+  message: string = WITHOUT_RECEIPT[outcome],
+): End {
+  return without(outcome, message);
 }
 
 export function endOfCancelled(receipt: unknown): End {
-  const end = without('cancelled', 'Somebody cancelled the follow-up.');
-  return isReceipt(receipt) ? { ...end, ...knownBy(receipt) } : end;
+  const end = endWithoutReceipt('cancelled');
+  return isReceipt(receipt) ? { ...end, ...byReceipt(receipt) } : end;
 }
 
 /**
@@ -138,17 +137,12 @@ export function endOfConflict(isCompared: boolean, isForeign: boolean): End {
     : without('conflict', `${words}. Nobody can tell whether an earlier one sent this one.`);
 }
 
-export function brokenEnd(message: string): End {
-  return without('broken', message);
-}
-
-/** Only an `ApplicationFailure` has a type and details. */
 interface Failure extends Error {
   readonly type?: string | null | undefined;
   readonly details?: readonly unknown[] | null | undefined;
 }
 
-/** The type and the details of a follow-up's own failure; undefined for any other. */
+/** Undefined for a failure that is none of a follow-up. */
 export function failureOf({ type, details }: Failure) {
   const own = FAILURE_TYPES.find((each) => each === type);
   const detail = details?.[0];
@@ -157,17 +151,17 @@ export function failureOf({ type, details }: Failure) {
 
 export function endOfFailure(failure: Failure): End {
   const own = failureOf(failure);
-  if (own === undefined) return brokenEnd(failure.message);
+  if (own === undefined) return endWithoutReceipt('broken', failure.message);
   const { job, followUp } = own.details;
-  const prLink = boundedLink(job?.prLink ?? null);
-  return { ...without(own.type, failure.message), ...knownBy(followUp), prLink };
+  const prLink = boundedLink(job?.prLink);
+  return { ...without(own.type, failure.message), ...byReceipt(followUp), prLink };
 }
 
-function knownBy({ delivery, evidence }: Receipt) {
+function byReceipt({ delivery, evidence }: Receipt) {
   return { delivery: delivery.verdict, evidence };
 }
 
-function boundedLink(link: string | null): string | null {
+function boundedLink(link: string | null = null): string | null {
   return link !== null && link.length > MAX_LINK_CHARACTERS ? null : link;
 }
 

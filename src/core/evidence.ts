@@ -4,35 +4,25 @@ import type { WhenActive } from './request';
 import type { Evidence } from './result';
 
 /**
- * What the reads since a POST have shown. The answers before and after a message can be identical. A read may come from a
- * replica that lags, and a message may be taken up later than it was accepted; `confirm` is assumed to be longer than both
- * together. So only a fresh answer counts: one that was asked for at least `confirm` after the POST ended.
+ * What the reads since a POST have shown. A read may come from a replica that lags, and a message may be taken up later than it
+ * was accepted: `confirm` is assumed to be longer than both together. So only a fresh answer counts, which was asked for at
+ * least `confirm` after the POST ended.
  */
 export const isObservations = fields({
-  /** The job right before the POST; null if the worker that read it could not report it. */
+  /** Null if the worker that read it could not report it. */
   baseline: orNull(isJobState),
-  /** An answer that was asked for then or later is fresh; by the workflow's clock. */
+  /** By the workflow's clock. */
   freshFrom: time,
-  /** A read since the POST was `active`, fresh or not. */
+  /** By any read since the POST. */
   seenActive: boolean,
-  /** The latest fresh answer, and since when fresh answers have shown its status; null before the first. */
-  fresh: orNull(
-    fields({
-      job: isJobState,
-      /** When the first of them was received. */
-      since: time,
-      /** When the latest of them was asked for. */
-      askedAt: time,
-      answers: count,
-    }),
-  ),
+  /** The fresh answers that show the same status up to the latest: since when they were received, the latest asked for. */
+  fresh: orNull(fields({ job: isJobState, since: time, askedAt: time, answers: count })),
 });
 export type Observations = Checked<typeof isObservations>;
 
-export type Belief =
-  /** The terminal status belongs to the turn that the message began. */
+type Belief =
   | { readonly kind: 'believed'; readonly evidence: Evidence }
-  /** A fresh terminal status that is believed if an answer that is asked for at `until` or later shows it too. */
+  /** It is believed if an answer that is asked for at `until` or later shows it too. */
   | { readonly kind: 'doubted'; readonly until: number }
   /** No fresh answer, or one that is not terminal. */
   | { readonly kind: 'open' };
@@ -56,8 +46,8 @@ export function afterRead(
 }
 
 /**
- * Whether the status of the latest fresh answer is the end of the message's turn. How long it has held counts from when its
- * first answer was received to when the latest one was asked for: the true span is never shorter.
+ * Whether the latest fresh answer shows the end of the message's turn. A status has held from when its first answer was received
+ * to when the latest one was asked for: the true span is never shorter.
  */
 export function belief({ baseline, seenActive, fresh }: Observations, confirmMs: number): Belief {
   if (fresh === null || !isTerminal(fresh.job.status)) return { kind: 'open' };
@@ -74,10 +64,7 @@ export function belief({ baseline, seenActive, fresh }: Observations, confirmMs:
   return { kind: 'believed', evidence: changed ? 'job-changed' : 'confirmed' };
 }
 
-/**
- * Until when no read can decide anything; 0 where the next one may. Before an answer is fresh, a read can only show that the
- * turn has begun, and only where the job was at rest before.
- */
+/** Until when no read can decide anything: before an answer is fresh, one can only show a turn of a job that was at rest. */
 export function idleUntil({ baseline, freshFrom, seenActive, fresh }: Observations): number {
   if (fresh !== null) return 0;
   const mayShowTurn = !seenActive && baseline !== null && isTerminal(baseline.status);
@@ -89,18 +76,14 @@ export function provesDelivery({ baseline, fresh }: Observations): boolean {
   return fresh !== null && showsTurn(baseline, fresh.job);
 }
 
-/** If the job was active, reading can't tell; and anybody may archive a job, or undo it. */
+/** Not if the job was active before, or by archiving, which anybody may do and undo. */
 function showsTurn(baseline: JobState | null, job: JobState): boolean {
   if (baseline === null || !isTerminal(baseline.status)) return false;
   if (!isTerminal(job.status)) return job.status === ACTIVE;
   return job.status !== baseline.status && endsTurn(job.status) && endsTurn(baseline.status);
 }
 
-/**
- * What the look right before a POST decides; `arrived` if it proves an earlier POST of unknown delivery.
- *
- * @param earlierBaseline the job before that POST where this look is fresh; else null
- */
+/** What the look decides: `arrived` if it proves an earlier POST, by the job before that, given where the look is fresh. */
 export function decideSend(
   job: JobState,
   whenActive: WhenActive,

@@ -21,12 +21,12 @@ export function turnWorkflowId(projectId: string, jobId: string): string {
 
 const BATCH = 'follow-up-batch:';
 
-/** The workflow id of a batch: `follow-up-batch:{batchId}`, as it is, because a schedule can encode nothing. */
+/** `follow-up-batch:{batchId}`, as it is, because a schedule can encode nothing. */
 export function batchWorkflowId(batchId: string): string {
   return BATCH + batchId;
 }
 
-/** The batch id in a batch's workflow id, anything else as it is: a batch may be named by either. */
+/** A batch may be named by its id or by its workflow id. */
 export function batchIdOf(batch: string): string {
   return batch.startsWith(BATCH) ? batch.slice(BATCH.length) : batch;
 }
@@ -39,7 +39,7 @@ export function chunkWorkflowId(batchId: string, digest: string, chunk: number):
   return `follow-up-batch-items:${batchId}:${digest.slice(0, DIGEST_CHARACTERS)}:${chunk}`;
 }
 
-/** Leaves RFC 3986's unreserved characters; `encodeURIComponent` leaves `!'()*` too. */
+/** All but RFC 3986's unreserved characters; `encodeURIComponent` leaves `!'()*`. */
 export function percentEncode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -50,13 +50,13 @@ export function percentEncode(text: string): string {
 /** Server 1.32.0 refuses a longer one, and with 1.31.2 it stalls its task queue (measured). */
 const MAX_FAIRNESS_KEY_BYTES = 64;
 
-/** By which each project gets its share of a queue, and its own limit. */
+/** By it each project gets its share of a queue, and its own limit. */
 export function fairnessKey(projectId: string): string {
   const isShort = utf8Bytes(projectId) <= MAX_FAIRNESS_KEY_BYTES;
   return isShort ? projectId : `hash-${digestOf(projectId).slice(0, 32)}`;
 }
 
-/** The SHA-256 of a text in hexadecimal digits. A workflow has neither Node's nor the web's `crypto`. */
+/** SHA-256 in hexadecimal digits. A workflow has no `crypto`. */
 export function digestOf(text: string): string {
   return bytesToHex(sha256(new TextEncoder().encode(text)));
 }

@@ -1,6 +1,6 @@
 import { type Checked, fields, orNull, text } from './checks';
 
-/** An agent job as the service reports it; null where it gave nothing (its specification, "Resources and their fields"). */
+/** An agent job as the service reports it; null where it gave nothing. Times are ISO 8601 in UTC. */
 export const jobFields = {
   id: text,
   /** `active`, one of {@link TERMINAL_STATUSES}, or a word that the service added later. At most 64 characters. */
@@ -9,9 +9,7 @@ export const jobFields = {
   model: orNull(text),
   /** No sign of completion: it survives turns, and may be filled after `completed`. */
   prLink: orNull(text),
-  /** ISO 8601, UTC. */
   createdAt: orNull(text),
-  /** ISO 8601, UTC. */
   archivedAt: orNull(text),
 };
 export const isAgentJob = fields(jobFields);

@@ -17,17 +17,14 @@ export type OpenState = (typeof OPEN_STATES)[number];
 
 type Labels = Readonly<Record<string, readonly string[] | null>>;
 
-/** The row of a metric. @param by a workflow, the activities that ask the agent service, or the worker */
+/** @param by a workflow, the activities that ask the agent service, or the worker */
 function row<const K extends string>(kind: K) {
   return <const L extends Labels>(name: string, by: string, labels: L, meaning: string, buckets?: number[]) =>
     ({ name: `agent_follow_up_${name}`, kind, by, labels, meaning, buckets }) as const;
 }
 const [counter, gauge, histogram] = [row('counter'), row('gauge'), row('histogram')];
 
-/**
- * All metrics, of which docs/metrics.md is made. A label has its values, or null for one text that a process does not change;
- * none names a project, a job or a workflow.
- */
+/** A label has its values, or null for one text that a process does not change; none names a project, a job or a workflow. */
 export const METRICS = {
   workerInfo: gauge(
     'worker_info',
@@ -118,7 +115,7 @@ export type LabelsOf<K extends MetricKey> = Readonly<
 >;
 type Recorder = (value: number, labels: Readonly<Record<string, string>>) => void;
 
-/** Of the SDK's `MetricMeter`: workflows, activities and the worker have one each. */
+/** As the SDK's `MetricMeter`. */
 export interface Meter {
   createCounter(name: string, unit: string, help: string): { add: Recorder };
   createGauge(name: string, type: 'float', unit: string, help: string): { set: Recorder };
@@ -148,7 +145,7 @@ export function measure<K extends MetricKey>(
   else meter.createHistogram(name, 'float', '', meaning).record(amount, all);
 }
 
-/** Begins every counter that `by` records with 0, for all labels: Prometheus takes one that begins at 1 for no increase. */
+/** Prometheus takes a counter that begins at 1 for no increase: each one that `by` records begins with 0, for all labels. */
 export function beginCounters(meter: Meter, by: string, sdkLabels: Readonly<Record<string, string>>): void {
   for (const { name, kind, by: recorder, labels, meaning } of Object.values(METRICS)) {
     if (kind !== 'counter' || recorder !== by) continue;

@@ -1,4 +1,4 @@
-/** Every name that two programs share: changing one breaks callers, saved filters or running workflows. */
+/* Every name that two programs share: changing one breaks callers, saved filters or running workflows. */
 
 export const FOLLOW_UP_WORKFLOW = 'followUp';
 export const BATCH_WORKFLOW = 'followUpBatch';
@@ -10,13 +10,9 @@ export const UPDATE_POLL_NOW = 'pollNow';
 export const UPDATE_EXTEND_DEADLINE = 'extendDeadline';
 export const UPDATE_RESOLVE_DELIVERY = 'resolveDelivery';
 
-/** Where a cancelled follow-up leaves its receipt (the SDK carries no details on it), and each item of a batch its end. */
+/* Memos: of a cancelled follow-up its receipt, of an item of a batch its end; of a start, and of a turn. */
 export const MEMO_RECEIPT = 'followUp';
-
-/** The memo of a start: the SHA-256 of its message, which outlives the first run and its history. */
 export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
-
-/** The memo of a turn: who has taken it. */
 export const MEMO_TURN_HOLDER = 'followUpTurnHolder';
 
 /** The type of the failure with which an activity that polls asks for its next attempt. */

@@ -9,9 +9,9 @@ type OnUnknownDelivery = (typeof ON_UNKNOWN_DELIVERY)[number];
 
 /** One message to one agent job: the input of the workflow `followUp`. docs/request.md says more of each field. */
 export interface FollowUpRequest {
-  /** Owns the job: 1 to 128 characters; not `.` or `..`, no control characters, no lone surrogates. */
+  /** 1 to 128 characters; not `.` or `..`, no control characters, no lone surrogates. */
   readonly projectId: string;
-  /** Receives the message. Same rules as `projectId`. */
+  /** Same rules as `projectId`. */
   readonly jobId: string;
   /** The message, sent unaltered: 1 character to 256 KiB of UTF-8. */
   readonly prompt: string;
@@ -21,14 +21,14 @@ export interface FollowUpRequest {
   readonly whenActive?: WhenActive;
   /** If nobody can tell whether the message arrived. @default 'fail' */
   readonly onUnknownDelivery?: OnUnknownDelivery;
-  /** From the first task of the workflow to the end of the watch; more than `confirm`. @default '24h' */
+  /** From the first task of the workflow to the last read; more than `confirm`. @default '24h' */
   readonly deadline?: DurationText;
   readonly polling?: PollingRequest;
   /** How long an unknown delivery is looked for before `onUnknownDelivery` decides. @default '2m' */
   readonly reconcile?: DurationText;
   /** How long a `completed` job without `prLink` is re-read before null is believed. @default '30s' */
   readonly settle?: DurationText;
-  /** For so long after the POST no terminal status is believed; one that nothing shows to be new must hold as long. @default '30s' */
+  /** No terminal status is believed before; one that nothing shows to be new must hold as long again. @default '30s' */
   readonly confirm?: DurationText;
 }
 
@@ -96,8 +96,8 @@ export const REQUEST_IDENTITY = {
 } as const;
 
 /**
- * The options of a request, for the checker, flags, columns, the comparison of a repeated request, the Web UI, the JSON
- * Schema and docs/request.md. `FollowUpRequest` and `FollowUpPlan` have a property for each; a duration's ends in `Ms`.
+ * The options of a request, of which all else is made (docs/architecture.md). `FollowUpRequest` and `FollowUpPlan` have a
+ * property for each; a duration's ends in `Ms` in the plan.
  */
 export const REQUEST_OPTIONS = {
   whenActive: {
@@ -176,6 +176,7 @@ export const REQUEST_OPTIONS = {
 /** In the order in which they are shown. */
 export const REQUEST_FIELDS = { ...REQUEST_IDENTITY, ...REQUEST_OPTIONS };
 export type RequestField = keyof typeof REQUEST_FIELDS;
+export type RequestRow = RequestOption | (typeof REQUEST_IDENTITY)[keyof typeof REQUEST_IDENTITY];
 
 export function fieldOfPlan(field: string, { kind }: { readonly kind: string }): string {
   return kind === 'duration' ? `${field}Ms` : field;
@@ -189,7 +190,7 @@ export function optionTexts(plan: FollowUpPlan): [option: string, text: string][
   });
 }
 
-/** Of an unchecked request; undefined if it is absent or null. */
+/** Of an unchecked request; undefined for null too. */
 export function fieldOf(request: JsonObject, field: string): unknown {
   const [name = '', inner] = field.split('.');
   const value = request[name];
@@ -197,7 +198,7 @@ export function fieldOf(request: JsonObject, field: string): unknown {
   return isRecord(value) ? (value[inner] ?? undefined) : undefined;
 }
 
-/** The unchecked request with these fields; those that are undefined or null are left out. */
+/** An unchecked request of these fields, but for those that are undefined or null. */
 export function requestWith(fields: Iterable<readonly [field: string, value: unknown]>): JsonObject {
   const request: Record<string, unknown> = {};
   for (const [field, value] of fields) {

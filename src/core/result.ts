@@ -22,7 +22,7 @@ export function mayBeRetried(verdict: Verdict | null | undefined): boolean {
   return verdict === 'not-sent' || verdict === 'rejected';
 }
 
-/** The attribute `FollowUpOutcome`, such as `unknown DeliveryUnknown`. A filter can tell only how a text begins. */
+/** The attribute `FollowUpOutcome`, such as `unknown DeliveryUnknown`: a filter can tell only how a text begins. */
 export function outcomeText(outcome: string, verdict: Verdict): string {
   return verdict === 'accepted' ? outcome : `${verdict} ${outcome}`;
 }
@@ -30,23 +30,15 @@ export function outcomeText(outcome: string, verdict: Verdict): string {
 /** A later version may add a word, which older readers take. */
 export type ConfirmedBy = 'response' | 'read' | 'operator' | 'assumed';
 
+/** `confirmedBy` is null unless accepted; `sends` counts POSTs that were not provably kept from the service. */
 export const isDelivery = fields({
   verdict: isVerdict,
-  /** Null unless the verdict is `accepted`. */
   confirmedBy: orNull(text as Check<ConfirmedBy>),
-  /** POSTs that were not provably kept from the service. */
   sends: count,
 });
 export type Delivery = Checked<typeof isDelivery>;
 
-/**
- * Why a terminal status was believed, by fresh answers alone:
- *
- * - `seen-active`: the job was terminal before the send, and a read since the POST was `active`.
- * - `status-changed`: it went from one terminal status to another, `completed` or `failed`.
- * - `job-changed`: the status held for another `confirm`, and the link or `archivedAt` differ from those before the send.
- * - `confirmed`: the status held for another `confirm`, and nothing shows a turn.
- */
+/** Why a terminal status was believed: `belief` in evidence.ts, and docs/result.md. */
 export const EVIDENCES = ['seen-active', 'status-changed', 'job-changed', 'confirmed'] as const;
 export type Evidence = (typeof EVIDENCES)[number];
 /** Any text, as for {@link ConfirmedBy}. */
@@ -56,7 +48,7 @@ export const isEvidence = text as Check<Evidence>;
 export const isReceipt = fields({
   requestId: text,
   delivery: isDelivery,
-  /** Why a terminal status was believed; null until one is. */
+  /** Null until a terminal status is believed. */
   evidence: orNull(isEvidence),
   /** The job right before the send, once it was read. */
   baseline: orNull(isJobState),
@@ -66,7 +58,7 @@ export const isReceipt = fields({
   polls: count,
   /** When the POST began; null while nothing was sent. */
   sentAt: orNull(text),
-  /** When the follow-up ended; null while it runs. */
+  /** Null while the follow-up runs. */
   settledAt: orNull(text),
   /** How often each answer was seen: a status, `http 503`, …; at most 32 keys, then `other`. */
   observed: mapOf(count),
@@ -99,7 +91,7 @@ export const isFailureDetails = fields({
 });
 export type FailureDetails = Checked<typeof isFailureDetails>;
 
-/** What a follow-up does in each phase. The names are the values of the search attribute `FollowUpPhase`. */
+/** What a follow-up does in each phase, as the search attribute `FollowUpPhase` names it. */
 const DOING = {
   baseline: 'reads the job, then sends the message; a limit can make it wait (`limits show`)',
   waiting: 'waits for its turn, and until the job is at rest (whenActive: wait); then the message is sent',
@@ -120,7 +112,6 @@ export const PHASES = Object.keys(DOING) as readonly Phase[];
 /** The answer of query and updates. While an activity polls on, it is from before; the client adds what its heartbeats say. */
 export interface FollowUpProgress {
   readonly phase: Phase;
-  /** The last job that was seen. */
   readonly job: AgentJob | null;
   readonly delivery: Delivery;
   readonly evidence: Evidence | null;
@@ -130,17 +121,15 @@ export interface FollowUpProgress {
   readonly nextPollAt: string | null;
   readonly deadlineAt: string;
   /** Why nobody can tell whether the message arrived. */
-  readonly doubt?: string;
+  readonly doubt?: string | undefined;
   /** Such as `completed`, `http 503: try later` or `ECONNREFUSED`; null before the first. */
   readonly lastAnswer: string | null;
 }
 
 const WAIT =
   'nothing, unless the last answer is an error that stays: then mend its cause. Cancelling ends the watch, not the agent';
-
 const NEW_KEY =
   'give the workers a valid AGENT_API_KEY or AGENT_API_KEY_FILE; reading then continues by itself';
-
 const RETRY =
   "mend the cause; then the starter's `retry` sends the message. A corrected request needs a new request id";
 
@@ -171,11 +160,11 @@ export function phaseRows(
   }
   if (phase === 'done') return rows;
   const isOver = phase === 'failed' || phase === 'cancelled';
-  return [...rows, ['what to do', isOver ? nextStep(delivery) : WAIT]];
+  return [...rows, ['what to do', isOver ? adviceAfter(delivery) : WAIT]];
 }
 
 /** What to do about a follow-up that ended without a final job. */
-export function nextStep({ verdict }: Pick<Delivery, 'verdict'>): string {
+export function adviceAfter({ verdict }: Pick<Delivery, 'verdict'>): string {
   return verdict in AFTER ? AFTER[verdict] : AFTER.unknown;
 }
 

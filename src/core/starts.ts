@@ -3,13 +3,11 @@ import { MEMO_PROMPT_DIGEST, type SearchAttributeName } from './names';
 import type { FollowUpRequest } from './request';
 import { markdownCode, MAX_ATTRIBUTE_CHARACTERS, truncate } from './text';
 
-/* What every start carries, whoever makes it: a client, a batch, or somebody else's workflow. */
-
 export function keywordKey(name: SearchAttributeName) {
   return { name, type: 'KEYWORD' as const };
 }
 
-/** A search attribute; a longer text can end a workflow (measured). */
+/** A search attribute: a longer text can end a workflow (measured). */
 export function keyword(name: SearchAttributeName, text: string) {
   return { key: keywordKey(name), value: truncate(text, MAX_ATTRIBUTE_CHARACTERS) };
 }

@@ -1,41 +1,43 @@
-import type { JobAnswer, PollJobInput, Tally, Trouble } from './activities';
-import { sameState } from './job';
+import type { JobAnswer, Tally, Trouble } from './activities';
+import { type JobState, sameState } from './job';
 
 export function startTally(trouble: Trouble): Tally {
   return { polls: 0, observed: {}, trouble, lastAnswer: null, nextReadAt: null };
 }
 
 export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally {
+  return { ...countsAfter(tally, answer, heardAt), lastAnswer: textOf(answer), nextReadAt: null };
+}
+
+/** What a watch and a poll count alike. */
+export function countsAfter(
+  { polls, observed, trouble }: Pick<Tally, 'polls' | 'observed' | 'trouble'>,
+  answer: JobAnswer,
+  heardAt: number,
+) {
+  const label = answer.kind === 'job' ? answer.job.status : answer.label;
   return {
-    polls: tally.polls + 1,
-    observed: addCounts(tally.observed, { [labelOf(answer)]: 1 }),
-    trouble: afterReading(tally.trouble, answer, heardAt),
-    lastAnswer: textOf(answer),
-    nextReadAt: null,
+    polls: polls + 1,
+    observed: addCounts(observed, { [label]: 1 }),
+    trouble: afterReading(trouble, answer, heardAt),
   };
 }
 
 /** Whether the workflow must decide. All else is a delay. */
-export function needsDecision(answer: JobAnswer, known: PollJobInput['known']): boolean {
+export function needsDecision(answer: JobAnswer, known: JobState): boolean {
   if (answer.kind === 'job') return !sameState(answer.job, known);
   return answer.httpStatus === 404 || isUnauthorized({ last: answer });
 }
 
-export function labelOf(answer: JobAnswer): string {
-  return answer.kind === 'job' ? answer.job.status : answer.label;
-}
-
-/** An answer as `lastAnswer` shows it. */
 export function textOf(answer: JobAnswer): string {
   return answer.kind === 'job' ? answer.job.status : answer.message;
 }
 
 type Counts = Tally['observed'];
 
-/** A service that keeps answering new words must not fill the history. */
+/** New words for ever must not fill the history: beyond so many, answers count as `other`. */
 const MAX_KEYS = 32;
 
-/** Beyond {@link MAX_KEYS} names answers count as `other`. */
 export function addCounts(...all: readonly Counts[]): Counts {
   const sum = new Map<string, number>();
   for (const counts of all)

@@ -7,22 +7,18 @@ export const MAX_SERVICE_MESSAGE_CHARACTERS = 1_024;
 export const MAX_FAILURE_CHARACTERS = 8_192;
 /** Any other text of a job. */
 export const MAX_FIELD_CHARACTERS = 1_024;
-/** The column of Temporal's SQL schemas holds 255; beyond 2,048 bytes the server refuses the value (measured, 1.32.0). */
+/** The column of Temporal's SQL schemas. */
 export const MAX_ATTRIBUTE_CHARACTERS = 255;
 export const MAX_ID_CHARACTERS = 128;
 
 /* Bounds in bytes of UTF-8. */
 export const MAX_PROMPT_BYTES = 256 * 1_024;
-/** As for {@link MAX_ATTRIBUTE_CHARACTERS}. */
 export const MAX_WORKFLOW_ID_BYTES = 255;
 
-/** Control characters, separators of lines, and the invisible marks that reorder the text beside them. */
+/** Control characters, separators of lines, and marks that reorder the text beside them. */
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
-/**
- * A field from outside. Unsafe characters become U+FFFD, so that `completed` with a hidden one still differs. So do lone
- * surrogates: the SDK's core can't decode them, and the worker process exits (measured, 1.24).
- */
+/** A field from outside. Unsafe characters become U+FFFD, so that `completed` with a hidden one still differs. */
 export function plainText(text: string, limit: number): string {
   return truncate(text.toWellFormed().replace(UNSAFE, '\ufffd'), limit);
 }
@@ -32,18 +28,18 @@ export function singleLine(text: string, limit: number): string {
   return truncate(visible(text).replace(/\s+/g, ' ').trim(), limit);
 }
 
-/** In at most `limit` characters, with an ellipsis; a surrogate pair is never split. */
+/** With an ellipsis where it is cut; a surrogate pair is never split. */
 export function truncate(text: string, limit: number): string {
   if (text.length <= limit) return text;
   return text.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '') + '…';
 }
 
-/** Well-formed, with a space for each unsafe character. */
+/** With a space for each unsafe character. Half a pair of surrogates would end the worker process (sdk-core 1.24, measured). */
 export function visible(text: string): string {
   return text.toWellFormed().replace(UNSAFE, ' ');
 }
 
-/** The JSON of a value, with unsafe characters escaped. @param indent 0 for one line */
+/** The JSON of a value, with unsafe characters escaped. */
 export function safeJson(value: unknown, indent = 0): string {
   const json = (JSON.stringify(value, null, indent) as string | undefined) ?? 'undefined';
   // A line break comes from the indentation: JSON itself escapes those of a text.
@@ -52,7 +48,7 @@ export function safeJson(value: unknown, indent = 0): string {
   );
 }
 
-/** Any value from outside, as {@link safeJson}, for a message. */
+/** Any value from outside, for a message. */
 export function quote(value: unknown, limit = 60): string {
   if (typeof value === 'string') return safeJson(truncate(value, limit));
   // In JSON NaN and Infinity are null.
@@ -65,12 +61,12 @@ export function quote(value: unknown, limit = 60): string {
   }
 }
 
-/** A text from outside as Markdown code, also in a table's cell. */
+/** A text from outside, also in a table's cell. */
 export function markdownCode(text: string): string {
   return '`' + text.replace(/[`|\s]+/g, ' ') + '`';
 }
 
-/** Words from outside in Markdown: none of them ends a table's cell, or becomes markup or a link. */
+/** Words from outside, which end no table's cell, and become no markup or link. */
 export function markdownText(text: string): string {
   return text.replace(/[|\s]+/g, ' ').replace(/[\\`*_~[\]<>&#@]|:(?=\/\/)|(?<=www)\./gi, '\\$&');
 }
@@ -85,12 +81,11 @@ export function counted(count: number, thing: string): string {
   return `${count} ${thing}${count === 1 ? '' : 's'}`;
 }
 
-/** The colon separates names and values in Temporal's Web UI, which gives cells no padding. */
+/** Temporal's Web UI gives cells no padding: the colon separates names and values. */
 export function markdownTable(rows: readonly (readonly [name: string, value: string])[]): string {
   return ['| | |', '|---|---|', ...rows.map(([name, value]) => `| ${name}: | ${value} |`)].join('\n');
 }
 
-/** As in a payload of Temporal. */
 export function jsonBytes(value: unknown): number {
   return utf8Bytes(JSON.stringify(value));
 }

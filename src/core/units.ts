@@ -5,7 +5,7 @@ const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 /** Such as `500ms`, `30s`, `10m`, `24h` or `7d`. */
 export type DurationText = `${number}${keyof typeof UNIT_MS}`;
 
-/** The longest duration: ten years. Longer timers of Temporal are not certain to work. */
+/** Ten years. Longer timers of Temporal are not certain to work. */
 const MAX_DURATION_MS = 3_650 * UNIT_MS.d;
 
 export function parseDuration(text: unknown): { ms: number } | { problem: string } {
@@ -77,7 +77,7 @@ export function parseRate(text: unknown): { perSecond: number } | { problem: str
   return { perSecond };
 }
 
-/** Agent services count by the hour, so `300/h` is shown rather than `5/m`. */
+/** Agent services count by the hour: `300/h`, not `5/m`. */
 const PREFERRED: readonly Unit[] = ['s', 'h', 'm', 'd'];
 
 /** In the first unit in which it is whole. Servers keep floats of 32 bits: six digits are reliable. */

@@ -6,7 +6,6 @@ import {
 } from '@temporalio/client';
 import { isRecord } from '../core/checks';
 import {
-  brokenEnd,
   type End,
   endOfCancelled,
   endOfConflict,
@@ -76,8 +75,8 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
     if (grpcError(error) !== undefined) throw error;
     // Another program's memo, result or failure that can't be decoded never will be.
     const failure = error instanceof Error ? error : new Error(String(error));
-    const end = brokenEnd(`It can't be read, another data converter wrote it: ${failure.message}`);
-    return { end, failure, ...found };
+    const words = `It can't be read, another data converter wrote it: ${failure.message}`;
+    return { end: endWithoutReceipt('broken', words), failure, ...found };
   }
 }
 

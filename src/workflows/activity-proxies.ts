@@ -29,8 +29,8 @@ const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendi
 });
 
 /**
- * What the server knows of a pending activity; null if it can't be known. The failure of a local activity comes as an
- * `ActivityFailure` or as its bare cause, not always the same in a replay (measured, SDK 1.24.0): never tell them apart.
+ * What the server knows of a pending activity; null if it can't be known. A local activity's failure is an `ActivityFailure` or
+ * its bare cause, and in a replay perhaps the other (measured, SDK 1.24.0): never tell them apart.
  */
 export async function pendingDetails(activity: string): Promise<PendingDetails | null> {
   try {
@@ -62,13 +62,10 @@ export class CancelledByHand<End> {
   }
 }
 
-/** Of a read, behind a limit: one that lapses loses its place to those that came later, again and again if this is short. */
+/** A read behind a limit that lapses loses its place to those that came later: again and again, if this is short. */
 const LONGEST_QUEUE_WAIT_MS = 10 * 60_000;
 
-/**
- * One read. Only the loss of a worker is retried, at a short, flat interval, and noticed in 15 s (a read may take minutes); a
- * tenth failure is a bug. Each project gets its share of the queue (`fairnessKey`), and a limit per key is one per project.
- */
+/** One read. Only the loss of a worker is retried, which is noticed in 15 s (a read may take minutes); a tenth failure is a bug. */
 export function readProxy(
   { readTaskQueue, httpTimeoutMs }: WorkerSettings,
   projectId: string,
@@ -93,8 +90,7 @@ const LONGEST_WAIT_MS = 2 * 3_600_000;
 
 /**
  * The activity that polls, in its worker's process or by its own retries, whose interval comes with each failure. It ends by
- * itself at `endsAt`; the time limits are a backstop, for one attempt as for all. The SDK sends a heartbeat every 24 s (0.8 of
- * the time-out) at most: what `status` shows of a poll, and what a dead worker had counted, is so old at most.
+ * itself; the time limits are a backstop. The SDK sends its heartbeats every 24 s at most (0.8 of their time-out).
  */
 export function pollProxy(
   { readTaskQueue }: WorkerSettings,
@@ -120,7 +116,7 @@ export function pollProxy(
 
 /**
  * Questions to the Temporal server, on the queue of workflow tasks, for which no limit of the agent service holds. The interval
- * comes with each failure, or is that after the loss of a worker; a back-off would be at its maximum after a few questions.
+ * comes with each failure; a back-off would soon be at its maximum.
  *
  * @param taskQueue @default that of the calling workflow
  */
@@ -130,33 +126,6 @@ export function questionProxy(summary: string, taskQueue?: string) {
     startToCloseTimeout: 60_000,
     retry: { initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: 5 * 60_000 },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
-    summary,
-  });
-}
-
-export function sendTimeLimitMs({ httpTimeoutMs }: WorkerSettings): number {
-  return 2 * httpTimeoutMs + REPORT_MARGIN_MS;
-}
-
-/**
- * The send, which must not happen twice: the heartbeat before its POST is the one proof of it (docs/architecture.md, "Send"). The
- * server repeats what fails around it, at a flat interval: the next attempt may get another worker. A heartbeat time-out could
- * give up a POST that is still answered, and the end by a schedule-to-close hide what was recorded: at the deadline the workflow
- * asks for that, and cancels. A cancellation waits for a POST under way.
- */
-export function sendProxy(
-  settings: WorkerSettings,
-  projectId: string,
-  startWithinMs: number,
-  summary: string,
-) {
-  return proxyActivities<Pick<FollowUpActivities, 'sendMessage'>>({
-    taskQueue: settings.sendTaskQueue,
-    startToCloseTimeout: sendTimeLimitMs(settings),
-    scheduleToStartTimeout: startWithinMs,
-    retry: { initialInterval: 5_000, backoffCoefficient: 1 },
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    priority: { fairnessKey: fairnessKey(projectId) },
     summary,
   });
 }

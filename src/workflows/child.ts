@@ -44,8 +44,8 @@ export interface ChildFollowUp {
 }
 
 /**
- * Starts a follow-up as a child of the calling workflow, or attaches to the one of the same `requestId`. It outlives its parent;
- * to cancel it, use `getExternalWorkflowHandle(workflowId).cancel()`.
+ * Starts a follow-up as a child, or attaches to the one of the same `requestId`. It outlives its parent; to cancel it, use
+ * `getExternalWorkflowHandle(workflowId).cancel()`.
  *
  * @throws ApplicationFailure `InvalidRequest`, with every problem, before anything is started
  */
@@ -60,8 +60,8 @@ export async function startFollowUp(
   }
   const start = followUpStart(checked.plan);
   const { workflowId } = start;
-  const promptDigest = digestOf(checked.plan.prompt);
-  const existing = () => endOfExisting(taskQueue, { workflowId, promptDigest });
+  const existing = () =>
+    endOfExisting(taskQueue, { workflowId, promptDigest: digestOf(checked.plan.prompt) });
   const scope = CancellationScope.current();
   if (scope.consideredCancelled) await scope.cancelRequested;
   try {
@@ -83,7 +83,7 @@ export async function startFollowUp(
   }
 }
 
-/** {@link startFollowUp} and `result()` in one. */
+/** `startFollowUp` and `result()` in one. */
 export async function executeFollowUp(...start: Parameters<typeof startFollowUp>): Promise<FollowUpResult> {
   return (await startFollowUp(...start)).result();
 }
@@ -104,8 +104,7 @@ async function endOfExisting(taskQueue: string, followUp: NamedFollowUp): Promis
   try {
     return await followUpResult(followUp);
   } catch (error) {
-    if (error instanceof ActivityFailure && !(error.cause instanceof CancelledFailure))
-      throw error.cause ?? error;
-    throw error;
+    const isOurs = error instanceof ActivityFailure && !(error.cause instanceof CancelledFailure);
+    throw isOurs ? (error.cause ?? error) : error;
   }
 }

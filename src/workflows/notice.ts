@@ -49,7 +49,6 @@ export async function tell(event: Omit<Notice, 'timestamp'>, occasion = ''): Pro
       }),
     );
   } catch (error) {
-    // The same run has told it before.
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
 }

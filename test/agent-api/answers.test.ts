@@ -1,15 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { type Body, bodyOf } from '../../src/agent-api/exchange';
-import {
-  parseRetryAfter,
-  proofOfFailure,
-  proofOfStatus,
-  readJob,
-  sendOutcome,
-} from '../../src/agent-api/outcome';
+import { parseRetryAfter, proofOfStatus, readJob, sendOutcome } from '../../src/agent-api/outcome';
 import { Redactor } from '../../src/agent-api/redaction';
-import { describeFacts, errorFacts, serviceMessage } from '../../src/agent-api/trouble';
+import { errorTrouble, serviceMessage } from '../../src/agent-api/trouble';
 import { JOB } from '../harness/samples';
 
 it('what a status proves about a POST is a rejection, that it was not processed, or nothing', () => {
@@ -41,7 +35,7 @@ it('no text of the service changes what its status proves about a POST', () => {
     fc.property(fc.integer({ min: 200, max: 999 }), answer, answer, (status, ...answers) => {
       const proofs = answers.map(({ body, location }) => {
         const headers = { location, retryAfter: undefined, date: undefined };
-        const outcome = sendOutcome({ kind: 'answer', status, headers, body, brokenBy: [] }, 'job-1');
+        const outcome = sendOutcome({ kind: 'answer', status, headers, body, brokenBy: null }, 'job-1');
         return [outcome.verdict, 'repeatable' in outcome && outcome.repeatable];
       });
       expect(proofs[0]).toEqual(proofs[1]);
@@ -52,7 +46,11 @@ it('no text of the service changes what its status proves about a POST', () => {
 it.each(['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR', 'PROXY_CREDENTIALS'])(
   'after %s nothing was sent, and no repetition heals it',
   (code) => {
-    expect(proofOfFailure(false, errorFacts({ code }))).toEqual({ verdict: 'not-sent', repeatable: false });
+    const outcome = sendOutcome(
+      { kind: 'no answer', started: false, brokenBy: errorTrouble({ code }) },
+      'job-1',
+    );
+    expect(outcome).toMatchObject({ verdict: 'not-sent', repeatable: false });
   },
 );
 
@@ -91,14 +89,15 @@ describe('Retry-After', () => {
   );
 });
 
-describe('errorFacts', () => {
+describe('errorTrouble', () => {
   it('names every address of an AggregateError', () => {
     const refused = (code: string, address: string) =>
       Object.assign(new Error(code), { code, syscall: 'connect', address, port: 4010 });
     const error = new AggregateError([refused('ECONNREFUSED', '::1'), refused('ETIMEDOUT', '127.0.0.1')]);
-    const facts = errorFacts(Object.assign(error, { code: 'ECONNREFUSED' }));
-    expect(facts.map(({ label }) => label)).toEqual(['ECONNREFUSED', 'ETIMEDOUT']);
-    expect(describeFacts(facts)).toBe('ECONNREFUSED [::1]:4010, ETIMEDOUT 127.0.0.1:4010');
+    expect(errorTrouble(Object.assign(error, { code: 'ECONNREFUSED' }))).toEqual({
+      label: 'ECONNREFUSED',
+      message: 'ECONNREFUSED [::1]:4010, ETIMEDOUT 127.0.0.1:4010',
+    });
   });
 
   const round = new Error('round and round');
@@ -114,8 +113,8 @@ describe('errorFacts', () => {
       'ERR_SSL_WRONG_VERSION_NUMBER',
       'ERR_SSL_WRONG_VERSION_NUMBER: wrong version number',
     ],
-  ])('makes a label and a phrase of %s', (_what, error, label, text) => {
-    expect(errorFacts(error)).toEqual([{ label, text }]);
+  ])('makes a label and a phrase of %s', (_what, error, label, message) => {
+    expect(errorTrouble(error)).toEqual({ label, message });
   });
 });
 

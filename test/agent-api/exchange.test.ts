@@ -34,9 +34,10 @@ describe('an exchange', () => {
     expect(await result).toEqual({
       kind: 'no answer',
       started: false,
-      brokenBy: [
-        { label: 'connect timeout', text: 'connect timeout: no connection to http://agents within 5ms' },
-      ],
+      brokenBy: {
+        label: 'connect timeout',
+        message: 'connect timeout: no connection to http://agents within 5ms',
+      },
     } satisfies Exchange);
     expect(dispatcher.startRequest()).toBe(false);
     expect(beforeFirstByte).not.toHaveBeenCalled();
@@ -50,7 +51,7 @@ describe('an exchange', () => {
     // The second connection was refused: that says nothing of what became of the first.
     const error = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     dispatcher.handler?.onResponseError?.({} as Dispatcher.DispatchController, error);
-    const brokenBy = [{ label: 'ECONNREFUSED', text: 'ECONNREFUSED: connect' }];
+    const brokenBy = { label: 'ECONNREFUSED', message: 'ECONNREFUSED: connect' };
     expect(await result).toEqual({ kind: 'no answer', started: true, brokenBy });
   });
 });

@@ -154,7 +154,7 @@ describe('a retry of a follow-up', () => {
     await expect(unknown.result()).rejects.toMatchObject({ code: 'DELIVERY_UNKNOWN' });
     await expect(unknown.retry()).rejects.toMatchObject({
       code: 'RETRY_REFUSED',
-      message: expect.stringContaining('is unknown'),
+      message: expect.stringContaining('Nobody can tell whether the message arrived'),
     });
     await expect(followUps.getHandle('follow-up:a:b:c').retry()).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });

@@ -85,7 +85,7 @@ export class AgentService {
         const request = this.newRequest(method === 'POST' ? 'post' : 'get', worker.name);
         const point = pointOf(request);
         const fail = (label: string) =>
-          end({ kind: 'no answer', started: request.begunAt !== null, brokenBy: [{ label, text: label }] });
+          end({ kind: 'no answer', started: request.begunAt !== null, brokenBy: { label, message: label } });
         const end = (exchange: Exchange) => {
           if (request.heardAt !== null) return;
           request.heardAt = this.clock.now;
@@ -266,6 +266,6 @@ function answerOf(status: number, body: Answer['body'], retryAfter?: string): An
     status,
     headers: { location: undefined, retryAfter, date: undefined },
     body,
-    brokenBy: [],
+    brokenBy: null,
   };
 }

@@ -1,6 +1,6 @@
 import { type Lane, type Position, withEnd } from '../../core/batch/state';
 import type { End } from '../../core/end';
-import { askPermission } from '../attempt';
+import { askPermission } from '../send-message';
 
 /** The server hears at least so often that the attempt lives. Its heartbeat time-out is half a minute. */
 const BEAT_MS = 5_000;

@@ -1,13 +1,13 @@
 import { SEND_PERMISSION_MS } from '../../core/cadence';
 import { decideSend } from '../../core/evidence';
 import { type AgentJob, jobState } from '../../core/job';
-import type { FailureType, Phase } from '../../core/result';
+import type { Delivery, FailureType, Phase } from '../../core/result';
 import { afterReading, isLost, isUnauthorized, textOf } from '../../core/tally';
-import type { Posted, SendResult, SendTrouble, Trouble } from '../../core/activities';
+import type { Posted, PostOutcome, SendResult, SendTrouble, Trouble } from '../../core/activities';
 import { JOB_IS_GONE, sentence } from './failures';
-import { afterPost, confirmed, earlierBaseline, type FollowUpState, newWatch, record, told } from './state';
+import { confirmed, earlierBaseline, type FollowUpState, newWatch, record, told } from './state';
 
-export type AfterSend =
+type AfterSend =
   | { readonly kind: 'delivered' }
   /** Nobody can tell whether the message arrived. */
   | { readonly kind: 'unknown'; readonly why: SendTrouble }
@@ -19,7 +19,7 @@ export type AfterSend =
       readonly kind: 'failed';
       readonly type: FailureType;
       readonly reason: string;
-      readonly answer?: SendTrouble;
+      readonly answer?: SendTrouble | undefined;
     };
 
 /** The moments between which a send was made, in milliseconds since the epoch. */
@@ -40,18 +40,19 @@ export function afterSend(
 }
 
 function stepAfter(state: FollowUpState, result: SendResult, between: Between, trouble: Trouble): AfterSend {
+  const { askedAt, endedAt } = between;
   switch (result.kind) {
     case 'unread': {
       state.lastAnswer = textOf(result.trouble);
-      const met = afterReading(trouble, result.trouble, between.endedAt);
+      const met = afterReading(trouble, result.trouble, endedAt);
       const phase = isUnauthorized(met) ? 'unauthorized' : 'baseline';
-      return refusedLook(state, met, between.askedAt) ?? { kind: 'again', phase, trouble: met };
+      return refusedLook(state, result.trouble, met, askedAt) ?? { kind: 'again', phase, trouble: met };
     }
     case 'not-permitted': {
       const { message } = result;
       state.lastAnswer = message;
       const met = { kind: 'trouble', label: 'not permitted', message } as const;
-      return { kind: 'again', phase: 'baseline', trouble: afterReading(trouble, met, between.endedAt) };
+      return { kind: 'again', phase: 'baseline', trouble: afterReading(trouble, met, endedAt) };
     }
     case 'held-back':
       return afterLook(state, result.job, between);
@@ -59,7 +60,7 @@ function stepAfter(state: FollowUpState, result: SendResult, between: Between, t
       // The run before it may have made this POST, and the one further POST that `resend` allows.
       state.job = result.baseline ?? state.job;
       state.baseline = state.watch === null ? result.baseline && jobState(result.baseline) : state.baseline;
-      state.watch = watchAfterReset(state, result.baseline, between.endedAt);
+      state.watch = watchAfterReset(state, result.baseline, endedAt);
       state.delivery = { ...state.delivery, verdict: 'unknown', sends: state.delivery.sends + 1 };
       state.resent = true;
       return inDoubt(state, result);
@@ -69,23 +70,27 @@ function stepAfter(state: FollowUpState, result: SendResult, between: Between, t
   }
 }
 
-/** Once the job was read, trouble is a delay, as in the watch. */
-function refusedLook(state: FollowUpState, trouble: Trouble, askedAt: number): AfterSend | undefined {
-  const { last } = trouble;
-  // Once the message may have arrived, the caller needs to know what became of it.
+/** Once the job was read, or the message may have arrived, trouble is a delay, as in the watch. */
+function refusedLook(
+  state: FollowUpState,
+  answer: SendTrouble,
+  trouble: Trouble,
+  askedAt: number,
+): AfterSend | undefined {
+  const { httpStatus, message } = answer;
   if (state.job !== null || told(state).verdict === 'unknown') {
-    if (!isLost(trouble, askedAt, state.plan.confirmMs)) return undefined;
-    return { kind: 'failed', type: 'JobNotFound', reason: JOB_IS_GONE, ...(last && { answer: last }) };
+    const isGone = isLost(trouble, askedAt, state.plan.confirmMs);
+    return isGone ? { kind: 'failed', type: 'JobNotFound', reason: JOB_IS_GONE, answer } : undefined;
   }
-  if (last?.httpStatus === 404) {
-    const reason = `The service knows no such job: ${last.message}.`;
-    return { kind: 'failed', type: 'JobNotFound', reason, answer: last };
-  }
-  if (last?.httpStatus === 400 || isUnauthorized(trouble)) {
-    const reason = `The job can't be read: ${last?.message ?? ''}.`;
-    return { kind: 'failed', type: 'FollowUpRejected', reason, ...(last && { answer: last }) };
-  }
-  return undefined;
+  if (httpStatus === 404)
+    return {
+      kind: 'failed',
+      type: 'JobNotFound',
+      reason: `The service knows no such job: ${message}.`,
+      answer,
+    };
+  if (httpStatus !== 400 && !isUnauthorized(trouble)) return undefined;
+  return { kind: 'failed', type: 'FollowUpRejected', reason: `The job can't be read: ${message}.`, answer };
 }
 
 /** The look forbids the POST, or shows that an earlier one has arrived. */
@@ -134,15 +139,24 @@ function afterPosting(
   return { kind: 'delivered' };
 }
 
+/** `sends` counts POSTs that were not provably kept from the service. No later one takes back that a message may have arrived. */
+export function afterPost(before: Delivery, outcome: PostOutcome): Delivery {
+  const reachedService = outcome.verdict !== 'not-sent' || outcome.answered;
+  const sends = before.sends + (reachedService ? 1 : 0);
+  if (outcome.verdict === 'accepted') return { verdict: 'accepted', confirmedBy: 'response', sends };
+  const verdict = before.verdict === 'unknown' ? 'unknown' : outcome.verdict;
+  return { verdict, confirmedBy: null, sends };
+}
+
 /**
  * The watch of a run that a reset has made: the POST of the run before it begins while its permission is valid, and ends within
  * one HTTP time limit.
  *
- * @param look the job as it is now; it is the baseline where no POST is known
+ * @param job as it is now: the baseline where no POST is known
  */
-function watchAfterReset({ watch, plan, settings }: FollowUpState, look: AgentJob | null, now: number) {
+function watchAfterReset({ watch, plan, settings }: FollowUpState, job: AgentJob | null, now: number) {
   const freshFrom = now + SEND_PERMISSION_MS + (settings?.httpTimeoutMs ?? 0) + plan.confirmMs;
-  return newWatch(watch === null ? look : watch.observations.baseline, now, freshFrom, watch);
+  return newWatch(watch === null ? job : watch.observations.baseline, now, freshFrom, watch);
 }
 
 function inDoubt(state: FollowUpState, why: SendTrouble): AfterSend {
@@ -154,5 +168,5 @@ function inDoubt(state: FollowUpState, why: SendTrouble): AfterSend {
 /** If an earlier POST may have arrived, the delivery stays unknown, even if a later one is refused. */
 function refused(state: FollowUpState, reason: string, answer?: SendTrouble): AfterSend {
   const type = told(state).verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
-  return { kind: 'failed', type, reason, ...(answer && { answer }) };
+  return { kind: 'failed', type, reason, answer };
 }

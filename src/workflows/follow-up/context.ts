@@ -26,18 +26,16 @@ export interface TimedAnswer {
   readonly receivedAt: number;
 }
 
-/** `by-activity`: an activity polls by itself, and the workflow does not know yet what it has counted. */
+/** `by-activity`: an activity polls by itself; `counting`: it has ended, and the workflow learns what it has counted. */
 type Reads = 'singly' | 'by-activity' | 'counting';
 
 interface Decision {
   readonly decision: DeliveryDecision;
-  /** The run for which it holds. */
   readonly runId: string;
 }
 
 /** One run of a follow-up: its state, and the few things that it does in time: read, wait, show, and what operators ask for. */
 export class FollowUpContext {
-  /** Looks at the job by this run, those of the send included; one that is under way is begun and not yet ended. */
   private readsBegun = 0;
   private readsEnded = 0;
   private askedAt = 0;
@@ -54,16 +52,15 @@ export class FollowUpContext {
   constructor(readonly state: FollowUpState) {}
 
   get settings(): WorkerSettings {
-    const { settings } = this.state;
-    if (settings === null) throw new TypeError('the worker settings are used before they are learnt');
-    return settings;
+    if (this.state.settings === null) throw new TypeError('the settings are used before they are learnt');
+    return this.state.settings;
   }
 
   get lastAskedAt(): number {
     return this.askedAt;
   }
 
-  /** Somebody wants a read or has decided: the current wait ends, or the next one is skipped. */
+  /** Somebody wants a read or has decided: no wait goes on. */
   get wanted(): boolean {
     return this.isWanted;
   }
@@ -92,22 +89,21 @@ export class FollowUpContext {
     this.showDetails();
   }
 
-  /** Current details cost no event and follow every answer; search attributes cost one and change on transitions only. */
+  /** Current details cost no event; search attributes cost one where they change. */
   show(outcome?: string): void {
     this.showDetails();
     const { plan, phase, job } = this.state;
-    const wanted = [
+    const all = [
       keyword('FollowUpPhase', phase),
-      ...(outcome === undefined
-        ? []
-        : [keyword('FollowUpOutcome', outcomeText(outcome, told(this.state).verdict))]),
-      ...(job === null || job.status === '' ? [] : [keyword('AgentJobStatus', job.status)]),
       keyword('AgentProject', plan.projectId),
       keyword('AgentJob', plan.jobId),
     ];
+    if (outcome !== undefined)
+      all.push(keyword('FollowUpOutcome', outcomeText(outcome, told(this.state).verdict)));
+    if (job?.status) all.push(keyword('AgentJobStatus', job.status));
     // What the server has: set by this run, or by the caller at the start.
     const { typedSearchAttributes } = workflowInfo();
-    const changes = wanted.filter(({ key, value }) => value !== typedSearchAttributes.get(key));
+    const changes = all.filter(({ key, value }) => value !== typedSearchAttributes.get(key));
     if (changes.length > 0) upsertSearchAttributes(changes);
   }
 
@@ -115,7 +111,7 @@ export class FollowUpContext {
     setCurrentDetails(currentDetails(this.state, this.reads === 'by-activity'));
   }
 
-  /** @param busyWith what it does, in words: nothing may be read or decided meanwhile */
+  /** @param busyWith in words: nothing may be read or decided meanwhile */
   async whileBusy<T>(busyWith: string, work: () => Promise<T>): Promise<T> {
     this.busyWith = busyWith;
     try {
@@ -125,7 +121,6 @@ export class FollowUpContext {
     }
   }
 
-  /** @param nextPollAt when the activity reads next, where one polls */
   setReads(reads: Reads, nextPollAt: number | null = null): void {
     this.reads = reads;
     this.state.nextPollAt = nextPollAt;
@@ -137,7 +132,7 @@ export class FollowUpContext {
     return noRoomFor(step, workflowInfo(), this.updates, this.state.deadlineAt - Date.now());
   }
 
-  /** Ends the wait for the next read, and waits for that. One under way was asked for before this call: it does not count. */
+  /** Ends the wait for the next read, and waits for that. One that is under way does not count. */
   async readNow(): Promise<void> {
     const before = this.readsBegun;
     this.takeUpdate();
@@ -163,7 +158,7 @@ export class FollowUpContext {
     this.updatedAt = workflowInfo().historyLength;
   }
 
-  /** An activity is cancelled that goes on reporting. */
+  /** An activity is cancelled that may still report. */
   giveUp(): void {
     this.gaveUpAt = workflowInfo().historyLength;
   }
@@ -189,7 +184,7 @@ export class FollowUpContext {
     await condition(allHandlersFinished);
   }
 
-  /** Waits on a durable timer, not beyond the deadline and not beyond `pollNow`. */
+  /** Waits on a durable timer, until the deadline or `pollNow` at most. */
   async pause(ms: number, summary: string): Promise<void> {
     const until = Math.min(Date.now() + this.withinHistoryBudget(ms), this.state.deadlineAt);
     if (until <= Date.now() || this.isWanted) return;
@@ -199,7 +194,6 @@ export class FollowUpContext {
     this.state.nextPollAt = null;
   }
 
-  /** `ms`, or longer if the history has grown long. */
   withinHistoryBudget(ms: number): number {
     return Math.max(ms, historyBudgetWait(workflowInfo(), this.state.deadlineAt - Date.now()));
   }
@@ -211,7 +205,7 @@ export class FollowUpContext {
     const { projectId, jobId } = this.state.plan;
     const answer = await this.asRead((insist) =>
       readProxy(this.settings, projectId, this.state.deadlineAt - askedAt, summary)
-        .getJob({ projectId, jobId, ...insist })
+        .getJob({ projectId, jobId, insist })
         .then((result: unknown) => (isJobAnswer(result) ? result : FOREIGN_READ))
         .catch((error: unknown) => answerOfLostRead(error)),
     );
@@ -219,13 +213,13 @@ export class FollowUpContext {
     return { answer, askedAt, receivedAt: Date.now() };
   }
 
-  /** @param work is told to insist on its read if somebody has asked for it, or if it is the last one before the end */
-  async asRead<T>(work: (insist: { readonly insist?: true }) => Promise<T>): Promise<T> {
+  /** @param work insists on its read if somebody has asked for it, or if it is the last one before the end */
+  async asRead<T>(work: (insist: true | undefined) => Promise<T>): Promise<T> {
     const insists = this.isWanted || Date.now() >= this.state.deadlineAt;
     this.isWanted = false;
     this.readsBegun += 1;
     try {
-      return await work(insists ? { insist: true } : {});
+      return await work(insists || undefined);
     } finally {
       // One that is cancelled has ended too, or a later `pollNow` would wait for it.
       this.readsEnded += 1;
@@ -233,10 +227,10 @@ export class FollowUpContext {
   }
 
   heard(answer: JobAnswer): void {
+    const words = textOf(answer);
     if (answer.kind === 'job') this.state.job = answer.job;
-    else if (this.state.lastAnswer !== answer.message)
-      log.warn(`read failed: ${answer.message}`, { label: answer.label });
-    this.state.lastAnswer = textOf(answer);
+    else if (this.state.lastAnswer !== words) log.warn(`read failed: ${words}`, { label: answer.label });
+    this.state.lastAnswer = words;
   }
 }
 
@@ -247,7 +241,7 @@ export const FOREIGN_READ = {
   message: 'the read was completed by somebody else, and not with an answer about the job',
 } as const satisfies JobAnswer;
 
-/** A read that no worker has answered in time, or that failed by a bug: trouble like any other. */
+/** A read that no worker answered in time, or that failed by a bug: trouble like any other. */
 export function answerOfLostRead(error: unknown): JobAnswer {
   if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
   const { cause } = error;

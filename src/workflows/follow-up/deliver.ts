@@ -9,19 +9,16 @@ import { formatDuration } from '../../core/units';
 import { tellOf } from '../notice';
 import { afterSend } from './after-send';
 import type { FollowUpContext } from './context';
-import { followUpFailure, refuseAfterDeadline, sentence, sentSoFar } from './failures';
-import { lastAnswerInWords, readAndRecord, readNext } from './poll';
+import { followUpFailure, refuseAfterDeadline, sentence } from './failures';
+import { lastAnswerInWords, readNext } from './poll';
 import { send } from './send';
 import { confirmed, told, type Watch } from './state';
 import { takeTurn } from './turn';
 import { waitUntilAtRest } from './watch';
 
 /**
- * Brings the message to the service, once. What is certainly not sent is tried again; what is certainly rejected is not; what
- * nobody can tell is looked for by reading the job. No run continues as new before that: its id tells the send activity that
- * the run was reset (measured: nothing tells a run continued from a reset one from any other).
- *
- * @throws ApplicationFailure `JobNotFound`, `FollowUpRejected`, `DeliveryUnknown` or `DeadlineExceeded`
+ * Brings the message to the service, once: what is certainly not sent is tried again, and an unknown delivery is looked for by
+ * reading the job. No run continues as new before that: by its id the send activity sees that a reset has made it.
  */
 export async function deliver(context: FollowUpContext, prompt: string): Promise<void> {
   const { state } = context;
@@ -37,36 +34,37 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
     Object.assign(state, after);
     if (step.kind === 'delivered') return;
     if (step.kind === 'failed') throw followUpFailure(step.type, step.reason, state, step.answer);
+    trouble = step.kind === 'again' ? step.trouble : NO_TROUBLE;
     if (step.kind === 'again') {
       if (state.lastAnswer !== before) log.warn(`not sent: ${state.lastAnswer ?? ''}`);
-      trouble = step.trouble;
       await tryAgainLater(context, step.phase, trouble);
-      continue;
-    }
-    trouble = NO_TROUBLE;
-    if (step.kind === 'wait for rest') {
+    } else if (step.kind === 'wait for rest') {
       await waitUntilAtRest(context, step.job);
-      continue;
+    } else {
+      const permitted = await reconcile(context, step.why);
+      if (permitted === null) return;
+      permittedRunId = permitted;
     }
-    const permitted = await reconcile(context, step.why);
-    if (permitted === null) return;
-    permittedRunId = permitted;
   }
 }
 
 async function tryAgainLater(context: FollowUpContext, phase: Phase, trouble: Trouble): Promise<void> {
   const { state } = context;
   context.enterBriefly(phase);
-  const wait = nextWait(state.plan.polling, 0, trouble, Math.random);
-  const words = `${state.lastAnswer ?? ''}; ${sentSoFar(told(state))}; next try in ${formatDuration(wait)}`;
-  await context.pause(wait, words);
+  const waitMs = nextWait(state.plan.polling, 0, trouble);
+  const { verdict, sends } = told(state);
+  const unsent = sends === 0 ? 'nothing sent yet' : 'nothing processed yet';
+  const delivery = verdict === 'not-sent' ? unsent : `delivery ${verdict}`;
+  await context.pause(
+    waitMs,
+    `${state.lastAnswer ?? ''}; ${delivery}; next try in ${formatDuration(waitMs)}`,
+  );
 }
 
 /**
- * Finds out whether a message arrived: by reading the job, if it was at rest before the send; then `onUnknownDelivery` decides.
+ * Finds out whether a message arrived: by reading the job if it was at rest before the send; else `onUnknownDelivery` decides.
  *
  * @returns the run that may send it once more; null where it counts as delivered
- * @throws ApplicationFailure `DeliveryUnknown` or `DeadlineExceeded`
  */
 async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<string | null> {
   const { state } = context;
@@ -76,10 +74,10 @@ async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<s
   const canBeRead = baseline !== null && isTerminal(baseline.status);
   if (canBeRead && (await readForProof(context, watch))) return null;
 
-  const looked = canBeRead
+  const showed = canBeRead
     ? `Then reading the job for ${formatDuration(state.plan.reconcileMs)} showed no change caused by the message.`
     : 'Reading can tell nothing: the job was active before the send, or not known.';
-  const doubt = `${sentence(lost.message)} ${looked}`;
+  const doubt = `${sentence(lost.message)} ${showed}`;
   const unknown = () => followUpFailure('DeliveryUnknown', doubt, state, lost);
   switch (state.plan.onUnknownDelivery) {
     case 'fail':
@@ -110,11 +108,9 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
     const { fresh } = watch.observations;
     if (fresh !== null && now >= until) return false;
     const at = fresh === null ? freshFrom : until;
-    const waitMs =
-      now < freshFrom ? freshFrom - now : waitUntil(at, polling, watch.trouble, now, Math.random);
-    const words = `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`;
-    await context.pause(waitMs, words);
-    await readAndRecord(context, watch);
+    const waitMs = now < freshFrom ? freshFrom - now : waitUntil(at, polling, watch.trouble, now);
+    const why = `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`;
+    await readNext(context, watch, { waitMs, why, single: true });
     context.show();
   }
   return true;
@@ -126,7 +122,7 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<stri
   await tellOf(state, null);
   for (;;) {
     context.enter('needs-decision');
-    const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble, Math.random);
+    const waitMs = nextWait(state.plan.polling, Date.now() - watch.since, watch.trouble);
     const why = `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`;
     const summary = `waits for a decision (resolveDelivery); poll ${watch.polls + 1}`;
     await readNext(context, watch, { waitMs, why, summary });

@@ -14,7 +14,7 @@ export function currentDetails(state: FollowUpState, polling = false): string {
   const at = state.nextPollAt;
   const later = polling ? '; later ones are in the heartbeat of the pending activity' : '';
   const rows: (readonly [string, string])[] = [
-    ...phaseRows({ phase, delivery, ...(doubt === undefined ? {} : { doubt: markdownText(doubt) }) }, DECIDE),
+    ...phaseRows({ phase, delivery, doubt: doubt && markdownText(doubt) }, DECIDE),
     ['last answer', (lastAnswer === null ? 'none yet' : answerText(lastAnswer)) + later],
     ['delivery', delivery.verdict + (delivery.confirmedBy === null ? '' : ` (by ${delivery.confirmedBy})`)],
     ['evidence', state.evidence ?? 'none yet'],

@@ -91,7 +91,6 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
   }
 }
 
-/** Whether another run of this follow-up came before, which may have sent. */
 function isReset(): boolean {
   const { runId, firstExecutionRunId } = workflowInfo();
   return runId !== firstExecutionRunId;

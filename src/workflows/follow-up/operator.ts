@@ -15,7 +15,6 @@ import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from
 import { singleLine } from '../../core/text';
 import { parseDuration } from '../../core/units';
 import type { FollowUpContext } from './context';
-import type { OperatorStep } from './history-budget';
 import { progressOf } from './state';
 
 /** Each update returns the progress after it. */
@@ -34,7 +33,7 @@ export function receiveOperators(context: FollowUpContext): void {
     {
       description: 'Reads the job now instead of at the next interval, and answers when it has been read.',
       validator: () => {
-        refuse(context, 'read');
+        refuseFor(context.refusalOf('read'));
       },
     },
   );
@@ -49,8 +48,7 @@ export function receiveOperators(context: FollowUpContext): void {
       description: 'Moves the deadline to now + the duration ("90m"), never to an earlier time than it has.',
       validator: (duration) => {
         const parsed = parseDuration(duration);
-        if ('problem' in parsed) throw refused(`duration: ${parsed.problem}`);
-        refuse(context, 'change');
+        refuseFor('problem' in parsed ? `duration: ${parsed.problem}` : context.refusalOf('change'));
       },
     },
   );
@@ -58,50 +56,40 @@ export function receiveOperators(context: FollowUpContext): void {
     defineUpdate<FollowUpProgress, [DeliveryDecision, runId?: string]>(UPDATE_RESOLVE_DELIVERY),
     async (decision, runId?) => {
       // Several updates may have passed the validator before the first one was carried out.
-      refuseUndecidable(context);
+      refuseFor(undecidable(context));
       await context.decide({ decision, runId: runId ?? workflowInfo().firstExecutionRunId });
       return progressOf(state);
     },
     {
       description:
         'Says whether an unknown delivery arrived: "delivered", or "not-delivered" with the id of the run that may send it again.',
+      // A replay leaves it out: a run made by a reset replays the decisions for the run before.
       validator: (decision, runId?) => {
-        refuseUndecidable(context);
-        refuseDecision(decision, runId);
-        if (decision === 'not-delivered') refuse(context, 'send');
+        refuseFor(undecidable(context) ?? wrongDecision(decision, runId));
+        if (decision === 'not-delivered') refuseFor(context.refusalOf('send'));
       },
     },
   );
 }
 
-function refuseUndecidable({ state, decision: taken }: FollowUpContext): void {
+function undecidable({ state, decision: taken }: FollowUpContext): string | undefined {
   if (state.phase !== 'needs-decision')
-    throw refused(`the follow-up is ${state.phase}; a decision is taken in needs-decision only`);
-  if (taken !== null) throw refused(`somebody has decided "${taken.decision}", which is being carried out`);
+    return `the follow-up is ${state.phase}; a decision is taken in needs-decision only`;
+  return taken === null ? undefined : `somebody has decided "${taken.decision}", which is being carried out`;
 }
 
-/** For the validator alone, which a replay leaves out: a run made by a reset replays the decisions for the run before. */
-function refuseDecision(decision: unknown, namedRunId: unknown): void {
-  if (!(DELIVERY_DECISIONS as readonly unknown[]).includes(decision))
-    throw refused(`decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`);
-  if (namedRunId !== undefined && namedRunId !== null && typeof namedRunId !== 'string')
-    throw refused('runId: must be the run id of this follow-up, as a text');
-  // A reset applies the updates of the run before once more: only a permission for this very run counts.
+function wrongDecision(decision: unknown, namedRunId: unknown): string | undefined {
+  if (!DELIVERY_DECISIONS.some((each) => each === decision))
+    return `decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`;
   const { runId, firstExecutionRunId } = workflowInfo();
   const named = namedRunId ?? firstExecutionRunId;
-  if (decision === 'not-delivered' && named !== runId) {
-    throw refused(
-      `runId: this is run ${runId}, made by a reset; a decision not-delivered must name it, and this one is for run ${singleLine(named, 64)}`,
-    );
-  }
-}
-
-function refuse(context: FollowUpContext, step: OperatorStep): void {
-  const reason = context.refusalOf(step);
-  if (reason !== undefined) throw refused(reason);
+  if (typeof named !== 'string') return 'runId: must be the run id of this follow-up, as a text';
+  // A reset applies the updates of the run before once more: only a permission for this very run counts.
+  if (decision === 'delivered' || named === runId) return undefined;
+  return `runId: this is run ${runId}, made by a reset; a decision not-delivered must name it, and this one is for run ${singleLine(named, 64)}`;
 }
 
 /** An update that is refused by its validator leaves no trace in history. */
-function refused(reason: string): ApplicationFailure {
-  return ApplicationFailure.nonRetryable(reason, 'InvalidUpdate');
+function refuseFor(reason: string | undefined): void {
+  if (reason !== undefined) throw ApplicationFailure.nonRetryable(reason, 'InvalidUpdate');
 }

@@ -9,19 +9,11 @@ import {
 import { isPollJobResult, isTally, type Tally } from '../../core/activities';
 import type { JobState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
-import { addCounts, afterReading, isUnauthorized, labelOf, needsDecision } from '../../core/tally';
+import { addCounts, countsAfter, isUnauthorized, needsDecision } from '../../core/tally';
 import type { Polling } from '../../core/request';
 import { CancelledByHand, pendingDetails, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
 import { answerOfLostRead, type FollowUpContext, FOREIGN_READ, type TimedAnswer } from './context';
 import { lastAnswerOf, record, type Watch } from './state';
-
-export async function readAndRecord(
-  context: FollowUpContext,
-  watch: Watch,
-  summary = `poll ${watch.polls + 1}`,
-): Promise<void> {
-  take(watch, await context.read(summary));
-}
 
 interface NextRead {
   readonly waitMs: number;
@@ -40,15 +32,14 @@ export async function readNext(
   { waitMs, why, summary = `poll ${watch.polls + 1}`, single = false }: NextRead,
 ): Promise<void> {
   const { state } = context;
-  const { last: known } = watch;
+  const { last } = watch;
   const firstWaitMs = context.withinHistoryBudget(waitMs);
   // A poll that fails slowly must end before the deadline, at which the last read is a single one.
   const hasTime = state.deadlineAt - Date.now() > firstWaitMs + 2 * context.settings.httpTimeoutMs;
   const mayGoOn = hasTime && !single && !context.wanted && mayPollOn(state.plan.polling, watch);
-  const hasRead = mayGoOn && known !== null && (await pollOn(context, watch, known, firstWaitMs, summary));
-  if (hasRead) return;
+  if (mayGoOn && last !== null && (await pollOn(context, watch, last, firstWaitMs, summary))) return;
   await context.pause(waitMs, why);
-  if (context.decision === null) await readAndRecord(context, watch, summary);
+  if (context.decision === null) take(watch, await context.read(summary));
 }
 
 /** Whether an activity may poll on: after the first polls, while the job stays as it is and the service is only late at most. */
@@ -58,13 +49,11 @@ export function mayPollOn({ timerPolls }: Polling, { polls, steady, trouble }: W
 }
 
 function take(watch: Watch, { answer, askedAt, receivedAt }: TimedAnswer): void {
-  watch.polls += 1;
-  watch.observed = addCounts(watch.observed, { [labelOf(answer)]: 1 });
-  watch.trouble = afterReading(watch.trouble, answer, receivedAt);
+  Object.assign(watch, countsAfter(watch, answer, receivedAt));
   if (answer.kind === 'job') record(watch, answer.job, askedAt, receivedAt);
 }
 
-function count({ state }: FollowUpContext, watch: Watch, tally: Tally): void {
+function takeTally({ state }: FollowUpContext, watch: Watch, tally: Tally): void {
   state.lastAnswer = tally.lastAnswer ?? state.lastAnswer;
   watch.polls += tally.polls;
   watch.observed = addCounts(watch.observed, tally.observed);
@@ -99,7 +88,7 @@ async function pollOn(
   const { plan, deadlineAt } = context.state;
   const { projectId, jobId, polling } = plan;
   const { since, trouble } = watch;
-  const takeNoted = (answer: TimedAnswer) => {
+  const hearAndTake = (answer: TimedAnswer) => {
     context.heard(answer.answer);
     take(watch, answer);
   };
@@ -109,7 +98,6 @@ async function pollOn(
   const endsAt = Math.min(limitAt, deadlineAt - httpTimeoutMs);
   const timeLimitMs = Math.min(deadlineAt, endsAt + httpTimeoutMs + REPORT_MARGIN_MS) - askedAt;
   const input = { projectId, jobId, known, since, polling, trouble, firstWaitMs, endsAt };
-
   const poll = new CancelledByHand<PollEnd>(() =>
     pollProxy(context.settings, plan, timeLimitMs, summary)
       .pollJob(input)
@@ -129,7 +117,7 @@ async function pollOn(
       if (poll.end !== undefined || context.decision !== null) break;
       const answer = await context.read(`${summary}: read now`);
       if (needsDecision(answer.answer, known)) beside = answer;
-      else takeNoted(answer);
+      else hearAndTake(answer);
       read = true;
       context.show();
     }
@@ -140,13 +128,12 @@ async function pollOn(
       if (poll.end === undefined) context.giveUp();
       poll.cancel();
       await poll.done;
-      const { end } = poll;
+      const { tally = null, answer = null } = poll.end ?? {};
       // A worker may have answered in the meantime, and then its own count is the right one.
-      const tally = end?.tally ?? (isTally(recorded) ? recorded : null);
-      read ||= (tally?.polls ?? 0) > 0 || Boolean(end?.answer) || context.decision !== null;
-      if (tally !== null) count(context, watch, tally);
-      if (end?.answer) takeNoted(end.answer);
-      if (beside !== null) takeNoted(beside);
+      const count = tally ?? (isTally(recorded) ? recorded : null);
+      read ||= (count?.polls ?? 0) > 0 || answer !== null || context.decision !== null;
+      if (count !== null) takeTally(context, watch, count);
+      for (const each of [answer, beside]) if (each !== null) hearAndTake(each);
     });
     context.setReads('singly');
   }
@@ -172,8 +159,7 @@ function endByFailure(error: unknown, askedAt: number): PollEnd {
     return { tally: isTally(tally) ? tally : null, answer: null };
   }
   // The time was over with an attempt in its queue or under way. Only where none was ever answered is that an answer.
-  if (cause instanceof TimeoutFailure && isTally(cause.lastHeartbeatDetails)) {
+  if (cause instanceof TimeoutFailure && isTally(cause.lastHeartbeatDetails))
     return { tally: cause.lastHeartbeatDetails, answer: null };
-  }
   return { tally: null, answer: { answer: answerOfLostRead(error), askedAt, receivedAt: Date.now() } };
 }

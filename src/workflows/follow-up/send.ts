@@ -1,20 +1,28 @@
 import {
+  ActivityCancellationType,
   ActivityFailure,
   CancellationScope,
   CancelledFailure,
   condition,
   isCancellation,
+  proxyActivities,
   TimeoutFailure,
 } from '@temporalio/workflow';
+import {
+  type FollowUpActivities,
+  isSendCheckpoint,
+  isSendResult,
+  type SendCheckpoint,
+  type SendResult,
+} from '../../core/activities';
+import { fairnessKey } from '../../core/ids';
 import { singleLine } from '../../core/text';
-import { isSendCheckpoint, isSendResult, type SendCheckpoint, type SendResult } from '../../core/activities';
-import { CancelledByHand, pendingDetails, sendProxy, sendTimeLimitMs } from '../activity-proxies';
+import { CancelledByHand, pendingDetails, REPORT_MARGIN_MS } from '../activity-proxies';
 import type { FollowUpContext } from './context';
 import { earlierBaseline } from './state';
 
 /**
- * Looks at the job and makes at most one POST, by one activity. A POST under way is never abandoned, by cancellation,
- * deadline or shutdown: its outcome is awaited first.
+ * Looks at the job and makes at most one POST, by one activity. The outcome of a POST under way is always awaited.
  *
  * @param permittedRunId the one run that may make the POST
  * @throws CancelledFailure when the workflow is cancelled and nothing was sent
@@ -34,24 +42,23 @@ async function lookAndPost(
   context: FollowUpContext,
   prompt: string,
   permittedRunId: string,
-  insist: { readonly insist?: true },
+  insist: true | undefined,
 ): Promise<SendResult> {
   const own = CancellationScope.current();
   if (own.consideredCancelled) return own.cancelRequested;
-  const { state, settings } = context;
+  const { state } = context;
   const { projectId, jobId, whenActive } = state.plan;
-  const { sends } = state.delivery;
-  const now = Date.now();
-  const summary = `look at the job, send the message${sends === 0 ? '' : ` (POST ${sends + 1})`}`;
-  const proxy = sendProxy(settings, projectId, Math.max(1, state.deadlineAt - now), summary);
-  const input = { projectId, jobId, prompt, whenActive, permittedRunId, ...insist };
+  const earlier = earlierBaseline(state, Date.now());
+  const input = { projectId, jobId, prompt, whenActive, permittedRunId, insist, earlierBaseline: earlier };
+  const { sendMessage } = sendProxy(context);
   const activity: Send = new CancelledByHand(() =>
-    proxy
-      .sendMessage({ ...input, earlierBaseline: earlierBaseline(state, now) })
-      .then((value: unknown) => (isSendResult(value) ? value : unreported(FOREIGN_END)), endWithoutReport),
+    sendMessage(input).then(
+      (value: unknown) => (isSendResult(value) ? value : unreported(FOREIGN_END)),
+      endWithoutReport,
+    ),
   );
   try {
-    await endOrDeadline(context, activity, sendTimeLimitMs(settings), () => askAfter(context));
+    await endOrDeadline(context, activity, timeLimitMs(context), () => askAfter(context));
     const end = activity.end === undefined ? await giveUp(context, activity) : activity.end;
     const message = state.lastAnswer ?? 'no worker has taken the send up; does one poll its task queue?';
     return end ?? { kind: 'not-permitted', message };
@@ -66,9 +73,33 @@ async function lookAndPost(
 /** Its end is null if nothing was sent. */
 type Send = CancelledByHand<SendResult | null>;
 
+/** Of one attempt: a look, a POST, and what lies around them. */
+function timeLimitMs({ settings }: FollowUpContext): number {
+  return 2 * settings.httpTimeoutMs + REPORT_MARGIN_MS;
+}
+
+/**
+ * The heartbeat before the POST is its one proof. The server repeats what fails around it, at a flat interval: the next attempt
+ * may get another worker. A heartbeat time-out could give up a POST that is still answered, and the end by a schedule-to-close
+ * hide what was recorded: at the deadline the workflow asks for that, and cancels.
+ */
+function sendProxy(context: FollowUpContext) {
+  const { state, settings } = context;
+  const { sends } = state.delivery;
+  return proxyActivities<Pick<FollowUpActivities, 'sendMessage'>>({
+    taskQueue: settings.sendTaskQueue,
+    startToCloseTimeout: timeLimitMs(context),
+    scheduleToStartTimeout: Math.max(1, state.deadlineAt - Date.now()),
+    retry: { initialInterval: 5_000, backoffCoefficient: 1 },
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    priority: { fairnessKey: fairnessKey(state.plan.projectId) },
+    summary: `look at the job, send the message${sends === 0 ? '' : ` (POST ${sends + 1})`}`,
+  });
+}
+
 /**
  * Waits for the end of an activity, or for the deadline. One that takes longer than an attempt is asked after, so that people
- * read why; ever more rarely, because each question costs some events.
+ * read why; ever more rarely, as each question costs events.
  */
 export async function endOrDeadline(
   context: FollowUpContext,
@@ -78,10 +109,10 @@ export async function endOrDeadline(
 ): Promise<void> {
   const isOver = () => activity.end !== undefined;
   for (let waitMs = attemptMs; ; waitMs *= 2) {
-    const leftMs = context.state.deadlineAt - Date.now();
-    if (leftMs <= 0) return;
+    const untilDeadlineMs = context.state.deadlineAt - Date.now();
+    if (untilDeadlineMs <= 0) return;
     const summary = 'until it is asked why this takes so long';
-    if (await condition(isOver, Math.min(waitMs, leftMs), { summary })) return;
+    if (await condition(isOver, Math.min(waitMs, untilDeadlineMs), { summary })) return;
     await ask();
     context.show();
   }
@@ -106,7 +137,7 @@ async function giveUp(context: FollowUpContext, activity: Send): Promise<SendRes
   const before = activity.end === undefined ? await askAfter(context) : null;
   activity.cancel();
   // The server may never give up a send that is paused: its time limit stands still.
-  await condition(() => activity.end !== undefined, sendTimeLimitMs(context.settings));
+  await condition(() => activity.end !== undefined, timeLimitMs(context));
   if (activity.end) return activity.end;
   // An attempt may have begun while the cancellation was on its way.
   const checkpoint = before ?? (activity.end === undefined ? await askAfter(context) : null);
@@ -123,7 +154,7 @@ function endWithoutReport(error: unknown): SendResult | null {
   return checkpoint && unreported('the worker that was to send the message did not report', checkpoint);
 }
 
-/** What was recorded of it is lost: it ended without a time-out and without a result of ours. */
+/** What was recorded of it is lost. */
 const FOREIGN_END = 'somebody else has ended the send';
 
 /** What a send has recorded. A foreign client can record anything, and a POST may have been made all the same. */

@@ -24,7 +24,7 @@ import {
   type Receipt,
 } from '../../core/result';
 import { NO_TROUBLE } from '../../core/tally';
-import { isTrouble, isWorkerSettings, type PostOutcome } from '../../core/activities';
+import { isTrouble, isWorkerSettings } from '../../core/activities';
 
 const isWatch = mutable(
   fields({
@@ -33,7 +33,6 @@ const isWatch = mutable(
     since: time,
     trouble: isTrouble,
     last: orNull(isJobState),
-    /** The latest readable answer was like the one before. */
     steady: boolean,
     polls: count,
     observed: mapOf(count),
@@ -41,15 +40,14 @@ const isWatch = mutable(
 );
 export type Watch = Checked<typeof isWatch>;
 
-/** Everything that a follow-up knows, as plain JSON. Times are milliseconds since the epoch, by the workflow's clock. */
+/** Everything that a follow-up knows, as plain JSON. Times are by the workflow's clock. */
 const isState = mutable(
   fields({
-    /** What a watch needs, and by which nothing can be sent. */
     plan: isWatchPlan,
     promptDigest: text,
     /** Null until the worker has reported them, which is the first thing that a run asks for. */
     settings: orNull(isWorkerSettings),
-    /** A reset has made this run: the run before it may have sent what is not in this one's history. */
+    /** A reset has made this run: the one before may have sent what is not in this history. */
     isReset: boolean,
     deadlineAt: time,
     phase: oneOf(...PHASES),
@@ -69,7 +67,7 @@ const isState = mutable(
 );
 export type FollowUpState = Checked<typeof isState>;
 
-/** For the run that continues this one. It holds no message, so that nothing can be sent by it. */
+/** For the run that continues this one. Without a message, nothing can be sent by it. */
 export const isContinued = fields({ continued: isState });
 export type ContinuedFollowUp = Checked<typeof isContinued>;
 
@@ -84,15 +82,8 @@ export function newWatch(
   counted?: Watch | null,
 ): Watch {
   const { polls, observed } = counted ?? { polls: 0, observed: {} };
-  return {
-    observations: noObservations(baseline, freshFrom),
-    since,
-    trouble: NO_TROUBLE,
-    last: null,
-    steady: false,
-    polls,
-    observed,
-  };
+  const observations = noObservations(baseline, freshFrom);
+  return { observations, since, trouble: NO_TROUBLE, last: null, steady: false, polls, observed };
 }
 
 export function record(watch: Watch, job: JobState, askedAt: number, receivedAt: number): void {
@@ -101,7 +92,7 @@ export function record(watch: Watch, job: JobState, askedAt: number, receivedAt:
   watch.observations = afterRead(watch.observations, job, askedAt, receivedAt);
 }
 
-/** The job before a POST of unknown delivery; null where there was none, or where a look at `askedAt` is not fresh. */
+/** The job before a POST of unknown delivery, where a look at `askedAt` is fresh. */
 export function earlierBaseline({ delivery, watch }: FollowUpState, askedAt: number): JobState | null {
   if (delivery.verdict !== 'unknown' || watch === null) return null;
   return askedAt >= watch.observations.freshFrom ? watch.observations.baseline : null;
@@ -132,13 +123,12 @@ export function initialState(
   };
 }
 
-/** @param settledAt when the follow-up ended; null while it runs */
 export function receiptOf(state: FollowUpState, settledAt: number | null): Receipt {
   return {
     requestId: state.plan.requestId,
     delivery: told(state),
     evidence: state.evidence,
-    baseline: state.baseline === null ? null : jobState(state.baseline),
+    baseline: state.baseline,
     promptDigest: state.promptDigest,
     polls: state.watch?.polls ?? 0,
     sentAt: isoTime(state.sentAt),
@@ -148,15 +138,13 @@ export function receiptOf(state: FollowUpState, settledAt: number | null): Recei
 }
 
 export function progressOf(state: FollowUpState): FollowUpProgress {
-  const { phase, job, evidence } = state;
+  const { phase, job } = state;
+  const { delivery, evidence, polls, observed } = receiptOf(state, null);
+  const nextPollAt = isoTime(state.nextPollAt);
+  const deadlineAt = new Date(state.deadlineAt).toISOString();
+  const doubt = delivery.verdict === 'unknown' ? (state.doubt ?? undefined) : undefined;
   const lastAnswer = lastAnswerOf(state);
-  const { delivery, polls, observed } = receiptOf(state, null);
-  const times = {
-    nextPollAt: isoTime(state.nextPollAt),
-    deadlineAt: new Date(state.deadlineAt).toISOString(),
-  };
-  const doubt = delivery.verdict === 'unknown' && state.doubt !== null ? { doubt: state.doubt } : {};
-  return { phase, job, delivery, evidence, observed, polls, ...times, ...doubt, lastAnswer };
+  return { phase, job, delivery, evidence, observed, polls, nextPollAt, deadlineAt, doubt, lastAnswer };
 }
 
 /** Where a terminal status is not believed yet, with the reason. */
@@ -180,22 +168,13 @@ function isoTime(at: number | null): string | null {
 
 export const NOT_SENT: Delivery = { verdict: 'not-sent', confirmedBy: null, sends: 0 };
 
-/** `sends` counts POSTs that were not provably kept from the service. No later one takes back that a message may have arrived. */
-export function afterPost(before: Delivery, outcome: PostOutcome): Delivery {
-  const reachedService = outcome.verdict !== 'not-sent' || outcome.answered;
-  const sends = before.sends + (reachedService ? 1 : 0);
-  if (outcome.verdict === 'accepted') return { verdict: 'accepted', confirmedBy: 'response', sends };
-  const verdict = before.verdict === 'unknown' ? 'unknown' : outcome.verdict;
-  return { verdict, confirmedBy: null, sends };
-}
-
-/** What may be said of the delivery: a run made by a reset can't know that nothing was sent. */
+/** A run made by a reset can't know that nothing was sent. */
 export function told({ delivery, isReset }: Pick<FollowUpState, 'delivery' | 'isReset'>): Delivery {
   if (!isReset || delivery.verdict !== 'not-sent') return delivery;
   return { verdict: 'unknown', confirmedBy: null, sends: delivery.sends + 1 };
 }
 
-/** The delivery once somebody other than the POST's answer says that the message arrived. */
+/** Somebody other than the POST's answer says that the message arrived. */
 export function confirmed(before: Delivery, confirmedBy: Exclude<ConfirmedBy, 'response'>): Delivery {
   return { ...before, verdict: 'accepted', confirmedBy };
 }

@@ -8,12 +8,7 @@ import { endOrDeadline } from './send';
 /** A turn that is free is taken in milliseconds. */
 const FIRST_QUESTION_MS = 5_000;
 
-/**
- * Waits for the turn at the job, which the follow-up then has until its end. Somebody who ends the activity by hand lets it go on.
- *
- * @throws ApplicationFailure `DeadlineExceeded`
- * @throws CancelledFailure when the workflow is cancelled
- */
+/** Waits for the turn at the job, which the follow-up then has until its end. Whoever ends the activity by hand lets it go on. */
 export async function takeTurn(context: FollowUpContext): Promise<void> {
   const { state } = context;
   const { projectId, jobId } = state.plan;
@@ -26,25 +21,23 @@ export async function takeTurn(context: FollowUpContext): Promise<void> {
       })
       .then(() => 'over'),
   );
-  await context
-    .whileBusy('the follow-up waits for its turn at the job', () =>
-      endOrDeadline(context, activity, FIRST_QUESTION_MS, async () => {
-        const pending = await pendingDetails('takeTurn');
-        state.lastAnswer = pending?.failure ?? 'nobody has answered yet whose turn it is';
-        context.enterBriefly('waiting');
-      }),
-    )
-    .finally(() => {
-      activity.cancel();
-    });
+  const ask = async () => {
+    const pending = await pendingDetails('takeTurn');
+    state.lastAnswer = pending?.failure ?? 'nobody has answered yet whose turn it is';
+    context.enterBriefly('waiting');
+  };
+  try {
+    await context.whileBusy('the follow-up waits for its turn at the job', () =>
+      endOrDeadline(context, activity, FIRST_QUESTION_MS, ask),
+    );
+  } finally {
+    activity.cancel();
+  }
   refuseAfterDeadline(context);
   state.lastAnswer = null;
 }
 
-/**
- * The turn at a job, as a lock: one is open at a time, by its workflow id. It asks whether the follow-up that has taken it has
- * ended: nobody can be relied on to tell.
- */
+/** The turn at a job: one is open at a time, by its workflow id. It asks whether its holder has ended: nobody can be relied on to tell. */
 export async function followUpTurn(holder: TurnHolder): Promise<void> {
   await questionProxy('has the follow-up ended?').awaitEnd(holder);
 }

@@ -10,11 +10,7 @@ import { lostJob, overdue, refuseAfterDeadline } from './failures';
 import { lastAnswerInWords, readNext } from './poll';
 import { type ContinuedFollowUp, type FollowUpState, newWatch, record, type Watch } from './state';
 
-/**
- * Watches the job until its terminal status is believed and its link has settled. The evidence is in the state.
- *
- * @throws ApplicationFailure `JobNotFound` or `DeadlineExceeded`
- */
+/** Watches the job until its terminal status is believed and its link has settled. */
 export async function watchJob(context: FollowUpContext, watch: Watch): Promise<AgentJob> {
   const { state } = context;
   for (;;) {
@@ -44,9 +40,8 @@ type WatchStep =
       readonly kind: 'wait';
       readonly phase: Phase;
       readonly waitMs: number;
-      /** The read after the wait is a single one; else it may go on by itself until the job changes. */
+      /** Else an activity may read on until the job changes. */
       readonly single: boolean;
-      /** The evidence for a status that is believed while its link is waited for. */
       readonly evidence: Evidence | null;
     };
 
@@ -94,21 +89,14 @@ export function nextStep(
   return read('watching', nextWait(plan.polling, now - watch.since, trouble, random), false);
 }
 
-/**
- * Until when a believed job is re-read for a late `prLink`; null when there is nothing to wait for. Only an answer that is asked
- * for at the end of `settle` or later says that there is none.
- */
+/** Until when a late `prLink` is read for; null if for none. Only an answer asked for at the end or later says that there is none. */
 function settleEnd({ fresh }: Observations, settleMs: number): number | null {
   if (fresh?.job.prLink !== null || fresh.job.status !== 'completed') return null;
   const endsAt = fresh.since + settleMs;
   return fresh.askedAt >= endsAt ? null : endsAt;
 }
 
-/**
- * Waits until an active job has a terminal status. These reads are no polls, and no receipt counts them.
- *
- * @throws ApplicationFailure `JobNotFound` or `DeadlineExceeded`
- */
+/** Waits until an active job has a terminal status. No receipt counts these reads. */
 export async function waitUntilAtRest(context: FollowUpContext, active: AgentJob): Promise<void> {
   const { state } = context;
   const { plan } = state;
@@ -119,7 +107,7 @@ export async function waitUntilAtRest(context: FollowUpContext, active: AgentJob
     if (isLost(waiting.trouble, context.lastAskedAt, plan.confirmMs)) throw lostJob(context);
     context.enter(isUnauthorized(waiting.trouble) ? 'unauthorized' : 'waiting');
     refuseAfterDeadline(context);
-    const waitMs = nextWait(plan.polling, Date.now() - since, waiting.trouble, Math.random);
+    const waitMs = nextWait(plan.polling, Date.now() - since, waiting.trouble);
     const why = `waiting: ${state.lastAnswer ?? ''}, next in ${formatDuration(waitMs)}`;
     await readNext(context, waiting, { waitMs, why, summary: 'waiting: read the job' });
   }

@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
 import { NO_TROUBLE } from '../../../src/core/tally';
 import type { PostOutcome, SendResult } from '../../../src/core/activities';
-import { afterSend } from '../../../src/workflows/follow-up/after-send';
-import { afterPost, initialState, NOT_SENT, told } from '../../../src/workflows/follow-up/state';
+import { afterPost, afterSend } from '../../../src/workflows/follow-up/after-send';
+import { initialState, NOT_SENT, told } from '../../../src/workflows/follow-up/state';
 import { JOB, PLAN } from '../../harness/samples';
 
 const words = { label: '', message: '' };
