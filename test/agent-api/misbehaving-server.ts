@@ -121,14 +121,6 @@ export function httpHead(status: number, headers: Readonly<Record<string, string
   return `HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n`;
 }
 
-/** Writes `piece` again and again until the connection is closed. */
-export function dripForever(socket: Socket, piece: string, everyMs: number): void {
-  const timer = setInterval(() => socket.write(piece), everyMs);
-  socket.on('close', () => {
-    clearInterval(timer);
-  });
-}
-
 function parseRequest(
   bytes: Buffer,
   connection: number,

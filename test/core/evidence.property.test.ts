@@ -1,10 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { JobState } from '../../src/core/job';
-import { belief, provesDelivery } from '../../src/core/evidence';
+import { provesDelivery } from '../../src/core/evidence';
 import { PLAN } from '../harness/samples';
-import { record } from '../../src/workflows/follow-up/state';
-import { newWatch } from '../../src/workflows/follow-up/state';
+import { newWatch, record } from '../../src/workflows/follow-up/state';
 import { nextStep } from '../../src/workflows/follow-up/watch';
 
 /*
@@ -173,30 +172,6 @@ describe('for any timeline of a job, lag and take-up within confirm', () => {
     fc.assert(
       fc.property(lost, answers, (timeline, stream) => {
         expect(follow(timeline, stream, 300_000).provedAt).toBeNull();
-      }),
-      runs,
-    );
-  });
-
-  // Proves A8.
-  it('without a fresh answer, nothing is told and nothing is proved', () => {
-    const stale = fc.array(
-      fc.record({
-        at: fc.integer({ min: 0, max: CONFIRM_MS - 1 }),
-        lag: fc.double({ min: 0, max: 1, noNaN: true }),
-        tookMs: fc.nat(200_000),
-      }),
-    );
-    fc.assert(
-      fc.property(fc.oneof(delivered, lost), stale, (timeline, reads) => {
-        const { postEndedAt } = timeline;
-        const watch = newWatch(shown(timeline, 0, 0), 0, postEndedAt + CONFIRM_MS);
-        for (const { at, lag, tookMs } of reads) {
-          const askedAt = postEndedAt + at;
-          record(watch, shown(timeline, askedAt + tookMs, lag), askedAt, askedAt + tookMs);
-        }
-        expect(belief(watch.observations, CONFIRM_MS)).toEqual({ kind: 'open' });
-        expect(provesDelivery(watch.observations)).toBe(false);
       }),
       runs,
     );

@@ -38,26 +38,16 @@ it('the end of a follow-up, a need for a decision, a cancellation, and the end o
   const { environment, told } = await opened();
   const following = await environment.follow({}, { ...SWIFT, prompt: 'a secret wish' });
   const { id: jobId, prLink, followUp } = await following.result();
-  const [ended] = await told(following.handle.workflowId);
+  const { workflowId } = following.handle;
+  const [ended] = await told(workflowId);
   const { projectId } = following.key;
   expect(ended?.notice).toEqual({
     type: 'follow-up.ended',
     timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
     data: {
-      ...{
-        workflowId: following.handle.workflowId,
-        projectId,
-        jobId,
-        requestId: followUp.requestId,
-        batchId: null,
-      },
-      ...{
-        outcome: 'completed',
-        status: 'completed',
-        prLink,
-        verdict: 'accepted',
-        evidence: followUp.evidence,
-      },
+      ...{ workflowId, projectId, jobId, requestId: followUp.requestId, batchId: null },
+      ...{ outcome: 'completed', status: 'completed', prLink, verdict: 'accepted' },
+      evidence: followUp.evidence,
     },
   });
 

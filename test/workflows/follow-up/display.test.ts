@@ -39,24 +39,6 @@ describe('the current details', () => {
     ]);
   });
 
-  it('say while an activity polls where its answers are', () => {
-    const text = currentDetails(
-      { ...initialState({ ...PLAN, prompt: 'x' }, 0, false), lastAnswer: 'active' },
-      true,
-    );
-    expect(text).toContain(
-      '| last answer: | `active`; later ones are in the heartbeat of the pending activity |',
-    );
-    expect(text).toContain('| next read: | by the pending activity |');
-  });
-
-  it('say in needs-decision why, and how to decide', () => {
-    const delivery = { verdict: 'unknown', confirmedBy: null, sends: 1 } as const;
-    const text = details({ phase: 'needs-decision', delivery, doubt: 'http 502: a | b' });
-    expect(text).toContain('| why: | nobody can tell whether the message arrived: http 502: a b |');
-    expect(text).toContain('| what to do: | look at the job; then send the update `resolveDelivery`');
-  });
-
   it('let no text from outside become markup or break the table', () => {
     const text = details(
       {
