@@ -80,13 +80,10 @@ describe('through a proxy', () => {
   });
 
   it('a message that is held back at its first byte is not sent, though the tunnel is there', async () => {
-    const server = await tlsServer();
-    const options = { baseUrl: server.url, proxy: { url: proxy.url } };
-    expect(await sendAndRead(options, 'too late')).toMatchObject({
-      outcome: { verdict: 'not-sent', label: 'held back', message: 'too late' },
-      reads: [READ, READ],
-    });
-    expect(server.requests.map(({ method }) => method)).toEqual(['GET', 'GET']);
+    const { url: baseUrl, requests } = await tlsServer();
+    const { outcome } = await sendAndRead({ baseUrl, proxy: { url: proxy.url } }, 'too late');
+    expect(outcome).toMatchObject({ verdict: 'not-sent', label: 'held back', message: 'too late' });
+    expect(requests.map(({ method }) => method)).toEqual(['GET', 'GET']);
   });
 
   it('an address that the certificate of the service does not name keeps the message from being sent', async () => {
@@ -103,16 +100,14 @@ describe('through a proxy', () => {
     async function notSent(url: string, timeoutMs = LIMIT_MS) {
       const baseUrl = `https://127.0.0.1:${wire.server.port}`;
       const client = wire.client({ baseUrl, proxy: { url }, timeoutMs });
-      const beforeFirstByte = jest.fn(() => undefined);
-      const outcome = await client.sendMessage(MESSAGE, { beforeFirstByte });
+      const outcome = await client.sendMessage(MESSAGE);
       const read = await client.getJob(ADDRESS);
       expectNoKey([outcome, read]);
-      expect(beforeFirstByte).not.toHaveBeenCalled();
       if (outcome.verdict !== 'not-sent') throw new Error(`the message is ${outcome.verdict}`);
-      const { repeatable, label, message } = outcome;
-      expect(outcome).toEqual({ verdict: 'not-sent', answered: false, repeatable, label, message });
-      expect(read).toEqual({ kind: 'trouble', label, message });
-      return { repeatable, label, message };
+      const { repeatable, message } = outcome;
+      expect(read).toMatchObject({ kind: 'trouble', message });
+      expect(wire.server.connections).toBe(0);
+      return { repeatable, message };
     }
 
     it.each<[string, (socket: Socket) => unknown, boolean, RegExp]>([
@@ -136,7 +131,6 @@ describe('through a proxy', () => {
       expect(why.repeatable).toBe(repeatable);
       expect(why.message).toMatch(words);
       expect(why.message).toMatch(/; check HTTPS_PROXY$/);
-      expect(wire.server.connections).toBe(0);
       expect(proxy.asked).toHaveLength(2);
     });
 
@@ -151,10 +145,8 @@ describe('through a proxy', () => {
     it('when it does not answer, and no connection to it is left', async () => {
       proxy.onConnect = () => undefined;
       // The HTTP client closes the connection by a timer of its own, which no test can hold.
-      expect(await notSent(proxy.url, 750)).toMatchObject({
-        ...{ repeatable: true, label: 'connect timeout' },
-        message: expect.stringMatching(/ within 250ms; check HTTPS_PROXY$/),
-      });
+      const { message } = await notSent(proxy.url, 750);
+      expect(message).toMatch(/^connect timeout: .* within 250ms; check HTTPS_PROXY$/);
       await eventually('every connection to the proxy is closed', () => proxy.open === 0);
       // Fewer, if the machine stood still until the time was over.
       expect(proxy.asked.length).toBeLessThanOrEqual(2);

@@ -11,16 +11,9 @@ import { endFields, endOfResult } from '../../src/core/end';
 import type { AgentJob } from '../../src/core/job';
 import { fields, isRecord } from '../../src/core/checks';
 import { isFollowUpResult } from '../../src/core/result';
+import { JOB as JOB_OF_NOTHING } from '../harness/samples';
 
-const JOB: AgentJob = {
-  id: 'job-1',
-  status: 'active',
-  source: { repository: 'https://example.test/docs', ref: null },
-  model: null,
-  prLink: 'https://example.test/pull/1',
-  createdAt: '2026-11-21T00:00:00.000Z',
-  archivedAt: null,
-};
+const JOB: AgentJob = { ...JOB_OF_NOTHING, prLink: 'https://example.test/pull/1', createdAt: '2026-11-21' };
 
 const TROUBLE = { label: 'http 503', message: 'The service answered 503.', httpStatus: 503 } as const;
 
@@ -28,11 +21,8 @@ const POLL: PollJobResult = {
   answer: { kind: 'job', job: JOB },
   askedAt: 1_000,
   before: {
-    polls: 3,
-    observed: { active: 2, 'http 503': 1 },
+    ...{ polls: 3, observed: { active: 2, 'http 503': 1 }, lastAnswer: 'active', nextReadAt: 2_000 },
     trouble: { last: { kind: 'trouble', ...TROUBLE }, count: 1, notFound: { count: 1, since: 1_000 } },
-    lastAnswer: 'active',
-    nextReadAt: 2_000,
   },
 };
 

@@ -13,16 +13,7 @@ function configured(
 
 const activityNames = ({ activities }: WorkerOptions) => Object.keys(activities ?? {}).sort();
 
-it('a worker with the plugin gets the workflows, and all activities beside its own', () => {
-  const own = () => Promise.resolve();
-  const worker = configured({ taskQueue: 'team', activities: { own } });
-  expect(worker.workflowsPath).toMatch(/workflows$/);
-  const names = ['own', 'pollJob', 'sendMessage', 'workerSettings'];
-  expect(activityNames(worker)).toEqual(expect.arrayContaining(names));
-  const bundled = configured({ taskQueue: 'team', workflowBundle: { codePath: '/team/bundle.js' } });
-  expect(bundled.workflowsPath).toBeUndefined();
-});
-
+// test/doors runs a team’s worker with it.
 it('a worker with the plugin drains for as long as a send may take, and keeps what it has chosen', () => {
   const { timeoutMs } = agentApi;
   const shutdownForceTime = shutdownLimitMs(timeoutMs);

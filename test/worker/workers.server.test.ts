@@ -28,13 +28,6 @@ async function createWorkers() {
 
 // The tests of processes run them.
 describe('the three workers', () => {
-  it('end when they are told to before they run, and were never ready', async () => {
-    const { workers } = await createWorkers();
-    const onReady = jest.fn();
-    await workers.run(AbortSignal.abort(), { onReady });
-    expect(onReady).not.toHaveBeenCalled();
-  });
-
   it('all end when one fails, and its error is told with its task queue', async () => {
     const { workers, taskQueues } = await createWorkers();
     const run = Object.getOwnPropertyDescriptor(Worker.prototype, 'run')?.value as () => Promise<void>;

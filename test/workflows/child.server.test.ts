@@ -94,20 +94,9 @@ describe('a workflow of another team', () => {
 
   it.concurrent('that starts the same follow-up twice attaches to it', async () => {
     const { parent, messages } = await start('startsTwice');
-    const { attached, links } = (await parent.result()) as { attached: boolean[]; links: string[] };
-    expect(attached).toEqual([false, true]);
-    expect(links[0]).toContain('/pull/');
-    expect(links[1]).toBe(links[0]);
+    const link = expect.stringContaining('/pull/');
+    expect(await parent.result()).toEqual({ attached: [false, true], links: [link, link] });
     expect(messages()).toBe(1);
-  });
-
-  it.concurrent('that waits for a follow-up whose start is delayed does not wake it', async () => {
-    const { parent, followUp } = await start('waits', undefined, { startDelay: '1h' });
-    const looks = async () => (await parent.describe()).raw.pendingActivities?.[0]?.attempt ?? 0;
-    await eventually('it has looked, and looks again', looks, { until: (attempt) => attempt > 1 });
-    const { events } = await followUp.fetchHistory();
-    expect(events?.filter((event) => event.workflowExecutionSignaledEventAttributes)).toEqual([]);
-    await Promise.all([parent.terminate(), followUp.terminate()]);
   });
 
   it.concurrent.each<

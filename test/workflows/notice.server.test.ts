@@ -78,15 +78,11 @@ it('the end of a follow-up, a need for a decision, a cancellation, and the end o
 // Proves N1.
 it('a receiver that does not answer delays no result; what it refuses comes again under the same id, when it asks for it, and 410 ends it', async () => {
   const held: Received[] = [];
-  const answers = [
-    ({ response }: Received) => response.writeHead(503, { 'retry-after': '1' }).end(),
-    ({ response }: Received) => response.writeHead(302, { location: '/elsewhere', 'retry-after': '1' }).end(),
-    ({ response }: Received) => response.writeHead(410).end(),
-  ];
+  const statuses = [503, 302, 410];
   const { environment, told } = await opened((received) => {
-    const answer = held.length > 0 ? answers.shift() : undefined;
-    if (answer === undefined) held.push(received);
-    else answer(received);
+    const status = held.length > 0 ? statuses.shift() : undefined;
+    if (status === undefined) held.push(received);
+    else received.response.writeHead(status, { 'retry-after': '1', location: '/elsewhere' }).end();
   });
   const dead = await environment.follow({}, SWIFT);
   await eventually('the receiver is asked', () => held.length > 0);

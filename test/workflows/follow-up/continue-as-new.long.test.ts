@@ -23,8 +23,9 @@ it.concurrent(
     const other = { ...asked, prompt: 'Something else.' };
     const { followUps } = environment;
     const { workflowId, runId: firstRun } = await followUps.start(asked);
-    const result = followUps.getHandle(workflowId).result();
-    const currentRun = async (): Promise<string> => (await followUps.getHandle(workflowId).describe()).runId;
+    const handle = followUps.getHandle(workflowId);
+    const result = handle.result();
+    const currentRun = async () => (await handle.describe()).runId;
     await eventually('it continues as new', currentRun, { until: (runId) => runId !== firstRun });
     const [started] = await eventsOf(environment.client.workflow.getHandle(workflowId));
     const input = started?.workflowExecutionStartedEventAttributes?.input?.payloads?.map(payloadText).join();
@@ -35,8 +36,7 @@ it.concurrent(
     await expect(followUps.start(other)).rejects.toThrow(ConflictError);
 
     environment.sandbox.changeJob(asked, { status: 'completed' });
-    const { requestId } = asked;
-    const followUp = { requestId, delivery: BY_RESPONSE, evidence: 'seen-active' };
+    const followUp = { delivery: BY_RESPONSE, evidence: 'seen-active' };
     expect(await result).toMatchObject({ status: 'completed', followUp });
     expect(environment.posts(asked)).toHaveLength(1);
   },
