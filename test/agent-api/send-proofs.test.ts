@@ -65,6 +65,7 @@ describe('a POST that was read', () => {
     ],
     ['reset', (socket) => socket.resetAndDestroy(), 'unknown', /^(ECONNRESET|UND_ERR_SOCKET)/],
     ['answered with no HTTP at all', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), 'unknown', /./],
+    ['announced only', (socket) => socket.end('HTTP/1.1 103 Hints\r\n\r\n'), 'unknown', /^UND_ERR_SOCKET/],
     [
       'upgraded to another protocol',
       (socket) => socket.end('HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),

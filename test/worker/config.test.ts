@@ -147,10 +147,10 @@ describe('the key', () => {
 
   it('appears neither in the description of the configuration nor in what the redactor lets through', async () => {
     const { shown, redactor } = await loadConfig({ ...GOOD, TEMPORAL_API_KEY: 'temporal-key' });
-    expect(JSON.stringify(shown)).not.toMatch(/3f9c1e77|temporal-key/);
     const temporal = 'localhost:7233, namespace default, TLS on';
     expect(shown).toMatchObject({ AGENT_API_KEY: 'set', temporal });
-    expect(redactor.text(`${KEY} temporal-key`)).not.toMatch(/3f9c1e77|temporal-key/);
+    const told = JSON.stringify(shown) + redactor.text(`${KEY} temporal-key`);
+    expect(told).not.toMatch(/3f9c1e77|temporal-key/);
   });
 });
 

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { version } from '../../package.json';
 import { SEARCH_ATTRIBUTES } from '../../src/core/names';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { freePorts } from '../../dev/free-ports';
@@ -28,12 +27,10 @@ it.concurrent(
   'a worker starts before its server and its namespace, registers search attributes, notices a server that is gone',
   () =>
     within(async (environment) => {
-      const [port = 0, metricsPort = 0] = await freePorts(2);
+      const [port = 0] = await freePorts(1);
       const address = `127.0.0.1:${port}`;
-      const worker = await environment.beginWorker({
-        ...{ TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'later' },
-        FOLLOW_UP_METRICS_ADDRESS: `localhost:${metricsPort}`,
-      });
+      const later = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'later' };
+      const worker = await environment.beginWorker(later);
       await worker.says(/^waiting for Temporal .*ECONNREFUSED/);
       const { cli } = temporal();
       server = await startDevServer({ cli, port });
@@ -44,10 +41,6 @@ it.concurrent(
       expect(await worker.answersReadyz(200)).toEqual([]);
       const { msg } = await worker.says(/^search attributes registered/);
       for (const name of SEARCH_ATTRIBUTES) expect(msg).toContain(name);
-      const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-      expect(metrics).toContain('temporal_worker_task_slots_available');
-      expect(metrics).toContain('agent_follow_up_worker_info');
-      expect(metrics).toContain(`version="${version}"`);
 
       await server.stop();
       expect(await worker.answersReadyz(503)).toEqual([expect.stringContaining(address)]);

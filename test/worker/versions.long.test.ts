@@ -28,30 +28,21 @@ const TIMES = {
 /** In a turn that ends only when the test says so; the message's own turn ends by itself. */
 const BUSY = { status: 'active', turns: [{ durationMs: null }, {}] } as const;
 
-/** The versions, as an operator switches between them. */
-class Deployment {
-  readonly name = `follow-up-${randomUUID().slice(0, 8)}`;
-
-  env(buildId: string): NodeJS.ProcessEnv {
-    return { TEMPORAL_DEPLOYMENT_NAME: this.name, TEMPORAL_WORKER_BUILD_ID: buildId };
-  }
-
-  setCurrent(buildId: string): Promise<unknown> {
-    return this.set('set-current-version', '--build-id', buildId);
-  }
-
-  /** Half of all follow-ups, running ones too, as a progressive rollout begins. */
-  setHalf(buildId: string): Promise<unknown> {
-    return this.set('set-ramping-version', '--build-id', buildId, '--percentage', '50');
-  }
-
-  /** Refused until workers of the version poll every queue of the current one. */
-  private set(command: string, ...words: string[]): Promise<unknown> {
-    const { cli, address, env } = temporal();
-    const args = ['worker', 'deployment', command, '--deployment-name', this.name, '--yes', ...words];
-    const set = () => promisify(execFile)(cli, [...args, '--address', address], { env });
-    return eventually([command, ...words].join(' '), set, { intervalMs: 500 });
-  }
+/** Switches between the versions, as an operator does. Refused until workers of the version poll every queue of the current one. */
+function deploymentOf(name: string) {
+  const { cli, address, env } = temporal();
+  const set = (command: string, ...words: string[]) => {
+    const args = ['worker', 'deployment', command, '--deployment-name', name, '--yes', ...words];
+    const run = () => promisify(execFile)(cli, [...args, '--address', address], { env });
+    return eventually([command, ...words].join(' '), run, { intervalMs: 500 });
+  };
+  return {
+    name,
+    env: (buildId: string) => ({ TEMPORAL_DEPLOYMENT_NAME: name, TEMPORAL_WORKER_BUILD_ID: buildId }),
+    setCurrent: (buildId: string) => set('set-current-version', '--build-id', buildId),
+    /** Half of all follow-ups, running ones too, as a progressive rollout begins. */
+    setHalf: (buildId: string) => set('set-ramping-version', '--build-id', buildId, '--percentage', '50'),
+  };
 }
 
 describe('follow-ups and a batch under way', () => {
@@ -61,7 +52,7 @@ describe('follow-ups and a batch under way', () => {
       { sandbox: { messagesPerHour: null }, env: { AGENT_API_IN_PROCESS_POLLS: '20' } },
       async (environment) => {
         const { client, taskQueue } = environment;
-        const deployment = new Deployment();
+        const deployment = deploymentOf(`follow-up-${randomUUID().slice(0, 8)}`);
         const older = await environment.startWorker(deployment.env('older'));
         await deployment.setCurrent('older');
         const followings = await startFollowUps(environment);

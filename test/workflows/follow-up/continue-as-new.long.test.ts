@@ -2,11 +2,12 @@ import { expect, it } from '@jest/globals';
 import { ConflictError } from '../../../src/client';
 import { followUpWorkflowId } from '../../../src/core/ids';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
-import { payloadText } from '../../harness/encryption';
 import { eventually } from '../../harness/eventually';
 import { BY_RESPONSE, ENDLESS, QUICK } from '../../harness/following';
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
+
+const textOf = ({ data }: { data?: Uint8Array | null }) => Buffer.from(data ?? []).toString();
 
 /** Every poll by a timer of its own, so that history grows fast. */
 const BY_TIMERS = { polling: { ...QUICK.polling, timerPolls: 'all' } } as const;
@@ -28,7 +29,7 @@ it.concurrent(
     const currentRun = async () => (await handle.describe()).runId;
     await eventually('it continues as new', currentRun, { until: (runId) => runId !== firstRun });
     const [started] = await eventsOf(environment.client.workflow.getHandle(workflowId));
-    const input = started?.workflowExecutionStartedEventAttributes?.input?.payloads?.map(payloadText).join();
+    const input = started?.workflowExecutionStartedEventAttributes?.input?.payloads?.map(textOf).join();
     expect(input).toContain('continued');
     expect(input).not.toContain(asked.prompt);
 
@@ -58,7 +59,7 @@ async function endsOfRunsWith(type: string, workflowId: string) {
   await client.workflow.getHandle(workflowId).terminate();
   return [first, second].map(({ failure }) => ({
     ...{ message: failure?.message, type: failure?.applicationFailureInfo?.type },
-    details: failure?.applicationFailureInfo?.details?.payloads?.map(payloadText).join(),
+    details: failure?.applicationFailureInfo?.details?.payloads?.map(textOf).join(),
   }));
 }
 

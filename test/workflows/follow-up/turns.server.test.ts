@@ -3,7 +3,7 @@ import { eventually } from '../../harness/eventually';
 import { ENDLESS, type Following, NOT_SENT } from '../../harness/following';
 import { Operator } from '../../harness/operator';
 import { pending } from '../../harness/pending-poll';
-import { eventsOf, resetBefore } from '../../harness/reset';
+import { eventsOf, resetToTask, workflowTasks } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open } = sharedEnvironment();
@@ -48,7 +48,8 @@ async function lastAsked(following: Following): Promise<string | null> {
 it.concurrent('a reset follow-up keeps its turn; one that has ended leaves it to the next', async () => {
   const { first, next, waiting, words } = await inItsTurn();
   const second = await waiting();
-  const again = await resetBefore('start', first.handle);
+  const [beginning] = await workflowTasks(first.handle);
+  const again = await resetToTask(first.handle, beginning);
   await first.progressWhen(({ phase }) => phase === 'reconciling');
   await askAgain(second);
   await second.progressWhen(({ lastAnswer }) => lastAnswer === words);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { ReadTrouble } from '../../../src/core/activities';
 import type { AgentJob } from '../../../src/core/job';
 import { JOB, PLAN } from '../../harness/samples';
@@ -42,7 +42,11 @@ const waits = (phase: string, waitMs: number) => ({ kind: 'wait', phase, waitMs 
 // The simulation has what is believed, settled, lost, and done at the deadline.
 it.each([
   ['polls an active job at the cadence of the turn’s age', 'active@200', waits('watching', 20_000)],
-  ['does not before, also in trouble', 'active@10 503@15', waits('watching', 15_000)],
+  [
+    'waits for a fresh answer once it has seen the turn, also in trouble',
+    'active@10 503@15',
+    waits('watching', 15_000),
+  ],
   ['reads a terminal job when an answer becomes fresh', 'failed@28', waits('confirming', 2_000)],
   ['reads one that must hold when the hold is over', 'linked@30 linked@58', waits('confirming', 2_000)],
   ['shows a refused key while it confirms too', 'completed@10 403@20', waits('unauthorized', 5_000)],
@@ -51,22 +55,20 @@ it.each([
   expect(stepAfter(answers)).toMatchObject(step);
 });
 
-describe('an activity polls on', () => {
-  const steady = { ...newWatch(JOBS.completed ?? null, 0, 30_000), steady: true, polls: 6 };
+const steady = { ...newWatch(JOB, 0, 30_000), steady: true, polls: 6 };
+
+it('an activity polls on after the first polls, while nothing changes, and never where all are by timers', () => {
   const withTimerPolls = (timerPolls: number | 'all') => ({ ...polling, timerPolls });
+  expect(mayPollOn(polling, { ...steady, polls: 5 })).toBe(false);
+  expect(mayPollOn(polling, steady)).toBe(true);
+  expect(mayPollOn(polling, { ...steady, steady: false })).toBe(false);
+  expect(mayPollOn(withTimerPolls(0), { ...steady, polls: 0 })).toBe(true);
+  expect(mayPollOn(withTimerPolls('all'), { ...steady, polls: 10_000 })).toBe(false);
+});
 
-  it('after the first polls, while nothing changes, and never where all are by timers', () => {
-    expect(mayPollOn(polling, { ...steady, polls: 5 })).toBe(false);
-    expect(mayPollOn(polling, steady)).toBe(true);
-    expect(mayPollOn(polling, { ...steady, steady: false })).toBe(false);
-    expect(mayPollOn(withTimerPolls(0), { ...steady, polls: 0 })).toBe(true);
-    expect(mayPollOn(withTimerPolls('all'), { ...steady, polls: 10_000 })).toBe(false);
-  });
-
-  it('through a late service, and not after a 401, 403 or 404', () => {
-    const absorbed = [401, 403, 404, 429, 500].filter((status) =>
-      mayPollOn(polling, { ...steady, trouble: afterReading(steady.trouble, trouble(status), 0) }),
-    );
-    expect(absorbed).toEqual([429, 500]);
-  });
+it('an activity polls on through a late service, and not after a 401, 403 or 404', () => {
+  const absorbed = [401, 403, 404, 429, 500].filter((status) =>
+    mayPollOn(polling, { ...steady, trouble: afterReading(steady.trouble, trouble(status), 0) }),
+  );
+  expect(absorbed).toEqual([429, 500]);
 });
