@@ -22,9 +22,14 @@ function problemsOf(input: unknown, workflowId?: string): readonly string[] {
 describe('checkRequest', () => {
   it('fills in every default', () => {
     const plan = {
-      ...{ ...good, whenActive: 'send', onUnknownDelivery: 'fail', deadlineMs: 86_400_000 },
+      ...good,
+      whenActive: 'send',
+      onUnknownDelivery: 'fail',
+      deadlineMs: 86_400_000,
       polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 2 },
-      ...{ reconcileMs: 120_000, settleMs: 30_000, confirmMs: 30_000 },
+      reconcileMs: 120_000,
+      settleMs: 30_000,
+      confirmMs: 30_000,
     };
     expect(checkRequest(good)).toEqual({ ok: true, plan });
   });

@@ -21,7 +21,10 @@ const POLL: PollJobResult = {
   answer: { kind: 'job', job: JOB },
   askedAt: 1_000,
   before: {
-    ...{ polls: 3, observed: { active: 2, 'http 503': 1 }, lastAnswer: 'active', nextReadAt: 2_000 },
+    polls: 3,
+    observed: { active: 2, 'http 503': 1 },
+    lastAnswer: 'active',
+    nextReadAt: 2_000,
     trouble: { last: { kind: 'trouble', ...TROUBLE }, count: 1, notFound: { count: 1, since: 1_000 } },
   },
 };

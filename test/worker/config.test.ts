@@ -37,7 +37,9 @@ describe('the configuration', () => {
       taskQueues: { followUp: 'follow-up', read: 'agent-api', send: 'agent-api-send' },
       health: { host: '127.0.0.1', port: 9465, chosen: false },
       metrics: { host: '127.0.0.1', port: 9464, chosen: false },
-      ...{ logLevel: 'info', deploymentVersion: undefined, notify: undefined },
+      logLevel: 'info',
+      deploymentVersion: undefined,
+      notify: undefined,
     });
     expect(await config.agentApi.apiKey.current()).toBe(KEY);
     expect(warnings).toEqual([]);
@@ -45,12 +47,19 @@ describe('the configuration', () => {
 
   it('takes every variable', async () => {
     const { config } = await loadConfig({
-      ...{ AGENT_API_BASE_URL: 'http://127.0.0.1:4010/prefix/', AGENT_API_TIMEOUT: '2m' },
+      AGENT_API_BASE_URL: 'http://127.0.0.1:4010/prefix/',
+      AGENT_API_TIMEOUT: '2m',
       AGENT_API_KEY_FILE: fileHolding('key', `${KEY}\n`),
-      ...{ FOLLOW_UP_TASK_QUEUE: 'a', AGENT_API_TASK_QUEUE: 'b', AGENT_API_SEND_TASK_QUEUE: 'c' },
-      ...{ TEMPORAL_DEPLOYMENT_NAME: 'agents/follow-up', TEMPORAL_WORKER_BUILD_ID: '0.3.0-1a2b' },
-      ...{ FOLLOW_UP_HEALTH_ADDRESS: '[::1]:8080', FOLLOW_UP_METRICS_ADDRESS: 'off', LOG_LEVEL: 'DEBUG' },
-      ...{ TEMPORAL_ADDRESS: 'temporal.example.com:443', TEMPORAL_NAMESPACE: 'agents' },
+      FOLLOW_UP_TASK_QUEUE: 'a',
+      AGENT_API_TASK_QUEUE: 'b',
+      AGENT_API_SEND_TASK_QUEUE: 'c',
+      TEMPORAL_DEPLOYMENT_NAME: 'agents/follow-up',
+      TEMPORAL_WORKER_BUILD_ID: '0.3.0-1a2b',
+      FOLLOW_UP_HEALTH_ADDRESS: '[::1]:8080',
+      FOLLOW_UP_METRICS_ADDRESS: 'off',
+      LOG_LEVEL: 'DEBUG',
+      TEMPORAL_ADDRESS: 'temporal.example.com:443',
+      TEMPORAL_NAMESPACE: 'agents',
       TEMPORAL_API_KEY: 'temporal-key',
     });
     const connection = { apiKey: 'temporal-key', tls: true };
@@ -68,9 +77,12 @@ describe('the configuration', () => {
 
   it('names every problem in one message', async () => {
     const message = await problemsOf({
-      ...{ AGENT_API_BASE_URL: 'ftp://agents.example.com', AGENT_API_TIMEOUT: '30' },
-      ...{ AGENT_API_TASK_QUEUE: 'follow-up', FOLLOW_UP_HEALTH_ADDRESS: '9465' },
-      ...{ LOG_LEVEL: 'loud', TEMPORAL_ADDRESS: 'http://localhost:7233' },
+      AGENT_API_BASE_URL: 'ftp://agents.example.com',
+      AGENT_API_TIMEOUT: '30',
+      AGENT_API_TASK_QUEUE: 'follow-up',
+      FOLLOW_UP_HEALTH_ADDRESS: '9465',
+      LOG_LEVEL: 'loud',
+      TEMPORAL_ADDRESS: 'http://localhost:7233',
     });
     for (const problem of [
       'its configuration has 7 problems',

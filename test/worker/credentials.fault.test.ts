@@ -29,7 +29,9 @@ beforeAll(async () => {
   metricsAddress = `127.0.0.1:${port}`;
   environment = await ProcessEnvironment.open({
     env: {
-      ...{ AGENT_API_KEY: '', AGENT_API_KEY_FILE: keyFile, FOLLOW_UP_METRICS_ADDRESS: metricsAddress },
+      AGENT_API_KEY: '',
+      AGENT_API_KEY_FILE: keyFile,
+      FOLLOW_UP_METRICS_ADDRESS: metricsAddress,
       // Everything that the worker could ever say.
       LOG_LEVEL: 'trace',
     },

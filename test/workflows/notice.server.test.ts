@@ -40,14 +40,13 @@ it('the end of a follow-up, a need for a decision, a cancellation, and the end o
   const { workflowId } = following.handle;
   const [ended] = await told(workflowId);
   const { projectId } = following.key;
+  const { requestId, evidence } = followUp;
+  const named = { workflowId, projectId, jobId, requestId, batchId: null };
+  const outcome = { outcome: 'completed', status: 'completed', prLink, verdict: 'accepted', evidence };
   expect(ended?.notice).toEqual({
     type: 'follow-up.ended',
     timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
-    data: {
-      ...{ workflowId, projectId, jobId, requestId: followUp.requestId, batchId: null },
-      ...{ outcome: 'completed', status: 'completed', prLink, verdict: 'accepted' },
-      evidence: followUp.evidence,
-    },
+    data: { ...named, ...outcome },
   });
 
   const asking = await environment.follow({ status: 'active', ...ENDLESS }, ASKED, LOST);

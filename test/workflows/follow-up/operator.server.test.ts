@@ -47,7 +47,10 @@ it.concurrent('a list finds a follow-up by its search attributes', async () => {
   const { typedSearchAttributes } = await following.handle.describe();
   const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
   expect(Object.fromEntries(attributes)).toMatchObject({
-    ...{ FollowUpPhase: 'done', FollowUpOutcome: 'completed', AgentJobStatus: 'completed' },
-    ...{ AgentProject: following.key.projectId, AgentJob: following.key.jobId },
+    FollowUpPhase: 'done',
+    FollowUpOutcome: 'completed',
+    AgentJobStatus: 'completed',
+    AgentProject: following.key.projectId,
+    AgentJob: following.key.jobId,
   });
 });
