@@ -12,8 +12,6 @@ export class ConnectProxy {
   onConnect: (socket: Socket, target: string) => void = (socket, target) => {
     this.tunnel(socket, target);
   };
-  /** Bytes from the client, all of them inside tunnels. */
-  readonly passed: Buffer[] = [];
   private readonly sockets = new Set<Socket>();
   private readonly server = createServer((request, response) => {
     this.remember(request);
@@ -54,7 +52,6 @@ export class ConnectProxy {
     const { hostname, port } = new URL(`tcp://${target}`);
     const upstream = connect(Number(port), hostname, () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
-      socket.on('data', (chunk: Buffer) => this.passed.push(chunk));
       socket.pipe(upstream).pipe(socket);
     });
     this.keep(upstream);

@@ -1,6 +1,6 @@
-import { describe, expect, it, jest } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { Dispatcher } from 'undici';
-import { type Exchange, exchange } from '../../src/agent-api/exchange';
+import { exchange } from '../../src/agent-api/exchange';
 
 const REQUEST = { origin: 'http://agents', method: 'POST', path: '/', body: '{}' } as const;
 
@@ -27,31 +27,24 @@ function begin(limits: { timeoutMs: number; connectTimeoutMs: number; beforeFirs
   return { dispatcher, result: exchange(dispatcher, REQUEST, limits, { text: String, field: String }) };
 }
 
-describe('an exchange', () => {
-  it('that was given up while connecting is not written once the connection is made', async () => {
-    const beforeFirstByte = jest.fn(() => undefined);
-    const { dispatcher, result } = begin({ timeoutMs: 500, connectTimeoutMs: 5, beforeFirstByte });
-    expect(await result).toEqual({
-      kind: 'no answer',
-      started: false,
-      brokenBy: {
-        label: 'connect timeout',
-        message: 'connect timeout: no connection to http://agents within 5ms',
-      },
-    } satisfies Exchange);
-    expect(dispatcher.startRequest()).toBe(false);
-    expect(beforeFirstByte).not.toHaveBeenCalled();
-  });
+it('an exchange that was given up while connecting is not written once the connection is made', async () => {
+  const beforeFirstByte = jest.fn(() => undefined);
+  const { dispatcher, result } = begin({ timeoutMs: 500, connectTimeoutMs: 5, beforeFirstByte });
+  const message = 'connect timeout: no connection to http://agents within 5ms';
+  const brokenBy = { label: 'connect timeout', message };
+  expect(await result).toEqual({ kind: 'no answer', started: false, brokenBy });
+  expect(dispatcher.startRequest()).toBe(false);
+  expect(beforeFirstByte).not.toHaveBeenCalled();
+});
 
-  // Proves A2.
-  it('whose request is started again on another connection is not written a second time', async () => {
-    const { dispatcher, result } = begin({ timeoutMs: 500, connectTimeoutMs: 100 });
-    expect(dispatcher.startRequest()).toBe(true);
-    expect(dispatcher.startRequest()).toBe(false);
-    // The second connection was refused: that says nothing of what became of the first.
-    const error = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
-    dispatcher.handler?.onResponseError?.({} as Dispatcher.DispatchController, error);
-    const brokenBy = { label: 'ECONNREFUSED', message: 'ECONNREFUSED: connect' };
-    expect(await result).toEqual({ kind: 'no answer', started: true, brokenBy });
-  });
+// Proves A2.
+it('an exchange whose request is started again on another connection is not written a second time', async () => {
+  const { dispatcher, result } = begin({ timeoutMs: 500, connectTimeoutMs: 100 });
+  expect(dispatcher.startRequest()).toBe(true);
+  expect(dispatcher.startRequest()).toBe(false);
+  // The second connection was refused: that says nothing of what became of the first.
+  const error = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+  dispatcher.handler?.onResponseError?.({} as Dispatcher.DispatchController, error);
+  const brokenBy = { label: 'ECONNREFUSED', message: 'ECONNREFUSED: connect' };
+  expect(await result).toEqual({ kind: 'no answer', started: true, brokenBy });
 });

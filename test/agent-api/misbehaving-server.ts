@@ -30,26 +30,25 @@ export class MisbehavingServer {
   private constructor(
     private readonly server: Server,
     private readonly scheme: 'http' | 'https',
-  ) {}
+  ) {
+    // Every TCP connection counts, also one whose TLS handshake fails.
+    server.on('connection', (socket: Socket) => {
+      this.connections += 1;
+      this.remember(socket);
+    });
+    server.on(scheme === 'http' ? 'connection' : 'secureConnection', (socket: Socket) => {
+      this.accept(socket);
+    });
+    server.on('tlsClientError', () => undefined);
+  }
 
   /** Starts a server on a free port; with a certificate it speaks TLS. */
   static async start(
     certificate?: SelfSignedCertificate & Pick<TlsOptions, 'requestCert'>,
   ): Promise<MisbehavingServer> {
     const server = certificate === undefined ? createServer() : createTlsServer(certificate);
-    const misbehaving = new MisbehavingServer(server, certificate === undefined ? 'http' : 'https');
-    // Every TCP connection counts, also one whose TLS handshake fails.
-    server.on('connection', (socket: Socket) => {
-      misbehaving.connections += 1;
-      misbehaving.remember(socket);
-    });
-    server.on(certificate === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
-      misbehaving.accept(socket);
-    });
-    server.on('tlsClientError', () => undefined);
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    return misbehaving;
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    return new MisbehavingServer(server, certificate === undefined ? 'http' : 'https');
   }
 
   get port(): number {
@@ -119,14 +118,6 @@ export function answer(
 export function httpHead(status: number, headers: Readonly<Record<string, string | number>>): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n`;
-}
-
-/** Writes `piece` again and again until the connection is closed. */
-export function dripForever(socket: Socket, piece: string, everyMs: number): void {
-  const timer = setInterval(() => socket.write(piece), everyMs);
-  socket.on('close', () => {
-    clearInterval(timer);
-  });
 }
 
 function parseRequest(

@@ -1,15 +1,19 @@
+import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import tls from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { freePorts } from '../../dev/free-ports';
 import type { AgentApiOptions } from '../../src/agent-api/client';
 import { eventually } from '../harness/eventually';
-import { ADDRESS, expectNoKey, JOB, KEY, LIMIT_MS, MESSAGE, WireTest } from './agent-api-under-test';
+import { ADDRESS, expectNoKey, JOB, LIMIT_MS, MESSAGE, WireTest } from './agent-api-under-test';
 import { ConnectProxy } from './connect-proxy';
 import { answer } from './misbehaving-server';
 import { selfSignedCertificate } from './self-signed-certificate';
 
 const READ = { kind: 'job', job: JOB };
+
+const answerConnect = (status: number) => (socket: Socket) =>
+  socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`);
 
 const wire = new WireTest();
 const certificate = selfSignedCertificate();
@@ -60,127 +64,99 @@ describe('through a proxy', () => {
       ['GET', 2],
     ]);
     expect(server.requests[0]?.headers).not.toHaveProperty('proxy-authorization');
-    expect(Buffer.concat(proxy.passed).toString('latin1')).not.toMatch(new RegExp(`${KEY}|changelog|Bearer`));
   });
 
-  it('a host of NO_PROXY is not asked for', async () => {
-    const server = await tlsServer();
-    const direct = { url: proxy.url, noProxy: 'example.com,127.0.0.1' };
-    expect(await sendAndRead({ baseUrl: server.url, proxy: direct })).toMatchObject({
-      outcome: { verdict: 'accepted' },
-    });
-    expect(proxy.asked).toEqual([]);
-  });
-
-  it('an http base URL is not asked for', async () => {
+  it('a host of NO_PROXY, and an http base URL, are not asked for', async () => {
+    const { url: baseUrl } = await tlsServer();
     wire.server.onRequest = answer(200, JOB);
-    const client = wire.client({ proxy: { url: proxy.url } });
-    expect(await client.sendMessage(MESSAGE)).toEqual({ verdict: 'accepted', job: JOB });
-    expect(await client.getJob(ADDRESS)).toEqual(READ);
+    const direct = [
+      { baseUrl, proxy: { url: proxy.url, noProxy: 'example.com,127.0.0.1' } },
+      { proxy: { url: proxy.url } },
+    ];
+    const sent = { outcome: { verdict: 'accepted' }, reads: [READ, READ] };
+    for (const options of direct) expect(await sendAndRead(options)).toMatchObject(sent);
     expect(proxy.asked).toEqual([]);
   });
 
   it('a message that is held back at its first byte is not sent, though the tunnel is there', async () => {
-    const server = await tlsServer();
-    const options = { baseUrl: server.url, proxy: { url: proxy.url } };
-    expect(await sendAndRead(options, 'too late')).toMatchObject({
-      outcome: { verdict: 'not-sent', label: 'held back', message: 'too late' },
-      reads: [READ, READ],
-    });
-    expect(server.requests.map(({ method }) => method)).toEqual(['GET', 'GET']);
+    const { url: baseUrl, requests } = await tlsServer();
+    const { outcome } = await sendAndRead({ baseUrl, proxy: { url: proxy.url } }, 'too late');
+    expect(outcome).toMatchObject({ verdict: 'not-sent', label: 'held back', message: 'too late' });
+    expect(requests.map(({ method }) => method)).toEqual(['GET', 'GET']);
   });
 
   it('a tunnel that breaks after the message was read leaves the delivery unknown', async () => {
     const server = await tlsServer();
     server.onRequest = (socket) => socket.destroy();
-    expect(await sendAndRead({ baseUrl: server.url, proxy: { url: proxy.url } })).toMatchObject({
-      outcome: { verdict: 'unknown', label: 'UND_ERR_SOCKET' },
-    });
+    const { outcome } = await sendAndRead({ baseUrl: server.url, proxy: { url: proxy.url } });
+    expect(outcome).toMatchObject({ verdict: 'unknown' });
     expect(server.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
 
   it('an address that the certificate of the service does not name keeps the message from being sent', async () => {
-    const server = await wire.anotherServer(ofAnother);
-    const why = {
-      label: 'ERR_TLS_CERT_ALTNAME_INVALID',
-      message: expect.stringMatching(/; check the host of the URL$/),
-    };
-    expect(await sendAndRead({ baseUrl: server.url, proxy: { url: proxy.url } })).toMatchObject({
-      outcome: { verdict: 'not-sent', repeatable: true, ...why },
-      reads: [why, why].map((each) => ({ kind: 'trouble', ...each })),
+    const { url: baseUrl, requests } = await wire.anotherServer(ofAnother);
+    const message = expect.stringMatching(/^ERR_TLS_CERT_ALTNAME_INVALID.*; check the host of the URL$/);
+    expect(await sendAndRead({ baseUrl, proxy: { url: proxy.url } })).toMatchObject({
+      outcome: { verdict: 'not-sent', repeatable: true, message },
+      reads: [{ message }, { message }],
     });
-    expect(proxy.asked).toHaveLength(3);
-    expect(server.requests).toHaveLength(0);
+    expect(requests).toHaveLength(0);
   });
 
   describe('nothing is sent', () => {
-    async function notSent(url: string, { timeoutMs = LIMIT_MS, port = wire.server.port } = {}) {
-      const client = wire.client({ baseUrl: `https://127.0.0.1:${port}`, proxy: { url }, timeoutMs });
-      const beforeFirstByte = jest.fn(() => undefined);
-      const outcome = await client.sendMessage(MESSAGE, { beforeFirstByte });
+    async function notSent(url: string, timeoutMs = LIMIT_MS) {
+      const baseUrl = `https://127.0.0.1:${wire.server.port}`;
+      const client = wire.client({ baseUrl, proxy: { url }, timeoutMs });
+      const outcome = await client.sendMessage(MESSAGE);
       const read = await client.getJob(ADDRESS);
       expectNoKey([outcome, read]);
-      expect(beforeFirstByte).not.toHaveBeenCalled();
       if (outcome.verdict !== 'not-sent') throw new Error(`the message is ${outcome.verdict}`);
-      const { repeatable, label, message } = outcome;
-      expect(outcome).toEqual({ verdict: 'not-sent', answered: false, repeatable, label, message });
-      expect(read).toEqual({ kind: 'trouble', label, message });
-      return { repeatable, label, message };
+      const { repeatable, message } = outcome;
+      expect(read).toMatchObject({ kind: 'trouble', message });
+      expect(wire.server.connections).toBe(0);
+      return { repeatable, message };
     }
 
-    it.each([
-      [407, 'PROXY_CREDENTIALS'],
-      [429, 'PROXY_ERROR'],
-      [503, 'PROXY_ERROR'],
-    ])('when it answers CONNECT with %i; a repetition heals all but 407', async (status, label) => {
-      proxy.onConnect = (socket) => socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`);
-      expect(await notSent(proxy.url)).toEqual({
-        repeatable: status !== 407,
-        label,
-        message: `${label}: the proxy ${proxy.host} answered CONNECT with ${status}; check HTTPS_PROXY`,
-      });
-      expect(wire.server.connections).toBe(0);
+    it.each<[string, (socket: Socket) => unknown, boolean, RegExp]>([
+      [
+        'asks for credentials',
+        answerConnect(407),
+        false,
+        /^PROXY_CREDENTIALS: the proxy \S+ answered CONNECT with 407;/,
+      ],
+      ['is busy', answerConnect(429), true, /^PROXY_ERROR: the proxy \S+ answered CONNECT with 429;/],
+      ['has no route', answerConnect(503), true, /^PROXY_ERROR: the proxy \S+ answered CONNECT with 503;/],
+      [
+        'hangs up',
+        (socket) => socket.destroy(),
+        true,
+        /^PROXY_ERROR: no tunnel .*: (UND_ERR_SOCKET|ECONNRESET)/,
+      ],
+    ])('when it %s, and it is asked once for each request', async (_how, onConnect, repeatable, words) => {
+      proxy.onConnect = onConnect;
+      const why = await notSent(proxy.url);
+      expect(why.repeatable).toBe(repeatable);
+      expect(why.message).toMatch(words);
+      expect(why.message).toMatch(/; check HTTPS_PROXY$/);
       expect(proxy.asked).toHaveLength(2);
     });
 
     it('when it is not there', async () => {
       const [port = 0] = await freePorts(1);
-      expect(await notSent(`http://127.0.0.1:${port}`)).toEqual({
-        repeatable: true,
-        label: 'PROXY_ERROR',
-        message: `PROXY_ERROR: no tunnel through the proxy 127.0.0.1:${port}: ECONNREFUSED 127.0.0.1:${port}; check HTTPS_PROXY`,
-      });
-    });
-
-    it('when it hangs up, and it is asked once for each request', async () => {
-      proxy.onConnect = (socket) => socket.destroy();
-      expect(await notSent(proxy.url)).toMatchObject({
-        repeatable: true,
-        message: expect.stringMatching(
-          /^PROXY_ERROR: no tunnel .*: (UND_ERR_SOCKET|ECONNRESET).*; check HTTPS_PROXY$/,
-        ),
-      });
-      expect(proxy.asked).toHaveLength(2);
+      const { message } = await notSent(`http://127.0.0.1:${port}`);
+      expect(message).toMatch(
+        /^PROXY_ERROR: no tunnel through the proxy (127\S+): ECONNREFUSED \1; check HTTPS_PROXY$/,
+      );
     });
 
     it('when it does not answer, and no connection to it is left', async () => {
       proxy.onConnect = () => undefined;
       // The HTTP client closes the connection by a timer of its own, which no test can hold.
-      expect(await notSent(proxy.url, { timeoutMs: 750 })).toMatchObject({
-        ...{ repeatable: true, label: 'connect timeout' },
-        message: expect.stringMatching(/ within 250ms; check HTTPS_PROXY$/),
-      });
+      const { message } = await notSent(proxy.url, 750);
+      expect(message).toMatch(/^connect timeout: .* within 250ms; check HTTPS_PROXY$/);
       await eventually('every connection to the proxy is closed', () => proxy.open === 0);
       // Fewer, if the machine stood still until the time was over.
       expect(proxy.asked.length).toBeLessThanOrEqual(2);
-    });
-
-    it('when the certificate behind it is not trusted', async () => {
-      const server = await tlsServer();
-      const why = { repeatable: true, label: 'DEPTH_ZERO_SELF_SIGNED_CERT' };
-      expect(await notSent(proxy.url, { port: server.port })).toMatchObject(why);
-      expect(server.bytesReceived).toBe(0);
-      expect(proxy.asked).toHaveLength(2);
     });
   });
 });

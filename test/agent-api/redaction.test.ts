@@ -41,10 +41,7 @@ const SPELLINGS: Readonly<Record<string, Spelling>> = {
   'as JavaScript with \\u{2b}': (text) => special(text, (c) => `\\u{${hex(c)}}`),
   'in a mail, quoted-printable': (text) => special(text, (c) => `=${hex(c).toUpperCase()}`),
   'with invisible characters between': (text) => each(text, (c) => `${c}\u200b\u2060`),
-  'in base64': (text) => Buffer.from(text).toString('base64'),
 };
-
-const LAYERABLE = Object.entries(SPELLINGS).filter(([name]) => name !== 'in base64');
 
 /** What is left of `text` around the keys. Backslashes of an escape and base64's padding may stay beside the key. */
 function around(text: string, key: string): string {
@@ -57,18 +54,11 @@ describe('redact', () => {
 
   it.each([
     ['in base64url', Buffer.from(key).toString('base64url')],
-    [
-      'in the base64 of its header, unpadded',
-      Buffer.from(`Bearer ${key}`).toString('base64').replace(/=+$/, ''),
-    ],
+    ['in the base64 of its header', Buffer.from(`Bearer ${key}`).toString('base64')],
     ['in base64 in a URL', encodeURIComponent(Buffer.from(key).toString('base64'))],
     ['in a mail, with a soft line break', `${key.slice(0, 9)}=\r\n${key.slice(9)}`],
     ['with escaped invisible characters', each(key, (c) => `${c}%E2%80%8B\\u200b&#8203;`)],
     ['whose + became a space', key.replaceAll('+', ' ')],
-    [
-      'in JSON in JSON in JSON',
-      JSON.stringify(JSON.stringify(JSON.stringify(key))).replace(/^[\\"]+|[\\"]+$/g, ''),
-    ],
   ])('hides a key %s', (_name, text) => {
     expect(around(text, key)).toBe(HIDDEN);
   });
@@ -83,7 +73,9 @@ describe('redact', () => {
       // Of a backslash at its edge something may be left, which shows nothing.
       const secret = `k${characters.join('')}y`;
       // Nobody can tell whether a semicolon after a number belongs to it.
-      const spellings = LAYERABLE.filter(([name]) => !secret.includes(';') || !name.includes('without'));
+      const spellings = Object.entries(SPELLINGS).filter(
+        ([name]) => !secret.includes(';') || !name.includes('without'),
+      );
       const outer = Array.from({ length: below(3) }, () => oneOf(spellings));
       // Of a mixture, each character is spelled by itself.
       const inner =
@@ -115,34 +107,24 @@ describe('redact', () => {
     expect(redact('abc-def-ghi-jkl abc-def-ghi', ['abc-def-ghi', 'abc-def-ghi-jkl'])).toBe('[key] [key]');
   });
 
-  it.each(['nothing here', '100 % of \\n &amp; &nope; + %zz', '\\', '%', '&'])(
-    'leaves a text alone where there is no key: %j',
-    (text) => {
-      expect(redact(text, ['', 'agnt_xyz'])).toBe(text);
+  it('leaves a text alone where there is no key', () => {
+    const texts = ['nothing here', '100 % of \\n &amp; &nope; + %zz', '\\', '%', '&'];
+    expect(texts.map((text) => redact(text, ['', 'agnt_xyz']))).toEqual(texts);
+  });
+
+  it.each(['\\/', '25', 'amp;', key.slice(0, -1)])(
+    'reads a text of %j again and again in time that grows with its length',
+    (piece) => {
+      const text = `%&${piece.repeat(Math.ceil(1_048_576 / piece.length))}`;
+      // Of the processor's time: others may use it, too.
+      const took = (length: number) => {
+        const startedAt = process.cpuUsage();
+        redact(text.slice(0, length), [key]);
+        return process.cpuUsage(startedAt).user / 1_000;
+      };
+      took(65_536);
+      // Quadratic work would take 256 times as long.
+      expect(took(1_048_576)).toBeLessThan(100 * took(65_536) + 1_000);
     },
   );
-
-  it('still hides the keys of earlier rotations', () => {
-    const redactor = new Redactor();
-    for (let n = 10; n < 20; n += 1) redactor.remember(`rotated-${n}`);
-    expect(redactor.text('rotated-10 rotated-19')).toBe('[key] [key]');
-  });
-
-  it.each([
-    ['escaped slashes', '\\/'],
-    ['one percent sign, escaped for ever', '25'],
-    ['one entity, escaped for ever', 'amp;'],
-    ['the key without its end', key.slice(0, -1)],
-  ])('reads a text of %s in time that grows with its length', (_what, piece) => {
-    const text = `%&${piece.repeat(Math.ceil(1_048_576 / piece.length))}`;
-    // Of the processor's time: others may use it, too.
-    const took = (length: number) => {
-      const startedAt = process.cpuUsage();
-      redact(text.slice(0, length), [key]);
-      return process.cpuUsage(startedAt).user / 1_000;
-    };
-    took(65_536);
-    // Quadratic work would take 256 times as long.
-    expect(took(1_048_576)).toBeLessThan(100 * took(65_536) + 1_000);
-  });
 });

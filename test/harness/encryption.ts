@@ -15,11 +15,6 @@ export const ENCRYPTING: DataConverter = {
   ],
 };
 
-/** The text in a payload of a history. */
-export function payloadText(payload: Payload | null | undefined): string {
-  return Buffer.from(payload?.data ?? []).toString();
-}
-
 function encrypt({ metadata, data }: Payload): Payload {
   const iv = randomBytes(12);
   const cipher = createCipheriv('aes-256-gcm', KEY, iv);

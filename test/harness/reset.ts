@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import { eventually } from './eventually';
 
 type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
 export type HistoryEvent = NonNullable<History['events']>[number];
@@ -35,18 +34,4 @@ export async function resetToTask(
     reason: 'a test',
   });
   return client.getHandle(workflowId, newRunId);
-}
-
-/** Resets a follow-up to right before its first activity, or its first send. @returns the new run */
-export async function resetBefore(point: 'start' | 'send', handle: WorkflowHandle): Promise<WorkflowHandle> {
-  const latest = handle.client.getHandle(handle.workflowId);
-  const eventId = await eventually('the activity to reset to', async () => {
-    const scheduled = (await eventsOf(latest)).flatMap(
-      (event) => event.activityTaskScheduledEventAttributes ?? [],
-    );
-    return scheduled.find(({ activityType }) => point === 'start' || activityType?.name === 'sendMessage')
-      ?.workflowTaskCompletedEventId;
-  });
-  // The task that scheduled the activity is taken back, and done again by the new run.
-  return resetToTask(handle, { eventId });
 }

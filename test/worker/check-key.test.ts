@@ -2,15 +2,12 @@ import { expect, it, jest } from '@jest/globals';
 import type { JobAnswer } from '../../src/core/activities';
 import { checkKey, commandLine } from '../../src/worker/command-line';
 import { keyCheck } from '../../src/worker/health';
-import { JOB } from '../agent-api/agent-api-under-test';
-import { AGENT_API } from '../harness/samples';
+import { AGENT_API, JOB } from '../harness/samples';
 
-const trouble = (httpStatus: number): JobAnswer => ({
-  kind: 'trouble',
-  label: `http ${httpStatus}`,
-  message: `http ${httpStatus}`,
-  httpStatus,
-});
+const trouble = (httpStatus: number): JobAnswer => {
+  const label = `http ${httpStatus}`;
+  return { kind: 'trouble', label, message: label, httpStatus };
+};
 
 it('asks once a minute until the service has taken the key, and a service that is down has not', async () => {
   const answers = [503, 401, 404].map(trouble);
@@ -31,28 +28,12 @@ it('asks once a minute until the service has taken the key, and a service that i
   expect(getJob).toHaveBeenCalledTimes(3);
 });
 
-it.each([
-  [
-    'takes a key that may read the job',
-    { kind: 'job', job: JOB },
-    true,
-    'the key may read the job; it is active',
-  ],
-  [
-    'takes a key where there is no such job',
-    trouble(404),
-    true,
-    'the service takes the key, and has no such job',
-  ],
-  ['refuses a wrong key, in the words of the answer', trouble(401), false, 'http 401'],
-  [
-    'refuses a service that is not there',
-    { kind: 'trouble', label: 'x', message: 'ECONNREFUSED' },
-    false,
-    'ECONNREFUSED',
-  ],
-] as const)('--check-key %s', async (_, answer, isGood, words) => {
-  const api = { ...AGENT_API, getJob: () => Promise.resolve<JobAnswer>(answer) };
+it.each<[string, JobAnswer, boolean, string]>([
+  ['a key that may read the job', { kind: 'job', job: JOB }, true, 'the key may read the job; it is active'],
+  ['where there is no such job', trouble(404), true, 'the service takes the key, and has no such job'],
+  ['a wrong key, in the words of the answer', trouble(401), false, 'http 401'],
+])('--check-key judges %s', async (_, answer, isGood, words) => {
+  const api = { ...AGENT_API, getJob: () => Promise.resolve(answer) };
   expect(await checkKey(api, { projectId: 'docs', jobId: 'job-1' })).toEqual({ isGood, words });
 });
 
@@ -61,8 +42,6 @@ it.each([
   ['--version', false, /^1\.2\.3\n$/],
   ['--check-key', true, /^error: the worker takes --help, --version, or --check-key/],
 ])('the command line of the worker with %s starts nothing', (word, isError, words) => {
-  expect(commandLine([word], '1.2.3')).toEqual({
-    ...{ what: 'print', isError },
-    output: expect.stringMatching(words),
-  });
+  const output = expect.stringMatching(words);
+  expect(commandLine([word], '1.2.3')).toEqual({ what: 'print', isError, output });
 });

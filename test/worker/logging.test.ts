@@ -17,22 +17,14 @@ function recorder(level: LogLevelName = 'info', isTTY = false) {
 }
 
 describe('the log', () => {
-  it('is one JSON object per line, with its own fields beside the message, which those of the same name do not hide', () => {
+  it('is one JSON object per line, whose own fields are not hidden by those of the same name', () => {
     const { logger, records, written } = recorder();
-    const theirs = { msg: 'theirs', level: 7, time: 'noon' };
-    logger.warn('poll failed', { workflowId: 'follow-up:p:j:r', sdkComponent: 'activity', ...theirs });
+    logger.warn('poll failed', { workflowId: 'follow-up:p:j:r', msg: 'theirs', level: 7, time: 'noon' });
     expect(written.join('')).toMatch(/^[^\n]+\n$/);
     expect(written.join('').match(/"msg":/g)).toHaveLength(1);
-    expect(records()).toEqual([
-      expect.objectContaining({
-        level: 'warn',
-        msg: 'poll failed',
-        workflowId: 'follow-up:p:j:r',
-        ...{ msg_: 'theirs', level_: 7, time_: 'noon' },
-        pid: process.pid,
-        time: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
-      }),
-    ]);
+    const own = { level: 'warn', msg: 'poll failed', pid: process.pid };
+    const theirs = { workflowId: 'follow-up:p:j:r', msg_: 'theirs', level_: 7, time_: 'noon' };
+    expect(records()).toMatchObject([{ ...own, ...theirs, time: expect.stringMatching(/^\d{4}-\d\d-.*Z$/) }]);
   });
 
   it('never holds the key, or what looks like one: in the message, in fields, in errors and their causes, in any encoding', () => {
@@ -54,73 +46,37 @@ describe('the log', () => {
     expect(all).not.toContain(Buffer.from(KEY).toString('base64'));
   });
 
-  it('survives big integers, cycles, throwing getters, bytes and depth', () => {
-    const { logger, records } = recorder();
-    const cycle: Record<string, unknown> = { big: 2n ** 64n, at: new Date(NaN) };
-    cycle.self = cycle;
-    const bytes = { array: new Uint8Array(3), buffer: Buffer.from(KEY) };
-    const deep = Array.from({ length: 50 }).reduce((inner: object) => ({ inner }), {});
-    const trap = Object.defineProperty({}, 'x', {
-      enumerable: true,
-      get: () => {
-        throw new Error('no');
-      },
-    });
-    logger.info('odd', {
-      cycle,
-      bytes,
-      deep,
-      trap,
-      skipped: undefined,
-      f: () => 1,
-      long: 'x'.repeat(100_000),
-    });
-    const [record] = records();
-    expect(record).toMatchObject({
-      cycle: { big: 2 ** 64, self: '[Circular]', at: null },
-      bytes: { array: '[bytes]', buffer: '[bytes]' },
-      trap: expect.stringContaining('unable to serialize'),
-    });
-    expect(record).not.toHaveProperty('skipped');
-    expect(JSON.stringify(record).length).toBeLessThan(10_000);
-  });
-
   it('tells errors of another realm, such as the workflow sandbox, with stack and causes', () => {
     const { logger, records } = recorder();
     const error: unknown = runInNewContext('new Error("outer", { cause: new TypeError("inner") })');
     logger.error('failed', { error });
-    expect(records()).toMatchObject([
-      {
-        error: {
-          message: 'outer',
-          stack: expect.stringContaining('evalmachine'),
-          cause: { type: 'TypeError' },
-        },
-      },
-    ]);
+    const stack = expect.stringContaining('evalmachine');
+    expect(records()).toMatchObject([{ error: { message: 'outer', stack, cause: { type: 'TypeError' } } }]);
   });
 
-  it('cuts a record that is a dumped object, and never a key in two', () => {
+  it('shows no bytes, cuts a text and a record without end, and never a key in two', () => {
     const { logger, written, records } = recorder();
+    const bytes = { array: new Uint8Array(3), buffer: Buffer.from(KEY) };
+    logger.info('odd', { bytes, long: 'x'.repeat(100_000) });
     logger.info('dumped', { list: Array.from({ length: 10_000 }, () => `a text with ${KEY} in it`) });
     expect(records()).toMatchObject([
+      { bytes: { array: '[bytes]', buffer: '[bytes]' } },
       { level: 'info', msg: 'dumped', cut: expect.stringContaining('a text with [key] in it') },
     ]);
-    expect(written.join('').length).toBeLessThan(12_000);
+    for (const line of written) expect(line.length).toBeLessThan(12_000);
     expect(written.join('')).not.toContain('5e0d');
   });
 
-  it('leaves out what the SDK tells of its own life, unless somebody debugs', () => {
-    const life = (level: LogLevelName) => {
-      const { logger, records } = recorder(level);
-      logger.info('Worker state changed', { sdkComponent: 'worker', state: 'RUNNING' });
-      logger.warn('No workflows registered, not polling for workflow tasks', { sdkComponent: 'worker' });
-      logger.warn('Task polling has encountered errors', { sdkComponent: 'core' });
-      logger.info('a word of the workflow', { sdkComponent: 'workflow' });
-      return records().map(({ level: at, msg }) => `${String(at)} ${String(msg).slice(0, 14)}`);
-    };
-    expect(life('info')).toEqual(['warn Task polling h', 'info a word of the ']);
-    expect(life('debug')).toHaveLength(4);
+  it.each([
+    ['info', ['Task polling', 'a word of the workflow']],
+    ['debug', ['Worker state', 'No workflows', 'Task polling', 'a word of the workflow']],
+  ] as const)('at %s has of what the SDK tells of its own life: %j', (level, told) => {
+    const { logger, records } = recorder(level);
+    logger.info('Worker state changed', { sdkComponent: 'worker', state: 'RUNNING' });
+    logger.warn('No workflows registered, not polling for workflow tasks', { sdkComponent: 'worker' });
+    logger.warn('Task polling has encountered errors', { sdkComponent: 'core' });
+    logger.info('a word of the workflow', { sdkComponent: 'workflow' });
+    expect(records()).toMatchObject(told.map((words) => ({ msg: expect.stringMatching(`^${words}`) })));
   });
 
   it('is readable on a terminal, on one line, without what a service might do to the terminal', () => {

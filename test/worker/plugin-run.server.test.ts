@@ -8,7 +8,7 @@ import { workersPolling } from '../../src/temporal/sdk-internals';
 import { AGENT_API as agentApi } from '../harness/samples';
 import { temporal } from '../harness/temporal';
 
-const INT = 3;
+const INDEXED_VALUE_TYPE_INT = 3;
 
 let server: DevServer;
 let connection: Connection;
@@ -27,7 +27,7 @@ afterAll(async () => {
 it('a search attribute of another type keeps a worker with the plugin from polling', async () => {
   const { operatorService } = connection;
   const [first] = SEARCH_ATTRIBUTES;
-  const searchAttributes = { [first]: INT };
+  const searchAttributes = { [first]: INDEXED_VALUE_TYPE_INT };
   await operatorService.addSearchAttributes({ namespace: 'default', searchAttributes });
   const plugin = new FollowUpPlugin({ agentApi });
   plugin.configureWorker({ taskQueue: 'of-the-team' });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { WorkerOptions } from '@temporalio/worker';
 import { FollowUpPlugin, shutdownLimitMs } from '../../src/worker/plugin';
 import { AGENT_API as agentApi } from '../harness/samples';
@@ -13,60 +13,36 @@ function configured(
 
 const activityNames = ({ activities }: WorkerOptions) => Object.keys(activities ?? {}).sort();
 
-describe('a worker with the plugin', () => {
-  it('gets the workflows, and all activities beside its own', () => {
-    const own = () => Promise.resolve();
-    const worker = configured({ taskQueue: 'team', activities: { own } });
-    expect(worker.workflowsPath).toMatch(/workflows$/);
-    const names = ['own', 'pollJob', 'sendMessage', 'workerSettings'];
-    expect(activityNames(worker)).toEqual(expect.arrayContaining(names));
-  });
-
-  it('keeps the workflows that it has, and every other option', () => {
-    const own = { workflowsPath: '/team/workflows', maxCachedWorkflows: 7, buildId: 'team-1' };
-    expect(configured({ taskQueue: 'team', ...own })).toMatchObject(own);
-    const bundled = configured({ taskQueue: 'team', workflowBundle: { codePath: '/team/bundle.js' } });
-    expect(bundled.workflowsPath).toBeUndefined();
-  });
-
-  it('drains for as long as a send may take, unless it says otherwise', () => {
-    const { timeoutMs } = agentApi;
-    const limits = {
-      shutdownGraceTime: 2 * timeoutMs + 5_000,
-      shutdownForceTime: shutdownLimitMs(timeoutMs),
-    };
-    expect(configured({ taskQueue: 'team' })).toMatchObject(limits);
-    const own = { taskQueue: 'team', shutdownGraceTime: '1m' };
-    expect(configured(own)).toMatchObject(own);
-  });
-
-  it('has a slot for each poll in its process beside its own', () => {
-    const options = { inProcessPolls: 50 };
-    expect(configured({ taskQueue: 'team' }, options).maxConcurrentActivityTaskExecutions).toBe(150);
-    const own = { taskQueue: 'team', maxConcurrentActivityTaskExecutions: 10 };
-    expect(configured(own, options).maxConcurrentActivityTaskExecutions).toBe(60);
-    expect(configured(own).maxConcurrentActivityTaskExecutions).toBe(10);
-  });
+// test/doors runs a team’s worker with it.
+it('a worker with the plugin drains for as long as a send may take, and keeps what it has chosen', () => {
+  const { timeoutMs } = agentApi;
+  const shutdownForceTime = shutdownLimitMs(timeoutMs);
+  const limits = { shutdownGraceTime: 2 * timeoutMs + 5_000, shutdownForceTime };
+  expect(configured({ taskQueue: 'team' })).toMatchObject(limits);
+  const own = { workflowsPath: '/team/workflows', buildId: 'team-1', shutdownGraceTime: '1m' };
+  expect(configured({ taskQueue: 'team', ...own })).toMatchObject(own);
 });
 
-describe('workers of one process with a task queue each', () => {
+it('a worker with the plugin has a slot for each poll in its process beside its own', () => {
+  const slots = (own: Partial<WorkerOptions>, inProcessPolls = 0) =>
+    configured({ taskQueue: 'team', ...own }, { inProcessPolls }).maxConcurrentActivityTaskExecutions;
+  const own = { maxConcurrentActivityTaskExecutions: 10 };
+  expect([slots({}, 50), slots(own, 50), slots(own)]).toEqual([150, 60, 10]);
+});
+
+it('workers of one process with a task queue each get what their queue is for', () => {
   const taskQueues = { followUp: 'follow-ups', read: 'reads', send: 'sends' };
   const plugin = new FollowUpPlugin({ agentApi, taskQueues, inProcessPolls: 50 });
   const on = (taskQueue: string) => plugin.configureWorker({ taskQueue });
-
-  it('get what their queue is for', () => {
-    expect(activityNames(on('sends'))).toEqual(['sendMessage']);
-    expect(activityNames(on('reads'))).toContain('pollJob');
-    expect(activityNames(on('follow-ups'))).toContain('workerSettings');
-    expect(on('follow-ups').workflowsPath).toBeDefined();
-    expect(on('sends').workflowsPath).toBeUndefined();
-    expect(on('sends').maxConcurrentActivityTaskExecutions).toBeUndefined();
-    expect(on('reads').maxConcurrentActivityTaskExecutions).toBe(150);
-  });
-
-  it('are refused on any other queue, by the names of the right ones', () => {
-    expect(() => on('team')).toThrow(
-      new TypeError("the task queue team is not one of the follow-up plugin's: follow-ups, reads, sends"),
-    );
-  });
+  const [followUps, reads, sends] = [on('follow-ups'), on('reads'), on('sends')];
+  expect(activityNames(sends)).toEqual(['sendMessage']);
+  expect(activityNames(reads)).toContain('pollJob');
+  expect(activityNames(followUps)).toContain('workerSettings');
+  expect(followUps.workflowsPath).toBeDefined();
+  expect(sends.workflowsPath).toBeUndefined();
+  expect(sends.maxConcurrentActivityTaskExecutions).toBeUndefined();
+  expect(reads.maxConcurrentActivityTaskExecutions).toBe(150);
+  expect(() => on('team')).toThrow(
+    new TypeError("the task queue team is not one of the follow-up plugin's: follow-ups, reads, sends"),
+  );
 });

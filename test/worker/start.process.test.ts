@@ -1,25 +1,21 @@
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import path from 'node:path';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, expect, it } from '@jest/globals';
 import { freePorts } from '../../dev/free-ports';
 import { grpcServer } from '../temporal/grpc-server';
 import { eventually } from '../harness/eventually';
-import { temporaryFolder } from '../harness/temporary-folder';
 import { WorkerProcess } from '../harness/worker-process';
 
 const KEY = 'svc_9d2b7c41e0f6';
 const AGENT = { AGENT_API_BASE_URL: 'http://127.0.0.1:9', AGENT_API_KEY: KEY };
 
-const folder = temporaryFolder();
 const cleanUps: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
-async function startWorker(env: NodeJS.ProcessEnv, program?: string): Promise<WorkerProcess> {
-  const worker = await WorkerProcess.start(env, program);
+async function startWorker(env: NodeJS.ProcessEnv): Promise<WorkerProcess> {
+  const worker = await WorkerProcess.start(env);
   cleanUps.push(() => worker.stop());
   return worker;
 }
@@ -32,49 +28,36 @@ async function take(port: number): Promise<number> {
   return (server.address() as AddressInfo | null)?.port ?? port;
 }
 
-/** The address of a Temporal server that isn't there. */
-async function nowhere(): Promise<string> {
-  const [port = 0] = await freePorts(1);
-  return `127.0.0.1:${port}`;
-}
-
-describe('a worker that is misconfigured', () => {
-  // Proves K4.
-  it('says at once that its key file is a pipe, also while nobody writes into it', async () => {
-    const pipe = path.join(folder, 'key');
-    execFileSync('mkfifo', [pipe]);
-    const worker = await startWorker({ ...AGENT, AGENT_API_KEY: '', AGENT_API_KEY_FILE: pipe });
-    expect(await worker.exited).toEqual({ code: 2, signal: null });
-    expect(worker.stderr).toContain('AGENT_API_KEY_FILE: is not a regular file');
-  });
-
-  it('names every address that was chosen and is taken, and ends with exit code 2', async () => {
-    const [health, metrics] = [await take(0), await take(0)];
-    const worker = await startWorker({
-      ...AGENT,
-      FOLLOW_UP_HEALTH_ADDRESS: `127.0.0.1:${health}`,
-      FOLLOW_UP_METRICS_ADDRESS: `127.0.0.1:${metrics}`,
-    });
-    expect(await worker.exited).toEqual({ code: 2, signal: null });
-    expect(worker.stderr).toContain('its configuration has 2 problems');
-    expect(worker.stderr).toContain(`FOLLOW_UP_HEALTH_ADDRESS: 127.0.0.1:${health} can't be used`);
-    expect(worker.stderr).toContain(`FOLLOW_UP_METRICS_ADDRESS: 127.0.0.1:${metrics} can't be used`);
-  });
-});
-
-it('a taken default port is a warning, and the worker goes on without that server', async () => {
-  await take(9465);
-  await take(9464);
+it('a worker names every address that was chosen and is taken, and ends with exit code 2', async () => {
+  const [health, metrics] = [await take(0), await take(0)];
   const worker = await startWorker({
     ...AGENT,
-    TEMPORAL_ADDRESS: await nowhere(),
+    FOLLOW_UP_HEALTH_ADDRESS: `127.0.0.1:${health}`,
+    FOLLOW_UP_METRICS_ADDRESS: `127.0.0.1:${metrics}`,
+  });
+  expect(await worker.exited).toEqual({ code: 2, signal: null });
+  expect(worker.stderr).toContain('its configuration has 2 problems');
+  expect(worker.stderr).toContain(`FOLLOW_UP_HEALTH_ADDRESS: 127.0.0.1:${health} can't be used`);
+  expect(worker.stderr).toContain(`FOLLOW_UP_METRICS_ADDRESS: 127.0.0.1:${metrics} can't be used`);
+});
+
+it('a taken default port is a warning; the worker waits for Temporal, and ends when it is told to', async () => {
+  await take(9465);
+  await take(9464);
+  const [nowhere = 0] = await freePorts(1);
+  const worker = await startWorker({
+    ...AGENT,
+    TEMPORAL_ADDRESS: `127.0.0.1:${nowhere}`,
     FOLLOW_UP_HEALTH_ADDRESS: '',
     FOLLOW_UP_METRICS_ADDRESS: '',
   });
   expect(await worker.says(/^no health checks: /)).toMatchObject({ level: 'warn' });
   expect(await worker.says(/^no metrics: /)).toMatchObject({ level: 'warn' });
   expect(await worker.says(/^listening$/)).toMatchObject({ health: 'off', metrics: 'off' });
-  await worker.says(/^waiting for Temporal/);
+  await worker.says(/^waiting for Temporal \(next try in 1s\)/);
+  await worker.says(/^waiting for Temporal \(next try in 2s\)/);
+  worker.signal('SIGTERM');
+  expect(await worker.exited).toEqual({ code: 0, signal: null });
 });
 
 it.each([

@@ -18,44 +18,16 @@ afterAll(async () => {
   await connection.close();
 });
 
-async function createWorkers(deploymentVersion?: { deploymentName: string; buildId: string }) {
+async function createWorkers() {
   const taskQueues = newTaskQueues();
   const plugin = new FollowUpPlugin({ agentApi: AGENT_API, taskQueues, inProcessPolls: 10 });
-  const created = jest.spyOn(Worker, 'create');
-  const workers = await FollowUpWorkers.create(
-    connection,
-    { temporal: { namespace: 'default' }, inProcessPolls: 10, taskQueues, deploymentVersion },
-    { workflowBundle: { codePath: temporal().bundlePath } },
-    plugin,
-  );
-  const configured = created.mock.calls.map(([each]) => plugin.configureWorker(each));
-  return { workers, taskQueues, options: configured };
+  const config = { temporal: { namespace: 'default' }, inProcessPolls: 10, taskQueues };
+  const code = { workflowBundle: { codePath: temporal().bundlePath } };
+  return { taskQueues, workers: await FollowUpWorkers.create(connection, config, code, plugin) };
 }
 
+// The tests of processes run them.
 describe('the three workers', () => {
-  it.each([
-    ['one version that workflows upgrade to', { deploymentName: 'workers-test', buildId: '0.3.0' }],
-    ['no version, where none is given', undefined],
-  ])('run as %s', async (_, version) => {
-    const { workers, options } = await createWorkers(version);
-    const stop = new AbortController();
-    const onReady = () => {
-      expect(workers.notRunning()).toEqual([]);
-      stop.abort();
-    };
-    await workers.run(stop.signal, { onReady });
-    const versioned = { version, useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' };
-    const wanted = version === undefined ? undefined : versioned;
-    expect(options.map((each) => each.workerDeploymentOptions)).toEqual([wanted, wanted, wanted]);
-  });
-
-  it('end when they are told to before they run, and were never ready', async () => {
-    const { workers } = await createWorkers();
-    const onReady = jest.fn();
-    await workers.run(AbortSignal.abort(), { onReady });
-    expect(onReady).not.toHaveBeenCalled();
-  });
-
   it('all end when one fails, and its error is told with its task queue', async () => {
     const { workers, taskQueues } = await createWorkers();
     const run = Object.getOwnPropertyDescriptor(Worker.prototype, 'run')?.value as () => Promise<void>;

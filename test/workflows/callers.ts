@@ -1,5 +1,4 @@
 /** Workflows of another team, which send follow-ups. */
-import { CancellationScope } from '@temporalio/workflow';
 import { executeFollowUp, type FollowUpRequest, startFollowUp } from '../../src/workflows/child';
 
 type Request = FollowUpRequest & { readonly requestId: string };
@@ -23,13 +22,6 @@ export async function sendsAnotherPrompt(...[request, options]: Call): Promise<s
   await startFollowUp(request, options);
   const other = await startFollowUp({ ...request, prompt: 'Another message.' }, options);
   return (await other.result()).status;
-}
-
-export async function startsAfterItsCancellation(...call: Call): Promise<void> {
-  await new CancellationScope().run(async () => {
-    CancellationScope.current().cancel();
-    await startFollowUp(...call);
-  });
 }
 
 export async function sendsNothing(...[request, options]: Call): Promise<void> {

@@ -8,14 +8,6 @@ import { sharedEnvironment } from '../harness/shared-environment';
 const inProcess = sharedEnvironment({ dataConverter: ENCRYPTING });
 const byRetries = sharedEnvironment({ dataConverter: ENCRYPTING, inProcessPolls: 0 });
 
-it.concurrent('with encrypted payloads, updates are answered and the result comes back', async () => {
-  const following = await inProcess.follow(ENDLESS, { polling: { initial: '5m', maximum: '5m' } });
-  await following.progressWhen(({ phase }) => phase === 'watching');
-  following.changeJob({ status: 'completed', prLink: 'https://example.test/pull/7' });
-  expect(await following.update('pollNow')).toMatchObject({ job: { status: 'completed' } });
-  expect(await following.result()).toMatchObject({ prLink: 'https://example.test/pull/7' });
-});
-
 it.concurrent('with encrypted payloads, a cancelled send leaves its receipt in the memo', async () => {
   // A local activity asks for what the send has recorded by its heartbeat.
   const following = await inProcess.follow(ENDLESS, {}, { name: 'hold', operation: 'message' });

@@ -5,7 +5,6 @@ import { Environment } from '../harness/environment';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
 import { type Received, startReceiver } from '../harness/receiver';
-import { eventsOf } from '../harness/reset';
 import { showsPhase } from '../harness/scenario';
 
 const secret = () => `whsec_${randomBytes(24).toString('base64')}`;
@@ -38,27 +37,16 @@ it('the end of a follow-up, a need for a decision, a cancellation, and the end o
   const { environment, told } = await opened();
   const following = await environment.follow({}, { ...SWIFT, prompt: 'a secret wish' });
   const { id: jobId, prLink, followUp } = await following.result();
-  const [ended] = await told(following.handle.workflowId);
+  const { workflowId } = following.handle;
+  const [ended] = await told(workflowId);
   const { projectId } = following.key;
+  const { requestId, evidence } = followUp;
+  const named = { workflowId, projectId, jobId, requestId, batchId: null };
+  const outcome = { outcome: 'completed', status: 'completed', prLink, verdict: 'accepted', evidence };
   expect(ended?.notice).toEqual({
     type: 'follow-up.ended',
     timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
-    data: {
-      ...{
-        workflowId: following.handle.workflowId,
-        projectId,
-        jobId,
-        requestId: followUp.requestId,
-        batchId: null,
-      },
-      ...{
-        outcome: 'completed',
-        status: 'completed',
-        prLink,
-        verdict: 'accepted',
-        evidence: followUp.evidence,
-      },
-    },
+    data: { ...named, ...outcome },
   });
 
   const asking = await environment.follow({ status: 'active', ...ENDLESS }, ASKED, LOST);
@@ -80,23 +68,16 @@ it('the end of a follow-up, a need for a decision, a cancellation, and the end o
     type: 'follow-up-batch.ended',
     data: { batchId: `told-${projectId}`, ...counts },
   });
-  // No task of its workflow was spent on the question whether somebody is to be told.
-  const events = await eventsOf(environment.client.workflow.getHandle(batch.workflowId));
-  expect(events.filter(({ markerRecordedEventAttributes }) => markerRecordedEventAttributes)).toEqual([]);
 });
 
 // Proves N1.
 it('a receiver that does not answer delays no result; what it refuses comes again under the same id, when it asks for it, and 410 ends it', async () => {
   const held: Received[] = [];
-  const answers = [
-    ({ response }: Received) => response.writeHead(503, { 'retry-after': '1' }).end(),
-    ({ response }: Received) => response.writeHead(302, { location: '/elsewhere', 'retry-after': '1' }).end(),
-    ({ response }: Received) => response.writeHead(410).end(),
-  ];
+  const statuses = [503, 302, 410];
   const { environment, told } = await opened((received) => {
-    const answer = held.length > 0 ? answers.shift() : undefined;
-    if (answer === undefined) held.push(received);
-    else answer(received);
+    const status = held.length > 0 ? statuses.shift() : undefined;
+    if (status === undefined) held.push(received);
+    else received.response.writeHead(status, { 'retry-after': '1', location: '/elsewhere' }).end();
   });
   const dead = await environment.follow({}, SWIFT);
   await eventually('the receiver is asked', () => held.length > 0);

@@ -3,8 +3,6 @@ import type { DataConverter, Payload } from '@temporalio/common';
 import { Environment } from '../../harness/environment';
 import { BY_READ } from '../../harness/following';
 
-/* What fails around the activity that sends: no POST was made by it, unless it has recorded its permission. */
-
 /** Fails each time that something in a payload is passed for the first time, as a codec whose key server is away. */
 function failingOnce(): DataConverter & { readonly failed: string[] } {
   const failed: string[] = [];
@@ -16,16 +14,10 @@ function failingOnce(): DataConverter & { readonly failed: string[] } {
     }
     return Promise.resolve(payloads);
   };
-  return {
-    failed,
-    payloadCodecs: [
-      {
-        // The result of the send, and its input.
-        encode: (payloads) => pass(payloads, '"kind":"posted"'),
-        decode: (payloads) => pass(payloads, '"permittedRunId"'),
-      },
-    ],
-  };
+  // The result of the send, and its input.
+  const encode = (payloads: Payload[]) => pass(payloads, '"kind":"posted"');
+  const decode = (payloads: Payload[]) => pass(payloads, '"permittedRunId"');
+  return { failed, payloadCodecs: [{ encode, decode }] };
 }
 
 // Proves W7.

@@ -6,56 +6,55 @@ import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open } = sharedEnvironment({ skipsTime: true });
 
-it.concurrent(
-  'an invalid input fails as InvalidRequest with every problem named, and nothing is read or sent',
-  async () => {
+it.concurrent.each([
+  ['a text', 'hello', ['must be one JSON object']],
+  ['nothing', null, ['must be one JSON object']],
+  ['a continued run', { continued: { plan: {}, watch: {} } }, []],
+  [
+    'many mistakes',
+    { projectId: 'bad', jobId: '', prompt: 7, poling: {} },
+    ['jobId: ', 'prompt: ', '"poling": '],
+  ],
+  // Its workflow id is not the derived one, which the message names.
+  [
+    'another follow-up',
+    { projectId: 'bad', jobId: 'j', prompt: 'x', requestId: 'r' },
+    ['"follow-up:bad:j:r"'],
+  ],
+])(
+  'the input %s fails as InvalidRequest with every problem named, and nothing is read or sent',
+  async (name, input, words) => {
     const environment = await open();
-    const bad = { projectId: 'bad-input', jobId: '', prompt: 7, deadline: '10', poling: {} };
-    const { type, message, details } = await failureOf(await environment.start('bad-input-1', bad));
+    const { type, message, details } = await failureOf(await environment.start(`bad-input-${name}`, input));
     expect(type).toBe('InvalidRequest');
-    for (const field of ['jobId', 'prompt', 'deadline', '"poling"']) expect(message).toContain(`${field}: `);
+    for (const word of words) expect(message).toContain(word);
     expect(details).toMatchObject({ job: null, followUp: { delivery: NOT_SENT } });
-    expect(environment.sandbox.journal.entries({ projectId: 'bad-input' })).toEqual([]);
+    expect(environment.sandbox.journal.entries({ projectId: 'bad' })).toEqual([]);
   },
 );
 
-it.concurrent.each([
-  ['a text', 'hello', 'must be one JSON object'],
-  ['nothing', null, 'must be one JSON object'],
-  ['a continued run', { continued: { plan: {}, watch: {} } }, ''],
-  // Its workflow id is not the derived one, which the message names.
-  ['another follow-up', { projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' }, '"follow-up:p:j:r"'],
-])('an invalid input fails the same way as %s', async (name, input, words) => {
-  const environment = await open();
-  const { type, message } = await failureOf(await environment.start(`bad-input-${name}`, input));
-  expect(type).toBe('InvalidRequest');
-  expect(message).toContain(words);
-});
-
-it.concurrent('a request without a name has that of its workflow', async () => {
-  const environment = await open();
-  const handle = await environment.start('nightly/42', { ...environment.addJob(), prompt: 'x' });
-  expect(await handle.result()).toMatchObject({ followUp: { requestId: 'nightly/42' } });
-});
-
-it.concurrent('the deadline counts from the first task, not from a start that was delayed', async () => {
-  const environment = await open();
-  const handle = await environment.client.workflow.start('followUp', {
-    taskQueue: environment.taskQueue,
-    workflowId: 'delayed-start',
-    startDelay: '2 hours',
-    args: [{ ...environment.addJob(), prompt: 'x', deadline: '1h' }],
-  });
-  expect(await handle.result()).toMatchObject({ status: 'completed' });
-});
+it.concurrent(
+  'a request without a name has that of its workflow, and its deadline counts from the first task',
+  async () => {
+    const environment = await open();
+    const handle = await environment.client.workflow.start('followUp', {
+      taskQueue: environment.taskQueue,
+      workflowId: 'nightly/42',
+      startDelay: '2 hours',
+      args: [{ ...environment.addJob(), prompt: 'x', deadline: '1h' }],
+    });
+    const followUp = { requestId: 'nightly/42' };
+    expect(await handle.result()).toMatchObject({ status: 'completed', followUp });
+  },
+);
 
 it.concurrent('a cron schedule is refused: its later runs would never send', async () => {
   const environment = await open();
   const { client, taskQueue, sandbox } = environment;
-  const { projectId, jobId } = environment.addJob();
+  const key = environment.addJob();
   const handle = await client.workflow.start('followUp', {
     ...{ taskQueue, workflowId: 'each-minute', cronSchedule: '@every 1s' },
-    args: [{ projectId, jobId, prompt: 'x' }],
+    args: [{ ...key, prompt: 'x' }],
   });
   const failed = await eventually('its first run ends', async () => {
     const events = await eventsOf(client.workflow.getHandle(handle.workflowId, handle.firstExecutionRunId));
@@ -65,5 +64,5 @@ it.concurrent('a cron schedule is refused: its later runs would never send', asy
   expect(failed.message).toBe(
     'Nothing was sent. Invalid request: cronSchedule: is for work that is repeated; use a Temporal Schedule instead.',
   );
-  expect(sandbox.journal.entries({ projectId, jobId })).toEqual([]);
+  expect(sandbox.journal.entries(key)).toEqual([]);
 });

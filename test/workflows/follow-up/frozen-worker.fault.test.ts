@@ -14,51 +14,40 @@ function freeze({ worker, gate }: Scenario): void {
   gate.endPolls();
 }
 
-/** Another worker takes the place of the frozen one until the follow-up has ended. */
-async function elsewhere<T>({ environment }: Scenario, end: () => Promise<T>): Promise<T> {
+/** Another worker takes the place of the frozen one until the follow-up has ended; then that one wakes, and has made these POSTs. */
+async function expectPosts(
+  scenario: Scenario,
+  processed: boolean[],
+  end: () => Promise<unknown>,
+): Promise<void> {
+  const { environment, worker, following, held } = scenario;
   const other = await environment.startWorker();
-  const ended = await end();
+  await end();
   other.signal('SIGKILL');
   await other.exited;
-  return ended;
-}
-
-/** Another worker sends the message in place of the frozen one. */
-async function expectSentElsewhere(scenario: Scenario): Promise<void> {
-  const { following } = scenario;
-  const { followUp } = await elsewhere(scenario, async () => {
-    await following.reached({ operation: 'message', ending: 'answered' });
-    following.changeJob({ status: 'completed', prLink: 'https://code.test/pull/5' });
-    return following.result();
-  });
-  expect(followUp.delivery).toEqual(BY_RESPONSE);
-}
-
-async function expectUnknownElsewhere(scenario: Scenario): Promise<void> {
-  const ending = await elsewhere(scenario, () => scenario.following.ending());
-  expect(ending).toMatchObject({ type: 'DeliveryUnknown', delivery: UNKNOWN });
-}
-
-/** Wakes the worker, has it do a whole follow-up, so that what it had begun is done as well, and expects these POSTs. */
-async function expectPostsOnceAwake(
-  { environment, worker, following }: Scenario,
-  processed: boolean[],
-): Promise<void> {
+  held.release();
   worker.signal('SIGCONT');
+  // It does a whole follow-up, so that what it had begun is done as well.
   const next = await environment.follow({}, PATIENT);
   expect((await next.result()).followUp.delivery).toEqual(BY_RESPONSE);
   expect(following.processed()).toEqual(processed);
 }
 
+const expectUnknown = ({ following }: Scenario) =>
+  expect(following.ending()).resolves.toMatchObject({ type: 'DeliveryUnknown', delivery: UNKNOWN });
+
 describe('a worker that is frozen, and wakes after the follow-up has ended', () => {
   // Proves W4.
   it.concurrent('before it asks whether the send is wanted: only another one sends', () =>
     onWorker({ job: ENDLESS, hold: ['RecordActivityTaskHeartbeat', 'call'] }, async (scenario) => {
-      await scenario.held.arrived();
+      const { following, held } = scenario;
+      await held.arrived();
       freeze(scenario);
-      await expectSentElsewhere(scenario);
-      scenario.held.release();
-      await expectPostsOnceAwake(scenario, [true]);
+      await expectPosts(scenario, [true], async () => {
+        await following.reached({ operation: 'message', ending: 'answered' });
+        following.changeJob({ status: 'completed' });
+        expect((await following.result()).followUp.delivery).toEqual(BY_RESPONSE);
+      });
     }),
   );
 
@@ -68,8 +57,7 @@ describe('a worker that is frozen, and wakes after the follow-up has ended', () 
       await scenario.held.arrived();
       freeze(scenario);
       scenario.held.release();
-      await expectUnknownElsewhere(scenario);
-      await expectPostsOnceAwake(scenario, []);
+      await expectPosts(scenario, [], () => expectUnknown(scenario));
     }),
   );
 
@@ -77,11 +65,8 @@ describe('a worker that is frozen, and wakes after the follow-up has ended', () 
   it.concurrent('while it connects for its POST, with the connection made meanwhile: it sends nothing', () =>
     ProcessEnvironment.with({}, async (environment) => {
       const front = await Front.open(Number(new URL(environment.sandbox.baseUrl).port));
-      const env = {
-        AGENT_API_BASE_URL: `http://127.0.0.1:${front.port}`,
-        // Connecting gets a third of it: the moment in which the worker must be frozen.
-        AGENT_API_TIMEOUT: '6s',
-      };
+      // Connecting gets a third of it: the moment in which the worker must be frozen.
+      const env = { AGENT_API_BASE_URL: `http://127.0.0.1:${front.port}`, AGENT_API_TIMEOUT: '6s' };
       const hold = ['RecordActivityTaskHeartbeat', 'call'] as const;
       const test = async (scenario: Scenario) => {
         await scenario.held.arrived();
@@ -91,8 +76,7 @@ describe('a worker that is frozen, and wakes after the follow-up has ended', () 
         freeze(scenario);
         front.hear();
         await front.meets('connected', localPort);
-        await expectUnknownElsewhere(scenario);
-        await expectPostsOnceAwake(scenario, []);
+        await expectPosts(scenario, [], () => expectUnknown(scenario));
       };
       await play(environment, { job: ENDLESS, env, hold }, test).finally(() => front.close());
     }),
@@ -105,14 +89,12 @@ describe('a worker that is frozen, and wakes after the follow-up has ended', () 
       await untilHeld(scenario);
       freeze(scenario);
       environment.sandbox.release();
-      const { followUp } = await elsewhere(scenario, async () => {
+      await expectPosts(scenario, [true], async () => {
         // No query: it could meet the frozen worker.
         await showsPhase(following, 'watching');
         following.changeJob({ status: 'completed' });
-        return following.result();
+        expect((await following.result()).followUp).toMatchObject({ delivery: BY_READ });
       });
-      expect(followUp).toMatchObject({ delivery: BY_READ, evidence: 'seen-active' });
-      await expectPostsOnceAwake(scenario, [true]);
     }),
   );
 });

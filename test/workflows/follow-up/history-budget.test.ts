@@ -1,50 +1,42 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { historyBudgetWait, noRoomFor } from '../../../src/workflows/follow-up/history-budget';
 
-describe('a history that has grown long', () => {
-  const days = 86_400_000;
+const DAY = 86_400_000;
+const MESSAGE = 256 * 1_024;
 
-  it('is spared by longer waits, so that it reaches the deadline', () => {
-    const bytesPerEvent = 300;
-    const short = { historyLength: 9_999, historySize: 9_999 * bytesPerEvent };
-    expect(historyBudgetWait(short, 30 * days)).toBe(0);
-    let historyLength = 10_000;
-    for (let left = 365 * days; left > 0;) {
+it.each([
+  ['reads', 365 * DAY, 10_000, 0, 0],
+  // Each records the message again.
+  ['tries to send a message of the greatest length', 7 * DAY, 3, MESSAGE, 30_000],
+])(
+  'a history of %s is spared by longer waits, so that it lasts until the deadline',
+  (_, ms, length, message, everyMs) => {
+    let [historyLength, historySize] = [length, length * 300 + message];
+    for (let left = ms; left > 0;) {
       historyLength += 12;
-      left -= historyBudgetWait({ historyLength, historySize: historyLength * bytesPerEvent }, left);
-    }
-    expect(historyLength).toBeLessThan(51_200);
-  });
-
-  it('is spared in bytes as well, where each try to send records a message of the greatest length', () => {
-    const everyMs = 30_000;
-    let [historyLength, historySize] = [3, 256 * 1_024];
-    for (let left = 7 * days; left > 0;) {
-      historyLength += 12;
-      historySize += 256 * 1_024 + 12 * 300;
+      historySize += 12 * 300 + message;
       left -= Math.max(everyMs, historyBudgetWait({ historyLength, historySize }, left));
     }
+    expect(historyLength).toBeLessThan(51_200);
     expect(historySize).toBeLessThan(50 * 1_024 * 1_024);
-  });
-});
+  },
+);
 
-describe('what an operator asks for', () => {
-  const day = 86_400_000;
-  const small = { historyLength: 100, historySize: 100_000 };
-  const large = { historyLength: 500, historySize: 11 * 1_024 * 1_024 };
-  const full = { historyLength: 2_000, historySize: 41 * 1_024 * 1_024 };
+const small = { historyLength: 100, historySize: 100_000 };
+const large = { historyLength: 500, historySize: 11 * 1_024 * 1_024 };
+const full = { historyLength: 2_000, historySize: 41 * 1_024 * 1_024 };
 
-  it.each([
-    ['read', 'small', small, 0, 'has room'],
-    ['change', 'small', small, 1_899, 'has room'],
-    ['send', 'small', small, 1_900, 'has room'],
-    ['send', 'large', large, 0, 'has room'],
-    ['read', 'large', large, 0, 'the history has 500 events and 11 MiB, and must last until the deadline'],
-    ['send', 'full', full, 0, '41 MiB; there is no room for another POST'],
-    // Only a decision still fits into what the server takes.
-    ['read', 'small', small, 1_900, 'the rest is kept for resolveDelivery'],
-    ['change', 'small', small, 1_900, 'the rest is kept for resolveDelivery'],
-  ] as const)('as %s in a %s history, %j with %d updates: %s', (step, _, history, updates, words) => {
-    expect(noRoomFor(step, history, updates, day) ?? 'has room').toContain(words);
-  });
-});
+it.each([
+  ['read', 'small', small, 1_899, 'has room'],
+  ['send', 'small', small, 1_900, 'has room'],
+  ['send', 'large', large, 0, 'has room'],
+  ['read', 'large', large, 0, 'the history has 500 events and 11 MiB, and must last until the deadline'],
+  ['send', 'full', full, 0, '41 MiB; there is no room for another POST'],
+  // Only a decision still fits into what the server takes.
+  ['change', 'small', small, 1_900, 'the rest is kept for resolveDelivery'],
+] as const)(
+  'an operator’s %s in a %s history, %j with %d updates: %s',
+  (step, _, history, updates, words) => {
+    expect(noRoomFor(step, history, updates, DAY) ?? 'has room').toContain(words);
+  },
+);

@@ -8,8 +8,6 @@ import {
   NOBODY_KNOWS,
   onWorker,
   PROCESSED,
-  type Scenario,
-  type ScenarioOptions,
   untilHeld,
 } from '../../harness/scenario';
 
@@ -18,62 +16,46 @@ import {
  * after its own; two workers start one after the other. It takes 15 to 50 s on two cores.
  */
 
-/** Kills the worker at a point, and expects how the follow-up ends on another worker. */
-function expectAfterKill(
-  options: ScenarioOptions,
-  point: (scenario: Scenario) => Promise<unknown>,
-  ending: object,
-): Promise<void> {
-  return onWorker(options, async (scenario) => {
-    await point(scenario);
-    await killAndReplace(scenario);
-    expect(await scenario.following.ending()).toEqual(ending);
-  });
-}
-
 describe('a worker that is killed', () => {
-  // Proves W1.
-  it.concurrent('with the job read and the POST not begun: another one reads it and sends, once', () => {
-    const looked = async ({ following, held }: Scenario) => {
-      await held.arrived();
-      expect(await following.reached({ operation: 'get', ending: 'answered' })).toHaveLength(1);
-    };
-    return expectAfterKill({ hold: ['RecordActivityTaskHeartbeat', 'call'] }, looked, ANSWERED);
-  });
-
-  // Proves W2.
-  it.concurrent('with the permission to send on its way: nobody can tell, and nothing is sent', () =>
-    expectAfterKill({ hold: ['RecordActivityTaskHeartbeat', 'answer'] }, ({ held }) => held.arrived(), {
-      ...NOBODY_KNOWS,
-      posts: [],
+  // Proves W1, W2.
+  it.concurrent.each([
+    ['the POST not begun: another one reads it and sends, once', 'call', ANSWERED],
+    [
+      'the permission to send on its way: nobody can tell, and nothing is sent',
+      'answer',
+      { ...NOBODY_KNOWS, posts: [] },
+    ],
+  ] as const)('with the job read and %s', (_, what, ending) =>
+    onWorker({ hold: ['RecordActivityTaskHeartbeat', what] }, async (scenario) => {
+      await scenario.held.arrived();
+      expect(scenario.following.gets()).toBe(1);
+      await killAndReplace(scenario);
+      expect(await scenario.following.ending()).toEqual(ending);
     }),
   );
 
   // Proves W2.
-  it.concurrent(
-    'with its POST processed and unanswered: the running turn proves it, and the message is not sent twice',
-    () =>
-      onWorker({ job: ENDLESS, fault: PROCESSED }, async (scenario) => {
-        await untilHeld(scenario);
-        await killAndReplace(scenario);
-        expect(await endAfterReading(scenario)).toEqual(FOUND_BY_READING);
-      }),
+  it.concurrent('with its POST processed and unanswered: the running turn proves it', () =>
+    onWorker({ job: ENDLESS, fault: PROCESSED }, async (scenario) => {
+      await untilHeld(scenario);
+      await killAndReplace(scenario);
+      expect(await endAfterReading(scenario)).toEqual(FOUND_BY_READING);
+    }),
   );
 
   // Proves W2.
-  it.concurrent(
-    'with its POST answered but not reported: the turn proves it, and it is not sent twice',
-    () => {
-      const fault = { ...PROCESSED, times: 1 };
-      const hold = ['RespondActivityTaskCompleted', 'call'] as const;
-      return onWorker({ job: ENDLESS, fault, hold }, async (scenario) => {
+  it.concurrent('with its POST answered and not reported: the running turn proves it', () => {
+    const fault = { ...PROCESSED, times: 1 };
+    return onWorker(
+      { job: ENDLESS, fault, hold: ['RespondActivityTaskCompleted', 'call'] },
+      async (scenario) => {
         await untilHeld(scenario);
         scenario.environment.sandbox.release();
         await scenario.held.arrived();
         expect(scenario.following.posts()).toMatchObject([{ ending: 'answered', status: 200 }]);
         await killAndReplace(scenario);
         expect(await endAfterReading(scenario)).toEqual(FOUND_BY_READING);
-      });
-    },
-  );
+      },
+    );
+  });
 });

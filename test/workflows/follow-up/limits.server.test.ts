@@ -1,6 +1,5 @@
 import { expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
-import { fairnessKey } from '../../../src/core/ids';
 import { BatchOfTest } from '../../harness/batch-of-test';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
@@ -18,17 +17,13 @@ function scheduled(handle: WorkflowHandle, type: 'sendMessage' | 'getJob' | 'pol
   );
 }
 
-it.concurrent(
-  'limits of each project hold for its sends and reads, by the fairness key of its own',
-  async () => {
-    const { handle, key } = await follow(ENDLESS);
-    for (const type of ['sendMessage', 'getJob', 'pollJob'] as const)
-      expect((await scheduled(handle, type)).priority).toMatchObject({
-        fairnessKey: fairnessKey(key.projectId),
-      });
-    await handle.terminate();
-  },
-);
+it.concurrent('limits of each project hold for its sends and reads, by its own fairness key', async () => {
+  const { handle, key } = await follow(ENDLESS);
+  const priority = { fairnessKey: key.projectId };
+  for (const type of ['sendMessage', 'getJob', 'pollJob'] as const)
+    expect((await scheduled(handle, type)).priority).toMatchObject(priority);
+  await handle.terminate();
+});
 
 // Proves A4.
 it.concurrent('a project that the service wants quiet is left alone by every follow-up', async () => {
@@ -43,11 +38,18 @@ it.concurrent('a project that the service wants quiet is left alone by every fol
   expect(environment.sandbox.journal.entries(second.key)).toEqual([]);
 });
 
-it('limits may hold a read up for ten minutes, and not beyond the deadline by more than a minute', async () => {
-  // An environment of its own, as limits are of its queues.
+/** On queues of its own, as limits are of queues. */
+async function withReadsLimitedTo(
+  readsTotal: '100/s' | '1/h',
+  test: (environment: Environment) => Promise<void>,
+) {
   const environment = await Environment.open();
-  try {
-    await environment.followUps.limits.set({ readsTotal: '100/s' });
+  await environment.followUps.limits.set({ readsTotal });
+  await test(environment).finally(() => environment.close());
+}
+
+it('limits may hold a read up for ten minutes, and not beyond the deadline by more than a minute', () =>
+  withReadsLimitedTo('100/s', async (environment) => {
     const longestReadSeconds = async (deadline: '24h' | '61s') => {
       const { handle } = await environment.follow(ENDLESS, { deadline });
       const { scheduleToCloseTimeout } = await scheduled(handle, 'getJob');
@@ -56,16 +58,11 @@ it('limits may hold a read up for ten minutes, and not beyond the deadline by mo
     };
     expect(await longestReadSeconds('24h')).toBe(602);
     expect(await longestReadSeconds('61s')).toBeLessThanOrEqual(63);
-  } finally {
-    await environment.close();
-  }
-});
+  }));
 
 // Proves B4.
-it('limits on reads hold no batch, which asks the Temporal server only', async () => {
-  const environment = await Environment.open();
-  try {
-    await environment.followUps.limits.set({ readsTotal: '1/h' });
+it('limits on reads hold no batch, which asks the Temporal server only', () =>
+  withReadsLimitedTo('1/h', async (environment) => {
     const batch = new BatchOfTest(environment).addMany(3, ENDLESS);
     await batch.start({ concurrency: 1 });
     for (const index of [0, 1, 2]) {
@@ -73,7 +70,4 @@ it('limits on reads hold no batch, which asks the Temporal server only', async (
       await (await batch.itemHandle(index)).terminate();
     }
     expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: 3 } });
-  } finally {
-    await environment.close();
-  }
-});
+  }));

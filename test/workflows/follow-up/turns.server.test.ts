@@ -3,23 +3,28 @@ import { eventually } from '../../harness/eventually';
 import { ENDLESS, type Following, NOT_SENT } from '../../harness/following';
 import { Operator } from '../../harness/operator';
 import { pending } from '../../harness/pending-poll';
-import { eventsOf, resetBefore } from '../../harness/reset';
+import { eventsOf, resetToTask, workflowTasks } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
-const { open, newBatch } = sharedEnvironment();
+const { open } = sharedEnvironment();
 
-/** One that has sent its message and has its turn; its job is at rest, and it does not believe it for an hour. */
+/** One that has sent its message and has its turn, in a job that is at rest; it does not believe that for an hour. */
 async function inItsTurn() {
   const environment = await open();
   const asked = { whenActive: 'wait', confirm: '1h', deadline: '3h' } as const;
   const first = await environment.follow(ENDLESS, asked);
-  const { workflowId } = first.handle;
   await first.progressWhen(({ phase }) => phase === 'watching');
   first.changeJob({ status: 'completed' });
-  /** Another one for the same job. */
+  const words = `waiting for the turn of ${first.handle.workflowId}`;
   const next = (deadline: '10m' | '4s' = '10m') =>
     environment.send({ ...first.key, whenActive: 'wait', deadline });
-  return { first, next, words: `waiting for the turn of ${workflowId}` };
+  /** Another one for the same job, once it waits. */
+  const waiting = async () => {
+    const second = await next();
+    await second.progressWhen(({ phase, lastAnswer }) => phase === 'waiting' && lastAnswer === words);
+    return second;
+  };
+  return { first, next, waiting, words };
 }
 
 /** Has it ask for the turn now, not ten seconds after it asked last, and waits until it has. */
@@ -40,28 +45,11 @@ async function lastAsked(following: Following): Promise<string | null> {
 }
 
 // Proves S2.
-it.concurrent('a follow-up that waits for a job is sent when the one before it has ended', async () => {
-  const environment = await open();
-  const first = await environment.follow(ENDLESS, { whenActive: 'wait' });
-  await first.reached({ operation: 'message' });
-  const second = await environment.send({ ...first.key, whenActive: 'wait' });
-  const words = `waiting for the turn of ${first.handle.workflowId}`;
-  await second.progressWhen(({ phase, lastAnswer }) => phase === 'waiting' && lastAnswer === words);
-  first.changeJob({ status: 'completed' });
-  const { settledAt } = (await first.result()).followUp;
-  await askAgain(second);
-  await second.reached({ operation: 'message' }, { atLeast: 2 });
-  second.changeJob({ status: 'completed' });
-  const { sentAt } = (await second.result()).followUp;
-  expect([sentAt, settledAt].sort()).toEqual([settledAt, sentAt]);
-});
-
-// Proves S2.
-it.concurrent('a reset follow-up keeps its turn, and a terminated one leaves it to the next', async () => {
-  const { first, next, words } = await inItsTurn();
-  const second = await next();
-  await second.progressWhen(({ lastAnswer }) => lastAnswer === words);
-  const again = await resetBefore('start', first.handle);
+it.concurrent('a reset follow-up keeps its turn; one that has ended leaves it to the next', async () => {
+  const { first, next, waiting, words } = await inItsTurn();
+  const second = await waiting();
+  const [beginning] = await workflowTasks(first.handle);
+  const again = await resetToTask(first.handle, beginning);
   await first.progressWhen(({ phase }) => phase === 'reconciling');
   await askAgain(second);
   await second.progressWhen(({ lastAnswer }) => lastAnswer === words);
@@ -69,16 +57,25 @@ it.concurrent('a reset follow-up keeps its turn, and a terminated one leaves it 
   await again.terminate();
   await askAgain(second);
   await second.reached({ operation: 'message' }, { atLeast: 2 });
-  await second.handle.terminate();
+  second.changeJob({ status: 'completed' });
+  await second.result();
+  // It takes the turn at once.
+  const third = await next();
+  await third.reached({ operation: 'message' }, { atLeast: 3 });
+  const attempts = (await eventsOf(third.handle)).flatMap(
+    (event) => event.activityTaskStartedEventAttributes?.attempt ?? [],
+  );
+  expect(attempts[0]).toBe(1);
+  await third.handle.terminate();
 });
 
 // Proves S2.
 it.concurrent(
   'a wait for the turn ends at the deadline, or when it is cancelled, with nothing sent',
   async () => {
-    const { first, next, words } = await inItsTurn();
-    const [late, cancelled] = await Promise.all([next('4s'), next()]);
-    await cancelled.progressWhen(({ lastAnswer }) => lastAnswer === words);
+    const { first, next, waiting, words } = await inItsTurn();
+    const late = await next('4s');
+    const cancelled = await waiting();
     await cancelled.handle.cancel();
     expect((await cancelled.receiptOfCancelled()).delivery).toEqual(NOT_SENT);
     const { type, message, details } = await late.failure();
@@ -87,25 +84,5 @@ it.concurrent(
     expect(details.followUp.delivery).toEqual(NOT_SENT);
     expect(first.posts()).toHaveLength(1);
     await first.handle.terminate();
-  },
-);
-
-// Proves S2.
-it.concurrent(
-  'a turn whose follow-up has ended is taken at once, as by the items of a batch for one job',
-  async () => {
-    const batch = await newBatch();
-    const wait = { whenActive: 'wait' } as const;
-    const key = batch.add({}, wait);
-    for (const prompt of ['Then rebase.', 'Then squash.']) batch.again(key, { ...wait, prompt });
-    await batch.start();
-    expect((await batch.handle.result()).summary).toMatchObject({ byStatus: { completed: 3 } });
-    expect(batch.messages()).toEqual([3, 3, 3]);
-    for (const item of [1, 2]) {
-      const events = await eventsOf(await batch.itemHandle(item));
-      const attempts = events.flatMap((event) => event.activityTaskStartedEventAttributes?.attempt ?? []);
-      // The first activity takes the turn.
-      expect(attempts[0]).toBe(1);
-    }
   },
 );

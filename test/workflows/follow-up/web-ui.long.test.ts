@@ -103,15 +103,6 @@ describe('the Web UI', () => {
     expect(current).toContain(prLink);
   });
 
-  it('lists it by project, status and phase', async () => {
-    const query = 'FollowUpPhase="done" AND AgentProject="docs" AND AgentJobStatus="completed"';
-    await eventually('it is listed', () => environment.client.workflow.count(query), {
-      until: ({ count }) => count === 1,
-    });
-    const list = `${server.uiUrl ?? ''}/namespaces/default/workflows?query=${encodeURIComponent(query)}`;
-    expect(await shownAt(list, handle.workflowId)).toContain('1–1');
-  });
-
   it('shows which activity polls on, its last answer, its counts and its next attempt', async () => {
     const job = { projectId: 'handbook', id: 'job-7', ...ENDLESS };
     const following = await environment.follow(job, { polling: SOON, deadline: '1h' });

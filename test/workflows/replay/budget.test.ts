@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, it } from '@jest/globals';
-import { costOf, type HistoryEvent } from '../../../bench/history-cost';
+import { expect, it } from '@jest/globals';
+import { costOf } from '../../../bench/history-cost';
 import { REQUEST_OPTIONS } from '../../../src/core/request';
 import type { FollowUpResult } from '../../../src/core/result';
 import { recordedEvents } from './recorded';
@@ -33,21 +33,24 @@ const MAX_ACTIONS = FRAME.actions + READS * READ.actions + POLL_JOB.actions;
  */
 const MAX_BYTES = 10_500;
 
-describe.each([
+it.each([
   ['ten-polls', 10],
   ['sixty-polls', 60],
-])('the recorded follow-up of %s', (name, polls) => {
-  it('has made that many polls, and takes no more than the budget', () => {
+])(
+  'the recorded follow-up of %s has made that many polls, and takes no more than the budget',
+  (name, polls) => {
     const recorded = recordedEvents('0.3.0', name);
     const { events, bytes, workflowTasks, actions } = costOf(recorded);
-    expect(resultOf(recorded).followUp.polls).toBe(polls);
+    const ended = recorded.at(-1)?.workflowExecutionCompletedEventAttributes;
+    const result = Buffer.from(ended?.result?.payloads?.[0]?.data ?? []).toString();
+    expect((JSON.parse(result) as FollowUpResult).followUp.polls).toBe(polls);
     expect(events).toBeLessThanOrEqual(MAX_EVENTS);
     expect(bytes).toBeGreaterThan(0);
     expect(bytes).toBeLessThanOrEqual(MAX_BYTES);
     expect(workflowTasks).toBeLessThanOrEqual(MAX_WORKFLOW_TASKS);
     expect(actions).toBeLessThanOrEqual(MAX_ACTIONS);
-  });
-});
+  },
+);
 
 it('the cost of a recorded follow-up of ten polls by timers is counted event by event', () => {
   // A start, twelve timers, eleven activities, the local activity and three changes of phase.
@@ -64,8 +67,3 @@ it('the budget stands in docs/performance.md', () => {
     expect(rows).toContainEqual(['', ...budget.map(String), '']);
   }
 });
-
-function resultOf(events: readonly HistoryEvent[]): FollowUpResult {
-  const ended = events.at(-1)?.workflowExecutionCompletedEventAttributes;
-  return JSON.parse(Buffer.from(ended?.result?.payloads?.[0]?.data ?? []).toString()) as FollowUpResult;
-}
