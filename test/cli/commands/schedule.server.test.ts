@@ -119,7 +119,8 @@ describe('a schedule', () => {
     const updated = await run([
       ...['update', id, '--calendar', '{"hour":"3"}', '--no-pause-on-failure', '--tolerate', '100%'],
     ]);
-    expect(updated).toMatchObject({ code: 0, stderr: 'updated\n' });
+    const next = expect.stringMatching(/^updated\nnext {8}[-\d]+T03:00:00Z\n$/);
+    expect(updated).toMatchObject({ code: 0, stderr: next });
     const { spec, policies, action } = await described();
     expect(spec.calendars).toMatchObject([{ hour: [{ start: 3 }], month: [{ end: 'DECEMBER' }] }]);
     expect(spec.endAt).toBeUndefined();
@@ -130,7 +131,7 @@ describe('a schedule', () => {
     const withoutFile = await run(['update', id, '--prompt', 'Fix the links.']);
     expect(withoutFile).toMatchObject({ code: 2, stderr: expect.stringContaining('FILE is missing') });
     const withFile = await run(['update', id, '-', '--deadline', '3h', '--json']);
-    expect(JSON.parse(withFile.stdout)).toEqual({ scheduleId: id, items: 1 });
+    expect(JSON.parse(withFile.stdout)).toMatchObject({ scheduleId: id, items: 1 });
     expect((await described()).action).toMatchObject({ args: [{ items: [{ deadline: '3h' }] }] });
   });
 

@@ -12,7 +12,7 @@ import {
   wasBegun,
   withEnd,
 } from '../../../src/core/batch/state';
-import { askedFor } from '../../../src/client/batch/describe';
+import { askedFor } from '../../../src/client/batch/start';
 import { batchRows, progressOf, whyIncomplete } from '../../../src/core/batch/progress';
 import { ITEM_END } from '../../harness/samples';
 import type { End, Outcome } from '../../../src/core/end';
