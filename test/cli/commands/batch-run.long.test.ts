@@ -1,7 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { jsonl, jsonLines } from './batch-file';
 import { BatchOfTest, LARGE } from '../../harness/batch-of-test';
+import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
+import { listed } from '../../harness/listed';
 import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
 import { temporal } from '../../harness/temporal';
 import { TemporalGate } from '../../harness/temporal-gate';
@@ -58,6 +60,9 @@ describe('batch run as a process', () => {
         expect(second).toMatchObject({ code: 0, stderr: expect.not.stringContaining('attached') });
         expect(jsonLines(second.stdout).slice(0, -1)).toHaveLength(12);
         expect(file.messages()).toEqual(Array(12).fill(1));
+        const parts = `WorkflowType = 'followUpBatchItems' AND FollowUpBatch = '${file.batchId}' AND CloseTime IS NULL`;
+        const open = () => listed(environment.client.workflow.list({ query: parts }));
+        await eventually('its parts have ended', async () => (await open()).length === 0);
       }).finally(() => gate.close());
     },
   );

@@ -46,7 +46,6 @@ describe('a batch of requests', () => {
       { maximum: '1m', growth: 1 },
       { initial: '30s', growth: 1, maximum: '1m' },
     ],
-    ['30s where null stands for nothing', { initial: null }, { initial: '30s' }],
   ])('polls from %s', async (_, polling, expected) => {
     const { items } = await checkBatch([one({ polling })]);
     expect(items[0]?.request.polling).toEqual(expected);
@@ -79,28 +78,12 @@ describe('the name of an item', () => {
   it('is its own, or made of the batch and its key', async () => {
     const { batchId, items } = await checkBatch([one({ requestId: 'mine' }), one()], { batchId: 'night' });
     expect(batchId).toBe('night');
+    expect((await checkBatch([one()], { batchId: 'follow-up-batch:night' })).batchId).toBe('night');
     expect(items[0]).toMatchObject({ key: null, request: { requestId: 'mine' } });
     expect(items.map((item) => requestIdOf('night', item))).toEqual([
       'mine',
       expect.stringMatching(/^night-[0-9a-f]{16}$/),
     ]);
-  });
-
-  // test/core/batch/items.test.ts has the other rules of names.
-  it('may not be that of another item of the same job', async () => {
-    const named = (fields: object = {}) => one({ requestId: 'r', ...fields });
-    expect(await problemsOf([named(), named({ jobId: 'k' }), named({ projectId: 'q' })])).toEqual([]);
-    expect(await problemsOf([named(), named({ prompt: 'Other' })])).toHaveLength(2);
-  });
-
-  it('fits into a workflow id', async () => {
-    const long = one({ projectId: 'é'.repeat(18), jobId: 'é'.repeat(18) });
-    expect(await problemsOf([long])).toEqual([
-      expect.stringMatching(/^item 1: requestId: .* would be 265 bytes long; at most 255/),
-    ]);
-    // One byte too many: 10 + 1 + 1 of the form, 37 of the name.
-    expect(await problemsOf([one({ projectId: 'p'.repeat(103), jobId: 'j'.repeat(103) })])).toEqual([]);
-    expect(await problemsOf([one({ projectId: 'p'.repeat(103), jobId: 'j'.repeat(104) })])).toHaveLength(1);
   });
 });
 

@@ -107,12 +107,8 @@ describe('the chunks of a batch', () => {
   const CHUNK_BYTES = 512 * 1_024;
 
   it('have every item in its order, and as many as fit', () => {
-    const prompts = fc.array(
-      fc.tuple(fc.constantFrom('x', 'é', '\u0001'), fc.integer({ min: 1, max: 90_000 })),
-      {
-        maxLength: 12,
-      },
-    );
+    const prompt = fc.tuple(fc.constantFrom('x', 'é', '\u0001'), fc.integer({ min: 1, max: 90_000 }));
+    const prompts = fc.array(prompt, { maxLength: 12 });
     fc.assert(
       fc.property(prompts, (all) => {
         const items = itemsOf(all.map(([character, times]) => request({ prompt: character.repeat(times) })));
@@ -149,20 +145,19 @@ function itemProblems(requests: readonly unknown[]): string[] {
 }
 
 describe('the items of any client', () => {
-  it('are taken where they are requests', () => {
-    const requests = [request(), request(), request({ requestId: 'mine' }), request({ requestId: null })];
-    expect(itemProblems(requests)).toEqual([]);
+  it('are taken where they are requests, and each has a name of its own in its job', () => {
+    const mine = { requestId: 'mine' };
+    const [named, ofAnother] = [request(mine), request({ ...mine, jobId: 'k' })];
+    expect(itemProblems([request(), request(), request({ requestId: null }), named, ofAnother])).toEqual([]);
+    expect(itemProblems([named, request({ ...mine, prompt: 'Another.' })])).toHaveLength(2);
   });
 
   it.each([
-    ['no object', 'text', /^item 1: input: must be one JSON object/],
-    ['with a key', { key: 'a', request: request() }, /^item 1: projectId: /],
-    [
-      'too long for a name',
-      request({ projectId: 'p'.repeat(120), jobId: 'j'.repeat(120) }),
-      /^item 1: .*workflow id/,
-    ],
-  ])('are refused where one is %s', (_, bad, problem) => {
+    ['text', /^item 1: input: must be one JSON object/],
+    [{ key: 'a', request: request() }, /^item 1: projectId: /],
+    // One byte too many for a workflow id, with the name that the batch gives it.
+    [request({ projectId: 'p'.repeat(110), jobId: 'j'.repeat(110) }), /^item 1: requestId: .*256 bytes/],
+  ])('are refused where one is %j', (bad, problem) => {
     expect(itemProblems([bad])[0]).toMatch(problem);
   });
 

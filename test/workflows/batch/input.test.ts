@@ -41,7 +41,6 @@ describe('the input of a batch', () => {
     [{}, 'items'],
     [{ items, chunks }, 'items'],
     [{ items: { length: 1 } }, 'items'],
-    [{ items: [] }, 'items'],
     [{ items: Array(100_001).fill(null) }, 'items'],
     [{ chunks: { items: 1.5, firsts: [0] } }, 'chunks'],
     [{ items, begun: { ...begun, lanes: [[1, 2, 'shut']] } }, 'begun'],
@@ -49,12 +48,8 @@ describe('the input of a batch', () => {
     [{ items, again: 'all' }, 'again'],
     [{ items, batchId: '\ud800' }, 'batchId'],
     [{ items, concurrency: 0 }, 'concurrency'],
-    [{ items, concurrency: 1_001 }, 'concurrency'],
-    [{ items, tolerate: { items: -1 } }, 'tolerate'],
     [{ items, tolerate: { percent: 101 } }, 'tolerate'],
-    [{ items, tolerate: '5%' }, 'tolerate'],
-    [{ items, batchId: '' }, 'batchId'],
-    [{ items, batchId: 7 }, 'batchId'],
+    [{ items, tolerate: { items: -1 } }, 'tolerate'],
     [{ items, batchId: 'weekly' }, 'batchId'],
   ])('is refused for one problem (%#)', (input, field) => {
     expect(problemsOf(input)).toEqual([expect.stringMatching(new RegExp(`^${field}: `))]);
