@@ -44,7 +44,8 @@ const LOOKS_PER_CHECK = 12;
  * A batch costs the server at most three events an item, and a round has seven. The first ones come soon, because people look
  * at what they have just started; those that follow, each minute.
  */
-const ENDS_A_ROUND = 4;
+const EVENTS_A_ROUND = 7;
+const EVENTS_AN_ITEM = 2;
 const FREE_ROUNDS = 10;
 const FIRST_ROUND_MS = 2_000;
 const ROUND_MS = 60_000;
@@ -119,10 +120,10 @@ class Work {
     if (memo.ending === 'cancel-running') return isIdle && this.server.open.size === 0;
     if (isDone || isIdle || this.needsRound || this.isCancelled()) return true;
     if (memo.ending === null && isBeyondTolerance(memo, position)) return true;
-    const ends = settled - memo.settled;
-    const hasNews = memo.rounds < FREE_ROUNDS ? ends > 0 || cursor > memo.cursor : ends >= ENDS_A_ROUND;
+    const mayTell = EVENTS_A_ROUND * (memo.rounds - FREE_ROUNDS) <= EVENTS_AN_ITEM * settled;
+    const changed = cursor !== memo.cursor || settled !== memo.settled;
     const dueMs = Math.min(FIRST_ROUND_MS * 2 ** memo.rounds, ROUND_MS);
-    return hasNews && Date.now() - this.info.scheduledTimestampMs > dueMs;
+    return changed && mayTell && Date.now() - this.info.scheduledTimestampMs > dueMs;
   }
 
   /** The workflow waits for the position, whatever is open. */

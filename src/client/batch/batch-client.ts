@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Client, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
+import { WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
 import {
   type BatchEndState,
   type BatchProgress,
@@ -63,6 +63,10 @@ export class BatchClient {
     return new BatchHandle(this.#calls, batchId);
   }
 }
+
+/** The visibility store is a moment behind: nothing more is open once it lists nothing new twice, a second apart. */
+const LOOKS = 2;
+const BETWEEN_LOOKS_MS = 1_000;
 
 /** How a batch has ended. */
 export interface BatchOutcome extends BatchView {
@@ -162,7 +166,7 @@ export class BatchHandle {
     return this.#calls.run(options, async (client, signal) => {
       const { batchId, workflowId, state, endedAt } = await findBatch(client, this.batchId);
       if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
-      const open = followUps ? await openOf(client, batchId) : new Set<string>();
+      const told = followUps ? await openOf(client, batchId) : new Set<string>();
       try {
         if (state === 'running' && followUps) await this.#update({ signal }, 'cancelRunning');
         if (state === 'running') await client.workflow.getHandle(workflowId).cancel();
@@ -171,9 +175,18 @@ export class BatchHandle {
         if (!(error instanceof WorkflowNotFoundError) && !hasCode(error, 'ALREADY_ENDED')) throw error;
         if (!followUps) throw wrongState(workflowId, (await findBatch(client, batchId)).state);
       }
+      if (!followUps) return 0;
+      await cancelAll(client, told);
       // One that was terminated may still have been starting items.
       const until = state === 'terminated' ? Date.parse(endedAt ?? '') + QUIET_AFTER_MS : 0;
-      return followUps ? cancelFollowUps(client, batchId, open, until) : 0;
+      for (let looks = 0; looks < LOOKS; looks += 1) {
+        if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
+        const untold = [...(await openOf(client, batchId))].filter((followUp) => !told.has(followUp));
+        if (untold.length > 0 || Date.now() < until) looks = 0;
+        await cancelAll(client, untold);
+        for (const followUp of untold) told.add(followUp);
+      }
+      return told.size;
     });
   }
 
@@ -205,25 +218,3 @@ export class BatchHandle {
 
 /** The handle of a batch, with what the start has found. */
 export type StartedBatch = BatchHandle & StartOfBatch;
-
-/** The visibility store is a moment behind: nothing more is open once it lists nothing new twice, a second apart. */
-const LOOKS = 2;
-const BETWEEN_LOOKS_MS = 1_000;
-
-/** @param open those that were open before @param until the batch may start some until then, in milliseconds since the epoch */
-async function cancelFollowUps(
-  client: Client,
-  batchId: string,
-  open: Set<string>,
-  until: number,
-): Promise<number> {
-  const told = new Set<string>();
-  for (let looks = 0; looks < LOOKS; looks += 1) {
-    if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
-    const untold = [...(await openOf(client, batchId))].filter((followUp) => !told.has(followUp));
-    if (untold.length > 0 || Date.now() < until) looks = 0;
-    await cancelAll(client, untold);
-    for (const followUp of untold) told.add(followUp);
-  }
-  return new Set([...open, ...told]).size;
-}

@@ -59,8 +59,15 @@ export function progressOf(memo: BatchMemo, workflow: WorkflowState): BatchProgr
   const why = whyIncomplete(memo);
   const ended = why?.state ?? 'done';
   const going = ending !== null ? 'ending' : paused ? 'paused' : 'running';
-  const STATES = { running: going, completed: ended, failed: ended, 'timed-out': 'terminated' } as const;
-  const state = workflow === 'cancelled' || workflow === 'terminated' ? workflow : STATES[workflow];
+  const killed = { terminated: 'terminated', 'timed-out': 'terminated' } as const;
+  const STATES = {
+    running: going,
+    completed: ended,
+    failed: ended,
+    cancelled: 'cancelled',
+    ...killed,
+  } as const;
+  const state = STATES[workflow];
   const message = state === ended || ending !== null ? (why?.message ?? null) : null;
   return { ...summaryOf(memo), state, message, open, concurrency };
 }

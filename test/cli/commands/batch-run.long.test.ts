@@ -28,7 +28,7 @@ function start(
   return StarterProcess.start(args, env, stdin);
 }
 
-/** Lets two of the twelve parts of a batch through to the server, and holds the others on their way, eight at a time. */
+/** Lets four of the twelve parts of a batch through to the server, and holds the others on their way. */
 async function holdingParts(gate: TemporalGate): Promise<void> {
   const held = [1, 4, 5, 6, 7, 8, 9, 10];
   const holds = held.map((part) => gate.hold('StartWorkflowExecution', 'call', `Part ${part} of the items`));
