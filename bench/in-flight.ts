@@ -79,12 +79,16 @@ async function measure(
   // No more than the callers are on their way at a time, so that the starts don't outrun the messages.
   let sent = 0;
   const started: { readonly workflowId: string; readonly sentAt: number }[] = [];
-  await eachConcurrently(keys.entries(), CALLERS, async ([index, key]) => {
-    const workflowId = await ours.start(client, { projectId: key.projectId, jobId: key.jobId }, requested);
-    const sentAt = await untilSent(ground, key);
-    if ((sent += 1) % SAY_EVERY === 0) say(`${watch.seconds().toFixed(0)} s: ${sent} messages sent`);
-    started[index] = { workflowId, sentAt };
-  });
+  await eachConcurrently(
+    keys.entries(),
+    async ([index, key]) => {
+      const workflowId = await ours.start(client, { projectId: key.projectId, jobId: key.jobId }, requested);
+      const sentAt = await untilSent(ground, key);
+      if ((sent += 1) % SAY_EVERY === 0) say(`${watch.seconds().toFixed(0)} s: ${sent} messages sent`);
+      started[index] = { workflowId, sentAt };
+    },
+    CALLERS,
+  );
   const waitingAt = enter('waiting');
   await sleep(HOLD_MS);
 
@@ -92,13 +96,17 @@ async function measure(
   const changedAt = Date.now();
   for (const key of keys) sandbox.changeJob(key, { status: 'completed', prLink: linkOf(key) });
   const results: Awaited<ReturnType<typeof ours.result>>[] = [];
-  await eachConcurrently(started.entries(), CALLERS, async ([index, { workflowId }]) => {
-    try {
-      results[index] = await ours.result(client, workflowId);
-    } catch (error) {
-      say(String(error));
-    }
-  });
+  await eachConcurrently(
+    started.entries(),
+    async ([index, { workflowId }]) => {
+      try {
+        results[index] = await ours.result(client, workflowId);
+      } catch (error) {
+        say(String(error));
+      }
+    },
+    CALLERS,
+  );
   const endedAt = enter('ended');
   await watch.stop();
 

@@ -1,6 +1,5 @@
 /** What other TypeScript services import. */
-export type { BatchReport } from './batch/describe';
-export type { BatchLook } from './batch/results';
+export type { BatchLook, BatchReport } from './batch/describe';
 export { BatchClient, BatchHandle, type BatchOutcome, type StartedBatch } from './batch/batch-client';
 export {
   type BatchItems,

@@ -4,6 +4,7 @@ import {
   type Client,
   encodeScheduleOverlapPolicy,
   ScheduleAlreadyRunning,
+  type ScheduleDescription,
   type ScheduleHandle as TemporalScheduleHandle,
   type ScheduleOptions,
   type ScheduleOverlapPolicy,
@@ -109,14 +110,13 @@ export class ScheduleClient {
       ...this.#startOf(scheduleId, batch),
       args: [given({ ...inputOf(batch), ...settings })] as [BatchInput],
     };
-    await this.#calls.run({ signal, timeout }, async ({ schedule }) => {
-      const timing = { spec: given(spec), policies: { catchupWindow: CATCHUP_WINDOW, ...given(policies) } };
-      try {
-        await schedule.create({ scheduleId, action, ...timing, state: given(state) });
-      } catch (error) {
-        throw error instanceof ScheduleAlreadyRunning ? scheduleConflict(scheduleId) : inFieldWords(error);
-      }
-    });
+    const timing = { spec: given(spec), policies: { catchupWindow: CATCHUP_WINDOW, ...given(policies) } };
+    await this.#calls.run({ signal, timeout }, ({ schedule }) =>
+      schedule.create({ scheduleId, action, ...timing, state: given(state) }).catch((error: unknown) => {
+        if (error instanceof ScheduleAlreadyRunning) throw scheduleConflict(scheduleId);
+        refusedInWords(error);
+      }),
+    );
     return this.getHandle(scheduleId);
   }
 
@@ -139,32 +139,23 @@ export class ScheduleClient {
     await ofBatches(client, scheduleId);
     checkRunOptions(settings, []);
     const batch = items && (await checkSchedule(scheduleId, items));
-    try {
-      await withConflictToken(client, scheduleId, (schedule) =>
-        schedule.update((now) => {
-          const [input, ...further] = (now.action.args ?? []) as unknown[];
-          const args = [
-            { ...(input as object), ...(batch && inputOf(batch)), ...given(settings) },
-            ...further,
-          ];
-          return {
-            spec: spec ? given(spec) : now.spec,
-            policies: { ...now.policies, ...given(policies) },
-            state: { ...now.state, ...given(state) },
-            action: {
-              ...now.action,
-              ...(batch && this.#startOf(scheduleId, batch)),
-              // The typed ones are the same, and the SDK takes one of the two.
-              // eslint-disable-next-line @typescript-eslint/no-deprecated -- to leave it out
-              searchAttributes: {},
-              args: args as [BatchInput],
-            },
-          };
-        }),
-      );
-    } catch (error) {
-      throw inFieldWords(error);
-    }
+    const changed = ({ spec: before, action, ...now }: ScheduleDescription) => {
+      const [input, ...further] = (action.args ?? []) as unknown[];
+      const args = [{ ...(input as object), ...(batch && inputOf(batch)), ...given(settings) }, ...further];
+      return {
+        spec: spec ? given(spec) : before,
+        policies: { ...now.policies, ...given(policies) },
+        state: { ...now.state, ...given(state) },
+        action: {
+          ...action,
+          ...(batch && this.#startOf(scheduleId, batch)),
+          // The typed ones are the same, and the SDK takes one of the two.
+          searchAttributes: {},
+          args: args as [BatchInput],
+        },
+      };
+    };
+    await withConflictToken(client, scheduleId, (schedule) => schedule.update(changed)).catch(refusedInWords);
   }
 
   #startOf(scheduleId: string, { items }: CheckedBatch) {
@@ -211,15 +202,15 @@ function inputOf({ items, digest }: CheckedBatch): BatchInput {
 /** Looks whose schedule it is, without decoding what may be another service's. @throws NotFoundError */
 async function ofBatches({ workflowService, options: { namespace } }: Client, scheduleId: string) {
   const request = { namespace, scheduleId };
-  const found = await workflowService.describeSchedule(request).catch((error: unknown) => {
+  const { schedule, info } = await workflowService.describeSchedule(request).catch((error: unknown) => {
     throw hasGrpcStatus(error, 'NOT_FOUND') ? notFound('schedule', scheduleId, namespace) : error;
   });
-  const { workflowType, workflowId } = found.schedule?.action?.startWorkflow ?? {};
+  const { workflowType, workflowId } = schedule?.action?.startWorkflow ?? {};
   const type = workflowType?.name ?? 'nothing';
   const why = `the one of this id does not start follow-up batches; it starts ${JSON.stringify(type)}`;
   if (type !== BATCH_WORKFLOW) throw notFound('schedule', scheduleId, namespace, why);
-  const { recentActions, overlapSkipped } = found.info ?? {};
-  const policy = found.schedule?.policies?.overlapPolicy;
+  const { recentActions, overlapSkipped } = info ?? {};
+  const policy = schedule?.policies?.overlapPolicy;
   return { workflowId, policy, recent: recentActions ?? [], skipped: Number(overlapSkipped ?? 0) };
 }
 
@@ -237,9 +228,10 @@ async function trigger(
 ): Promise<Triggered> {
   const { namespace, identity } = client.options;
   const before = await ofBatches(client, scheduleId);
+  const { workflowId } = before;
   const expected = batchWorkflowId(scheduleId);
-  if (before.workflowId !== expected) {
-    const message = `The batches of the schedule ${JSON.stringify(scheduleId)} have the workflow id ${JSON.stringify(before.workflowId)}, which no batch id names. Nothing was started. Set it back to ${JSON.stringify(expected)}.`;
+  if (workflowId !== expected) {
+    const message = `The batches of the schedule ${JSON.stringify(scheduleId)} have the workflow id ${JSON.stringify(workflowId)}, which no batch id names. Nothing was started. Set it back to ${JSON.stringify(expected)}.`;
     throw new ConflictError('CONFLICT', message);
   }
   const now = Date.now();
@@ -273,12 +265,12 @@ function given<Fields extends object>(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
 
-/** What the SDK or the server refuses, as a problem of its field. */
-function inFieldWords(error: unknown): unknown {
+/** What the SDK or the server refuses becomes a problem of its field. */
+function refusedInWords(error: unknown): never {
   const refused = grpcError(error);
   // The SDK makes a TypeError of "Invalid schedule spec: …".
   if (error instanceof TypeError)
-    return new InvalidRequestError([{ field: 'spec', text: `is refused: ${error.message}` }]);
-  if (refused?.status !== 'INVALID_ARGUMENT') return error;
-  return new InvalidRequestError([{ field: 'schedule', text: `the server refuses it: ${refused.words}` }]);
+    throw new InvalidRequestError([{ field: 'spec', text: `is refused: ${error.message}` }]);
+  if (refused?.status !== 'INVALID_ARGUMENT') throw error;
+  throw new InvalidRequestError([{ field: 'schedule', text: `the server refuses it: ${refused.words}` }]);
 }

@@ -1,14 +1,10 @@
 import type { Client } from '@temporalio/client';
-import { BATCH_PRIORITY_KEY, type BatchItem, inStartOrder, Keys, requestIdOf } from '../core/batch/items';
+import { type BatchItem, inStartOrder, itemsOf, requestIdOf } from '../core/batch/items';
 import type { BatchInput, Chunks } from '../core/batch/state';
-import { checkRequest } from '../core/check-request';
 import { isRecord } from '../core/checks';
 import { FollowUpError } from '../core/errors';
-import { chunkWorkflowId, digestOf, fairnessKey, followUpWorkflowId } from '../core/ids';
-import { FOLLOW_UP_WORKFLOW } from '../core/names';
+import { chunkWorkflowId, digestOf, followUpWorkflowId } from '../core/ids';
 import { readOwnInput } from './existing-run';
-import type { ListedEnd } from './lists';
-import { retryOptions, startOptions } from './start-follow-up';
 
 /** Where the items of a batch are. */
 export interface ItemsSource {
@@ -42,27 +38,38 @@ export class ItemsGoneError extends FollowUpError {
   }
 }
 
-/** The items of a batch by their numbers in the order of the start, read when they are asked for. */
+/** The items of a batch by their numbers in the order of the start, read when they are asked for. All throw ItemsGoneError. */
 export class ItemsOfBatch {
   constructor(
     private readonly client: Client,
     private readonly source: ItemsSource,
   ) {}
 
-  /** @throws ItemsGoneError */
   async named(number: number): Promise<NamedItem> {
-    const part = this.partOf(number);
-    return this.pick(await this.names(part), number - part.first);
+    return this.pick(await this.names(number), number);
   }
 
-  /** @throws ItemsGoneError */
   async request(number: number): Promise<ItemToStart['request']> {
-    return this.pick(await this.part(number), number - this.partOf(number).first).request;
+    return this.pick(await this.part(number), number).request;
   }
 
-  /** The items of the chunk that has an item. @throws ItemsGoneError */
+  /** The items of the chunk that has an item. */
   part(number: number): Promise<readonly ItemToStart[]> {
-    return this.requests(this.partOf(number));
+    const { first, end, workflowId, runId } = this.partOf(number);
+    const { batchId, chunks } = this.source;
+    const read = async () => {
+      const run = await readOwnInput(this.client, workflowId, runId);
+      const input = isRecord(run?.input) ? run.input : {};
+      const items = chunks ? (input.items as readonly BatchItem[] | undefined) : itemsOfInput(input);
+      if (items?.length !== end - first) throw new ItemsGoneError(batchId);
+      return items.map(({ key, request }) => {
+        const requestId = requestIdOf(batchId, { key, request });
+        return { key, request: { ...request, requestId } };
+      });
+    };
+    return kept(this.client, `requests ${workflowId} ${runId}`, read, (items) =>
+      items.reduce((sum, { request }) => sum + request.prompt.length, ITEM_BYTES * items.length),
+    );
   }
 
   /** The number after the last item of the job that an item is for. */
@@ -75,69 +82,40 @@ export class ItemsOfBatch {
   }
 
   async *all(): AsyncGenerator<NamedItem, void, undefined> {
-    for (let next = 0; next < this.source.items;) {
-      const part = this.partOf(next);
-      yield* await this.names(part);
-      next = part.end;
-    }
+    for (let next = 0; next < this.source.items; next = this.partOf(next).end) yield* await this.names(next);
   }
 
-  private pick<T>(items: readonly T[], index: number): T {
-    const item = items[index];
+  private pick<T>(part: readonly T[], number: number): T {
+    const item = part[number - this.partOf(number).first];
     if (item === undefined) throw new ItemsGoneError(this.source.batchId);
     return item;
   }
 
-  private names(part: Part): Promise<readonly NamedItem[]> {
-    return cachesOf(this.client).names.get(part.key, async () =>
-      (await this.requests(part)).map(({ key, request }) => ({
+  private names(number: number): Promise<readonly NamedItem[]> {
+    const { workflowId, runId } = this.partOf(number);
+    const read = async () =>
+      (await this.part(number)).map(({ key, request }) => ({
         workflowId: followUpWorkflowId(request.projectId, request.jobId, request.requestId),
         isOwnName: key === null,
         promptDigest: digestOf(request.prompt),
-      })),
-    );
+      }));
+    return kept(this.client, `names ${workflowId} ${runId}`, read, (items) => ITEM_BYTES * items.length);
   }
 
-  private requests({ first, end, workflowId, runId, key }: Part): Promise<readonly ItemToStart[]> {
-    const { batchId, chunks } = this.source;
-    return cachesOf(this.client).requests.get(key, async () => {
-      const run = await readOwnInput(this.client, workflowId, runId);
-      const input = isRecord(run?.input) ? run.input : {};
-      const items = chunks ? (input.items as readonly BatchItem[] | undefined) : itemsOfInput(input);
-      if (items?.length !== end - first) throw new ItemsGoneError(batchId);
-      return items.map(({ key, request }) => {
-        const requestId = requestIdOf(batchId, { key, request });
-        return { key, request: { ...request, requestId } };
-      });
-    });
-  }
-
-  /** The run whose input has an item. */
-  private partOf(number: number): Part {
+  /** The run whose input has an item, and the numbers of its first one and of the one after its last. */
+  private partOf(number: number) {
     const { batchId, digest, items, chunks, ...own } = this.source;
     const { firsts = [0] } = chunks ?? {};
     const chunk = firsts.findLastIndex((first) => first <= number);
     const { [chunk]: first = 0, [chunk + 1]: end = items } = firsts;
-    const { workflowId, runId } = chunks
-      ? { workflowId: chunkWorkflowId(batchId, digest ?? '', chunk), runId: '' }
-      : own;
-    return { first, end, workflowId, runId, key: `${workflowId} ${runId}` };
+    const run = chunks ? { workflowId: chunkWorkflowId(batchId, digest ?? '', chunk), runId: '' } : own;
+    return { first, end, ...run };
   }
-}
-
-/** A run that holds items, and the numbers of its first one and of the one after its last. */
-interface Part {
-  readonly first: number;
-  readonly end: number;
-  readonly workflowId: string;
-  readonly runId: string;
-  readonly key: string;
 }
 
 /** What a batch's input holds, in the order of the start. */
 function itemsOfInput({ items }: BatchInput): BatchItem[] | undefined {
-  const keys = new Keys();
-  return items && inStartOrder(items.map((request) => keys.itemOf(request)));
+  return items && inStartOrder(itemsOf(items));
 }
 
 /** The part of a follow-up's workflow id that names the job. */
@@ -145,81 +123,43 @@ export function jobOf(workflowId: string): string {
   return workflowId.slice(0, workflowId.lastIndexOf(':'));
 }
 
-/** Keeps what was read. What was used last stays. */
-class Kept<T> {
-  private readonly entries = new Map<string, { readonly value: Promise<T>; size: number }>();
+/** Of what is kept for a client: names of what runs, requests of what is to start, ends of earlier runs. */
+const KEPT_BYTES = 150 * 1_024 * 1_024;
 
-  /** @param limit of all sizes together */
-  constructor(
-    private readonly limit: number,
-    private readonly sizeOf: (value: T) => number,
-  ) {}
+/** Of an item, or of its end, about; without its message. */
+export const ITEM_BYTES = 300;
 
-  get(key: string, read: () => Promise<T>): Promise<T> {
-    const entry = this.entries.get(key) ?? this.reading(key, read());
-    this.entries.delete(key);
-    this.entries.set(key, entry);
-    return entry.value;
-  }
-
-  private reading(key: string, value: Promise<T>) {
-    const entry = { value, size: 0 };
-    const kept = (read: T): void => {
-      entry.size = this.sizeOf(read);
-      let total = 0;
-      for (const [each, { size }] of [...this.entries].reverse()) {
-        total += size;
-        if (total > this.limit && each !== key) this.entries.delete(each);
-      }
-    };
-    value.then(kept, () => this.entries.delete(key));
-    return entry;
-  }
+interface Kept {
+  readonly value: Promise<unknown>;
+  bytes?: number;
 }
 
-/** A batch asks for the same every few seconds. Each of the three may have some 60 MiB. */
-function newCaches() {
-  return {
-    /** A look needs the names of what runs, … */
-    names: new Kept<readonly NamedItem[]>(200_000, (items) => items.length),
-    /** … a start its request, … */
-    requests: new Kept<readonly ItemToStart[]>(32 * 1_024 * 1_024, (items) =>
-      items.reduce((sum, { request }) => sum + request.prompt.length + 300, 0),
-    ),
-    /** … and a retry how the items had ended. */
-    ends: new Kept<ReadonlyMap<string, ListedEnd>>(200_000, (ends) => ends.size),
-  };
-}
+const keptOf = new WeakMap<Client, Map<string, Kept>>();
 
-const caches = new WeakMap<Client, ReturnType<typeof newCaches>>();
-
-export function cachesOf(client: Client) {
-  const own = caches.get(client) ?? newCaches();
-  caches.set(client, own);
-  return own;
-}
-
-/**
- * Starts an item of a batch.
- *
- * @param retried the run that ended, for one more run of the same follow-up; null to start only one that does not exist
- * @throws WorkflowExecutionAlreadyStartedError
- */
-export async function startItem(
+/** Reads once what a batch asks for every few seconds. What was used last stays. */
+export async function kept<T>(
   client: Client,
-  taskQueue: string,
-  request: ItemToStart['request'],
-  batchId: string,
-  retried: string | null,
-): Promise<void> {
-  const checked = checkRequest(request);
-  if (!checked.ok) throw new TypeError('an item is started that was not checked');
-  await client.workflow.start(FOLLOW_UP_WORKFLOW, {
-    ...startOptions(checked.plan, batchId),
-    ...(retried === null ? {} : retryOptions(retried)),
-    taskQueue,
-    args: [request],
-    // Its activities inherit the priority: single follow-ups go first.
-    priority: { priorityKey: BATCH_PRIORITY_KEY, fairnessKey: fairnessKey(request.projectId) },
-  });
+  key: string,
+  read: () => Promise<T>,
+  bytesOf: (value: T) => number,
+): Promise<T> {
+  const all = keptOf.get(client) ?? new Map<string, Kept>();
+  keptOf.set(client, all);
+  const own = all.get(key) ?? { value: read() };
+  all.delete(key);
+  all.set(key, own);
+  try {
+    const value = (await own.value) as T;
+    if (own.bytes !== undefined) return value;
+    let total = (own.bytes = bytesOf(value));
+    for (const [each, { bytes = 0 }] of [...all].reverse()) {
+      if (each === key) continue;
+      total += bytes;
+      if (total > KEPT_BYTES) all.delete(each);
+    }
+    return value;
+  } catch (error) {
+    if (all.get(key) === own) all.delete(key);
+    throw error;
+  }
 }

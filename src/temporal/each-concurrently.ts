@@ -4,8 +4,8 @@
  */
 export async function eachConcurrently<T>(
   items: Iterable<T> | AsyncIterable<T>,
-  atATime: number,
   work: (item: T) => Promise<void>,
+  atATime = 16,
 ): Promise<void> {
   const queue = (async function* () {
     yield* items;

@@ -10,6 +10,7 @@ import { isRecord, type JsonObject } from '../core/checks';
 import { digestOf } from '../core/ids';
 import { MEMO_PROMPT_DIGEST } from '../core/names';
 import { type FollowUpPlan, optionTexts } from '../core/request';
+import { eachConcurrently } from './each-concurrently';
 import { hasGrpcStatus } from './grpc-status';
 
 export async function describeWorkflow(
@@ -32,6 +33,13 @@ export function firstRunOf({ raw, runId }: WorkflowExecutionDescription): string
 /** For a signal or a cancellation that comes too late. */
 export function ignoreClosed(error: unknown): void {
   if (!(error instanceof WorkflowNotFoundError)) throw error;
+}
+
+/** Those that have ended stay as they are. */
+export async function cancelAll(client: Client, workflowIds: Iterable<string>): Promise<void> {
+  await eachConcurrently(workflowIds, async (workflowId) => {
+    await client.workflow.getHandle(workflowId).cancel().catch(ignoreClosed);
+  });
 }
 
 /** The input of a run, whatever it continues. @param runId empty for the latest run @returns undefined where it is gone */

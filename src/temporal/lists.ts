@@ -33,7 +33,6 @@ export async function openOf(client: Client, batchId: string): Promise<Set<strin
 }
 
 export interface ListedEnd {
-  readonly workflowId: string;
   /** Null where only its result tells. */
   readonly end: End | null;
   readonly closedAt: Date;
@@ -43,24 +42,28 @@ export interface ListedEnd {
 /** Memos of a page: each has some 3 KB, and an answer of the server 4 MB at most. */
 const ENDS_PER_PAGE = 250;
 
-/** By their memos. @param since none that ended before */
-export async function* endsOf(
+/**
+ * Adds the latest end of each follow-up of a batch, by their memos.
+ *
+ * @param since none that ended before @param alive is called for each
+ */
+export async function addEnds(
   client: Client,
   batchId: string,
-  since = new Date(0),
-): AsyncGenerator<ListedEnd, void, undefined> {
-  const restriction = ` AND CloseTime >= '${since.toISOString()}'`;
+  ends: Map<string, ListedEnd>,
+  { since, alive }: { readonly since?: Date | undefined; readonly alive?: () => Promise<void> } = {},
+): Promise<void> {
+  const restriction =
+    since === undefined ? ' AND CloseTime IS NOT NULL' : ` AND CloseTime >= '${since.toISOString()}'`;
   const ofBatch = [keyword('FollowUpBatch', batchId)];
   for await (const info of listWorkflows(client, ofBatch, { restriction, pageSize: ENDS_PER_PAGE })) {
-    const { workflowId, closeTime: closedAt, startTime: startedAt } = info;
-    if (closedAt) yield { workflowId, end: await listedEnd(client, info), closedAt, startedAt };
+    const { workflowId, closeTime, startTime } = info;
+    const known = ends.get(workflowId);
+    // Each run is listed by itself.
+    if (closeTime !== undefined && (known === undefined || known.startedAt <= startTime))
+      ends.set(workflowId, { end: await listedEnd(client, info), closedAt: closeTime, startedAt: startTime });
+    await alive?.();
   }
-}
-
-/** Each run of a follow-up is listed by itself; the latest one counts. */
-export function keepLatest(ends: Map<string, ListedEnd>, end: ListedEnd): void {
-  const other = ends.get(end.workflowId);
-  if (other === undefined || other.startedAt <= end.startedAt) ends.set(end.workflowId, end);
 }
 
 /** The end that a list tells, if it lasts: one that was not sent, or was rejected, may have been sent by a later run. */

@@ -10,7 +10,6 @@ import type { FollowUpRequest } from '../../src/core/request';
 import type { JobKey, NewJob } from '../../sandbox';
 import { eventually } from './eventually';
 import { type FollowUpCaller, type JobFault, QUICK } from './following';
-import { listed } from './listed';
 
 /** A message so large that five of them don't fit into a batch's input: they are stored as chunks. */
 export const LARGE = 'x'.repeat(256 * 1_024);
@@ -150,20 +149,8 @@ export class BatchOfTest {
       sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
   }
 
-  /** The workflow ids of its follow-ups that run, by the server's list. */
-  async running(): Promise<string[]> {
-    const query = `FollowUpBatch = '${this.batchId}' AND WorkflowType = 'followUp' AND ExecutionStatus = 'Running'`;
-    return listed(this.environment.client.workflow.list({ query }));
-  }
-
   /** Which jobs got how many messages. */
   messages(): number[] {
     return this.requests.map(({ projectId, jobId }) => this.posts({ projectId, jobId }).length);
   }
-}
-
-/** The server deletes it some time later. */
-export async function deleteWorkflow({ client, workflowId }: WorkflowHandle): Promise<void> {
-  const { namespace } = client.options;
-  await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId } });
 }

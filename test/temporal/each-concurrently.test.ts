@@ -15,13 +15,17 @@ describe('eachConcurrently', () => {
     let most = 0;
     const done: number[] = [];
     const held: (() => void)[] = [];
-    const all = eachConcurrently(oneByOne(12), 4, async (item) => {
-      open += 1;
-      most = Math.max(most, open);
-      await new Promise<void>((resolve) => held.push(resolve));
-      open -= 1;
-      done.push(item);
-    });
+    const all = eachConcurrently(
+      oneByOne(12),
+      async (item) => {
+        open += 1;
+        most = Math.max(most, open);
+        await new Promise<void>((resolve) => held.push(resolve));
+        open -= 1;
+        done.push(item);
+      },
+      4,
+    );
     while (done.length < 12) {
       await turn();
       // One goes on when as many are under way as may be, the last one first.
@@ -41,7 +45,7 @@ describe('eachConcurrently', () => {
       for (let turns = 0; turns < 3; turns += 1) await turn();
       ended.push(item);
     };
-    await expect(eachConcurrently([1, 2, 3, 4, 5], 2, work)).rejects.toThrow('one');
+    await expect(eachConcurrently([1, 2, 3, 4, 5], work, 2)).rejects.toThrow('one');
     expect({ begun, ended }).toEqual({ begun: [1, 2], ended: [2] });
   });
 });

@@ -1,24 +1,35 @@
+import { Context } from '@temporalio/activity';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import type { Lane } from '../../core/batch/state';
+import { ApplicationFailure } from '@temporalio/common';
+import { BATCH_PRIORITY_KEY } from '../../core/batch/items';
+import { batchMemo, type BatchMemo, type Lane } from '../../core/batch/state';
+import { checkRequest } from '../../core/check-request';
 import type { End } from '../../core/end';
+import { fairnessKey } from '../../core/ids';
+import { FOLLOW_UP_WORKFLOW } from '../../core/names';
 import { keyword } from '../../core/starts';
-import { cachesOf, type ItemsOfBatch, startItem } from '../../temporal/batch-items';
+import { ITEM_BYTES, type ItemsOfBatch, kept } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { describeWorkflow, ignoreClosed } from '../../temporal/existing-run';
+import { describeWorkflow } from '../../temporal/existing-run';
 import { findEnd, type FoundFollowUp } from '../../temporal/follow-up-end';
 import { grpcError, isTransient } from '../../temporal/grpc-status';
-import {
-  endsOf,
-  keepLatest,
-  lastingEnd,
-  type ListedEnd,
-  listWorkflows,
-  openOf,
-  RUNNING,
-} from '../../temporal/lists';
+import { addEnds, lastingEnd, type ListedEnd, listWorkflows, openOf, RUNNING } from '../../temporal/lists';
+import { retryOptions, startOptions } from '../../temporal/start-follow-up';
+import { askAgainIn, ownRun } from '../attempt';
 
-/** Questions to the server at once. */
-export const AT_ONCE = 16;
+/** A worker with the right data converter may come. */
+const UNREADABLE_WAIT_MS = 5_000;
+
+/** What is to be done, as the workflow has written it down. */
+export async function readMemo(): Promise<BatchMemo> {
+  const { workflowId, runId } = ownRun();
+  const { memo, raw } = await Context.current().client.workflow.getHandle(workflowId, runId).describe();
+  if (raw.workflowExtendedInfo?.lastResetTime)
+    throw ApplicationFailure.nonRetryable('somebody has reset the batch');
+  const own = batchMemo(memo);
+  if (own === null) throw askAgainIn(UNREADABLE_WAIT_MS, "the memo of the batch can't be read");
+  return own;
+}
 
 /** The items of a batch as the Temporal server knows them. */
 export class BatchOnServer {
@@ -39,7 +50,7 @@ export class BatchOnServer {
 
   /** The list may show for ever as open what has ended or was deleted. */
   async checkOpen(): Promise<void> {
-    await eachConcurrently([...this.open], AT_ONCE, async (id) => {
+    await eachConcurrently([...this.open], async (id) => {
       await this.alive();
       const found = await describeWorkflow(this.client, id);
       if (found === null || found.closeTime !== undefined) this.open.delete(id);
@@ -49,7 +60,7 @@ export class BatchOnServer {
   /** What the run before has left open counts, also while the list does not show it yet. */
   async addOpen(lanes: readonly Lane[]): Promise<void> {
     const left = lanes.filter(([, , state]) => state !== 'free');
-    await eachConcurrently(left, AT_ONCE, async ([item]) => {
+    await eachConcurrently(left, async ([item]) => {
       const { end, batchId } = await this.ask(item);
       // What somebody else has started must not be cancelled with the batch.
       if (end === null && batchId === this.batch.batchId)
@@ -65,14 +76,13 @@ export class BatchOnServer {
 
   /** The end of an item in an earlier run of the batch, where the list tells it for good. */
   async endBefore(workflowId: string): Promise<End | undefined> {
-    const ends = await cachesOf(this.client).ends.get(this.batch.runId, async () => {
+    const { batchId, runId } = this.batch;
+    const read = async () => {
       const listed = new Map<string, ListedEnd>();
-      for await (const end of endsOf(this.client, this.batch.batchId)) {
-        keepLatest(listed, end);
-        await this.alive();
-      }
+      await addEnds(this.client, batchId, listed, { alive: this.alive });
       return listed;
-    });
+    };
+    const ends = await kept(this.client, `ends ${runId}`, read, ({ size }) => ITEM_BYTES * size);
     return lastingEnd(ends.get(workflowId));
   }
 
@@ -92,7 +102,12 @@ export class BatchOnServer {
     return false;
   }
 
-  /** @param retried the run that ended, for one more of the same follow-up @param permission in milliseconds */
+  /**
+   * Starts an item.
+   *
+   * @param retried the run that ended, for one more of the same follow-up; null to start only one that does not exist
+   * @param permission in milliseconds
+   */
   async start(
     item: number,
     taskQueue: string,
@@ -100,11 +115,22 @@ export class BatchOnServer {
     permission: () => number,
   ): Promise<'started' | 'exists' | 'unknown'> {
     const request = await this.items.request(item);
+    const checked = checkRequest(request);
+    if (!checked.ok) throw new TypeError('an item is started that was not checked');
+    const options = startOptions(checked.plan, this.batch.batchId);
+    const start = {
+      ...options,
+      ...(retried === null ? {} : retryOptions(retried)),
+      taskQueue,
+      args: [request] as [unknown],
+      // Its activities inherit the priority: single follow-ups go first.
+      priority: { priorityKey: BATCH_PRIORITY_KEY, fairnessKey: fairnessKey(request.projectId) },
+    };
     try {
       const leftMs = permission();
       if (leftMs <= 0) return 'unknown';
       await this.client.withDeadline(Date.now() + leftMs, () =>
-        startItem(this.client, taskQueue, request, this.batch.batchId, retried),
+        this.client.workflow.start(FOLLOW_UP_WORKFLOW, start),
       );
       return 'started';
     } catch (error) {
@@ -112,14 +138,8 @@ export class BatchOnServer {
       // The next look asks whether it has begun.
       if (isTransient(error)) return 'unknown';
       const words = grpcError(error)?.words;
-      const { workflowId } = await this.items.named(item);
-      throw words === undefined ? error : new Error(`the server refuses to start ${workflowId}: ${words}`);
+      const refused = `the server refuses to start ${options.workflowId}`;
+      throw words === undefined ? error : new Error(`${refused}: ${words}`);
     }
-  }
-
-  async cancel(workflowIds: Iterable<string>): Promise<void> {
-    await eachConcurrently(workflowIds, AT_ONCE, async (workflowId) => {
-      await this.client.workflow.getHandle(workflowId).cancel().catch(ignoreClosed);
-    });
   }
 }

@@ -1,8 +1,6 @@
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
 import {
   type BatchActivities,
-  batchMemo,
   type BatchMemo,
   type Chunks,
   isBeyondTolerance,
@@ -11,19 +9,23 @@ import {
   type Position,
   positionOf,
   wasBegun,
+  withEnd,
 } from '../../core/batch/state';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
 import { chunkWorkflowId } from '../../core/ids';
 import { ItemsOfBatch, jobOf } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { ignoreClosed } from '../../temporal/existing-run';
+import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
 import { askAgainIn, ownRun, serverClock } from '../attempt';
-import { AT_ONCE, BatchOnServer } from './on-server';
-import { KeptPosition } from './position';
+import { askPermission } from '../send-message';
+import { BatchOnServer, readMemo } from './on-server';
 
 /** A look while items end, and one while nothing happens: a live starter shows an end within ten seconds. */
 const BUSY_WAIT_MS = 1_000;
 const QUIET_WAIT_MS = 5_000;
+
+/** The server hears at least so often that the attempt lives. Its heartbeat time-out is half a minute. */
+const BEAT_MS = 5_000;
 
 /** Items that are started by one permission of the server. */
 const GROUP = 10;
@@ -53,51 +55,38 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
   const work = new Work(chunks, memo, isPosition(kept) ? kept : positionOf(memo));
   if (!work.isCancelled()) await work.run();
   if (work.isOver()) return work.position;
-  await work.kept.keep();
-  throw askAgainIn(work.kept.hasChanged ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
+  if (work.hasChanged) await work.beat();
+  throw askAgainIn(work.hasChanged ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
 };
-
-/** What is to be done, as the workflow has written it down. */
-async function readMemo(): Promise<BatchMemo> {
-  const { workflowId, runId } = ownRun();
-  const { memo, raw } = await Context.current().client.workflow.getHandle(workflowId, runId).describe();
-  if (raw.workflowExtendedInfo?.lastResetTime)
-    throw ApplicationFailure.nonRetryable('somebody has reset the batch');
-  const own = batchMemo(memo);
-  if (own === null) throw askAgainIn(QUIET_WAIT_MS, "the memo of the batch can't be read");
-  return own;
-}
 
 /** One look at a batch: what has ended, and what can begin. */
 class Work {
   private readonly info = Context.current().info;
+  private readonly client = Context.current().client;
   private readonly items: ItemsOfBatch;
   private readonly server: BatchOnServer;
-  readonly kept: KeptPosition;
+  private keptAt = performance.now();
+  /** Whether this attempt has any news. */
+  hasChanged = false;
   /** The workflow id of each lane's next item, by the lane's end. */
   private readonly ids = new Map<number, string>();
   /** The runs that are retried, by the number of the item; null for one that is gone. */
   private readonly again = new Map<number, string | null>();
-  /** Lanes whose job has a later item open that somebody else has started, by their ends. */
-  private readonly blocked = new Set<number>();
   /** The next item lies beyond the bound, which the workflow must write down first. */
   private needsRound = false;
 
   constructor(
     chunks: Chunks | undefined,
     private memo: BatchMemo,
-    position: Position,
+    /** Heartbeats let the server keep it for the next attempt. */
+    public position: Position,
   ) {
-    const { client } = Context.current();
     const { batchId, digest, items } = memo;
-    const { workflowId, runId } = ownRun();
-    this.kept = new KeptPosition(position);
-    this.items = new ItemsOfBatch(client, { workflowId, runId, batchId, digest, items, chunks });
-    this.server = new BatchOnServer(client, { batchId, runId }, this.items, () => this.kept.beatInTime());
-  }
-
-  get position(): Position {
-    return this.kept.now;
+    const source = { ...ownRun(), batchId, digest, items, chunks };
+    this.items = new ItemsOfBatch(this.client, source);
+    this.server = new BatchOnServer(this.client, source, this.items, async () => {
+      if (performance.now() - this.keptAt > BEAT_MS) await this.beat();
+    });
   }
 
   async run(): Promise<void> {
@@ -106,7 +95,7 @@ class Work {
     if (serverClock()() < Date.parse(this.memo.startedAt) + LIST_LAG_MS)
       await this.server.addOpen(this.position.begun?.lanes ?? []);
     await this.settle(this.position.lanes);
-    if (this.memo.ending === 'cancel-running') await this.server.cancel(this.server.open);
+    if (this.memo.ending === 'cancel-running') await cancelAll(this.client, this.server.open);
     await this.start();
   }
 
@@ -115,7 +104,7 @@ class Work {
     const { position, memo } = this;
     const { lanes, cursor, settled } = position;
     const isDone = lanes.length === 0 && cursor >= memo.items;
-    const isIdle = !this.mayStart() && this.kept.held === 0;
+    const isIdle = !this.mayStart() && this.held() === 0;
     if (memo.ending === 'cancel-running') return isIdle && this.server.open.size === 0;
     if (isDone || isIdle || this.needsRound || this.isCancelled()) return true;
     if (memo.ending === null && isBeyondTolerance(memo, position)) return true;
@@ -135,6 +124,35 @@ class Work {
     return !memo.paused && memo.ending === null && !isBeyondTolerance(memo, position);
   }
 
+  private change(values: Partial<Position>): void {
+    this.position = { ...this.position, ...values };
+    this.hasChanged = true;
+  }
+
+  private replace(lane: Lane): void {
+    this.change({ lanes: this.position.lanes.map((each) => (each[1] === lane[1] ? lane : each)) });
+  }
+
+  /** An item has its end: the lane goes on with the next one. Both at once, so that nothing is counted twice. */
+  private pass(item: number, laneEnd: number, workflowId: string, how: End): void {
+    const lanes = this.position.lanes.flatMap((lane): Lane[] => {
+      if (lane[1] !== laneEnd) return [lane];
+      return item + 1 < laneEnd ? [[item + 1, laneEnd, 'free']] : [];
+    });
+    this.change({ ...withEnd(this.position, workflowId, how), lanes });
+  }
+
+  /** Lets the server keep the position. @returns for how many milliseconds items may be started */
+  async beat(): Promise<() => number> {
+    this.keptAt = performance.now();
+    return askPermission(this.position);
+  }
+
+  /** Places that follow-ups take or may take. */
+  private held(): number {
+    return this.position.lanes.filter(([, , state]) => state !== 'free').length;
+  }
+
   /** Follow-ups of the batch that run and are in no lane: retried by somebody, or left by an earlier run. */
   private others(): number {
     const held = new Set(this.position.lanes.map(([, end]) => this.ids.get(end)));
@@ -143,20 +161,20 @@ class Work {
 
   /** Moves lanes on past what has ended. */
   private async settle(lanes: readonly Lane[]): Promise<void> {
-    await eachConcurrently(lanes, AT_ONCE, async ([first, end, was]) => {
+    await eachConcurrently(lanes, async ([first, end, was]) => {
       let state = was;
       for (let next = first; next < end; next += 1) {
         const how = await this.standing(next, end, state);
         if (typeof how === 'string') {
-          if (how !== state) this.kept.replace([next, end, how]);
+          if (how !== state) this.replace([next, end, how]);
           return;
         }
-        this.kept.pass(next, end, this.ids.get(end) ?? '', how);
+        this.pass(next, end, this.ids.get(end) ?? '', how);
         state = 'free';
       }
     });
-    const open = this.kept.held + this.others();
-    if (open !== this.position.open) this.kept.change({ open });
+    const open = this.held() + this.others();
+    if (open !== this.position.open) this.change({ open });
   }
 
   /** Whether an item has begun or may begin; its end, where it has ended. */
@@ -173,7 +191,7 @@ class Work {
       if (!isCancelled) return 'open';
       if (batchId !== this.memo.batchId) return endWithoutReceipt('left-running');
       // The list may not show it yet.
-      await this.server.cancel([workflowId]);
+      await cancelAll(this.client, [workflowId]);
       return 'open';
     }
     const isGone = end.outcome === 'gone';
@@ -196,7 +214,7 @@ class Work {
       await this.deal();
       const ready = await this.readyLanes();
       this.memo = await readMemo();
-      const free = this.memo.concurrency - this.kept.held - this.others();
+      const free = this.memo.concurrency - this.held() - this.others();
       const group = ready.slice(0, Math.max(0, free));
       if (!this.mayStart() || group.length === 0) return;
       await this.startGroup(group);
@@ -220,7 +238,7 @@ class Work {
         dealt.push([next, end, 'free']);
         next = end;
       }
-      this.kept.change({ lanes: [...lanes, ...dealt], cursor: dealt.at(-1)?.[1] ?? cursor });
+      this.change({ lanes: [...lanes, ...dealt], cursor: dealt.at(-1)?.[1] ?? cursor });
       await this.settle(dealt);
     }
   }
@@ -232,21 +250,20 @@ class Work {
     for (const lane of this.position.lanes) {
       const [next, end, state] = lane;
       if (ready.length === GROUP) break;
-      if (state !== 'free' || this.blocked.has(end) || busy.has(jobOf(this.ids.get(end) ?? ''))) continue;
+      if (state !== 'free' || busy.has(jobOf(this.ids.get(end) ?? ''))) continue;
       if (next >= this.memo.bound) this.needsRound = true;
-      else if (await this.server.isOpenLater(lane)) this.blocked.add(end);
-      else ready.push(lane);
+      else if (!(await this.server.isOpenLater(lane))) ready.push(lane);
     }
     return ready;
   }
 
   private async startGroup(lanes: readonly Lane[]): Promise<void> {
-    for (const [next, end] of lanes) this.kept.replace([next, end, 'may']);
-    const permission = await this.kept.beat();
-    await eachConcurrently(lanes, GROUP, async ([next, end]) => {
+    for (const [next, end] of lanes) this.replace([next, end, 'may']);
+    const permission = await this.beat();
+    await eachConcurrently(lanes, async ([next, end]) => {
       const retried = this.again.get(next) ?? null;
       const how = await this.server.start(next, this.info.taskQueue, retried, permission);
-      if (how === 'started') this.kept.replace([next, end, 'open']);
+      if (how === 'started') this.replace([next, end, 'open']);
       if (how !== 'exists') return;
       const isFirst = !wasBegun(this.position.begun, next);
       const found = await this.server.ask(next, isFirst ? Infinity : 0);
@@ -254,7 +271,7 @@ class Work {
       const isRefused = this.again.has(next) && found.runId === this.again.get(next);
       const { workflowId } = await this.items.named(next);
       if (found.end !== null && (isRefused || found.end.outcome === 'conflict'))
-        this.kept.pass(next, end, workflowId, found.end);
+        this.pass(next, end, workflowId, found.end);
       // Any other end is found by the next look.
       else this.server.open.add(workflowId);
     });
@@ -265,7 +282,7 @@ class Work {
 export const closeChunks: BatchActivities['closeChunks'] = async ({ batchId, digest, chunks }) => {
   const { client } = Context.current();
   const ids = chunks.firsts.map((_, number) => chunkWorkflowId(batchId, digest ?? '', number));
-  await eachConcurrently(ids, AT_ONCE, async (id) => {
+  await eachConcurrently(ids, async (id) => {
     await client.workflow.getHandle(id).terminate('its batch has ended').catch(ignoreClosed);
   });
 };

@@ -1,7 +1,7 @@
 import { ScheduleOverlapPolicy } from '@temporalio/client';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
-import { checkSchedule, type NewScheduleOptions, type RunOptions } from '../../client';
+import { checkSchedule, type NewScheduleOptions, type RunOptions, type ScheduleHandle } from '../../client';
 import { addRunFlags, readBatch } from '../flags/batch-input';
 import { addLineFlags, durationOf, invalid, type LineFlags, requestOfFlags } from '../flags/request-flags';
 import type { Session } from '../session';
@@ -44,15 +44,7 @@ ${example('create', 'weekly', 'jobs.csv')} --calendar '{"dayOfWeek":"Fri","hour"
       if (spec === undefined) throw noTiming();
       const batch = await readItems(session, id, file, flags);
       const handle = await (await session.connect()).schedules.create(id, batch, { spec, ...options });
-      const { state, info } = await handle.describe();
-      // Without milliseconds, because schedules fire by the second. The server names times of a paused schedule too.
-      const time = state.paused ? undefined : info.nextActionTimes[0]?.toISOString().slice(0, 19);
-      const next = time === undefined ? null : `${time}Z`;
-      session.print({ scheduleId: id, items: batch.items.length, next }, id);
-      const none = state.paused
-        ? `temporal schedule toggle --unpause --schedule-id ${id} lets it fire`
-        : 'none: its times have passed';
-      session.note(`created\nnext        ${next ?? none}`);
+      await tellNext(session, 'created', handle, batch.items.length);
     });
   verb(
     'trigger',
@@ -73,7 +65,7 @@ ${example('create', 'weekly', 'jobs.csv')} --calendar '{"dayOfWeek":"Fri","hour"
   const update = verb(
     'update',
     'of the schedule',
-    '{ scheduleId, items }',
+    '{ scheduleId, items, next }',
     'Changes when a schedule fires, or what it sends. What is not given stays. When it fires (--cron, --calendar, ' +
       '--every, and the flags of their times) is replaced as a whole. If a file is given, so are the items with their ' +
       'options and their task queue. A batch that runs continues as it was.',
@@ -95,10 +87,28 @@ ${example('update', 'nightly', 'jobs.csv', '--prompt')} "Fix the links."`,
       const items = file === undefined ? undefined : await readItems(session, id, file, flags);
       const handle = (await session.connect()).schedules.getHandle(id);
       await handle.update({ ...change, items });
-      session.print({ scheduleId: id, items: items?.items.length ?? null }, id);
-      session.note('updated');
+      await tellNext(session, 'updated', handle, items?.items.length ?? null);
     });
   return schedules;
+}
+
+/** Says what was done, and when the schedule fires next. @param items null where they stay */
+async function tellNext(
+  session: Session,
+  done: string,
+  handle: ScheduleHandle,
+  items: number | null,
+): Promise<void> {
+  const { scheduleId } = handle;
+  const { state, info } = await handle.describe();
+  // Without milliseconds, because schedules fire by the second. The server names times of a paused schedule too.
+  const time = state.paused ? undefined : info.nextActionTimes[0]?.toISOString().slice(0, 19);
+  const next = time === undefined ? null : `${time}Z`;
+  session.print({ scheduleId, items, next }, scheduleId);
+  const none = state.paused
+    ? `temporal schedule toggle --unpause --schedule-id ${scheduleId} lets it fire`
+    : 'none: its times have passed';
+  session.note(`${done}\nnext        ${next ?? none}`);
 }
 
 /** The items of a schedule's file; what is wrong is named by its line. */

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
 import { type CheckedBatch, InvalidRequestError, type Problem, type Tolerance } from '../../client';
-import { CONCURRENCY, ItemChecks, MAX_BATCH_ITEMS } from '../../core/batch/items';
+import { checkItems, CONCURRENCY, MAX_BATCH_ITEMS } from '../../core/batch/items';
 import { isRecord, type JsonObject, problemText, typeName } from '../../core/checks';
 import { fieldOf, type FollowUpRequest, type RequestField, requestWith } from '../../core/request';
 import { quote } from '../../core/text';
@@ -73,9 +73,8 @@ export async function readBatch(
     throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
   const defaults = requestOfFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
   // By themselves, so that a problem with them is not reported for every line.
-  const checks = new ItemChecks('b');
-  checks.add({ projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' });
-  const wrong = checks.problems('b').map(({ field, text }) => ({ field, text }));
+  const line = { projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' };
+  const wrong = checkItems([line], 'b').problems.map(({ field, text }) => ({ field, text }));
   if (wrong.length > 0) throw new InvalidRequestError(wrong);
   const text = (await readText(file, stdin, 'items', MAX_INPUT_BYTES)).replace(/^\ufeff/, '');
   const lines: number[] = [];
@@ -105,10 +104,10 @@ export async function readBatch(
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
     for (const { item, ...problem } of error.problems) {
-      const line = lines[(item ?? 0) - 1] ?? 0;
-      if (line > 0) report(line, problemText(problem, COLUMN_OF_FIELD));
+      const line = lines[(item ?? 0) - 1];
+      if (line !== undefined) report(line, problemText(problem, COLUMN_OF_FIELD));
       // Where no line can be read, it is no news that there are no items.
-      else if (requests.length > 0 || problems.length === 0) problems.push({ line, ...problem });
+      else if (requests.length > 0 || problems.length === 0) problems.push({ line: 0, ...problem });
     }
   }
   throw new InvalidRequestError(problems.sort((one, other) => one.line - other.line));
@@ -120,7 +119,7 @@ function isCsv(file: string, asked: string | undefined, text: string): boolean {
   return format === 'csv' || (!/^(jsonl|ndjson)$/.test(format) && !/^\s*[[{]/.test(text));
 }
 
-/** Reads JSON Lines (jsonlines.org): one object a line; blank lines are skipped. A field that is given twice is refused. */
+/** Reads JSON Lines (jsonlines.org): one object a line; blank lines are skipped. */
 function* jsonLines(text: string): Generator<Line> {
   let line = 0;
   for (let from = 0; from < text.length;) {
@@ -132,10 +131,12 @@ function* jsonLines(text: string): Generator<Line> {
   }
 }
 
+/** JSON itself would take the last one of a field that is given twice. */
+function onDuplicateKey({ key }: { readonly key: string }): never {
+  throw new SyntaxError(`${quote(key)} is given twice`);
+}
+
 function objectOf(json: string): JsonObject | string {
-  const onDuplicateKey = ({ key }: { readonly key: string }) => {
-    throw new SyntaxError(`${quote(key)} is given twice`);
-  };
   try {
     const value: unknown = parseJson(json, undefined, { parseNumber: Number, onDuplicateKey });
     if (isRecord(value)) return value;
@@ -191,30 +192,30 @@ function csvLines(text: string): Line[] {
 }
 
 function headerProblems(names: readonly string[]): string[] {
-  if (names.some(fieldNamed))
-    return names.flatMap((name, index) => {
-      if (fieldNamed(name) === undefined) return [unknownName(name)];
-      return names.indexOf(name) < index ? [`the column ${name} is named twice`] : [];
-    });
-  const what = `${quote(names.join())} has none of them; columns are separated by commas`;
-  return [`must name the columns (${COLUMNS.join(', ')}); ${what}`];
+  if (!names.some(fieldNamed)) {
+    const what = `${quote(names.join())} has none of them; columns are separated by commas`;
+    return [`must name the columns (${COLUMNS.join(', ')}); ${what}`];
+  }
+  return names.flatMap((name, index) => {
+    if (fieldNamed(name) === undefined) return [unknownName(name)];
+    return names.indexOf(name) < index ? [`the column ${name} is named twice`] : [];
+  });
 }
 
 /** The fields that a line gives. Null stands for a field that is not given. */
 function fieldsOf(given: JsonObject, report: (problem: string) => void): Map<RequestField, unknown> {
   const fields = new Map<RequestField, unknown>();
   const { polling, ...others } = given;
-  const names = Object.entries(others);
-  if (isRecord(polling))
-    for (const [name, value] of Object.entries(polling)) names.push([`polling.${name}`, value]);
-  else if (polling !== undefined && polling !== null)
+  const within = isRecord(polling) ? Object.entries(polling) : [];
+  if (!isRecord(polling) && (polling ?? null) !== null)
     report(`polling: must be an object, not ${typeName(polling)}`);
-  for (const [name, value] of names) {
+  const inner = within.map(([name, value]) => [`polling.${name}`, value] as const);
+  for (const [name, value] of [...Object.entries(others), ...inner]) {
     const field = fieldNamed(name);
     if (field === undefined) report(unknownName(name));
-    else if (value === null) continue;
-    else if (fields.has(field)) report(`${COLUMN_OF_FIELD[field]} is given twice; give it once`);
-    else fields.set(field, value);
+    else if (value !== null && fields.has(field))
+      report(`${COLUMN_OF_FIELD[field]} is given twice; give it once`);
+    else if (value !== null) fields.set(field, value);
   }
   return fields;
 }

@@ -1,5 +1,6 @@
 import type { BatchProgress, BatchView, ItemEnd } from '../../client';
 import { batchRows } from '../../core/batch/progress';
+import { batchIdOf } from '../../core/ids';
 import { EXIT } from '../ends';
 import type { Session } from '../session';
 import { columns } from './text';
@@ -34,7 +35,7 @@ export function batchLine(progress: BatchProgress, meter: string): string {
 
 /** The document of `--json`, and its last line. @param asked the batch id, or the workflow id, that was asked for */
 export function documentOfBatch(asked: string, { state, message, summary }: BatchView) {
-  return { batchId: summary?.batchId ?? asked, state, message, summary };
+  return { batchId: batchIdOf(asked), state, message, summary };
 }
 
 /** However a batch has ended or stands, that is a result, and goes to stdout. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Client, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
+import { WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
 import {
   type BatchEndState,
   type BatchProgress,
@@ -11,8 +11,7 @@ import {
 import type { BatchUpdate } from '../../core/batch/state';
 import { hasCode } from '../../core/errors';
 import { batchWorkflowId } from '../../core/ids';
-import { eachConcurrently } from '../../temporal/each-concurrently';
-import { ignoreClosed } from '../../temporal/existing-run';
+import { cancelAll } from '../../temporal/existing-run';
 import { openOf } from '../../temporal/lists';
 import type { CallOptions, Calls } from '../call';
 import { notFound, type Reached, wrongState } from '../errors';
@@ -20,9 +19,8 @@ import { checkName } from '../options';
 import { updateRunning } from '../progress';
 import { waitThrough } from '../result';
 import { type BatchItems, checkBatch, checkRunOptions, isChecked, type NewBatchOptions } from './check';
-import { type BatchReport, findBatch, QUIET_AFTER_MS, reportOf } from './describe';
-import { BatchEnds, type BatchLook, looksAt } from './results';
-import { retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
+import { BatchEnds, type BatchLook, type BatchReport, findBatch, looksAt, reportOf } from './describe';
+import { QUIET_AFTER_MS, retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
 /** Many follow-ups at a time, with limited concurrency. Reached as `FollowUpClient.batches`. */
 export class BatchClient {
@@ -65,6 +63,10 @@ export class BatchClient {
     return new BatchHandle(this.#calls, batchId);
   }
 }
+
+/** The visibility store is a moment behind: nothing more is open once it lists nothing new twice, a second apart. */
+const LOOKS = 2;
+const BETWEEN_LOOKS_MS = 1_000;
 
 /** How a batch has ended. */
 export interface BatchOutcome extends BatchView {
@@ -137,17 +139,17 @@ export class BatchHandle {
 
   /** Starts no further item until {@link resume}; those that run go on. */
   pause(options: CallOptions = {}): Promise<BatchProgress> {
-    return this.#calls.run(options, (client) => this.update(client, 'pause'));
+    return this.#update(options, 'pause');
   }
 
   resume(options: CallOptions = {}): Promise<BatchProgress> {
-    return this.#calls.run(options, (client) => this.update(client, 'resume'));
+    return this.#update(options, 'resume');
   }
 
   /** @param concurrency 1 to 1,000 @throws InvalidRequestError */
   async setConcurrency(concurrency: number, options: CallOptions = {}): Promise<BatchProgress> {
     checkRunOptions({ concurrency }, []);
-    return this.#calls.run(options, (client) => this.update(client, 'setConcurrency', concurrency));
+    return this.#update(options, 'setConcurrency', concurrency);
   }
 
   /**
@@ -161,23 +163,30 @@ export class BatchHandle {
     followUps = false,
     ...options
   }: CallOptions & { readonly followUps?: boolean } = {}): Promise<number> {
-    return this.#calls.run(options, async (client) => {
+    return this.#calls.run(options, async (client, signal) => {
       const { batchId, workflowId, state, endedAt } = await findBatch(client, this.batchId);
       if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
-      const open = followUps ? await openOf(client, batchId) : new Set<string>();
+      const told = followUps ? await openOf(client, batchId) : new Set<string>();
       try {
-        if (state === 'running') {
-          if (followUps) await this.update(client, 'cancelRunning');
-          await client.workflow.getHandle(workflowId).cancel();
-        }
+        if (state === 'running' && followUps) await this.#update({ signal }, 'cancelRunning');
+        if (state === 'running') await client.workflow.getHandle(workflowId).cancel();
       } catch (error) {
         // It has ended in the meantime: by the update, or by itself.
         if (!(error instanceof WorkflowNotFoundError) && !hasCode(error, 'ALREADY_ENDED')) throw error;
         if (!followUps) throw wrongState(workflowId, (await findBatch(client, batchId)).state);
       }
+      if (!followUps) return 0;
+      await cancelAll(client, told);
       // One that was terminated may still have been starting items.
       const until = state === 'terminated' ? Date.parse(endedAt ?? '') + QUIET_AFTER_MS : 0;
-      return followUps ? cancelFollowUps(client, batchId, open, until) : 0;
+      for (let looks = 0; looks < LOOKS; looks += 1) {
+        if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
+        const untold = [...(await openOf(client, batchId))].filter((followUp) => !told.has(followUp));
+        if (untold.length > 0 || Date.now() < until) looks = 0;
+        await cancelAll(client, untold);
+        for (const followUp of untold) told.add(followUp);
+      }
+      return told.size;
     });
   }
 
@@ -200,37 +209,12 @@ export class BatchHandle {
     return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);
   }
 
-  private update(client: Client, name: BatchUpdate, ...args: number[]): Promise<BatchProgress> {
-    const find = () => findBatch(client, this.batchId);
-    return updateRunning(client, find, { name, args: () => args });
+  #update(options: CallOptions, name: BatchUpdate, ...args: number[]): Promise<BatchProgress> {
+    return this.#calls.run(options, (client) =>
+      updateRunning(client, () => findBatch(client, this.batchId), { name, args: () => args }),
+    );
   }
 }
 
 /** The handle of a batch, with what the start has found. */
 export type StartedBatch = BatchHandle & StartOfBatch;
-
-/** The visibility store is a moment behind: nothing more is open once it lists nothing new twice, a second apart. */
-const LOOKS = 2;
-const BETWEEN_LOOKS_MS = 1_000;
-
-const AT_ONCE = 16;
-
-/** @param open those that were open before @param until the batch may start some until then, in milliseconds since the epoch */
-async function cancelFollowUps(
-  client: Client,
-  batchId: string,
-  open: Set<string>,
-  until: number,
-): Promise<number> {
-  const told = new Set<string>();
-  for (let looks = 0; looks < LOOKS; looks += 1) {
-    if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
-    const untold = [...(await openOf(client, batchId))].filter((followUp) => !told.has(followUp));
-    if (untold.length > 0 || Date.now() < until) looks = 0;
-    await eachConcurrently(untold, AT_ONCE, async (followUp) => {
-      told.add(followUp);
-      await client.workflow.getHandle(followUp).cancel().catch(ignoreClosed);
-    });
-  }
-  return new Set([...open, ...told]).size;
-}

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import {
   batchIdProblem,
   type BatchItem,
+  checkItems,
   CONCURRENCY,
-  ItemChecks,
   MAX_BATCH_ITEMS,
   settingProblems,
   type Tolerance,
@@ -74,33 +74,26 @@ export async function checkBatch(
   const named = given === undefined ? undefined : batchIdOf(given);
   const text = named === undefined ? undefined : batchIdProblem(named);
   checkRunOptions(options, ['batchId'], text === undefined ? [] : [{ field: 'batchId', text }]);
-  if (!isIterable(requests)) {
+  const isList = isRecord(requests) || Array.isArray(requests);
+  if (!isList || !(Symbol.iterator in requests || Symbol.asyncIterator in requests)) {
     const notList = `must be a list or an iterable of requests, not ${typeName(requests)}`;
     throw new InvalidRequestError([{ field: 'items', text: notList }]);
   }
-  const checks = new ItemChecks(named ?? 'x'.repeat(BATCH_ID_DIGITS));
-  let number = 0;
+  const inputs: unknown[] = [];
+  let areTooMany = false;
   for await (const input of requests) {
-    number += 1;
-    if (number > MAX_BATCH_ITEMS) break;
-    checks.add(input);
+    areTooMany = inputs.length === MAX_BATCH_ITEMS;
+    if (areTooMany) break;
+    inputs.push(input);
   }
-  const items = [...checks.items.values()];
-  const batchId = named ?? defaultBatchId(items);
-  const problems = checks.problems(batchId);
-  if (number === 0) problems.push({ field: 'items', text: 'there are no items' });
-  if (number > MAX_BATCH_ITEMS) {
+  const { items, problems } = checkItems(inputs, named ?? 'x'.repeat(BATCH_ID_DIGITS));
+  if (inputs.length === 0) problems.push({ field: 'items', text: 'there are no items' });
+  if (areTooMany) {
     const tooMany = `a batch has at most ${MAX_BATCH_ITEMS} items, and there are more; divide it`;
     problems.push({ field: 'items', text: tooMany });
   }
   if (problems.length > 0) throw new InvalidRequestError(problems);
-  return { batchId, items, digest: itemsDigest(items) };
-}
-
-function isIterable(value: unknown): boolean {
-  return (
-    Array.isArray(value) || (isRecord(value) && (Symbol.iterator in value || Symbol.asyncIterator in value))
-  );
+  return { batchId: named ?? defaultBatchId(items), items, digest: itemsDigest(items) };
 }
 
 /** A hash of the items, in any order and with any options: an id that changed with them would send every message again. */

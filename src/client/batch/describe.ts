@@ -1,23 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
-import { type BatchProgress, progressOf } from '../../core/batch/progress';
+import type { Client } from '@temporalio/client';
+import { type BatchProgress, type ItemEnd, progressOf } from '../../core/batch/progress';
 import {
   batchMemo,
   type BatchInput,
   type BatchMemo,
-  type Begun,
   begunBy,
   isPosition,
-  type Lane,
   START,
+  wasBegun,
 } from '../../core/batch/state';
-import { SEND_PERMISSION_MS } from '../../core/cadence';
 import { isRecord } from '../../core/checks';
+import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW, NO_CHANGE } from '../../core/names';
-import { ItemsGoneError, ItemsOfBatch } from '../../temporal/batch-items';
+import { ItemsGoneError, ItemsOfBatch, type NamedItem } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, readOwnInput, type RunState, stateOf } from '../../temporal/existing-run';
+import { findEnd } from '../../temporal/follow-up-end';
+import { isTransient } from '../../temporal/grpc-status';
+import { addEnds, lastingEnd, type ListedEnd, openOf } from '../../temporal/lists';
 import { pendingActivity, workersPolling } from '../../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within } from '../call';
 import { failedTask } from '../description';
@@ -45,16 +47,13 @@ export interface BatchReport {
 /** By its id, or by its workflow id; null where there is none. */
 export async function lookForBatch(client: Client, batch: string): Promise<BatchReport | null> {
   const info = await describeWorkflow(client, batchWorkflowId(batchIdOf(batch)));
-  return info?.type === BATCH_WORKFLOW ? describedAs(client, info) : null;
-}
-
-async function describedAs(client: Client, info: WorkflowExecutionDescription): Promise<BatchReport> {
+  if (info?.type !== BATCH_WORKFLOW) return null;
   const { workflowId, runId, raw, taskQueue } = info;
   const state = stateOf(info.status.name);
-  const kept = batchMemo(info.memo);
+  const written = batchMemo(info.memo);
   const pending = await pendingActivity(client, info, 'runItems');
   const details = pending?.details;
-  const memo = kept !== null && isPosition(details) ? { ...kept, ...details } : kept;
+  const memo = written !== null && isPosition(details) ? { ...written, ...details } : written;
   const failure = pending?.lastFailure;
   const fails = failure && failure.applicationFailureInfo?.type !== NO_CHANGE ? failure.message : null;
   const isPaused = pending?.paused === true;
@@ -63,12 +62,7 @@ async function describedAs(client: Client, info: WorkflowExecutionDescription): 
     (fails ? `its activity fails, and is tried again: ${fails}` : null) ??
     (await failedTask(client, info));
   return {
-    workflowId,
-    runId,
-    state,
-    taskQueue,
-    memo,
-    trouble,
+    ...{ workflowId, runId, state, taskQueue, memo, trouble },
     batchId: memo?.batchId ?? batchIdOf(workflowId),
     startedAt: memo?.startedAt ?? info.startTime.toISOString(),
     endedAt: info.closeTime?.toISOString() ?? null,
@@ -101,70 +95,100 @@ export async function inputOf(client: Client, batch: BatchReport) {
   const { items, chunks, ...input } = run.input as BatchInput;
   // A run that continues as new has no such fields in its input.
   const digest = input.digest ?? memo?.digest ?? null;
-  const position = memo ?? {
-    ...START,
-    bound: 0,
-    begun: input.begun ?? null,
-    ending: null,
-    movingSince: null,
-  };
+  const position = memo ?? { ...START, bound: 0, begun: input.begun ?? null, movingSince: null };
   const count = chunks?.items ?? items?.length ?? 0;
   const source = { batchId, workflowId, runId, digest, items: count, chunks };
   return { items, chunks, digest, count, position, all: new ItemsOfBatch(client, source) };
 }
 
-/** A run that was ended early may still start a group, as long as its permission lasts. */
-export const QUIET_AFTER_MS = SEND_PERMISSION_MS + 5_000;
+/** The list is a moment behind: what closed so shortly before the last one may come later. */
+const LAG_MS = 60_000;
 
-/** Clocks of caller and server differ by less. */
-const CLOCKS_DIFFER_MS = 3_600_000;
+/** How the items of a batch have ended, by the server's list. What that does not know is asked for by its id. */
+export class BatchEnds {
+  private readonly told = new Set<string>();
+  private readonly listed = new Map<string, ListedEnd>();
+  private listedTo = 0;
 
-/** Questions to the server at once. */
-const AT_ONCE = 16;
+  constructor(private readonly client: Client) {}
 
-/** What a run that has ended has begun, and those before it. What it may have begun is asked for now, before it is forgotten. */
-export async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal): Promise<Begun> {
-  const { wasReset, startedAt, endedAt } = batch;
-  const { position, all, count } = await inputOf(client, batch);
-  const { movingSince, lanes } = position;
-  const begun = begunBy(position);
-  if (!wasReset && movingSince === null && lanes.every(([, , how]) => how !== 'may')) return begun;
-  if (Date.now() < Date.parse(endedAt ?? '') + CLOCKS_DIFFER_MS)
-    await sleep(QUIET_AFTER_MS, undefined, { signal });
-  // After a reset the memo is as old as its point.
-  const bound = wasReset ? count : Math.max(position.bound, begun.cursor);
-  const { namespace } = client.options;
-  const { config } = await client.workflowService.describeNamespace({ namespace });
-  const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
-  const since = wasReset ? Date.parse(startedAt) : (movingSince ?? Date.parse(startedAt));
-  // The server may have forgotten it.
-  if (Date.now() - since >= retentionMs) return { cursor: bound, lanes: [] };
-  const exists = async (item: number) =>
-    (await describeWorkflow(client, (await all.named(item)).workflowId)) !== null;
-  return askedFor(begun, bound, (item) => all.endOfLane(item), exists);
+  /** What has ended since the last question, in the order of the ends. */
+  async news(batch: BatchReport): Promise<ItemEnd[]> {
+    const { batchId, memo, endedAt } = batch;
+    const { all, position } = await inputOf(this.client, batch);
+    const since = this.listedTo > 0 ? new Date(this.listedTo - LAG_MS) : undefined;
+    await addEnds(this.client, batchId, this.listed, { since });
+    for (const { closedAt } of this.listed.values()) this.listedTo = Math.max(this.listedTo, +closedAt);
+    const open = await openOf(this.client, batchId);
+    const begun = begunBy(position);
+    const startedAt = Date.parse(batch.startedAt);
+    const leftAt = endedAt ?? new Date().toISOString();
+    const ends: ItemEnd[] = [];
+    const tell = ({ workflowId }: NamedItem, end: End, begunAt: number, settledAt: string) => {
+      // While a retry runs, an item that it will try again has no end yet.
+      if (endedAt === null && begunAt < startedAt && mayTryAgain(end, memo?.again ?? null)) return;
+      const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
+      ends.push({ workflowId, projectId, jobId, requestId, ...end, settledAt });
+    };
+    const unknown: (readonly [NamedItem, boolean])[] = [];
+    let number = -1;
+    for await (const item of all.all()) {
+      number += 1;
+      if (this.told.has(item.workflowId) || open.has(item.workflowId)) continue;
+      const known = this.listed.get(item.workflowId);
+      const end = lastingEnd(known);
+      const was = wasBegun(begun, number);
+      if (known && end) tell(item, end, +known.startedAt, known.closedAt.toISOString());
+      // While the batch runs, nothing is asked for that has perhaps not begun.
+      else if (known !== undefined || was || (endedAt !== null && number < position.bound))
+        unknown.push([item, was]);
+    }
+    const foreignBefore = position.begun === null ? startedAt : 0;
+    await eachConcurrently(unknown, async ([item, was]) => {
+      const found = await findEnd(this.client, { ...item, foreignBefore });
+      const { end, startedAt: begunAt = 0, closedAt = leftAt } = found;
+      if (end !== null && (was || end.outcome !== 'gone')) tell(item, end, begunAt, closedAt);
+      else if (end === null && endedAt !== null && memo?.ending === 'cancel-running')
+        tell(item, endWithoutReceipt('left-running'), 0, leftAt);
+    });
+    for (const end of ends) this.told.add(end.workflowId);
+    return ends.sort((one, other) => Date.parse(one.settledAt) - Date.parse(other.settledAt));
+  }
 }
 
-/** Items of a lane are begun in their order: nothing behind one that does not exist was begun. */
-export async function askedFor(
-  begun: Begun,
-  bound: number,
-  endOfLane: (item: number) => Promise<number>,
-  exists: (item: number) => Promise<boolean>,
-): Promise<Begun> {
-  const asked = [...begun.lanes];
-  let { cursor } = begun;
-  while (cursor < bound) {
-    const end = await endOfLane(cursor);
-    asked.push([cursor, end, 'free']);
-    cursor = end;
+/** One look at a batch that is being watched. */
+export interface BatchLook {
+  /** Where it stands; null if the server did not answer. */
+  readonly report: BatchReport | null;
+  /** The items that have settled since the look before. */
+  readonly ends: readonly ItemEnd[];
+}
+
+const REFRESH_MS = 2_000;
+
+/** `BatchHandle.watch` says what it does. */
+export async function* looksAt(
+  client: Client,
+  batchId: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<BatchLook, void> {
+  const { workflowId } = await findBatch(client, batchId);
+  const reader = new BatchEnds(client);
+  let settled = -1;
+  for (;;) {
+    let isOver = false;
+    try {
+      const report = await reportOf(client, workflowId);
+      const now = report.progress?.settled ?? settled;
+      const hasEnded = report.state !== 'running';
+      const ends = hasEnded || now !== settled ? await reader.news(report) : [];
+      [isOver, settled] = [hasEnded, now];
+      yield { report, ends };
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      yield { report: null, ends: [] };
+    }
+    if (isOver) return;
+    await sleep(REFRESH_MS, undefined, { signal });
   }
-  const lanes: Lane[] = [];
-  await eachConcurrently(asked, AT_ONCE, async ([first, end, state]) => {
-    let next = first;
-    while (next < end && (await exists(next))) next += 1;
-    // The last one that exists may be open. One that is known to have been begun and does not exist is gone.
-    if (next > first) lanes.push([next - 1, end, 'open']);
-    else lanes.push([first, end, state === 'open' ? 'open' : 'free']);
-  });
-  return { cursor, lanes };
 }

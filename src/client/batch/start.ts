@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import {
   type BatchItem,
@@ -6,21 +7,21 @@ import {
   CONCURRENCY,
   cutChunks,
   inStartOrder,
-  Keys,
+  itemsOf,
   MAX_CHUNKS,
   MAX_INPUT_BYTES,
 } from '../../core/batch/items';
-import { type BatchInput, type Begun, CHUNK_WORKFLOW } from '../../core/batch/state';
+import { type BatchInput, type Begun, begunBy, CHUNK_WORKFLOW, type Lane } from '../../core/batch/state';
+import { SEND_PERMISSION_MS } from '../../core/cadence';
 import { mayTryAgain, type TryAgain } from '../../core/end';
-import { batchIdOf, batchWorkflowId, chunkWorkflowId } from '../../core/ids';
+import { batchWorkflowId, chunkWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW } from '../../core/names';
 import { jsonBytes } from '../../core/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import type { RunState } from '../../temporal/existing-run';
+import { describeWorkflow, type RunState } from '../../temporal/existing-run';
 import { batchConflict, InvalidRequestError, wrongState } from '../errors';
 import { type CheckedBatch, checkRunOptions, itemsDigest, type RunOptions } from './check';
-import { type BatchReport, begunOf, findBatch, inputOf, lookForBatch } from './describe';
-import { BatchEnds } from './results';
+import { BatchEnds, type BatchReport, findBatch, inputOf, lookForBatch } from './describe';
 
 export interface StartOfBatch {
   readonly batchId: string;
@@ -58,10 +59,7 @@ interface Source extends Pick<BatchInput, 'items' | 'chunks'> {
 }
 
 /** `BatchClient.start` says what it does. */
-export async function startBatch(start: BatchStart, batch: CheckedBatch): Promise<StartOfBatch> {
-  const before = await lookForBatch(start.client, batch.batchId);
-  if (before !== null && (await digestOfItems(start.client, before)) !== batch.digest)
-    throw batchConflict(batch.batchId);
+export function startBatch(start: BatchStart, batch: CheckedBatch): Promise<StartOfBatch> {
   return runBatch(start, batch.batchId, sourceOf(batch, start.partBytes), null);
 }
 
@@ -110,18 +108,19 @@ const READ_HOLDS_MS = 10_000;
  */
 async function runBatch(
   start: BatchStart,
-  batch: string,
+  batchId: string,
   { count, digest, read, ...input }: Source,
   again: TryAgain | null,
 ): Promise<StartOfBatch> {
   const { client, taskQueue, options } = start;
-  const batchId = batchIdOf(batch);
   const workflowId = batchWorkflowId(batchId);
   let areStored = input.chunks === undefined;
   let known: { readonly runId?: string; readonly begun: Begun | null } = { begun: null };
   for (;;) {
     const startBy = Date.now() + READ_HOLDS_MS;
-    const before = await lookForBatch(client, batch);
+    const before = await lookForBatch(client, batchId);
+    if (before !== null && again === null && (await digestOfItems(client, before)) !== digest)
+      throw batchConflict(batchId);
     const started = { batchId, workflowId, items: count, resumedAfter: null };
     if (before?.state === 'running') {
       if (again !== null && before.memo?.again !== again) throw wrongState(workflowId, 'running');
@@ -155,23 +154,71 @@ async function runBatch(
       );
       return { ...started, attached: false, resumedAfter: before?.state ?? null };
     } catch (error) {
-      // Somebody else was faster, perhaps with other items.
+      // Somebody else was faster; or this is the id of something else than a batch.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-      const there = await inputOf(client, await findBatch(client, workflowId));
-      if (there.digest !== digest) throw batchConflict(batchId);
+      await findBatch(client, workflowId);
     }
   }
+}
+
+/** A run that was ended early may still start a group, as long as its permission lasts. */
+export const QUIET_AFTER_MS = SEND_PERMISSION_MS + 5_000;
+
+/** Clocks of caller and server differ by less. */
+const CLOCKS_DIFFER_MS = 3_600_000;
+
+/** What a run that has ended has begun, and those before it. What it may have begun is asked for now, before it is forgotten. */
+async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal): Promise<Begun> {
+  const { wasReset, startedAt, endedAt } = batch;
+  const { position, all, count } = await inputOf(client, batch);
+  const { movingSince, lanes } = position;
+  const begun = begunBy(position);
+  if (!wasReset && movingSince === null && lanes.every(([, , how]) => how !== 'may')) return begun;
+  if (Date.now() < Date.parse(endedAt ?? '') + CLOCKS_DIFFER_MS)
+    await sleep(QUIET_AFTER_MS, undefined, { signal });
+  // After a reset the memo is as old as its point.
+  const bound = wasReset ? count : Math.max(position.bound, begun.cursor);
+  const { namespace } = client.options;
+  const { config } = await client.workflowService.describeNamespace({ namespace });
+  const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
+  const since = wasReset ? Date.parse(startedAt) : (movingSince ?? Date.parse(startedAt));
+  // The server may have forgotten it.
+  if (Date.now() - since >= retentionMs) return { cursor: bound, lanes: [] };
+  const exists = async (item: number) =>
+    (await describeWorkflow(client, (await all.named(item)).workflowId)) !== null;
+  return askedFor(begun, bound, (item) => all.endOfLane(item), exists);
+}
+
+/** Items of a lane are begun in their order: nothing behind one that does not exist was begun. */
+export async function askedFor(
+  begun: Begun,
+  bound: number,
+  endOfLane: (item: number) => Promise<number>,
+  exists: (item: number) => Promise<boolean>,
+): Promise<Begun> {
+  const asked = [...begun.lanes];
+  let { cursor } = begun;
+  while (cursor < bound) {
+    const end = await endOfLane(cursor);
+    asked.push([cursor, end, 'free']);
+    cursor = end;
+  }
+  const lanes: Lane[] = [];
+  await eachConcurrently(asked, async ([first, end, state]) => {
+    let next = first;
+    while (next < end && (await exists(next))) next += 1;
+    // The last one that exists may be open. One that is known to have been begun and does not exist is gone.
+    if (next > first) lanes.push([next - 1, end, 'open']);
+    else lanes.push([first, end, state === 'open' ? 'open' : 'free']);
+  });
+  return { cursor, lanes };
 }
 
 /** Also of a batch that another client has started, which makes no digest. */
 async function digestOfItems(client: Client, batch: BatchReport): Promise<string | null> {
   const { digest, items } = await inputOf(client, batch);
-  const keys = new Keys();
-  return digest ?? (items ? itemsDigest(items.map((request) => keys.itemOf(request))) : null);
+  return digest ?? (items ? itemsDigest(itemsOf(items)) : null);
 }
-
-/** Chunks that are stored at once, each of half a megabyte at most. */
-const AT_ONCE = 8;
 
 /** Longer than a batch lasts; a chunk whose batch never comes ends then. */
 const CHUNK_DELAY = '365 days';
@@ -184,7 +231,7 @@ async function storeChunks(
   firsts: readonly number[],
   read: Source['read'],
 ): Promise<void> {
-  await eachConcurrently(firsts.keys(), AT_ONCE, async (chunk) => {
+  await eachConcurrently(firsts.keys(), async (chunk) => {
     signal.throwIfAborted();
     const items = await read(chunk);
     // The SDK keeps each request as long as its signal, so each chunk gets its own.

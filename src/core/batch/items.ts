@@ -39,27 +39,25 @@ export type Tolerance = { readonly items: number } | { readonly percent: number 
 /** Hexadecimal digits of an item's key. Two of 100,000 items meet with a probability of 3 in 10 billion, and are refused. */
 const KEY_DIGITS = 16;
 
-/** Gives the requests of a batch their keys, one after the other. */
-export class Keys {
-  private readonly occurrences = new Map<string, number>();
-  /** Most batches send the same message to many jobs; it is held once. */
-  private readonly prompts = new Map<string, string>();
-
-  /** @param checked by any client. Equal requests are equal JSON. */
-  itemOf(checked: FollowUpRequest): BatchItem {
+/** The items of requests, checked by any client. Equal requests are equal JSON. */
+export function itemsOf(requests: readonly FollowUpRequest[]): BatchItem[] {
+  const occurrences = new Map<string, number>();
+  // Most batches send the same message to many jobs; it is held once.
+  const prompts = new Map<string, string>();
+  return requests.map((checked) => {
     const tidy = withBatchCadence(checked) as JsonObject;
     const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(tidy, field)] as const);
-    const prompt = this.prompts.get(checked.prompt) ?? checked.prompt;
-    this.prompts.set(prompt, prompt);
+    const prompt = prompts.get(checked.prompt) ?? checked.prompt;
+    prompts.set(prompt, prompt);
     const request = { ...requestWith(fields), prompt } as unknown as FollowUpRequest;
     const { projectId, jobId, requestId } = request;
     if (requestId !== undefined) return { key: null, request };
     const message = [projectId, jobId, digestOf(prompt)] as const;
     const name = JSON.stringify(message);
-    const occurrence = (this.occurrences.get(name) ?? 0) + 1;
-    this.occurrences.set(name, occurrence);
+    const occurrence = (occurrences.get(name) ?? 0) + 1;
+    occurrences.set(name, occurrence);
     return { key: digestOf(JSON.stringify([...message, occurrence])).slice(0, KEY_DIGITS), request };
-  }
+  });
 }
 
 /** The `requestId` of an item: its own, or made of the batch's id and its key. */
@@ -112,43 +110,40 @@ export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CH
   return firsts;
 }
 
-/** Takes the requests of a batch, of any type, and tells what is wrong with them. */
-export class ItemChecks {
-  /** Those that are requests, by their numbers from 1. */
-  readonly items = new Map<number, BatchItem>();
-  private readonly refused: Problem[] = [];
-  private readonly keys = new Keys();
-  private count = 0;
-
-  /** @param batchId it is part of the items' names; any of the same length where it is not known yet */
-  constructor(private readonly batchId: string) {}
-
-  add(input: unknown): void {
-    const item = (this.count += 1);
+/**
+ * Checks the requests of a batch, of any type.
+ *
+ * @param batchId it is part of the items' names; any of the same length where it is not known yet
+ * @returns the items that are requests, and every problem in the order of the items, which count from 1
+ */
+export function checkItems(inputs: readonly unknown[], batchId: string) {
+  const requestId = `${batchId}-${'x'.repeat(KEY_DIGITS)}`;
+  const problems: Problem[] = [];
+  const numbers: number[] = [];
+  const requests: FollowUpRequest[] = [];
+  for (const [index, input] of inputs.entries()) {
+    const item = index + 1;
     const request = withBatchCadence(input);
-    const isNamed = isRecord(input) && (input.requestId ?? undefined) !== undefined;
-    const requestId = `${this.batchId}-${'x'.repeat(KEY_DIGITS)}`;
-    const checked = checkRequest(isNamed || !isRecord(request) ? request : { ...request, requestId });
-    if (checked.ok) this.items.set(item, this.keys.itemOf(request as FollowUpRequest));
-    else this.refused.push(...checked.problems.map((problem) => ({ ...problem, item })));
+    const isNamed = !isRecord(request) || (request.requestId ?? undefined) !== undefined;
+    const checked = checkRequest(isNamed ? request : { ...request, requestId });
+    if (checked.ok) {
+      numbers.push(item);
+      requests.push(request as FollowUpRequest);
+    } else problems.push(...checked.problems.map((problem) => ({ ...problem, item })));
   }
-
-  /** In the order of the items. */
-  problems(batchId: string): Problem[] {
-    const named = [...this.items].map(([item, each]) => {
-      const { projectId, jobId } = each.request;
-      return { item, name: requestIdOf(batchId, each), projectId, jobId };
-    });
-    const ofName = groupsBy(named, ({ projectId, jobId, name }) =>
-      followUpWorkflowId(projectId, jobId, name),
-    );
-    const twice = ofName.flatMap((same): Problem[] => {
-      const words = `is the name of ${same.length} items for the same job; give each its own`;
-      const problem = (name: string) => ({ field: 'requestId', text: `${quote(name)} ${words}` });
-      return same.length > 1 ? same.map(({ item, name }) => ({ item, ...problem(name) })) : [];
-    });
-    return [...this.refused, ...twice].sort((one, other) => (one.item ?? 0) - (other.item ?? 0));
+  const items = itemsOf(requests);
+  const named = items.map((each, index) => {
+    const { projectId, jobId } = each.request;
+    const name = requestIdOf(batchId, each);
+    return { item: numbers[index] ?? 0, name, workflowId: followUpWorkflowId(projectId, jobId, name) };
+  });
+  for (const same of groupsBy(named, ({ workflowId }) => workflowId)) {
+    const words = `is the name of ${same.length} items for the same job; give each its own`;
+    if (same.length > 1)
+      for (const { item, name } of same)
+        problems.push({ item, field: 'requestId', text: `${quote(name)} ${words}` });
   }
+  return { items, problems: problems.sort((one, other) => (one.item ?? 0) - (other.item ?? 0)) };
 }
 
 /** Characters of a batch id: with a hyphen and an item's key it must still be a valid `requestId`. */

@@ -1,16 +1,13 @@
 import type { End } from '../end';
 import { counted, markdownCode as code, markdownTable } from '../text';
 import { formatDuration } from '../units';
-import { type BatchMemo, failuresOf, type Position } from './state';
+import { type BatchMemo, COUNTS, failuresOf, pick, type Position } from './state';
 
 /** The types of a batch's failures, each with the {@link BatchSummary} as its first detail. */
 export type BatchFailureType = 'InvalidBatch' | 'ToleranceExceeded' | 'BatchIncomplete';
 
 /** The result of `followUpBatch`: a summary, never the items themselves. */
-export interface BatchSummary extends Pick<
-  Position,
-  'settled' | 'byStatus' | 'byFailure' | 'byEvidence' | 'unknownDeliveries' | 'firstFailures'
-> {
+export interface BatchSummary extends Pick<Position, (typeof COUNTS)[number]> {
   readonly batchId: string;
   readonly items: number;
   readonly startedAt: string;
@@ -54,10 +51,7 @@ export interface BatchView {
 type WorkflowState = 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out';
 
 export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
-  const { batchId, items, startedAt, settled, byStatus, byFailure, byEvidence } = memo;
-  const { unknownDeliveries, firstFailures } = memo;
-  const counts = { settled, byStatus, byFailure, byEvidence, unknownDeliveries, firstFailures };
-  return { batchId, items, ...counts, startedAt };
+  return pick(memo, ['batchId', 'items', ...COUNTS, 'startedAt']);
 }
 
 export function progressOf(memo: BatchMemo, workflow: WorkflowState): BatchProgress {
@@ -65,8 +59,15 @@ export function progressOf(memo: BatchMemo, workflow: WorkflowState): BatchProgr
   const why = whyIncomplete(memo);
   const ended = why?.state ?? 'done';
   const going = ending !== null ? 'ending' : paused ? 'paused' : 'running';
-  const STATES = { running: going, completed: ended, failed: ended, 'timed-out': 'terminated' } as const;
-  const state = workflow === 'cancelled' || workflow === 'terminated' ? workflow : STATES[workflow];
+  const killed = { terminated: 'terminated', 'timed-out': 'terminated' } as const;
+  const STATES = {
+    running: going,
+    completed: ended,
+    failed: ended,
+    cancelled: 'cancelled',
+    ...killed,
+  } as const;
+  const state = STATES[workflow];
   const message = state === ended || ending !== null ? (why?.message ?? null) : null;
   return { ...summaryOf(memo), state, message, open, concurrency };
 }
@@ -120,18 +121,17 @@ export function batchRows({
     const { settled, items, byStatus, byFailure, byEvidence, unknownDeliveries, startedAt } = summary;
     rows.push(['settled', `${settled} of ${items}`]);
     if ('open' in summary) rows.push(['open', `${summary.open} (concurrency ${summary.concurrency})`]);
-    for (const [name, counts] of Object.entries({
-      status: byStatus,
-      failure: byFailure,
-      evidence: byEvidence,
-    }))
-      rows.push([
-        name,
-        Object.entries(counts)
-          .map(([each, count]) => `${each} × ${count}`)
-          .join(', '),
-      ]);
-    rows.push(['unknown', `${unknownDeliveries} deliveries`], ['started', startedAt]);
+    const inWords = (counts: Readonly<Record<string, number>>) =>
+      Object.entries(counts)
+        .map(([each, count]) => `${each} × ${count}`)
+        .join(', ');
+    rows.push(
+      ['status', inWords(byStatus)],
+      ['failure', inWords(byFailure)],
+      ['evidence', inWords(byEvidence)],
+      ['unknown', `${unknownDeliveries} deliveries`],
+      ['started', startedAt],
+    );
     const after = 'endedAt' in summary ? Date.parse(summary.endedAt) - Date.parse(startedAt) : 0;
     if ('endedAt' in summary) rows.push(['ended', `${summary.endedAt} (after ${formatDuration(after)})`]);
   }

@@ -51,13 +51,16 @@ const countFields = {
   byFailure: mapOf(count),
   byEvidence: mapOf(count),
   unknownDeliveries: count,
+  firstFailures: listOf(isFailedItem),
 };
+
+/** What a batch's position and its summary have in common. */
+export const COUNTS = Object.keys(countFields) as (keyof typeof countFields)[];
 
 /** How far a batch is. The activity moves it on; the workflow keeps it. */
 export const isPosition = fields({
   ...begunFields,
   ...countFields,
-  firstFailures: listOf(isFailedItem),
   /** Follow-ups of the batch that run, by the latest look. */
   open: count,
   begun: orNull(isBegun),
@@ -78,8 +81,11 @@ export const START: Position = {
 };
 
 export function positionOf(memo: BatchMemo): Position {
-  const names = Object.keys(START) as (keyof Position)[];
-  return Object.fromEntries(names.map((name) => [name, memo[name]])) as unknown as Position;
+  return pick(memo, Object.keys(START) as (keyof Position)[]);
+}
+
+export function pick<T, Name extends keyof T>(whole: T, names: readonly Name[]): Pick<T, Name> {
+  return Object.fromEntries(names.map((name) => [name, whole[name]])) as unknown as Pick<T, Name>;
 }
 
 const MAX_FIRST_FAILURES = 20;
@@ -176,6 +182,14 @@ export function isBeyondTolerance(
   return failuresOf(position) > tolerated;
 }
 
+/** The parts of a large batch: workflows whose ids are made of batch id, digest and number. */
+export const isChunks = fields({
+  items: count,
+  /** The number of the first item of each chunk, in the order of the start. */
+  firsts: listOf(count),
+});
+export type Chunks = Checked<typeof isChunks>;
+
 /** The input of `followUpBatch`. */
 export interface BatchInput {
   /** @default the workflow id without `follow-up-batch:` */
@@ -200,11 +214,4 @@ export interface BatchActivities {
   runItems(input: Pick<BatchInput, 'chunks'>): Promise<Position>;
   /** Ends the chunks with their batch, so that the server forgets them with it. */
   closeChunks(input: Pick<BatchSettings, 'batchId' | 'digest'> & { readonly chunks: Chunks }): Promise<void>;
-}
-
-/** The parts of a large batch: workflows whose ids are made of batch id, digest and number. */
-export interface Chunks {
-  readonly items: number;
-  /** The number of the first item of each chunk, in the order of the start. */
-  readonly firsts: readonly number[];
 }

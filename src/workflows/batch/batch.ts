@@ -80,27 +80,15 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
   const { workflowId, startTime, continuedFromExecutionRunId, typedSearchAttributes } = workflowInfo();
   // A cron schedule and a retry policy make runs too, with the input of a caller.
   if (continuedFromExecutionRunId !== undefined && isContinued(input))
-    return new Batch(input, input.continued).run();
+    return new Batch({ items: input.items, chunks: input.chunks }, input.continued).run();
   const plan = checkBatch(input, workflowId);
-  const { batchId, items, chunks, digest, again, concurrency, tolerate, begun } = plan;
+  const { items, chunks, begun, ...given } = plan;
   // Lists and filters find the batch by it. The action of a schedule can't set it: it does not know the batch id.
-  const ofBatch = keyword('FollowUpBatch', batchId);
+  const ofBatch = keyword('FollowUpBatch', plan.batchId);
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
-  const settings: BatchSettings = {
-    batchId,
-    digest,
-    again,
-    concurrency,
-    tolerate,
-    paused: false,
-    rounds: 0,
-    bound: 0,
-    ending: null,
-    movingSince: null,
-    items: chunks?.items ?? items?.length ?? 0,
-    startedAt: new Date(startTime).toISOString(),
-  };
-  return new Batch(plan, { ...settings, ...START, begun }).run();
+  const count = chunks?.items ?? items?.length ?? 0;
+  const settings = { ...NEW, ...given, items: count, startedAt: startTime.toISOString() };
+  return new Batch({ items, chunks }, { ...settings, ...START, begun }).run();
 }
 
 /** Holds a part of a batch's items in its input. It runs only where its start delay is over. */
@@ -110,6 +98,8 @@ export function followUpBatchItems(): Promise<void> {
 
 /** The source of a batch's items is handed on as it is. */
 type Source = Pick<BatchInput, 'items' | 'chunks'>;
+
+const NEW = { paused: false, rounds: 0, bound: 0, ending: null, movingSince: null } as const;
 
 class Batch {
   private readonly whole = CancellationScope.current();
@@ -156,15 +146,9 @@ class Batch {
   private async tellEnd(outcome: string): Promise<void> {
     const notify = this.notify ?? (await workerSettings()).notify;
     if (notify !== true) return;
+    const { workflowId } = workflowInfo();
     const { batchId, items, settled, unknownDeliveries } = this.memo;
-    const data = {
-      workflowId: workflowInfo().workflowId,
-      batchId,
-      outcome,
-      items,
-      settled,
-      unknownDeliveries,
-    };
+    const data = { workflowId, batchId, outcome, items, settled, unknownDeliveries };
     await tell({ type: 'follow-up-batch.ended', data });
   }
 
@@ -227,10 +211,9 @@ class Batch {
   private async continueAsNew(): Promise<void> {
     // The server hands on the memo from the start of a run, without the run's own changes to it (measured).
     const memo = { ...workflowInfo().memo, [MEMO_BATCH]: this.memo };
-    const { items, chunks } = this.source;
     const { typedSearchAttributes } = workflowInfo();
     const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo, typedSearchAttributes });
-    await next({ items, chunks, continued: this.memo });
+    await next({ ...this.source, continued: this.memo });
   }
 
   /** What is in the memo is what the activity, a further run and everybody without a worker know. */

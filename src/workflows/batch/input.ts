@@ -1,16 +1,15 @@
 import { ApplicationFailure } from '@temporalio/workflow';
 import {
   batchIdProblem,
+  checkItems,
   CONCURRENCY,
-  ItemChecks,
   MAX_BATCH_ITEMS,
-  MAX_CHUNKS,
   MAX_INPUT_BYTES,
   settingProblems,
 } from '../../core/batch/items';
 import { type BatchFailureType, type BatchSummary } from '../../core/batch/progress';
-import { type BatchInput, type BatchMemo, type Chunks, isBegun, isPosition } from '../../core/batch/state';
-import { count, fields, isRecord, listOf, oneOf, problemText, text, typeName } from '../../core/checks';
+import { type BatchInput, type BatchMemo, isBegun, isChunks, isPosition } from '../../core/batch/state';
+import { isRecord, oneOf, problemText, text, typeName } from '../../core/checks';
 import { TRY_AGAIN } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { jsonBytes, quote, truncate } from '../../core/text';
@@ -27,24 +26,9 @@ export function isContinued(input: unknown): input is ContinuedBatch {
 /** A checked input with its defaults filled in. */
 export type BatchPlan = Required<Omit<BatchInput, 'items' | 'chunks'>> & Pick<BatchInput, 'items' | 'chunks'>;
 
-const DEFAULTS = {
-  concurrency: CONCURRENCY.default,
-  tolerate: null,
-  digest: null,
-  begun: null,
-  again: null,
-};
+const DEFAULTS = { concurrency: CONCURRENCY.default, tolerate: null, digest: null, begun: null, again: null };
 
 const FIELDS = ['batchId', 'items', 'chunks', ...Object.keys(DEFAULTS)];
-
-const isListOfChunks = fields({ items: count, firsts: listOf(count) });
-
-function isChunks(value: unknown): value is Chunks {
-  if (!isListOfChunks(value)) return false;
-  const { items, firsts } = value;
-  const isNext = (first: number, index: number) => first > (firsts[index - 1] ?? -1) && first < items;
-  return items <= MAX_BATCH_ITEMS && firsts[0] === 0 && firsts.length <= MAX_CHUNKS && firsts.every(isNext);
-}
 
 /** What only our client gives. */
 const OF_CLIENT = { chunks: isChunks, digest: text, begun: isBegun, again: oneOf(...TRY_AGAIN) };
@@ -70,14 +54,7 @@ export function checkBatch(input: unknown, workflowId: string): BatchPlan {
     if (name in given && !isRight(given[name])) problems.push(`${name}: must be as the client makes it`);
   if ('items' in given === 'chunks' in given)
     problems.push('items: must be given, or chunks in their place, and not both');
-  else if (
-    'items' in given &&
-    (!Array.isArray(items) || items.length === 0 || items.length > MAX_BATCH_ITEMS)
-  )
-    problems.push(`items: must be a list of 1 to ${MAX_BATCH_ITEMS} requests`);
-  else if (items && jsonBytes(items) > MAX_INPUT_BYTES)
-    problems.push(`items: must have at most ${MAX_INPUT_BYTES} bytes as JSON`);
-  else if (items && badId === undefined) problems.push(...itemProblems(items, batchId));
+  else if ('items' in given) problems.push(...itemProblems(items, badId === undefined ? batchId : 'b'));
   if (problems.length > 0) throw invalid(problems);
   return plan;
 }
@@ -86,10 +63,13 @@ export function checkBatch(input: unknown, workflowId: string): BatchPlan {
 const MAX_PROBLEMS = 20;
 const MAX_PROBLEM_CHARACTERS = 300;
 
-function itemProblems(requests: readonly unknown[], batchId: string): string[] {
-  const checks = new ItemChecks(batchId);
-  for (const request of requests) checks.add(request);
-  const all = checks.problems(batchId).map((each) => truncate(problemText(each), MAX_PROBLEM_CHARACTERS));
+function itemProblems(items: unknown, batchId: string): string[] {
+  if (!Array.isArray(items) || items.length === 0 || items.length > MAX_BATCH_ITEMS)
+    return [`items: must be a list of 1 to ${MAX_BATCH_ITEMS} requests`];
+  if (jsonBytes(items) > MAX_INPUT_BYTES)
+    return [`items: must have at most ${MAX_INPUT_BYTES} bytes as JSON`];
+  const { problems } = checkItems(items, batchId);
+  const all = problems.map((each) => truncate(problemText(each), MAX_PROBLEM_CHARACTERS));
   const more = all.length - MAX_PROBLEMS;
   return more > 0 ? [...all.slice(0, MAX_PROBLEMS), `… and ${more} more`] : all;
 }

@@ -1,7 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { jsonl, jsonLines } from './batch-file';
 import { BatchOfTest, LARGE } from '../../harness/batch-of-test';
+import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
+import { listed } from '../../harness/listed';
 import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
 import { temporal } from '../../harness/temporal';
 import { TemporalGate } from '../../harness/temporal-gate';
@@ -26,7 +28,7 @@ function start(
   return StarterProcess.start(args, env, stdin);
 }
 
-/** Lets two of the twelve parts of a batch through to the server, and holds the others on their way, eight at a time. */
+/** Lets four of the twelve parts of a batch through to the server, and holds the others on their way. */
 async function holdingParts(gate: TemporalGate): Promise<void> {
   const held = [1, 4, 5, 6, 7, 8, 9, 10];
   const holds = held.map((part) => gate.hold('StartWorkflowExecution', 'call', `Part ${part} of the items`));
@@ -58,6 +60,9 @@ describe('batch run as a process', () => {
         expect(second).toMatchObject({ code: 0, stderr: expect.not.stringContaining('attached') });
         expect(jsonLines(second.stdout).slice(0, -1)).toHaveLength(12);
         expect(file.messages()).toEqual(Array(12).fill(1));
+        const parts = `WorkflowType = 'followUpBatchItems' AND FollowUpBatch = '${file.batchId}' AND CloseTime IS NULL`;
+        const open = () => listed(environment.client.workflow.list({ query: parts }));
+        await eventually('its parts have ended', async () => (await open()).length === 0);
       }).finally(() => gate.close());
     },
   );

@@ -5,12 +5,8 @@ import { problemText } from '../../../src/core/checks';
 import { requestIdOf } from '../../../src/core/batch/items';
 import type { FollowUpRequest } from '../../../src/core/request';
 
-const one = (fields: object = {}): FollowUpRequest => ({
-  projectId: 'p',
-  jobId: 'j',
-  prompt: 'Hello',
-  ...fields,
-});
+const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello' };
+const one = (fields: object = {}): FollowUpRequest => ({ ...REQUEST, ...fields });
 
 async function problemsOf(requests: Iterable<unknown>, batchId?: string): Promise<readonly string[]> {
   const error: unknown = await checkBatch(requests, { batchId }).catch((thrown: unknown) => thrown);
@@ -18,23 +14,15 @@ async function problemsOf(requests: Iterable<unknown>, batchId?: string): Promis
 }
 
 describe('a batch of requests', () => {
-  it('holds each request with its key', async () => {
-    const { items } = await checkBatch([one({ deadline: '2h' })]);
-    expect(items).toEqual([
-      {
-        key: expect.stringMatching(/^[0-9a-f]{16}$/),
-        request: { ...one({ deadline: '2h' }), polling: { initial: '30s' } },
-      },
-    ]);
-  });
-
-  it('may come from any iterable', async () => {
+  it('holds each request, which may come from any iterable', async () => {
     // eslint-disable-next-line @typescript-eslint/require-await -- as a database cursor would
     async function* cursor() {
-      yield one();
+      yield one({ deadline: '2h' });
       yield one({ jobId: 'k' });
     }
-    expect((await checkBatch(cursor())).items).toHaveLength(2);
+    const { items } = await checkBatch(cursor());
+    expect(items).toHaveLength(2);
+    expect(items[0]?.request).toEqual(one({ deadline: '2h', polling: { initial: '30s' } }));
     expect((await checkBatch(new Set([one()]))).items).toHaveLength(1);
   });
 
@@ -46,7 +34,6 @@ describe('a batch of requests', () => {
       { maximum: '1m', growth: 1 },
       { initial: '30s', growth: 1, maximum: '1m' },
     ],
-    ['30s where null stands for nothing', { initial: null }, { initial: '30s' }],
   ])('polls from %s', async (_, polling, expected) => {
     const { items } = await checkBatch([one({ polling })]);
     expect(items[0]?.request.polling).toEqual(expected);
@@ -79,28 +66,12 @@ describe('the name of an item', () => {
   it('is its own, or made of the batch and its key', async () => {
     const { batchId, items } = await checkBatch([one({ requestId: 'mine' }), one()], { batchId: 'night' });
     expect(batchId).toBe('night');
+    expect((await checkBatch([one()], { batchId: 'follow-up-batch:night' })).batchId).toBe('night');
     expect(items[0]).toMatchObject({ key: null, request: { requestId: 'mine' } });
     expect(items.map((item) => requestIdOf('night', item))).toEqual([
       'mine',
       expect.stringMatching(/^night-[0-9a-f]{16}$/),
     ]);
-  });
-
-  // test/core/batch/items.test.ts has the other rules of names.
-  it('may not be that of another item of the same job', async () => {
-    const named = (fields: object = {}) => one({ requestId: 'r', ...fields });
-    expect(await problemsOf([named(), named({ jobId: 'k' }), named({ projectId: 'q' })])).toEqual([]);
-    expect(await problemsOf([named(), named({ prompt: 'Other' })])).toHaveLength(2);
-  });
-
-  it('fits into a workflow id', async () => {
-    const long = one({ projectId: 'é'.repeat(18), jobId: 'é'.repeat(18) });
-    expect(await problemsOf([long])).toEqual([
-      expect.stringMatching(/^item 1: requestId: .* would be 265 bytes long; at most 255/),
-    ]);
-    // One byte too many: 10 + 1 + 1 of the form, 37 of the name.
-    expect(await problemsOf([one({ projectId: 'p'.repeat(103), jobId: 'j'.repeat(103) })])).toEqual([]);
-    expect(await problemsOf([one({ projectId: 'p'.repeat(103), jobId: 'j'.repeat(104) })])).toHaveLength(1);
   });
 });
 

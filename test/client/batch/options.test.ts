@@ -12,19 +12,17 @@ const { batches, schedules } = followUps;
 
 const ITEMS = [{ projectId: 'p', jobId: 'j', prompt: 'Hello' }];
 
-const WRONG = [
-  [{ concurrency: 0 }, 'concurrency: must be a whole number from 1 to 1000; it is 0'],
-  [{ concurrency: '50' }, 'concurrency: must be a whole number'],
-  [
-    { tolerate: '5%' },
-    'tolerate: must be { "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null; it is "5%"',
-  ],
-  [{ tolerate: { items: 1, percent: 5 } }, 'tolerate: must be'],
-  [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, tolerate'],
-] as const;
-
 describe('options that are wrong', () => {
-  it.each(WRONG)('%j are refused before anything is started', async (wrong, problem) => {
+  it.each([
+    [{ concurrency: 0 }, 'concurrency: must be a whole number from 1 to 1000; it is 0'],
+    [{ concurrency: '50' }, 'concurrency: must be a whole number'],
+    [
+      { tolerate: '5%' },
+      'tolerate: must be { "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null; it is "5%"',
+    ],
+    [{ tolerate: { items: 1, percent: 5 } }, 'tolerate: must be'],
+    [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, tolerate'],
+  ])('%j are refused before anything is started', async (wrong, problem) => {
     const options = wrong as unknown as NewBatchOptions & NewScheduleOptions;
     const checked = await batches.check(ITEMS);
     for (const start of [
@@ -33,10 +31,7 @@ describe('options that are wrong', () => {
       () => schedules.create('nightly', ITEMS, { ...options, spec: {} }),
       () => batches.getHandle('nightly').retry(options),
     ])
-      await expect(start()).rejects.toMatchObject({
-        code: 'INVALID_REQUEST',
-        message: expect.stringContaining(problem),
-      });
+      await expect(start()).rejects.toThrow(problem);
   });
 
   it('are refused with a batch id that is not one, and all at once', async () => {
@@ -45,10 +40,8 @@ describe('options that are wrong', () => {
     await expect(batches.getHandle('nightly').setConcurrency(0)).rejects.toThrow('concurrency: must be');
     const schedule = schedules.create('nightly', ITEMS, {} as NewScheduleOptions);
     await expect(schedule).rejects.toThrow('spec: is missing');
-    const checked = await batches.check(ITEMS);
-    await expect(batches.start(checked, { batchId: 'other' })).rejects.toThrow(
-      'batchId: is not an option here',
-    );
+    const other = batches.start(await batches.check(ITEMS), { batchId: 'other' });
+    await expect(other).rejects.toThrow('batchId: is not an option here');
   });
 });
 

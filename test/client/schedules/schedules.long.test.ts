@@ -2,11 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import type { ScheduleDescription } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
-import { ConflictError, type NewScheduleOptions, type ScheduleHandle } from '../../../src/client';
-import type { FollowUpRequest } from '../../../src/core/request';
+import { ConflictError, type NewScheduleOptions } from '../../../src/client';
 import type { NewJob } from '../../../sandbox';
 import { SWIFT } from '../../harness/batch-of-test';
-import type { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
@@ -14,71 +12,44 @@ import { sharedEnvironment } from '../../harness/shared-environment';
 const { open } = sharedEnvironment();
 
 /** All test files share one server: no schedule may outlive its test, whatever becomes of the test. */
-const made: ScheduleOfTest[] = [];
+const made: string[] = [];
 afterAll(async () => {
-  for (const schedule of made) await schedule.temporal.delete().catch(() => undefined);
+  const { client } = await open();
+  for (const id of made)
+    await client.schedule
+      .getHandle(id)
+      .delete()
+      .catch(() => undefined);
 });
 
 /** A schedule that sends to a job of its own. */
-class ScheduleOfTest {
-  readonly id = `schedule-${randomUUID().slice(0, 8)}`;
-  readonly request: FollowUpRequest;
-
-  constructor(
-    private readonly environment: Environment,
-    job: NewJob,
-  ) {
-    this.request = { ...environment.addJob(job), prompt: 'Rebase on main.', ...SWIFT };
-    made.push(this);
-  }
-
-  static async open(job: NewJob = {}): Promise<ScheduleOfTest> {
-    return new ScheduleOfTest(await open(), job);
-  }
-
-  get schedules() {
-    return this.environment.followUps.schedules;
-  }
-
-  get handle(): ScheduleHandle {
-    return this.schedules.getHandle(this.id);
-  }
-
-  /** The same in the terms of Temporal. */
-  get temporal() {
-    return this.environment.client.schedule.getHandle(this.id);
-  }
-
-  create(options: NewScheduleOptions, request = this.request) {
-    return this.schedules.create(this.id, [request], options);
-  }
-
-  /** The messages that reached the service. */
-  posts() {
-    return this.environment.posts(this.request);
-  }
-
-  async sent(messages: number): Promise<void> {
-    const filter = { projectId: this.request.projectId, operation: 'message', processed: true } as const;
-    await this.environment.sandbox.journal.waitFor(filter, { atLeast: messages });
-  }
-
-  /** Ends the turn of its job. */
-  completeJob(): void {
-    this.environment.sandbox.changeJob(this.request, { status: 'completed' });
-  }
-
-  async describedWhen(wanted: (schedule: ScheduleDescription) => boolean): Promise<ScheduleDescription> {
-    return eventually('the schedule is as wanted', () => this.handle.describe(), {
-      until: wanted,
-    });
-  }
-
-  /** The batches of its last firings, the newest last. */
-  async batchIds(): Promise<string[]> {
-    const { info } = await this.handle.describe();
-    return info.recentActions.map(({ action }) => action.workflow.workflowId.replace('follow-up-batch:', ''));
-  }
+async function newSchedule(job: NewJob = {}) {
+  const environment = await open();
+  const { client, followUps, sandbox } = environment;
+  const id = `schedule-${randomUUID().slice(0, 8)}`;
+  made.push(id);
+  const request = { ...environment.addJob(job), prompt: 'Rebase on main.', ...SWIFT };
+  const handle = followUps.schedules.getHandle(id);
+  const processed = { projectId: request.projectId, operation: 'message', processed: true } as const;
+  return {
+    ...{ id, request, handle, client, batches: followUps.batches },
+    /** The same in the terms of Temporal. */
+    temporal: client.schedule.getHandle(id),
+    create: (options: NewScheduleOptions) => followUps.schedules.create(id, [request], options),
+    posts: () => environment.posts(request),
+    sent: (messages: number) => sandbox.journal.waitFor(processed, { atLeast: messages }),
+    /** Ends the turn of its job. */
+    completeJob: () => sandbox.changeJob(request, { status: 'completed' }),
+    describedWhen: (until: (schedule: ScheduleDescription) => boolean) =>
+      eventually('the schedule is as wanted', () => handle.describe(), { until }),
+    /** The batches of its last firings, the newest last. */
+    batchIds: async () => {
+      const { info } = await handle.describe();
+      return info.recentActions.map(({ action }) =>
+        action.workflow.workflowId.replace('follow-up-batch:', ''),
+      );
+    },
+  };
 }
 
 const UNTIL_TRIGGERED: NewScheduleOptions = {
@@ -90,7 +61,7 @@ const DAILY: NewScheduleOptions = { spec: { cronExpressions: ['0 3 * * *'] } };
 describe('a schedule', () => {
   // Proves B13.
   it.concurrent('sends a batch at each firing, and none while one runs', async () => {
-    const schedule = await ScheduleOfTest.open(ENDLESS);
+    const schedule = await newSchedule(ENDLESS);
     await schedule.create({ spec: { intervals: [{ every: '1s' }] } });
     await schedule.sent(1);
     const held = await schedule.describedWhen(({ info }) => info.numActionsSkippedOverlap > 0);
@@ -102,28 +73,30 @@ describe('a schedule', () => {
     const seconds = info.recentActions.map(({ scheduledAt }) => scheduledAt.toISOString().slice(0, 19));
     const batchIds = await schedule.batchIds();
     expect(batchIds).toEqual(seconds.map((second) => `${schedule.id}-${second}Z`));
-    const batch = (await open()).followUps.batches.getHandle(batchIds[0] ?? '');
-    expect(await batch.result()).toMatchObject({ state: 'done', summary: { items: 1, settled: 1 } });
+    expect(await schedule.batches.getHandle(batchIds[0] ?? '').result()).toMatchObject({
+      state: 'done',
+      summary: { items: 1, settled: 1 },
+    });
   });
 
   it.concurrent(
     'fires at each trigger, paused as it is, and its batches name it; not while one runs, unless told to',
     async () => {
-      const schedule = await ScheduleOfTest.open(ENDLESS);
+      const schedule = await newSchedule(ENDLESS);
       await schedule.create(UNTIL_TRIGGERED);
       const first = await schedule.handle.trigger();
       expect(first).toEqual({ outcome: 'started', batchId: expect.stringContaining(`${schedule.id}-`) });
       await schedule.sent(1);
-      const { client } = await open();
-      const batch = await client.workflow.getHandle(`follow-up-batch:${first.batchId ?? ''}`).describe();
+      const batch = await schedule.client.workflow
+        .getHandle(`follow-up-batch:${first.batchId ?? ''}`)
+        .describe();
       expect(batch.priority).toMatchObject({ priorityKey: 4 });
       expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${schedule.id}\``);
       const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
       expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(schedule.id);
       expect(await schedule.handle.trigger()).toEqual({ outcome: 'skipped', batchId: null });
       // It may also be the next one to start.
-      const later = await schedule.handle.trigger('BUFFER_ONE');
-      expect(later).toEqual({ outcome: 'waiting', batchId: null });
+      expect(await schedule.handle.trigger('BUFFER_ONE')).toEqual({ outcome: 'waiting', batchId: null });
       const both = await Promise.all([1, 2].map(() => schedule.handle.trigger('ALLOW_ALL')));
       expect(both.map(({ outcome }) => outcome)).toEqual(['started', 'started']);
       await schedule.sent(3);
@@ -135,70 +108,55 @@ describe('a schedule', () => {
     },
   );
 
-  it.concurrent('sends what an update has given it, and keeps what is not given', async () => {
-    const schedule = await ScheduleOfTest.open();
-    await schedule.create({
-      spec: { cronExpressions: ['0 0 1 1 *'], jitter: '3s', endAt: new Date('2099-01-01') },
-      policies: { overlap: 'BUFFER_ALL' },
-      state: { paused: true, note: 'new' },
-    });
-    const item = { ...schedule.request, prompt: 'Fix the links.' };
-    await schedule.handle.update({
-      items: [item, item],
-      spec: { intervals: [{ every: '24h' }] },
-      concurrency: 7,
-    });
-    const { spec, policies, state, action } = await schedule.handle.describe();
-    expect(spec).toMatchObject({ calendars: [], intervals: [{ every: 86_400_000 }] });
-    expect([spec.endAt, spec.jitter]).toEqual([undefined, undefined]);
-    expect({ policies, state }).toMatchObject({
-      policies: { overlap: 'BUFFER_ALL' },
-      state: { paused: true, note: 'new' },
-    });
-    expect(action).toMatchObject({
-      args: [{ concurrency: 7 }],
-      staticSummary: `Batch of 2 follow-ups by the schedule \`${schedule.id}\``,
-    });
-    await schedule.handle.trigger();
-    await schedule.sent(2);
-    expect(schedule.posts().map(({ prompt }) => prompt?.text)).toEqual(['Fix the links.', 'Fix the links.']);
-  });
-
-  it.concurrent('keeps what somebody else has set of it, and each of the changes of one moment', async () => {
-    const schedule = await ScheduleOfTest.open();
-    await schedule.create(DAILY);
-    await schedule.temporal.update((previous) => ({
-      ...previous,
-      spec: {
-        ...previous.spec,
-        calendars: [{ hour: { start: 8, end: 18 }, dayOfWeek: 'MONDAY', comment: 'in office hours' }],
-        skip: [{ month: 'DECEMBER', hour: 3 }],
-      },
-      action: {
-        ...previous.action,
-        workflowTaskTimeout: '90s',
-        memo: { ...previous.action.memo, team: 'docs' },
-        staticSummary: 'Nightly, by the docs team',
-        priority: { priorityKey: 2 },
-      },
-    }));
-    await schedule.handle.update({ concurrency: 2, state: { note: 'slower' } });
-    const { spec, action } = await schedule.temporal.describe();
-    expect(spec).toMatchObject({
-      calendars: [{ hour: [{ start: 8, end: 18 }], comment: 'in office hours' }],
-      skip: [{ month: [{ start: 'DECEMBER' }] }],
-    });
-    expect(action).toMatchObject({
-      workflowTaskTimeout: 90_000,
-      memo: { team: 'docs' },
-      staticSummary: 'Nightly, by the docs team',
-      priority: { priorityKey: 2 },
-      args: [{ concurrency: 2, items: [{ prompt: 'Rebase on main.' }] }],
-    });
-  });
+  it.concurrent(
+    'sends what an update has given it, and keeps what is not given, whoever has set it',
+    async () => {
+      const schedule = await newSchedule();
+      await schedule.create({ ...UNTIL_TRIGGERED, policies: { overlap: 'BUFFER_ALL' } });
+      await schedule.temporal.update(({ spec, action, ...others }) => ({
+        ...others,
+        spec: {
+          ...spec,
+          calendars: [{ hour: { start: 8, end: 18 }, dayOfWeek: 'MONDAY', comment: 'in office hours' }],
+          skip: [{ month: 'DECEMBER', hour: 3 }],
+        },
+        action: {
+          ...action,
+          ...{ workflowTaskTimeout: '90s', memo: { team: 'docs' }, staticSummary: 'By the docs team' },
+          priority: { priorityKey: 2 },
+        },
+      }));
+      await schedule.handle.update({ concurrency: 7, state: { note: 'slower' } });
+      const before = await schedule.temporal.describe();
+      const own = { workflowTaskTimeout: 90_000, memo: { team: 'docs' }, priority: { priorityKey: 2 } };
+      expect(before).toMatchObject({
+        spec: {
+          calendars: [{ hour: [{ start: 8, end: 18 }], comment: 'in office hours' }],
+          skip: [{ month: [{ start: 'DECEMBER' }] }],
+        },
+        action: { ...own, staticSummary: 'By the docs team', args: [{ concurrency: 7 }] },
+      });
+      const item = { ...schedule.request, prompt: 'Fix the links.' };
+      await schedule.handle.update({ items: [item, item], spec: { intervals: [{ every: '24h' }] } });
+      const { spec, policies, state, action } = await schedule.handle.describe();
+      expect(spec).toMatchObject({ calendars: [], intervals: [{ every: 86_400_000 }] });
+      expect({ policies, state }).toMatchObject({
+        policies: { overlap: 'BUFFER_ALL' },
+        state: { paused: true, note: 'slower' },
+      });
+      const staticSummary = `Batch of 2 follow-ups by the schedule \`${schedule.id}\``;
+      expect(action).toMatchObject({ ...own, args: [{ concurrency: 7 }], staticSummary });
+      await schedule.handle.trigger();
+      await schedule.sent(2);
+      expect(schedule.posts().map(({ prompt }) => prompt?.text)).toEqual([
+        'Fix the links.',
+        'Fix the links.',
+      ]);
+    },
+  );
 
   it.concurrent('keeps each of the changes that are made at the same moment', async () => {
-    const schedule = await ScheduleOfTest.open();
+    const schedule = await newSchedule();
     await schedule.create(DAILY);
     const changes = [
       { concurrency: 7 },
@@ -214,17 +172,15 @@ describe('a schedule', () => {
   });
 
   it.concurrent('whose batches somebody has named otherwise is not triggered', async () => {
-    const schedule = await ScheduleOfTest.open();
+    const schedule = await newSchedule();
     await schedule.create(UNTIL_TRIGGERED);
     await schedule.temporal.update((previous) => ({
       ...previous,
       action: { ...previous.action, workflowId: 'nightly' },
     }));
-    const refused = schedule.handle.trigger();
-    await expect(refused).rejects.toThrow(ConflictError);
-    await expect(refused).rejects.toThrow(
-      `have the workflow id "nightly", which no batch id names. Nothing was started. Set it back to "follow-up-batch:${schedule.id}"`,
-    );
+    const words = `have the workflow id "nightly", which no batch id names. Nothing was started. Set it back to "follow-up-batch:${schedule.id}"`;
+    const refused = { code: 'CONFLICT', message: expect.stringContaining(words) };
+    await expect(schedule.handle.trigger()).rejects.toMatchObject(refused);
     expect((await schedule.handle.describe()).info.numActionsTaken).toBe(0);
   });
 
@@ -232,16 +188,15 @@ describe('a schedule', () => {
     [{ cronExpressions: ['60 3 * * *'] }, 'spec: is refused: Minute is not in range [0-59]'],
     [{ timezone: 'Europe/Berlim' }, 'spec: is refused: unknown time zone Europe/Berlim'],
   ])('is not made of %j: %s', async (spec, problem) => {
-    const schedule = await ScheduleOfTest.open();
+    const schedule = await newSchedule();
     await expect(schedule.create({ spec })).rejects.toThrow(problem);
     await schedule.create(UNTIL_TRIGGERED);
     await expect(schedule.handle.update({ spec })).rejects.toThrow(problem);
   });
 
   it.concurrent('of another program is not touched', async () => {
-    const schedule = await ScheduleOfTest.open();
-    const { client } = await open();
-    await client.schedule.create({
+    const schedule = await newSchedule();
+    await schedule.client.schedule.create({
       scheduleId: schedule.id,
       spec: { intervals: [{ every: 3_600_000 }] },
       action: { type: 'startWorkflow', workflowType: 'other', taskQueue: 'nobody' },

@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import {
   batchIdProblem,
   type BatchItem,
+  checkItems,
   cutChunks,
   inStartOrder,
-  ItemChecks,
-  Keys,
+  itemsOf,
   MAX_CHUNKS,
 } from '../../../src/core/batch/items';
 import { problemText } from '../../../src/core/checks';
@@ -18,11 +18,6 @@ fc.configureGlobal({ seed: 1 });
 
 function request(fields: object = {}): FollowUpRequest {
   return { projectId: 'p', jobId: 'j', prompt: 'Rebase.', ...fields };
-}
-
-function keyed(requests: readonly FollowUpRequest[]): BatchItem[] {
-  const keys = new Keys();
-  return requests.map((each) => keys.itemOf(each));
 }
 
 const jobOf = ({ request: { projectId, jobId } }: BatchItem) => `${projectId}/${jobId}`;
@@ -50,7 +45,7 @@ describe('the order of the start', () => {
   it('has every item once, and those of a job one after the other, as in the file', () => {
     fc.assert(
       fc.property(files, (file) => {
-        const items = keyed(file);
+        const items = itemsOf(file);
         const ordered = inStartOrder(items);
         expect(ordered).toHaveLength(items.length);
         for (const job of new Set(items.map(jobOf))) {
@@ -65,7 +60,7 @@ describe('the order of the start', () => {
   it('lets the projects take turns: none begins a job more than another that has one to begin', () => {
     fc.assert(
       fc.property(files, (file) => {
-        const ordered = inStartOrder(keyed(file));
+        const ordered = inStartOrder(itemsOf(file));
         const jobs = ordered.filter(
           (item, index) => jobOf(item) !== jobOf(ordered[index - 1] ?? item) || !index,
         );
@@ -85,8 +80,10 @@ describe('the keys of items', () => {
   it('are the same in the order of the start, and with other options', () => {
     fc.assert(
       fc.property(files, (file) => {
-        const ordered = inStartOrder(keyed(file));
-        const again = keyed(ordered.map((item) => ({ ...item.request, deadline: '2h', whenActive: 'wait' })));
+        const ordered = inStartOrder(itemsOf(file));
+        const again = itemsOf(
+          ordered.map((item) => ({ ...item.request, deadline: '2h', whenActive: 'wait' })),
+        );
         expect(again.map(({ key }) => key)).toEqual(ordered.map(({ key }) => key));
       }),
     );
@@ -102,7 +99,7 @@ describe('the keys of items', () => {
       request({ projectId: 'p","j', jobId: 'j' }),
       request({ projectId: 'p', jobId: 'j","j' }),
     ];
-    expect(new Set(keyed(requests).map(({ key }) => key)).size).toBe(requests.length);
+    expect(new Set(itemsOf(requests).map(({ key }) => key)).size).toBe(requests.length);
   });
 });
 
@@ -110,15 +107,11 @@ describe('the chunks of a batch', () => {
   const CHUNK_BYTES = 512 * 1_024;
 
   it('have every item in its order, and as many as fit', () => {
-    const prompts = fc.array(
-      fc.tuple(fc.constantFrom('x', 'é', '\u0001'), fc.integer({ min: 1, max: 90_000 })),
-      {
-        maxLength: 12,
-      },
-    );
+    const prompt = fc.tuple(fc.constantFrom('x', 'é', '\u0001'), fc.integer({ min: 1, max: 90_000 }));
+    const prompts = fc.array(prompt, { maxLength: 12 });
     fc.assert(
       fc.property(prompts, (all) => {
-        const items = keyed(all.map(([character, times]) => request({ prompt: character.repeat(times) })));
+        const items = itemsOf(all.map(([character, times]) => request({ prompt: character.repeat(times) })));
         const firsts = cutChunks(items);
         expect(firsts[0] ?? 0).toBe(0);
         for (const [chunk, first] of firsts.entries()) {
@@ -137,7 +130,7 @@ describe('the chunks of a batch', () => {
   it('have the largest item there can be by itself, below the 2 MiB of a payload', () => {
     // 256 KiB of a character whose JSON is six bytes for one; ids as long as a workflow id lets them be.
     const [projectId, jobId] = ['p'.repeat(100), 'j'.repeat(100)];
-    const items = keyed([
+    const items = itemsOf([
       request(),
       request({ projectId, jobId, prompt: '\u0001'.repeat(MAX_PROMPT_BYTES) }),
       request(),
@@ -148,31 +141,28 @@ describe('the chunks of a batch', () => {
 });
 
 function itemProblems(requests: readonly unknown[]): string[] {
-  const checks = new ItemChecks('b');
-  for (const each of requests) checks.add(each);
-  return checks.problems('nightly').map((problem) => problemText(problem));
+  return checkItems(requests, 'nightly').problems.map((problem) => problemText(problem));
 }
 
 describe('the items of any client', () => {
-  it('are taken where they are requests', () => {
-    const requests = [request(), request(), request({ requestId: 'mine' }), request({ requestId: null })];
-    expect(itemProblems(requests)).toEqual([]);
+  it('are taken where they are requests, and each has a name of its own in its job', () => {
+    const mine = { requestId: 'mine' };
+    const [named, ofAnother] = [request(mine), request({ ...mine, jobId: 'k' })];
+    expect(itemProblems([request(), request(), request({ requestId: null }), named, ofAnother])).toEqual([]);
+    expect(itemProblems([named, request({ ...mine, prompt: 'Another.' })])).toHaveLength(2);
   });
 
   it.each([
-    ['no object', 'text', /^item 1: input: must be one JSON object/],
-    ['with a key', { key: 'a', request: request() }, /^item 1: projectId: /],
-    [
-      'too long for a name',
-      request({ projectId: 'p'.repeat(120), jobId: 'j'.repeat(120) }),
-      /^item 1: .*workflow id/,
-    ],
-  ])('are refused where one is %s', (_, bad, problem) => {
+    ['text', /^item 1: input: must be one JSON object/],
+    [{ key: 'a', request: request() }, /^item 1: projectId: /],
+    // One byte too many for a workflow id, with the name that the batch gives it.
+    [request({ projectId: 'p'.repeat(110), jobId: 'j'.repeat(110) }), /^item 1: requestId: .*256 bytes/],
+  ])('are refused where one is %j', (bad, problem) => {
     expect(itemProblems([bad])[0]).toMatch(problem);
   });
 
   it('are refused where two are the same follow-up', () => {
-    const [{ key } = { key: '' }] = keyed([request()]);
+    const [{ key } = { key: '' }] = itemsOf([request()]);
     const named = request({ requestId: `nightly-${key ?? ''}` });
     const words = `requestId: "nightly-${key ?? ''}" is the name of 2 items for the same job; give each its own`;
     expect(itemProblems([request(), request(), named])).toEqual([`item 1: ${words}`, `item 3: ${words}`]);

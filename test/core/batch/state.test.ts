@@ -12,7 +12,7 @@ import {
   wasBegun,
   withEnd,
 } from '../../../src/core/batch/state';
-import { askedFor } from '../../../src/client/batch/describe';
+import { askedFor } from '../../../src/client/batch/start';
 import { batchRows, progressOf, whyIncomplete } from '../../../src/core/batch/progress';
 import { ITEM_END } from '../../harness/samples';
 import type { End, Outcome } from '../../../src/core/end';
@@ -89,79 +89,58 @@ describe('what earlier runs have begun', () => {
   });
 });
 
-function end(outcome: Outcome, more: Partial<End> = {}): End {
-  const { delivery, evidence, prLink, message } = ITEM_END;
-  return { outcome, delivery, evidence, prLink, message, ...more };
-}
-
 describe('the counts of a batch', () => {
-  const ends = [
-    end('completed', { evidence: 'seen-active' }),
-    end('archived', { evidence: 'confirmed' }),
-    end('failed', { evidence: 'seen-active' }),
-    end('DeliveryUnknown', { delivery: 'unknown', message: 'timeout' }),
-    end('terminated', { delivery: null }),
-  ];
+  const end = (outcome: Outcome, more: Partial<End> = {}): End => {
+    const { delivery, evidence, prLink, message } = ITEM_END;
+    return { outcome, delivery, evidence, prLink, message, ...more };
+  };
+  const counted = (ends: readonly End[]) =>
+    ends.reduce((position, each, nth) => withEnd(position, `w-${nth}`, each), START);
 
-  it('tell results from failures, and name the failures', () => {
-    expect(ends.reduce((position, each) => withEnd(position, 'w', each), START)).toEqual({
-      ...START,
-      settled: 5,
+  it('tell results from failures, and name the first twenty failures', () => {
+    const ends = [
+      end('completed', { evidence: 'seen-active' }),
+      end('archived', { evidence: 'confirmed' }),
+      end('failed', { evidence: 'seen-active' }),
+      end('DeliveryUnknown', { delivery: 'unknown', message: 'timeout' }),
+      end('terminated', { delivery: null }),
+    ];
+    expect(counted(ends)).toEqual({
+      ...{ ...START, settled: 5, unknownDeliveries: 1 },
       byStatus: { completed: 1, archived: 1, failed: 1 },
       byFailure: { DeliveryUnknown: 1, terminated: 1 },
       byEvidence: { 'seen-active': 2, confirmed: 1 },
-      unknownDeliveries: 1,
       firstFailures: [
-        { workflowId: 'w', outcome: 'failed', message: null },
-        { workflowId: 'w', outcome: 'DeliveryUnknown', message: 'timeout' },
-        { workflowId: 'w', outcome: 'terminated', message: null },
+        { workflowId: 'w-2', outcome: 'failed', message: null },
+        { workflowId: 'w-3', outcome: 'DeliveryUnknown', message: 'timeout' },
+        { workflowId: 'w-4', outcome: 'terminated', message: null },
       ],
     });
-  });
-
-  it('name the first twenty failures', () => {
-    let position = START;
-    for (let item = 0; item < 30; item += 1) position = withEnd(position, `w-${item}`, end('failed'));
-    expect(position.firstFailures).toHaveLength(20);
-    expect(position.firstFailures[0]?.workflowId).toBe('w-0');
+    const { firstFailures } = counted(Array(30).fill(end('failed')));
+    expect([firstFailures.length, firstFailures[0]?.workflowId]).toEqual([20, 'w-0']);
   });
 });
 
 describe('the tolerance', () => {
-  /** Failures and results, of which one more failure is one too many. */
+  /** Of all failures, a job's included, one more is one too many. */
   function isLimit(tolerate: BatchMemo['tolerate'], items: number, failures: number): boolean {
-    const failed = (gone: number) => ({
-      ...START,
-      byStatus: { completed: 7, failed: 0 },
-      byFailure: { gone },
-    });
-    const isBeyond = (gone: number) => isBeyondTolerance({ tolerate, items }, failed(gone));
-    return !isBeyond(failures) && isBeyond(failures + 1);
+    const byStatus = { completed: 7, archived: 5, failed: 1 };
+    const isBeyond = (gone: number) =>
+      isBeyondTolerance({ tolerate, items }, { ...START, byStatus, byFailure: { gone } });
+    return !isBeyond(failures - 1) && isBeyond(failures);
   }
 
-  it.each([
-    [{ items: 0 }, 0],
-    [{ items: 3 }, 3],
-    [{ percent: 10 }, 5],
-    [{ percent: 2.5 }, 1],
-    [{ percent: 100 }, 50],
-  ])('%j of 50 items is %d failures', (tolerate, failures) => {
-    expect(isLimit(tolerate, 50, failures)).toBe(true);
-  });
-
-  it('of a percentage is exact', () => {
-    for (let percent = 0; percent <= 100; percent += 1) {
+  it('is a number of failures, or an exact percentage of all items', () => {
+    expect(isLimit({ items: 3 }, 50, 3)).toBe(true);
+    expect(isLimit({ percent: 2.5 }, 50, 1)).toBe(true);
+    for (let percent = 1; percent <= 100; percent += 1) {
       expect(isLimit({ percent }, 100, percent)).toBe(true);
       expect(isLimit({ percent: percent / 10 }, 100_000, percent * 100)).toBe(true);
     }
-  });
-
-  it('counts a job that failed and no other status; without one, any number of failures is fine', () => {
-    const byStatus = { completed: 5, archived: 5, failed: 2 };
-    const position = { ...START, byStatus };
-    expect(isBeyondTolerance({ tolerate: { items: 1 }, items: 12 }, position)).toBe(true);
-    expect(isBeyondTolerance({ tolerate: { items: 2 }, items: 12 }, position)).toBe(false);
-    expect(isBeyondTolerance({ tolerate: null, items: 12 }, position)).toBe(false);
+    expect(isBeyondTolerance({ tolerate: { items: 0 }, items: 1 }, START)).toBe(false);
+    const all = { ...START, byFailure: { gone: 50 } };
+    expect(isBeyondTolerance({ tolerate: { items: 0 }, items: 50 }, all)).toBe(true);
+    expect(isBeyondTolerance({ tolerate: null, items: 50 }, all)).toBe(false);
   });
 });
 
@@ -170,12 +149,9 @@ describe('the memo of a batch', () => {
     expect(batchMemo({ [MEMO_BATCH]: MEMO })).toEqual(MEMO);
   });
 
-  it.each([undefined, {}, { [MEMO_BATCH]: 'nightly' }, { [MEMO_BATCH]: { ...MEMO, lanes: [[0]] } }])(
-    'is not %j',
-    (memo) => {
-      expect(batchMemo(memo)).toBeNull();
-    },
-  );
+  it.each([undefined, {}, 'nightly', { ...MEMO, lanes: [[0]] }])('is not %j', (memo) => {
+    expect(batchMemo({ [MEMO_BATCH]: memo })).toBeNull();
+  });
 });
 
 describe('where a batch stands', () => {
@@ -198,12 +174,10 @@ describe('where a batch stands', () => {
     expect(message === null).toBe(words === '');
   });
 
-  it.each([
-    [1, 3, '1 item failed, more than the tolerance allows. 1 of 3 items ended.'],
-    [2, 2, '2 items failed, more than the tolerance allows. 2 of 2 items ended.'],
-  ])('is beyond its tolerance with %d failures of %d items', (failed, items, words) => {
-    const byFailure = { DeliveryUnknown: failed };
-    const why = whyIncomplete({ ...MEMO, items, settled: failed, byFailure, ending: 'tolerance' });
+  it('is beyond its tolerance with so many failures of so many items', () => {
+    const byFailure = { DeliveryUnknown: 1 };
+    const why = whyIncomplete({ ...MEMO, items: 3, settled: 1, byFailure, ending: 'tolerance' });
+    const words = '1 item failed, more than the tolerance allows. 1 of 3 items ended.';
     expect(why).toMatchObject({ type: 'ToleranceExceeded', message: expect.stringContaining(words) });
   });
 

@@ -109,4 +109,29 @@ export const STORIES: readonly ((plan: BatchPlan, luck: Luck) => Partial<BatchPl
     const items = (story.items ?? []).map((each, nth) => ({ ...each, requestId: `order-${nth + 1}` }));
     return { ...story, items, workers: 1 };
   },
+  // A worker is frozen with a permission when its run is terminated. What it starts in the next run, which has fewer places, is
+  // forgotten before that one comes to it.
+  ({ jobs, deeds }, luck) => {
+    const three = [1, 2, 3].flatMap((nth) =>
+      jobs.slice(0, 1).map((each) => ({
+        ...{ ...each, jobId: `job-${nth}`, spells: [] },
+        job: { ...each.job, status: 'completed', turns: nth === 1 ? TURNS : TURNS.slice(1) },
+      })),
+    );
+    const withPermission = { at: 'keep recorded', nth: 1 } as const;
+    return {
+      jobs: three,
+      items: three.map((_, job) => ({ job, prompt: `Message ${job + 1}.` })),
+      ...{ concurrency: 10, tolerate: null, workers: 2, retentionMs: 120_000 },
+      deeds: [
+        ...deeds.slice(0, 1),
+        { ...withPermission, afterMs: 0, act: { kind: 'freeze', ms: 8_000, suspended: false } },
+        { ...withPermission, afterMs: 1, act: { kind: 'set concurrency', concurrency: 1 } },
+        {
+          ...{ ...withPermission, afterMs: luck.between('then', 500, 3_000) },
+          act: { kind: 'terminate', startsAfterMs: 0 },
+        },
+      ],
+    };
+  },
 ];
