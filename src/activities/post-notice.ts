@@ -20,16 +20,23 @@ const AT_ONCE = 10;
 const TRY_AGAIN_MS = 5_000;
 const DAY_MS = 24 * 3_600_000;
 
+export const SECRETS =
+  'one secret, or two with a comma between them, without white space: whsec_ and 24 to 64 bytes in base64';
+
 /** Each secret: `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it. @throws ApiKeyError that shows nothing of them */
 export function webhooksOf(secrets: string): Webhook[] {
   const each = secrets.split(',');
   const isSecret = (secret: string) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret);
   if (each.length > 2 || !each.every(isSecret))
-    throw new ApiKeyError(
-      'the secret file of notices',
-      'must hold one secret, or two with a comma between them: whsec_ and 24 to 64 bytes in base64',
-    );
+    throw new ApiKeyError('the secret file of notices', `must hold ${SECRETS}`);
   return each.map((secret) => new Webhook(secret));
+}
+
+/** @throws TypeError for a URL that can't be one; ApiKeyError for secrets as {@link webhooksOf} does */
+export async function checkNotify({ url, secrets }: NotifyOptions): Promise<void> {
+  if (!/^https?:/i.test(url) || !URL.canParse(url))
+    throw new TypeError('notify.url must be the http:// or https:// URL of a receiver');
+  webhooksOf(await secrets.current());
 }
 
 export function postNoticeBy({ url, secrets }: NotifyOptions): NoticeActivities['postNotice'] {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BatchHandle, type FollowUpHandle, hasCode, NotFoundError } from '../client';
+import { type BatchHandle, type FollowUpHandle, hasCode } from '../client';
 import { isFailure } from '../core/end';
 import { formatDuration } from '../core/units';
 import { endOf, EXIT, printEnd } from './ends';
@@ -46,7 +46,7 @@ async function showProgress(
         line.show(progressText(report.progress, Date.now(), decide), progressKey(report.progress));
     } catch (error) {
       // The wait for the result reports final errors.
-      if (!over.aborted && !(error instanceof NotFoundError))
+      if (!over.aborted && !hasCode(error, 'NOT_FOUND', 'MISCONFIGURED'))
         line.show('Temporal does not answer; the follow-up continues; still waiting', 'unreachable');
     }
     await sleep(REFRESH_MS, undefined, { signal: over }).catch(() => undefined);
