@@ -2,7 +2,7 @@
  * A data converter that encrypts every payload with AES-GCM, in the format of Temporal's encryption sample, so that codec
  * servers and other languages read it too. Give its path to worker and starter:
  *
- *   FOLLOW_UP_DATA_CONVERTER=./data-converter.js PAYLOAD_KEY_FILE=/run/secrets/payload-key npm start
+ *   FOLLOW_UP_DATA_CONVERTER=./data-converter.js PAYLOAD_KEY_FILE=/run/secrets/payload-key node dist/worker.js
  *
  * PAYLOAD_KEY_FILE holds 32 random bytes in base64 (`openssl rand -base64 32`). Keep old keys as long as there are payloads
  * that they have encrypted: give each an id, and let `decrypt` choose by `encryption-key-id`.

@@ -74,14 +74,18 @@ func main() {
 		log.Fatal("usage: go run . PROJECT JOB REQUEST_ID PROMPT")
 	}
 	project, job, request, prompt := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
-	c, err := client.Dial(envconfig.MustLoadDefaultClientOptions()) // TEMPORAL_*, temporal.toml
+	options, err := envconfig.LoadDefaultClientOptions() // TEMPORAL_*, temporal.toml
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, err := client.Dial(options)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer c.Close()
 	result, err := followUp(context.Background(), c, workflowID(project, job, request), map[string]string{
 		"projectId": project, "jobId": job, "requestId": request, "prompt": prompt,
-		// The sandbox of the demo neither lags nor takes messages up late; for your service leave `confirm` out.
+		// The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `confirm` out.
 		"confirm": "2s",
 	})
 	var failure *temporal.ApplicationError

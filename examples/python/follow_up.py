@@ -42,7 +42,7 @@ def is_conflict(receipt: dict, prompt: str) -> bool:
 async def main(project_id: str, job_id: str, request_id: str, prompt: str) -> int:
     client = await Client.connect(**ClientConfig.load_client_connect_config())  # TEMPORAL_*, temporal.toml
     request = {"projectId": project_id, "jobId": job_id, "requestId": request_id, "prompt": prompt}
-    # The sandbox of the demo neither lags nor takes messages up late; for your service leave `confirm` out.
+    # The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `confirm` out.
     request["confirm"] = "2s"
     try:
         job = await follow_up(client, workflow_id(project_id, job_id, request_id), request)

@@ -6,7 +6,7 @@ const followUps = await FollowUpClient.connect(); // TEMPORAL_*, or the profile 
 
 try {
   // Starts it, attaches to it while it runs, or finds it after its end: the message is sent once.
-  // The sandbox of the demo neither lags nor takes messages up late; for your service leave `confirm` out.
+  // The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `confirm` out.
   const handle = await followUps.start({ projectId, jobId, requestId, prompt, confirm: '2s' });
   const job = await handle.result();
   console.log(job.status, job.prLink);

@@ -19,13 +19,22 @@ const ANSWER_LIMIT_MS = 10_000;
 const AT_ONCE = 10;
 const DAY_MS = 24 * 3_600_000;
 
+export const SECRETS =
+  'one secret, or two with a comma between them, without white space: whsec_ and 24 to 64 bytes in base64';
+
 /** @throws ApiKeyError that shows nothing of the secrets */
 export function webhooksOf(secrets: string): Webhook[] {
   const each = secrets.split(',');
   if (each.length <= 2 && each.every((secret) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret)))
     return each.map((secret) => new Webhook(secret));
-  const right = 'one secret, or two with a comma between them: whsec_ and 24 to 64 bytes in base64';
-  throw new ApiKeyError('the secret file of notices', `must hold ${right}`);
+  throw new ApiKeyError('the secret file of notices', `must hold ${SECRETS}`);
+}
+
+/** @throws TypeError for a URL that can't be one; ApiKeyError for secrets as {@link webhooksOf} does */
+export async function checkNotify({ url, secrets }: NotifyOptions): Promise<void> {
+  if (!/^https?:/i.test(url) || !URL.canParse(url))
+    throw new TypeError('notify.url must be the http:// or https:// URL of a receiver');
+  webhooksOf(await secrets.current());
 }
 
 export function postNoticeBy({ url, secrets }: NotifyOptions): NoticeActivities['postNotice'] {

@@ -27,12 +27,13 @@ const MAX_KEY_CHARACTERS = 16_384;
 /** Anything but visible ASCII would let a key break out of its header; a shorter one can't be hidden. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{${MIN_SECRET_CHARACTERS},${MAX_KEY_CHARACTERS}}$`);
 
+const ADMIN_KEY = `the admin key alone: at least ${MIN_SECRET_CHARACTERS} printable ASCII characters without white space`;
+
 /** @throws ApiKeyError, which shows only the `name` of the text */
-export function checkedKey(text: string, name: string, what = 'the admin key'): string {
+export function checkedKey(text: string, name: string, right = ADMIN_KEY): string {
   const key = text.trim();
   if (KEY.test(key)) return key;
-  const right = `at least ${MIN_SECRET_CHARACTERS} printable ASCII characters without white space`;
-  throw new ApiKeyError(name, `must hold ${what} alone: ${right}`);
+  throw new ApiKeyError(name, `must hold ${right}`);
 }
 
 /** @throws ApiKeyError */
@@ -49,10 +50,10 @@ const FILE_LIMIT_MS = 2_000;
  * or holds no key, the last good one stays in use. At most one read is under way: one that hangs occupies one of the four
  * threads with which Node reads files and finds hosts.
  *
- * @param what is in it. @default the admin key
+ * @param right what must be in it. @default the admin key
  * @throws ApiKeyError when the file can't be read now, or holds no key
  */
-export async function keyFromFile(path: string, what?: string): Promise<ApiKeySource> {
+export async function keyFromFile(path: string, right?: string): Promise<ApiKeySource> {
   const name = `the key file ${JSON.stringify(path)}`;
   let underWay: Promise<string> | undefined;
   const readInTime = (): Promise<string> => {
@@ -65,7 +66,7 @@ export async function keyFromFile(path: string, what?: string): Promise<ApiKeySo
         clearTimeout(timer);
         underWay = undefined;
       };
-      readKey(path, name, what).finally(end).then(resolve, reject);
+      readKey(path, name, right).finally(end).then(resolve, reject);
     });
     return underWay;
   };
@@ -82,7 +83,7 @@ export async function keyFromFile(path: string, what?: string): Promise<ApiKeySo
   };
 }
 
-async function readKey(path: string, name: string, what?: string): Promise<string> {
+async function readKey(path: string, name: string, right?: string): Promise<string> {
   let file: FileHandle | undefined;
   try {
     // Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
@@ -90,7 +91,7 @@ async function readKey(path: string, name: string, what?: string): Promise<strin
     if (!(await file.stat()).isFile())
       throw new ApiKeyError(name, "is not a regular file, so it can't be read at each rotation");
     const { bytesRead, buffer } = await file.read(Buffer.alloc(MAX_KEY_CHARACTERS + 1));
-    return checkedKey(buffer.toString('latin1', 0, bytesRead), name, what);
+    return checkedKey(buffer.toString('latin1', 0, bytesRead), name, right);
   } catch (error) {
     if (error instanceof ApiKeyError) throw error;
     throw new ApiKeyError(name, `can't be read: ${errorTrouble(error).label}`, { cause: error });

@@ -71,9 +71,11 @@ const HEADERS = {
 
 const JSON_BODY = { 'content-type': 'application/json' };
 
-/** It follows no redirect and repeats nothing. */
+/** It follows no redirect and repeats nothing. @throws TypeError for a `baseUrl` that can't be one */
 export function createAgentApi(options: AgentApiOptions): AgentApi {
   const { baseUrl, apiKey, timeoutMs, proxy, exchange: make = exchange } = options;
+  if (!/^https?:\/\/[^?#]+$/i.test(baseUrl) || !URL.canParse(baseUrl))
+    throw new TypeError('baseUrl must be an http:// or https:// URL without query and fragment');
   const { origin, pathname } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const redactor = new Redactor();

@@ -47,7 +47,7 @@ async function showProgress(
       // The wait for the result reports final errors.
       const words = (error as Error).message.replace(/\.$/, '');
       const why = hasCode(error, 'UNREACHABLE', 'NO_ANSWER') ? 'Temporal does not answer' : words;
-      if (!over.aborted && !hasCode(error, 'NOT_FOUND'))
+      if (!over.aborted && !hasCode(error, 'NOT_FOUND', 'MISCONFIGURED'))
         line.show(`${why}; the follow-up continues; still waiting`, 'unreachable');
     }
     await sleep(REFRESH_MS, undefined, { signal: over }).catch(() => undefined);

@@ -136,7 +136,8 @@ export function wrongState(workflowId: string, state: string): FollowUpError {
 }
 
 export function updateRefused(workflowId: string, reason: string): FollowUpError {
-  return new FollowUpError('UPDATE_REFUSED', `${named(workflowId)} refuses: ${reason}`, { workflowId });
+  const message = `${named(workflowId)} refuses: ${reason.replace(/\.$/, '')}.`;
+  return new FollowUpError('UPDATE_REFUSED', message, { workflowId });
 }
 
 /** @param reason whether the message was sent, in words */

@@ -158,7 +158,7 @@ export async function updateRunning<Answer>(
   const { workflowId, taskQueue, state, beginsAt = null } = found;
   if (state !== 'running') throw wrongState(workflowId, state);
   // An update ends a start delay, also one that is refused (measured, server 1.32.0): the message would be sent now.
-  if (beginsAt !== null) throw updateRefused(workflowId, `it has not begun; it begins at ${beginsAt}.`);
+  if (beginsAt !== null) throw updateRefused(workflowId, `it has not begun; it begins at ${beginsAt}`);
   const workers = (await workersPolling(client, taskQueue)).length;
   const limitMs = workers === 0 ? Math.min(timeoutMs, NO_WORKER_LIMIT_MS) : timeoutMs;
   try {

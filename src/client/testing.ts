@@ -9,7 +9,15 @@ import {
   UPDATE_EXTEND_DEADLINE,
   UPDATE_RESOLVE_DELIVERY,
 } from '../core/names';
-import type { FailureDetails, FailureType, FollowUpProgress, Phase, Receipt, Verdict } from '../core/result';
+import {
+  type FailureDetails,
+  type FailureType,
+  type FollowUpProgress,
+  outcomeText,
+  type Phase,
+  type Receipt,
+  type Verdict,
+} from '../core/result';
 import { parseDuration } from '../core/units';
 import { msNumberToTs } from '../temporal/sdk-internals';
 import { FollowUpClient } from './follow-up-client';
@@ -258,10 +266,17 @@ class Run {
   }
 
   info() {
-    const { start, runId, endedAt } = this;
+    const { start, runId, endedAt, end = '' } = this;
     const { FollowUpPhase, ...indexedFields } = { ...start.searchAttributes?.indexedFields };
-    const phase = { ...FollowUpPhase, data: Buffer.from(JSON.stringify(this.phase)) };
+    const keyword = (value: string) => ({ ...FollowUpPhase, data: Buffer.from(JSON.stringify(value)) });
     const receipt = { [MEMO_RECEIPT]: defaultPayloadConverter.toPayload(this.receipt) };
+    const attributes = {
+      FollowUpPhase: keyword(this.phase),
+      ...(isTerminal(end) && { AgentJobStatus: keyword(this.job.status) }),
+      ...(!['', 'terminated', 'timed-out'].includes(end) && {
+        FollowUpOutcome: keyword(outcomeText(end, this.receipt.delivery.verdict)),
+      }),
+    };
     return {
       execution: { workflowId: start.workflowId, runId },
       type: start.workflowType,
@@ -271,7 +286,7 @@ class Run {
       historyLength: { toNumber: () => 2 },
       status: this.status,
       memo: { fields: { ...start.memo?.fields, ...(this.end === 'cancelled' && receipt) } },
-      searchAttributes: { indexedFields: { ...indexedFields, FollowUpPhase: phase } },
+      searchAttributes: { indexedFields: { ...indexedFields, ...attributes } },
     };
   }
 

@@ -18,32 +18,32 @@ export interface FollowUpRequest {
   /** Your name for it. The same name is the same follow-up, sent once. @default the workflow id as given */
   readonly requestId?: string;
   /** If the job is not in a terminal status before the send. @default 'send' */
-  readonly whenActive?: WhenActive;
+  readonly whenActive?: WhenActive | undefined;
   /** If nobody can tell whether the message arrived. @default 'fail' */
-  readonly onUnknownDelivery?: OnUnknownDelivery;
+  readonly onUnknownDelivery?: OnUnknownDelivery | undefined;
   /** From the first task of the workflow to the last read; more than `confirm`. @default '24h' */
-  readonly deadline?: DurationText;
-  readonly polling?: PollingRequest;
+  readonly deadline?: DurationText | undefined;
+  readonly polling?: PollingRequest | undefined;
   /** How long an unknown delivery is looked for before `onUnknownDelivery` decides. @default '2m' */
-  readonly reconcile?: DurationText;
+  readonly reconcile?: DurationText | undefined;
   /** How long a `completed` job without `prLink` is re-read before null is believed. @default '30s' */
-  readonly settle?: DurationText;
+  readonly settle?: DurationText | undefined;
   /** No terminal status is believed before; one that nothing shows to be new must hold as long again. @default '30s' */
-  readonly confirm?: DurationText;
+  readonly confirm?: DurationText | undefined;
 }
 
 /** The next interval is `growth` × the turn's age, within bounds, ± `jitter`. */
 export interface PollingRequest {
   /** The shortest interval, at least 100ms. @default '5s' */
-  readonly initial?: DurationText;
+  readonly initial?: DurationText | undefined;
   /** 0 (always `initial`) to 10. @default 0.1 */
-  readonly growth?: number;
+  readonly growth?: number | undefined;
   /** The longest interval. @default '5m' */
-  readonly maximum?: DurationText;
+  readonly maximum?: DurationText | undefined;
   /** 0 to 0.5, at the maximum too. @default 0.1 */
-  readonly jitter?: number;
+  readonly jitter?: number | undefined;
   /** How many of the first polls are a durable timer and an activity each; then one activity reads on. @default 2 */
-  readonly timerPolls?: number | 'all';
+  readonly timerPolls?: number | 'all' | undefined;
 }
 
 const isPolling = fields({

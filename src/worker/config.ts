@@ -1,4 +1,4 @@
-import { webhooksOf } from '../activities/post-notice';
+import { SECRETS, webhooksOf } from '../activities/post-notice';
 import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
 import type { Proxy } from '../agent-api/client';
 import { Redactor } from '../agent-api/redaction';
@@ -125,7 +125,7 @@ async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: Set
 async function loadNotifySecrets({ FOLLOW_UP_NOTIFY_SECRET_FILE: path }: SetVariables) {
   if (path === undefined) return undefined;
   return secretOf('FOLLOW_UP_NOTIFY_SECRET_FILE', async () => {
-    const source = await keyFromFile(path, 'one secret, or two with a comma between them,');
+    const source = await keyFromFile(path, SECRETS);
     webhooksOf(await source.current());
     return source;
   });

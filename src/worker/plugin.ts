@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { Runtime, type Worker, type WorkerOptions, type WorkerPlugin } from '@temporalio/worker';
 import { createActivities, type NotifyOptions, POLL_LIMIT_MS } from '../activities';
+import { checkNotify } from '../activities/post-notice';
 import type { AgentApi } from '../agent-api/client';
 import { FollowUpError } from '../core/errors';
 import { beginCounters } from '../core/metrics';
@@ -106,10 +107,12 @@ export class FollowUpPlugin implements WorkerPlugin {
   /**
    * @throws SearchAttributesError before it polls, where they are missing and can't be registered
    * @throws FollowUpError before it polls, where its workflows are not exported
+   * @throws TypeError, ApiKeyError before it polls, where `notify` can't be right
    */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     const { taskQueue, namespace } = worker.options;
     const runsWorkflows = taskQueue === this.offered?.taskQueues.followUp;
+    if (runsWorkflows && this.options.notify !== undefined) await checkNotify(this.options.notify);
     this.beginCounters(namespace, taskQueue);
     if (runsWorkflows && worker.connection !== undefined)
       await ensureSearchAttributes(worker.connection, namespace);

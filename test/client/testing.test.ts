@@ -20,7 +20,8 @@ describe('the client for tests', () => {
       ...{ id: 'j', status: 'completed', prLink: 'https://example.test/pull/j' },
       followUp: { requestId: 'r', delivery: { verdict: 'accepted', sends: 1 }, evidence: 'seen-active' },
     });
-    const second = await followUps.start({ ...REQUEST, deadline: '1h' });
+    const notGiven = { settle: undefined, polling: { initial: undefined } };
+    const second = await followUps.start({ ...REQUEST, deadline: '1h', ...notGiven });
     expect(second).toMatchObject({ attached: 'ended', differences: ['deadline is 1d there, not 1h'] });
     expect(client.sent).toEqual([REQUEST]);
     await expect(second.retry()).rejects.toMatchObject({
@@ -45,6 +46,7 @@ describe('the client for tests', () => {
     });
     await expect(followUps.getHandle(ID).retry()).rejects.toMatchObject({ code: 'STILL_RUNNING' });
     await expect(followUps.batches.start([REQUEST])).rejects.toMatchObject({ code: 'SERVER_REFUSED' });
+    await expect(followUps.limits.get()).rejects.toMatchObject({ code: 'LIMITS_UNAVAILABLE' });
     expect(followUps.sent).toEqual([REQUEST]);
   });
 
@@ -98,7 +100,11 @@ describe('the client for tests', () => {
     expect(await listed(followUps.list({ phase: 'needs-decision' }))).toEqual([ID]);
     expect(await listed(followUps.list({ phase: 'watching' }))).toEqual([]);
     expect(await handle.resolveDelivery('not-delivered')).toMatchObject({ delivery: { sends: 2 } });
-    await expect(handle.resolveDelivery('delivered')).rejects.toMatchObject({ code: 'UPDATE_REFUSED' });
+    const message = `The follow-up ${ID} refuses: no decision is needed.`;
+    await expect(handle.resolveDelivery('delivered')).rejects.toMatchObject({
+      code: 'UPDATE_REFUSED',
+      message,
+    });
     await expect(handle.extendDeadline('soon' as '1h')).rejects.toMatchObject({ code: 'UPDATE_REFUSED' });
     const { deadlineAt } = await handle.extendDeadline('48h');
     expect(Date.parse(deadlineAt)).toBeGreaterThan(
@@ -109,6 +115,9 @@ describe('the client for tests', () => {
     const result = handle.result();
     followUps.setFate(ID, { end: 'archived' });
     expect(await result).toMatchObject({ status: 'archived' });
+    expect(await handle.describe()).toMatchObject({ outcome: 'archived', jobStatus: 'archived' });
+    expect(await listed(followUps.list({ outcome: 'archived' }))).toEqual([ID]);
+    expect(await listed(followUps.list({ outcome: 'unknown' }))).toEqual([]);
     expect(() => {
       followUps.setFate(ID, {});
     }).toThrow('has ended');

@@ -17,6 +17,7 @@ const read = (file: string): string => readFileSync(path.join(root, file), 'utf8
 const pages = [
   'README.md',
   'CONTRIBUTING.md',
+  'SECURITY.md',
   ...readdirSync(path.join(root, 'docs'))
     .filter((file) => file.endsWith('.md'))
     .map((file) => `docs/${file}`),

@@ -214,6 +214,7 @@ describe('the receiver of notices', () => {
     ['no secret', { ...GOOD, FOLLOW_UP_NOTIFY_URL: url }, /FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but/],
     ['no base64', set(url, 'whsec_not-a-secret-of-theirs-at-all!'), /whsec_ and 24 to 64 bytes/],
     ['three secrets', set(url, `${secret},${secret},${secret}`), /must hold one secret, or two/],
+    ['secrets on two lines', set(url, `${secret}\n${secret}`), /or two .*, without white space: whsec_ and/],
   ])('is refused with %s', async (_, env, problem) => {
     const problems = await problemsOf(env);
     expect(problems).toMatch(problem);

@@ -1,6 +1,6 @@
-import { expect, it } from '@jest/globals';
-import type { WorkerOptions } from '@temporalio/worker';
-import { FollowUpPlugin, shutdownLimitMs } from '../../src/worker/plugin';
+import { expect, it, jest } from '@jest/globals';
+import type { Worker, WorkerOptions } from '@temporalio/worker';
+import { createAgentApi, FollowUpPlugin, keyFromText, shutdownLimitMs } from '../../src/worker/plugin';
 import { AGENT_API as agentApi } from '../harness/samples';
 
 /** What the plugin makes of the options of a team's worker. */
@@ -29,6 +29,31 @@ it('a worker with the plugin has a slot for each poll in its process beside its 
   const own = { maxConcurrentActivityTaskExecutions: 10 };
   expect([slots({}, 50), slots(own, 50), slots(own)]).toEqual([150, 60, 10]);
 });
+
+it.each([
+  [
+    'hooks.example',
+    'whsec_' + 'a'.repeat(32),
+    'notify.url must be the http:// or https:// URL of a receiver',
+  ],
+  ['https://hooks.example', 'not-a-secret', 'must hold one secret, or two with a comma between them'],
+])('a worker with the plugin does not poll where it could not tell %s by %s', async (url, secret, words) => {
+  const plugin = new FollowUpPlugin({ agentApi, notify: { url, secrets: keyFromText(secret) } });
+  plugin.configureWorker({ taskQueue: 'team' });
+  const polls = jest.fn(() => Promise.resolve());
+  const worker = { options: { taskQueue: 'team', namespace: 'default' } } as unknown as Worker;
+  await expect(plugin.runWorker(worker, polls)).rejects.toThrow(words);
+  expect(polls).not.toHaveBeenCalled();
+});
+
+it.each(['', 'agents.example', 'ftp://agents.example', 'https://', 'https://agents.example/?a=1'])(
+  'an agent service can not be at %j',
+  (baseUrl) => {
+    const create = () =>
+      createAgentApi({ baseUrl, apiKey: keyFromText('key_of-the-service'), timeoutMs: 1_000 });
+    expect(create).toThrow('baseUrl must be an http:// or https:// URL without query and fragment');
+  },
+);
 
 it('workers of one process with a task queue each get what their queue is for', () => {
   const taskQueues = { followUp: 'follow-ups', read: 'reads', send: 'sends' };

@@ -223,7 +223,8 @@ function overlapFlag(help: string): Option {
   );
 }
 
-const part = z.string().regex(/^[^\s#]+$/, 'must be a text without spaces, such as "1-5" or "1,15"');
+const PART = 'must be a text without spaces, such as "1-5" or "1,15"';
+const part = z.string(PART).regex(/^[^\s#]+$/, PART);
 const [zero, any] = [part.default('0'), part.default('*')];
 
 /** The fields of a calendar in the order of a cron expression of seven fields, and what each is if it is left out. */
@@ -247,7 +248,10 @@ function cronOf(text: string): string {
     throw new InvalidArgumentError('It must be JSON, such as {"dayOfWeek":"Fri","hour":"3"}.');
   }
   const { data, error } = CALENDAR.safeParse(json);
-  if (error) throw new InvalidArgumentError(z.prettifyError(error));
+  if (error) {
+    const wrong = error.issues.map(({ path, message }) => [...path, message].join(': ')).join('; ');
+    throw new InvalidArgumentError(`It must be a calendar as the Temporal CLI takes it (${wrong}).`);
+  }
   const { comment, ...fields } = data;
   return [...Object.values(fields), `# ${comment}`].join(' ');
 }

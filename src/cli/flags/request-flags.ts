@@ -101,8 +101,10 @@ export function wholeNumber(minimum: number, maximum: number) {
 
 export function durationOf(text: string): number {
   const parsed = parseDuration(text);
-  if ('problem' in parsed) throw new InvalidArgumentError(parsed.problem);
-  return parsed.ms;
+  if ('ms' in parsed) return parsed.ms;
+  throw new InvalidArgumentError(
+    'It must be a number with a unit, such as 90s, 30m, 24h or 7d, up to 3650d.',
+  );
 }
 
 export function invalid(field: string, text: string): InvalidRequestError {

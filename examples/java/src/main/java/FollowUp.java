@@ -63,7 +63,11 @@ public final class FollowUp {
   }
 
   public static void main(String[] args) throws IOException, NoSuchAlgorithmException {
-    // The sandbox of the demo neither lags nor takes messages up late; for your service leave `confirm` out.
+    if (args.length != 4) {
+      System.err.println("usage: FollowUp PROJECT JOB REQUEST_ID PROMPT");
+      System.exit(1);
+    }
+    // The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `confirm` out.
     var request =
         Map.of("projectId", args[0], "jobId", args[1], "requestId", args[2], "prompt", args[3], "confirm", "2s");
     WorkflowClient client = connect();
