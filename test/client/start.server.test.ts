@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../src/client';
 import { sharedEnvironment } from '../harness/shared-environment';
 
-const { open } = sharedEnvironment({ sandbox: { turnMs: 300 } });
+const { open } = sharedEnvironment();
 
 describe('a start', () => {
   // Proves P7.

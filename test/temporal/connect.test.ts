@@ -15,6 +15,11 @@ const authority = selfSignedCertificate();
 const ofServer = certificateSignedBy(authority);
 const ofClient = certificateSignedBy(authority);
 const TRUST = { TEMPORAL_TLS_SERVER_CA_CERT_DATA: authority.cert };
+const MUTUAL = {
+  ...{ ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: ofClient.cert },
+  TEMPORAL_TLS_CLIENT_KEY_DATA: ofClient.key,
+};
+const API_KEY = { TEMPORAL_API_KEY: 'tmprl_secret' };
 
 const clients: FollowUpClient[] = [];
 afterAll(async () => {
@@ -44,12 +49,7 @@ async function errorOf(work: Promise<unknown>): Promise<FollowUpError> {
 describe('a connection', () => {
   it('over TLS with a private authority and a client certificate comes about', async () => {
     const address = await secure({ requestCert: true, ca: [authority.cert] });
-    const client = await connect(address, {
-      ...TRUST,
-      TEMPORAL_TLS_CLIENT_CERT_DATA: ofClient.cert,
-      TEMPORAL_TLS_CLIENT_KEY_DATA: ofClient.key,
-    });
-    expect(client.namespace).toBe('default');
+    expect((await connect(address, MUTUAL)).namespace).toBe('default');
   });
 
   it.concurrent.each<[string, string, () => Promise<string>, Record<string, string>, RegExp]>([
@@ -78,14 +78,14 @@ describe('a connection', () => {
       'a key of another certificate',
       'MISCONFIGURED',
       () => secure(),
-      { ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: ofClient.cert, TEMPORAL_TLS_CLIENT_KEY_DATA: ofServer.key },
+      { ...MUTUAL, TEMPORAL_TLS_CLIENT_KEY_DATA: ofServer.key },
       /TEMPORAL_TLS_\*: certificates and their unencrypted key must be given in PEM \(.*mismatch\)$/,
     ],
     [
       'an API key to a server without TLS',
       'MISCONFIGURED',
       () => grpcServer(LETS_IN),
-      { TEMPORAL_API_KEY: 'tmprl_secret' },
+      API_KEY,
       /: wrong version number\); check TEMPORAL_TLS \(.* an API key turns it on/,
     ],
     [
@@ -106,14 +106,14 @@ describe('a connection', () => {
       'credentials that the server does not accept',
       'UNAUTHORIZED',
       () => grpcServer(16),
-      { TEMPORAL_API_KEY: 'tmprl_secret', TEMPORAL_TLS: 'false' },
+      { ...API_KEY, TEMPORAL_TLS: 'false' },
       /does not accept the credentials .*; check TEMPORAL_API_KEY or the TLS client certificate\.$/,
     ],
     [
       'credentials that may not do it',
       'UNAUTHORIZED',
       () => grpcServer(7),
-      { TEMPORAL_API_KEY: 'tmprl_secret', TEMPORAL_TLS: 'false' },
+      { ...API_KEY, TEMPORAL_TLS: 'false' },
       /denies access .*; check TEMPORAL_NAMESPACE and the permissions of the credentials\.$/,
     ],
     // The two that follow look as a starting server does; TLS is named.
@@ -121,7 +121,7 @@ describe('a connection', () => {
       'a server that ends the connection after the TLS handshake',
       'UNREACHABLE',
       () => secure({ requestCert: true, rejectUnauthorized: true, ca: [selfSignedCertificate().cert] }),
-      { ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: ofClient.cert, TEMPORAL_TLS_CLIENT_KEY_DATA: ofClient.key },
+      MUTUAL,
       /(ends the connection|ECONNRESET|EPIPE); .* TEMPORAL_TLS_CLIENT_CERT_\*/,
     ],
     [
@@ -186,7 +186,6 @@ describe('a connection', () => {
 it('a deadline of gRPC is told without the words about its own parts', () => {
   const details = 'Deadline exceeded after 0.000s,waiting for metadata filters';
   const error = Object.assign(new Error(details), { code: 4, details, metadata: {} });
-  expect(transportError(error)?.message).toBe(
-    'The Temporal server does not answer in time; the same call may be repeated.',
-  );
+  const message = 'The Temporal server does not answer in time; the same call may be repeated.';
+  expect(transportError(error)).toMatchObject({ code: 'UNREACHABLE', message });
 });
