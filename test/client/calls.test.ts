@@ -78,7 +78,7 @@ const STARTS = ['start', 'execute', 'retry', 'batches.start', 'batch.retry'];
 const WORKFLOW_IDS: Readonly<Record<string, string>> = {
   ...{ start: 'follow-up:p:j:r', execute: 'follow-up:p:j:r' },
   'batches.start': expect.stringMatching(/^follow-up-batch:/) as unknown as string,
-  ...Object.fromEntries(CALLS.slice(0, 8).map(([name]) => [name, 'f'])),
+  ...Object.fromEntries([...OF_HANDLE, 'extendDeadline', 'resolveDelivery'].map((name) => [name, 'f'])),
 };
 
 describe('every call', () => {

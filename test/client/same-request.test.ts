@@ -25,6 +25,7 @@ it.each<[string, unknown, Record<string, unknown> | undefined, readonly string[]
   ['almost the same prompt', { ...REQUEST, prompt: 'Fix it. ' }, undefined, 'another'],
   ['a state of its own', { continued: {} }, undefined, 'unknown'],
   ['no readable input', { prompt: 7 }, { followUpPromptSha256: 7 }, 'unknown'],
+  ['no input', null, {}, 'unknown'],
   ['the digest in its memo', undefined, memo('Fix it.'), []],
   ['another digest in its memo', undefined, memo('Fix it'), 'another'],
 ])('a request is compared with the follow-up of its name, of which there is %s', (_, input, memo, found) => {

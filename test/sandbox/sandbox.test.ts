@@ -140,7 +140,8 @@ it('jobs are added over HTTP, one or a list, all or none; what is wrong is told,
     refused(/^name: there is no fault "htp-503"/),
   );
   expect(await control('/keys', '{')).toEqual(refused(/not JSON/));
-  expect(await control('/nowhere', null, {}, 'GET')).toMatchObject({ status: 404 });
+  const unknown = { status: 404, error: expect.stringMatching(/GET \/sandbox lists them/) };
+  expect(await control('/nowhere', null, {}, 'GET')).toEqual(unknown);
   const headers = { origin: 'https://elsewhere.example' };
   expect(await control('/keys', {}, headers)).toMatchObject({ status: 403 });
 });
