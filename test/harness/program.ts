@@ -27,7 +27,10 @@ export class Program {
     child.stderr.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
     child.stdin.end(stdin);
     this.child = child;
-    this.closed = once(child, 'close').then(() => (this.isClosed = true));
+    const end = () => (this.isClosed = true);
+    this.closed = once(child, 'close');
+    // It rejects where the program can't be started.
+    this.closed.then(end, end);
   }
 
   /** The starter on the shared server. It knows no variable of the agent service. */
