@@ -18,13 +18,11 @@ describe('the defaults of polling', () => {
 
   it('watch a turn of two hours with at most 70 polls', () => {
     const polls = Array.from({ length: 500 }, (_, seed) => watch(OURS, 120 * minutes, seededRandom(seed)));
-
     expect(Math.max(...polls.map(({ pollsAtMs }) => pollsAtMs.length))).toBeLessThanOrEqual(70);
   });
 });
 
 it('docs/performance.md has the table that npm run bench:cadence makes', () => {
   const page = readFileSync(PAGE_PATH, 'utf8');
-
   expect(page).toBe(withTable(page, cadenceTable(rows)));
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { endOfError, endOfResult } from '../../src/cli/ends';
 import {
   DeadlineExceededError,
@@ -31,34 +31,28 @@ function result(status: string): FollowUpResult {
   return { ...JOB, id: 'job-1', status, source, model: 'm', prLink, followUp: RECEIPT };
 }
 
-describe('the exit code', () => {
-  it.each([
-    ['completed', 0],
-    ['archived', 10],
-    ['failed', 11],
-  ])('of a job that is %s is %d', (status, code) => {
-    expect(endOfResult('w', result(status)).exitCode).toBe(code);
-  });
+it.each([
+  ['completed', 0],
+  ['archived', 10],
+  ['failed', 11],
+])('the exit code of a job that is %s is %d', (status, code) => {
+  expect(endOfResult('w', result(status)).exitCode).toBe(code);
+});
 
-  it('of each failure is the documented one, as are its class and code', () => {
-    const ends = FAILURE_TYPES.map((type) => {
-      const error = followUpFailed(type, 'message', { workflowId: 'w' });
-      expect(error).toMatchObject({ workflowId: 'w', job: null, receipt: null });
-      return [endOfError(error).document, endOfError(error).exitCode, error.constructor, error.code];
-    });
-    expect(ends).toMatchObject([
-      [{ type: 'InvalidRequest' }, 2, FollowUpError, 'INVALID_REQUEST'],
-      [{ type: 'FollowUpRejected' }, 20, FollowUpRejectedError, 'REJECTED'],
-      [{ type: 'DeliveryUnknown' }, 21, DeliveryUnknownError, 'DELIVERY_UNKNOWN'],
-      [{ type: 'JobNotFound' }, 23, JobNotFoundError, 'JOB_NOT_FOUND'],
-      [{ type: 'DeadlineExceeded' }, 22, DeadlineExceededError, 'DEADLINE_EXCEEDED'],
-    ]);
+it('the exit code of each failure is the documented one, as are its class and code', () => {
+  const ends = FAILURE_TYPES.map((type) => {
+    const error = followUpFailed(type, 'message', { workflowId: 'w' });
+    expect(error).toMatchObject({ workflowId: 'w', job: null, receipt: null });
+    expect(endOfError(error).document).toMatchObject({ type });
+    return [type, endOfError(error).exitCode, error.constructor, error.code];
   });
-
-  it('of a cancelled one is 24, of a terminated one 1', () => {
-    const codes = (['CANCELLED', 'TERMINATED'] as const).map((code) => new FollowUpError(code, 'message'));
-    expect(codes.map((error) => endOfError(error).exitCode)).toEqual([24, 1]);
-  });
+  expect(ends).toEqual([
+    ['InvalidRequest', 2, FollowUpError, 'INVALID_REQUEST'],
+    ['FollowUpRejected', 20, FollowUpRejectedError, 'REJECTED'],
+    ['DeliveryUnknown', 21, DeliveryUnknownError, 'DELIVERY_UNKNOWN'],
+    ['JobNotFound', 23, JobNotFoundError, 'JOB_NOT_FOUND'],
+    ['DeadlineExceeded', 22, DeadlineExceededError, 'DEADLINE_EXCEEDED'],
+  ]);
 });
 
 it('what is printed of a result are the job, the evidence and the delivery, and the link in full', () => {
@@ -83,6 +77,8 @@ it('what to do about a rejected one is what works', () => {
 });
 
 it.each<[FollowUpError, number, string]>([
+  [new FollowUpError('CANCELLED', 'message'), 24, 'Cancelled'],
+  [new FollowUpError('TERMINATED', 'message'), 1, 'Terminated'],
   [new ItemsGoneError('nightly'), 1, 'BatchForgotten'],
   [requestConflict('follow-up:a:b:r'), 2, 'Conflict'],
   [notFound('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],

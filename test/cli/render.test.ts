@@ -37,19 +37,16 @@ describe('the progress line of a follow-up', () => {
     expect(progressText({ ...WATCHING, ...change }, Date.parse('2030-01-01T00:00:00Z'), '')).toBe(text);
   });
 
-  it('is not worth another plain line for the passing of time, or one more poll with the same answer', () => {
-    const later = { ...WATCHING, polls: 4, nextPollAt: '2030-01-01T00:01:00.000Z', observed: { active: 4 } };
-    expect(progressKey(later)).toBe(progressKey(WATCHING));
-  });
-
-  it.each<Partial<FollowUpProgress>>([
-    { phase: 'confirming' },
-    { lastAnswer: 'http 503' },
-    { evidence: 'confirmed' },
-    { delivery: { verdict: 'unknown', confirmedBy: null, sends: 1 } },
-    { deadlineAt: '2030-01-02T00:00:00.000Z' },
-  ])('is worth another one for %j', (change) => {
-    expect(progressKey({ ...WATCHING, ...change })).not.toBe(progressKey(WATCHING));
+  it.each<[boolean, Partial<FollowUpProgress>]>([
+    // Time has passed, and one more poll had the same answer.
+    [false, { polls: 4, nextPollAt: '2030-01-01T00:01:00.000Z', observed: { active: 4 } }],
+    [true, { phase: 'confirming' }],
+    [true, { lastAnswer: 'http 503' }],
+    [true, { evidence: 'confirmed' }],
+    [true, { delivery: { verdict: 'unknown', confirmedBy: null, sends: 1 } }],
+    [true, { deadlineAt: '2030-01-02T00:00:00.000Z' }],
+  ])('is worth another plain line, %j, for %j', (isNews, change) => {
+    expect(progressKey({ ...WATCHING, ...change }) !== progressKey(WATCHING)).toBe(isNews);
   });
 });
 
@@ -101,52 +98,35 @@ describe('the progress of a batch', () => {
     expect(itemLine(end)).toBe('2026-01-01T00:00:00Z  JobNotFound       -         p/j  no such job');
   });
 
-  it('has a meter: the share at once, rate and time left after five seconds', () => {
+  it('has a meter: the share at once, rate and time left after five seconds, by what settled while it looked', () => {
     const meter = meterOf();
     expect(meter(0, 200, 0)).toBe('0 of 200 · 0 %');
     expect(meter(30, 200, 4_999)).toBe('30 of 200 · 15 %');
     expect(meter(50, 200, 5_000)).toBe('50 of 200 · 25 % · 600/min · 15s left');
     expect(meter(200, 200, 60_000)).toBe('200 of 200 · 100 % · 200/min');
-  });
-
-  it('has a meter that counts what settled while it looked', () => {
-    const meter = meterOf();
-    expect(meter(1_000, 2_000, 0)).not.toContain('/min');
-    expect(meter(1_000, 2_000, 30_000)).toMatch(/0\.0\/min$/);
-    expect(meter(1_030, 2_000, 60_000)).toContain('· 30/min · 32m 20s left');
+    const late = meterOf();
+    expect(late(1_000, 2_000, 0)).not.toContain('/min');
+    expect(late(1_000, 2_000, 30_000)).toMatch(/0\.0\/min$/);
+    expect(late(1_030, 2_000, 60_000)).toContain('· 30/min · 32m 20s left');
   });
 });
 
-describe('the line that is written', () => {
-  function lines(isTTY: boolean, TERM = 'xterm') {
+it.each([
+  [true, 'xterm', ['\r\u001b[2Kwatching · active …', '\r\u001b[2Kdone', '\r\u001b[2K']],
+  [false, 'xterm', ['TIME watching · active · poll 1\n', 'TIME done\n']],
+  [true, 'dumb', ['TIME watching · active · poll 1\n', 'TIME done\n']],
+])(
+  'the line that is written is rewritten on a terminal, within its width, and elsewhere a new one for each change: %j %s',
+  (isTTY, TERM, lines) => {
     const written: string[] = [];
     const line = new ProgressLine({ isTTY, columns: 20, write: (text) => written.push(text) }, { TERM });
-    return { line, written };
-  }
-
-  it('on a terminal is rewritten, within the width, without the escapes of a service, and removed', () => {
-    const { line, written } = lines(true);
     line.show('watching \u001b[2J\u001b]0;x\u0007· active · poll 1', 'a');
     line.show('watching · active · poll 2', 'a');
+    line.show('done', 'b');
     line.clear();
-    expect(written).toEqual(['\r\u001b[2Kwatching · active …', '\r\u001b[2K']);
-  });
-
-  it.each([
-    [false, 'xterm'],
-    [true, 'dumb'],
-  ])('elsewhere is a new one for each change, with its time: %j %s', (isTTY, term) => {
-    const { line, written } = lines(isTTY, term);
-    line.show('next in 2s', 'one');
-    line.show('next in 1s', 'one');
-    line.show('done', 'two');
-    line.clear();
-    expect(written).toEqual([
-      expect.stringMatching(/^\d\d:\d\d:\d\dZ next in 2s\n$/),
-      expect.stringMatching(/^\d\d:\d\d:\d\dZ done\n$/),
-    ]);
-  });
-});
+    expect(written.map((each) => each.replace(/^\d\d:\d\d:\d\dZ/, 'TIME'))).toEqual(lines);
+  },
+);
 
 describe('text for a terminal', () => {
   it('from the wire cannot steer it', () => {
@@ -160,7 +140,6 @@ describe('text for a terminal', () => {
   });
 
   it.each([
-    ['12345', 5, '12345'],
     ['123456', 5, '1234…'],
     ['日本語', 6, '日本語'],
     ['日本語', 5, '日本…'],

@@ -12,20 +12,19 @@ describe('usage', () => {
       expect(stdout).toContain(word);
   });
 
-  it('without a command the help goes to stderr', async () => {
-    const { code, stdout, stderr } = await offline([]);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain('Usage: agent-follow-up');
-  });
-
   it.each([
-    ['an unknown flag', [...SEND, '--promt', 'x'], "unknown option '--promt'", 'Did you mean --prompt?'],
-    ['a missing argument', ['status'], 'workflow-id', '(agent-follow-up status --help explains)'],
-  ])('%s is told with what is right', async (_, args, problem, remedy) => {
+    [[], ['Usage: agent-follow-up']],
+    [
+      [...SEND, '--promt', 'x'],
+      ["unknown option '--promt'", 'Did you mean --prompt?'],
+    ],
+    [['status'], ['workflow-id', '(agent-follow-up status --help explains)']],
+    // --json is the value of another flag.
+    [[...SEND, '--prompt', 'x', '--deadline', '--json'], ['--deadline:']],
+  ])('what is wrong with %j is told on stderr, with what is right', async (args, words) => {
     const { code, stdout, stderr } = await offline(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain(problem);
-    expect(stderr).toContain(remedy);
+    for (const each of words) expect(stderr).toContain(each);
   });
 });
 
@@ -46,12 +45,6 @@ describe('invalid input', () => {
     for (const problem of document.details.problems) expect(stderr).toContain(problem);
   });
 
-  it('is no document where --json is the value of another flag', async () => {
-    const { code, stdout, stderr } = await offline([...SEND, '--prompt', 'x', '--deadline', '--json']);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain('--deadline:');
-  });
-
   it.each([
     [
       ['extend', 'w', '30'],
@@ -70,16 +63,11 @@ describe('invalid input', () => {
     [[...CREATE, '--every', '5'], "argument '5' is invalid. It must be a number with a unit, such as"],
     [[...CREATE, '--start-at', 'tomorrow'], 'It must be ISO 8601 with an offset, as 2026-11-21T03:00:00Z.'],
     [[...CREATE, '--end-at', '2026-02-30T00:00Z'], 'It must be ISO 8601 with an offset'],
-    [
-      [...CREATE, '--cron', '0 3 * * *', '--offset', '5m'],
-      '--offset: belongs to an interval; give --every too',
-    ],
+    [[...CREATE, '--cron', '0 3 * * *', '--offset', '5m'], '--offset: belongs to an interval; give --every'],
     [CREATE, 'timing is missing; give --cron, --calendar or --every'],
     [['schedule', 'trigger', 'nightly', '--overlap', 'x'], 'Allowed choices are skip, '],
   ])('%j is refused with the field named', async (args, message) => {
-    const { code, stderr } = await offline(args);
-    expect(code).toBe(2);
-    expect(stderr).toContain(message);
+    expect(await offline(args)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
   });
 });
 

@@ -20,44 +20,35 @@ afterAll(async () => {
 const ASKED = { projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' };
 const KEYWORD = 2;
 const INT = 3;
+const ALL = Object.fromEntries(SEARCH_ATTRIBUTES.map((name) => [name, KEYWORD]));
 
 /** The connection of a service that refuses operator calls, as Temporal Cloud does. */
 function withoutOperator(keys: Readonly<Record<string, number>>): ConnectionLike {
   const error = { code: 7, details: 'Request unauthorized.', metadata: {} };
   const refuse = () => Promise.reject(Object.assign(new Error('7 PERMISSION_DENIED'), error));
+  const call = (_: unknown, made: () => unknown) => made();
   return {
     operatorService: { listSearchAttributes: refuse, addSearchAttributes: refuse },
     workflowService: { getSearchAttributes: () => Promise.resolve({ keys }) },
-    withDeadline: (_: unknown, call: () => unknown) => call(),
-    withMetadata: (_: unknown, call: () => unknown) => call(),
+    ...{ withDeadline: call, withMetadata: call },
   } as unknown as ConnectionLike;
 }
 
 describe('a namespace that is not set up', () => {
   it('refuses a start with what to run, and nothing is started', async () => {
     const followUps = new FollowUpClient(new Client({ connection }));
-    const error: unknown = await followUps.start(ASKED).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(SearchAttributesError);
-    expect((error as Error).message).toMatch(
-      /Nothing was started.*"setup".*temporal operator search-attribute create/s,
-    );
+    const words = /Nothing was started.*"setup".*temporal operator search-attribute create/s;
+    await expect(followUps.start(ASKED)).rejects.toThrow(words);
     await expect(listed(followUps.list({ projectId: 'p' }))).rejects.toThrow(SearchAttributesError);
   });
 
   it('gets what is missing, once, by any number of callers, and works at once', async () => {
     const searchAttributes = Object.fromEntries([['AgentJob', KEYWORD]]);
     await connection.operatorService.addSearchAttributes({ namespace: 'default', searchAttributes });
-    const both = await Promise.all([
-      ensureSearchAttributes(connection, 'default'),
-      ensureSearchAttributes(connection, 'default'),
-    ]);
-    for (const { registered, present } of both) {
+    const ensure = () => ensureSearchAttributes(connection, 'default');
+    for (const { registered, present } of await Promise.all([ensure(), ensure()]))
       expect([...registered, ...present].sort()).toEqual([...SEARCH_ATTRIBUTES].sort());
-    }
-    expect(await ensureSearchAttributes(connection, 'default')).toEqual({
-      registered: [],
-      present: [...SEARCH_ATTRIBUTES],
-    });
+    expect(await ensure()).toEqual({ registered: [], present: [...SEARCH_ATTRIBUTES] });
     const followUps = new FollowUpClient(new Client({ connection }));
     expect(await followUps.start(ASKED)).toMatchObject({ attached: false });
   });
@@ -74,22 +65,15 @@ describe('a namespace that is not set up', () => {
   });
 });
 
-describe('where the operator service is refused', () => {
-  const keysOf = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, KEYWORD]));
-
-  it('attributes that are there are enough', async () => {
-    const found = { registered: [], present: [...SEARCH_ATTRIBUTES] };
-    expect(await ensureSearchAttributes(withoutOperator(keysOf(SEARCH_ATTRIBUTES)), 'n')).toEqual(found);
-  });
-
-  it.each([
-    [
-      'missing is asked for with the exact commands',
-      keysOf(SEARCH_ATTRIBUTES.filter((name) => name !== 'AgentJob')),
-      /lacks the search attributes AgentJob.*\n {2}temporal operator search-attribute create --namespace n --name AgentJob --type Keyword\n.*tcld/,
-    ],
-    ['of another type is named', { AgentJob: INT }, /whose type is not Keyword: AgentJob/],
-  ])('one that is %s', async (_, keys, words) => {
-    await expect(ensureSearchAttributes(withoutOperator(keys), 'n')).rejects.toThrow(words);
-  });
+it.each<[string, Record<string, number>, RegExp]>([
+  ['that are there are enough', ALL, /^$/],
+  [
+    'of which one is missing are asked for with the exact commands',
+    Object.fromEntries(Object.entries(ALL).filter(([name]) => name !== 'AgentJob')),
+    /lacks the search attributes AgentJob.*\n {2}temporal operator search-attribute create --namespace n --name AgentJob --type Keyword\n.*tcld/,
+  ],
+  ['of which one has another type are refused by its name', { ...ALL, AgentJob: INT }, /Keyword: AgentJob/],
+])('where the operator service is refused, attributes %s', async (_, keys, problem) => {
+  const found = ensureSearchAttributes(withoutOperator(keys), 'n');
+  expect(await found.then(({ registered }) => registered.join(), String)).toMatch(problem);
 });

@@ -5,6 +5,7 @@ import { listed } from '../harness/listed';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
 const ID = 'follow-up:p:j:r';
+const UNSENT = { receipt: { delivery: { verdict: 'not-sent' } } };
 
 afterEach(() => {
   jest.useRealTimers();
@@ -33,20 +34,17 @@ describe('the client for tests', () => {
 
   it('refuses what the client refuses, in its words', async () => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
-    await expect(followUps.start({ ...REQUEST, prompt: '' })).rejects.toMatchObject({
-      code: 'INVALID_REQUEST',
-    });
+    const refused = async (code: string, call: Promise<unknown>) => {
+      await expect(call).rejects.toMatchObject({ code });
+    };
+    await refused('INVALID_REQUEST', followUps.start({ ...REQUEST, prompt: '' }));
     await followUps.start(REQUEST);
     expect(await followUps.start(REQUEST)).toMatchObject({ attached: 'running' });
-    await expect(followUps.start({ ...REQUEST, prompt: 'Other' })).rejects.toMatchObject({
-      code: 'CONFLICT',
-    });
-    await expect(followUps.getHandle('follow-up:a:b:c').result()).rejects.toMatchObject({
-      code: 'NOT_FOUND',
-    });
-    await expect(followUps.getHandle(ID).retry()).rejects.toMatchObject({ code: 'STILL_RUNNING' });
-    await expect(followUps.batches.start([REQUEST])).rejects.toMatchObject({ code: 'SERVER_REFUSED' });
-    await expect(followUps.limits.get()).rejects.toMatchObject({ code: 'LIMITS_UNAVAILABLE' });
+    await refused('CONFLICT', followUps.start({ ...REQUEST, prompt: 'Other' }));
+    await refused('NOT_FOUND', followUps.getHandle('follow-up:a:b:c').result());
+    await refused('STILL_RUNNING', followUps.getHandle(ID).retry());
+    await refused('SERVER_REFUSED', followUps.batches.start([REQUEST]));
+    await refused('LIMITS_UNAVAILABLE', followUps.limits.get());
     expect(followUps.sent).toEqual([REQUEST]);
   });
 
@@ -59,12 +57,8 @@ describe('the client for tests', () => {
       { job: { status: 'active' } },
     ],
     [{ end: 'JobNotFound', message: 'gone' }, 'JOB_NOT_FOUND', { message: 'gone' }],
-    [{ end: 'InvalidRequest' }, 'INVALID_REQUEST', { receipt: { delivery: { verdict: 'not-sent' } } }],
-    [
-      { end: 'cancelled', verdict: 'not-sent' },
-      'CANCELLED',
-      { receipt: { delivery: { verdict: 'not-sent' } } },
-    ],
+    [{ end: 'InvalidRequest' }, 'INVALID_REQUEST', UNSENT],
+    [{ end: 'cancelled', verdict: 'not-sent' }, 'CANCELLED', UNSENT],
     [{ end: 'terminated' }, 'TERMINATED', { receipt: null }],
     [{ end: 'timed-out' }, 'TIMED_OUT', { receipt: null }],
   ])('ends as %j with the code %s', async (fate, code, facts) => {
@@ -126,27 +120,28 @@ describe('the client for tests', () => {
 });
 
 /** What a service tells apart; docs/testing.md shows the call of which nobody knows whether it started anything. */
-describe('a call that ends by its time-out says what it has reached:', () => {
-  async function ended(followUps: InMemoryFollowUpClient, presence: 'all' | 'no-workers') {
-    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
-    followUps.setPresence(presence);
-    const end = followUps.execute(REQUEST, { timeout: 10_000 }).catch((error: unknown) => error);
-    await jest.advanceTimersByTimeAsync(10_000);
-    return end;
-  }
+describe('a call that ends early says what it has reached: started, and', () => {
+  const watching = () => new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
 
   it.each([
     ['no-workers', 'no worker polls the task queue "follow-up"; start one and try again'],
     ['all', 'it still runs'],
-  ] as const)('started, and %s', async (presence, words) => {
-    const end = await ended(new InMemoryFollowUpClient(() => ({ phase: 'watching' })), presence);
-    const message = `The follow-up ${ID} gave no answer within 10 s: ${words}.`;
-    expect(end).toMatchObject({ name: 'NoAnswerError', code: 'NO_ANSWER', workflowId: ID, message });
+  ] as const)('%s', async (presence, words) => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
+    const followUps = watching();
+    followUps.setPresence(presence);
+    const end = followUps.execute(REQUEST, { timeout: 10_000 }).catch((error: unknown) => error);
+    await jest.advanceTimersByTimeAsync(10_000);
+    expect(await end).toMatchObject({
+      ...{ name: 'NoAnswerError', code: 'NO_ANSWER', workflowId: ID },
+      message: `The follow-up ${ID} gave no answer within 10 s: ${words}.`,
+    });
   });
 
-  it('started, and the client was closed', async () => {
-    const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
-    const end = (await followUps.start(REQUEST)).result().catch((error: unknown) => error);
+  it('the client was closed', async () => {
+    const followUps = watching();
+    const handle = await followUps.start(REQUEST);
+    const end = handle.result().catch((error: unknown) => error);
     await followUps.close();
     expect(await end).toMatchObject({ code: 'CLOSED', workflowId: ID });
   });

@@ -1,24 +1,21 @@
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import dashboard from '../../deploy/grafana/follow-ups.json';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { freePorts } from '../../dev/free-ports';
 import { ALERTS_FILE } from '../../scripts/prometheus-rule';
 import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
-import { alertsIn, hurried, metricsIn, panelExpressions } from '../harness/alert-rules';
 import { eventually } from '../harness/eventually';
 import { SWIFT } from '../harness/batch-of-test';
 import { ENDLESS, queueVariables } from '../harness/following';
 import { ASKS_EVERY_SECOND, PATIENT, ProcessEnvironment } from '../harness/process-environment';
-import { Prometheus } from '../harness/prometheus';
+import { mustRun, Program } from '../harness/program';
 import { showsPhase } from '../harness/scenario';
-import { StarterProcess } from '../harness/starter-process';
 import { temporal } from '../harness/temporal';
 import { temporaryFolder } from '../harness/temporary-folder';
+import { ALERTS, HURRIED, metricsIn, PANELS } from './alert-rules';
+import { Prometheus } from './prometheus';
 
 const OFTEN = { intervalMs: 200 };
 /** A follow-up that is read every half second. */
@@ -32,13 +29,12 @@ let server: DevServer;
 let environment: ProcessEnvironment;
 let prometheus: Prometheus;
 let workerEnv: NodeJS.ProcessEnv;
-let serverOptions: Parameters<typeof startDevServer>[0];
+const serverOptions = () => {
+  return { cli: temporal().cli, databaseFile: path.join(folder, 'temporal.db'), searchAttributes: true };
+};
 
 beforeAll(async () => {
-  const databaseFile = path.join(folder, 'temporal.db');
-  serverOptions = { cli: temporal().cli, databaseFile, searchAttributes: true };
-  server = await startDevServer(serverOptions);
-  serverOptions = { ...serverOptions, port: server.port };
+  server = await startDevServer(serverOptions());
   environment = await ProcessEnvironment.open({
     address: server.address,
     sandbox: { messagesPerHour: null },
@@ -49,7 +45,7 @@ beforeAll(async () => {
   const metrics = `127.0.0.1:${port}`;
   // A request that is held does not run out of time.
   workerEnv = { ...ASKS_EVERY_SECOND, FOLLOW_UP_METRICS_ADDRESS: metrics, AGENT_API_TIMEOUT: '5m' };
-  prometheus = await Prometheus.start(folder, hurried(await readFile(ALERTS_FILE, 'utf8')), metrics);
+  prometheus = await Prometheus.start(folder, HURRIED, metrics);
 });
 
 afterAll(async () => {
@@ -62,167 +58,164 @@ afterAll(async () => {
 const folder = temporaryFolder();
 const keyFile = path.join(folder, 'key');
 
-const tested: string[] = [];
-
-async function expectFiring(alert: string): Promise<void> {
-  tested.push(alert);
-  const firing = async () => (await prometheus.firing()).get(alert);
-  const { annotations } = await eventually(`${alert} fires`, firing, OFTEN);
-  expect(annotations.summary).not.toMatch(/<|error/);
-}
-
-async function expectCleared(alert: string): Promise<void> {
-  const gone = async () => !(await prometheus.firing()).has(alert);
-  await eventually(`${alert} is cleared`, gone, OFTEN);
-}
-
-/** What looks back at failures ends some time after the last one; the next alert need not wait for that. */
-const clearing: Promise<void>[] = [];
-function expectClearedLater(alert: string): void {
-  clearing.push(expectCleared(alert));
-}
-
 /** A command of the starter that must succeed. */
 async function starter(...args: string[]): Promise<void> {
   const env = { TEMPORAL_ADDRESS: server.address, ...queueVariables(environment.taskQueues) };
-  expect(await StarterProcess.start(args, env).ended()).toMatchObject({ code: 0 });
+  expect(await Program.starter(args, env).ended()).toMatchObject({ code: 0 });
 }
 
+/** The runbook's request to the agent service. */
 async function sandbox(method: 'POST' | 'DELETE', what: string): Promise<void> {
   const { ok } = await fetch(`${environment.sandbox.baseUrl}/sandbox/${what}`, { method });
   expect(ok).toBe(true);
 }
 
+type Clear = () => Promise<unknown>;
+
+/** What raises each alert, and then clears it. What looks back is clear some time later: nothing waits for that. */
+const CASES: Readonly<Record<string, readonly [raise: () => Promise<Clear>, 'later'?]>> = {
+  FollowUpNoWorker: [() => Promise.resolve(() => environment.startWorker(workerEnv))],
+  FollowUpAgentServiceUnreachable: [
+    async () => {
+      const following = await environment.follow(ENDLESS, WATCHED);
+      await showsPhase(following, 'watching');
+      environment.sandbox.setFault({ name: 'http-503' });
+      return async () => {
+        await sandbox('DELETE', 'faults');
+        await following.handle.cancel();
+      };
+    },
+    'later',
+  ],
+  FollowUpKeyRefused: [
+    async () => {
+      await sandbox('DELETE', 'keys');
+      // The first 401 of the worker, and no follow-up stays open with it.
+      const following = await environment.follow({}, WATCHED);
+      expect(await following.failure()).toMatchObject({ type: 'FollowUpRejected' });
+      return () => writeFile(keyFile, environment.sandbox.createKey());
+    },
+    'later',
+  ],
+  FollowUpDeliveryUnknown: [
+    async () => {
+      const following = await environment.follow({ status: 'active', ...ENDLESS }, SWIFT, LOST);
+      expect(await following.failure()).toMatchObject({ type: 'DeliveryUnknown' });
+      return async () => {
+        following.clearFaults();
+        const { projectId, jobId } = following.key;
+        const words = ['--prompt', 'Once more.', '--request-id', 'new', '--no-wait'];
+        await starter('send', '--project', projectId, '--job', jobId, ...words);
+        await following.reached({ operation: 'message' }, { atLeast: 2 });
+      };
+    },
+    'later',
+  ],
+  FollowUpNeedsDecision: [
+    async () => {
+      const asked = { ...WATCHED, ...AT_ONCE, onUnknownDelivery: 'ask' } as const;
+      const following = await environment.follow({ status: 'active', ...ENDLESS }, asked, LOST);
+      return () => starter('resolve', following.handle.workflowId, 'delivered');
+    },
+  ],
+  FollowUpSendsStandStill: [
+    async () => {
+      await starter('limits', 'set', '--sends-total', '1/h');
+      await Promise.all(Array.from({ length: 4 }, () => environment.follow({}, WATCHED)));
+      return () => starter('limits', 'set', '--sends-total', 'off');
+    },
+  ],
+  FollowUpWorkflowTasksFail: [
+    async () => {
+      const workflowId = `undecodable-${randomUUID()}`;
+      const payload = { metadata: { encoding: Buffer.from('binary/unknown') }, data: Buffer.from('?') };
+      await environment.client.workflowService.startWorkflowExecution({
+        namespace: 'default',
+        workflowId,
+        workflowType: { name: FOLLOW_UP_WORKFLOW },
+        taskQueue: { name: environment.taskQueue },
+        requestId: randomUUID(),
+        input: { payloads: [payload] },
+      });
+      const terminate = ['workflow', 'terminate', '--workflow-id', workflowId, '--address', server.address];
+      return () => mustRun(temporal().cli, terminate);
+    },
+    'later',
+  ],
+  FollowUpSlotsUsedUp: [
+    async () => {
+      environment.sandbox.setFault({ name: 'hold', operation: 'message' });
+      // The worker makes 50 sends at once.
+      await Promise.all(Array.from({ length: 55 }, () => environment.follow({}, WATCHED)));
+      return async () => {
+        await sandbox('DELETE', 'faults');
+        await sandbox('POST', 'release');
+      };
+    },
+  ],
+  FollowUpBatchStandsStill: [
+    async () => {
+      const items = Array.from({ length: 3 }, () => ({
+        ...environment.addJob(),
+        prompt: 'Go on.',
+        ...SWIFT,
+      }));
+      const { batches } = environment.followUps;
+      const batch = await batches.start(items, { batchId: 'forgotten', concurrency: 1 });
+      await batch.pause();
+      return () => starter('batch', 'resume', 'forgotten');
+    },
+  ],
+  FollowUpBatchBeyondTolerance: [
+    async () => {
+      const { batches } = environment.followUps;
+      const missing = { projectId: 'docs', jobId: 'no-such-job', prompt: 'Go on.', ...SWIFT };
+      const batch = await batches.start([missing], { batchId: 'failing', tolerate: { items: 0 } });
+      expect((await batch.result()).state).toBe('tolerance-exceeded');
+      return () => Promise.resolve();
+    },
+    'later',
+  ],
+  FollowUpTemporalSilent: [
+    async () => {
+      server.kill();
+      await server.exited;
+      const { port } = server;
+      return async () => (server = await startDevServer({ ...serverOptions(), port }));
+    },
+  ],
+};
+
 describe('an alert fires, and the command of the runbook clears it', () => {
-  it('FollowUpNoWorker', async () => {
-    await expectFiring('FollowUpNoWorker');
-    await environment.startWorker(workerEnv);
-    await expectCleared('FollowUpNoWorker');
-  });
+  const clearing: Promise<unknown>[] = [];
 
-  it('FollowUpAgentServiceUnreachable', async () => {
-    const following = await environment.follow(ENDLESS, WATCHED);
-    await showsPhase(following, 'watching');
-    environment.sandbox.setFault({ name: 'http-503' });
-    await expectFiring('FollowUpAgentServiceUnreachable');
-    await sandbox('DELETE', 'faults');
-    expectClearedLater('FollowUpAgentServiceUnreachable');
-    await following.handle.cancel();
-  });
-
-  it('FollowUpKeyRefused', async () => {
-    await sandbox('DELETE', 'keys');
-    // The first 401 of the worker, and no follow-up stays open with it.
-    const following = await environment.follow({}, WATCHED);
-    expect(await following.failure()).toMatchObject({ type: 'FollowUpRejected' });
-    await expectFiring('FollowUpKeyRefused');
-    await writeFile(keyFile, environment.sandbox.createKey());
-    expectClearedLater('FollowUpKeyRefused');
-  });
-
-  it('FollowUpDeliveryUnknown', async () => {
-    const following = await environment.follow({ status: 'active', ...ENDLESS }, SWIFT, LOST);
-    expect(await following.failure()).toMatchObject({ type: 'DeliveryUnknown' });
-    await expectFiring('FollowUpDeliveryUnknown');
-    following.clearFaults();
-    const { projectId, jobId } = following.key;
-    const words = ['--prompt', 'Once more.', '--request-id', 'new', '--no-wait'];
-    await starter('send', '--project', projectId, '--job', jobId, ...words);
-    await following.reached({ operation: 'message' }, { atLeast: 2 });
-    expectClearedLater('FollowUpDeliveryUnknown');
-  });
-
-  it('FollowUpNeedsDecision', async () => {
-    const asked = { ...WATCHED, ...AT_ONCE, onUnknownDelivery: 'ask' } as const;
-    const following = await environment.follow({ status: 'active', ...ENDLESS }, asked, LOST);
-    await expectFiring('FollowUpNeedsDecision');
-    await starter('resolve', following.handle.workflowId, 'delivered');
-    await expectCleared('FollowUpNeedsDecision');
-    await following.handle.cancel();
-  });
-
-  it('FollowUpSendsStandStill', async () => {
-    await starter('limits', 'set', '--sends-total', '1/h');
-    await Promise.all(Array.from({ length: 4 }, () => environment.follow({}, WATCHED)));
-    await expectFiring('FollowUpSendsStandStill');
-    await starter('limits', 'set', '--sends-total', 'off');
-    await expectCleared('FollowUpSendsStandStill');
-  });
-
-  it('FollowUpWorkflowTasksFail', async () => {
-    const workflowId = `undecodable-${randomUUID()}`;
-    await environment.client.workflowService.startWorkflowExecution({
-      namespace: 'default',
-      workflowId,
-      workflowType: { name: FOLLOW_UP_WORKFLOW },
-      taskQueue: { name: environment.taskQueue },
-      requestId: randomUUID(),
-      input: {
-        payloads: [{ metadata: { encoding: Buffer.from('binary/unknown') }, data: Buffer.from('?') }],
-      },
-    });
-    await expectFiring('FollowUpWorkflowTasksFail');
-    const terminate = ['workflow', 'terminate', '--workflow-id', workflowId, '--address', server.address];
-    await promisify(execFile)(temporal().cli, terminate);
-    expectClearedLater('FollowUpWorkflowTasksFail');
-  });
-
-  it('FollowUpSlotsUsedUp', async () => {
-    environment.sandbox.setFault({ name: 'hold', operation: 'message' });
-    // The worker makes 50 sends at once.
-    const many = await Promise.all(Array.from({ length: 55 }, () => environment.follow({}, WATCHED)));
-    await expectFiring('FollowUpSlotsUsedUp');
-    await sandbox('DELETE', 'faults');
-    await sandbox('POST', 'release');
-    await expectCleared('FollowUpSlotsUsedUp');
-    await Promise.all(many.map(({ handle }) => handle.terminate()));
-  });
-
-  it('FollowUpBatchStandsStill', async () => {
-    const { batches } = environment.followUps;
-    const items = Array.from({ length: 3 }, () => ({ ...environment.addJob(), prompt: 'Go on.', ...SWIFT }));
-    const batch = await batches.start(items, { batchId: 'forgotten', concurrency: 1 });
-    await batch.pause();
-    await expectFiring('FollowUpBatchStandsStill');
-    await starter('batch', 'resume', 'forgotten');
-    await expectCleared('FollowUpBatchStandsStill');
-    expect((await batch.result()).summary).toMatchObject({ settled: 3 });
-  });
-
-  it('FollowUpBatchBeyondTolerance', async () => {
-    const { batches } = environment.followUps;
-    const missing = { projectId: 'docs', jobId: 'no-such-job', prompt: 'Go on.', ...SWIFT };
-    const batch = await batches.start([missing], { batchId: 'failing', tolerate: { items: 0 } });
-    expect((await batch.result()).state).toBe('tolerance-exceeded');
-    await expectFiring('FollowUpBatchBeyondTolerance');
-    expectClearedLater('FollowUpBatchBeyondTolerance');
-  });
-
-  it('FollowUpTemporalSilent', async () => {
-    server.kill();
-    await server.exited;
-    await expectFiring('FollowUpTemporalSilent');
-    server = await startDevServer(serverOptions);
-    await expectCleared('FollowUpTemporalSilent');
+  it.each(Object.entries(CASES))('%s', async (alert, [raise, later]) => {
+    const clear = await raise();
+    const firing = async () => (await prometheus.firing()).get(alert);
+    const { annotations } = await eventually(`${alert} fires`, firing, OFTEN);
+    expect(annotations.summary).not.toMatch(/<|error/);
+    await clear();
+    const cleared = eventually(`${alert} is cleared`, async () => (await firing()) === undefined, OFTEN);
+    clearing.push(cleared);
+    if (later === undefined) await cleared;
   });
 
   it('and in the end each is cleared', async () => {
     await Promise.all(clearing);
-    expect(clearing).toHaveLength(5);
+    expect(Object.keys(CASES).sort()).toEqual(ALERTS.map(({ alert }) => alert).sort());
   });
 });
 
 describe('the rules and the dashboard', () => {
-  it('are taken by promtool, and by Prometheus', async () => {
-    const { stdout } = await promisify(execFile)('promtool', ['check', 'rules', ALERTS_FILE]);
-    const alerts = alertsIn(await readFile(ALERTS_FILE, 'utf8'));
-    expect(stdout).toContain(`SUCCESS: ${alerts.length} rules found`);
-    for (const { expression } of panelExpressions(dashboard)) {
-      const found = await prometheus.query(
-        expression.replaceAll('$__rate_interval', '10m').replaceAll('$namespace', 'default'),
-      );
-      expect({ expression, isEmpty: found.length === 0 }).toEqual({ expression, isEmpty: false });
+  it('are taken by promtool, and by Prometheus, and name only metrics that a worker has exported', async () => {
+    const checked = await mustRun('promtool', ['check', 'rules', ALERTS_FILE]);
+    expect(checked).toContain(`SUCCESS: ${ALERTS.length} rules found`);
+    for (const { expr } of PANELS) {
+      const query = expr.replaceAll('$__rate_interval', '10m').replaceAll('$namespace', 'default');
+      expect({ expr, found: await prometheus.query(query) }).not.toEqual({ expr, found: [] });
     }
+    const named = [...ALERTS, ...PANELS].flatMap(({ expr }) => metricsIn(expr));
+    expect(await prometheus.names()).toEqual(expect.arrayContaining(named));
   });
 
   const worker = (namespace: string) => `agent_follow_up_worker_info{namespace="${namespace}", instance="i"}`;
@@ -256,32 +249,19 @@ describe('the rules and the dashboard', () => {
   ])('%s where %s', async (alertname, _, series, at, count) => {
     // Pending would do harm at a first start only: it is shown to people.
     const state = at === '0m' ? 'pending' : 'firing';
+    const expr = `count(ALERTS{alertname="${alertname}", alertstate="${state}"}) or vector(0)`;
     const test = {
       interval: '1m',
       input_series: series.split('; ').map((each) => {
         const [name = '', ...values] = each.split(' ');
         return { series: SERIES[name], values: values.join(' ') };
       }),
-      promql_expr_test: [
-        {
-          expr: `count(ALERTS{alertname="${alertname}", alertstate="${state}"}) or vector(0)`,
-          eval_time: at,
-          exp_samples: [{ labels: '{}', value: count }],
-        },
-      ],
+      promql_expr_test: [{ expr, eval_time: at, exp_samples: [{ labels: '{}', value: count }] }],
     };
-    const file = path.join(folder, 'rules-test.json');
     const tests = { rule_files: [ALERTS_FILE], evaluation_interval: '1m', tests: [test] };
     // JSON is YAML.
-    await writeFile(file, JSON.stringify(tests));
-    const { stdout } = await promisify(execFile)('promtool', ['test', 'rules', file]);
-    expect(stdout).toContain('SUCCESS');
-  });
-
-  it('name only metrics that a worker has exported, and no alert is left out here', async () => {
-    const alerts = alertsIn(await readFile(ALERTS_FILE, 'utf8'));
-    const expressions = [...alerts, ...panelExpressions(dashboard)].map(({ expression }) => expression);
-    expect(await prometheus.names()).toEqual(expect.arrayContaining(expressions.flatMap(metricsIn)));
-    expect(tested.sort()).toEqual(alerts.map(({ name }) => name).sort());
+    await writeFile(path.join(folder, 'rules-test.json'), JSON.stringify(tests));
+    const tested = await mustRun('promtool', ['test', 'rules', 'rules-test.json'], { cwd: folder });
+    expect(tested).toContain('SUCCESS');
   });
 });

@@ -2,8 +2,9 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { dependencies, devDependencies } from '../../package.json';
+import { mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { artifact, Ground, mustRun, NEIGHBOURS, NPM_INSTALL, STRICTLY } from './ground';
+import { artifact, Ground, NEIGHBOURS, NPM_INSTALL, STRICTLY } from './ground';
 
 // A first installation downloads the SDK and TypeScript.
 jest.setTimeout(300_000);
@@ -16,12 +17,9 @@ async function story() {
   const [projectId = '', jobId = ''] = process.argv.slice(2);
   const times = { polling: { initial: '500ms', maximum: '1s' }, confirm: '1s' } as const;
   const request = { projectId, jobId, requestId: 'one', prompt: 'Please fix the typo.', ...times };
-  const handle = await followUps.start(request);
-  const job = await handle.result();
-  console.log(job.status, job.prLink, handle.attached);
-  const missing = await followUps.start({ ...request, jobId: 'nobody' });
-  const error: unknown = await missing.result().catch((reason: unknown) => reason);
-  console.log(error instanceof FollowUpError, error instanceof Error ? error.message : '');
+  const job = await followUps.execute(request);
+  const error: unknown = await followUps.execute({ ...request, jobId: 'nobody' }).catch((reason: unknown) => reason);
+  console.log(job.status, job.prLink, error instanceof FollowUpError && error.code);
   await followUps.close();
 }
 void story();
@@ -62,10 +60,6 @@ describe('the client package', () => {
     const { projectId, jobId } = ground.sandbox.addJob({ turn: { reads: 2 } });
     const printed = await mustRun('node', [program, projectId, jobId], inProject());
     const { prLink } = ground.sandbox.job({ projectId, jobId }).job;
-    expect(printed.split('\n')).toEqual([
-      `completed ${String(prLink)} false`,
-      expect.stringMatching(/^true The service knows no such job/),
-      '',
-    ]);
+    expect(printed).toBe(`completed ${String(prLink)} JOB_NOT_FOUND\n`);
   });
 });

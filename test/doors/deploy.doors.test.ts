@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { ROOT } from '../harness/worker-process';
+import { mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { mustRun } from './ground';
+import { ROOT } from '../harness/worker-process';
 
 // A first run installs the validators.
 jest.setTimeout(300_000);

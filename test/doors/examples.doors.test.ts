@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { requests } from '../../docs/requests.json';
 import { vectors } from '../../docs/workflow-id-vectors.json';
 import { ROOT } from '../harness/worker-process';
-import type { Ended } from '../cli/command';
-import { Ground, mustRun, run, teamProject } from './ground';
+import { mustRun, Program } from '../harness/program';
+import { Ground, teamProject } from './ground';
 
 // A first run downloads and compiles the dependencies of each language.
 jest.setTimeout(600_000);
@@ -15,7 +15,12 @@ const PROMPT = 'Please fix the typo.';
 
 let ground: Ground;
 
-type Send = (project: string, job: string, requestId: string, prompt?: string) => Promise<Ended>;
+type Send = (
+  project: string,
+  job: string,
+  requestId: string,
+  prompt?: string,
+) => Promise<{ code: number | null; stdout: string; stderr: string }>;
 
 /** One way to send a follow-up, as a person types it. */
 interface Door {
@@ -36,7 +41,7 @@ const plain = (text: string) => text.replaceAll('\u001b[0m', '').trim();
 /** A door whose program is run as `command … PROJECT JOB REQUEST_ID PROMPT`. */
 function program(folder: string, command: string, ...args: readonly string[]): Send {
   return (project, job, requestId, prompt = PROMPT) =>
-    run(command, [...args, project, job, requestId, prompt], at(folder));
+    new Program(command, [...args, project, job, requestId, prompt], at(folder)).ended();
 }
 
 const doors: Door[] = [
@@ -74,7 +79,8 @@ const doors: Door[] = [
     send: (...words) => program('java', 'java', '-cp', classpath, 'FollowUp')(...words),
     sendAsDocumented: async (project, job, requestId, prompt = PROMPT) => {
       const args = [project, job, requestId, prompt].map((each) => `'${each}'`).join(' ');
-      const ended = await run('mvn', ['-q', '-B', 'exec:java', `-Dexec.args=${args}`], at('java'));
+      const words = ['-q', '-B', 'exec:java', `-Dexec.args=${args}`];
+      const ended = await new Program('mvn', words, at('java')).ended();
       return { ...ended, stdout: `${plain(ended.stdout)}\n` };
     },
   },
@@ -84,7 +90,7 @@ const doors: Door[] = [
 
 function shellDoor(name: string, script: string): Door {
   const start = (workflowId: string, request: unknown) =>
-    run(`./${script}`, [workflowId, JSON.stringify(request)], at('shell'));
+    new Program(`./${script}`, [workflowId, JSON.stringify(request)], at('shell')).ended();
   const idOf = async (...ids: string[]) => (await mustRun('./workflow-id.sh', ids, at('shell'))).trimEnd();
   return {
     name,

@@ -1,12 +1,9 @@
-import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { type DevServer, startDevServer, stripTemporalEnv } from '../../dev/dev-server';
 import { freePorts } from '../../dev/free-ports';
 import { version } from '../../package.json';
 import { type Sandbox, startSandbox } from '../../sandbox';
-import type { Ended } from '../cli/command';
 import { VARIABLES } from '../harness/temporal';
 import { ROOT, WorkerProcess } from '../harness/worker-process';
 
@@ -50,28 +47,6 @@ export function examplesOf(page: string, language = 'ts'): string[] {
   const text = readFileSync(path.join(ROOT, page), 'utf8');
   const blocks = text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'));
   return [...blocks].map(([, code = '']) => code);
-}
-
-/** Runs a program to its end, whatever that is. */
-export async function run(
-  command: string,
-  args: readonly string[],
-  options: { readonly cwd: string; readonly env?: NodeJS.ProcessEnv },
-): Promise<Ended> {
-  try {
-    return { code: 0, ...(await promisify(execFile)(command, args, options)) };
-  } catch (error) {
-    const { code, stdout, stderr } = error as { code: unknown; stdout?: string; stderr?: string };
-    if (typeof code !== 'number') throw error;
-    return { code, stdout: stdout ?? '', stderr: stderr ?? '' };
-  }
-}
-
-/** Runs a program that must succeed. @throws Error with all that it wrote, when it doesn't */
-export async function mustRun(...[command, args, options]: Parameters<typeof run>): Promise<string> {
-  const { code, stdout, stderr } = await run(command, args, options);
-  if (code === 0) return stdout;
-  throw new Error(`${command} ${args.join(' ')} ended with ${code}:\n${stdout}${stderr}`);
 }
 
 /**

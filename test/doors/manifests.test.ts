@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -9,8 +8,9 @@ import { parse, parseAllDocuments } from 'yaml';
 import { DEFAULT_TASK_QUEUES } from '../../src/core/names';
 import { loadConfig } from '../../src/worker/config';
 import { shutdownLimitMs } from '../../src/worker/plugin';
-import { formatListenAddress, VARIABLES } from '../../src/worker/variables';
+import { VARIABLES } from '../../src/worker/variables';
 import { selfSignedCertificate } from '../agent-api/self-signed-certificate';
+import { Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
 
@@ -47,6 +47,7 @@ const monitor = manifest('pod-monitor', 'PodMonitor');
 const scaler = manifest('keda', 'ScaledObject');
 const CONTAINER = 'spec.template.spec.containers.0';
 const LABELS = 'spec.template.metadata.labels';
+const NAME = 'metadata.name';
 const ports = at(deployment, `${CONTAINER}.ports`) as { name: string; containerPort: number }[];
 
 const { cert, key } = selfSignedCertificate();
@@ -57,9 +58,7 @@ const folder = temporaryFolder();
 
 /** The environment that Kubernetes makes for the worker; a secret that is not there sets nothing. */
 function environmentOf(pod: unknown, secrets: object, injected: Record<string, string> = {}) {
-  expect(at(pod, `${CONTAINER}.envFrom`)).toEqual([
-    { configMapRef: { name: at(settings, 'metadata.name') } },
-  ]);
+  expect(at(pod, `${CONTAINER}.envFrom`)).toEqual([{ configMapRef: { name: at(settings, NAME) } }]);
   const keyFile = path.join(folder, 'key');
   writeFileSync(keyFile, 'an-admin-key-of-the-service');
   const own = (at(pod, `${CONTAINER}.env`) as object[]).map((variable) => {
@@ -89,11 +88,10 @@ describe('the environment of the pods', () => {
     const address = at(settings, 'data.TEMPORAL_ADDRESS');
     expect(config.temporal).toMatchObject({ address, connection: temporal });
     expect(config.deploymentVersion).toBeUndefined();
-    const listening = [config.health, config.metrics].map(
-      (each) => each !== 'off' && formatListenAddress(each),
-    );
-    const named = (name: string) => ports.find((each) => each.name === name)?.containerPort;
-    expect(listening).toEqual(['health', 'metrics'].map((name) => `0.0.0.0:${named(name)}`));
+    for (const name of ['health', 'metrics'] as const) {
+      const port = ports.find((each) => each.name === name)?.containerPort;
+      expect(config[name]).toMatchObject({ host: '0.0.0.0', port });
+    }
   });
 
   it('is one with which the worker runs as a version where the Worker Controller adds what it adds', async () => {
@@ -110,12 +108,10 @@ describe('the environment of the pods', () => {
 describe('the manifests', () => {
   it('run the same pod with the Worker Controller as with a Deployment, but for the credentials', () => {
     const without = (pod: unknown) => {
-      const env = (at(pod, `${CONTAINER}.env`) as { name: string }[]).filter(
-        ({ name }) => !name.startsWith('TEMPORAL_'),
-      );
-      const container = { ...(at(pod, CONTAINER) as object), env };
-      const spec = { ...(at(pod, 'spec.template.spec') as object), containers: [container] };
-      return { ...(at(pod, 'spec.template') as object), spec };
+      const copy = structuredClone(at(pod, 'spec.template'));
+      const container = at(copy, 'spec.containers.0') as { env: { name: string }[] };
+      container.env = container.env.filter(({ name }) => !name.startsWith('TEMPORAL_'));
+      return copy;
     };
     expect(without(versioned)).toEqual(without(deployment));
   });
@@ -123,27 +119,41 @@ describe('the manifests', () => {
   it('all mean these pods', () => {
     const spread = at(deployment, 'spec.template.spec.topologySpreadConstraints') as object[];
     const selectors = [
-      at(deployment, 'spec.selector'),
-      at(budget, 'spec.selector'),
+      ...[deployment, budget, monitor].map((each) => at(each, 'spec.selector')),
       at(policy, 'spec.podSelector'),
-      at(monitor, 'spec.selector'),
       ...spread.map((each) => at(each, 'labelSelector')),
     ];
     expect(selectors).toEqual(Array(6).fill({ matchLabels: at(deployment, LABELS) }));
-    const account = at(deployment, 'spec.template.spec.serviceAccountName');
-    expect(at(manifest('base', 'ServiceAccount'), 'metadata.name')).toBe(account);
-    expect(at(versioned, 'spec.workerOptions.connectionRef.name')).toBe(at(connection, 'metadata.name'));
   });
 
-  it('let Prometheus in at the port that it scrapes, and leave it the label `namespace`, by which alerts are', () => {
-    const scraped = at(monitor, 'spec.podMetricsEndpoints.0');
-    expect(at(policy, 'spec.ingress.0.ports')).toMatchObject([{ port: at(scraped, 'port') }]);
-    expect(ports.map(({ name }) => name)).toContain(at(scraped, 'port'));
-    expect(at(scraped, 'honorLabels')).toBe(true);
-  });
-
-  it('let a node be drained while Temporal is down and no worker is ready', () => {
-    expect(at(budget, 'spec.unhealthyPodEvictionPolicy')).toBe('AlwaysAllow');
+  const scraped = at(monitor, 'spec.podMetricsEndpoints.0.port');
+  const ofWorkflows = { metadata: expect.objectContaining({ taskQueue: DEFAULT_TASK_QUEUES.followUp }) };
+  it.each<[string, unknown, unknown]>([
+    [
+      'have the service account of the pods',
+      at(manifest('base', 'ServiceAccount'), 'metadata.name'),
+      at(deployment, 'spec.template.spec.serviceAccountName'),
+    ],
+    ['have the connection', at(versioned, 'spec.workerOptions.connectionRef.name'), at(connection, NAME)],
+    ['let Prometheus in at its port', at(policy, 'spec.ingress.0.ports.0.port'), scraped],
+    ['have that port', ports.map(({ name }) => name), expect.arrayContaining([scraped])],
+    ['leave Prometheus the label of the alerts', at(monitor, 'spec.podMetricsEndpoints.0.honorLabels'), true],
+    [
+      'let a node be drained while Temporal is down',
+      at(budget, 'spec.unhealthyPodEvictionPolicy'),
+      'AlwaysAllow',
+    ],
+    // A gate's workflow would wait on queues that have activities only.
+    ['roll a version out without a gate', at(versioned, 'spec.rollout.gate'), undefined],
+    ['scale the deployment', at(scaler, 'spec.scaleTargetRef.name'), at(deployment, NAME)],
+    // Limits fill the others.
+    [
+      'scale by the workflow queue alone',
+      at(scaler, 'spec.triggers'),
+      [expect.objectContaining(ofWorkflows)],
+    ],
+  ])('%s', (_, actual, wanted) => {
+    expect(actual).toEqual(wanted);
   });
 
   it.each([
@@ -160,21 +170,10 @@ describe('the manifests', () => {
       await once(server.listen(0, '127.0.0.1'), 'listening');
       const { port } = server.address() as AddressInfo;
       const there = args.map((arg) => arg.replace(':9465', `:${port}`));
-      expect((await once(spawn(program, there), 'exit'))[0]).toBe(code);
+      expect(await new Program(program, there).ended()).toMatchObject({ code });
       server.close();
     },
   );
-
-  it('roll a version out without a gate, whose workflow would wait on queues that have activities only', () => {
-    expect(Object.keys(at(versioned, 'spec.rollout') as object).sort()).toEqual(['steps', 'strategy']);
-  });
-
-  it('scale by the workflow queue alone, because limits fill the others', () => {
-    expect(at(scaler, 'spec.scaleTargetRef.name')).toBe(at(deployment, 'metadata.name'));
-    expect(at(scaler, 'spec.triggers')).toMatchObject([
-      { metadata: { taskQueue: DEFAULT_TASK_QUEUES.followUp } },
-    ]);
-  });
 
   it.each([
     ['kubernetes/deployment.yaml', /terminationGracePeriodSeconds: (\d+)/],

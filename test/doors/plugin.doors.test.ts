@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
-import { eventually } from '../harness/eventually';
+import { mustRun, Program } from '../harness/program';
 import { ROOT } from '../harness/worker-process';
-import { examplesOf, Ground, mustRun, teamFolder } from './ground';
+import { examplesOf, Ground, teamFolder } from './ground';
 
 // The team's worker bundles its workflows, and a follow-up with the default times takes half a minute and more.
 jest.setTimeout(300_000);
@@ -113,27 +112,20 @@ it('the plugin runs follow-ups and batches in a team’s own worker, beside the 
     key: randomBytes(32).toString('base64'),
   });
   const env = { ...ground.env, ...ground.workerEnv, PAYLOAD_KEY_FILE: path.join(cwd, 'key') };
-  const worker = spawn(process.execPath, ['worker.js'], { cwd, env });
-  let printed = '';
-  for (const stream of [worker.stdout, worker.stderr])
-    stream.on('data', (text: Buffer) => (printed += text.toString()));
-  const exited = new Promise((resolve) => worker.once('exit', resolve));
-  try {
-    await eventually('the worker is created', () => printed.includes('created'));
-    sandbox.addJob({ projectId: 'docs', id: 'job-1', turn: { reads: 2 } });
-    const { projectId, jobId } = sandbox.addJob({ turn: { reads: 2 } });
-    const told = await mustRun('node', ['service.js', projectId, jobId], { cwd, env });
-    expect(told).toMatch(/^hello team\ncompleted seen-active ended true\ndone\nhttp\S+\/pull\/\d+\n$/);
-    expect(printed).toContain('intercepted sendMessage');
-    expect(printed).toContain('intercepted pollJob');
-    const words = ['workflow', 'show', '--address', server.address, '--output', 'json'];
-    const id = ['--workflow-id', `follow-up:${projectId}:${jobId}:one`];
-    const shown = await mustRun('temporal', [...words, ...id], { cwd, env });
-    expect(shown).not.toContain(Buffer.from('A secret prompt.').toString('base64').slice(0, 16));
-    worker.kill('SIGTERM');
-    expect(await exited).toBe(0);
-    expect(printed).toContain('ended');
-  } finally {
-    worker.kill('SIGKILL');
-  }
+  const worker = new Program(process.execPath, ['worker.js'], { cwd, env });
+  await worker.says(/created/);
+  sandbox.addJob({ projectId: 'docs', id: 'job-1', turn: { reads: 2 } });
+  const { projectId, jobId } = sandbox.addJob({ turn: { reads: 2 } });
+  const told = await mustRun('node', ['service.js', projectId, jobId], { cwd, env }).finally(() => {
+    worker.signal('SIGTERM');
+  });
+  expect(told).toMatch(/^hello team\ncompleted seen-active ended true\ndone\nhttp\S+\/pull\/\d+\n$/);
+  const words = ['workflow', 'show', '--address', server.address, '--output', 'json'];
+  const id = ['--workflow-id', `follow-up:${projectId}:${jobId}:one`];
+  const shown = await mustRun('temporal', [...words, ...id], { cwd, env });
+  expect(shown).not.toContain(Buffer.from('A secret prompt.').toString('base64').slice(0, 16));
+  const { code, stdout } = await worker.ended();
+  expect(code).toBe(0);
+  for (const line of ['intercepted sendMessage', 'intercepted pollJob', 'ended'])
+    expect(stdout).toContain(line);
 });

@@ -2,9 +2,10 @@ import { chmod, cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { findTemporalCli } from '../../dev/temporal-cli';
+import { mustRun } from '../harness/program';
 import { VARIABLES } from '../harness/temporal';
 import { ROOT } from '../harness/worker-process';
-import { ARTIFACTS, artifact, mustRun, NEIGHBOURS, NPM_INSTALL, PLACE, TEAM, unpacked } from './ground';
+import { ARTIFACTS, artifact, NEIGHBOURS, NPM_INSTALL, PLACE, TEAM, unpacked } from './ground';
 
 /**
  * Makes the artefacts, as an adopter does, unpacks them, and installs them beside the SDK in one project for all doors. Finds

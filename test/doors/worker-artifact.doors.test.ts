@@ -3,8 +3,9 @@ import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { DEFAULT_TASK_QUEUES } from '../../src/core/names';
 import { FollowUpCaller } from '../harness/following';
+import { mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { Ground, mustRun, NPM_INSTALL } from './ground';
+import { Ground, NPM_INSTALL } from './ground';
 
 // A first run downloads the versions of Node.
 jest.setTimeout(300_000);

@@ -1,15 +1,14 @@
-import { Client } from '@temporalio/client';
+import { Client, type ConnectionLike } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
 import { startDevServer } from '../../dev/dev-server';
-import { type SandboxOptions, startSandbox } from '../../sandbox';
+import { startSandbox } from '../../sandbox';
 import { connectClient } from '../../src/client';
 import { FollowUpPlugin, type NotifyOptions } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
 import { FollowUpCaller, newTaskQueues } from './following';
-import { skippingTime } from './skipping-time';
 import { DYNAMIC_CONFIG, temporal } from './temporal';
 
 // Failures of follow-ups are what many tests are about; only what breaks the worker itself is news.
@@ -19,7 +18,6 @@ Runtime.install({
 });
 
 export interface EnvironmentOptions {
-  readonly sandbox?: SandboxOptions;
   /** The limit of one HTTP exchange. @default 2000 */
   readonly httpTimeoutMs?: number;
   /** How long one activity polls by its own retries. @default as in production */
@@ -55,37 +53,35 @@ export class Environment extends FollowUpCaller {
     super(...caller);
   }
 
-  static async open(options: EnvironmentOptions = {}): Promise<Environment> {
+  static async open({
+    httpTimeoutMs: timeoutMs = 2_000,
+    bundlePath = temporal().bundlePath,
+    dataConverter = {},
+    skipsTime = false,
+    inProcessPolls = skipsTime ? 0 : 1_000,
+    ...options
+  }: EnvironmentOptions = {}): Promise<Environment> {
     const dynamicConfig = { ...DYNAMIC_CONFIG, ...options.dynamicConfig };
     const own =
       options.dynamicConfig &&
       (await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig }));
     const address = own?.address ?? options.address ?? temporal().address;
-    const bundlePath = options.bundlePath ?? temporal().bundlePath;
     const namespace = 'default';
-    const timeoutMs = options.httpTimeoutMs ?? 2_000;
-    const sandbox = await startSandbox({ seedJobs: false, turnMs: 1_500, ...options.sandbox });
+    const sandbox = await startSandbox({ seedJobs: false, turnMs: 1_500 });
     const taskQueues = newTaskQueues();
     const apiKey = keyFromText(sandbox.apiKey);
     const agentApi = createAgentApi({ baseUrl: sandbox.baseUrl, apiKey, timeoutMs });
     // The SDK's own connection lets a retry that is due after its end break the process.
     const connected = await connectClient({ env: { TEMPORAL_ADDRESS: address } });
-    const { connection } = connected.client;
     const native = await NativeConnection.connect({ address });
     const stop = new AbortController();
-    const { dataConverter, skipsTime = false, pollLimitMs } = options;
-    const { inProcessPolls = skipsTime ? 0 : 1_000 } = options;
+    const { notify, pollLimitMs } = options;
+    const limit = pollLimitMs === undefined ? {} : { pollLimitMs };
     const workers = await FollowUpWorkers.create(
       native,
-      { temporal: { namespace }, taskQueues, inProcessPolls, ...(dataConverter && { dataConverter }) },
+      { temporal: { namespace }, taskQueues, inProcessPolls, dataConverter },
       { workflowBundle: { codePath: bundlePath } },
-      new FollowUpPlugin({
-        agentApi,
-        taskQueues,
-        inProcessPolls,
-        notify: options.notify,
-        ...(pollLimitMs === undefined ? {} : { pollLimitMs }),
-      }),
+      new FollowUpPlugin({ agentApi, taskQueues, inProcessPolls, notify, ...limit }),
     );
     // Loads what undici loads at its first use: jest forbids that between the steps of concurrent tests.
     const nobody = { projectId: 'warm-up', jobId: 'nobody' };
@@ -97,16 +93,28 @@ export class Environment extends FollowUpCaller {
       // What a test has left held would keep its worker from draining.
       await sandbox.close();
       await running;
-      await agentApi.close();
-      await native.close();
-      await connected.close();
+      for (const each of [agentApi, native, connected]) await each.close();
       await own?.stop();
     };
-    const client = new Client({
-      connection: skipsTime ? skippingTime(connection) : connection,
-      namespace,
-      ...(dataConverter && { dataConverter }),
-    });
+    const { connection: direct } = connected.client;
+    const connection = skipsTime ? skippingTime(direct) : direct;
+    const client = new Client({ connection, namespace, dataConverter });
     return new Environment(address, close, sandbox, client, taskQueues, skipsTime ? {} : undefined);
   }
+}
+
+type Service = ConnectionLike['workflowService'];
+
+/**
+ * A connection whose starts ask for a clock of their own: the server (1.32) sets it to the workflow's next timer, retry or
+ * time-out whenever no task and no activity of it is under way. The SDK's client (1.24) has no option for it.
+ */
+function skippingTime<Connection extends ConnectionLike>(connection: Connection): Connection {
+  const service = connection.workflowService;
+  const startWorkflowExecution = (request: Parameters<Service['startWorkflowExecution']>[0]) =>
+    service.startWorkflowExecution({ ...request, timeSkippingConfig: { enabled: true } });
+  const value = Object.create(service, {
+    startWorkflowExecution: { value: startWorkflowExecution },
+  }) as Service;
+  return Object.create(connection, { workflowService: { value } }) as Connection;
 }

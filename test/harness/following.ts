@@ -149,18 +149,11 @@ export class Following {
 
   /** How a run of it ended, and whether the service has processed each of its POSTs. */
   async ending(run: WorkflowHandle = this.handle) {
-    const how = await run.result().then(
-      (result) => {
-        const { status, followUp } = result as FollowUpResult;
-        return { status, followUp };
-      },
-      async () => {
-        const { type, details } = await failureOf(run);
-        return { type, followUp: details.followUp };
-      },
+    const { followUp, ...named } = await (run.result() as Promise<FollowUpResult>).then(
+      ({ status, followUp }) => ({ status, followUp }),
+      () => failureOf(run).then(({ type, details: { followUp } }) => ({ type, followUp })),
     );
-    const { delivery, evidence } = how.followUp;
-    const named = 'type' in how ? { type: how.type } : { status: how.status };
+    const { delivery, evidence } = followUp;
     return { ...named, delivery, evidence, posts: this.processed() };
   }
 
@@ -207,11 +200,8 @@ export class Following {
   }
 
   /** Waits until so many of such requests have reached the service. */
-  async reached(filter: JournalFilter, { atLeast = 1 } = {}) {
-    const wanted = { ...this.key, ...filter };
-    const what = `${atLeast} request(s) that match ${JSON.stringify(wanted)}`;
-    const entries = () => this.caller.sandbox.journal.entries(wanted);
-    return eventually(what, entries, { intervalMs: 10, until: ({ length }) => length >= atLeast });
+  reached(filter: JournalFilter, options?: { readonly atLeast: number }) {
+    return this.caller.sandbox.journal.waitFor({ ...this.key, ...filter }, options);
   }
 
   posts() {

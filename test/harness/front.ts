@@ -20,15 +20,12 @@ server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => console.log(serv
 /** The states of a connection in /proc/net/tcp. */
 const STATES = { connecting: '02', connected: '01' } as const;
 
-/** More connections than any backlog of 1 could hold. */
-const MAX_FILLERS = 64;
-
 /** On one machine a connection is made in well under this, unless the backlog is full. */
 const FULL_AFTER_MS = 300;
 
 /** A process of its own before a port of this machine, which can be made deaf to new connections. */
 export class Front {
-  private fillers: Socket[] = [];
+  private readonly fillers: Socket[] = [];
 
   private constructor(
     private readonly process: TetheredProcess,
@@ -46,7 +43,12 @@ export class Front {
   /** From now on a new connection is neither made nor refused. */
   async deafen(): Promise<void> {
     this.process.kill('SIGSTOP');
-    this.fillers = await this.fillBacklog();
+    for (;;) {
+      const filler = connect(this.port, '127.0.0.1').on('error', () => undefined);
+      if (await this.waits(filler)) return void filler.destroy();
+      // Its end makes room again.
+      this.fillers.push(filler);
+    }
   }
 
   /** Connections that were tried meanwhile are made as soon as the kernel tries again: within 1, 2 or 4 s. */
@@ -82,29 +84,13 @@ export class Front {
       return remotePort === this.port ? [{ localPort: localPort ?? 0, state }] : [];
     });
   }
-  /** Makes connections until the stopped process takes no further one. @returns them; their end makes room again */
-  private async fillBacklog(): Promise<Socket[]> {
-    const fillers: Socket[] = [];
-    while (fillers.length < MAX_FILLERS) {
-      const filler = connect(this.port, '127.0.0.1');
-      filler.on('error', () => undefined);
-      if (await this.waits(filler)) {
-        filler.destroy();
-        return fillers;
-      }
-      fillers.push(filler);
-    }
-    for (const filler of fillers) filler.destroy();
-    throw new Error(`the backlog took ${MAX_FILLERS} connections`);
-  }
 
   /** The kernel knows whether a connection is made; on a busy machine this process hears of it late. */
   private async waits(socket: Socket): Promise<boolean> {
-    const connected = once(socket, 'connect', { signal: AbortSignal.timeout(FULL_AFTER_MS) });
-    const isConnected = await connected.then(
-      () => true,
-      () => false,
+    const limit = { signal: AbortSignal.timeout(FULL_AFTER_MS) };
+    const isConnected = await once(socket, 'connect', limit).catch(() => false);
+    return (
+      isConnected === false && (await this.connections()).some(({ state }) => state === STATES.connecting)
     );
-    return !isConnected && (await this.connections()).some(({ state }) => state === STATES.connecting);
   }
 }

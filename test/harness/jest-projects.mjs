@@ -19,24 +19,21 @@ const shared = {
 };
 
 /** Jest runs a project's set-up only where one of its tests runs. */
-const WITH_PROCESSES = {
-  globalSetup: '<rootDir>/test/harness/process-setup.ts',
+const WITH_SERVER = {
+  globalSetup: '<rootDir>/test/harness/shared-server.ts',
   globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
 };
 
 /** What the tests with a suffix need, `NAME.SUFFIX.test.ts`. A test without a suffix needs nothing. */
 const SET_UP = {
   /** A Temporal server and the bundle of the workflows. */
-  server: {
-    globalSetup: '<rootDir>/test/harness/shared-server.ts',
-    globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
-  },
+  server: WITH_SERVER,
   /** These, and the compiled programs. */
-  process: WITH_PROCESSES,
+  process: WITH_SERVER,
   /** The same, and minutes. */
-  long: WITH_PROCESSES,
+  long: WITH_SERVER,
   /** The same, to break something in the middle: SIGKILL, a stopped server, resets. docs/proofs.md names each. */
-  fault: WITH_PROCESSES,
+  fault: WITH_SERVER,
   /** Both artefacts, to use them and the examples from outside. */
   doors: {
     globalSetup: '<rootDir>/test/doors/set-up.ts',

@@ -2,33 +2,31 @@ import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { hasGrpcStatus } from '../../src/temporal/grpc-status';
 
-/** What an operator does with the Temporal CLI, by the same calls. Where no activity of a type is pending, nothing is done. */
+/** What an operator does with the Temporal CLI, by the same calls, and whether there was such a pending activity. */
 export class Operator {
   constructor(private readonly client: Client) {}
 
-  /** `temporal activity update-options --retry-maximum-attempts` @returns whether such an activity was pending */
+  /** `temporal activity update-options --retry-maximum-attempts` */
   allowAttempts(workflowId: string, type: string, maximumAttempts: number): Promise<boolean> {
     const updateMask = { paths: ['retry_policy.maximum_attempts'] };
-    const activityOptions = { retryPolicy: { maximumAttempts } };
-    const request = { ...this.activity(workflowId, type), activityOptions, updateMask };
-    return found(this.client.workflowService.updateActivityOptions(request));
+    const options = { activityOptions: { retryPolicy: { maximumAttempts } }, updateMask };
+    return found(this.service.updateActivityOptions({ ...this.activity(workflowId, type), ...options }));
   }
 
   /** `temporal activity pause` */
   pause(workflowId: string, type: string): Promise<boolean> {
-    const request = { ...this.activity(workflowId, type), reason: 'a test', requestId: randomUUID() };
-    return found(this.client.workflowService.pauseActivity(request));
+    const options = { reason: 'a test', requestId: randomUUID() };
+    return found(this.service.pauseActivity({ ...this.activity(workflowId, type), ...options }));
   }
 
   /** `temporal activity unpause` */
   unpause(workflowId: string, type: string): Promise<boolean> {
-    return found(this.client.workflowService.unpauseActivity(this.activity(workflowId, type)));
+    return found(this.service.unpauseActivity(this.activity(workflowId, type)));
   }
 
   /** `temporal activity reset`, which begins its attempts anew, and forgets its heartbeats if it is told so */
   reset(workflowId: string, type: string, resetHeartbeat: boolean): Promise<boolean> {
-    const request = { ...this.activity(workflowId, type), resetHeartbeat };
-    return found(this.client.workflowService.resetActivity(request));
+    return found(this.service.resetActivity({ ...this.activity(workflowId, type), resetHeartbeat }));
   }
 
   /** `temporal activity complete` with this JSON as the result */
@@ -39,28 +37,26 @@ export class Operator {
     if (!pending?.activityId) return false;
     const metadata = { encoding: Buffer.from('json/plain') };
     return found(
-      this.client.workflowService.respondActivityTaskCompletedById({
-        namespace,
-        identity,
-        workflowId,
-        activityId: pending.activityId,
+      this.service.respondActivityTaskCompletedById({
+        ...{ namespace, identity, workflowId, activityId: pending.activityId },
         result: { payloads: [{ metadata, data: Buffer.from(json) }] },
       }),
     );
   }
 
-  /** `temporal task-queue config set` on the activities of a queue; null removes the limit */
-  async limit(taskQueue: string, perSecond: number | null): Promise<void> {
-    const reason = 'a test';
-    await this.client.workflowService.updateTaskQueueConfig({
-      namespace: this.client.options.namespace,
-      identity: this.client.options.identity,
-      taskQueue,
+  /** `temporal task-queue config set` on the activities of a queue */
+  async limit(taskQueue: string, perSecond: number): Promise<void> {
+    const { namespace, identity } = this.client.options;
+    await this.service.updateTaskQueueConfig({
+      ...{ namespace, identity, taskQueue },
       // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- its package is no dependency of ours
       taskQueueType: ACTIVITY_TASKS,
-      updateQueueRateLimit:
-        perSecond === null ? { reason } : { rateLimit: { requestsPerSecond: perSecond }, reason },
+      updateQueueRateLimit: { rateLimit: { requestsPerSecond: perSecond }, reason: 'a test' },
     });
+  }
+
+  private get service() {
+    return this.client.workflowService;
   }
 
   private activity(workflowId: string, type: string) {

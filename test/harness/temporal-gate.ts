@@ -13,15 +13,12 @@ import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { eventually } from './eventually';
 
-/** Longer than any point of a follow-up takes to be reached, the start of a worker included. */
-const PATIENCE_MS = 60_000;
-
 type Side = 'call' | 'answer';
 
 /** Calls of one method that are held at the gate. */
 export interface Hold {
-  /** Waits until the first one is there. @throws Error when none comes within a minute */
-  arrived(): Promise<void>;
+  /** Waits until the first one is there. */
+  arrived(): Promise<unknown>;
   /** Lets through what is held, and whatever comes. */
   release(): void;
 }
@@ -82,10 +79,7 @@ export class TemporalGate {
     const events = new EventEmitter();
     const rule: Rule = {
       ...{ method, side, containing, met: false, released: once(events, 'released') },
-      arrived: async () => {
-        const within = { timeoutMs: PATIENCE_MS };
-        await eventually(`a ${side} of ${method} comes to the gate`, () => rule.met, within);
-      },
+      arrived: () => eventually(`a ${side} of ${method} comes to the gate`, () => rule.met),
       release: () => {
         this.rules = this.rules.filter((other) => other !== rule);
         events.emit('released');
@@ -133,14 +127,10 @@ export class TemporalGate {
     await this.heldFor(method, 'answer', answer);
 
     if (stream.destroyed) return;
-    if (trailers === undefined) {
-      stream.respond(response, { endStream: true });
-      return;
-    }
-    const last = trailers;
-    stream.respond(response, { waitForTrailers: true });
-    stream.on('wantTrailers', () => stream.sendTrailers(last));
-    stream.end(answer);
+    // An error may come without a message, in headers alone.
+    stream.respond(response, { endStream: trailers === undefined, waitForTrailers: trailers !== undefined });
+    stream.on('wantTrailers', () => stream.sendTrailers(trailers ?? {}));
+    if (trailers !== undefined) stream.end(answer);
   }
 
   private async heldFor(method: string, side: Side, message: Buffer): Promise<void> {

@@ -18,6 +18,8 @@ function life(job: NewJob, messages: number, steps: readonly number[]) {
 
 const TURN = { durationMs: 1_000 };
 const LATE = { ...TURN, takeUpMs: 500 };
+const LATE_JOB = { turns: [TURN, LATE], status: 'active' } as const;
+const STEPS = [500, 500, 500];
 const QUEUE = { whileActive: 'queue', queueGapMs: 300 } as const;
 
 describe('a message', () => {
@@ -52,20 +54,8 @@ describe('a message', () => {
       [499, 1, 999, 1],
       'failed active active completed',
     ],
-    [
-      'that is taken up late interrupts what runs then',
-      { turns: [TURN, LATE], status: 'active' },
-      1,
-      [500, 500, 500],
-      'active active completed',
-    ],
-    [
-      'that is taken up late queues behind what runs then',
-      { turns: [TURN, LATE], status: 'active', ...QUEUE },
-      1,
-      [500, 500, 500],
-      'active completed active',
-    ],
+    ['that is taken up late interrupts what runs then', LATE_JOB, 1, STEPS, 'active active completed'],
+    ['or queues behind it', { ...LATE_JOB, ...QUEUE }, 1, STEPS, 'active completed active'],
   ])('%s', (_, job, messages, steps, expected) => {
     expect(life(job, messages, steps).map(({ status }) => status)).toEqual(expected.split(' '));
   });

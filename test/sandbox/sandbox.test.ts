@@ -19,14 +19,8 @@ async function call(jobId: string, body?: string | Buffer, { baseUrl, apiKey } =
   const [method, url] = body === undefined ? ['GET', path] : ['POST', `${path}/message`];
   const response = await request(baseUrl + url, { method, reset: true, headers, body: body ?? null });
   const text = await response.body.text();
-  return {
-    status: response.statusCode,
-    headers: response.headers,
-    /** The body as JSON; the type is what a good answer would be. */
-    job: () => JSON.parse(text) as AgentJob,
-    /** The contract's error text. */
-    error: () => (JSON.parse(text) as { error: string }).error,
-  };
+  const { statusCode: status, headers: answered } = response;
+  return { status, headers: answered, body: JSON.parse(text) as AgentJob & { error: string } };
 }
 
 const send = (jobId: string, prompt: string) => call(jobId, JSON.stringify({ prompt }));
@@ -36,7 +30,7 @@ describe('reading a job', () => {
     const reply = await call('job-2');
     expect(reply.status).toBe(200);
     expect(reply.headers['content-type']).toMatch(/^application\/json/);
-    expect(reply.job()).toEqual({
+    expect(reply.body).toEqual({
       id: 'job-2',
       status: 'completed',
       source: { repository: 'example/handbook', ref: 'main' },
@@ -49,17 +43,16 @@ describe('reading a job', () => {
 
   it.each(['ü 漢字 🙂', 'a?b#c', '%2F'])('decodes the id %j once', async (id) => {
     sandbox.addJob({ id });
-    expect((await call(id)).job().id).toBe(id);
+    expect((await call(id)).body.id).toBe(id);
   });
 });
 
 describe('a message', () => {
   it('is answered at once with the job, which is active and shows no link; an archived one refuses it', async () => {
     for (const id of ['job-2', 'job-3', 'job-4'])
-      expect((await send(id, 'Go on.')).job()).toMatchObject({ id, status: 'active', prLink: null });
-    const archived = await send('job-5', 'Wake up.');
-    expect(archived.status).toBe(400);
-    expect(archived.error()).toBe('the job is archived and takes no more messages');
+      expect((await send(id, 'Go on.')).body).toMatchObject({ id, status: 'active', prLink: null });
+    const error = 'the job is archived and takes no more messages';
+    expect(await send('job-5', 'Wake up.')).toMatchObject({ status: 400, body: { error } });
   });
 
   it.each([
@@ -67,23 +60,19 @@ describe('a message', () => {
     ['a number as prompt', '{"prompt":1}', /prompt: .*expected string, received number/],
     ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0x22]), /UTF-8/],
   ])('with %s is a 400 that says so', async (_, body, words) => {
-    const reply = await call('job-1', body);
-    expect(reply.status).toBe(400);
-    expect(reply.error()).toMatch(words);
+    const error = expect.stringMatching(words);
+    expect(await call('job-1', body)).toMatchObject({ status: 400, body: { error } });
   });
 
   it('beyond the limit of an hour is told how long to wait, and reads are not', async () => {
     const limited = await startSandbox({ messagesPerHour: 2, now: () => now });
     const sent = () => call('job-1', '{"prompt":"x"}', limited);
-    try {
-      await sent();
-      now += 600_000;
-      await sent();
-      expect(await sent()).toMatchObject({ status: 429, headers: { 'retry-after': '3000' } });
-      expect((await call('job-1', undefined, limited)).status).toBe(200);
-    } finally {
-      await limited.close();
-    }
+    await sent();
+    now += 600_000;
+    await sent();
+    expect(await sent()).toMatchObject({ status: 429, headers: { 'retry-after': '3000' } });
+    expect((await call('job-1', undefined, limited)).status).toBe(200);
+    await limited.close();
   });
 });
 
@@ -92,11 +81,11 @@ describe('a fault that lasts for a number of reads', () => {
   async function seen(name: string, reads: number) {
     const { projectId, jobId } = sandbox.addJob({ turn: { reads: 2 }, status: 'failed' });
     sandbox.setFault({ name, parameters: { reads }, projectId, jobId });
-    const answers = [(await send(jobId, 'x')).job()];
+    const answers = [(await send(jobId, 'x')).body];
     while (answers.length < 5) {
       // However long each of them takes.
       now += 3_600_000;
-      answers.push((await call(jobId)).job());
+      answers.push((await call(jobId)).body);
     }
     return answers.map(({ status, prLink }) => status + (prLink === null ? '' : ' with a link'));
   }
@@ -132,34 +121,27 @@ it('the journal tells for every message whether it was processed, with a number 
   ]);
 });
 
-describe('control over HTTP', () => {
-  it.each([
-    ['POST', '/faults', '{"name":"htp-503"}', 400, /^name: there is no fault "htp-503"/],
-    ['POST', '/keys', '{', 400, /not JSON/],
-    ['GET', '/nowhere', null, 404, /GET \/sandbox lists them/],
-  ])('%s %s with %j is answered %i%s', async (method, path, body, status, words) => {
-    const response = await fetch(`${sandbox.baseUrl}/sandbox${path}`, { method, body });
-    expect(response.status).toBe(status);
-    expect(await response.json()).toEqual({ error: expect.stringMatching(words) });
-  });
-
-  it('adds jobs, one or a list, all or none', async () => {
-    const add = async (jobs: unknown) => {
-      const body = JSON.stringify(jobs);
-      const response = await fetch(`${sandbox.baseUrl}/sandbox/jobs`, { method: 'POST', body });
-      return { status: response.status, ...((await response.json()) as object) };
-    };
-    const added = { projectId: 'docs', jobId: 'over-http', job: { status: 'completed' } };
-    expect(await add({ id: 'over-http' })).toMatchObject({ status: 200, jobs: [added] });
-    const taken = 'the project docs already has a job over-http';
-    expect(await add([{ id: 'beside' }, { id: 'over-http' }])).toEqual({ status: 400, error: taken });
-    const odd = await add([{}, { id: 'beside', turn: { outcome: 'lost' } }]);
-    expect(odd).toEqual({ status: 400, error: expect.stringMatching(/^1\.turn\.outcome: /) });
-    expect((await call('beside')).status).toBe(404);
-  });
-
-  it('refuses a web page', async () => {
-    const headers = { origin: 'https://elsewhere.example' };
-    expect((await fetch(`${sandbox.baseUrl}/sandbox/keys`, { method: 'POST', headers })).status).toBe(403);
-  });
+it('jobs are added over HTTP, one or a list, all or none; what is wrong is told, and no web page may ask', async () => {
+  const control = async (path: string, body: unknown, headers = {}, method = 'POST') => {
+    const sent = typeof body === 'string' ? body : JSON.stringify(body);
+    const options = { method, headers, ...(method === 'POST' && { body: sent }) };
+    const response = await fetch(`${sandbox.baseUrl}/sandbox${path}`, options);
+    return { status: response.status, ...((await response.json()) as object) };
+  };
+  const refused = (words: RegExp) => ({ status: 400, error: expect.stringMatching(words) });
+  const added = { projectId: 'docs', jobId: 'over-http', job: { status: 'completed' } };
+  expect(await control('/jobs', { id: 'over-http' })).toMatchObject({ status: 200, jobs: [added] });
+  const both = await control('/jobs', [{ id: 'beside' }, { id: 'over-http' }]);
+  expect(both).toEqual(refused(/^the project docs already has a job over-http$/));
+  const odd = await control('/jobs', [{}, { id: 'beside', turn: { outcome: 'lost' } }]);
+  expect(odd).toEqual(refused(/^1\.turn\.outcome: /));
+  expect((await call('beside')).status).toBe(404);
+  expect(await control('/faults', { name: 'htp-503' })).toEqual(
+    refused(/^name: there is no fault "htp-503"/),
+  );
+  expect(await control('/keys', '{')).toEqual(refused(/not JSON/));
+  const unknown = { status: 404, error: expect.stringMatching(/GET \/sandbox lists them/) };
+  expect(await control('/nowhere', null, {}, 'GET')).toEqual(unknown);
+  const headers = { origin: 'https://elsewhere.example' };
+  expect(await control('/keys', {}, headers)).toMatchObject({ status: 403 });
 });

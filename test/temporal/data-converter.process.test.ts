@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import { jobToSendTo } from '../cli/commands/starter';
 import { ProcessEnvironment } from '../harness/process-environment';
-import { StarterProcess } from '../harness/starter-process';
+import { Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
 
@@ -14,11 +14,8 @@ const folder = temporaryFolder();
 
 /** A module with the encryption of the example, and with a payload converter of its own, which flips a bit of each byte. */
 async function writeConverter(): Promise<NodeJS.ProcessEnv> {
-  const [keyFile = '', payloadConverterPath = '', module = ''] = [
-    'key',
-    'payload-converter.js',
-    'module.js',
-  ].map((name) => path.join(folder, name));
+  const at = (name: string) => path.join(folder, name);
+  const [keyFile, payloadConverterPath, module] = [at('key'), at('payload-converter.js'), at('module.js')];
   await writeFile(keyFile, randomBytes(32).toString('base64'));
   await writeFile(
     payloadConverterPath,
@@ -47,7 +44,7 @@ it('FOLLOW_UP_DATA_CONVERTER keeps prompt and link out of server and logs; worke
     const worker = await environment.startWorker();
     const { words, workflowId } = jobToSendTo(environment);
     const variables = { FOLLOW_UP_TASK_QUEUE: environment.taskQueue, ...env };
-    const starter = (...args: string[]) => StarterProcess.start([...args, '--json'], variables).ended();
+    const starter = (...args: string[]) => Program.starter([...args, '--json'], variables).ended();
     const sent = await starter(...words, '--prompt', PROMPT);
     expect(sent).toMatchObject({ code: 0 });
     const { prLink } = JSON.parse(sent.stdout) as { prLink: string };

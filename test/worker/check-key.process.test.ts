@@ -4,7 +4,7 @@ import { afterEach, expect, it } from '@jest/globals';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { ROOT } from '../harness/worker-process';
 import { JOB, KEY } from '../agent-api/agent-api-under-test';
-import { run } from '../doors/ground';
+import { Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ConnectProxy } from '../agent-api/connect-proxy';
 import { answer, MisbehavingServer } from '../agent-api/misbehaving-server';
@@ -32,7 +32,7 @@ it('worker.js --check-key uses HTTPS_PROXY and NODE_EXTRA_CA_CERTS, as the worke
     ...{ PATH: process.env.PATH, AGENT_API_BASE_URL: server.url, AGENT_API_KEY: KEY },
     ...{ HTTPS_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: path.join(folder, 'ca.pem') },
   };
-  expect(await run(process.execPath, args, { cwd: ROOT, env })).toMatchObject({ code: 0 });
+  expect(await new Program(process.execPath, args, { env }).ended()).toMatchObject({ code: 0 });
   expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${server.port}`]);
 });
 

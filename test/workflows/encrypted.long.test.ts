@@ -20,6 +20,10 @@ it.concurrent('with encrypted payloads, a cancelled send leaves its receipt in t
 it.concurrent('with encrypted payloads, a cancelled poll has the counts of its failed attempts', async () => {
   const following = await byRetries.follow(ENDLESS, { polling: SOON });
   await untilAttempt(following, 4);
+  const { followUps } = await byRetries.open();
+  const report = await followUps.getHandle(following.handle.workflowId).progress();
+  // The workflow itself knows of two.
+  expect(report.from === 'worker' ? report.progress.polls : 0).toBeGreaterThan(2);
   await following.handle.cancel();
   const { polls } = await following.receiptOfCancelled();
   // The look before the send is no poll; one more may be under way at the end.

@@ -54,10 +54,9 @@ async function expectNoLie(environment: ProcessEnvironment, server: RestartableS
   setMaxListeners(0, chaosOver);
   const machines = new Machines(environment, server, random);
   const running = machines.run(chaosOver);
-  const everybody = new Map<string, Part>();
-  const deciding = decideAll(environment, everybody, over.signal);
+  const deciding = decideAll(parts, environment, over.signal);
   const meddling = meddle(batch, seededRandom(SEED + 1), chaosOver);
-  await Promise.all(parts.map((part) => part.play(everybody, chaosOver)));
+  await Promise.all(parts.map((part) => part.play(chaosOver)));
   const done = await meddling;
   await running;
   const found = [...parts.flatMap((part) => lies(part, sandbox)), ...(await liesOfBatch(batch))];

@@ -7,7 +7,7 @@ import { listed } from '../../harness/listed';
 import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
 import { temporal } from '../../harness/temporal';
 import { TemporalGate } from '../../harness/temporal-gate';
-import { StarterProcess } from '../../harness/starter-process';
+import { Program } from '../../harness/program';
 
 /** {@link PATIENT} as flags, with quicker reads. */
 const FLAGS = [
@@ -20,12 +20,12 @@ function start(
   args: readonly string[],
   stdin = '',
   address?: string,
-): StarterProcess {
+): Program {
   const env = {
     FOLLOW_UP_TASK_QUEUE: environment.taskQueue,
     TEMPORAL_ADDRESS: address ?? temporal().address,
   };
-  return StarterProcess.start(args, env, stdin);
+  return Program.starter(args, env, stdin);
 }
 
 /** Lets four of the twelve parts of a batch through to the server, and holds the others on their way. */

@@ -54,16 +54,13 @@ describe('a running follow-up', () => {
 
 it.concurrent('status shows why the workflow task of a follow-up fails', async () => {
   const { environment, run } = await watched();
-  const { connection, options } = environment.client;
-  const foreign = new Client({ connection, namespace: options.namespace, dataConverter: ENCRYPTING });
+  const foreign = new Client({ connection: environment.client.connection, dataConverter: ENCRYPTING });
   const workflowId = `follow-up:undecodable:${randomUUID()}`;
   const { taskQueue } = environment;
-  const args = [{ projectId: 'p' }];
-  const handle = await foreign.workflow.start('followUp', { workflowId, taskQueue, args });
-  const { stdout } = await eventually('it is shown', () => run('status', workflowId), {
-    until: (shown) => shown.stdout.includes('its workflow task fails'),
-  });
-  expect(stdout).toMatch(/its workflow task fails, and is tried again: .*encoding/);
+  const handle = await foreign.workflow.start('followUp', { workflowId, taskQueue, args: [{}] });
+  const trouble = /its workflow task fails, and is tried again: .*encoding/;
+  const isShown = async () => trouble.test((await run('status', workflowId)).stdout);
+  await eventually('it is shown', isShown);
   const taskTrouble = expect.stringMatching(/its workflow task fails/);
   const json = await run('status', workflowId, '--json');
   expect(JSON.parse(json.stdout)).toMatchObject({ taskTrouble });
@@ -77,9 +74,8 @@ it.concurrent(
     const words = ['list', '--phase', 'watching', '--project', following.key.projectId];
     const list = async () => (await run(...words, '--json')).stdout;
     const found = await eventually('it is listed', list, { until: (text) => text !== '[]\n' });
-    expect(JSON.parse(found)).toMatchObject([
-      { workflowId, phase: 'watching', outcome: null, state: 'running' },
-    ]);
+    const listed = { workflowId, phase: 'watching', outcome: null, state: 'running' };
+    expect(JSON.parse(found)).toMatchObject([listed]);
     expect(found).not.toContain('receipt');
     const table = await run(...words);
     expect(table.stdout).toMatch(new RegExp(`^STARTED .*\n.* watching +- +active .*${workflowId}\n$`));
@@ -88,10 +84,8 @@ it.concurrent(
     const unknown = await environment.follow({ status: 'active', ...ENDLESS }, SWIFT, lost);
     expect(await unknown.failure()).toMatchObject({ type: 'DeliveryUnknown' });
     const ended = ['list', '--outcome', 'unknown', '--project', unknown.key.projectId];
-    const shown = await eventually('its end is listed', () => run(...ended), {
-      until: ({ stdout }) => stdout.includes(unknown.handle.workflowId),
-    });
-    expect(shown.stdout).toMatch(/ failed +unknown DeliveryUnknown +active /);
+    const row = new RegExp(` failed +unknown DeliveryUnknown +active .*${unknown.handle.workflowId}`);
+    await eventually('its end is listed', async () => row.test((await run(...ended)).stdout));
   },
 );
 

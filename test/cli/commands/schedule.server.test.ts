@@ -5,7 +5,7 @@ import { sharedEnvironment } from '../../harness/shared-environment';
 import { SWIFT_FLAGS, starter } from './starter';
 import type { Ended } from '../command';
 
-const { open } = sharedEnvironment({ sandbox: { turnMs: 300 } });
+const { open } = sharedEnvironment();
 
 const made: string[] = [];
 afterAll(async () => {

@@ -44,11 +44,11 @@ export class Part {
   /** By people, that the message has not arrived. */
   notDelivered = 0;
   resets = 0;
+  workflowId = '';
   /** What was done to it, and was not answered. */
   readonly unanswered: string[] = [];
   end: End = { kind: 'other', problem: 'nothing' };
   private readonly random: () => number;
-  private workflowId = '';
 
   constructor(
     private readonly environment: ProcessEnvironment,
@@ -70,12 +70,11 @@ export class Part {
   }
 
   /** From its start to the end of its last run. */
-  async play(everybody: Map<string, Part>, stop: AbortSignal): Promise<void> {
+  async play(stop: AbortSignal): Promise<void> {
     await sleep(this.random() * STARTS_MS);
     const request = { ...this.key, requestId: 'soak', ...TIMES, ...this.asked };
     const { handle } = await throughRestarts(() => this.environment.send(request));
     this.workflowId = handle.workflowId;
-    everybody.set(this.workflowId, this);
     for (const [deed, share] of Object.entries(DEEDS) as [keyof typeof DEEDS, number][]) {
       if (this.random() * 100 >= share) continue;
       await sleep(this.random() ** 2 * LONGEST_PAUSE_MS, undefined, { signal: stop }).catch(() => undefined);
@@ -148,15 +147,12 @@ export class Part {
 }
 
 /** Somebody who looks for follow-ups that wait for a decision, and decides. */
-export async function decideAll(
-  { client, taskQueue }: ProcessEnvironment,
-  people: ReadonlyMap<string, Part>,
-  over: AbortSignal,
-) {
+export async function decideAll(parts: readonly Part[], environment: ProcessEnvironment, over: AbortSignal) {
+  const { client, taskQueue } = environment;
   const query = `TaskQueue = '${taskQueue}' AND FollowUpPhase = 'needs-decision' AND ExecutionStatus = 'Running'`;
   while (!over.aborted) {
     const asking = await throughRestarts(() => listed(client.workflow.list({ query })));
-    await Promise.all(asking.map(async (workflowId) => people.get(workflowId)?.decide()));
+    await Promise.all(parts.filter((part) => asking.includes(part.workflowId)).map((part) => part.decide()));
     await sleep(1_000, undefined, { signal: over }).catch(() => undefined);
   }
 }

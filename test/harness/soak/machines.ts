@@ -15,7 +15,7 @@ const MAX_RESTARTS = 2;
  * gone for a while, or the server is killed and started again. In the end all of them work.
  */
 export class Machines {
-  readonly counts = { kill: 0, freeze: 0, absence: 0, restart: 0 };
+  readonly counts = { kill: 0, freeze: 0, restart: 0 };
   /** The last words of workers that ended and that nobody had killed. */
   readonly died: string[] = [];
   private readonly workers: WorkerProcess[] = [];
@@ -28,19 +28,18 @@ export class Machines {
   ) {}
 
   async run(stop: AbortSignal): Promise<void> {
-    await this.hireBoth();
+    await Promise.all([this.hire(0), this.hire(1)]);
     // Whatever chance brings, one is killed.
     await this.replace(0);
     for (;;) {
       const pauseMs = MIN_PAUSE_MS + this.random() * (MAX_PAUSE_MS - MIN_PAUSE_MS);
-      const event = this.random();
-      const place = this.random() < 0.5 ? 0 : 1;
+      const [event, place] = [this.random(), this.random() < 0.5 ? 0 : 1];
       const longMs = 2_000 + 8_000 * this.random();
       await sleep(pauseMs, undefined, { signal: stop }).catch(() => undefined);
       if (stop.aborted) break;
       if (event < 0.55) await this.replace(place);
       else if (event < 0.75) await this.freeze(place, longMs);
-      else if (event < 0.85) await this.absence(longMs / 2);
+      else if (event < 0.85) await Promise.all([this.replace(0, longMs / 2), this.replace(1, longMs / 2)]);
       else if (this.counts.restart < MAX_RESTARTS) await this.restart();
     }
   }
@@ -65,21 +64,15 @@ export class Machines {
     }
   }
 
-  private async hireBoth(): Promise<void> {
-    await Promise.all([this.hire(0), this.hire(1)]);
-  }
-
-  private async kill(place: number): Promise<void> {
+  private async replace(place: number, absenceMs = 0): Promise<void> {
     const worker = this.workers[place];
-    if (worker === undefined) return;
-    this.killed.add(worker);
-    worker.signal('SIGKILL');
-    await worker.exited;
-    this.counts.kill += 1;
-  }
-
-  private async replace(place: number): Promise<void> {
-    await this.kill(place);
+    if (worker !== undefined) {
+      this.killed.add(worker);
+      worker.signal('SIGKILL');
+      await worker.exited;
+      this.counts.kill += 1;
+    }
+    await sleep(absenceMs);
     await this.hire(place);
   }
 
@@ -89,14 +82,6 @@ export class Machines {
     await sleep(forMs);
     worker?.signal('SIGCONT');
     this.counts.freeze += 1;
-  }
-
-  /** No worker at all: everything waits in its queue. */
-  private async absence(forMs: number): Promise<void> {
-    await Promise.all([this.kill(0), this.kill(1)]);
-    await sleep(forMs);
-    await this.hireBoth();
-    this.counts.absence += 1;
   }
 
   private async restart(): Promise<void> {
