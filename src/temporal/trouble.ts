@@ -30,8 +30,9 @@ export async function probe({ address, connection: { tls } }: TemporalConfig, si
     cert: pair && Buffer.from(pair.crt),
     key: pair && Buffer.from(pair.key),
   };
+  const name = serverNameOverride ?? host;
   // TLS has no IP address there (RFC 6066, 3).
-  const servername = serverNameOverride ?? (isIP(host) === 0 ? host : '');
+  const servername = isIP(name) === 0 ? name : '';
   const peer = { host, port: Number(port || '7233'), servername, rejectUnauthorized: Boolean(tls) };
   const socket = connect({ ...peer, ...pem, ALPNProtocols: ['h2'] });
   const end = (syscall: string, words: string) => socket.destroy(Object.assign(Error(words), { syscall }));
