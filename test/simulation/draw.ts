@@ -1,6 +1,7 @@
 import { durationText } from '../../src/core/units';
 import { ON_UNKNOWN_DELIVERY, WHEN_ACTIVE } from '../../src/core/request';
 import { type Act, ACTS, OUTCOMES } from './acts';
+import { UPDATE_EXTEND_DEADLINE } from '../../src/core/names';
 import { Luck, weighted } from './luck';
 import type { Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
 
@@ -20,7 +21,7 @@ export function drawPlan(seed: number): Plan {
   const isLong = spells.some(({ trouble }) => 'retryAfter' in trouble && trouble.retryAfter === '86400');
   const deadlineMs = confirmMs + (isLong ? LONG_DEADLINE_MS : luck.of('deadline', DEADLINES));
   const deeds = luck.between('deeds', 0, 6, 1.3);
-  return {
+  const plan: Plan = {
     seed,
     request: {
       whenActive: luck.of('whenActive', [...WHEN_ACTIVE, 'send']),
@@ -43,7 +44,68 @@ export function drawPlan(seed: number): Plan {
     spells,
     deeds: Array.from({ length: deeds }, () => drawDeeds(luck, confirmMs)).flat(),
   };
+  return luck.chance('tells a story', 0.02) ? { ...plan, ...luck.of('story', STORIES)(plan, luck) } : plan;
 }
+
+/** What is broken only where several things come together, which deeds that are drawn one by one hardly ever do. */
+const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
+  // The message is lost, reading proves nothing, and the activity that polls reports while a decision gives it up.
+  ({ request, job }, luck) => ({
+    request: {
+      ...request,
+      whenActive: 'send',
+      onUnknownDelivery: 'ask',
+      confirm: '1s',
+      deadline: '30m',
+      reconcile: '10s',
+      polling: { ...request.polling, timerPolls: 0 },
+    },
+    job: { ...job, status: 'completed', hasLink: true, lagMs: 0, linkLateMs: 0 },
+    spells: [
+      {
+        operation: 'post',
+        after: 0,
+        count: 1,
+        stutters: false,
+        trouble: { kind: 'reset', processed: false },
+      },
+    ],
+    deeds: [
+      {
+        at: 'phase needs-decision',
+        nth: 1,
+        afterMs: luck.between('decides', 5_000, 60_000),
+        act: { kind: 'decide', decision: 'delivered', names: 'latest' },
+      },
+      {
+        at: 'pendingDetails started',
+        nth: 1,
+        afterMs: 0,
+        act: { kind: 'complete by hand', activity: 'pollJob', value: null },
+      },
+    ],
+  }),
+  // Somebody extends the deadline right when the run would continue as new, and something else comes.
+  ({ request, job }, luck) => ({
+    request: { ...request, deadline: '30m', polling: { ...request.polling, timerPolls: 'all' } },
+    job: {
+      ...job,
+      status: 'completed',
+      turns: [{ durationMs: 900_000, outcome: 'no-change', takeUpMs: 0 }],
+    },
+    suggestFrom: 16,
+    spells: [],
+    deeds: [
+      {
+        at: 'getJob over',
+        nth: luck.between('extends', 2, 9),
+        afterMs: 0,
+        act: { kind: 'extend', duration: '1h' },
+      },
+      { at: `${UPDATE_EXTEND_DEADLINE} started`, nth: 1, afterMs: 0, act: { kind: 'signal' } },
+    ],
+  }),
+];
 
 function drawJob(luck: Luck, confirmMs: number): PlannedJob {
   // Both delays together stay within `confirm`, which is what a caller promises by it.

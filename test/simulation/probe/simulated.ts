@@ -3,10 +3,11 @@ import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/com
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { VirtualClock } from '../clock';
 import { Luck } from '../luck';
-import { fromPayload, toPayload } from '../temporal/history';
+import { fieldsOf, fromPayload, toPayload } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 import { TemporalServer } from '../temporal/server';
+import { replayed } from '../worker/cached-run';
 import { SimulatedWorker } from '../worker/worker';
 import { createProbeActivities, Gates } from './activities';
 import { type Behaviour, compact, play, type ProbeRun, type Told } from './stage';
@@ -53,10 +54,10 @@ export async function playSimulated(
     const state = { isOver: false };
     server.startWorkflow({
       ...{ workflowId: 'probe', workflowType: 'probe', taskQueue: 'probe', input: [toPayload(steps)] },
-      memo: Object.fromEntries(Object.entries(memo).map(([name, value]) => [name, toPayload(value)])),
+      memo: fieldsOf(memo),
       searchAttributes: encodeUnifiedSearchAttributes(undefined, attributes),
     });
-    const end = play(runOf(clock, server, worker, gates), script).finally(() => (state.isOver = true));
+    const end = play(runOf(workflows, clock, server, gates), script).finally(() => (state.isOver = true));
     end.catch(() => undefined);
     await clock.run(() => state.isOver, MOST_STEPS);
     if (!state.isOver)
@@ -70,7 +71,12 @@ export async function playSimulated(
   }
 }
 
-function runOf(clock: VirtualClock, server: TemporalServer, worker: SimulatedWorker, gates: Gates): ProbeRun {
+function runOf(
+  workflows: ReusableVMWorkflowCreator,
+  clock: VirtualClock,
+  server: TemporalServer,
+  gates: Gates,
+): ProbeRun {
   const latest = (): Run => {
     const run = server.latest('probe');
     if (run === undefined) throw new Error('there is no probe');
@@ -96,7 +102,7 @@ function runOf(clock: VirtualClock, server: TemporalServer, worker: SimulatedWor
     gates,
     ask,
     askBehind: (what) => Promise.resolve({ answer: ask(what) }),
-    seen: async () => (await worker.query(latest(), 'seen')) as readonly string[],
+    seen: async () => (await replayed(workflows, latest(), clock, 'seen')) as readonly string[],
     told: () => Promise.resolve(toldOf(latest())),
     until: async (_, isIt) => {
       while (!(await isIt())) await clock.sleep(1);

@@ -1,18 +1,10 @@
 import type { Timers, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
-import type { Fields, Payloads } from './history';
+import type { SimulatedWorker } from '../worker/worker';
+import type { Closing, Fields, Payloads } from './history';
 import type { PendingActivity } from './pending-activity';
-import { Run, type RunOwner, type RunStart } from './run';
+import { Run, type RunStart } from './run';
 import { Visibility } from './visibility';
-
-/** A worker as the server sees it: it polls, or it does not. */
-export interface Poller {
-  readonly name: string;
-  readonly polls: boolean;
-  hasCached(run: Run): boolean;
-  takeTask(run: Run): void;
-  takeActivity(activity: PendingActivity): void;
-}
 
 export interface ServerOptions {
   /** From so many events on a run is told to continue as new. @default 4096, the server's own */
@@ -43,28 +35,24 @@ export interface AskedStart extends StartOptions {
 }
 
 /** After these ends an id may be used again with `ALLOW_DUPLICATE_FAILED_ONLY`. */
-const FAILURES: ReadonlySet<Run['status']> = new Set([
-  'WorkflowExecutionFailed',
-  'WorkflowExecutionCanceled',
-  'WorkflowExecutionTerminated',
-  'WorkflowExecutionTimedOut',
-]);
+const FAILURE = /^WorkflowExecution(Failed|Canceled|Terminated)$/;
 
 /** How long a task lies in its queue: mostly some milliseconds, now and then seconds. */
-const QUEUE_MS = { usual: 30, slow: 8_000, slowShare: 0.08 };
+const QUEUE_MS = { least: 1, usual: 30, slow: 8_000, slowShare: 0.08 };
 
 let servers = 0;
 
 /** A Temporal server of one namespace: runs, task queues, and what a client may ask. */
-export class TemporalServer implements RunOwner {
+export class TemporalServer {
   readonly runs: Run[] = [];
   /** No other server has it. */
   readonly namespace = `simulation ${(servers += 1)}`;
   readonly visibility: Visibility;
   readonly suggestFrom: number;
+  readonly retentionMs: number;
   /** Its own clock: nothing is due while it is away. */
   readonly clock: Timers;
-  private readonly workers = new Set<Poller>();
+  private readonly workers = new Set<SimulatedWorker>();
   private readonly byWorkflow = new Map<string, Run[]>();
   private readonly byRun = new Map<string, Run>();
   private readonly deleted = new Set<Run>();
@@ -73,59 +61,52 @@ export class TemporalServer implements RunOwner {
   private awayUntil = 0;
   private started = 0;
 
+  /** @param said of a run, for a story */
   constructor(
-    time: VirtualClock,
+    private readonly time: VirtualClock,
     private readonly luck: Luck,
-    private readonly options: ServerOptions,
-    private readonly told: (run: Run, words: string) => void,
+    { suggestFrom = 4_096, retentionMs = Infinity, listLagMs = 0 }: ServerOptions,
+    readonly said: (run: Run, words: string) => void,
   ) {
-    this.suggestFrom = options.suggestFrom ?? 4_096;
-    const after = (ms: number, work: () => void) => time.after(ms, () => this.whenThere(work));
+    this.suggestFrom = suggestFrom;
+    this.retentionMs = retentionMs;
     this.clock = {
       get now() {
         return time.now;
       },
-      after,
+      after: (ms, work) => time.after(ms, () => this.whenThere(work)),
     };
-    this.visibility = new Visibility(time, luck, options.listLagMs ?? 0);
-    this.sleep = (ms, work) => time.after(ms, work);
+    this.visibility = new Visibility(time, luck, listLagMs);
   }
-
-  private readonly sleep: (ms: number, work: () => void) => void;
 
   /** Calls `work` now, or when the server is back. */
   whenThere(work: () => void): void {
-    const leftMs = this.awayUntil - this.clock.now;
-    if (leftMs > 0) this.sleep(leftMs, () => this.whenThere(work));
+    const leftMs = this.awayUntil - this.time.now;
+    if (leftMs > 0) this.clock.after(leftMs, work);
     else work();
   }
 
   goAway(ms: number): void {
-    this.awayUntil = Math.max(this.awayUntil, this.clock.now + ms);
+    this.awayUntil = Math.max(this.awayUntil, this.time.now + ms);
   }
 
-  join(worker: Poller): void {
+  join(worker: SimulatedWorker): void {
     this.workers.add(worker);
     this.deliver();
   }
 
-  leave(worker: Poller): void {
+  leave(worker: SimulatedWorker): void {
     this.workers.delete(worker);
   }
 
   /** A limit keeps the tasks of a queue for so long. */
   hold(taskQueue: string, ms: number): void {
-    this.heldQueues.set(taskQueue, this.clock.now + ms);
+    this.heldQueues.set(taskQueue, this.time.now + ms);
     this.clock.after(ms, () => this.deliver());
   }
 
-  /** The names of the workers that poll. */
-  get pollers(): readonly string[] {
-    return [...this.workers].flatMap(({ polls, name }) => (polls ? [name] : []));
-  }
-
-  get retentionMs(): number {
-    return this.options.retentionMs ?? Infinity;
+  get polling(): SimulatedWorker[] {
+    return [...this.workers].filter(({ polls }) => polls);
   }
 
   // What a client may ask for.
@@ -135,21 +116,13 @@ export class TemporalServer implements RunOwner {
     const before = this.latest(options.workflowId);
     if (before?.start.asked?.requestId === asked.requestId) return before;
     if (before?.isOpen === true) return usesExisting ? before : null;
-    const isRefused =
-      reuse === 'reject' || (reuse === 'after failure' && !FAILURES.has(before?.status ?? 'running'));
-    if (before !== undefined && isRefused) return null;
-    return this.startNew(options, { asked }, delayMs);
+    const mayFollow = reuse === 'allow' || (reuse === 'after failure' && FAILURE.test(before?.status ?? ''));
+    return before === undefined || mayFollow ? this.startNew(options, { asked }, delayMs) : null;
   }
 
   /** @returns the run that was started; null if one of this id exists already */
   startWorkflow(options: StartOptions): Run | null {
     return this.latest(options.workflowId) === undefined ? this.startNew(options, {}) : null;
-  }
-
-  private startNew(options: StartOptions, more: Pick<RunStart, 'asked'>, delayMs?: number): Run {
-    const runId = this.newRunId();
-    const ids = { runId, firstRunId: runId, originalRunId: runId };
-    return this.begin({ memo: {}, searchAttributes: {}, ...options, ...ids, ...more }, delayMs);
   }
 
   /** The latest run of an id; undefined if the server knows none any more. */
@@ -172,17 +145,15 @@ export class TemporalServer implements RunOwner {
 
   /** Whether it was not deleted, and is younger than the retention. */
   knows(run: Run): boolean {
-    return !this.deleted.has(run) && run.closedAt + this.retentionMs > this.clock.now;
+    return !this.deleted.has(run) && run.closedAt + this.retentionMs > this.time.now;
   }
 
   /** Resets a run to one of its tasks. @returns the new run; null if the run is not one that can be */
   reset(run: Run, task: { readonly startedAt: number }): Run | null {
     if (this.latest(run.workflowId) !== run) return null;
     run.terminate();
-    const runId = this.newRunId();
-    const next = new Run(this, { ...run.start, runId });
-    this.keep(next);
-    next.takeOver(run, task, runId);
+    const next = this.keep({ ...run.start, runId: this.newRunId() });
+    next.takeOver(run, task);
     return next;
   }
 
@@ -199,39 +170,34 @@ export class TemporalServer implements RunOwner {
   }
 
   enqueue(activity: PendingActivity): void {
-    this.offer(activity, `${activity.workflow.workflowId} ${activity.name}`);
+    this.offer(activity, `${activity.run.workflowId} ${activity.name}`);
   }
 
-  continueAsNew(run: Run, input: Payloads, given: Fields): void {
-    // Where none is given, the memo is the one it was started with (the core fills it in); the search attributes are the latest.
-    const { start, searchAttributes, runId } = run;
-    const memo = Object.keys(given).length > 0 ? given : start.memo;
-    const nextId = this.newRunId();
-    const ids = { runId: nextId, originalRunId: nextId, continuedFromRunId: runId };
-    const next = { ...start, input, memo, searchAttributes, ...ids };
-    this.clock.after(0, () => this.begin(next));
+  continueAsNew(run: Run, { input, memo }: Extract<Closing, { readonly input: Payloads }>): void {
+    const { start, searchAttributes, runId: continuedFromRunId } = run;
+    const runId = this.newRunId();
+    const next = {
+      ...{ ...start, runId, originalRunId: runId, continuedFromRunId, input, searchAttributes },
+      // Where none is given, it is the one it was started with (the core fills it in); the search attributes are the latest.
+      memo: Object.keys(memo).length > 0 ? memo : start.memo,
+    };
+    this.clock.after(0, () => this.keep(next).begin());
   }
 
-  changed(run: Run): void {
-    this.visibility.changed(run);
-  }
-
-  said(run: Run, words: string): void {
-    this.told(run, words);
-  }
-
-  private begin(start: RunStart, delayMs?: number): Run {
-    const run = new Run(this, start);
-    this.keep(run);
+  private startNew(options: StartOptions, more: Pick<RunStart, 'asked'>, delayMs?: number): Run {
+    const runId = this.newRunId();
+    const ids = { runId, firstRunId: runId, originalRunId: runId };
+    const run = this.keep({ memo: {}, searchAttributes: {}, ...options, ...ids, ...more });
     run.begin(delayMs);
     return run;
   }
 
-  private keep(run: Run): void {
+  private keep(start: RunStart): Run {
+    const run = new Run(this, start);
     this.runs.push(run);
     this.byRun.set(run.runId, run);
-    const all = this.byWorkflow.get(run.workflowId) ?? [];
-    this.byWorkflow.set(run.workflowId, [...all, run]);
+    this.byWorkflow.set(run.workflowId, [...(this.byWorkflow.get(run.workflowId) ?? []), run]);
+    return run;
   }
 
   private newRunId(): string {
@@ -240,9 +206,7 @@ export class TemporalServer implements RunOwner {
   }
 
   private offer(task: Run | PendingActivity, name: string): void {
-    const isSlow = this.luck.chance(`${name} is slow`, QUEUE_MS.slowShare);
-    const ms = this.luck.between(`${name} queue`, 1, isSlow ? QUEUE_MS.slow : QUEUE_MS.usual);
-    this.clock.after(ms, () => {
+    this.clock.after(this.luck.delay(name, 'queue', QUEUE_MS), () => {
       this.waiting.push(task);
       this.deliver();
     });
@@ -250,11 +214,11 @@ export class TemporalServer implements RunOwner {
 
   /** Hands out what waits, as far as there is a worker that polls. */
   private deliver(): void {
-    const polling = [...this.workers].filter(({ polls }) => polls);
+    const { polling } = this;
     if (polling.length === 0) return;
     for (const task of this.waiting.splice(0)) {
-      const taskQueue = task instanceof Run ? task.start.taskQueue : task.options.taskQueue;
-      if ((this.heldQueues.get(taskQueue) ?? 0) > this.clock.now) {
+      const { taskQueue } = task instanceof Run ? task.start : task.options;
+      if ((this.heldQueues.get(taskQueue) ?? 0) > this.time.now) {
         this.waiting.push(task);
         continue;
       }

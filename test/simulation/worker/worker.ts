@@ -7,18 +7,20 @@ import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/
 import type { Process, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
 import {
+  activityFailure,
   type Failure,
   fromPayload,
-  toPayload,
   type Payload,
   type Payloads,
   type Resolution,
+  type ServerCommand,
 } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
-import type { Run, RunStart, ServerCommand } from '../temporal/run';
-import type { Poller, TemporalServer } from '../temporal/server';
+import type { Run } from '../temporal/run';
+import type { TemporalServer } from '../temporal/server';
 import { clientOf, unavailable } from '../temporal/service';
 import { CachedRun, NonDeterminism } from './cached-run';
+import { Heartbeats } from './heartbeats';
 import type { SinkCall } from './workflow-code';
 
 type ActivityFunction = (...args: never[]) => Promise<unknown>;
@@ -58,7 +60,7 @@ const SILENT = { log: nothing, trace: nothing, debug: nothing, info: nothing, wa
  * A worker process: it polls for tasks, runs the real activity functions by the SDK's own `Activity`, and the workflows in
  * the SDK's sandbox. It can die, stand still, and lose its connection for one call.
  */
-export class SimulatedWorker implements Poller, Process {
+export class SimulatedWorker implements Process {
   state: 'alive' | 'frozen' | 'stopping' | 'dead' = 'alive';
   clockError = 0;
   suspendedMs = 0;
@@ -135,21 +137,20 @@ export class SimulatedWorker implements Poller, Process {
 
   /** A call to the server and back. What the server does of it is done whatever becomes of the worker. */
   call<T>(method: string, answer: () => T): Promise<T> {
-    const { server, clock } = this.options;
+    const { server, clock, luck } = this.options;
     const lost = this.loses;
     this.loses = undefined;
+    const afterWay = (work: () => void) => clock.after(luck.delay(method, 'takes', CALL_MS), work);
     return new Promise((resolve, reject) => {
       // What was under way in a process that is dead goes nowhere.
       if (this.state === 'dead') return;
-      const back = (end: () => void) => {
-        clock.after(this.way(method), () => this.whenAwake(end));
-      };
+      const back = (end: () => void) => afterWay(() => this.whenAwake(end));
       if (lost === 'request') {
         back(() => reject(unavailable()));
         return;
       }
       this.options.reached(`${method} asked`, this);
-      clock.after(this.way(method), () => {
+      afterWay(() => {
         server.whenThere(() => {
           let end: () => void;
           try {
@@ -173,6 +174,7 @@ export class SimulatedWorker implements Poller, Process {
     // What comes while the task is under way is not yet part of it.
     const events = [...run.events];
     this.options.reached('task started', this);
+    for (const { name } of task.updates) this.options.reached(`${name} started`, this);
     this.whenAwake(() => {
       void this.inTurn(run, async () => {
         if (this.options.evicts(run)) await this.evict(run);
@@ -189,27 +191,17 @@ export class SimulatedWorker implements Poller, Process {
           await this.report(() => run.failTask(task.number, why));
           return;
         }
-        const taken: boolean[] = [];
+        // The first one of several reports counts.
+        let isTaken: boolean | undefined;
         await this.report(() => {
-          const failures = run.failedTasks.length;
-          taken.push(run.completeTask(task.number, commands) && run.failedTasks.length === failures);
+          const taken = run.completeTask(task.number, commands);
+          isTaken ??= taken;
         });
         // A task that the server does not take leaves the workflow ahead of its history.
-        if (!taken[0] || !run.isOpen) await this.evict(run);
+        if (!isTaken || !run.isOpen) await this.evict(run);
         this.options.reached('task done', this);
       });
     });
-  }
-
-  /** Asks a workflow as it is; it may have to be replayed for that. */
-  async query(run: Run, name: string, ...args: unknown[]): Promise<unknown> {
-    const { workflows, clock } = this.options;
-    const copy = new CachedRun(workflows, run.start, clock, () => undefined);
-    await copy.replay(run.events);
-    const { result, failure } = await copy.query(name, args as Payloads);
-    await copy.dispose();
-    if (failure) throw new Error(failure.message ?? 'the query failed');
-    return fromPayload(result);
   }
 
   private cached(run: Run): CachedRun {
@@ -241,22 +233,21 @@ export class SimulatedWorker implements Poller, Process {
   // Activities.
 
   takeActivity(activity: PendingActivity): void {
-    const attempt = activity.start();
-    if (attempt === undefined) return;
-    const { options, workflow, seq, name } = activity;
+    if (!activity.start()) return;
+    const { options, run, seq, name, token } = activity;
     const info = {
-      ...infoOf(workflow, seq, name, options.taskQueue, attempt.token),
-      attempt: attempt.attempt,
-      scheduledTimestampMs: attempt.scheduledAt,
-      currentAttemptScheduledTimestampMs: attempt.attemptScheduledAt,
+      ...infoOf(run, seq, name, options.taskQueue, token),
+      attempt: activity.attempt,
+      scheduledTimestampMs: activity.scheduledAt,
+      currentAttemptScheduledTimestampMs: activity.attemptScheduledAt,
       scheduleToCloseTimeoutMs: options.scheduleToCloseMs,
       startToCloseTimeoutMs: options.startToCloseMs,
       heartbeatTimeoutMs: options.heartbeatMs || undefined,
-      heartbeatDetails: fromPayload(attempt.details?.[0]),
+      heartbeatDetails: fromPayload(activity.details?.[0]),
     };
     this.options.reached(`${name} started`, this);
     this.whenAwake(() => {
-      void this.execute(activity, info, attempt.token);
+      void this.execute(activity, info, token);
     });
   }
 
@@ -277,7 +268,7 @@ export class SimulatedWorker implements Poller, Process {
       else if (answer.activityReset) running.cancel('RESET', { reset: true } as never);
     });
     const running = this.activity(info, name, (details) => beats.beat(details));
-    const result = await running.run({ args: options.input.map((each) => fromPayload(each)), headers: {} });
+    const result = await running.run({ args: options.input.map(fromPayload), headers: {} });
     beats.stop();
     if (result.willCompleteAsync) return;
     this.options.reached(`${name} over`, this);
@@ -300,21 +291,18 @@ export class SimulatedWorker implements Poller, Process {
   private async runLocally(run: Run, seq: number, name: string, input: Payloads): Promise<Resolution> {
     const { clock } = this.options;
     const info = {
-      ...infoOf(run.start, seq, name, run.start.taskQueue),
-      ...{ scheduledTimestampMs: clock.now, currentAttemptScheduledTimestampMs: clock.now },
+      ...infoOf(run, seq, name, run.start.taskQueue),
+      scheduledTimestampMs: clock.now,
+      currentAttemptScheduledTimestampMs: clock.now,
     };
     this.options.reached(`${name} started`, this);
-    const failedBy = (message: string, cause: Failure): Resolution => {
-      const activityFailureInfo = { activityId: String(seq), activityType: { name }, retryState: 0 };
-      return { failed: { failure: { message, cause, activityFailureInfo } } };
-    };
     const result = clock.as(this, () =>
-      this.activity(info, name, () => undefined).run({
-        args: input.map((each) => fromPayload(each)),
-        headers: {},
-      }),
+      this.activity(info, name, () => undefined).run({ args: input.map(fromPayload), headers: {} }),
     );
     const end = await Promise.race([result, clock.sleep(LOCAL_TIMEOUT_MS).then(() => undefined)]);
+    const failedBy = (message: string, cause: Failure) => ({
+      failed: { failure: activityFailure({ seq, name }, message, cause, 'UNSPECIFIED') },
+    });
     if (end === undefined)
       return failedBy('Local Activity timed out', {
         message: 'timeout',
@@ -353,27 +341,29 @@ export class SimulatedWorker implements Poller, Process {
       }
     }
   }
-
-  private way(method: string): number {
-    const { luck } = this.options;
-    const isSlow = luck.chance(`${method} is slow`, CALL_MS.slowShare);
-    return luck.between(`${method} takes`, 0, isSlow ? CALL_MS.slow : CALL_MS.usual);
-  }
 }
 
-/** What an activity knows of itself. */
+/** What an activity knows of itself; a local one has no token. */
 function infoOf(
-  { workflowId, runId, workflowType }: Pick<RunStart, 'workflowId' | 'runId' | 'workflowType'>,
+  { runId, start: { workflowId, workflowType } }: Run,
   seq: number,
   activityType: string,
   taskQueue: string,
   base64TaskToken = '',
 ) {
   return {
-    ...{ taskToken: Buffer.from(base64TaskToken), base64TaskToken, activityId: String(seq), activityType },
-    ...{ namespace: 'default', activityNamespace: 'default', attempt: 1, inWorkflow: true },
+    taskToken: Buffer.from(base64TaskToken),
+    base64TaskToken,
+    activityId: String(seq),
+    activityType,
+    namespace: 'default',
+    activityNamespace: 'default',
+    attempt: 1,
+    inWorkflow: true,
     isLocal: base64TaskToken === '',
-    ...{ workflowExecution: { workflowId, runId }, workflowType, taskQueue },
+    workflowExecution: { workflowId, runId },
+    workflowType,
+    taskQueue,
   };
 }
 
@@ -381,41 +371,3 @@ const BROKEN: Failure = { message: 'the codec failed', applicationFailureInfo: {
 
 /** The data converter of the SDK, without a codec. */
 const CONVERTER: LoadedDataConverter = loadDataConverter();
-
-/** A heartbeat is sent at most every 0.8 of its time-out, and at least that often while there is a new one. */
-const THROTTLE = { share: 0.8, mostMs: 60_000, withoutTimeoutMs: 30_000 };
-
-/** The heartbeats of one attempt, throttled as by the SDK's core. It runs on the clock of the worker's process. */
-class Heartbeats {
-  /** The latest details; the core reports them with a failure. */
-  last: Payload[] | undefined;
-  private sentAt = -Infinity;
-  private timer: NodeJS.Timeout | undefined;
-  private readonly everyMs: number;
-
-  constructor(
-    heartbeatMs: number,
-    private readonly send: (details: Payload[] | undefined) => Promise<void>,
-  ) {
-    this.everyMs =
-      heartbeatMs > 0 ? Math.min(THROTTLE.share * heartbeatMs, THROTTLE.mostMs) : THROTTLE.withoutTimeoutMs;
-  }
-
-  beat(details: unknown): void {
-    this.last = details === undefined ? undefined : [toPayload(details)];
-    if (this.timer !== undefined) return;
-    const waitMs = this.sentAt + this.everyMs - performance.now();
-    if (waitMs <= 0) this.sendLast();
-    else this.timer = setTimeout(() => this.sendLast(), waitMs);
-  }
-
-  stop(): void {
-    clearTimeout(this.timer);
-  }
-
-  private sendLast(): void {
-    this.timer = undefined;
-    this.sentAt = performance.now();
-    void this.send(this.last);
-  }
-}
