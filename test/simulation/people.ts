@@ -24,8 +24,7 @@ export function carryOut(world: World, act: Exclude<Act, MachineAct>): boolean {
   };
   switch (act.kind) {
     case 'start again':
-      if (server.startWorkflow(world.startOptions()) !== null)
-        world.broken.push('a second start began a run');
+      if (server.start(world.startRequest()) !== null) world.broken.push('a second start began a run');
       return true;
     case 'poll now':
       return update(world, UPDATE_POLL_NOW);

@@ -50,7 +50,7 @@ describe('in the simulation, a follow-up', () => {
       'activity',
       changing('ActivityTaskScheduled', (event) => ({
         ...event,
-        activity: { ...event.activity, name: 'getJob' },
+        activity: { ...event.activity, activityType: 'getJob' },
       })),
     ],
     ['timer', changing('TimerStarted', (event) => ({ ...event, ms: event.ms + 1 }))],

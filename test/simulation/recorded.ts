@@ -1,7 +1,6 @@
 import { temporal } from '@temporalio/proto';
 import type { HistoryEvent as ServerEvent } from '../../bench/history-cost';
 import {
-  activityOptions,
   type EventBody,
   type Fields,
   fromPayload,
@@ -10,6 +9,7 @@ import {
   type Payload,
   type Payloads,
   type Resolution,
+  type Scheduled,
 } from './temporal/history';
 import type { RunStart } from './temporal/run';
 
@@ -113,14 +113,10 @@ function bodyOf(type: EventBody['type'], its: Attributes, all: ReadonlyMap<numbe
     case 'ActivityTaskCancelRequested':
       return { type, seq };
     case 'ActivityTaskScheduled': {
-      const { activityType, taskQueue, input } = its;
-      const named = {
-        name: activityType?.name ?? '',
-        taskQueue: taskQueue?.name ?? '',
-        input: listOf(input),
-      };
       // How it is cancelled stands in no history; only the command of a workflow has it.
-      return { type, seq, activity: activityOptions({ ...named, cancellation: 'try' }, its) };
+      const { activityType, taskQueue, input, ...options } = its;
+      const named = { activityType: activityType?.name ?? '', taskQueue: taskQueue?.name ?? '' };
+      return { type, seq, activity: { ...(options as Scheduled), ...named, arguments: [...listOf(input)] } };
     }
     case 'MarkerRecorded': {
       const { details, failure } = its;

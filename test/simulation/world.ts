@@ -5,7 +5,6 @@ import { followUpStart } from '../../src/core/starts';
 import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS, TURN_WORKFLOW } from '../../src/core/names';
 import type { WorkerSettings } from '../../src/core/activities';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
-import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
 import { AgentService, JOB, PROJECT, PROMPT } from './agent-service';
 import { BEGIN, VirtualClock } from './clock';
 import { Luck } from './luck';
@@ -13,9 +12,8 @@ import { isOfMachines, Machines } from './machines';
 import { type AskedUpdate, carryOut } from './people';
 import type { Act } from './acts';
 import type { Plan } from './plan';
-import { type Fields, fieldsOf, toPayload } from './temporal/history';
 import type { Run } from './temporal/run';
-import { TemporalServer } from './temporal/server';
+import { startRequest, TemporalServer } from './temporal/server';
 import { replayed } from './worker/cached-run';
 import type { Activities, SimulatedWorker } from './worker/worker';
 import type { SinkCall } from './worker/workflow-code';
@@ -116,7 +114,7 @@ export class World {
   async play(replays: boolean): Promise<Facts> {
     try {
       for (let count = 0; count < this.plan.workers; count += 1) this.machines.add();
-      this.server.startWorkflow(this.startOptions());
+      this.server.start(this.startRequest());
       this.reached('started');
       await this.clock.run(() => this.isOver(), MOST_STEPS);
       for (const run of this.server.runs) if (run.isOpen) this.broken.push(`${run.runId} has not ended`);
@@ -145,17 +143,17 @@ export class World {
     return run;
   }
 
-  startOptions() {
+  startRequest() {
     const request = { ...REQUEST, ...this.plan.request };
     const { workflowId, memo, typedSearchAttributes } = followUpStart(request);
-    return {
+    return startRequest(
       workflowId,
-      workflowType: FOLLOW_UP_WORKFLOW,
-      taskQueue: TASK_QUEUES.followUp,
-      input: [toPayload(request)],
-      memo: fieldsOf(memo),
-      searchAttributes: encodeUnifiedSearchAttributes(undefined, typedSearchAttributes) as Fields,
-    };
+      FOLLOW_UP_WORKFLOW,
+      TASK_QUEUES.followUp,
+      request,
+      memo,
+      typedSearchAttributes,
+    );
   }
 
   /** A point in the story: what is planned for it happens. */

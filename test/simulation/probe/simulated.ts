@@ -1,12 +1,11 @@
-import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { VirtualClock } from '../clock';
 import { Luck } from '../luck';
-import { fieldsOf, fromPayload, toPayload } from '../temporal/history';
+import { fromPayload, toPayload } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
-import { TemporalServer } from '../temporal/server';
+import { startRequest, TemporalServer } from '../temporal/server';
 import { replayed } from '../worker/cached-run';
 import { SimulatedWorker } from '../worker/worker';
 import { createProbeActivities, Gates } from './activities';
@@ -52,11 +51,7 @@ export async function playSimulated(
   const attributes = new TypedSearchAttributes(phase === undefined ? [] : [{ key, value: phase }]);
   try {
     const state = { isOver: false };
-    server.startWorkflow({
-      ...{ workflowId: 'probe', workflowType: 'probe', taskQueue: 'probe', input: [toPayload(steps)] },
-      memo: fieldsOf(memo),
-      searchAttributes: encodeUnifiedSearchAttributes(undefined, attributes),
-    });
+    server.start(startRequest('probe', 'probe', 'probe', steps, memo, attributes));
     const end = play(runOf(workflows, clock, server, gates), script).finally(() => (state.isOver = true));
     end.catch(() => undefined);
     await clock.run(() => state.isOver, MOST_STEPS);

@@ -3,7 +3,6 @@ import type { Step } from './workflow';
 
 /** A behaviour of server and core that the simulation plays. */
 export interface Behaviour {
-  readonly name: string;
   readonly steps: readonly Step[];
   readonly memo?: Readonly<Record<string, unknown>>;
   readonly phase?: string;

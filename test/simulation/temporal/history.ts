@@ -9,6 +9,7 @@ export type Fields = Readonly<Record<string, Payload>>;
 export type Failure = temporal.api.failure.v1.IFailure;
 export type Command = coresdk.workflow_commands.IWorkflowCommand;
 export type Job = coresdk.workflow_activation.IWorkflowActivationJob;
+export type Scheduled = coresdk.workflow_commands.IScheduleActivity;
 export type Resolution = coresdk.activity_result.IActivityResolution;
 
 /**
@@ -32,7 +33,7 @@ export type EventBody =
       readonly type: 'TimerFired' | 'TimerCanceled' | 'ActivityTaskStarted' | 'ActivityTaskCancelRequested';
       readonly seq: number;
     }
-  | { readonly type: 'ActivityTaskScheduled'; readonly seq: number; readonly activity: ActivityOptions }
+  | { readonly type: 'ActivityTaskScheduled'; readonly seq: number; readonly activity: Scheduled }
   | { readonly type: ActivityEnd; readonly seq: number; readonly resolution: Resolution }
   | ({ readonly type: 'MarkerRecorded' } & Marker)
   | {
@@ -87,56 +88,9 @@ export interface UpdateRequest {
   readonly input: Payloads;
 }
 
-/** Times in milliseconds; 0 where there is no limit. */
-export interface ActivityOptions {
-  readonly name: string;
-  readonly taskQueue: string;
-  readonly input: Payloads;
-  readonly scheduleToStartMs: number;
-  readonly startToCloseMs: number;
-  readonly scheduleToCloseMs: number;
-  readonly heartbeatMs: number;
-  readonly retry: {
-    readonly initialMs: number;
-    readonly coefficient: number;
-    readonly maximumMs: number;
-    readonly attempts: number;
-  };
-  readonly cancellation: 'try' | 'wait' | 'abandon';
-}
-
 /** @param time its seconds are a `Long`, or what JSON makes of one; 0 if there is none */
 export function msOf(time: { seconds?: unknown; nanos?: number | null } | null | undefined): number {
   return Number(time?.seconds ?? 0) * 1_000 + Math.floor((time?.nanos ?? 0) / 1e6);
-}
-
-type Limits = Pick<
-  coresdk.workflow_commands.IScheduleActivity,
-  | 'scheduleToStartTimeout'
-  | 'startToCloseTimeout'
-  | 'scheduleToCloseTimeout'
-  | 'heartbeatTimeout'
-  | 'retryPolicy'
->;
-
-/** @param limits of a command, or of an event of a real server */
-export function activityOptions(
-  named: Pick<ActivityOptions, 'name' | 'taskQueue' | 'input' | 'cancellation'>,
-  { retryPolicy, ...limits }: Limits,
-): ActivityOptions {
-  return {
-    ...named,
-    scheduleToStartMs: msOf(limits.scheduleToStartTimeout),
-    startToCloseMs: msOf(limits.startToCloseTimeout),
-    scheduleToCloseMs: msOf(limits.scheduleToCloseTimeout),
-    heartbeatMs: msOf(limits.heartbeatTimeout),
-    retry: {
-      initialMs: msOf(retryPolicy?.initialInterval) || 1_000,
-      coefficient: retryPolicy?.backoffCoefficient ?? 2,
-      maximumMs: msOf(retryPolicy?.maximumInterval),
-      attempts: retryPolicy?.maximumAttempts ?? 0,
-    },
-  };
 }
 
 const BY_COMMAND =
@@ -200,7 +154,7 @@ export function sizeOf(body: EventBody): number {
   if (body.type === 'WorkflowExecutionStarted') return EVENT_BYTES + body.size;
   const carried =
     'activity' in body
-      ? body.activity.input
+      ? (body.activity.arguments ?? [])
       : 'resolution' in body
         ? [body.resolution.completed?.result]
         : [];

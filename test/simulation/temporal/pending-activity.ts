@@ -2,12 +2,12 @@ import { temporal } from '@temporalio/proto';
 import {
   type ActivityEnd,
   activityFailure,
-  type ActivityOptions,
   type Failure,
   msOf,
   type Payload,
   type Payloads,
   type RetryStateName,
+  type Scheduled,
   toPayload,
 } from './history';
 import type { Run } from './run';
@@ -48,16 +48,16 @@ export class PendingActivity {
   constructor(
     readonly run: Run,
     readonly seq: number,
-    readonly options: ActivityOptions,
+    readonly options: Scheduled,
   ) {
     this.scheduledAt = run.server.clock.now;
-    this.attempts = options.retry.attempts;
-    this.watch('SCHEDULE_TO_CLOSE', options.scheduleToCloseMs);
+    this.attempts = options.retryPolicy?.maximumAttempts ?? 0;
+    this.watch('SCHEDULE_TO_CLOSE', options.scheduleToCloseTimeout);
     this.queue();
   }
 
   get name(): string {
-    return this.options.name;
+    return this.options.activityType ?? '';
   }
 
   get token(): string {
@@ -80,7 +80,7 @@ export class PendingActivity {
   heartbeat(token: string, details: Payloads | undefined) {
     if (!this.isRunning(token)) return undefined;
     if (details !== undefined) this.details = details;
-    this.watch('HEARTBEAT', this.options.heartbeatMs);
+    this.watch('HEARTBEAT', this.options.heartbeatTimeout);
     const { cancelRequested, paused, wasReset } = this;
     return { cancelRequested, activityPaused: paused, activityReset: wasReset };
   }
@@ -171,20 +171,23 @@ export class PendingActivity {
     this.stop('RETRY');
     this.state = 'queued';
     this.attemptScheduledAt = this.now;
-    this.watch('SCHEDULE_TO_START', this.options.scheduleToStartMs);
+    this.watch('SCHEDULE_TO_START', this.options.scheduleToStartTimeout);
     this.run.server.enqueue(this);
   }
 
   private watchStarted(): void {
-    const { startToCloseMs, heartbeatMs } = this.options;
-    this.watch('START_TO_CLOSE', startToCloseMs, this.startedAt);
-    this.watch('HEARTBEAT', heartbeatMs);
+    this.watch('START_TO_CLOSE', this.options.startToCloseTimeout, this.startedAt);
+    this.watch('HEARTBEAT', this.options.heartbeatTimeout);
   }
 
-  /** @param ms 0 where there is no such limit */
-  private watch(limit: keyof typeof TIMEOUTS, ms: number, since = this.now): void {
-    if (ms === 0) return;
-    this.at(limit, since + ms - this.now, () => {
+  /** @param timeout none or 0 where there is no such limit */
+  private watch(
+    limit: keyof typeof TIMEOUTS,
+    timeout: Scheduled['heartbeatTimeout'],
+    since = this.now,
+  ): void {
+    if (msOf(timeout) === 0) return;
+    this.at(limit, since + msOf(timeout) - this.now, () => {
       const failure = this.timeout(limit, `activity ${TIMEOUTS[limit]} timeout`);
       if (limit === 'SCHEDULE_TO_CLOSE') this.endOutOfTime();
       else if (limit === 'SCHEDULE_TO_START') this.endFailed('ActivityTaskTimedOut', failure, 'TIMEOUT');
@@ -224,12 +227,12 @@ export class PendingActivity {
     this.stop('HEARTBEAT');
     const { nonRetryable, nextRetryDelay } = failure.applicationFailureInfo ?? {};
     const waitMs = this.waitMs(msOf(nextRetryDelay));
-    const { scheduleToCloseMs } = this.options;
+    const mostMs = msOf(this.options.scheduleToCloseTimeout);
     if (nonRetryable) this.endFailed(end, failure, 'NON_RETRYABLE_FAILURE');
     else if (this.cancelRequested) this.endFailed(end, failure, 'CANCEL_REQUESTED');
     else if (this.attempts > 0 && this.attempt >= this.attempts)
       this.endFailed(end, failure, 'MAXIMUM_ATTEMPTS_REACHED');
-    else if (scheduleToCloseMs > 0 && this.now + waitMs >= this.scheduledAt + scheduleToCloseMs) {
+    else if (mostMs > 0 && this.now + waitMs >= this.scheduledAt + mostMs) {
       if (end === 'ActivityTaskTimedOut') this.endOutOfTime();
       else this.endFailed(end, failure, 'TIMEOUT');
     } else {
@@ -242,9 +245,10 @@ export class PendingActivity {
   }
 
   private waitMs(askedMs: number): number {
-    const { initialMs, coefficient, maximumMs } = this.options.retry;
-    const byPolicy = initialMs * coefficient ** (this.attempt - 1);
-    return Math.min(askedMs > 0 ? askedMs : byPolicy, maximumMs > 0 ? maximumMs : 100 * initialMs);
+    const { initialInterval, backoffCoefficient, maximumInterval } = this.options.retryPolicy ?? {};
+    const initialMs = msOf(initialInterval) || 1_000;
+    const byPolicy = initialMs * (backoffCoefficient ?? 2) ** (this.attempt - 1);
+    return Math.min(askedMs || byPolicy, msOf(maximumInterval) || 100 * initialMs);
   }
 
   private backOff(ms: number): void {

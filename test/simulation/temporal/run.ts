@@ -1,6 +1,5 @@
 import {
   type ActivityEnd,
-  type ActivityOptions,
   type Closing,
   type End,
   type EventBody,
@@ -14,6 +13,7 @@ import {
   type Payload,
   type Payloads,
   type Resolution,
+  type Scheduled,
   type ServerCommand,
   sizeOf,
   type UpdateRequest,
@@ -322,7 +322,7 @@ export class Run {
     this.timers.set(seq, stop);
   }
 
-  private schedule(seq: number, options: ActivityOptions): void {
+  private schedule(seq: number, options: Scheduled): void {
     this.activities.set(seq, new PendingActivity(this, seq, options));
   }
 

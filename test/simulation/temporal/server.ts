@@ -1,10 +1,19 @@
+import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
+import { temporal } from '@temporalio/proto';
 import type { Timers, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
 import type { SimulatedWorker } from '../worker/worker';
-import type { Closing, Fields, Payloads } from './history';
+import { type Closing, fieldsOf, msOf, type Payloads, toPayload } from './history';
 import type { PendingActivity } from './pending-activity';
 import { Run, type RunStart } from './run';
 import { Visibility } from './visibility';
+
+const { WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING: USE_EXISTING } =
+  temporal.api.enums.v1.WorkflowIdConflictPolicy;
+const {
+  WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY: ALLOW_FAILED_ONLY,
+  WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE: REJECT_DUPLICATE,
+} = temporal.api.enums.v1.WorkflowIdReusePolicy;
 
 export interface ServerOptions {
   /** From so many events on a run is told to continue as new. @default 4096, the server's own */
@@ -15,30 +24,31 @@ export interface ServerOptions {
   readonly listLagMs?: number;
 }
 
-interface StartOptions {
-  readonly workflowType: string;
-  readonly workflowId: string;
-  readonly taskQueue: string;
-  readonly input: Payloads;
-  readonly memo?: Fields;
-  readonly searchAttributes?: Fields;
-}
-
-/** What a client says with a start, beside the workflow itself. */
-export interface AskedStart extends StartOptions {
-  readonly asked: NonNullable<RunStart['asked']>;
-  /** One of this id runs: it is the answer, or else the start fails. */
-  readonly usesExisting: boolean;
-  /** One of this id has ended. */
-  readonly reuse: 'reject' | 'after failure' | 'allow';
-  readonly delayMs: number;
-}
-
 /** After these ends an id may be used again with `ALLOW_DUPLICATE_FAILED_ONLY`. */
 const FAILURE = /^WorkflowExecution(Failed|Canceled|Terminated)$/;
 
 /** How long a task lies in its queue: mostly some milliseconds, now and then seconds. */
 const QUEUE_MS = { least: 1, usual: 30, slow: 8_000, slowShare: 0.08 };
+
+/** A start by nobody in particular, of an id that was never used. */
+export function startRequest(
+  workflowId: string,
+  workflowType: string,
+  taskQueue: string,
+  input: unknown,
+  memo: Readonly<Record<string, unknown>>,
+  attributes: Parameters<typeof encodeUnifiedSearchAttributes>[1],
+): temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest {
+  return {
+    workflowId,
+    workflowType: { name: workflowType },
+    taskQueue: { name: taskQueue },
+    input: { payloads: [toPayload(input)] },
+    memo: { fields: { ...fieldsOf(memo) } },
+    searchAttributes: { indexedFields: encodeUnifiedSearchAttributes(undefined, attributes) },
+    workflowIdReusePolicy: REJECT_DUPLICATE,
+  };
+}
 
 let servers = 0;
 
@@ -111,18 +121,34 @@ export class TemporalServer {
 
   // What a client may ask for.
 
-  /** @returns the run that was started, or the one that is the answer to it; null if one of this id is in the way */
-  askForStart({ asked, usesExisting, reuse, delayMs, ...options }: AskedStart): Run | null {
-    const before = this.latest(options.workflowId);
-    if (before?.start.asked?.requestId === asked.requestId) return before;
-    if (before?.isOpen === true) return usesExisting ? before : null;
-    const mayFollow = reuse === 'allow' || (reuse === 'after failure' && FAILURE.test(before?.status ?? ''));
-    return before === undefined || mayFollow ? this.startNew(options, { asked }, delayMs) : null;
-  }
-
-  /** @returns the run that was started; null if one of this id exists already */
-  startWorkflow(options: StartOptions): Run | null {
-    return this.latest(options.workflowId) === undefined ? this.startNew(options, {}) : null;
+  /**
+   * @param by who has asked for it
+   * @returns the run that was started, or the one that is the answer to it; null if one of this id is in the way
+   */
+  start(request: temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest, by?: string): Run | null {
+    const { workflowId, requestId, workflowIdReusePolicy: reuse } = request;
+    const before = this.latest(workflowId ?? '');
+    if (requestId && before?.start.asked?.requestId === requestId) return before;
+    if (before?.isOpen) return request.workflowIdConflictPolicy === USE_EXISTING ? before : null;
+    const isRefused =
+      reuse === REJECT_DUPLICATE || (reuse === ALLOW_FAILED_ONLY && !FAILURE.test(before?.status ?? ''));
+    if (before !== undefined && isRefused) return null;
+    const runId = this.newRunId();
+    const run = this.keep({
+      workflowId: workflowId ?? '',
+      workflowType: request.workflowType?.name ?? '',
+      taskQueue: request.taskQueue?.name ?? '',
+      input: request.input?.payloads ?? [],
+      memo: request.memo?.fields ?? {},
+      searchAttributes: request.searchAttributes?.indexedFields ?? {},
+      runId,
+      firstRunId: runId,
+      originalRunId: runId,
+      ...(by !== undefined && { asked: { by, requestId: requestId ?? '' } }),
+    });
+    // A timer of more than 24 days fires at once; no world lasts so long.
+    run.begin(Math.min(msOf(request.workflowStartDelay), 2 ** 31 - 1));
+    return run;
   }
 
   /** The latest run of an id; undefined if the server knows none any more. */
@@ -184,14 +210,6 @@ export class TemporalServer {
     this.clock.after(0, () => this.keep(next).begin());
   }
 
-  private startNew(options: StartOptions, more: Pick<RunStart, 'asked'>, delayMs?: number): Run {
-    const runId = this.newRunId();
-    const ids = { runId, firstRunId: runId, originalRunId: runId };
-    const run = this.keep({ memo: {}, searchAttributes: {}, ...options, ...ids, ...more });
-    run.begin(delayMs);
-    return run;
-  }
-
   private keep(start: RunStart): Run {
     const run = new Run(this, start);
     this.runs.push(run);
@@ -218,7 +236,7 @@ export class TemporalServer {
     if (polling.length === 0) return;
     for (const task of this.waiting.splice(0)) {
       const { taskQueue } = task instanceof Run ? task.start : task.options;
-      if ((this.heldQueues.get(taskQueue) ?? 0) > this.time.now) {
+      if ((this.heldQueues.get(taskQueue ?? '') ?? 0) > this.time.now) {
         this.waiting.push(task);
         continue;
       }

@@ -6,7 +6,7 @@ import { temporal } from '@temporalio/proto';
 import Long from 'long';
 import type { PendingActivity } from './pending-activity';
 import { COMPLETED, type Run } from './run';
-import type { AskedStart, TemporalServer } from './server';
+import type { TemporalServer } from './server';
 import type { Listed } from './visibility';
 
 /** gRPC's codes, as far as they are used. */
@@ -16,7 +16,7 @@ const ALREADY_EXISTS = 6;
 const FAILED_PRECONDITION = 9;
 const UNAVAILABLE = 14;
 
-const { WorkflowExecutionStatus, WorkflowIdConflictPolicy, WorkflowIdReusePolicy } = temporal.api.enums.v1;
+const { WorkflowExecutionStatus } = temporal.api.enums.v1;
 const { PENDING_ACTIVITY_STATE_STARTED, PENDING_ACTIVITY_STATE_SCHEDULED } =
   temporal.api.enums.v1.PendingActivityState;
 const { UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED: UPDATE_COMPLETED } =
@@ -116,7 +116,11 @@ export function clientOf(
       reach('describe', () => describe(runOf(execution))),
     startWorkflowExecution: (request: Request<'startWorkflowExecution'>) => {
       const by = callerOf(options.identity);
-      return reach('start', () => start(server, request, by));
+      return reach('start', () => {
+        const run = server.start(request, by);
+        if (run === null) throw grpcError(ALREADY_EXISTS, 'workflow execution already started');
+        return { runId: run.runId };
+      });
     },
     listWorkflowExecutions: ({ query }: Request<'listWorkflowExecutions'>) =>
       reach('list', () => {
@@ -201,30 +205,6 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
 function outOfTime(): Error {
   return grpcError(DEADLINE_EXCEEDED, 'the deadline of the call has passed');
 }
-
-function start(server: TemporalServer, request: Request<'startWorkflowExecution'>, by: string) {
-  const { workflowIdReusePolicy: reuse, workflowIdConflictPolicy: conflict } = request;
-  const run = server.askForStart({
-    workflowId: request.workflowId ?? '',
-    workflowType: request.workflowType?.name ?? '',
-    taskQueue: request.taskQueue?.name ?? '',
-    input: request.input?.payloads ?? [],
-    memo: request.memo?.fields ?? {},
-    searchAttributes: request.searchAttributes?.indexedFields ?? {},
-    asked: { by, requestId: request.requestId ?? '' },
-    usesExisting: conflict === WorkflowIdConflictPolicy.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-    reuse: REUSE.get(reuse ?? 0) ?? 'allow',
-    // A timer of more than 24 days fires at once; no world lasts so long.
-    delayMs: Math.min(1_000 * Number(request.workflowStartDelay?.seconds ?? 0), 2 ** 31 - 1),
-  });
-  if (run === null) throw grpcError(ALREADY_EXISTS, 'workflow execution already started');
-  return { runId: run.runId };
-}
-
-const REUSE = new Map<number, AskedStart['reuse']>([
-  [WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY, 'after failure'],
-  [WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, 'reject'],
-]);
 
 /** `CONTINUED_AS_NEW` for `WorkflowExecutionContinuedAsNew`. */
 function statusOf(status: Run['status']) {

@@ -164,7 +164,7 @@ export class CachedRun {
   private cancelledAtOnce(seq: number): Job {
     this.resolved.add(seq);
     const cause = { message: '', canceledFailureInfo: {} };
-    const name = this.known.activities.get(seq)?.name ?? '';
+    const name = this.known.activities.get(seq)?.activityType ?? '';
     const failure = activityFailure({ seq, name }, 'Activity cancelled', cause, 'CANCEL_REQUESTED');
     return { resolveActivity: { seq, result: { cancelled: { failure } } } };
   }

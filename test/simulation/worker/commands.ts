@@ -1,10 +1,10 @@
+import { coresdk } from '@temporalio/proto';
 import {
-  activityOptions,
-  type ActivityOptions,
   type Command,
   msOf,
   type Payload,
   type Payloads,
+  type Scheduled,
   type ServerCommand,
 } from '../temporal/history';
 
@@ -16,12 +16,12 @@ interface LocalCall {
 
 /** What a workflow has asked for before. */
 export interface Known {
-  readonly activities: Map<number, ActivityOptions>;
+  readonly activities: Map<number, Scheduled>;
   /** Updates that it has accepted: a refusal after that is the failure of its handler. */
   readonly accepted: Set<string>;
 }
 
-const CANCELLATIONS = ['try', 'wait', 'abandon'] as const;
+const { ABANDON, WAIT_CANCELLATION_COMPLETED } = coresdk.workflow_commands.ActivityCancellationType;
 
 /**
  * Adds what an activation asks for to what its task sends to the server. What the same task has begun and cancels is taken
@@ -45,10 +45,10 @@ export function addCommands(commands: readonly Command[], task: ServerCommand[],
     if (command.cancelTimer) {
       if (!takeOut('TimerStarted', seq)) task.push({ type: 'TimerCanceled', seq });
     } else if (command.requestCancelActivity) {
-      const cancellation = known.activities.get(seq)?.cancellation;
+      const cancellation = known.activities.get(seq)?.cancellationType;
       const isUnsent = takeOut('ActivityTaskScheduled', seq);
-      if (!isUnsent && cancellation !== 'abandon') task.push({ type: 'ActivityTaskCancelRequested', seq });
-      if (isUnsent || cancellation !== 'wait') cancelled.push(seq);
+      if (!isUnsent && cancellation !== ABANDON) task.push({ type: 'ActivityTaskCancelRequested', seq });
+      if (isUnsent || cancellation !== WAIT_CANCELLATION_COMPLETED) cancelled.push(seq);
     } else if (command.scheduleLocalActivity) {
       const { activityType, arguments: input } = command.scheduleLocalActivity;
       locals.push({ seq, name: activityType ?? '', input: input ?? [] });
@@ -61,18 +61,8 @@ function serverCommand(command: Command, seq: number, { activities, accepted }: 
   if (command.startTimer)
     return { type: 'TimerStarted', seq, ms: msOf(command.startTimer.startToFireTimeout) };
   if (command.scheduleActivity) {
-    const {
-      activityType,
-      taskQueue,
-      arguments: input,
-      cancellationType,
-      ...limits
-    } = command.scheduleActivity;
-    const named = { name: activityType ?? '', taskQueue: taskQueue ?? '', input: input ?? [] };
-    const cancellation = CANCELLATIONS[cancellationType ?? 0];
-    const activity = activityOptions({ ...named, cancellation }, limits);
-    activities.set(seq, activity);
-    return { type: 'ActivityTaskScheduled', seq, activity };
+    activities.set(seq, command.scheduleActivity);
+    return { type: 'ActivityTaskScheduled', seq, activity: command.scheduleActivity };
   }
   if (command.upsertWorkflowSearchAttributes) {
     const { searchAttributes } = command.upsertWorkflowSearchAttributes;
@@ -114,8 +104,9 @@ export function fingerprint(command: ServerCommand): string {
 function compared(command: ServerCommand): unknown {
   switch (command.type) {
     case 'ActivityTaskScheduled': {
-      const { name, taskQueue, input, startToCloseMs, scheduleToCloseMs } = command.activity;
-      return [command.seq, name, taskQueue, input.map(textOf), startToCloseMs, scheduleToCloseMs];
+      const { activityType, taskQueue, startToCloseTimeout, scheduleToCloseTimeout } = command.activity;
+      const limits = [startToCloseTimeout, scheduleToCloseTimeout].map(msOf);
+      return [command.seq, activityType, taskQueue, command.activity.arguments?.map(textOf), limits];
     }
     case 'TimerStarted':
       return [command.seq, command.ms];

@@ -10,6 +10,7 @@ import {
   activityFailure,
   type Failure,
   fromPayload,
+  msOf,
   type Payload,
   type Payloads,
   type Resolution,
@@ -236,13 +237,13 @@ export class SimulatedWorker implements Process {
     if (!activity.start()) return;
     const { options, run, seq, name, token } = activity;
     const info = {
-      ...infoOf(run, seq, name, options.taskQueue, token),
+      ...infoOf(run, seq, name, options.taskQueue ?? '', token),
       attempt: activity.attempt,
       scheduledTimestampMs: activity.scheduledAt,
       currentAttemptScheduledTimestampMs: activity.attemptScheduledAt,
-      scheduleToCloseTimeoutMs: options.scheduleToCloseMs,
-      startToCloseTimeoutMs: options.startToCloseMs,
-      heartbeatTimeoutMs: options.heartbeatMs || undefined,
+      scheduleToCloseTimeoutMs: msOf(options.scheduleToCloseTimeout),
+      startToCloseTimeoutMs: msOf(options.startToCloseTimeout),
+      heartbeatTimeoutMs: msOf(options.heartbeatTimeout) || undefined,
       heartbeatDetails: fromPayload(activity.details?.[0]),
     };
     this.options.reached(`${name} started`, this);
@@ -257,7 +258,7 @@ export class SimulatedWorker implements Process {
       await this.report(() => activity.fail(token, BROKEN, undefined));
       return;
     }
-    const beats = new Heartbeats(options.heartbeatMs, async (details) => {
+    const beats = new Heartbeats(msOf(options.heartbeatTimeout), async (details) => {
       const answer = await this.call('beat', () => activity.heartbeat(token, details)).catch(
         () => 'lost' as const,
       );
@@ -268,7 +269,7 @@ export class SimulatedWorker implements Process {
       else if (answer.activityReset) running.cancel('RESET', { reset: true } as never);
     });
     const running = this.activity(info, name, (details) => beats.beat(details));
-    const result = await running.run({ args: options.input.map(fromPayload), headers: {} });
+    const result = await running.run({ args: (options.arguments ?? []).map(fromPayload), headers: {} });
     beats.stop();
     if (result.willCompleteAsync) return;
     this.options.reached(`${name} over`, this);
