@@ -47,6 +47,11 @@ export function drawPlan(seed: number): Plan {
   return luck.chance('tells a story', 0.02) ? { ...plan, ...luck.of('story', STORIES)(plan, luck) } : plan;
 }
 
+const deed = (at: string, nth: number, afterMs: number, act: Act): Deed => ({ at, nth, afterMs, act });
+const DELIVERED: Act = { kind: 'decide', decision: 'delivered', names: 'latest' };
+const LONG_TURN = { durationMs: 900_000, outcome: 'no-change', takeUpMs: 0 } as const;
+const LOST: Trouble = { kind: 'reset', processed: false };
+
 /** What is broken only where several things come together, which deeds that are drawn one by one hardly ever do. */
 const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
   // The message is lost, reading proves nothing, and the activity that polls reports while a decision gives it up.
@@ -61,48 +66,21 @@ const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
       polling: { ...request.polling, timerPolls: 0 },
     },
     job: { ...job, status: 'completed', hasLink: true, lagMs: 0, linkLateMs: 0 },
-    spells: [
-      {
-        operation: 'post',
-        after: 0,
-        count: 1,
-        stutters: false,
-        trouble: { kind: 'reset', processed: false },
-      },
-    ],
+    spells: [{ operation: 'post', after: 0, count: 1, stutters: false, trouble: LOST }],
     deeds: [
-      {
-        at: 'phase needs-decision',
-        nth: 1,
-        afterMs: luck.between('decides', 5_000, 60_000),
-        act: { kind: 'decide', decision: 'delivered', names: 'latest' },
-      },
-      {
-        at: 'pendingDetails started',
-        nth: 1,
-        afterMs: 0,
-        act: { kind: 'complete by hand', activity: 'pollJob', value: null },
-      },
+      deed('phase needs-decision', 1, luck.between('decides', 5_000, 60_000), DELIVERED),
+      deed('pendingDetails started', 1, 0, { kind: 'complete by hand', activity: 'pollJob', value: null }),
     ],
   }),
   // Somebody extends the deadline right when the run would continue as new, and something else comes.
   ({ request, job }, luck) => ({
     request: { ...request, deadline: '30m', polling: { ...request.polling, timerPolls: 'all' } },
-    job: {
-      ...job,
-      status: 'completed',
-      turns: [{ durationMs: 900_000, outcome: 'no-change', takeUpMs: 0 }],
-    },
+    job: { ...job, status: 'completed', turns: [LONG_TURN] },
     suggestFrom: 16,
     spells: [],
     deeds: [
-      {
-        at: 'getJob over',
-        nth: luck.between('extends', 2, 9),
-        afterMs: 0,
-        act: { kind: 'extend', duration: '1h' },
-      },
-      { at: `${UPDATE_EXTEND_DEADLINE} started`, nth: 1, afterMs: 0, act: { kind: 'signal' } },
+      deed('getJob over', luck.between('extends', 2, 9), 0, { kind: 'extend', duration: '1h' }),
+      deed(`${UPDATE_EXTEND_DEADLINE} started`, 1, 0, { kind: 'signal' }),
     ],
   }),
 ];

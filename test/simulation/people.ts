@@ -2,7 +2,7 @@ import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from
 import type { Act, MachineAct } from './acts';
 import { toPayload } from './temporal/history';
 import type { PendingActivity } from './temporal/pending-activity';
-import type { UpdateEnd } from './temporal/run';
+import type { UpdateEnd } from './temporal/updates';
 import type { World } from './world';
 
 /** An update that somebody has made, and what they were told. */

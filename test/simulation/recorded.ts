@@ -2,16 +2,15 @@ import { temporal } from '@temporalio/proto';
 import type { HistoryEvent as ServerEvent } from '../../bench/history-cost';
 import {
   type EventBody,
-  type Fields,
   fromPayload,
   type HistoryEvent,
   msOf,
   type Payload,
   type Payloads,
   type Resolution,
+  type RunStart,
   type Scheduled,
 } from './temporal/history';
-import type { RunStart } from './temporal/run';
 
 const { EventType, WorkflowTaskFailedCause } = temporal.api.enums.v1;
 
@@ -23,26 +22,12 @@ interface MarkerData {
 
 type Packed = { readonly payloads?: Payload[] | null } | null | undefined;
 
-/** Those of all kinds of events that are read here. */
-type Attributes = Partial<
-  Omit<temporal.api.history.v1.IActivityTaskScheduledEventAttributes, 'input'> &
-    Omit<temporal.api.history.v1.IMarkerRecordedEventAttributes, 'details'> &
-    temporal.api.history.v1.ITimerStartedEventAttributes &
-    Pick<temporal.api.history.v1.IActivityTaskCompletedEventAttributes, 'scheduledEventId'> &
-    Pick<
-      temporal.api.history.v1.IWorkflowTaskStartedEventAttributes,
-      'historySizeBytes' | 'suggestContinueAsNew'
-    > &
-    Pick<temporal.api.history.v1.IWorkflowExecutionUpdateAcceptedEventAttributes, 'acceptedRequest'> &
-    Pick<temporal.api.history.v1.IWorkflowExecutionUpdateCompletedEventAttributes, 'meta'> &
-    Record<'newRunId' | 'signalName', string> &
-    Record<'result' | 'input', Packed> &
-    Record<'searchAttributes', { readonly indexedFields?: Fields }> &
-    Record<'upsertedMemo', { readonly fields?: Fields }> & {
-      readonly cause: number;
-      readonly details: Readonly<Record<string, Packed>>;
-    }
->;
+type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void
+  ? Partial<All>
+  : never;
+
+/** Those of all kinds of events. */
+type Attributes = AllOf<NonNullable<ServerEvent[keyof ServerEvent & `${string}EventAttributes`]>>;
 
 /** A history of a real server, as the simulation has it. @throws TypeError if it has an event that the simulation does not know */
 export function fromServer(events: readonly ServerEvent[]): {

@@ -69,12 +69,12 @@ export const RULES: readonly Rule[] = [
           yield `the update ${event.name} was accepted, and never answered`;
     }
   },
-  /** None is lost in a task that the server refuses, unless it was the last one. */
-  function* noUpdateIsLost({ facts, wasOverAt }) {
+  /** None is lost in a task that the server refuses; where something hinders it, the last one may be. */
+  function* noUpdateIsLost({ facts, isHindered, wasOverAt }) {
     for (const update of facts.updates) {
       const { name, end } = update;
       const isLost = end?.kind === 'aborted' && end.reason === 'the workflow task failed';
-      if (isLost && !wasOverAt(update)) yield `${name} was lost`;
+      if (isLost && !(isHindered && wasOverAt(update))) yield `${name} was lost`;
     }
   },
   /** An unknown delivery is decided once, and while somebody is asked. */

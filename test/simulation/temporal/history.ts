@@ -88,6 +88,23 @@ export interface UpdateRequest {
   readonly input: Payloads;
 }
 
+/** What a run is started with, and hands to the one that follows it. */
+export interface RunStart {
+  readonly workflowId: string;
+  readonly workflowType: string;
+  readonly taskQueue: string;
+  readonly input: Payloads;
+  readonly memo: Fields;
+  readonly searchAttributes: Fields;
+  readonly runId: string;
+  readonly firstRunId: string;
+  /** The run that a reset has taken over from, and that one's, to the first: its numbers are drawn again. */
+  readonly originalRunId: string;
+  readonly continuedFromRunId?: string;
+  /** Who has asked for its start, and the id of that request. */
+  readonly asked?: { readonly by: string; readonly requestId: string };
+}
+
 /** @param time its seconds are a `Long`, or what JSON makes of one; 0 if there is none */
 export function msOf(time: { seconds?: unknown; nanos?: number | null } | null | undefined): number {
   return Number(time?.seconds ?? 0) * 1_000 + Math.floor((time?.nanos ?? 0) / 1e6);
@@ -109,6 +126,16 @@ export function isEndOfActivity<Body extends { readonly type: string }>(
   body: Body,
 ): body is Extract<Body, { readonly type: ActivityEnd }> {
   return /^ActivityTask(Completed|Failed|TimedOut|Canceled)$/.test(body.type);
+}
+
+/** Whether this timer or activity has ended in a history. */
+export function isOver(events: readonly HistoryEvent[], kind: 'Timer' | 'Activity', seq: number): boolean {
+  return events.some(
+    (event) =>
+      'seq' in event &&
+      event.seq === seq &&
+      (kind === 'Timer' ? /^Timer(Fired|Canceled)$/.test(event.type) : isEndOfActivity(event)),
+  );
 }
 
 /** The workflow tasks that were completed, by the indices of their events. One that failed has no part in what a workflow does. */

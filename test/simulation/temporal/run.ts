@@ -3,54 +3,23 @@ import {
   type Closing,
   type End,
   type EventBody,
-  type Failure,
   type Fields,
   type HistoryEvent,
-  isByCommand,
   isClosing,
   isEndOfActivity,
+  isOver,
   pastTasks,
   type Payload,
-  type Payloads,
   type Resolution,
-  type Scheduled,
+  type RunStart,
   type ServerCommand,
   sizeOf,
   type UpdateRequest,
 } from './history';
 import { PendingActivity } from './pending-activity';
+import { hasNews, leavesNoTrace, mustHearOf } from './task';
 import type { TemporalServer } from './server';
-
-/** What a run is started with, and hands to the one that follows it. */
-export interface RunStart {
-  readonly workflowId: string;
-  readonly workflowType: string;
-  readonly taskQueue: string;
-  readonly input: Payloads;
-  readonly memo: Fields;
-  readonly searchAttributes: Fields;
-  readonly runId: string;
-  readonly firstRunId: string;
-  /** The run that a reset has taken over from, and that one's, to the first: its numbers are drawn again. */
-  readonly originalRunId: string;
-  readonly continuedFromRunId?: string;
-  /** Who has asked for its start, and the id of that request. */
-  readonly asked?: { readonly by: string; readonly requestId: string };
-}
-
-export const COMPLETED = 'workflow execution already completed';
-
-/** How an update ends for whoever made it. `aborted`: its task failed, or the workflow is over. */
-export type UpdateEnd =
-  | { readonly kind: 'answered'; readonly result: Payload | undefined }
-  /** By its validator; or by its handler, which may have begun to do it. */
-  | { readonly kind: 'refused' | 'failed'; readonly failure: Failure }
-  | { readonly kind: 'aborted'; readonly reason: 'the workflow task failed' | typeof COMPLETED };
-
-interface Update extends UpdateRequest {
-  state: 'admitted' | 'delivered' | 'accepted';
-  readonly settle: (end: UpdateEnd) => void;
-}
+import { COMPLETED, type UpdateEnd, Updates } from './updates';
 
 /** A workflow task times out if its worker does not answer. */
 const TASK_TIMEOUT_MS = 10_000;
@@ -62,6 +31,8 @@ const FAILED_TASK_WAIT_MS = 1_000;
 export class Run {
   readonly events: HistoryEvent[] = [];
   readonly activities = new Map<number, PendingActivity>();
+  readonly workflowId: string;
+  readonly runId: string;
   memo: Fields;
   searchAttributes: Fields;
   status: 'running' | Closing['type'] = 'running';
@@ -71,31 +42,23 @@ export class Run {
   readonly failedTasks: string[] = [];
   /** A reset has made it. */
   isReset = false;
-  /** Of its history, in bytes. */
-  private size = 0;
+  private historySize = 0;
   private readonly timers = new Map<number, () => void>();
-  private readonly updates = new Map<string, Update>();
+  private readonly updates = new Updates();
   private task: { isStarted: boolean; readonly number: number; stop: () => void } | undefined;
   private tasks = 0;
   /** Its first task waits for the end of its start delay. */
   private delayed = false;
   /** The commands of a task are carried out: what happens by them comes after them. */
   private obeying = false;
-  private readonly buffered: EventBody[] = [];
+  private buffered: EventBody[] = [];
 
   constructor(
     readonly server: TemporalServer,
     readonly start: RunStart,
   ) {
     ({ memo: this.memo, searchAttributes: this.searchAttributes } = start);
-  }
-
-  get workflowId(): string {
-    return this.start.workflowId;
-  }
-
-  get runId(): string {
-    return this.start.runId;
+    ({ workflowId: this.workflowId, runId: this.runId } = start);
   }
 
   get isOpen(): boolean {
@@ -130,14 +93,10 @@ export class Run {
   }
 
   update(request: UpdateRequest): Promise<UpdateEnd> {
-    return new Promise((settle) => {
-      if (!this.isOpen) {
-        settle({ kind: 'aborted', reason: COMPLETED });
-        return;
-      }
-      this.updates.set(request.updateId, { ...request, state: 'admitted', settle });
-      this.wantTask();
-    });
+    if (!this.isOpen) return Promise.resolve({ kind: 'aborted', reason: COMPLETED });
+    const end = this.updates.admit(request);
+    this.wantTask();
+    return end;
   }
 
   terminate(): void {
@@ -160,9 +119,9 @@ export class Run {
   startTask() {
     if (this.task?.isStarted !== false || !this.isOpen) return undefined;
     const { number } = this.task;
-    const updates = this.updatesThatAre('admitted');
+    const updates = this.updates.thatAre('admitted');
     const suggestsNew = this.events.length >= this.server.suggestFrom;
-    this.add({ type: 'WorkflowTaskStarted', historySize: this.size, suggestsNew });
+    this.add({ type: 'WorkflowTaskStarted', historySize: this.historySize, suggestsNew });
     for (const update of updates) update.state = 'delivered';
     const stop = this.server.clock.after(TASK_TIMEOUT_MS, () => {
       this.taskIsOver(number, { type: 'WorkflowTaskTimedOut' });
@@ -175,19 +134,19 @@ export class Run {
   /** The worker is done with its task. @returns whether the server takes it */
   completeTask(number: number, commands: readonly ServerCommand[]): boolean {
     if (!this.task?.isStarted || this.task.number !== number || !this.isOpen) return false;
-    if (commands.some(isClosing) && this.hasBuffered(commands)) {
+    if (commands.some(isClosing) && mustHearOf(this.buffered, commands)) {
       this.failTask(number, 'UNHANDLED_COMMAND');
       return false;
     }
     this.task.stop();
     this.task = undefined;
-    if (this.leavesNoTrace(commands)) this.events.splice(-2);
+    if (leavesNoTrace(this.events, commands)) this.events.splice(-2);
     else this.add({ type: 'WorkflowTaskCompleted' });
     this.obeying = true;
     for (const command of commands) this.obey(command);
     this.obeying = false;
     this.flush();
-    if (this.hasNews()) this.wantTask();
+    if (hasNews(this.events) || this.updates.thatAre('admitted').length > 0) this.wantTask();
     return true;
   }
 
@@ -195,8 +154,7 @@ export class Run {
     if (this.task?.number !== number) return;
     this.failedTasks.push(cause);
     this.server.said(this, `a workflow task fails: ${cause}`);
-    for (const { updateId } of this.updatesThatAre('delivered'))
-      this.settle(updateId, { kind: 'aborted', reason: 'the workflow task failed' });
+    this.updates.abort(this.updates.thatAre('delivered'), 'the workflow task failed');
     this.taskIsOver(number, { type: 'WorkflowTaskFailed', cause });
     const waitMs = cause === 'UNHANDLED_COMMAND' ? 0 : FAILED_TASK_WAIT_MS;
     this.server.clock.after(waitMs, () => this.wantTask());
@@ -212,7 +170,7 @@ export class Run {
       if (/^WorkflowExecutionUpdateA(ccept|dmitt)ed$/.test(event.type)) {
         const { updateId, name, input } = event as UpdateRequest;
         this.add({ type: 'WorkflowExecutionUpdateAdmitted', updateId, name, input });
-        this.updates.set(updateId, { updateId, name, input, state: 'admitted', settle: () => undefined });
+        void this.updates.admit({ updateId, name, input });
       }
     }
     this.resumePending();
@@ -226,19 +184,11 @@ export class Run {
   }
 
   private resumePending(): void {
-    const isOver = (kind: 'Timer' | 'Activity', seq: number) =>
-      this.events.some(
-        (event) =>
-          event.type.startsWith(kind) &&
-          'seq' in event &&
-          event.seq === seq &&
-          (/^Timer(Fired|Canceled)$/.test(event.type) || isEndOfActivity(event)),
-      );
     for (const event of this.events) {
-      if (event.type === 'TimerStarted' && !isOver('Timer', event.seq))
+      if (event.type === 'TimerStarted' && !isOver(this.events, 'Timer', event.seq))
         this.startTimer(event.seq, event.at + event.ms - this.server.clock.now);
-      if (event.type === 'ActivityTaskScheduled' && !isOver('Activity', event.seq))
-        this.schedule(event.seq, event.activity);
+      if (event.type === 'ActivityTaskScheduled' && !isOver(this.events, 'Activity', event.seq))
+        this.activities.set(event.seq, new PendingActivity(this, event.seq, event.activity));
       this.takeFields(event);
     }
   }
@@ -252,13 +202,6 @@ export class Run {
     this.wantTask();
   }
 
-  /** Whether an event waits that a workflow must hear of before it may end. A timer that it cancels has not fired for it. */
-  private hasBuffered(commands: readonly ServerCommand[]): boolean {
-    const isCancelled = (seq: number) =>
-      commands.some((command) => command.type === 'TimerCanceled' && command.seq === seq);
-    return this.buffered.some((body) => body.type !== 'TimerFired' || !isCancelled(body.seq));
-  }
-
   private obey(command: ServerCommand): void {
     if (!this.isOpen) return;
     if (isClosing(command)) {
@@ -266,24 +209,13 @@ export class Run {
       this.close(command);
       return;
     }
-    if (command.type === 'UpdateRejected') {
-      this.settle(command.updateId, { kind: 'refused', failure: command.failure });
-      return;
-    }
-    if (command.type === 'WorkflowExecutionUpdateAccepted') {
-      const update = this.updates.get(command.updateId);
-      if (update === undefined) return;
-      update.state = 'accepted';
-      this.add({ ...command, name: update.name, input: update.input });
+    if ('updateId' in command) {
+      const event = this.updates.obey(command);
+      if (event !== undefined) this.add(event);
       return;
     }
     this.add(command);
     switch (command.type) {
-      case 'WorkflowExecutionUpdateCompleted': {
-        const { updateId, result, failure } = command;
-        this.settle(updateId, failure ? { kind: 'failed', failure } : { kind: 'answered', result });
-        return;
-      }
       case 'TimerStarted':
         this.startTimer(command.seq, command.ms);
         return;
@@ -291,12 +223,11 @@ export class Run {
         this.timers.get(command.seq)?.();
         this.timers.delete(command.seq);
         const isIt = (body: EventBody) => body.type === 'TimerFired' && body.seq === command.seq;
-        const fired = this.buffered.findIndex(isIt);
-        if (fired >= 0) this.buffered.splice(fired, 1);
+        this.buffered = this.buffered.filter((body) => !isIt(body));
         return;
       }
       case 'ActivityTaskScheduled':
-        this.schedule(command.seq, command.activity);
+        this.activities.set(command.seq, new PendingActivity(this, command.seq, command.activity));
         return;
       case 'ActivityTaskCancelRequested':
         this.activities.get(command.seq)?.requestCancel();
@@ -322,25 +253,11 @@ export class Run {
     this.timers.set(seq, stop);
   }
 
-  private schedule(seq: number, options: Scheduled): void {
-    this.activities.set(seq, new PendingActivity(this, seq, options));
-  }
-
-  private updatesThatAre(state: Update['state']): Update[] {
-    return [...this.updates.values()].filter((update) => update.state === state);
-  }
-
-  private settle(updateId: string, end: UpdateEnd): void {
-    const update = this.updates.get(updateId);
-    this.updates.delete(updateId);
-    update?.settle(end);
-  }
-
   private close(body: Closing): void {
     this.task?.stop();
     this.task = undefined;
     // What its last task has led to is in no history; what came before it was terminated is.
-    if (this.obeying) this.buffered.length = 0;
+    if (this.obeying) this.buffered = [];
     else this.flush();
     this.add(body);
     this.status = body.type;
@@ -348,13 +265,12 @@ export class Run {
     this.closedAt = this.server.clock.now;
     for (const activity of this.activities.values()) activity.drop();
     for (const stop of this.timers.values()) stop();
-    for (const updateId of [...this.updates.keys()])
-      this.settle(updateId, { kind: 'aborted', reason: COMPLETED });
+    this.updates.abort(this.updates.thatAre('admitted', 'delivered', 'accepted'), COMPLETED);
     this.server.visibility.changed(this);
   }
 
   private add(body: EventBody, at = this.server.clock.now): void {
-    this.size += sizeOf(body);
+    this.historySize += sizeOf(body);
     this.events.push({ ...body, id: this.events.length + 1, at });
   }
 
@@ -371,7 +287,7 @@ export class Run {
     this.task.stop();
     this.task = undefined;
     this.add(body);
-    for (const update of this.updatesThatAre('delivered')) update.state = 'admitted';
+    for (const update of this.updates.thatAre('delivered')) update.state = 'admitted';
     this.flush();
   }
 
@@ -380,18 +296,5 @@ export class Run {
     const waiting = this.buffered.splice(0);
     for (const body of waiting) if (!isEndOfActivity(body)) this.add(body);
     for (const body of waiting) if (isEndOfActivity(body)) this.add(body);
-  }
-
-  private hasNews(): boolean {
-    const last = this.events.findLastIndex(({ type }) => type === 'WorkflowTaskStarted');
-    const isNews = (event: HistoryEvent) => !isByCommand(event) && event.type !== 'WorkflowTaskCompleted';
-    return this.events.slice(last + 1).some(isNews) || this.updatesThatAre('admitted').length > 0;
-  }
-
-  /** A task that had nothing but updates, all of which were refused. */
-  private leavesNoTrace(commands: readonly ServerCommand[]): boolean {
-    if (commands.length === 0 || !commands.every(({ type }) => type === 'UpdateRejected')) return false;
-    const [before] = this.events.slice(-3);
-    return before?.type === 'WorkflowTaskCompleted' || (before !== undefined && isByCommand(before));
   }
 }

@@ -3,9 +3,9 @@ import { temporal } from '@temporalio/proto';
 import type { Timers, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
 import type { SimulatedWorker } from '../worker/worker';
-import { type Closing, fieldsOf, msOf, type Payloads, toPayload } from './history';
+import { type Closing, fieldsOf, msOf, type Payloads, type RunStart, toPayload } from './history';
 import type { PendingActivity } from './pending-activity';
-import { Run, type RunStart } from './run';
+import { Run } from './run';
 import { Visibility } from './visibility';
 
 const { WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING: USE_EXISTING } =

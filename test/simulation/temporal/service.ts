@@ -5,8 +5,9 @@ import { msNumberToTs } from '@temporalio/common/lib/time';
 import { temporal } from '@temporalio/proto';
 import Long from 'long';
 import type { PendingActivity } from './pending-activity';
-import { COMPLETED, type Run } from './run';
+import type { Run } from './run';
 import type { TemporalServer } from './server';
+import { COMPLETED } from './updates';
 import type { Listed } from './visibility';
 
 /** gRPC's codes, as far as they are used. */
@@ -80,14 +81,13 @@ export function clientOf(
       return answered;
     });
   const onOpen =
-    (method: string, act: (run: Run, signalName: string) => void) =>
-    ({ workflowExecution, signalName }: Request<'signalWorkflowExecution'>) =>
+    (method: string, act: (run: Run) => void) =>
+    ({ workflowExecution }: Request<'terminateWorkflowExecution'>) =>
       reach(method, () => {
-        act(openRunOf(workflowExecution), signalName ?? '');
+        act(openRunOf(workflowExecution));
         return {};
       });
   const workflowService = {
-    signalWorkflowExecution: onOpen('signal', (run, signalName) => run.signal(signalName)),
     requestCancelWorkflowExecution: onOpen('cancel', (run) => run.requestCancel()),
     terminateWorkflowExecution: onOpen('terminate', (run) => run.terminate()),
     recordActivityTaskHeartbeat: (request: Request<'recordActivityTaskHeartbeat'>) =>

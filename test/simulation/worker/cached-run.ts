@@ -11,16 +11,17 @@ import {
   fromPayload,
   type HistoryEvent,
   isByCommand,
-  isEndOfActivity,
   type Job,
   type Marker,
   pastTasks,
   type Payloads,
   type Resolution,
+  type RunStart,
   type ServerCommand,
   type UpdateRequest,
 } from '../temporal/history';
-import type { Run, RunStart } from '../temporal/run';
+import type { Run } from '../temporal/run';
+import { jobsOf } from './activation';
 import { addCommands, fingerprint, type Known } from './commands';
 import { seedOf } from './seed';
 import type { SinkCall } from './workflow-code';
@@ -123,7 +124,7 @@ export class CachedRun {
     const isReplay = typeof local !== 'function';
     const before = this.appliedTo;
     this.appliedTo = startedAt;
-    const jobs = this.jobsOf(events.slice(before + 1, startedAt), updates, !isReplay);
+    const jobs = jobsOf(this.start, events.slice(before + 1, startedAt), updates, !isReplay, this.resolved);
     const done = this.early.splice(0);
     const waiting = new Map<number, Promise<Marker> | undefined>();
     for (let next = { jobs, at: task.at }; ;) {
@@ -167,57 +168,6 @@ export class CachedRun {
     const name = this.known.activities.get(seq)?.activityType ?? '';
     const failure = activityFailure({ seq, name }, 'Activity cancelled', cause, 'CANCEL_REQUESTED');
     return { resolveActivity: { seq, result: { cancelled: { failure } } } };
-  }
-
-  /** What a task tells the workflow, in the order of the SDK's core: signals and updates come before all that ended. */
-  private jobsOf(
-    news: readonly HistoryEvent[],
-    updates: readonly UpdateRequest[],
-    runValidator: boolean,
-  ): Job[] {
-    const first: Job[] = [];
-    const calls: Job[] = [];
-    const others: Job[] = [];
-    const identity = 'simulation';
-    for (const event of news) {
-      if (event.type === 'WorkflowExecutionStarted')
-        first.push({ initializeWorkflow: this.initialization(event.at) });
-      else if (event.type === 'WorkflowTaskFailed' && event.seed !== undefined)
-        first.push({ updateRandomSeed: { randomnessSeed: seedOf(event.seed) } });
-      else if (event.type === 'WorkflowExecutionSignaled') {
-        const { name: signalName, input } = event;
-        calls.push({ signalWorkflow: { signalName, input: [...input], identity, headers: {} } });
-      } else if (event.type === 'WorkflowExecutionCancelRequested')
-        others.push({ cancelWorkflow: { reason: '' } });
-      else if (event.type === 'TimerFired') others.push({ fireTimer: { seq: event.seq } });
-      else if (isEndOfActivity(event) && !this.resolved.has(event.seq)) {
-        this.resolved.add(event.seq);
-        others.push({ resolveActivity: { seq: event.seq, result: event.resolution } });
-      }
-    }
-    for (const { updateId, name, input } of updates) {
-      const ids = { id: updateId, protocolInstanceId: updateId, meta: { updateId, identity } };
-      calls.push({ doUpdate: { ...ids, name, input: [...input], headers: {}, runValidator } });
-    }
-    return [...first, ...calls, ...others];
-  }
-
-  private initialization(startedAt: number): coresdk.workflow_activation.IInitializeWorkflow {
-    const { workflowId, workflowType, input, memo, searchAttributes } = this.start;
-    return {
-      workflowId,
-      workflowType,
-      arguments: [...input],
-      randomnessSeed: seedOf(this.start.originalRunId),
-      headers: {},
-      identity: 'simulation',
-      firstExecutionRunId: this.start.firstRunId,
-      attempt: 1,
-      startTime: msNumberToTs(startedAt),
-      memo: { fields: { ...memo } },
-      searchAttributes: { indexedFields: { ...searchAttributes } },
-      continuedFromExecutionRunId: this.start.continuedFromRunId ?? '',
-    };
   }
 
   private async activate(

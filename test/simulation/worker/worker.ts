@@ -1,17 +1,12 @@
-import { type LoadedDataConverter, noopMetricMeter } from '@temporalio/common';
-import { loadDataConverter } from '@temporalio/common/lib/internal-non-workflow';
 import type { Client } from '@temporalio/client';
-import { temporal } from '@temporalio/proto';
-import { Activity } from '@temporalio/worker/lib/activity';
+import type { Activity } from '@temporalio/worker/lib/activity';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import type { Process, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
 import {
-  activityFailure,
   type Failure,
   fromPayload,
   msOf,
-  type Payload,
   type Payloads,
   type Resolution,
   type ServerCommand,
@@ -20,6 +15,7 @@ import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 import type { TemporalServer } from '../temporal/server';
 import { clientOf, unavailable } from '../temporal/service';
+import { cancelBy, infoOfAttempt, infoOfLocal, localEnd, sdkActivity } from './activity';
 import { CachedRun, NonDeterminism } from './cached-run';
 import { Heartbeats } from './heartbeats';
 import type { SinkCall } from './workflow-code';
@@ -49,13 +45,8 @@ const CALL_MS = { usual: 15, slow: 4_000, slowShare: 0.03 };
 /** The SDK's core repeats a report that it could not deliver. */
 const REPORT_AGAIN_MS = 500;
 
-const { TimeoutType } = temporal.api.enums.v1;
-
 /** Start-to-close of a local activity. */
 const LOCAL_TIMEOUT_MS = 5_000;
-
-const nothing = () => undefined;
-const SILENT = { log: nothing, trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing };
 
 /**
  * A worker process: it polls for tasks, runs the real activity functions by the SDK's own `Activity`, and the workflows in
@@ -235,17 +226,8 @@ export class SimulatedWorker implements Process {
 
   takeActivity(activity: PendingActivity): void {
     if (!activity.start()) return;
-    const { options, run, seq, name, token } = activity;
-    const info = {
-      ...infoOf(run, seq, name, options.taskQueue ?? '', token),
-      attempt: activity.attempt,
-      scheduledTimestampMs: activity.scheduledAt,
-      currentAttemptScheduledTimestampMs: activity.attemptScheduledAt,
-      scheduleToCloseTimeoutMs: msOf(options.scheduleToCloseTimeout),
-      startToCloseTimeoutMs: msOf(options.startToCloseTimeout),
-      heartbeatTimeoutMs: msOf(options.heartbeatTimeout) || undefined,
-      heartbeatDetails: fromPayload(activity.details?.[0]),
-    };
+    const { name, token } = activity;
+    const info = infoOfAttempt(activity);
     this.options.reached(`${name} started`, this);
     this.whenAwake(() => {
       void this.execute(activity, info, token);
@@ -262,11 +244,7 @@ export class SimulatedWorker implements Process {
       const answer = await this.call('beat', () => activity.heartbeat(token, details)).catch(
         () => 'lost' as const,
       );
-      if (answer === 'lost') return;
-      if (answer === undefined) running.cancel('NOT_FOUND', { notFound: true } as never);
-      else if (answer.cancelRequested) running.cancel('CANCELLED', { cancelRequested: true } as never);
-      else if (answer.activityPaused) running.cancel('PAUSED', { paused: true } as never);
-      else if (answer.activityReset) running.cancel('RESET', { reset: true } as never);
+      if (answer !== 'lost') cancelBy(running, answer);
     });
     const running = this.activity(info, name, (details) => beats.beat(details));
     const result = await running.run({ args: (options.arguments ?? []).map(fromPayload), headers: {} });
@@ -291,43 +269,17 @@ export class SimulatedWorker implements Process {
 
   private async runLocally(run: Run, seq: number, name: string, input: Payloads): Promise<Resolution> {
     const { clock } = this.options;
-    const info = {
-      ...infoOf(run, seq, name, run.start.taskQueue),
-      scheduledTimestampMs: clock.now,
-      currentAttemptScheduledTimestampMs: clock.now,
-    };
+    const info = infoOfLocal(run, seq, name, clock.now);
     this.options.reached(`${name} started`, this);
     const result = clock.as(this, () =>
       this.activity(info, name, () => undefined).run({ args: input.map(fromPayload), headers: {} }),
     );
     const end = await Promise.race([result, clock.sleep(LOCAL_TIMEOUT_MS).then(() => undefined)]);
-    const failedBy = (message: string, cause: Failure) => ({
-      failed: { failure: activityFailure({ seq, name }, message, cause, 'UNSPECIFIED') },
-    });
-    if (end === undefined)
-      return failedBy('Local Activity timed out', {
-        message: 'timeout',
-        timeoutFailureInfo: { timeoutType: TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE },
-      });
-    if (end.completed)
-      return { completed: { result: (end.completed.result as Payload | undefined) ?? null } };
-    return failedBy('Local Activity failed', end.failed?.failure ?? {});
+    return localEnd(seq, name, end);
   }
 
-  private activity(info: object, name: string, heartbeat: (details: unknown) => void) {
-    const fn = this.activities[name];
-    return new Activity(
-      info as never,
-      fn as never,
-      CONVERTER,
-      { type: 'activity', namespace: 'default' } as never,
-      undefined,
-      heartbeat,
-      this.client,
-      SILENT,
-      noopMetricMeter,
-      [],
-    );
+  private activity(info: object, name: string, heartbeat: (details: unknown) => void): Activity {
+    return sdkActivity(info, this.activities[name], this.client, heartbeat);
   }
 
   /** Reports to the server, again and again until it has heard of it. */
@@ -344,31 +296,4 @@ export class SimulatedWorker implements Process {
   }
 }
 
-/** What an activity knows of itself; a local one has no token. */
-function infoOf(
-  { runId, start: { workflowId, workflowType } }: Run,
-  seq: number,
-  activityType: string,
-  taskQueue: string,
-  base64TaskToken = '',
-) {
-  return {
-    taskToken: Buffer.from(base64TaskToken),
-    base64TaskToken,
-    activityId: String(seq),
-    activityType,
-    namespace: 'default',
-    activityNamespace: 'default',
-    attempt: 1,
-    inWorkflow: true,
-    isLocal: base64TaskToken === '',
-    workflowExecution: { workflowId, runId },
-    workflowType,
-    taskQueue,
-  };
-}
-
 const BROKEN: Failure = { message: 'the codec failed', applicationFailureInfo: { type: 'Error' } };
-
-/** The data converter of the SDK, without a codec. */
-const CONVERTER: LoadedDataConverter = loadDataConverter();
