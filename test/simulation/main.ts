@@ -61,7 +61,7 @@ interface Played<Plan, Facts> {
 
 async function main(): Promise<number> {
   if (values.help) {
-    say(HELP);
+    process.stdout.write(HELP);
     return 0;
   }
   if (values.ci) return inProcesses();
