@@ -31,8 +31,9 @@ export const OUTCOMES = weighted('2 pull-request, new-pull-request, no-change, f
 /** What may happen around a follow-up. */
 export const ACTS = {
   ...OF_MACHINES,
+  /** A limit on a task queue. */
   'hold queue': (luck: Luck, ms: number) => ({ queue: luck.of('queue', ['sends', 'reads']), ms }),
-  ...{ 'poll now': plain, cancel: plain, terminate: plain, 'start again': plain },
+  ...{ 'poll now': plain, cancel: plain, terminate: plain, 'start again': plain, signal: plain },
   ...{ 'reset send': plain, 'limit attempts': plain, 'reset poll': plain, 'pause send': lasting },
   extend: (luck: Luck) => ({ duration: luck.of('duration', ['10m', '1h', '1s', 'soon']) }),
   decide: (luck: Luck) => ({

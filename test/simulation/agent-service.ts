@@ -42,7 +42,7 @@ export const JOB = 'job-1';
 export const PROMPT = 'Fix the broken links.';
 
 /** One way, mostly; how much longer a slow one takes, and how many are slow: a message is often processed slowly. */
-const WAY_MS = { usual: 120, slow: 6_000, slowShare: 0.06, slowShareOfPost: 0.15 };
+const WAY_MS = { least: 1, usual: 120, slow: 6_000, slowShare: 0.06, slowShareOfPost: 0.15 };
 
 /** The agent service with its one job, at the border of HTTP: what undici would have told. */
 export class AgentService {
@@ -83,14 +83,13 @@ export class AgentService {
       new Promise<Exchange>((resolve) => {
         if (worker.state === 'dead') return;
         const request = this.newRequest(method === 'POST' ? 'post' : 'get', worker.name);
-        const point = pointOf(request);
         const fail = (label: string) =>
           end({ kind: 'no answer', started: request.begunAt !== null, brokenBy: { label, message: label } });
         const end = (exchange: Exchange) => {
           if (request.heardAt !== null) return;
           request.heardAt = this.clock.now;
           for (const timer of timers) clearTimeout(timer);
-          this.reached(`${point} heard`, worker);
+          this.reached(`${pointOf(request)} heard`, worker);
           resolve(exchange);
         };
         // Those of the process: they stand still with it.
@@ -101,52 +100,64 @@ export class AgentService {
           }, limits.connectTimeoutMs),
         ];
         void this.carry(request, body as string, worker, limits).then((answer) => {
-          if (answer === 'not sent') return;
           if (typeof answer === 'string') fail(answer);
-          else end(answer);
+          else if (answer !== null) end(answer);
         });
       });
   }
 
-  /** One request on its way, and its answer; a label for what comes instead. */
+  /** One request on its way, and its answer; a label for what comes instead; null where the time limit ends it. */
   private async carry(
     request: Request,
     body: string,
     worker: SimulatedWorker,
     { beforeFirstByte }: ExchangeLimits,
-  ): Promise<Answer | string> {
+  ): Promise<Answer | string | null> {
     const point = pointOf(request);
+    const way = () => {
+      const slowShare = point === 'post' ? WAY_MS.slowShareOfPost : WAY_MS.slowShare;
+      return this.clock.sleep(this.luck.delay(point, 'takes', { ...WAY_MS, slowShare }));
+    };
+    const awake = () => new Promise<void>((resolve) => worker.whenAwake(resolve));
     const trouble = this.troubleOf(request.operation);
     this.reached(`${point} asked`, worker);
     // The connection is made by the worker's kernel, also while the process stands still.
-    await this.clock.sleep(this.way(point));
-    await awake(worker);
-    if (request.heardAt !== null) return 'not sent';
+    await way();
+    await awake();
+    if (request.heardAt !== null) return null;
     if (trouble?.kind === 'refused') return 'ECONNREFUSED';
     if (trouble?.kind === 'misconfigured') return 'UND_ERR_INVALID_ARG';
     if (beforeFirstByte?.() !== undefined) return 'held back';
     request.begunAt = this.clock.now;
     this.reached(`${point} begun`, worker);
-    await this.clock.sleep(this.way(point));
-    const answer = this.serve(request, point, body, trouble, worker);
+    await way();
+    request.reachedAt = this.clock.now;
+    this.reached(`${point} reached`, worker);
+    const answer = this.serve(request, body, trouble, worker);
     if (answer !== null) request.answeredAt = this.clock.now;
-    await this.clock.sleep(this.way(point));
-    await awake(worker);
-    // Where there is no answer, the time limit ends it.
-    return answer ?? 'not sent';
+    await way();
+    await awake();
+    return answer;
   }
 
   private newRequest(operation: Request['operation'], worker: string): Request {
-    const { activityType, workflowExecution, base64TaskToken: attempt } = Context.current().info;
+    const { activityType, workflowExecution, base64TaskToken } = Context.current().info;
     const request: Request = {
-      ...{
-        ...{ operation, worker, attempt },
-        by: activityType,
-        runId: workflowExecution?.runId ?? '',
-        number: this.requests.length + 1,
-      },
-      ...{ askedAt: this.clock.now, begunAt: null, reachedAt: null, processedAt: null },
-      ...{ answer: null, retryAfter: null, answeredAt: null, heardAt: null, shown: null },
+      number: this.requests.length + 1,
+      operation,
+      by: activityType,
+      attempt: base64TaskToken,
+      worker,
+      runId: workflowExecution?.runId ?? '',
+      askedAt: this.clock.now,
+      begunAt: null,
+      reachedAt: null,
+      processedAt: null,
+      answer: null,
+      retryAfter: null,
+      answeredAt: null,
+      heardAt: null,
+      shown: null,
     };
     this.requests.push(request);
     return request;
@@ -165,85 +176,49 @@ export class AgentService {
   }
 
   /** @returns null for silence */
-  private serve(
-    request: Request,
-    point: string,
-    body: string,
-    trouble: Trouble | undefined,
-    worker: SimulatedWorker,
-  ): Answer | 'UND_ERR_SOCKET' | null {
-    request.reachedAt = this.clock.now;
-    this.reached(`${point} reached`, worker);
-    const isProcessed =
-      trouble === undefined ||
-      ('processed' in trouble && trouble.processed) ||
-      trouble.kind === 'unknown word';
-    if (request.operation === 'post' && isProcessed) {
+  private serve(request: Request, body: string, trouble: Trouble | undefined, worker: SimulatedWorker) {
+    if (request.operation === 'post' && trouble?.processed !== false) {
       request.processedAt = this.clock.now;
       this.life.receive((JSON.parse(body) as { readonly prompt: string }).prompt);
       this.reached('post processed', worker);
     }
-    const say = (answer: string) => {
-      request.answer = answer;
-    };
+    const json = (value: object) => ({ kind: 'json', value }) as const;
+    request.answer = trouble?.kind ?? 'job';
     switch (trouble?.kind) {
       case 'timeout':
-        say('silence');
         return null;
       case 'reset':
-        say('reset');
         return 'UND_ERR_SOCKET';
       case 'status': {
         const { status, page = false, retryAfter } = trouble;
-        say(`${page ? 'page' : 'http'} ${status}`);
+        request.answer = `${page ? 'page' : 'http'} ${status}`;
         request.retryAfter = retryAfter ?? null;
         const words = this.words();
-        const gateways: Answer['body'] = { kind: 'text', text: words };
-        return answerOf(status, page ? gateways : { kind: 'json', value: { error: words } }, retryAfter);
+        return answerOf(status, page ? { kind: 'text', text: words } : json({ error: words }), retryAfter);
       }
       case 'page':
-        say('page');
         return answerOf(200, { kind: 'html' });
       case 'no job':
-        say('no job');
-        return answerOf(200, { kind: 'json', value: { ok: true } });
+        return answerOf(200, json({ ok: true }));
       case 'another job':
-        say('another job');
-        return answerOf(200, { kind: 'json', value: { ...this.life.job(), ...ANOTHER } });
-      default:
-        return this.showJob(request, trouble);
+        return answerOf(200, json({ ...this.life.job(), ...ANOTHER }));
+      default: {
+        const job = request.operation === 'get' ? this.shown() : this.life.job();
+        request.shown = trouble?.kind === 'unknown word' ? { ...job, status: 'expired' } : job;
+        request.answer = 'job';
+        return answerOf(200, json(request.shown));
+      }
     }
   }
 
-  private showJob(request: Request, trouble: Trouble | undefined): Answer {
-    const job = request.operation === 'get' ? this.shown() : this.life.job();
-    const told = trouble?.kind === 'unknown word' ? { ...job, status: 'expired' } : job;
-    request.answer = 'job';
-    request.shown = told;
-    return answerOf(200, { kind: 'json', value: told });
-  }
-
-  /** The job as one of the replicas has it. */
+  /** The job as one of the replicas has it; the link comes some time after the turn. */
   private shown(): AgentJob {
     const now = this.life.read();
     const lag = this.luck.between('lag', 0, this.plan.job.lagMs);
-    const before = lag === 0 ? undefined : this.life.jobAt(this.clock.now - lag);
-    return this.withLateLink(before ?? now);
-  }
-
-  /** The link comes some time after the turn. */
-  private withLateLink(job: AgentJob): AgentJob {
+    const job = lag === 0 ? now : (this.life.jobAt(this.clock.now - lag) ?? now);
     const since = this.life.settledSince();
     const isLate = since !== null && this.clock.now < since + this.plan.job.linkLateMs;
     return isLate && job.status === 'completed' ? { ...job, prLink: null } : job;
-  }
-
-  private way(point: string): number {
-    const isSlow = this.luck.chance(
-      `${point} is slow`,
-      point === 'post' ? WAY_MS.slowShareOfPost : WAY_MS.slowShare,
-    );
-    return this.luck.between(`${point} takes`, 1, isSlow ? WAY_MS.slow : WAY_MS.usual);
   }
 }
 
@@ -251,10 +226,6 @@ export class AgentService {
 function pointOf({ operation, by }: Request): string {
   if (operation === 'post') return 'post';
   return { sendMessage: 'look', pollJob: 'poll' }[by] ?? 'read';
-}
-
-function awake(worker: SimulatedWorker): Promise<void> {
-  return new Promise((resolve) => worker.whenAwake(resolve));
 }
 
 /** The job of somebody else. */

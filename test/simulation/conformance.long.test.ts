@@ -12,7 +12,7 @@ import { playSimulated } from './probe/simulated';
 import { WORKFLOW_BEHAVIOURS } from './probe/workflow-behaviours';
 import { loadWorkflows } from './worker/workflow-code';
 
-const BEHAVIOURS = [...ACTIVITY_BEHAVIOURS, ...WORKFLOW_BEHAVIOURS];
+const BEHAVIOURS = Object.entries({ ...ACTIVITY_BEHAVIOURS, ...WORKFLOW_BEHAVIOURS });
 
 // Activities that fail are what most behaviours are about.
 Runtime.install({
@@ -36,11 +36,11 @@ describe('a real server', () => {
 
   beforeAll(async () => {
     probes = await ServedProbes.open(bundle);
-    for (const behaviour of BEHAVIOURS) {
+    for (const [name, behaviour] of BEHAVIOURS) {
       const play = probes.play(behaviour);
       // Its own test tells it.
       play.catch(() => undefined);
-      played.set(behaviour.name, play);
+      played.set(name, play);
     }
   });
 
@@ -48,7 +48,7 @@ describe('a real server', () => {
     await probes.close();
   });
 
-  it.each(BEHAVIOURS)('shows that $name', async ({ name, shows }) => {
+  it.each(BEHAVIOURS)('shows that %s', async (name, { shows }) => {
     await expect(played.get(name)).resolves.toMatchObject(shows);
   });
 });
@@ -64,7 +64,7 @@ describe.each([
     workflows = await loadWorkflows(bundle.code, ['perform']);
   });
 
-  it.each(BEHAVIOURS)('shows that $name', async (behaviour) => {
+  it.each(BEHAVIOURS)('shows that %s', async (_name, behaviour) => {
     await expect(playSimulated(workflows, evicts, behaviour)).resolves.toMatchObject(behaviour.shows);
   });
 });

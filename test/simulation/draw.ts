@@ -1,6 +1,7 @@
 import { durationText } from '../../src/core/units';
 import { ON_UNKNOWN_DELIVERY, WHEN_ACTIVE } from '../../src/core/request';
 import { type Act, ACTS, OUTCOMES } from './acts';
+import { UPDATE_EXTEND_DEADLINE } from '../../src/core/names';
 import { Luck, weighted } from './luck';
 import type { Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
 
@@ -20,7 +21,7 @@ export function drawPlan(seed: number): Plan {
   const isLong = spells.some(({ trouble }) => 'retryAfter' in trouble && trouble.retryAfter === '86400');
   const deadlineMs = confirmMs + (isLong ? LONG_DEADLINE_MS : luck.of('deadline', DEADLINES));
   const deeds = luck.between('deeds', 0, 6, 1.3);
-  return {
+  const plan: Plan = {
     seed,
     request: {
       whenActive: luck.of('whenActive', [...WHEN_ACTIVE, 'send']),
@@ -43,7 +44,46 @@ export function drawPlan(seed: number): Plan {
     spells,
     deeds: Array.from({ length: deeds }, () => drawDeeds(luck, confirmMs)).flat(),
   };
+  return luck.chance('tells a story', 0.02) ? { ...plan, ...luck.of('story', STORIES)(plan, luck) } : plan;
 }
+
+const deed = (at: string, nth: number, afterMs: number, act: Act): Deed => ({ at, nth, afterMs, act });
+const DELIVERED: Act = { kind: 'decide', decision: 'delivered', names: 'latest' };
+const LONG_TURN = { durationMs: 900_000, outcome: 'no-change', takeUpMs: 0 } as const;
+const LOST: Trouble = { kind: 'reset', processed: false };
+
+/** What is broken only where several things come together, which deeds that are drawn one by one hardly ever do. */
+const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
+  // The message is lost, reading proves nothing, and the activity that polls reports while a decision gives it up.
+  ({ request, job }, luck) => ({
+    request: {
+      ...request,
+      whenActive: 'send',
+      onUnknownDelivery: 'ask',
+      confirm: '1s',
+      deadline: '30m',
+      reconcile: '10s',
+      polling: { ...request.polling, timerPolls: 0 },
+    },
+    job: { ...job, status: 'completed', hasLink: true, lagMs: 0, linkLateMs: 0 },
+    spells: [{ operation: 'post', after: 0, count: 1, stutters: false, trouble: LOST }],
+    deeds: [
+      deed('phase needs-decision', 1, luck.between('decides', 5_000, 60_000), DELIVERED),
+      deed('pendingDetails started', 1, 0, { kind: 'complete by hand', activity: 'pollJob', value: null }),
+    ],
+  }),
+  // Somebody extends the deadline right when the run would continue as new, and something else comes.
+  ({ request, job }, luck) => ({
+    request: { ...request, deadline: '30m', polling: { ...request.polling, timerPolls: 'all' } },
+    job: { ...job, status: 'completed', turns: [LONG_TURN] },
+    suggestFrom: 16,
+    spells: [],
+    deeds: [
+      deed('getJob over', luck.between('extends', 2, 9), 0, { kind: 'extend', duration: '1h' }),
+      deed(`${UPDATE_EXTEND_DEADLINE} started`, 1, 0, { kind: 'signal' }),
+    ],
+  }),
+];
 
 function drawJob(luck: Luck, confirmMs: number): PlannedJob {
   // Both delays together stay within `confirm`, which is what a caller promises by it.

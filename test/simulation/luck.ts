@@ -1,5 +1,13 @@
 import { seededRandom } from '../../sandbox/random';
 
+interface Delay {
+  readonly usual: number;
+  readonly slow: number;
+  readonly slowShare: number;
+  /** @default 0 */
+  readonly least?: number;
+}
+
 /**
  * Chance by name: each name has a sequence of its own. What is drawn for one thing does not depend on what else happens, so
  * that a simulation from which something was taken away stays the same in all other things.
@@ -23,6 +31,11 @@ export class Luck {
   /** A whole number from `least` to `most`; small ones are likelier with a `bias` above 1. */
   between(name: string, least: number, most: number, bias = 1): number {
     return least + Math.floor((most - least + 1) * this.next(name) ** bias);
+  }
+
+  /** In milliseconds: mostly up to `usual`, and a share of them up to `slow`. */
+  delay(name: string, verb: string, { usual, slow, slowShare, least = 0 }: Delay): number {
+    return this.between(`${name} ${verb}`, least, this.chance(`${name} is slow`, slowShare) ? slow : usual);
   }
 
   of<const T>(name: string, choices: readonly T[]): T {

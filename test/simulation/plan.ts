@@ -45,23 +45,31 @@ export interface Spell {
   readonly trouble: Trouble;
 }
 
-export type Trouble =
-  /** No connection: nothing can have been sent. */
-  | { readonly kind: 'refused' | 'misconfigured' }
-  /** The request is on its way, and nothing comes back. */
-  | { readonly kind: 'reset' | 'timeout'; readonly processed: boolean }
+/** What comes of a request in place of the job; the message of a POST may be processed all the same. */
+export type Trouble = { readonly processed: boolean } & (
+  | {
+      readonly kind:
+        /** No connection: nothing can have been sent. */
+        | 'refused'
+        | 'misconfigured'
+        /** The request is on its way, and nothing comes back. */
+        | 'reset'
+        | 'timeout'
+        /** A success that is not the job. */
+        | 'page'
+        | 'no job'
+        | 'another job'
+        /** The job, with a status that nobody knows. */
+        | 'unknown word';
+    }
   | {
       readonly kind: 'status';
       readonly status: number;
-      readonly processed: boolean;
       readonly retryAfter?: string;
       /** A gateway says so, by a page, and not the service. */
       readonly page?: boolean;
     }
-  /** A success that is not the job. */
-  | { readonly kind: 'page' | 'no job' | 'another job'; readonly processed: boolean }
-  /** The job, with a status that nobody knows. */
-  | { readonly kind: 'unknown word' };
+);
 
 /** Something is done when a point is reached for the nth time, and so long after it. */
 export interface Deed<Of = Act> {

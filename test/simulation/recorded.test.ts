@@ -5,7 +5,7 @@ import { recordedEvents } from '../workflows/replay/recorded';
 import { fromServer } from './recorded';
 import { bundleWorkflows } from './simulate';
 import type { EventBody, HistoryEvent } from './temporal/history';
-import { CachedRun, NonDeterminism } from './worker/cached-run';
+import { NonDeterminism, replayed } from './worker/cached-run';
 
 const RELEASE = '0.3.0';
 const NAMES = readdirSync(path.join(__dirname, '../workflows/replay/histories', RELEASE))
@@ -21,26 +21,21 @@ beforeAll(async () => {
   workflows = await bundleWorkflows();
 });
 
-async function replay(name: string, change = (event: HistoryEvent) => event): Promise<void> {
+function replay(name: string, change = (event: HistoryEvent) => event): Promise<unknown> {
   const { start, events } = fromServer(recordedEvents(RELEASE, name));
-  const run = new CachedRun(workflows, start, STILL, () => undefined);
-  try {
-    await run.replay(events.map(change));
-  } finally {
-    await run.dispose();
-  }
+  return replayed(workflows, { start, events: events.map(change) }, STILL);
 }
 
 /** The first event of this kind is another one. */
 function changing<T extends EventBody['type']>(
   type: T,
-  change: (event: Extract<EventBody, { readonly type: T }>) => EventBody,
+  change: (event: EventBody & { readonly type: T }) => EventBody,
 ) {
   let isDone = false;
   return (event: HistoryEvent): HistoryEvent => {
     if (isDone || event.type !== type) return event;
     isDone = true;
-    const body = change(event as EventBody as Extract<EventBody, { readonly type: T }>);
+    const body = change(event as never);
     return { ...body, id: event.id, at: event.at };
   };
 }
@@ -55,7 +50,7 @@ describe('in the simulation, a follow-up', () => {
       'activity',
       changing('ActivityTaskScheduled', (event) => ({
         ...event,
-        activity: { ...event.activity, name: 'getJob' },
+        activity: { ...event.activity, activityType: 'getJob' },
       })),
     ],
     ['timer', changing('TimerStarted', (event) => ({ ...event, ms: event.ms + 1 }))],

@@ -1,17 +1,16 @@
 import { temporal } from '@temporalio/proto';
 import type { HistoryEvent as ServerEvent } from '../../bench/history-cost';
 import {
-  type ActivityOptions,
   type EventBody,
-  type Failure,
-  type Fields,
   fromPayload,
   type HistoryEvent,
+  msOf,
   type Payload,
   type Payloads,
   type Resolution,
+  type RunStart,
+  type Scheduled,
 } from './temporal/history';
-import type { RunStart } from './temporal/run';
 
 const { EventType, WorkflowTaskFailedCause } = temporal.api.enums.v1;
 
@@ -21,26 +20,14 @@ interface MarkerData {
   readonly complete_time: { readonly seconds: number; readonly nanos: number };
 }
 
-/** Seconds are a `Long`, or what JSON makes of one. */
-type Time = { readonly seconds?: unknown; readonly nanos?: number | null } | null | undefined;
-/** Those of all kinds of events that are read here. */
-type Attributes = Partial<
-  Record<
-    'scheduledEventId' | 'timerId' | 'activityId' | 'historySizeBytes' | 'suggestContinueAsNew',
-    unknown
-  > &
-    Record<'newRunId' | 'signalName', string> &
-    Record<'result' | 'input', Packed> &
-    Record<'searchAttributes', { readonly indexedFields?: Fields }> &
-    Record<'upsertedMemo', { readonly fields?: Fields }> & {
-      readonly cause: number;
-      readonly startToFireTimeout: Time;
-      readonly details: Readonly<Record<string, Packed>>;
-      readonly failure: Failure;
-    } & Record<'acceptedRequest', temporal.api.update.v1.IRequest> &
-    Record<'meta', temporal.api.update.v1.IMeta>
->;
 type Packed = { readonly payloads?: Payload[] | null } | null | undefined;
+
+type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void
+  ? Partial<All>
+  : never;
+
+/** Those of all kinds of events. */
+type Attributes = AllOf<NonNullable<ServerEvent[keyof ServerEvent & `${string}EventAttributes`]>>;
 
 /** A history of a real server, as the simulation has it. @throws TypeError if it has an event that the simulation does not know */
 export function fromServer(events: readonly ServerEvent[]): {
@@ -49,7 +36,6 @@ export function fromServer(events: readonly ServerEvent[]): {
 } {
   const started = events[0]?.workflowExecutionStartedEventAttributes ?? {};
   const runId = started.originalExecutionRunId ?? '';
-  const scheduledBy = new Map(events.map((event) => [Number(event.eventId), event]));
   const start: RunStart = {
     workflowId: started.workflowId ?? '',
     workflowType: started.workflowType?.name ?? '',
@@ -62,11 +48,11 @@ export function fromServer(events: readonly ServerEvent[]): {
     originalRunId: runId,
     ...(started.continuedExecutionRunId ? { continuedFromRunId: started.continuedExecutionRunId } : {}),
   };
-  const converted = events.map((event) => ({
-    ...bodyOf(event, scheduledBy),
-    id: Number(event.eventId),
-    at: msOf(event.eventTime),
-  }));
+  const byId = new Map(events.map((event) => [Number(event.eventId), attributesOf(event)]));
+  const converted = events.map((event) => {
+    const body = bodyOf(typeOf(event) as EventBody['type'], attributesOf(event), byId);
+    return { ...body, id: Number(event.eventId), at: msOf(event.eventTime) };
+  });
   return { start, events: converted };
 }
 
@@ -76,17 +62,18 @@ export function typeOf({ eventType }: ServerEvent): string {
   return words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
 }
 
+export function causeOf(cause: number | null | undefined): string {
+  return (WorkflowTaskFailedCause[cause ?? 0] ?? '').replace('WORKFLOW_TASK_FAILED_CAUSE_', '');
+}
+
 /** The only attributes that an event has. */
 function attributesOf(event: ServerEvent) {
   const [name = ''] = Object.keys(event).filter((each) => each.endsWith('EventAttributes'));
   return (event[name as keyof ServerEvent] ?? {}) as unknown as Attributes;
 }
 
-function bodyOf(event: ServerEvent, all: ReadonlyMap<number, ServerEvent>): EventBody {
-  const type = typeOf(event) as EventBody['type'];
-  const its = attributesOf(event);
-  const scheduled = all.get(Number(its.scheduledEventId));
-  const seq = Number(its.timerId ?? its.activityId ?? (scheduled && attributesOf(scheduled).activityId));
+function bodyOf(type: EventBody['type'], its: Attributes, all: ReadonlyMap<number, Attributes>): EventBody {
+  const seq = Number(its.timerId ?? its.activityId ?? all.get(Number(its.scheduledEventId))?.activityId);
   switch (type) {
     case 'WorkflowExecutionStarted':
       return { type, size: 0 };
@@ -95,19 +82,13 @@ function bodyOf(event: ServerEvent, all: ReadonlyMap<number, ServerEvent>): Even
     case 'WorkflowTaskTimedOut':
     case 'WorkflowExecutionCancelRequested':
       return { type };
-    case 'WorkflowTaskStarted':
-      return {
-        type,
-        historySize: Number(its.historySizeBytes ?? 0),
-        suggestsContinueAsNew: its.suggestContinueAsNew === true,
-      };
+    case 'WorkflowTaskStarted': {
+      const { historySizeBytes, suggestContinueAsNew: suggestsNew } = its;
+      return { type, historySize: Number(historySizeBytes ?? 0), suggestsNew: suggestsNew === true };
+    }
     case 'WorkflowTaskFailed': {
-      const { newRunId } = its;
-      const cause = (WorkflowTaskFailedCause[its.cause ?? 0] ?? '').replace(
-        'WORKFLOW_TASK_FAILED_CAUSE_',
-        '',
-      );
-      return { type, cause, ...(newRunId ? { seed: newRunId } : {}) };
+      const { cause, newRunId: seed } = its;
+      return { type, cause: causeOf(cause), ...(seed && { seed }) };
     }
     case 'TimerStarted':
       return { type, seq, ms: msOf(its.startToFireTimeout) };
@@ -116,22 +97,18 @@ function bodyOf(event: ServerEvent, all: ReadonlyMap<number, ServerEvent>): Even
     case 'ActivityTaskStarted':
     case 'ActivityTaskCancelRequested':
       return { type, seq };
-    case 'ActivityTaskScheduled':
-      return { type, seq, activity: activityOf(event) };
-    case 'ActivityTaskCompleted':
-      return { type, seq, resolution: { completed: { result: listOf(its.result)[0] ?? null } } };
-    case 'ActivityTaskCanceled': {
-      // The only ends that are recorded beside results: a workflow that has cancelled no longer reads how.
-      const failure = { message: 'Activity cancelled', canceledFailureInfo: {} };
-      return { type, seq, resolution: { cancelled: { failure } } };
+    case 'ActivityTaskScheduled': {
+      // How it is cancelled stands in no history; only the command of a workflow has it.
+      const { activityType, taskQueue, input, ...options } = its;
+      const named = { activityType: activityType?.name ?? '', taskQueue: taskQueue?.name ?? '' };
+      return { type, seq, activity: { ...(options as Scheduled), ...named, arguments: [...listOf(input)] } };
     }
     case 'MarkerRecorded': {
       const { details, failure } = its;
       const data = fromPayload(listOf(details?.data)[0]) as MarkerData | undefined;
       const { seconds = 0, nanos = 0 } = data?.complete_time ?? {};
-      const resolution: Resolution = failure
-        ? { failed: { failure } }
-        : { completed: { result: listOf(details?.result)[0] ?? null } };
+      const result = listOf(details?.result)[0] ?? null;
+      const resolution: Resolution = failure ? { failed: { failure } } : { completed: { result } };
       const endedAt = seconds * 1_000 + Math.floor(nanos / 1e6);
       return { type, seq: data?.seq ?? 0, endedAt, resolution };
     }
@@ -147,42 +124,22 @@ function bodyOf(event: ServerEvent, all: ReadonlyMap<number, ServerEvent>): Even
     }
     case 'WorkflowExecutionUpdateCompleted':
       return { type, updateId: its.meta?.updateId ?? '' };
+    case 'WorkflowExecutionContinuedAsNew':
+      return { type, input: listOf(its.input), memo: {} };
     case 'WorkflowExecutionCompleted':
     case 'WorkflowExecutionFailed':
-    case 'WorkflowExecutionCanceled':
-    case 'WorkflowExecutionContinuedAsNew': {
+    case 'WorkflowExecutionCanceled': {
       const [result] = listOf(its.result);
       return { type, ...(result && { result }), ...(its.failure && { failure: its.failure }) };
     }
+    // The only ends of activities that are recorded beside results: a workflow that has cancelled no longer reads how.
+    case 'ActivityTaskCanceled':
+      return { type, seq, resolution: { cancelled: { failure: { canceledFailureInfo: {} } } } };
+    case 'ActivityTaskCompleted':
+      return { type, seq, resolution: { completed: { result: listOf(its.result)[0] ?? null } } };
     default:
       throw new TypeError(`the simulation does not know the event ${type}`);
   }
-}
-
-function activityOf(event: ServerEvent): ActivityOptions {
-  const scheduled = event.activityTaskScheduledEventAttributes ?? {};
-  const { retryPolicy } = scheduled;
-  return {
-    name: scheduled.activityType?.name ?? '',
-    taskQueue: scheduled.taskQueue?.name ?? '',
-    input: listOf(scheduled.input),
-    scheduleToStartMs: msOf(scheduled.scheduleToStartTimeout),
-    startToCloseMs: msOf(scheduled.startToCloseTimeout),
-    scheduleToCloseMs: msOf(scheduled.scheduleToCloseTimeout),
-    heartbeatMs: msOf(scheduled.heartbeatTimeout),
-    retry: {
-      initialMs: msOf(retryPolicy?.initialInterval),
-      coefficient: retryPolicy?.backoffCoefficient ?? 2,
-      maximumMs: msOf(retryPolicy?.maximumInterval),
-      attempts: retryPolicy?.maximumAttempts ?? 0,
-    },
-    // It stands in no history; only the command of a workflow has it.
-    cancellation: 'try',
-  };
-}
-
-function msOf(time: Time): number {
-  return Number(time?.seconds ?? 0) * 1_000 + Math.floor((time?.nanos ?? 0) / 1e6);
 }
 
 function listOf(packed: Packed): Payloads {

@@ -5,7 +5,7 @@ import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/
 import { liesOfBatch } from './batch/oracle';
 import type { BatchPlan } from './batch/plan';
 import { BatchWorld } from './batch/world';
-import { lies } from './oracle';
+import { lies } from './oracle/lies';
 import type { Plan } from './plan';
 import { loadWorkflows } from './worker/workflow-code';
 import { type Facts, World } from './world';

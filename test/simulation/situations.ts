@@ -46,6 +46,9 @@ const SITUATIONS: Readonly<Record<string, RegExp | readonly RegExp[]>> = {
   'a send is completed by hand': /^complete by hand .* in phase (baseline|sending)/,
   'a poll is completed by hand':
     /^complete by hand .* in phase (watching|confirming|settling|needs-decision)/,
+  'a poll reports in the task that gives it up':
+    /^complete by hand at “pendingDetails started” in phase needs/,
+  'a signal comes in a task that takes an update': /^signal at “extendDeadline started”/,
   'cancelled before the send': /^cancel .* in phase (none|baseline)/,
   'cancelled with the POST under way': /^cancel at “(permission recorded|post)/,
   'cancelled while it reconciles': /^cancel .* in phase reconciling/,
@@ -107,8 +110,8 @@ const BY_ITSELF: Readonly<Record<string, (facts: Facts) => boolean>> = {
     runs.some(({ end }) => end.failure?.applicationFailureInfo?.type === 'DeadlineExceeded'),
   'the job is lost': ({ runs }) =>
     runs.some(({ end }) => end.failure?.applicationFailureInfo?.type === 'JobNotFound'),
-  'an update that is refused leaves no trace': ({ people }) =>
-    people.updates.some(({ end }) => end?.kind === 'refused'),
+  'an update that is refused leaves no trace': ({ updates }) =>
+    updates.some(({ end }) => end?.kind === 'refused'),
   'the server takes a task back': ({ runs }) => runs.some(({ failedTasks }) => failedTasks.length > 0),
 };
 

@@ -5,18 +5,16 @@ import { followUpStart } from '../../src/core/starts';
 import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS, TURN_WORKFLOW } from '../../src/core/names';
 import type { WorkerSettings } from '../../src/core/activities';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
-import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
 import { AgentService, JOB, PROJECT, PROMPT } from './agent-service';
 import { BEGIN, VirtualClock } from './clock';
 import { Luck } from './luck';
 import { isOfMachines, Machines } from './machines';
-import { People } from './people';
+import { type AskedUpdate, carryOut } from './people';
 import type { Act } from './acts';
 import type { Plan } from './plan';
-import { type Fields, fromPayload, toPayload } from './temporal/history';
 import type { Run } from './temporal/run';
-import { TemporalServer } from './temporal/server';
-import { CachedRun } from './worker/cached-run';
+import { startRequest, TemporalServer } from './temporal/server';
+import { replayed } from './worker/cached-run';
 import type { Activities, SimulatedWorker } from './worker/worker';
 import type { SinkCall } from './worker/workflow-code';
 
@@ -30,7 +28,8 @@ export const SETTINGS: WorkerSettings = {
   pollLimitMs: POLL_LIMIT_MS,
 };
 
-export const REQUEST_ID = 'request-1';
+/** What the request of a plan says besides. */
+export const REQUEST = { projectId: PROJECT, jobId: JOB, prompt: PROMPT, requestId: 'request-1' };
 
 /** What the service says with a refusal, whatever it refuses. */
 const WORDS = [
@@ -52,17 +51,10 @@ export interface Entry {
 }
 
 /** What is known of a world once all in it has ended. */
-export interface Facts {
-  readonly plan: Plan;
-  readonly service: AgentService;
-  readonly runs: readonly Run[];
-  readonly people: People;
-  readonly log: readonly Entry[];
-  /** What a query has told of a run after its end; of every fourth world. */
-  readonly progress: ReadonlyMap<Run, unknown>;
-  /** Bugs that have shown themselves: a task that failed, a replay that differs. */
-  readonly broken: readonly string[];
-}
+export type Facts = Pick<
+  World,
+  'plan' | 'service' | 'runs' | 'updates' | 'done' | 'log' | 'progress' | 'broken'
+>;
 
 /** One follow-up, its job, the machines and the people around it, on one clock. */
 export class World {
@@ -70,9 +62,15 @@ export class World {
   readonly clock: VirtualClock;
   readonly server: TemporalServer;
   readonly service: AgentService;
-  readonly people: People;
   readonly log: Entry[] = [];
+  /** What was planned, and has found something to do it to. */
+  readonly done: Act[] = [];
+  readonly updates: AskedUpdate[] = [];
+  /** Answers that nobody has yet, and resets that were planned for later: they may come when all is over. */
+  waitsFor = 0;
+  /** Bugs that have shown themselves: a task that failed, a replay that differs. */
   readonly broken: string[] = [];
+  /** What a query has told of a run after its end; of every fourth world. */
   readonly progress = new Map<Run, unknown>();
   private readonly machines: Machines;
   private readonly points = new Map<string, number>();
@@ -87,21 +85,18 @@ export class World {
     this.luck = new Luck(plan.seed);
     this.clock = new VirtualClock(() => this.luck.next('random'));
     const evicts = new Luck(plan.seed * 2 + evictions);
-    this.server = new TemporalServer(
-      this.clock,
-      this.luck,
-      { suggestFrom: plan.suggestFrom },
-      (run, words) => {
-        if (words === 'sendMessage backs off') this.reached(words);
-        else if (!words.endsWith('backs off')) this.say(run.runId, words);
-      },
-    );
-    const reached = (point: string, worker?: SimulatedWorker) => this.reached(point, worker);
+    const { suggestFrom } = plan;
+    this.server = new TemporalServer(this.clock, this.luck, { suggestFrom }, (run, words) => {
+      if (words === 'sendMessage backs off') this.reached(words);
+      else if (!words.endsWith('backs off')) this.say(run.runId, words);
+    });
     const words = () => evicts.of('words', WORDS);
-    this.service = new AgentService(this.clock, this.luck, plan, reached, JOB, words);
-    this.people = new People(this);
+    this.service = new AgentService(this.clock, this.luck, plan, this.reached, JOB, words);
     this.machines = new Machines({
-      ...{ clock: this.clock, luck: this.luck, server: this.server, workflows },
+      clock: this.clock,
+      luck: this.luck,
+      server: this.server,
+      workflows,
       activities: (self, shutdown) => this.activitiesOf(self, shutdown),
       reached: (point, self) => this.reached(point.replace(/^heartbeat/, 'permission'), self),
       logged: (run, call) => this.heard(run, call),
@@ -119,13 +114,13 @@ export class World {
   async play(replays: boolean): Promise<Facts> {
     try {
       for (let count = 0; count < this.plan.workers; count += 1) this.machines.add();
-      this.people.start();
+      this.server.start(this.startRequest());
       this.reached('started');
       await this.clock.run(() => this.isOver(), MOST_STEPS);
-      this.noteWhatWaits();
+      for (const run of this.server.runs) if (run.isOpen) this.broken.push(`${run.runId} has not ended`);
+      if (this.waitsFor > 0) this.broken.push('somebody waits for an answer');
       if (replays) await this.replayAll();
-      const { plan, service, runs, people, log, broken, progress } = this;
-      return { plan, service, runs, people, log, broken, progress };
+      return this;
     } finally {
       this.machines.killAll();
       this.clock.uninstall();
@@ -137,7 +132,7 @@ export class World {
   }
 
   /** Those of the follow-up; the server has one of the turn that it takes, too. */
-  private get runs(): readonly Run[] {
+  get runs(): readonly Run[] {
     return this.server.runs.filter(({ start }) => start.workflowType === FOLLOW_UP_WORKFLOW);
   }
 
@@ -148,8 +143,21 @@ export class World {
     return run;
   }
 
+  startRequest() {
+    const request = { ...REQUEST, ...this.plan.request };
+    const { workflowId, memo, typedSearchAttributes } = followUpStart(request);
+    return startRequest(
+      workflowId,
+      FOLLOW_UP_WORKFLOW,
+      TASK_QUEUES.followUp,
+      request,
+      memo,
+      typedSearchAttributes,
+    );
+  }
+
   /** A point in the story: what is planned for it happens. */
-  reached(point: string, worker?: SimulatedWorker): void {
+  private readonly reached = (point: string, worker?: SimulatedWorker): void => {
     const nth = (this.points.get(point) ?? 0) + 1;
     this.points.set(point, nth);
     this.say(worker?.name ?? 'world', point);
@@ -159,25 +167,24 @@ export class World {
       if (deed.afterMs === 0) this.do(deed.act, `at “${point}”`, worker);
       else this.later(deed.act, deed.afterMs, point, worker);
     }
-  }
+  };
 
   /** A follow-up that waits sends in its turn only. What a run made by a reset sends, an operator has asked for. */
   private checkTurn(): void {
-    const waits =
-      this.plan.request.whenActive === 'wait' && this.run.isOpen && this.people.resets.length === 0;
+    const isReset = this.done.some(({ kind }) => kind === 'reset');
+    const waits = this.plan.request.whenActive === 'wait' && this.run.isOpen && !isReset;
     const hasTurn = this.server.runs.some(
       ({ start, isOpen }) => isOpen && start.workflowType === TURN_WORKFLOW,
     );
     if (waits && !hasTurn) this.broken.push('a POST begins without the turn');
   }
 
-  /** A reset may come when all is over: it is waited for. */
   private later(act: Act, ms: number, point: string, worker?: SimulatedWorker): void {
     const counts = act.kind === 'reset' ? 1 : 0;
-    this.people.waitsFor += counts;
+    this.waitsFor += counts;
     this.clock.after(ms, () => {
       this.do(act, `after “${point}”`, worker);
-      this.people.waitsFor -= counts;
+      this.waitsFor -= counts;
     });
   }
 
@@ -189,49 +196,9 @@ export class World {
       ({ name, paused }) => name === 'sendMessage' && paused,
     );
     const where = `in phase ${phase}${pausedSend ? ' with a paused send' : ''}`;
-    if (this.carryOut(act, worker)) this.say('deed', `${inWords(act)} ${when} ${where}`);
-  }
-
-  /** @returns whether there was something to do it to */
-  private carryOut(act: Act, worker: SimulatedWorker | undefined): boolean {
-    if (isOfMachines(act)) return this.machines.do(act, worker);
-    switch (act.kind) {
-      case 'hold queue':
-        this.server.hold(act.queue === 'sends' ? TASK_QUEUES.send : TASK_QUEUES.read, act.ms);
-        return true;
-      case 'turn of others':
-        this.service.life.receive('of others', {
-          durationMs: act.ms,
-          outcome: act.outcome,
-        });
-        return true;
-      case 'change job':
-        this.service.life.change({ status: act.status });
-        return true;
-      default:
-        return this.people.do(act);
-    }
-  }
-
-  startOptions() {
-    const request = {
-      projectId: PROJECT,
-      jobId: JOB,
-      prompt: PROMPT,
-      requestId: REQUEST_ID,
-      ...this.plan.request,
-    };
-    const { workflowId, memo, typedSearchAttributes } = followUpStart(request);
-    return {
-      ...{
-        workflowId,
-        workflowType: FOLLOW_UP_WORKFLOW,
-        taskQueue: TASK_QUEUES.followUp,
-        input: [toPayload(request)],
-      },
-      memo: Object.fromEntries(Object.entries(memo).map(([name, value]) => [name, toPayload(value)])),
-      searchAttributes: encodeUnifiedSearchAttributes(undefined, typedSearchAttributes) as Fields,
-    };
+    if (!(isOfMachines(act) ? this.machines.do(act, worker) : carryOut(this, act))) return;
+    this.done.push(act);
+    this.say('deed', `${inWords(act)} ${when} ${where}`);
   }
 
   private activitiesOf(worker: SimulatedWorker, shutdown: AbortSignal): Activities {
@@ -247,40 +214,27 @@ export class World {
 
   private heard(run: Run, { ifaceName, args }: SinkCall): void {
     if (ifaceName !== '__temporal_logger') return;
-    const [message, attributes] = args as [string, { readonly phase?: string }];
-    if (attributes.phase === undefined) return;
-    this.phase = attributes.phase;
+    const [message, { phase }] = args as [string, { readonly phase?: string }];
+    if (phase === undefined) return;
+    this.phase = phase;
     this.say(run.runId, message);
-    this.reached(`phase ${attributes.phase}`);
+    this.reached(`phase ${phase}`);
   }
 
   private isOver(): boolean {
-    const { now } = this.clock;
-    if (now - BEGIN > HORIZON_MS) return true;
-    return (
-      this.server.runs.length > 0 &&
-      this.server.runs.every(({ isOpen }) => !isOpen) &&
-      this.people.waitsFor === 0
-    );
-  }
-
-  private noteWhatWaits(): void {
-    for (const run of this.server.runs) if (run.isOpen) this.broken.push(`${run.runId} has not ended`);
-    if (this.people.waitsFor > 0) this.broken.push('somebody waits for an answer');
+    if (this.clock.now - BEGIN > HORIZON_MS) return true;
+    const { runs } = this.server;
+    return runs.length > 0 && runs.every(({ isOpen }) => !isOpen) && this.waitsFor === 0;
   }
 
   /** Each history, from its beginning, gives the same commands. */
   private async replayAll(): Promise<void> {
-    for (const run of this.runs) {
-      const copy = new CachedRun(this.workflows, run.start, this.clock, () => undefined);
+    for (const run of this.runs.filter((each) => each.resetPoints().length > 0))
       try {
-        await copy.replay(run.events);
-        this.progress.set(run, fromPayload((await copy.query(QUERY_PROGRESS, [])).result));
+        this.progress.set(run, await replayed(this.workflows, run, this.clock, QUERY_PROGRESS));
       } catch (error) {
         this.broken.push(`replay of ${run.runId}: ${String(error)}`);
       }
-      await copy.dispose();
-    }
   }
 }
 

@@ -7,13 +7,12 @@ import { eventually } from '../../harness/eventually';
 import { Operator } from '../../harness/operator';
 import { resetToTask, workflowTasks } from '../../harness/reset';
 import { temporal } from '../../harness/temporal';
-import { typeOf } from '../recorded';
+import { causeOf, typeOf } from '../recorded';
 import { createProbeActivities, Gates } from './activities';
 import { type Behaviour, compact, play, type ProbeRun } from './stage';
 import type { probe } from './workflow';
 
-const { PendingActivityState, UpdateWorkflowExecutionLifecycleStage, WorkflowTaskFailedCause } =
-  proto.api.enums.v1;
+const { PendingActivityState, UpdateWorkflowExecutionLifecycleStage } = proto.api.enums.v1;
 /** With a worker, also while a pause or a cancel is on its way to it. */
 const STARTED = new Set<number>([
   PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
@@ -107,7 +106,12 @@ export class ServedProbes {
         const { raw, status } = await handle.describe();
         const { events } = await handle.fetchHistory();
         return {
-          history: compact((events ?? []).map((event) => ({ type: typeOf(event), ...causeOf(event) }))),
+          history: compact(
+            (events ?? []).map((event) => {
+              const { workflowTaskFailedEventAttributes: failed } = event;
+              return { type: typeOf(event), ...(failed && { cause: causeOf(failed.cause) }) };
+            }),
+          ),
           pending: (raw.pendingActivities ?? []).map(({ attempt, state }) => ({
             attempt: attempt ?? 0,
             isStarted: STARTED.has(state ?? 0),
@@ -131,10 +135,4 @@ export class ServedProbes {
       },
     };
   }
-}
-
-function causeOf({ workflowTaskFailedEventAttributes }: Parameters<typeof typeOf>[0]) {
-  if (!workflowTaskFailedEventAttributes) return {};
-  const cause = WorkflowTaskFailedCause[workflowTaskFailedEventAttributes.cause ?? 0] ?? '';
-  return { cause: cause.replace('WORKFLOW_TASK_FAILED_CAUSE_', '') };
 }

@@ -1,4 +1,3 @@
-import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { VirtualClock } from '../clock';
@@ -6,7 +5,8 @@ import { Luck } from '../luck';
 import { fromPayload, toPayload } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
-import { TemporalServer } from '../temporal/server';
+import { startRequest, TemporalServer } from '../temporal/server';
+import { replayed } from '../worker/cached-run';
 import { SimulatedWorker } from '../worker/worker';
 import { createProbeActivities, Gates } from './activities';
 import { type Behaviour, compact, play, type ProbeRun, type Told } from './stage';
@@ -51,12 +51,8 @@ export async function playSimulated(
   const attributes = new TypedSearchAttributes(phase === undefined ? [] : [{ key, value: phase }]);
   try {
     const state = { isOver: false };
-    server.startWorkflow({
-      ...{ workflowId: 'probe', workflowType: 'probe', taskQueue: 'probe', input: [toPayload(steps)] },
-      memo: Object.fromEntries(Object.entries(memo).map(([name, value]) => [name, toPayload(value)])),
-      searchAttributes: encodeUnifiedSearchAttributes(undefined, attributes),
-    });
-    const end = play(runOf(clock, server, worker, gates), script).finally(() => (state.isOver = true));
+    server.start(startRequest('probe', 'probe', 'probe', steps, memo, attributes));
+    const end = play(runOf(workflows, clock, server, gates), script).finally(() => (state.isOver = true));
     end.catch(() => undefined);
     await clock.run(() => state.isOver, MOST_STEPS);
     if (!state.isOver)
@@ -70,7 +66,12 @@ export async function playSimulated(
   }
 }
 
-function runOf(clock: VirtualClock, server: TemporalServer, worker: SimulatedWorker, gates: Gates): ProbeRun {
+function runOf(
+  workflows: ReusableVMWorkflowCreator,
+  clock: VirtualClock,
+  server: TemporalServer,
+  gates: Gates,
+): ProbeRun {
   const latest = (): Run => {
     const run = server.latest('probe');
     if (run === undefined) throw new Error('there is no probe');
@@ -96,7 +97,7 @@ function runOf(clock: VirtualClock, server: TemporalServer, worker: SimulatedWor
     gates,
     ask,
     askBehind: (what) => Promise.resolve({ answer: ask(what) }),
-    seen: async () => (await worker.query(latest(), 'seen')) as readonly string[],
+    seen: async () => (await replayed(workflows, latest(), clock, 'seen')) as readonly string[],
     told: () => Promise.resolve(toldOf(latest())),
     until: async (_, isIt) => {
       while (!(await isIt())) await clock.sleep(1);

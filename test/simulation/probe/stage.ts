@@ -3,7 +3,6 @@ import type { Step } from './workflow';
 
 /** A behaviour of server and core that the simulation plays. */
 export interface Behaviour {
-  readonly name: string;
   readonly steps: readonly Step[];
   readonly memo?: Readonly<Record<string, unknown>>;
   readonly phase?: string;
@@ -32,22 +31,8 @@ export interface ProbeRun {
   ask(what: string): Promise<string>;
   /** Asks a question that waits for the end of the task under way. */
   askBehind(what: string): Promise<{ readonly answer: Promise<string> }>;
-  /** What the server is asked to do. */
-  readonly does: Readonly<
-    Record<
-      | 'tell'
-      | 'cancel'
-      | 'terminate'
-      /** To the nth of its completed tasks, from 0. */
-      | 'reset'
-      | 'pause'
-      | 'unpause'
-      | 'reset-activity'
-      | 'allow-attempts'
-      | 'complete-as',
-      (word: string) => Promise<unknown>
-    >
-  >;
+  /** What the server is asked to do, by its verb. `reset`: to the nth of its completed tasks, from 0. */
+  readonly does: Readonly<Record<string, (word: string) => Promise<unknown>>>;
 }
 
 /**
@@ -84,7 +69,8 @@ export async function play(run: ProbeRun, script = '') {
     else if (verb === 'ask') answers.push(Promise.resolve(await run.ask(word)));
     else if (verb === 'ask-behind') answers.push((await run.askBehind(word)).answer);
     else if (verb === 'see') answers.push(Promise.resolve((await run.seen()).join()));
-    else await run.does[verb as keyof ProbeRun['does']](word);
+    else if (run.does[verb]) await run.does[verb](word);
+    else throw new TypeError(`no script knows ${verb}`);
   }
   const { history } = await run.told();
   const seen = await run.seen();

@@ -12,9 +12,8 @@ const ASKED = 'Started task task UpdateAccepted UpdateCompleted Signaled task Co
 const RESET = 'WorkflowTaskScheduled WorkflowTaskStarted WorkflowTaskFailed:RESET_WORKFLOW';
 
 /** What a workflow is told, and when. */
-export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
-  {
-    name: 'an update that is refused leaves no event',
+export const WORKFLOW_BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
+  'an update that is refused leaves no event': {
     steps: [END],
     script: 'has task; ask refuse; tell end',
     shows: {
@@ -23,20 +22,17 @@ export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
       history: 'Started task Signaled task Completed',
     },
   },
-  {
-    name: 'an update is accepted and completed in one task',
+  'an update is accepted and completed in one task': {
     steps: [END],
     script: 'has task; ask why; tell end',
     shows: { answers: ['answer to why'], seen: ['asked: why', 'told: end'], history: ASKED },
   },
-  {
-    name: 'an update that fails in its handler was accepted',
+  'an update that fails in its handler was accepted': {
     steps: [END],
     script: 'has task; ask fail; tell end',
     shows: { answers: ['refused: no answer'], seen: ['asked: fail', 'told: end'], history: ASKED },
   },
-  {
-    name: 'what comes during a task waits for its end; signals and updates are seen first',
+  'what comes during a task waits for its end; signals and updates are seen first': {
     steps: [activity('gate a'), GO, HELD, END],
     script: 'at a; tell go; at held; open a; pending 0; tell one; ask-behind two; tell end; open held',
     shows: {
@@ -46,12 +42,11 @@ export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
         'Started task ActivityScheduled Signaled task MarkerRecorded ActivityStarted Signaled Signaled ActivityCompleted task UpdateAccepted UpdateCompleted Completed',
     },
   },
-  {
-    name: 'of several things in one task ends of activities are told last, in their order',
+  'of several things in one task ends of activities are told last, in their order': {
     steps: [
       activity('gate a', waits),
       { activity: 'b', attempts: 'gate b', options: waits },
-      ...[GO, HELD, { wait: 'never' }],
+      ...[GO, HELD, 'wait never'],
     ],
     script: 'at a; at b; tell go; at held; open b; pending 1; cancel; open a; pending 0; open held',
     shows: {
@@ -66,8 +61,7 @@ export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
         'Started task ActivityScheduled ActivityScheduled Signaled task MarkerRecorded ActivityStarted CancelRequested ActivityStarted ActivityCompleted ActivityCompleted task Canceled',
     },
   },
-  {
-    name: 'a task that would close the workflow is taken back if something has come',
+  'a task that would close the workflow is taken back if something has come': {
     steps: [HELD],
     script: 'at held; tell news; open held',
     shows: {
@@ -76,9 +70,8 @@ export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
         'Started WorkflowTaskScheduled WorkflowTaskStarted WorkflowTaskFailed:UNHANDLED_COMMAND Signaled task MarkerRecorded Completed',
     },
   },
-  {
-    name: 'a cancel of a workflow cancels what it waits for',
-    steps: [activity('fail broken 60000', waits), { timer: 't', ms: 60_000 }],
+  'a cancel of a workflow cancels what it waits for': {
+    steps: [activity('fail broken 60000', waits), 'timer t 60000'],
     script: 'waits-for-attempt 2; cancel',
     shows: {
       seen: [
@@ -90,15 +83,13 @@ export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
         'Started task ActivityScheduled TimerStarted CancelRequested task ActivityCancelRequested TimerCanceled ActivityCanceled task Completed',
     },
   },
-  {
-    name: 'a terminated workflow is over at once',
+  'a terminated workflow is over at once': {
     steps: [activity('gate g')],
     script: 'at g; terminate',
     shows: { seen: [], history: 'Started task ActivityScheduled Terminated' },
   },
-  {
-    name: 'a reset to the first task applies signals and updates again',
-    steps: [{ info: 'ids' }, { wait: 'told: one' }, activity('gate g'), END],
+  'a reset to the first task applies signals and updates again': {
+    steps: ['info ids', 'wait told: one', activity('gate g'), END],
     script:
       'has task; tell one; at g; ask two; reset 0; attempt 1; open g; knows ActivityCompleted; tell end',
     shows: {
@@ -106,9 +97,8 @@ export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
       history: `Started ${RESET} Signaled UpdateAdmitted task UpdateAccepted UpdateCompleted ActivityScheduled ActivityStarted ActivityCompleted task Signaled task Completed`,
     },
   },
-  {
-    name: 'a reset schedules again what was pending, and timers go on',
-    steps: [activity('gate g'), { timer: 't', ms: SLACK }, { wait: 'told: one' }, END],
+  'a reset schedules again what was pending, and timers go on': {
+    steps: [activity('gate g'), `timer t ${SLACK}`, 'wait told: one', END],
     script:
       'at g; tell one; tasks 2; reset 1; knows TimerFired; attempt 1; open g; knows ActivityCompleted; tell end',
     shows: {
@@ -117,9 +107,8 @@ export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
       attempts: [1, 1],
     },
   },
-  {
-    name: 'a closed workflow can be reset',
-    steps: [{ info: 'ids' }, END],
+  'a closed workflow can be reset': {
+    steps: ['info ids', END],
     script: 'has task; tell end; closed; see; reset 1',
     shows: {
       answers: ['ids: {"isFirst":true,"continues":false},told: end'],
@@ -127,22 +116,17 @@ export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
       history: `Started task Signaled ${RESET} task Completed`,
     },
   },
-  {
-    name: 'continue-as-new keeps the memo of the start and the latest search attributes',
+  'continue-as-new keeps the memo of the start and the latest search attributes': {
     memo: { from: 'start' },
     phase: 'begun',
-    steps: [
-      ...[{ info: 'ids' as const }, { memo: { more: 1 } }, { phase: 'later' }],
-      { again: [{ info: 'kept' }, { info: 'ids' }] },
-    ],
+    steps: ['info ids', 'memo more', 'phase later', { again: ['info kept', 'info ids'] }],
     script: 'has Completed',
     shows: {
       seen: ['kept: {"memo":{"from":"start"},"phase":"later"}', 'ids: {"isFirst":false,"continues":true}'],
       history: 'Started task Completed',
     },
   },
-  {
-    name: 'a query sees a workflow as it is',
+  'a query sees a workflow as it is': {
     steps: [activity('gate g'), END],
     script: 'at g; tell one; tasks 2; see; open g; knows ActivityCompleted; tell end',
     shows: {
@@ -152,4 +136,4 @@ export const WORKFLOW_BEHAVIOURS: readonly Behaviour[] = [
         'Started task ActivityScheduled Signaled task ActivityStarted ActivityCompleted task Signaled task Completed',
     },
   },
-];
+};

@@ -24,18 +24,15 @@ import {
 } from '@temporalio/common';
 import type { ProbeActivities } from './activities';
 
-/** What the probe does, one after the other; what has a label goes on beside what follows. */
+/**
+ * What the probe does, one after the other; what has a label goes on beside what follows. In words: `timer LABEL MS`, `cancel
+ * LABEL`, `wait SEEN` until the probe has seen this, `memo NAME`, `phase VALUE`, `info ids`, `info kept`.
+ */
 export type Step =
   | { readonly activity: string; readonly attempts: string; readonly options?: ActivityOptions }
   | { readonly local: string; readonly attempts: string }
-  | { readonly timer: string; readonly ms: number }
-  | { readonly cancel: string }
-  /** Until the probe has seen this. */
-  | { readonly wait: string }
-  | { readonly memo: Readonly<Record<string, unknown>> }
-  | { readonly phase: string }
-  | { readonly info: 'ids' | 'kept' }
-  | { readonly again: readonly Step[] };
+  | { readonly again: readonly Step[] }
+  | string;
 
 const PHASE = defineSearchAttributeKey('FollowUpPhase', 'KEYWORD');
 
@@ -72,20 +69,24 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
   );
 
   const take = async (step: Step) => {
-    if ('activity' in step) {
-      const options = { startToCloseTimeout: '1 minute', ...step.options } as const;
-      const { perform } = proxyActivities<ProbeActivities>(options);
-      beside(step.activity, () => perform(step.activity, step.attempts));
-    } else if ('local' in step) {
-      const { perform } = proxyLocalActivities<ProbeActivities>({ startToCloseTimeout: '1 minute' });
-      beside(step.local, () => perform(step.local, step.attempts));
-    } else if ('timer' in step) beside(step.timer, () => sleep(step.ms));
-    else if ('cancel' in step) scopes.get(step.cancel)?.cancel();
-    else if ('wait' in step) await condition(() => log.includes(step.wait));
-    else if ('memo' in step) upsertMemo(step.memo);
-    else if ('phase' in step) upsertSearchAttributes([{ key: PHASE, value: step.phase }]);
-    else if ('again' in step) await continueAsNew<typeof probe>(step.again);
-    else sees(step.info, known(step.info));
+    if (typeof step === 'string') return takeInWords(step);
+    if ('again' in step) return continueAsNew<typeof probe>(step.again);
+    const time = { startToCloseTimeout: '1 minute' } as const;
+    const isLocal = 'local' in step;
+    const { perform } = isLocal
+      ? proxyLocalActivities<ProbeActivities>(time)
+      : proxyActivities<ProbeActivities>({ ...time, ...step.options });
+    const label = isLocal ? step.local : step.activity;
+    beside(label, () => perform(label, step.attempts));
+  };
+  const takeInWords = async (step: string) => {
+    const [verb, label = '', ms] = step.split(' ');
+    if (verb === 'timer') beside(label, () => sleep(Number(ms)));
+    else if (verb === 'cancel') scopes.get(label)?.cancel();
+    else if (verb === 'wait') await condition(() => log.includes(step.slice('wait '.length)));
+    else if (verb === 'memo') upsertMemo({ [label]: 1 });
+    else if (verb === 'phase') upsertSearchAttributes([{ key: PHASE, value: label }]);
+    else sees(label, known(label));
   };
   try {
     for (const step of steps) await take(step);
@@ -98,7 +99,7 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
   return log;
 }
 
-function known(what: 'ids' | 'kept'): string {
+function known(what: string): string {
   const { runId, firstExecutionRunId, continuedFromExecutionRunId, memo, typedSearchAttributes } =
     workflowInfo();
   if (what === 'kept') return JSON.stringify({ memo, phase: typedSearchAttributes.get(PHASE) });

@@ -1,16 +1,18 @@
 import { temporal } from '@temporalio/proto';
-import type { Timers } from '../clock';
 import {
-  type ActivityOptions,
-  type EventType,
+  type ActivityEnd,
+  activityFailure,
   type Failure,
+  msOf,
   type Payload,
   type Payloads,
-  type Resolution,
+  type RetryStateName,
+  type Scheduled,
   toPayload,
 } from './history';
+import type { Run } from './run';
 
-const { TimeoutType, RetryState } = temporal.api.enums.v1;
+const { TimeoutType } = temporal.api.enums.v1;
 
 /** As the server names them in its messages. */
 const TIMEOUTS = {
@@ -19,34 +21,10 @@ const TIMEOUTS = {
   START_TO_CLOSE: 'StartToClose',
   HEARTBEAT: 'Heartbeat',
 } as const;
-type TimeoutKind = keyof typeof TIMEOUTS;
+type Timer = keyof typeof TIMEOUTS | 'RETRY';
 
 const NO_TIME_LEFT =
   'Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying';
-
-/** How an activity ends for its workflow. */
-export type ActivityEnd = Extract<
-  EventType,
-  'ActivityTaskCompleted' | 'ActivityTaskFailed' | 'ActivityTaskTimedOut' | 'ActivityTaskCanceled'
->;
-
-/** What the server does for an activity: it has a queue and a history. */
-export interface ActivityOwner {
-  readonly clock: Timers;
-  /** An attempt waits in its queue from now on. */
-  enqueue(activity: PendingActivity): void;
-  /** An attempt has failed, and the next one waits for its time. */
-  backsOff(activity: PendingActivity): void;
-  /** `wasStarted`: a worker has had the attempt, or somebody has completed it. */
-  close(activity: PendingActivity, end: ActivityEnd, resolution: Resolution, wasStarted: boolean): void;
-}
-
-/** What the server answers to a heartbeat. */
-export interface HeartbeatAnswer {
-  readonly cancelRequested: boolean;
-  readonly activityPaused: boolean;
-  readonly activityReset: boolean;
-}
 
 /**
  * An activity from its schedule to its end, as the server keeps it: attempts, time-outs, heartbeat details, and what an
@@ -56,73 +34,71 @@ export class PendingActivity {
   attempt = 1;
   state: 'queued' | 'started' | 'backing off' | 'paused' | 'closed' = 'queued';
   attemptScheduledAt = 0;
+  startedAt = 0;
   details: Payloads | undefined;
-  cancelRequested = false;
   paused = false;
-  private wasReset = false;
   lastFailure: Failure | undefined;
-  private readonly scheduledAt: number;
-  private startedAt = 0;
+  readonly scheduledAt: number;
+  private cancelRequested = false;
+  private wasReset = false;
   private failedAt = 0;
   private attempts: number;
-  private readonly timers = new Map<TimeoutKind | 'retry', () => void>();
+  private readonly timers = new Map<Timer, () => void>();
 
   constructor(
-    private readonly owner: ActivityOwner,
-    readonly workflow: { readonly workflowId: string; readonly runId: string; readonly workflowType: string },
+    readonly run: Run,
     readonly seq: number,
-    readonly options: ActivityOptions,
+    readonly options: Scheduled,
   ) {
-    this.scheduledAt = owner.clock.now;
-    this.attempts = options.retry.attempts;
-    if (options.scheduleToCloseMs > 0) this.expire('SCHEDULE_TO_CLOSE', options.scheduleToCloseMs);
+    this.scheduledAt = run.server.clock.now;
+    this.attempts = options.retryPolicy?.maximumAttempts ?? 0;
+    this.watch('SCHEDULE_TO_CLOSE', options.scheduleToCloseTimeout);
     this.queue();
   }
 
   get name(): string {
-    return this.options.name;
+    return this.options.activityType ?? '';
   }
 
   get token(): string {
-    return `${this.workflow.runId}/${this.seq}/${this.attempt}`;
+    return `${this.run.runId}/${this.seq}/${this.attempt}`;
   }
 
-  /** A worker takes the attempt up. @returns what it is given; undefined if there is nothing to do any more */
-  start() {
-    if (this.state !== 'queued') return undefined;
+  /** A worker takes the attempt up. @returns whether there is still something to do */
+  start(): boolean {
+    if (this.state !== 'queued') return false;
     this.state = 'started';
-    this.startedAt = this.owner.clock.now;
+    this.startedAt = this.now;
     this.lastFailure = undefined;
     this.wasReset = false;
     this.stop('SCHEDULE_TO_START');
     this.watchStarted();
-    const { scheduledAt, attemptScheduledAt, attempt, details, token } = this;
-    return { token, attempt, details, scheduledAt, attemptScheduledAt, startedAt: this.startedAt };
+    return true;
   }
 
   /** @returns undefined if the server does not wait for this attempt */
-  heartbeat(token: string, details: Payloads | undefined): HeartbeatAnswer | undefined {
+  heartbeat(token: string, details: Payloads | undefined) {
     if (!this.isRunning(token)) return undefined;
     if (details !== undefined) this.details = details;
-    this.watchHeartbeat();
+    this.watch('HEARTBEAT', this.options.heartbeatTimeout);
     const { cancelRequested, paused, wasReset } = this;
     return { cancelRequested, activityPaused: paused, activityReset: wasReset };
   }
 
-  complete(token: string, result: Payload | null | undefined): boolean {
-    if (!this.isRunning(token)) return false;
-    this.end('ActivityTaskCompleted', { completed: { result: result ?? null } });
-    return true;
+  complete(token: string, result: Payload | null | undefined): void {
+    if (this.isRunning(token)) this.completeByHand(result ?? null);
   }
 
-  cancelled(token: string, failure: Failure): boolean {
-    if (!this.isRunning(token)) return false;
+  cancelled(token: string, failure: Failure): void {
+    if (!this.isRunning(token)) return;
     if (this.cancelRequested) this.endCancelled();
     else this.attemptFailed('ActivityTaskFailed', failure);
-    return true;
   }
 
-  /** @param details the last ones of the attempt, which the next one gets */
+  /**
+   * @param details the last ones of the attempt, which the next one gets
+   * @returns whether the server waits for this attempt
+   */
   fail(token: string, failure: Failure, details: Payloads | undefined): boolean {
     if (!this.isRunning(token)) return false;
     if (details !== undefined) this.details = details;
@@ -131,15 +107,15 @@ export class PendingActivity {
   }
 
   /** Somebody completes it by its id, whichever attempt is under way. */
-  completeByHand(result: Payload): void {
-    this.end('ActivityTaskCompleted', { completed: { result } });
+  completeByHand(result: Payload | null): void {
+    this.drop();
+    this.run.activityEnded(this, 'ActivityTaskCompleted', { completed: { result } }, true);
   }
 
   /** The workflow no longer wants it. One that no worker has is over at once. */
   requestCancel(): void {
     this.cancelRequested = true;
-    if (this.state === 'started') return;
-    this.endCancelled(toPayload('ACTIVITY_ID_NOT_STARTED'));
+    if (this.state !== 'started') this.endCancelled(toPayload('ACTIVITY_ID_NOT_STARTED'));
   }
 
   /** Only a send is paused, which has neither of the other time-outs. */
@@ -148,7 +124,7 @@ export class PendingActivity {
     this.paused = true;
     this.stop('START_TO_CLOSE');
     if (this.state === 'queued' || this.state === 'backing off') {
-      this.stop('retry');
+      this.stop('RETRY');
       this.stop('SCHEDULE_TO_START');
       this.state = 'paused';
     }
@@ -174,14 +150,17 @@ export class PendingActivity {
   /** Other options let the wait for the next attempt be the one of the policy, whatever the failure has asked for. */
   allowAttempts(attempts: number): void {
     this.attempts = attempts;
-    if (this.state === 'backing off') this.backOff(this.failedAt + this.waitMs(0) - this.owner.clock.now);
+    if (this.state === 'backing off') this.backOff(this.failedAt + this.waitMs(0) - this.now);
   }
 
   /** The workflow is over: nobody waits for it any more. */
   drop(): void {
     this.state = 'closed';
-    for (const stop of this.timers.values()) stop();
-    this.timers.clear();
+    for (const timer of [...this.timers.keys()]) this.stop(timer);
+  }
+
+  private get now(): number {
+    return this.run.server.clock.now;
   }
 
   private isRunning(token: string): boolean {
@@ -189,140 +168,111 @@ export class PendingActivity {
   }
 
   private queue(): void {
-    this.stop('retry');
+    this.stop('RETRY');
     this.state = 'queued';
-    this.attemptScheduledAt = this.owner.clock.now;
-    const { scheduleToStartMs } = this.options;
-    if (scheduleToStartMs > 0) this.expire('SCHEDULE_TO_START', scheduleToStartMs);
-    this.owner.enqueue(this);
+    this.attemptScheduledAt = this.now;
+    this.watch('SCHEDULE_TO_START', this.options.scheduleToStartTimeout);
+    this.run.server.enqueue(this);
   }
 
   private watchStarted(): void {
-    const { startToCloseMs } = this.options;
-    if (startToCloseMs > 0)
-      this.expire('START_TO_CLOSE', this.startedAt + startToCloseMs - this.owner.clock.now);
-    this.watchHeartbeat();
+    this.watch('START_TO_CLOSE', this.options.startToCloseTimeout, this.startedAt);
+    this.watch('HEARTBEAT', this.options.heartbeatTimeout);
   }
 
-  private watchHeartbeat(): void {
-    if (this.options.heartbeatMs > 0) this.expire('HEARTBEAT', this.options.heartbeatMs);
-  }
-
-  private expire(kind: TimeoutKind, ms: number): void {
-    this.at(kind, ms, () => {
-      const failure = this.timeout(kind, `activity ${TIMEOUTS[kind]} timeout`);
-      if (kind === 'START_TO_CLOSE' || kind === 'HEARTBEAT')
-        this.attemptFailed('ActivityTaskTimedOut', failure);
-      else if (kind === 'SCHEDULE_TO_START')
-        this.endFailed('ActivityTaskTimedOut', failure, RetryState.RETRY_STATE_TIMEOUT);
-      else this.endOutOfTime();
+  /** @param timeout none or 0 where there is no such limit */
+  private watch(
+    limit: keyof typeof TIMEOUTS,
+    timeout: Scheduled['heartbeatTimeout'],
+    since = this.now,
+  ): void {
+    if (msOf(timeout) === 0) return;
+    this.at(limit, since + msOf(timeout) - this.now, () => {
+      const failure = this.timeout(limit, `activity ${TIMEOUTS[limit]} timeout`);
+      if (limit === 'SCHEDULE_TO_CLOSE') this.endOutOfTime();
+      else if (limit === 'SCHEDULE_TO_START') this.endFailed('ActivityTaskTimedOut', failure, 'TIMEOUT');
+      else this.attemptFailed('ActivityTaskTimedOut', failure);
     });
   }
 
   /** The server says so too when an attempt has timed out, and there is no time for another one. */
   private endOutOfTime(): void {
-    const failure = this.timeout('SCHEDULE_TO_CLOSE', NO_TIME_LEFT);
-    this.endFailed('ActivityTaskTimedOut', failure, RetryState.RETRY_STATE_TIMEOUT);
+    this.endFailed('ActivityTaskTimedOut', this.timeout('SCHEDULE_TO_CLOSE', NO_TIME_LEFT), 'TIMEOUT');
   }
 
-  private timeout(kind: TimeoutKind, message: string): Failure {
+  private timeout(limit: keyof typeof TIMEOUTS, message: string): Failure {
     return {
       message,
       source: 'Server',
       cause: this.lastFailure ?? null,
       timeoutFailureInfo: {
-        timeoutType: TimeoutType[`TIMEOUT_TYPE_${kind}`],
+        timeoutType: TimeoutType[`TIMEOUT_TYPE_${limit}`],
         lastHeartbeatDetails: this.details === undefined ? null : { payloads: [...this.details] },
       },
     };
   }
 
-  private at(kind: TimeoutKind | 'retry', ms: number, work: () => void): void {
-    this.stop(kind);
-    this.timers.set(kind, this.owner.clock.after(ms, work));
+  private at(timer: Timer, ms: number, work: () => void): void {
+    this.stop(timer);
+    this.timers.set(timer, this.run.server.clock.after(ms, work));
   }
 
-  private stop(kind: TimeoutKind | 'retry'): void {
-    this.timers.get(kind)?.();
-    this.timers.delete(kind);
+  private stop(timer: Timer): void {
+    this.timers.get(timer)?.();
+    this.timers.delete(timer);
   }
 
   private attemptFailed(end: ActivityEnd, failure: Failure): void {
-    const { scheduleToCloseMs } = this.options;
     this.stop('START_TO_CLOSE');
     this.stop('HEARTBEAT');
-    if (failure.applicationFailureInfo?.nonRetryable === true) {
-      this.endFailed(end, failure, RetryState.RETRY_STATE_NON_RETRYABLE_FAILURE);
-      return;
-    }
-    if (this.cancelRequested) {
-      this.endFailed(end, failure, RetryState.RETRY_STATE_CANCEL_REQUESTED);
-      return;
-    }
-    if (this.attempts > 0 && this.attempt >= this.attempts) {
-      this.endFailed(end, failure, RetryState.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED);
-      return;
-    }
-    const asked = failure.applicationFailureInfo?.nextRetryDelay;
-    const askedMs = asked ? Number(asked.seconds) * 1_000 + Number(asked.nanos) / 1e6 : 0;
-    const waitMs = this.waitMs(askedMs);
-    if (scheduleToCloseMs > 0 && this.owner.clock.now + waitMs >= this.scheduledAt + scheduleToCloseMs) {
+    const { nonRetryable, nextRetryDelay } = failure.applicationFailureInfo ?? {};
+    const waitMs = this.waitMs(msOf(nextRetryDelay));
+    const mostMs = msOf(this.options.scheduleToCloseTimeout);
+    if (nonRetryable) this.endFailed(end, failure, 'NON_RETRYABLE_FAILURE');
+    else if (this.cancelRequested) this.endFailed(end, failure, 'CANCEL_REQUESTED');
+    else if (this.attempts > 0 && this.attempt >= this.attempts)
+      this.endFailed(end, failure, 'MAXIMUM_ATTEMPTS_REACHED');
+    else if (mostMs > 0 && this.now + waitMs >= this.scheduledAt + mostMs) {
       if (end === 'ActivityTaskTimedOut') this.endOutOfTime();
-      else this.endFailed(end, failure, RetryState.RETRY_STATE_TIMEOUT);
-      return;
+      else this.endFailed(end, failure, 'TIMEOUT');
+    } else {
+      this.lastFailure = { ...failure, cause: null };
+      this.failedAt = this.now;
+      this.attempt += 1;
+      if (this.paused) this.state = 'paused';
+      else this.backOff(waitMs);
     }
-    this.lastFailure = { ...failure, cause: null };
-    this.failedAt = this.owner.clock.now;
-    this.attempt += 1;
-    if (this.paused) {
-      this.state = 'paused';
-      return;
-    }
-    this.backOff(waitMs);
   }
 
   private waitMs(askedMs: number): number {
-    const { initialMs, coefficient, maximumMs } = this.options.retry;
-    const byPolicy = initialMs * coefficient ** (this.attempt - 1);
-    return Math.min(askedMs > 0 ? askedMs : byPolicy, maximumMs > 0 ? maximumMs : 100 * initialMs);
+    const { initialInterval, backoffCoefficient, maximumInterval } = this.options.retryPolicy ?? {};
+    const initialMs = msOf(initialInterval) || 1_000;
+    const byPolicy = initialMs * (backoffCoefficient ?? 2) ** (this.attempt - 1);
+    return Math.min(askedMs || byPolicy, msOf(maximumInterval) || 100 * initialMs);
   }
 
   private backOff(ms: number): void {
     this.state = 'backing off';
-    this.owner.backsOff(this);
-    this.at('retry', ms, () => this.queue());
+    this.run.server.said(this.run, `${this.name} backs off`);
+    this.at('RETRY', ms, () => this.queue());
   }
 
-  private endFailed(end: ActivityEnd, cause: Failure, retryState: number): void {
+  private endFailed(end: ActivityEnd, cause: Failure, why: RetryStateName): void {
     const message = end === 'ActivityTaskTimedOut' ? 'Activity task timed out' : 'Activity task failed';
-    this.end(end, { failed: { failure: this.activityFailure(message, cause, retryState) } });
+    this.end(end, activityFailure(this, message, cause, why));
   }
 
   /** The event has details, and no message. */
-  private endCancelled(...details: Payload[]): void {
-    const cause = { message: '', canceledFailureInfo: { details: { payloads: details } } };
-    const failure = this.activityFailure(
-      'Activity cancelled',
-      cause,
-      RetryState.RETRY_STATE_CANCEL_REQUESTED,
-    );
-    this.end('ActivityTaskCanceled', { cancelled: { failure } });
+  private endCancelled(...payloads: Payload[]): void {
+    const cause = { message: '', canceledFailureInfo: { details: { payloads } } };
+    const failure = activityFailure(this, 'Activity cancelled', cause, 'CANCEL_REQUESTED');
+    this.end('ActivityTaskCanceled', failure);
   }
 
-  private activityFailure(message: string, cause: Failure, retryState: number): Failure {
-    const { seq, name } = this;
-    const activityFailureInfo = {
-      activityId: String(seq),
-      activityType: { name },
-      retryState,
-      identity: 'simulation',
-    };
-    return { message, cause, activityFailureInfo };
-  }
-
-  private end(end: ActivityEnd, resolution: Resolution): void {
-    const wasStarted = this.state === 'started' || end === 'ActivityTaskCompleted';
+  private end(end: ActivityEnd, failure: Failure): void {
+    const wasStarted = this.state === 'started';
     this.drop();
-    this.owner.close(this, end, resolution, wasStarted);
+    const resolution = { [end === 'ActivityTaskCanceled' ? 'cancelled' : 'failed']: { failure } };
+    this.run.activityEnded(this, end, resolution, wasStarted);
   }
 }

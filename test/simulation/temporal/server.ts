@@ -1,18 +1,19 @@
+import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
+import { temporal } from '@temporalio/proto';
 import type { Timers, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
-import type { Fields, Payloads } from './history';
+import type { SimulatedWorker } from '../worker/worker';
+import { type Closing, fieldsOf, msOf, type Payloads, type RunStart, toPayload } from './history';
 import type { PendingActivity } from './pending-activity';
-import { Run, type RunOwner, type RunStart } from './run';
+import { Run } from './run';
 import { Visibility } from './visibility';
 
-/** A worker as the server sees it: it polls, or it does not. */
-export interface Poller {
-  readonly name: string;
-  readonly polls: boolean;
-  hasCached(run: Run): boolean;
-  takeTask(run: Run): void;
-  takeActivity(activity: PendingActivity): void;
-}
+const { WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING: USE_EXISTING } =
+  temporal.api.enums.v1.WorkflowIdConflictPolicy;
+const {
+  WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY: ALLOW_FAILED_ONLY,
+  WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE: REJECT_DUPLICATE,
+} = temporal.api.enums.v1.WorkflowIdReusePolicy;
 
 export interface ServerOptions {
   /** From so many events on a run is told to continue as new. @default 4096, the server's own */
@@ -23,48 +24,45 @@ export interface ServerOptions {
   readonly listLagMs?: number;
 }
 
-interface StartOptions {
-  readonly workflowType: string;
-  readonly workflowId: string;
-  readonly taskQueue: string;
-  readonly input: Payloads;
-  readonly memo?: Fields;
-  readonly searchAttributes?: Fields;
-}
-
-/** What a client says with a start, beside the workflow itself. */
-export interface AskedStart extends StartOptions {
-  readonly asked: NonNullable<RunStart['asked']>;
-  /** One of this id runs: it is the answer, or else the start fails. */
-  readonly usesExisting: boolean;
-  /** One of this id has ended. */
-  readonly reuse: 'reject' | 'after failure' | 'allow';
-  readonly delayMs: number;
-}
-
 /** After these ends an id may be used again with `ALLOW_DUPLICATE_FAILED_ONLY`. */
-const FAILURES: ReadonlySet<Run['status']> = new Set([
-  'WorkflowExecutionFailed',
-  'WorkflowExecutionCanceled',
-  'WorkflowExecutionTerminated',
-  'WorkflowExecutionTimedOut',
-]);
+const FAILURE = /^WorkflowExecution(Failed|Canceled|Terminated)$/;
 
 /** How long a task lies in its queue: mostly some milliseconds, now and then seconds. */
-const QUEUE_MS = { usual: 30, slow: 8_000, slowShare: 0.08 };
+const QUEUE_MS = { least: 1, usual: 30, slow: 8_000, slowShare: 0.08 };
+
+/** A start by nobody in particular, of an id that was never used. */
+export function startRequest(
+  workflowId: string,
+  workflowType: string,
+  taskQueue: string,
+  input: unknown,
+  memo: Readonly<Record<string, unknown>>,
+  attributes: Parameters<typeof encodeUnifiedSearchAttributes>[1],
+): temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest {
+  return {
+    workflowId,
+    workflowType: { name: workflowType },
+    taskQueue: { name: taskQueue },
+    input: { payloads: [toPayload(input)] },
+    memo: { fields: { ...fieldsOf(memo) } },
+    searchAttributes: { indexedFields: encodeUnifiedSearchAttributes(undefined, attributes) },
+    workflowIdReusePolicy: REJECT_DUPLICATE,
+  };
+}
 
 let servers = 0;
 
 /** A Temporal server of one namespace: runs, task queues, and what a client may ask. */
-export class TemporalServer implements RunOwner {
+export class TemporalServer {
   readonly runs: Run[] = [];
   /** No other server has it. */
   readonly namespace = `simulation ${(servers += 1)}`;
   readonly visibility: Visibility;
   readonly suggestFrom: number;
+  readonly retentionMs: number;
   /** Its own clock: nothing is due while it is away. */
   readonly clock: Timers;
-  private readonly workers = new Set<Poller>();
+  private readonly workers = new Set<SimulatedWorker>();
   private readonly byWorkflow = new Map<string, Run[]>();
   private readonly byRun = new Map<string, Run>();
   private readonly deleted = new Set<Run>();
@@ -73,83 +71,84 @@ export class TemporalServer implements RunOwner {
   private awayUntil = 0;
   private started = 0;
 
+  /** @param said of a run, for a story */
   constructor(
-    time: VirtualClock,
+    private readonly time: VirtualClock,
     private readonly luck: Luck,
-    private readonly options: ServerOptions,
-    private readonly told: (run: Run, words: string) => void,
+    { suggestFrom = 4_096, retentionMs = Infinity, listLagMs = 0 }: ServerOptions,
+    readonly said: (run: Run, words: string) => void,
   ) {
-    this.suggestFrom = options.suggestFrom ?? 4_096;
-    const after = (ms: number, work: () => void) => time.after(ms, () => this.whenThere(work));
+    this.suggestFrom = suggestFrom;
+    this.retentionMs = retentionMs;
     this.clock = {
       get now() {
         return time.now;
       },
-      after,
+      after: (ms, work) => time.after(ms, () => this.whenThere(work)),
     };
-    this.visibility = new Visibility(time, luck, options.listLagMs ?? 0);
-    this.sleep = (ms, work) => time.after(ms, work);
+    this.visibility = new Visibility(time, luck, listLagMs);
   }
-
-  private readonly sleep: (ms: number, work: () => void) => void;
 
   /** Calls `work` now, or when the server is back. */
   whenThere(work: () => void): void {
-    const leftMs = this.awayUntil - this.clock.now;
-    if (leftMs > 0) this.sleep(leftMs, () => this.whenThere(work));
+    const leftMs = this.awayUntil - this.time.now;
+    if (leftMs > 0) this.clock.after(leftMs, work);
     else work();
   }
 
   goAway(ms: number): void {
-    this.awayUntil = Math.max(this.awayUntil, this.clock.now + ms);
+    this.awayUntil = Math.max(this.awayUntil, this.time.now + ms);
   }
 
-  join(worker: Poller): void {
+  join(worker: SimulatedWorker): void {
     this.workers.add(worker);
     this.deliver();
   }
 
-  leave(worker: Poller): void {
+  leave(worker: SimulatedWorker): void {
     this.workers.delete(worker);
   }
 
   /** A limit keeps the tasks of a queue for so long. */
   hold(taskQueue: string, ms: number): void {
-    this.heldQueues.set(taskQueue, this.clock.now + ms);
+    this.heldQueues.set(taskQueue, this.time.now + ms);
     this.clock.after(ms, () => this.deliver());
   }
 
-  /** The names of the workers that poll. */
-  get pollers(): readonly string[] {
-    return [...this.workers].flatMap(({ polls, name }) => (polls ? [name] : []));
-  }
-
-  get retentionMs(): number {
-    return this.options.retentionMs ?? Infinity;
+  get polling(): SimulatedWorker[] {
+    return [...this.workers].filter(({ polls }) => polls);
   }
 
   // What a client may ask for.
 
-  /** @returns the run that was started, or the one that is the answer to it; null if one of this id is in the way */
-  askForStart({ asked, usesExisting, reuse, delayMs, ...options }: AskedStart): Run | null {
-    const before = this.latest(options.workflowId);
-    if (before?.start.asked?.requestId === asked.requestId) return before;
-    if (before?.isOpen === true) return usesExisting ? before : null;
+  /**
+   * @param by who has asked for it
+   * @returns the run that was started, or the one that is the answer to it; null if one of this id is in the way
+   */
+  start(request: temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest, by?: string): Run | null {
+    const { workflowId, requestId, workflowIdReusePolicy: reuse } = request;
+    const before = this.latest(workflowId ?? '');
+    if (requestId && before?.start.asked?.requestId === requestId) return before;
+    if (before?.isOpen) return request.workflowIdConflictPolicy === USE_EXISTING ? before : null;
     const isRefused =
-      reuse === 'reject' || (reuse === 'after failure' && !FAILURES.has(before?.status ?? 'running'));
+      reuse === REJECT_DUPLICATE || (reuse === ALLOW_FAILED_ONLY && !FAILURE.test(before?.status ?? ''));
     if (before !== undefined && isRefused) return null;
-    return this.startNew(options, { asked }, delayMs);
-  }
-
-  /** @returns the run that was started; null if one of this id exists already */
-  startWorkflow(options: StartOptions): Run | null {
-    return this.latest(options.workflowId) === undefined ? this.startNew(options, {}) : null;
-  }
-
-  private startNew(options: StartOptions, more: Pick<RunStart, 'asked'>, delayMs?: number): Run {
     const runId = this.newRunId();
-    const ids = { runId, firstRunId: runId, originalRunId: runId };
-    return this.begin({ memo: {}, searchAttributes: {}, ...options, ...ids, ...more }, delayMs);
+    const run = this.keep({
+      workflowId: workflowId ?? '',
+      workflowType: request.workflowType?.name ?? '',
+      taskQueue: request.taskQueue?.name ?? '',
+      input: request.input?.payloads ?? [],
+      memo: request.memo?.fields ?? {},
+      searchAttributes: request.searchAttributes?.indexedFields ?? {},
+      runId,
+      firstRunId: runId,
+      originalRunId: runId,
+      ...(by !== undefined && { asked: { by, requestId: requestId ?? '' } }),
+    });
+    // A timer of more than 24 days fires at once; no world lasts so long.
+    run.begin(Math.min(msOf(request.workflowStartDelay), 2 ** 31 - 1));
+    return run;
   }
 
   /** The latest run of an id; undefined if the server knows none any more. */
@@ -172,17 +171,15 @@ export class TemporalServer implements RunOwner {
 
   /** Whether it was not deleted, and is younger than the retention. */
   knows(run: Run): boolean {
-    return !this.deleted.has(run) && run.closedAt + this.retentionMs > this.clock.now;
+    return !this.deleted.has(run) && run.closedAt + this.retentionMs > this.time.now;
   }
 
   /** Resets a run to one of its tasks. @returns the new run; null if the run is not one that can be */
   reset(run: Run, task: { readonly startedAt: number }): Run | null {
     if (this.latest(run.workflowId) !== run) return null;
     run.terminate();
-    const runId = this.newRunId();
-    const next = new Run(this, { ...run.start, runId });
-    this.keep(next);
-    next.takeOver(run, task, runId);
+    const next = this.keep({ ...run.start, runId: this.newRunId() });
+    next.takeOver(run, task);
     return next;
   }
 
@@ -199,39 +196,26 @@ export class TemporalServer implements RunOwner {
   }
 
   enqueue(activity: PendingActivity): void {
-    this.offer(activity, `${activity.workflow.workflowId} ${activity.name}`);
+    this.offer(activity, `${activity.run.workflowId} ${activity.name}`);
   }
 
-  continueAsNew(run: Run, input: Payloads, given: Fields): void {
-    // Where none is given, the memo is the one it was started with (the core fills it in); the search attributes are the latest.
-    const { start, searchAttributes, runId } = run;
-    const memo = Object.keys(given).length > 0 ? given : start.memo;
-    const nextId = this.newRunId();
-    const ids = { runId: nextId, originalRunId: nextId, continuedFromRunId: runId };
-    const next = { ...start, input, memo, searchAttributes, ...ids };
-    this.clock.after(0, () => this.begin(next));
+  continueAsNew(run: Run, { input, memo }: Extract<Closing, { readonly input: Payloads }>): void {
+    const { start, searchAttributes, runId: continuedFromRunId } = run;
+    const runId = this.newRunId();
+    const next = {
+      ...{ ...start, runId, originalRunId: runId, continuedFromRunId, input, searchAttributes },
+      // Where none is given, it is the one it was started with (the core fills it in); the search attributes are the latest.
+      memo: Object.keys(memo).length > 0 ? memo : start.memo,
+    };
+    this.clock.after(0, () => this.keep(next).begin());
   }
 
-  changed(run: Run): void {
-    this.visibility.changed(run);
-  }
-
-  said(run: Run, words: string): void {
-    this.told(run, words);
-  }
-
-  private begin(start: RunStart, delayMs?: number): Run {
+  private keep(start: RunStart): Run {
     const run = new Run(this, start);
-    this.keep(run);
-    run.begin(delayMs);
-    return run;
-  }
-
-  private keep(run: Run): void {
     this.runs.push(run);
     this.byRun.set(run.runId, run);
-    const all = this.byWorkflow.get(run.workflowId) ?? [];
-    this.byWorkflow.set(run.workflowId, [...all, run]);
+    this.byWorkflow.set(run.workflowId, [...(this.byWorkflow.get(run.workflowId) ?? []), run]);
+    return run;
   }
 
   private newRunId(): string {
@@ -240,9 +224,7 @@ export class TemporalServer implements RunOwner {
   }
 
   private offer(task: Run | PendingActivity, name: string): void {
-    const isSlow = this.luck.chance(`${name} is slow`, QUEUE_MS.slowShare);
-    const ms = this.luck.between(`${name} queue`, 1, isSlow ? QUEUE_MS.slow : QUEUE_MS.usual);
-    this.clock.after(ms, () => {
+    this.clock.after(this.luck.delay(name, 'queue', QUEUE_MS), () => {
       this.waiting.push(task);
       this.deliver();
     });
@@ -250,11 +232,11 @@ export class TemporalServer implements RunOwner {
 
   /** Hands out what waits, as far as there is a worker that polls. */
   private deliver(): void {
-    const polling = [...this.workers].filter(({ polls }) => polls);
+    const { polling } = this;
     if (polling.length === 0) return;
     for (const task of this.waiting.splice(0)) {
-      const taskQueue = task instanceof Run ? task.start.taskQueue : task.options.taskQueue;
-      if ((this.heldQueues.get(taskQueue) ?? 0) > this.clock.now) {
+      const { taskQueue } = task instanceof Run ? task.start : task.options;
+      if ((this.heldQueues.get(taskQueue ?? '') ?? 0) > this.time.now) {
         this.waiting.push(task);
         continue;
       }

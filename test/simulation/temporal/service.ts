@@ -4,9 +4,10 @@ import { Client } from '@temporalio/client';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { temporal } from '@temporalio/proto';
 import Long from 'long';
-import type { Failure, Payload } from './history';
+import type { PendingActivity } from './pending-activity';
 import type { Run } from './run';
 import type { TemporalServer } from './server';
+import { COMPLETED } from './updates';
 import type { Listed } from './visibility';
 
 /** gRPC's codes, as far as they are used. */
@@ -16,8 +17,9 @@ const ALREADY_EXISTS = 6;
 const FAILED_PRECONDITION = 9;
 const UNAVAILABLE = 14;
 
-const { PendingActivityState, WorkflowExecutionStatus, WorkflowIdConflictPolicy, WorkflowIdReusePolicy } =
-  temporal.api.enums.v1;
+const { WorkflowExecutionStatus } = temporal.api.enums.v1;
+const { PENDING_ACTIVITY_STATE_STARTED, PENDING_ACTIVITY_STATE_SCHEDULED } =
+  temporal.api.enums.v1.PendingActivityState;
 const { UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED: UPDATE_COMPLETED } =
   temporal.api.enums.v1.UpdateWorkflowExecutionLifecycleStage;
 
@@ -32,20 +34,15 @@ export function unavailable(): Error {
 /** How a process reaches the server: its request and the answer take time, and may get lost. */
 export type Reach = <T>(method: string, answer: () => T) => Promise<T>;
 
+type Api = typeof temporal.api.workflowservice.v1.WorkflowService.prototype;
+type Request<Method extends keyof Api> = Api[Method] extends (request: infer R, ...rest: never[]) => unknown
+  ? R
+  : never;
+
 interface Execution {
   readonly workflowId?: string | null;
   readonly runId?: string | null;
 }
-
-/** A request with the token of an attempt. */
-interface AttemptRequest {
-  readonly taskToken: Uint8Array;
-  readonly details?: { readonly payloads?: Payload[] } | null;
-  readonly failure?: Failure | null;
-  readonly lastHeartbeatDetails?: { readonly payloads?: Payload[] } | null;
-}
-
-type Start = temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest;
 
 /** The deadline of the calls within, by the caller's wall clock. */
 const deadlines = new AsyncLocalStorage<number>();
@@ -60,14 +57,6 @@ export function clientOf(
   options: { readonly namespace: string; readonly identity: string },
 ): Client {
   const reach: Reach = (method, answer) => bounded(server, lossy, method, answer);
-  const attempt = ({ taskToken }: AttemptRequest) => {
-    const token = Buffer.from(taskToken).toString();
-    return { token, activity: server.activityOf(token) };
-  };
-  const found = <T>(answer: T | undefined | false): T => {
-    if (answer === undefined || answer === false) throw grpcError(NOT_FOUND, 'activity not found');
-    return answer;
-  };
   const runOf = (execution: Execution | null | undefined): Run => {
     const run = server.find(execution?.workflowId ?? '', execution?.runId);
     if (run === undefined) throw grpcError(NOT_FOUND, 'workflow not found');
@@ -75,99 +64,92 @@ export function clientOf(
   };
   const openRunOf = (execution: Execution | null | undefined): Run => {
     const run = runOf(execution);
-    if (!run.isOpen) throw grpcError(NOT_FOUND, 'workflow execution already completed');
+    if (!run.isOpen) throw grpcError(NOT_FOUND, COMPLETED);
     return run;
   };
+  /** A request with the token of an attempt. */
+  const ofAttempt = <T>(
+    method: string,
+    { taskToken }: { readonly taskToken?: Uint8Array | null },
+    answer: (activity: PendingActivity, token: string) => T | undefined | false,
+  ) =>
+    reach(method, () => {
+      const token = Buffer.from(taskToken ?? []).toString();
+      const activity = server.activityOf(token);
+      const answered = activity && answer(activity, token);
+      if (!answered) throw grpcError(NOT_FOUND, 'activity not found');
+      return answered;
+    });
+  const onOpen =
+    (method: string, act: (run: Run) => void) =>
+    ({ workflowExecution }: Request<'terminateWorkflowExecution'>) =>
+      reach(method, () => {
+        act(openRunOf(workflowExecution));
+        return {};
+      });
   const workflowService = {
-    recordActivityTaskHeartbeat: (request: AttemptRequest) =>
-      reach(nameOfHeartbeat(), () => {
-        const { token, activity } = attempt(request);
-        return found(activity?.heartbeat(token, request.details?.payloads));
-      }),
-    respondActivityTaskFailed: (request: AttemptRequest) =>
-      reach('fail', () => {
-        const { token, activity } = attempt(request);
-        return found(
-          activity?.fail(token, request.failure ?? {}, request.lastHeartbeatDetails?.payloads) && {},
-        );
+    requestCancelWorkflowExecution: onOpen('cancel', (run) => run.requestCancel()),
+    terminateWorkflowExecution: onOpen('terminate', (run) => run.terminate()),
+    recordActivityTaskHeartbeat: (request: Request<'recordActivityTaskHeartbeat'>) =>
+      ofAttempt(nameOfHeartbeat(), request, (activity, token) =>
+        activity.heartbeat(token, request.details?.payloads ?? undefined),
+      ),
+    respondActivityTaskFailed: (request: Request<'respondActivityTaskFailed'>) =>
+      ofAttempt('fail', request, (activity, token) => {
+        const details = request.lastHeartbeatDetails?.payloads ?? undefined;
+        return activity.fail(token, request.failure ?? {}, details) && {};
       }),
     describeTaskQueue: () =>
-      reach('describeTaskQueue', () => ({
-        config: null,
-        pollers: server.pollers.map((identity) => ({
-          identity,
-          lastAccessTime: msNumberToTs(server.clock.now),
-        })),
-      })),
+      reach('describeTaskQueue', () => {
+        const lastAccessTime = msNumberToTs(server.clock.now);
+        return {
+          config: null,
+          pollers: server.polling.map(({ name: identity }) => ({ identity, lastAccessTime })),
+        };
+      }),
     describeNamespace: () =>
       reach('describeNamespace', () => {
         const seconds = Long.fromNumber(Math.min(server.retentionMs / 1_000, 1e9));
         return { config: { workflowExecutionRetentionTtl: { seconds } } };
       }),
-    describeWorkflowExecution: ({ execution }: { readonly execution?: Execution }) =>
+    describeWorkflowExecution: ({ execution }: Request<'describeWorkflowExecution'>) =>
       reach('describe', () => describe(runOf(execution))),
-    startWorkflowExecution: (request: Start) => {
+    startWorkflowExecution: (request: Request<'startWorkflowExecution'>) => {
       const by = callerOf(options.identity);
-      return reach('start', () => start(server, request, by));
+      return reach('start', () => {
+        const run = server.start(request, by);
+        if (run === null) throw grpcError(ALREADY_EXISTS, 'workflow execution already started');
+        return { runId: run.runId };
+      });
     },
-    listWorkflowExecutions: ({ query }: { readonly query?: string }) =>
+    listWorkflowExecutions: ({ query }: Request<'listWorkflowExecutions'>) =>
       reach('list', () => {
         const listed = server.visibility.list(query ?? '', (run) => server.knows(run));
         return { executions: listed.map(infoOf), nextPageToken: Buffer.alloc(0) };
       }),
-    getWorkflowExecutionHistory: async ({
-      execution,
-      waitNewEvent,
-    }: {
-      readonly execution?: Execution;
-      readonly waitNewEvent?: boolean;
-    }) => {
-      const run = await reach('history', () => runOf(execution));
+    getWorkflowExecutionHistory: async (request: Request<'getWorkflowExecutionHistory'>) => {
+      const run = await reach('history', () => runOf(request.execution));
+      if (!request.waitNewEvent) return { history: { events: [startedEvent(run)] } };
       const until = server.clock.now + LONG_POLL_MS;
-      if (!waitNewEvent) return { history: { events: [startedEvent(run)] } };
       while (run.isOpen && server.clock.now < until)
         await new Promise<void>((resolve) => server.clock.after(500, resolve));
       return reach('history', () => ({ history: { events: run.isOpen ? [] : [closeEvent(server, run)] } }));
     },
-    signalWorkflowExecution: ({ workflowExecution, signalName }: NamedExecution) =>
-      reach('signal', () => {
-        openRunOf(workflowExecution).signal(signalName ?? '');
-        return {};
-      }),
-    requestCancelWorkflowExecution: ({ workflowExecution }: NamedExecution) =>
-      reach('cancel', () => {
-        openRunOf(workflowExecution).requestCancel();
-        return {};
-      }),
-    terminateWorkflowExecution: ({ workflowExecution }: NamedExecution) =>
-      reach('terminate', () => {
-        openRunOf(workflowExecution).terminate();
-        return {};
-      }),
-    updateWorkflowExecution: async ({
-      workflowExecution,
-      request,
-    }: temporal.api.workflowservice.v1.IUpdateWorkflowExecutionRequest) => {
+    updateWorkflowExecution: async ({ workflowExecution, request }: Request<'updateWorkflowExecution'>) => {
       const updateId = request?.meta?.updateId ?? '';
-      const name = request?.input?.name ?? '';
-      const asked = await reach('update', () => {
+      const { name, args } = request?.input ?? {};
+      const { run, answer } = await reach('update', () => {
         const run = openRunOf(workflowExecution);
-        return { run, end: run.update({ updateId, name, input: request?.input?.args?.payloads ?? [] }) };
+        return { run, answer: run.update({ updateId, name: name ?? '', input: args?.payloads ?? [] }) };
       });
-      const end = await inTime(asked.end);
-      if (end.kind === 'aborted') {
-        const isClosed = end.reason.includes('completed');
-        throw grpcError(isClosed ? NOT_FOUND : FAILED_PRECONDITION, end.reason);
-      }
+      const end = await inTime(answer);
+      if (end.kind === 'aborted')
+        throw grpcError(end.reason === COMPLETED ? NOT_FOUND : FAILED_PRECONDITION, end.reason);
       const outcome =
         end.kind === 'answered'
           ? { success: { payloads: end.result ? [end.result] : [] } }
           : { failure: end.failure };
-      return {
-        updateRef: { workflowExecution: { runId: asked.run.runId } },
-        outcome,
-        stage: UPDATE_COMPLETED,
-      };
+      return { updateRef: { workflowExecution: { runId: run.runId } }, outcome, stage: UPDATE_COMPLETED };
     },
   };
   const connection = {
@@ -180,11 +162,6 @@ export function clientOf(
     withAbortSignal: <T>(_: unknown, call: () => Promise<T>) => call(),
   };
   return new Client({ connection: connection as never, ...options });
-}
-
-interface NamedExecution {
-  readonly workflowExecution?: Execution | null;
-  readonly signalName?: string;
 }
 
 /** A batch keeps its position by a heartbeat, and a send asks for its permission. */
@@ -229,31 +206,6 @@ function outOfTime(): Error {
   return grpcError(DEADLINE_EXCEEDED, 'the deadline of the call has passed');
 }
 
-function start(server: TemporalServer, request: Start, by: string) {
-  const workflowId = request.workflowId ?? '';
-  const isLimited =
-    request.workflowIdReusePolicy ===
-    WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY;
-  const isRefused =
-    request.workflowIdReusePolicy === WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE;
-  const run = server.askForStart({
-    workflowId,
-    workflowType: request.workflowType?.name ?? '',
-    taskQueue: request.taskQueue?.name ?? '',
-    input: request.input?.payloads ?? [],
-    memo: request.memo?.fields ?? {},
-    searchAttributes: request.searchAttributes?.indexedFields ?? {},
-    asked: { by, requestId: request.requestId ?? '' },
-    usesExisting:
-      request.workflowIdConflictPolicy === WorkflowIdConflictPolicy.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-    reuse: isRefused ? 'reject' : isLimited ? 'after failure' : 'allow',
-    // A timer of more than 24 days fires at once; no world lasts so long.
-    delayMs: Math.min(1_000 * Number(request.workflowStartDelay?.seconds ?? 0), 2 ** 31 - 1),
-  });
-  if (run === null) throw grpcError(ALREADY_EXISTS, 'workflow execution already started');
-  return { runId: run.runId };
-}
-
 /** `CONTINUED_AS_NEW` for `WorkflowExecutionContinuedAsNew`. */
 function statusOf(status: Run['status']) {
   const words = status.replace('WorkflowExecution', '').replace(/(?<=.)[A-Z]/g, '_$&');
@@ -287,41 +239,29 @@ function startedEvent({ start }: Run) {
   return { workflowExecutionStartedEventAttributes };
 }
 
+/** An event has its attributes under its own name. */
 function closeEvent(server: TemporalServer, { runId, status, end: { result, failure } }: Run) {
-  switch (status) {
-    case 'WorkflowExecutionCompleted':
-      return { workflowExecutionCompletedEventAttributes: { result: { payloads: result ? [result] : [] } } };
-    case 'WorkflowExecutionFailed':
-      return { workflowExecutionFailedEventAttributes: { failure } };
-    case 'WorkflowExecutionCanceled':
-      return { workflowExecutionCanceledEventAttributes: {} };
-    case 'WorkflowExecutionContinuedAsNew': {
-      const next = server.runs.find(({ start }) => start.continuedFromRunId === runId);
-      const newExecutionRunId = next?.runId ?? '';
-      return { workflowExecutionContinuedAsNewEventAttributes: { newExecutionRunId } };
-    }
-    default:
-      return { workflowExecutionTerminatedEventAttributes: {} };
-  }
+  const next = server.runs.find(({ start }) => start.continuedFromRunId === runId);
+  const name = `${status.slice(0, 1).toLowerCase()}${status.slice(1)}EventAttributes`;
+  return {
+    [name]: { result: { payloads: result ? [result] : [] }, failure, newExecutionRunId: next?.runId ?? '' },
+  };
 }
 
 function describe(run: Run) {
-  const { start, status, closedAt, memo, searchAttributes, events, isReset } = run;
-  const listed = { start, status, closedAt, memo, searchAttributes, startedAt: events[0]?.at ?? 0 };
   return {
-    workflowExecutionInfo: { ...infoOf(listed), historyLength: Long.fromNumber(events.length) },
-    workflowExtendedInfo: isReset ? { lastResetTime: msNumberToTs(listed.startedAt) } : {},
-    pendingActivities: [...run.activities.values()].map((activity) => ({
-      activityId: String(activity.seq),
-      activityType: { name: activity.name },
-      state:
-        activity.state === 'started'
-          ? PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
-          : PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED,
-      attempt: activity.attempt,
-      paused: activity.paused,
-      ...(activity.lastFailure === undefined ? {} : { lastFailure: activity.lastFailure }),
-      ...(activity.details === undefined ? {} : { heartbeatDetails: { payloads: [...activity.details] } }),
-    })),
+    workflowExecutionInfo: { ...infoOf(run), historyLength: Long.fromNumber(run.events.length) },
+    workflowExtendedInfo: run.isReset ? { lastResetTime: msNumberToTs(run.startedAt) } : {},
+    pendingActivities: [...run.activities.values()].map(
+      ({ seq, name, state, attempt, paused, lastFailure, details }) => ({
+        activityId: String(seq),
+        activityType: { name },
+        state: state === 'started' ? PENDING_ACTIVITY_STATE_STARTED : PENDING_ACTIVITY_STATE_SCHEDULED,
+        attempt,
+        paused,
+        ...(lastFailure === undefined ? {} : { lastFailure }),
+        ...(details === undefined ? {} : { heartbeatDetails: { payloads: [...details] } }),
+      }),
+    ),
   };
 }

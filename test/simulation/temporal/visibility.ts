@@ -4,9 +4,7 @@ import { fromPayload } from './history';
 import type { Run } from './run';
 
 /** A run as a list shows it. */
-export type Listed = Pick<Run, 'start' | 'status' | 'closedAt' | 'memo' | 'searchAttributes'> & {
-  readonly startedAt: number;
-};
+export type Listed = Pick<Run, 'start' | 'status' | 'startedAt' | 'closedAt' | 'memo' | 'searchAttributes'>;
 
 interface Version {
   readonly from: number;
@@ -26,8 +24,8 @@ export class Visibility {
 
   changed(run: Run): void {
     const versions = this.versions.get(run) ?? [];
-    const { start, status, closedAt, memo, searchAttributes, events } = run;
-    const listed = { start, status, closedAt, memo, searchAttributes, startedAt: events[0]?.at ?? 0 };
+    const { start, status, startedAt, closedAt, memo, searchAttributes } = run;
+    const listed = { start, status, startedAt, closedAt, memo, searchAttributes };
     const lag = this.luck.between('list lag', 0, this.lagMs, 2);
     const from = Math.max(this.clock.now + lag, versions.at(-1)?.from ?? 0);
     const shown = versions.findLastIndex((each) => each.from <= this.clock.now);
@@ -36,38 +34,35 @@ export class Visibility {
 
   /** @param knows whether the server still has it */
   list(query: string, knows: (run: Run) => boolean): Listed[] {
-    const clauses = query.split(' AND ').map(clauseOf);
-    const shown = [...this.versions].flatMap(([run, versions]) => {
-      const latest = versions.findLast(({ from }) => from <= this.clock.now);
-      return latest !== undefined && knows(run) ? [latest.listed] : [];
-    });
-    return shown
-      .filter((listed) => clauses.every((fits) => fits(listed)))
+    const conditions = query.split(' AND ').map(conditionOf);
+    return [...this.versions]
+      .flatMap(([run, versions]) => {
+        const latest = versions.findLast(({ from }) => from <= this.clock.now);
+        return latest !== undefined && knows(run) ? [latest.listed] : [];
+      })
+      .filter((listed) => conditions.every((fits) => fits(listed)))
       .sort((one, other) => (one.closedAt === other.closedAt ? 0 : other.closedAt - one.closedAt));
   }
 }
 
-/** The queries of this project, and no others. */
-function clauseOf(clause: string): (listed: Listed) => boolean {
-  const [, name = '', operator, value = ''] =
-    /^(\w+) (=|STARTS_WITH|>=|IS NULL|IS NOT NULL)(?: '(.*)')?$/.exec(clause) ?? [];
-  const valueOf = ({ start, closedAt, searchAttributes }: Listed) => {
-    if (name === 'WorkflowType') return start.workflowType;
-    if (name === 'CloseTime') return closedAt === Infinity ? undefined : closedAt;
-    return fromPayload(searchAttributes[name]);
+type Condition = (value: unknown, wanted: string) => boolean;
+
+/** The operators in the queries of this project, and no others. */
+const OPERATORS: Readonly<Record<string, Condition>> = {
+  '=': (value, wanted) => value === wanted,
+  STARTS_WITH: (value, wanted) => String(value).startsWith(wanted),
+  '>=': (value, wanted) => Number(value ?? NaN) >= Date.parse(wanted),
+  'IS NULL': (value) => value === undefined,
+  'IS NOT NULL': (value) => value !== undefined,
+};
+
+function conditionOf(text: string): (listed: Listed) => boolean {
+  const [, name = '', operator = '', wanted = ''] = /^(\w+) ([^']+?)(?: '(.*)')?$/.exec(text) ?? [];
+  const fits = OPERATORS[operator];
+  if (fits === undefined) throw new TypeError(`the simulated server does not know the condition ${text}`);
+  return ({ start, closedAt, searchAttributes }) => {
+    if (name === 'WorkflowType') return fits(start.workflowType, wanted);
+    if (name === 'CloseTime') return fits(closedAt === Infinity ? undefined : closedAt, wanted);
+    return fits(fromPayload(searchAttributes[name]), wanted);
   };
-  switch (operator) {
-    case '=':
-      return (listed) => valueOf(listed) === value;
-    case 'STARTS_WITH':
-      return (listed) => String(valueOf(listed)).startsWith(value);
-    case '>=':
-      return (listed) => Number(valueOf(listed) ?? NaN) >= Date.parse(value);
-    case 'IS NULL':
-      return (listed) => valueOf(listed) === undefined;
-    case 'IS NOT NULL':
-      return (listed) => valueOf(listed) !== undefined;
-    default:
-      throw new TypeError(`the simulated server does not know the condition ${clause}`);
-  }
 }

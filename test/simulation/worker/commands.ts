@@ -1,9 +1,14 @@
-import { optionalTsToMs } from '@temporalio/common/lib/time';
-import type { coresdk } from '@temporalio/proto';
-import { type ActivityOptions, type Command, type Payload, type Payloads } from '../temporal/history';
-import type { ServerCommand } from '../temporal/run';
+import { coresdk } from '@temporalio/proto';
+import {
+  type Command,
+  msOf,
+  type Payload,
+  type Payloads,
+  type Scheduled,
+  type ServerCommand,
+} from '../temporal/history';
 
-export interface LocalCall {
+interface LocalCall {
   readonly seq: number;
   readonly name: string;
   readonly input: Payloads;
@@ -11,20 +16,12 @@ export interface LocalCall {
 
 /** What a workflow has asked for before. */
 export interface Known {
-  readonly activities: Map<number, ActivityOptions>;
+  readonly activities: Map<number, Scheduled>;
   /** Updates that it has accepted: a refusal after that is the failure of its handler. */
   readonly accepted: Set<string>;
 }
 
-/** What the commands of an activation lead to. */
-interface Made {
-  /** Local activities that begin. */
-  readonly locals: readonly LocalCall[];
-  /** Activities whose end the workflow hears at once. */
-  readonly cancelled: readonly number[];
-}
-
-const CANCELLATIONS = ['try', 'wait', 'abandon'] as const;
+const { ABANDON, WAIT_CANCELLATION_COMPLETED } = coresdk.workflow_commands.ActivityCancellationType;
 
 /**
  * Adds what an activation asks for to what its task sends to the server. What the same task has begun and cancels is taken
@@ -32,109 +29,107 @@ const CANCELLATIONS = ['try', 'wait', 'abandon'] as const;
  *
  * @param task what the task has asked for so far; it is changed
  * @param known it is added to
+ * @returns local activities that begin, and the numbers of activities whose end the workflow hears at once
  */
-export function addCommands(
-  commands: readonly Command[],
-  task: ServerCommand[],
-  { activities, accepted }: Known,
-): Made {
+export function addCommands(commands: readonly Command[], task: ServerCommand[], known: Known) {
   const locals: LocalCall[] = [];
   const cancelled: number[] = [];
+  const takeOut = (type: 'TimerStarted' | 'ActivityTaskScheduled', seq: number) => {
+    const index = task.findIndex((each) => each.type === type && each.seq === seq);
+    if (index >= 0) task.splice(index, 1);
+    return index >= 0;
+  };
   for (const command of commands) {
-    if (command.startTimer) {
-      const { seq, startToFireTimeout } = command.startTimer;
-      task.push({ type: 'TimerStarted', seq: seq ?? 0, ms: optionalTsToMs(startToFireTimeout) ?? 0 });
-    } else if (command.cancelTimer) {
-      const seq = command.cancelTimer.seq ?? 0;
-      if (!takeOut(task, 'TimerStarted', seq)) task.push({ type: 'TimerCanceled', seq });
-    } else if (command.scheduleActivity) {
-      const seq = command.scheduleActivity.seq ?? 0;
-      const activity = activityOf(command.scheduleActivity);
-      activities.set(seq, activity);
-      task.push({ type: 'ActivityTaskScheduled', seq, activity });
+    const all = Object.values(command) as ({ readonly seq?: number | null } | null | undefined)[];
+    const seq = all.find((each) => typeof each?.seq === 'number')?.seq ?? 0;
+    if (command.cancelTimer) {
+      if (!takeOut('TimerStarted', seq)) task.push({ type: 'TimerCanceled', seq });
     } else if (command.requestCancelActivity) {
-      const seq = command.requestCancelActivity.seq ?? 0;
-      const cancellation = activities.get(seq)?.cancellation;
-      const isUnsent = takeOut(task, 'ActivityTaskScheduled', seq);
-      if (!isUnsent && cancellation !== 'abandon') task.push({ type: 'ActivityTaskCancelRequested', seq });
-      if (isUnsent || cancellation !== 'wait') cancelled.push(seq);
+      const cancellation = known.activities.get(seq)?.cancellationType;
+      const isUnsent = takeOut('ActivityTaskScheduled', seq);
+      if (!isUnsent && cancellation !== ABANDON) task.push({ type: 'ActivityTaskCancelRequested', seq });
+      if (isUnsent || cancellation !== WAIT_CANCELLATION_COMPLETED) cancelled.push(seq);
     } else if (command.scheduleLocalActivity) {
-      const { seq, activityType, arguments: input } = command.scheduleLocalActivity;
-      locals.push({ seq: seq ?? 0, name: activityType ?? '', input: input ?? [] });
-    } else {
-      task.push(otherCommand(command, accepted));
-    }
+      const { activityType, arguments: input } = command.scheduleLocalActivity;
+      locals.push({ seq, name: activityType ?? '', input: input ?? [] });
+    } else task.push(serverCommand(command, seq, known));
   }
   return { locals, cancelled };
 }
 
-function otherCommand(command: Command, accepted: Set<string>): ServerCommand {
-  if (command.upsertWorkflowSearchAttributes)
-    return {
-      type: 'UpsertWorkflowSearchAttributes',
-      fields: command.upsertWorkflowSearchAttributes.searchAttributes?.indexedFields ?? {},
-    };
-  if (command.modifyWorkflowProperties)
-    return {
-      type: 'WorkflowPropertiesModified',
-      fields: command.modifyWorkflowProperties.upsertedMemo?.fields ?? {},
-    };
-  if (command.updateResponse) return updateCommand(command.updateResponse, accepted);
-  if (command.completeWorkflowExecution)
-    return {
-      type: 'WorkflowExecutionCompleted',
-      result: command.completeWorkflowExecution.result as Payload,
-    };
+function serverCommand(command: Command, seq: number, { activities, accepted }: Known): ServerCommand {
+  if (command.startTimer)
+    return { type: 'TimerStarted', seq, ms: msOf(command.startTimer.startToFireTimeout) };
+  if (command.scheduleActivity) {
+    activities.set(seq, command.scheduleActivity);
+    return { type: 'ActivityTaskScheduled', seq, activity: command.scheduleActivity };
+  }
+  if (command.upsertWorkflowSearchAttributes) {
+    const { searchAttributes } = command.upsertWorkflowSearchAttributes;
+    return { type: 'UpsertWorkflowSearchAttributes', fields: searchAttributes?.indexedFields ?? {} };
+  }
+  if (command.modifyWorkflowProperties) {
+    const { upsertedMemo } = command.modifyWorkflowProperties;
+    return { type: 'WorkflowPropertiesModified', fields: upsertedMemo?.fields ?? {} };
+  }
+  if (command.updateResponse) {
+    const { protocolInstanceId, accepted: isAccepted, completed, rejected } = command.updateResponse;
+    const updateId = protocolInstanceId ?? '';
+    if (isAccepted) accepted.add(updateId);
+    // The server adds what was asked for, which it knows.
+    if (isAccepted) return { type: 'WorkflowExecutionUpdateAccepted', updateId, name: '', input: [] };
+    if (completed) return { type: 'WorkflowExecutionUpdateCompleted', updateId, result: completed };
+    const type = accepted.has(updateId) ? 'WorkflowExecutionUpdateCompleted' : 'UpdateRejected';
+    return { type, updateId, failure: rejected ?? {} };
+  }
+  if (command.completeWorkflowExecution) {
+    const result = command.completeWorkflowExecution.result as Payload;
+    return { type: 'WorkflowExecutionCompleted', result };
+  }
   if (command.failWorkflowExecution)
     return { type: 'WorkflowExecutionFailed', failure: command.failWorkflowExecution.failure ?? {} };
   if (command.cancelWorkflowExecution) return { type: 'WorkflowExecutionCanceled' };
   if (command.continueAsNewWorkflowExecution) {
     const { arguments: input, memo } = command.continueAsNewWorkflowExecution;
-    return { type: 'ContinueAsNew', input: input ?? [], memo: memo ?? {} };
+    return { type: 'WorkflowExecutionContinuedAsNew', input: input ?? [], memo: memo ?? {} };
   }
   throw new TypeError(`the simulation does not know the command ${Object.keys(command).join(', ')}`);
 }
 
-function updateCommand(
-  response: coresdk.workflow_commands.IUpdateResponse,
-  accepted: Set<string>,
-): ServerCommand {
-  const updateId = response.protocolInstanceId ?? '';
-  // The server adds what was asked for, which it knows.
-  if (response.accepted) accepted.add(updateId);
-  if (response.accepted) return { type: 'WorkflowExecutionUpdateAccepted', updateId, name: '', input: [] };
-  if (response.completed) return { type: 'UpdateDone', updateId, result: response.completed };
-  const type = accepted.has(updateId) ? 'UpdateDone' : 'UpdateRejected';
-  return { type, updateId, failure: response.rejected ?? {} };
+/** What must be the same in each replay. A history does not hold all that a command has. */
+export function fingerprint(command: ServerCommand): string {
+  return `${command.type} ${JSON.stringify(compared(command))}`;
 }
 
-function takeOut(
-  task: ServerCommand[],
-  type: 'TimerStarted' | 'ActivityTaskScheduled',
-  seq: number,
-): boolean {
-  const index = task.findIndex((each) => each.type === type && each.seq === seq);
-  if (index >= 0) task.splice(index, 1);
-  return index >= 0;
+function compared(command: ServerCommand): unknown {
+  switch (command.type) {
+    case 'ActivityTaskScheduled': {
+      const { activityType, taskQueue, startToCloseTimeout, scheduleToCloseTimeout } = command.activity;
+      const limits = [startToCloseTimeout, scheduleToCloseTimeout].map(msOf);
+      return [command.seq, activityType, taskQueue, command.activity.arguments?.map(textOf), limits];
+    }
+    case 'TimerStarted':
+      return [command.seq, command.ms];
+    case 'UpsertWorkflowSearchAttributes':
+    case 'WorkflowPropertiesModified':
+      // A map, in whatever order.
+      return Object.entries(command.fields)
+        .map(([name, value]) => [name, textOf(value)])
+        .sort();
+    case 'WorkflowExecutionUpdateAccepted':
+    case 'WorkflowExecutionUpdateCompleted':
+      return command.updateId;
+    case 'WorkflowExecutionCompleted':
+      return textOf(command.result);
+    case 'WorkflowExecutionFailed': {
+      const { message, applicationFailureInfo } = command.failure ?? {};
+      return [message, applicationFailureInfo?.details?.payloads?.map(textOf)];
+    }
+    default:
+      return 'seq' in command ? command.seq : null;
+  }
 }
 
-function activityOf(command: coresdk.workflow_commands.IScheduleActivity): ActivityOptions {
-  const ms = (timestamp: Parameters<typeof optionalTsToMs>[0]) => optionalTsToMs(timestamp) ?? 0;
-  const { retryPolicy } = command;
-  return {
-    name: command.activityType ?? '',
-    taskQueue: command.taskQueue ?? '',
-    input: command.arguments ?? [],
-    scheduleToStartMs: ms(command.scheduleToStartTimeout),
-    startToCloseMs: ms(command.startToCloseTimeout),
-    scheduleToCloseMs: ms(command.scheduleToCloseTimeout),
-    heartbeatMs: ms(command.heartbeatTimeout),
-    retry: {
-      initialMs: ms(retryPolicy?.initialInterval) || 1_000,
-      coefficient: retryPolicy?.backoffCoefficient ?? 2,
-      maximumMs: ms(retryPolicy?.maximumInterval),
-      attempts: retryPolicy?.maximumAttempts ?? 0,
-    },
-    cancellation: CANCELLATIONS[command.cancellationType ?? 0],
-  };
+function textOf(payload: Payload | undefined): string {
+  return Buffer.from(payload?.data ?? []).toString();
 }

@@ -1,24 +1,23 @@
-import { type LoadedDataConverter, noopMetricMeter } from '@temporalio/common';
-import { loadDataConverter } from '@temporalio/common/lib/internal-non-workflow';
 import type { Client } from '@temporalio/client';
-import { temporal } from '@temporalio/proto';
-import { Activity } from '@temporalio/worker/lib/activity';
+import type { Activity } from '@temporalio/worker/lib/activity';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import type { Process, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
 import {
   type Failure,
   fromPayload,
-  toPayload,
-  type Payload,
+  msOf,
   type Payloads,
   type Resolution,
+  type ServerCommand,
 } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
-import type { Run, RunStart, ServerCommand } from '../temporal/run';
-import type { Poller, TemporalServer } from '../temporal/server';
+import type { Run } from '../temporal/run';
+import type { TemporalServer } from '../temporal/server';
 import { clientOf, unavailable } from '../temporal/service';
+import { cancelBy, infoOfAttempt, infoOfLocal, localEnd, sdkActivity } from './activity';
 import { CachedRun, NonDeterminism } from './cached-run';
+import { Heartbeats } from './heartbeats';
 import type { SinkCall } from './workflow-code';
 
 type ActivityFunction = (...args: never[]) => Promise<unknown>;
@@ -46,19 +45,14 @@ const CALL_MS = { usual: 15, slow: 4_000, slowShare: 0.03 };
 /** The SDK's core repeats a report that it could not deliver. */
 const REPORT_AGAIN_MS = 500;
 
-const { TimeoutType } = temporal.api.enums.v1;
-
 /** Start-to-close of a local activity. */
 const LOCAL_TIMEOUT_MS = 5_000;
-
-const nothing = () => undefined;
-const SILENT = { log: nothing, trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing };
 
 /**
  * A worker process: it polls for tasks, runs the real activity functions by the SDK's own `Activity`, and the workflows in
  * the SDK's sandbox. It can die, stand still, and lose its connection for one call.
  */
-export class SimulatedWorker implements Poller, Process {
+export class SimulatedWorker implements Process {
   state: 'alive' | 'frozen' | 'stopping' | 'dead' = 'alive';
   clockError = 0;
   suspendedMs = 0;
@@ -135,21 +129,20 @@ export class SimulatedWorker implements Poller, Process {
 
   /** A call to the server and back. What the server does of it is done whatever becomes of the worker. */
   call<T>(method: string, answer: () => T): Promise<T> {
-    const { server, clock } = this.options;
+    const { server, clock, luck } = this.options;
     const lost = this.loses;
     this.loses = undefined;
+    const afterWay = (work: () => void) => clock.after(luck.delay(method, 'takes', CALL_MS), work);
     return new Promise((resolve, reject) => {
       // What was under way in a process that is dead goes nowhere.
       if (this.state === 'dead') return;
-      const back = (end: () => void) => {
-        clock.after(this.way(method), () => this.whenAwake(end));
-      };
+      const back = (end: () => void) => afterWay(() => this.whenAwake(end));
       if (lost === 'request') {
         back(() => reject(unavailable()));
         return;
       }
       this.options.reached(`${method} asked`, this);
-      clock.after(this.way(method), () => {
+      afterWay(() => {
         server.whenThere(() => {
           let end: () => void;
           try {
@@ -173,6 +166,7 @@ export class SimulatedWorker implements Poller, Process {
     // What comes while the task is under way is not yet part of it.
     const events = [...run.events];
     this.options.reached('task started', this);
+    for (const { name } of task.updates) this.options.reached(`${name} started`, this);
     this.whenAwake(() => {
       void this.inTurn(run, async () => {
         if (this.options.evicts(run)) await this.evict(run);
@@ -189,27 +183,17 @@ export class SimulatedWorker implements Poller, Process {
           await this.report(() => run.failTask(task.number, why));
           return;
         }
-        const taken: boolean[] = [];
+        // The first one of several reports counts.
+        let isTaken: boolean | undefined;
         await this.report(() => {
-          const failures = run.failedTasks.length;
-          taken.push(run.completeTask(task.number, commands) && run.failedTasks.length === failures);
+          const taken = run.completeTask(task.number, commands);
+          isTaken ??= taken;
         });
         // A task that the server does not take leaves the workflow ahead of its history.
-        if (!taken[0] || !run.isOpen) await this.evict(run);
+        if (!isTaken || !run.isOpen) await this.evict(run);
         this.options.reached('task done', this);
       });
     });
-  }
-
-  /** Asks a workflow as it is; it may have to be replayed for that. */
-  async query(run: Run, name: string, ...args: unknown[]): Promise<unknown> {
-    const { workflows, clock } = this.options;
-    const copy = new CachedRun(workflows, run.start, clock, () => undefined);
-    await copy.replay(run.events);
-    const { result, failure } = await copy.query(name, args as Payloads);
-    await copy.dispose();
-    if (failure) throw new Error(failure.message ?? 'the query failed');
-    return fromPayload(result);
   }
 
   private cached(run: Run): CachedRun {
@@ -241,22 +225,12 @@ export class SimulatedWorker implements Poller, Process {
   // Activities.
 
   takeActivity(activity: PendingActivity): void {
-    const attempt = activity.start();
-    if (attempt === undefined) return;
-    const { options, workflow, seq, name } = activity;
-    const info = {
-      ...infoOf(workflow, seq, name, options.taskQueue, attempt.token),
-      attempt: attempt.attempt,
-      scheduledTimestampMs: attempt.scheduledAt,
-      currentAttemptScheduledTimestampMs: attempt.attemptScheduledAt,
-      scheduleToCloseTimeoutMs: options.scheduleToCloseMs,
-      startToCloseTimeoutMs: options.startToCloseMs,
-      heartbeatTimeoutMs: options.heartbeatMs || undefined,
-      heartbeatDetails: fromPayload(attempt.details?.[0]),
-    };
+    if (!activity.start()) return;
+    const { name, token } = activity;
+    const info = infoOfAttempt(activity);
     this.options.reached(`${name} started`, this);
     this.whenAwake(() => {
-      void this.execute(activity, info, attempt.token);
+      void this.execute(activity, info, token);
     });
   }
 
@@ -266,18 +240,14 @@ export class SimulatedWorker implements Poller, Process {
       await this.report(() => activity.fail(token, BROKEN, undefined));
       return;
     }
-    const beats = new Heartbeats(options.heartbeatMs, async (details) => {
+    const beats = new Heartbeats(msOf(options.heartbeatTimeout), async (details) => {
       const answer = await this.call('beat', () => activity.heartbeat(token, details)).catch(
         () => 'lost' as const,
       );
-      if (answer === 'lost') return;
-      if (answer === undefined) running.cancel('NOT_FOUND', { notFound: true } as never);
-      else if (answer.cancelRequested) running.cancel('CANCELLED', { cancelRequested: true } as never);
-      else if (answer.activityPaused) running.cancel('PAUSED', { paused: true } as never);
-      else if (answer.activityReset) running.cancel('RESET', { reset: true } as never);
+      if (answer !== 'lost') cancelBy(running, answer);
     });
     const running = this.activity(info, name, (details) => beats.beat(details));
-    const result = await running.run({ args: options.input.map((each) => fromPayload(each)), headers: {} });
+    const result = await running.run({ args: (options.arguments ?? []).map(fromPayload), headers: {} });
     beats.stop();
     if (result.willCompleteAsync) return;
     this.options.reached(`${name} over`, this);
@@ -299,46 +269,17 @@ export class SimulatedWorker implements Poller, Process {
 
   private async runLocally(run: Run, seq: number, name: string, input: Payloads): Promise<Resolution> {
     const { clock } = this.options;
-    const info = {
-      ...infoOf(run.start, seq, name, run.start.taskQueue),
-      ...{ scheduledTimestampMs: clock.now, currentAttemptScheduledTimestampMs: clock.now },
-    };
+    const info = infoOfLocal(run, seq, name, clock.now);
     this.options.reached(`${name} started`, this);
-    const failedBy = (message: string, cause: Failure): Resolution => {
-      const activityFailureInfo = { activityId: String(seq), activityType: { name }, retryState: 0 };
-      return { failed: { failure: { message, cause, activityFailureInfo } } };
-    };
     const result = clock.as(this, () =>
-      this.activity(info, name, () => undefined).run({
-        args: input.map((each) => fromPayload(each)),
-        headers: {},
-      }),
+      this.activity(info, name, () => undefined).run({ args: input.map(fromPayload), headers: {} }),
     );
     const end = await Promise.race([result, clock.sleep(LOCAL_TIMEOUT_MS).then(() => undefined)]);
-    if (end === undefined)
-      return failedBy('Local Activity timed out', {
-        message: 'timeout',
-        timeoutFailureInfo: { timeoutType: TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE },
-      });
-    if (end.completed)
-      return { completed: { result: (end.completed.result as Payload | undefined) ?? null } };
-    return failedBy('Local Activity failed', end.failed?.failure ?? {});
+    return localEnd(seq, name, end);
   }
 
-  private activity(info: object, name: string, heartbeat: (details: unknown) => void) {
-    const fn = this.activities[name];
-    return new Activity(
-      info as never,
-      fn as never,
-      CONVERTER,
-      { type: 'activity', namespace: 'default' } as never,
-      undefined,
-      heartbeat,
-      this.client,
-      SILENT,
-      noopMetricMeter,
-      [],
-    );
+  private activity(info: object, name: string, heartbeat: (details: unknown) => void): Activity {
+    return sdkActivity(info, this.activities[name], this.client, heartbeat);
   }
 
   /** Reports to the server, again and again until it has heard of it. */
@@ -353,69 +294,6 @@ export class SimulatedWorker implements Poller, Process {
       }
     }
   }
-
-  private way(method: string): number {
-    const { luck } = this.options;
-    const isSlow = luck.chance(`${method} is slow`, CALL_MS.slowShare);
-    return luck.between(`${method} takes`, 0, isSlow ? CALL_MS.slow : CALL_MS.usual);
-  }
-}
-
-/** What an activity knows of itself. */
-function infoOf(
-  { workflowId, runId, workflowType }: Pick<RunStart, 'workflowId' | 'runId' | 'workflowType'>,
-  seq: number,
-  activityType: string,
-  taskQueue: string,
-  base64TaskToken = '',
-) {
-  return {
-    ...{ taskToken: Buffer.from(base64TaskToken), base64TaskToken, activityId: String(seq), activityType },
-    ...{ namespace: 'default', activityNamespace: 'default', attempt: 1, inWorkflow: true },
-    isLocal: base64TaskToken === '',
-    ...{ workflowExecution: { workflowId, runId }, workflowType, taskQueue },
-  };
 }
 
 const BROKEN: Failure = { message: 'the codec failed', applicationFailureInfo: { type: 'Error' } };
-
-/** The data converter of the SDK, without a codec. */
-const CONVERTER: LoadedDataConverter = loadDataConverter();
-
-/** A heartbeat is sent at most every 0.8 of its time-out, and at least that often while there is a new one. */
-const THROTTLE = { share: 0.8, mostMs: 60_000, withoutTimeoutMs: 30_000 };
-
-/** The heartbeats of one attempt, throttled as by the SDK's core. It runs on the clock of the worker's process. */
-class Heartbeats {
-  /** The latest details; the core reports them with a failure. */
-  last: Payload[] | undefined;
-  private sentAt = -Infinity;
-  private timer: NodeJS.Timeout | undefined;
-  private readonly everyMs: number;
-
-  constructor(
-    heartbeatMs: number,
-    private readonly send: (details: Payload[] | undefined) => Promise<void>,
-  ) {
-    this.everyMs =
-      heartbeatMs > 0 ? Math.min(THROTTLE.share * heartbeatMs, THROTTLE.mostMs) : THROTTLE.withoutTimeoutMs;
-  }
-
-  beat(details: unknown): void {
-    this.last = details === undefined ? undefined : [toPayload(details)];
-    if (this.timer !== undefined) return;
-    const waitMs = this.sentAt + this.everyMs - performance.now();
-    if (waitMs <= 0) this.sendLast();
-    else this.timer = setTimeout(() => this.sendLast(), waitMs);
-  }
-
-  stop(): void {
-    clearTimeout(this.timer);
-  }
-
-  private sendLast(): void {
-    this.timer = undefined;
-    this.sentAt = performance.now();
-    void this.send(this.last);
-  }
-}

@@ -1,0 +1,191 @@
+import { UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../../../src/core/names';
+import { outcomeText } from '../../../src/core/result';
+import { BEGIN } from '../clock';
+import { fromPayload } from '../temporal/history';
+import { END_MS, isAtRest, isPoll, type Rule } from './case';
+
+const PERMISSION_MS = 10_000;
+const MOST_FAILED_TASKS = 3;
+/** Of a run that makes no request, and of one request by a timer and an activity. */
+const EVENTS = { atMost: 30, ofRequest: 14 };
+
+/** What a follow-up does, whatever it says in the end. */
+export const RULES: readonly Rule[] = [
+  /** At most one POST, unless `resend` was asked for or an operator has decided so for this very run. */
+  function* atMostOnce({ facts, plan, perhapsProcessed, decisions }) {
+    for (const { runId, start } of facts.runs) {
+      const isFirst = runId === start.firstRunId;
+      const posts = perhapsProcessed.filter((post) => post.runId === runId);
+      // A decision names a run; without a name, it is for the first one.
+      const decided = decisions('not-delivered').filter(
+        ({ args }) => (args[1] ?? start.firstRunId) === runId,
+      );
+      const resent = plan.onUnknownDelivery === 'resend' ? 1 : 0;
+      const allowed = decided.length + (isFirst ? 1 + resent : 0);
+      if (posts.length > allowed)
+        yield `${posts.length} POSTs of ${runId} may have been processed, and ${allowed} were allowed`;
+    }
+  },
+  /** Each POST is made right after a look of the same activity at the job, and to a job that may get a message. */
+  function* lookedBefore({ posts, shown, plan }) {
+    for (const { number, attempt, askedAt } of posts) {
+      const look = shown.findLast((get) => get.attempt === attempt && get.heardAt <= askedAt);
+      if (look === undefined) yield `POST ${number} without a look of its own before`;
+      else if (plan.whenActive !== 'send' && !isAtRest(look.shown))
+        yield `POST ${number} to a job that was ${look.shown.status}, and whenActive is ${plan.whenActive}`;
+    }
+  },
+  /** No permission lasts longer than ten seconds. */
+  function* permissionIsYoung({ has, permissions, posts }) {
+    // Both clocks lie where a machine was suspended and its wall clock was set back meanwhile.
+    if (has('freeze') && has('wrong clock')) return;
+    for (const { number, askedAt, begunAt, worker } of posts) {
+      const given = permissions.findLast(({ at, who }) => who === worker && at + BEGIN <= askedAt);
+      const age = (begunAt ?? 0) - (given?.at ?? NaN) - BEGIN;
+      if (given === undefined) yield `POST ${number} of ${worker} without a permission`;
+      else if (age > PERMISSION_MS) yield `POST ${number} begins ${age} ms after its permission`;
+    }
+  },
+  /** Whoever has asked for a read gets one that was asked for later; or is told that no worker answers. */
+  function* polledNow({ gets, has, answered, wasOverAt }) {
+    if (has('hold queue')) return;
+    for (const update of answered(UPDATE_POLL_NOW)) {
+      const isRead = gets.some(
+        ({ askedAt }) => askedAt >= update.askedAt && askedAt <= (update.endedAt ?? 0),
+      );
+      if (!isRead && !wasOverAt(update)) yield 'pollNow was answered, and nothing was read';
+    }
+  },
+  function* acceptedUpdatesAreAnswered({ facts }) {
+    for (const { status, events } of facts.runs) {
+      if (status === 'WorkflowExecutionTerminated') continue;
+      for (const event of events)
+        if (
+          event.type === 'WorkflowExecutionUpdateAccepted' &&
+          !events.some(
+            (each) => each.type === 'WorkflowExecutionUpdateCompleted' && each.updateId === event.updateId,
+          )
+        )
+          yield `the update ${event.name} was accepted, and never answered`;
+    }
+  },
+  /** None is lost in a task that the server refuses; where something hinders it, the last one may be. */
+  function* noUpdateIsLost({ facts, isHindered, wasOverAt }) {
+    for (const update of facts.updates) {
+      const { name, end } = update;
+      const isLost = end?.kind === 'aborted' && end.reason === 'the workflow task failed';
+      if (isLost && !(isHindered && wasOverAt(update))) yield `${name} was lost`;
+    }
+  },
+  /** An unknown delivery is decided once, and while somebody is asked. */
+  function* oneDecisionAtATime({ facts, isReset, answered }) {
+    if (isReset) return;
+    const decisions = answered(UPDATE_RESOLVE_DELIVERY);
+    const phases = facts.log.filter(({ what }) => what.startsWith('phase '));
+    const asked = phases.flatMap(({ at, what }, index) =>
+      what === 'phase needs-decision' ? [{ from: at, to: phases[index + 1]?.at ?? Infinity }] : [],
+    );
+    if (decisions.length > asked.length)
+      yield `${decisions.length} decisions were taken, and ${asked.length} were asked for`;
+    for (const { askedAt, endedAt } of decisions)
+      if (!asked.some(({ from, to }) => from + BEGIN <= (endedAt ?? 0) && to + BEGIN >= askedAt))
+        yield 'a decision was taken before or after somebody was asked';
+  },
+  function* onlyAsksWhereItMay({ plan, hasEntered }) {
+    if (plan.onUnknownDelivery !== 'ask' && hasEntered('needs-decision'))
+      yield `somebody was asked, and the choice is ${plan.onUnknownDelivery}`;
+  },
+  /** Nothing lasts much longer than its deadline. */
+  function* endsInTime({ run, latestDeadlineAt, isHindered }) {
+    if (!isHindered && run.closedAt > latestDeadlineAt + END_MS)
+      yield `it ended ${run.closedAt - latestDeadlineAt} ms after its deadline`;
+  },
+  /** Only the service refuses a key: a gateway's page says nothing of it. */
+  function* isUnauthorizedForAReason({ hasEntered, gets }) {
+    if (hasEntered('unauthorized') && !gets.some(({ answer }) => /^http 40[13]$/.test(answer ?? '')))
+      yield 'unauthorized, and the service has not refused the key';
+  },
+  /** A bug fails tasks again and again; the server itself takes one back now and then. */
+  function* tasksSucceed({ facts }) {
+    for (const { runId, failedTasks } of facts.runs)
+      if (failedTasks.length > MOST_FAILED_TASKS)
+        yield `${failedTasks.length} tasks of ${runId} failed: ${String(failedTasks[0])}`;
+  },
+  function* isCancelledByPeople({ facts, end }) {
+    if (end.kind === 'cancelled' && !facts.done.some(({ kind }) => kind === 'cancel'))
+      yield 'nobody has cancelled it';
+  },
+  /** What a list shows says how it ended. */
+  function* showsItsPhase({ run, end: { kind, type, result, receipt } }) {
+    const { FollowUpPhase: phase, FollowUpOutcome: outcome } = run.searchAttributes;
+    const wanted = { result: 'done', failure: 'failed', cancelled: 'cancelled', terminated: '', open: '' }[
+      kind
+    ];
+    if (wanted !== '' && fromPayload(phase) !== wanted)
+      yield `it ended by ${kind}, and its phase is ${String(fromPayload(phase))}`;
+    const how = result?.status ?? (kind === 'failure' ? type : 'cancelled');
+    const ended = receipt && outcomeText(how, receipt.delivery.verdict);
+    if (fromPayload(outcome) !== ended)
+      yield `its outcome is ${String(ended)}, and a list shows ${String(fromPayload(outcome))}`;
+  },
+];
+
+/** What it does by its own rules. */
+export const RULES_OF_UNDISTURBED: readonly Rule[] = [
+  /** With `reject`, a look that shows an active job is the last request, unless it proves that a message has arrived. */
+  function* rejectsAtOnce({ facts, plan, shown, posts }) {
+    const held = shown.find((get) => !isPoll(get) && !isAtRest(get.shown));
+    if (plan.whenActive !== 'reject' || posts.length > 0 || held === undefined) return;
+    const next = facts.service.requests.find(({ askedAt }) => askedAt > held.heardAt);
+    if (next !== undefined) yield `request ${next.number} after a look at an active job, with reject`;
+  },
+  /** A 429 with a time holds the next request of its kind for so long, within bounds. */
+  function* honoursRetryAfter({ plan, run, posts, gets, deadlineAt }) {
+    for (const requests of [posts, gets])
+      for (const [index, { answer, heardAt, retryAfter }] of requests.entries()) {
+        if (answer !== 'http 429' || heardAt === null || !/^-?\d+$/.test(retryAfter ?? '')) continue;
+        const next = requests[index + 1];
+        const waitMs = Math.max(1_000, Math.min(3_600_000, Number(retryAfter) * 1_000));
+        const waited = (next?.askedAt ?? run.closedAt) - heardAt;
+        if (next !== undefined && waited < waitMs && next.askedAt < deadlineAt)
+          yield `asked ${waited} ms after a 429 that wanted ${waitMs} ms`;
+        // Jitter makes it up to half as long again.
+        if (requests === gets && waited > 1.5 * waitMs + plan.polling.maximumMs + END_MS)
+          yield `${waited} ms passed after a 429 that wanted ${waitMs} ms`;
+      }
+  },
+  /** A POST that nobody knows of is looked for at once: the wait that its answer wants is not one for reads. */
+  function* looksAtOnce({ plan, run, posts, gets, shown }) {
+    if (gets.some(({ answer, retryAfter }) => answer === 'http 429' || retryAfter !== null)) return;
+    for (const { answer, heardAt, retryAfter, attempt } of posts) {
+      if (answer !== 'http 503' || retryAfter === null || heardAt === null) continue;
+      if (!isAtRest(shown.findLast((get) => get.attempt === attempt)?.shown)) continue;
+      const next = gets.find(({ askedAt }) => askedAt >= heardAt);
+      const waited = (next?.askedAt ?? run.closedAt) - heardAt;
+      if (waited > plan.confirmMs + 2 * plan.polling.initialMs + END_MS)
+        yield `${waited} ms passed after a 503 on the POST, and nobody looked for the message`;
+    }
+  },
+  /** Once a read has shown the turn, nothing is read until an answer is fresh; but for whoever is to decide. */
+  function* readsOnlyToDecide({ posts, polls, shown, plan, deadlineAt, hasEntered }) {
+    const [post, ...more] = posts;
+    if (more.length > 0 || typeof post?.heardAt !== 'number' || hasEntered('needs-decision')) return;
+    const { heardAt } = post;
+    const active = shown.find(
+      (read) => isPoll(read) && read.askedAt > heardAt && read.shown.status === 'active',
+    );
+    const freshAt = Math.min(heardAt + plan.confirmMs, deadlineAt);
+    const idle = polls.find(
+      ({ askedAt }) => askedAt > Math.max(heardAt, active?.heardAt ?? Infinity) && askedAt < freshAt,
+    );
+    if (idle !== undefined) yield `read ${idle.number} decides nothing`;
+  },
+  /** Its history grows with its requests: nothing wakes it for nothing. */
+  function* staysWithinItsHistory({ facts }) {
+    for (const { runId, events } of facts.runs) {
+      const requests = facts.service.requests.filter((request) => request.runId === runId).length;
+      if (events.length > EVENTS.atMost + EVENTS.ofRequest * requests)
+        yield `${runId} has ${events.length} events, and made ${requests} requests`;
+    }
+  },
+];

@@ -1,0 +1,269 @@
+import type { AgentJob } from '../../../src/core/job';
+import type { FollowUpProgress, FollowUpResult, Receipt } from '../../../src/core/result';
+import { PROMPT } from '../agent-service';
+import { fromPayload, type HistoryEvent } from '../temporal/history';
+import type { Facts } from '../world';
+import { type Case, END_MS, isAtRest, isPoll, type RuleOfReceipt, type Shown } from './case';
+
+/** A read whose heartbeat is late is made by a second attempt, too. */
+const ATTEMPTS = 2;
+/** Answers for which no request was made. */
+const NOT_ASKED = new Set(['cooling down', 'closed', 'no worker', 'read failed']);
+const IS_ANSWER = /^(http |active$|completed$|archived$|failed$)/;
+
+/** What is known of the message, by how it ends: the type of a failure, or else its kind. */
+const VERDICTS: Readonly<Record<string, readonly string[]>> = {
+  result: ['accepted'],
+  FollowUpRejected: ['not-sent', 'rejected'],
+  DeliveryUnknown: ['unknown'],
+  JobNotFound: ['not-sent', 'accepted', 'unknown'],
+  DeadlineExceeded: ['not-sent', 'accepted', 'unknown'],
+};
+
+/** What a receipt says, against all that is known. */
+export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
+  function* verdictIsTrue({ end, plan, posts, decisions }, { delivery: { verdict, confirmedBy } }) {
+    const verdicts = VERDICTS[end.type || end.kind];
+    if (end.kind === 'failure' && verdicts === undefined) yield `it failed by ${end.type}`;
+    else if (verdicts?.includes(verdict) === false) yield `${end.type || end.kind} with ${verdict}`;
+    const isProcessed = posts.some(({ processedAt }) => processedAt !== null);
+    if ((verdict === 'accepted') !== (confirmedBy !== null)) yield `${verdict} by ${String(confirmedBy)}`;
+    if ((verdict === 'not-sent' || verdict === 'rejected') && isProcessed) yield `${verdict}, and processed`;
+    if (confirmedBy === 'response' && !isProcessed) yield 'accepted by response, and never processed';
+    if (confirmedBy === 'operator' && decisions('delivered').length === 0)
+      yield 'accepted by operator, and nobody decided';
+    const choice = { operator: 'ask', assumed: 'assume-delivered', response: '', read: '' }[
+      confirmedBy ?? 'read'
+    ];
+    if (choice !== '' && choice !== plan.onUnknownDelivery)
+      yield `accepted by ${String(confirmedBy)}, with ${plan.onUnknownDelivery}`;
+  },
+  /** Between the POSTs that have begun and the permissions that were given, with one that a reset run presumes. */
+  function* countsItsSends({ facts, isReset, posts, permissions, byHand, run, end }, { delivery }) {
+    const { sends, verdict } = delivery;
+    const begun = posts.filter(({ begunAt }) => begunAt !== null);
+    // A run made by the only reset counts what its history has, and one that the run before may have made.
+    const whole = facts.runs.filter(({ start }) => start.continuedFromRunId === undefined);
+    const isOneReset = facts.done.filter(({ kind }) => kind === 'reset').length === 1 && whole.length === 2;
+    const hasOneEach = facts.runs.every(
+      ({ runId }) => begun.filter((post) => post.runId === runId).length <= 1,
+    );
+    if ((!isReset || (isOneReset && hasOneEach)) && begun.length > sends)
+      yield `${sends} sends, and ${begun.length} POSTs (${end.kind})`;
+    // Until its history has a POST, or for good once it was refused to make one.
+    const ends = run.events.map(endOfSend);
+    const presumes = isReset && (ends.includes('reset') || !ends.includes('posted'));
+    if (sends > permissions.length + byHand + (presumes ? 1 : 0))
+      yield `${sends} sends, and ${permissions.length} permissions (${end.kind})`;
+    if (sends === 0 && verdict !== 'not-sent') yield `${verdict}, and nothing was sent (${end.kind})`;
+  },
+  /** What becomes of an unknown delivery is what the caller has chosen. */
+  function* doubtsAsAsked({ plan, posts, perhapsProcessed, end, isUndisturbed }) {
+    const { onUnknownDelivery: choice, whenActive } = plan;
+    if (!isUndisturbed || end.type !== 'DeliveryUnknown') return;
+    const isSecondRefused = posts.length > 1 && posts.at(-1)?.begunAt === null;
+    if (choice === 'ask' || choice === 'assume-delivered') yield `DeliveryUnknown, with ${choice}`;
+    if (choice === 'resend' && perhapsProcessed.length < 2 && whenActive !== 'reject' && !isSecondRefused)
+      yield `DeliveryUnknown after ${perhapsProcessed.length} POSTs, with resend`;
+  },
+  /** Undisturbed, it counts each read since its POST. */
+  function* countsAllReads({ polls, perhapsProcessed, isUndisturbed, facts, end }, { observed, delivery }) {
+    const [post, ...more] = perhapsProcessed;
+    const isOne = post !== undefined && more.length === 0 && facts.runs.length === 1 && delivery.sends <= 1;
+    // A read that came too late for the deadline was made, and told to nobody.
+    if (!isUndisturbed || !isOne || observed['no worker'] !== undefined || end.kind === 'failure') return;
+    const since = post.heardAt ?? Infinity;
+    const reads = polls.filter(({ askedAt, heardAt }) => askedAt >= since && heardAt !== null).length;
+    const counted = Object.entries(observed).map(([label, count]) => (NOT_ASKED.has(label) ? 0 : count));
+    if (sum(counted) > reads || sum(counted) < reads - ATTEMPTS)
+      yield `${sum(counted)} reads were counted, and ${reads} were made since the POST`;
+  },
+  /** Each counted answer was heard. */
+  function* countsItsReads({ polls: made }, { polls, observed }) {
+    if (sum(Object.values(observed)) !== polls)
+      yield `${polls} polls, and ${sum(Object.values(observed))} observed`;
+    for (const [label, count] of Object.entries(observed)) {
+      const heard = made.filter(
+        ({ heardAt, answer, shown }) => heardAt !== null && [answer, shown?.status].includes(label),
+      );
+      if (IS_ANSWER.test(label) && heard.length < count)
+        yield `${label} was counted ${count} times, and heard ${heard.length} times`;
+    }
+  },
+  /** A query tells of an ended run what its receipt says. */
+  function* progressAgrees({ facts, run, end }, { delivery, evidence, polls }) {
+    const progress = facts.progress.get(run) as FollowUpProgress | undefined;
+    const told = JSON.stringify([progress?.delivery, progress?.evidence, progress?.polls]);
+    if (progress !== undefined && told !== JSON.stringify([delivery, evidence, polls]))
+      yield `progress says ${told} (${end.kind})`;
+  },
+  /** The baseline is what a look right before a POST has shown. */
+  function* hasTheBaseline({ byHand, posts, shown, isUndisturbed }, { baseline, delivery }) {
+    if (baseline === null || byHand > 0) return;
+    const looks = shown.filter((get) => !isPoll(get));
+    const before = posts.map((post) =>
+      looks.findLast(({ heardAt, runId }) => runId === post.runId && heardAt <= post.askedAt),
+    );
+    // A worker that dies after its permission leaves a baseline without a POST.
+    const possible = isUndisturbed && posts.length > 0 && delivery.verdict !== 'not-sent' ? before : looks;
+    const said = JSON.stringify(stateOf(baseline));
+    if (!possible.some((look) => look !== undefined && JSON.stringify(stateOf(look.shown)) === said))
+      yield `the baseline is ${said}, and the look before the POST showed something else`;
+  },
+  function* knowsWhenItSent({ facts, posts, isUndisturbed }, { sentAt, settledAt, delivery }) {
+    const startedAt = facts.runs[0]?.startedAt ?? 0;
+    if (sentAt !== null && (Date.parse(sentAt) < startedAt || sentAt > (settledAt ?? '')))
+      yield `sent at ${sentAt}, which is not in its time`;
+    const areKnown = posts.every(({ begunAt, heardAt }) => begunAt !== null && heardAt !== null);
+    const isSent = posts.length > 0 && posts.length === delivery.sends && delivery.verdict !== 'not-sent';
+    if (!isUndisturbed || !areKnown || !isSent) return;
+    if (!posts.some(({ begunAt }) => Math.abs((begunAt ?? 0) - Date.parse(sentAt ?? '')) <= 1))
+      yield `sentAt is ${String(sentAt)}, and no POST began then`;
+  },
+  /** By the service's word; once the job was read, trouble with a look is a delay: what ends it then is a POST, or whenActive. */
+  function* isRejectedForAReason({ end, plan, posts, gets, shown }, { delivery }) {
+    if (end.type !== 'FollowUpRejected' || delivery.verdict !== 'not-sent' || posts.length > 0) return;
+    if (plan.whenActive === 'reject' && shown.some((get) => !isAtRest(get.shown))) return;
+    if (shown.some(isPoll) || !gets.some(({ answer }) => /^http 40[013]$/.test(answer ?? '')))
+      yield 'FollowUpRejected, and nothing has refused it';
+  },
+  function* isUnknownForAReason({ end, plan, posts, shown, postEndedAt }, receipt) {
+    if (end.type !== 'DeliveryUnknown' || !isAtRest(receipt.baseline) || plan.whenActive === 'reject') return;
+    const freshAt = postEndedAt(receipt) + plan.confirmMs;
+    // A later POST that is refused, or can't be made, ends it as well.
+    const last = posts.at(-1);
+    const isRefused = last?.begunAt === null || /^http (40[013459]|41[035]|422)$/.test(last?.answer ?? '');
+    if (!isRefused && !shown.some(({ askedAt }) => askedAt >= freshAt))
+      yield 'DeliveryUnknown, and nobody has looked';
+  },
+  function* isLostForAReason({ end, plan, gets, posts, shown, isUndisturbed }, { delivery }) {
+    if (end.type !== 'JobNotFound') return;
+    const heard = gets.filter(({ answer, heardAt }) => answer === 'http 404' && heardAt !== null);
+    const [first, last] = [heard.at(0), heard.at(-1)];
+    const lastShownAt = Math.max(0, ...shown.map(({ heardAt }) => heardAt));
+    const since = heard.filter(({ heardAt }) => (heardAt ?? 0) > lastShownAt);
+    if (first === undefined || last === undefined) yield 'JobNotFound, and there was no 404';
+    // A job that was never read is not known: a send that was not permitted does not report what its look has shown.
+    else if (delivery.verdict === 'not-sent' && posts.length === 0 && !shown.some(isPoll)) return;
+    else if (heard.length < 5) yield `JobNotFound after ${heard.length} answers`;
+    else if (isUndisturbed && since.length < 5) yield 'JobNotFound, and the job was shown between the 404s';
+    else if (last.askedAt - (first.heardAt ?? 0) < plan.confirmMs)
+      yield 'JobNotFound before the 404s have spanned confirm';
+  },
+  /** There was a last read, and nothing that should have been told. */
+  function* isOverdueForAReason({ end, run, plan, facts, polls, deadlineAt, isUndisturbed }, receipt) {
+    if (end.type !== 'DeadlineExceeded') return;
+    if (run.closedAt < deadlineAt) yield `its deadline was ${deadlineAt - run.closedAt} ms away`;
+    if (receipt.delivery.verdict !== 'accepted' || !isUndisturbed) return;
+    if (!polls.some(({ askedAt }) => askedAt >= deadlineAt)) yield 'overdue without a last read';
+    const since = Math.max(facts.service.life.settledSince() ?? Infinity, Date.parse(receipt.sentAt ?? ''));
+    const { maximumMs, initialMs } = plan.polling;
+    const waitMs = 2 * plan.confirmMs + plan.settleMs + 2 * (maximumMs + initialMs) + END_MS;
+    if (facts.plan.spells.length === 0 && since + waitMs < deadlineAt)
+      yield 'overdue, and the job was at rest for long';
+  },
+  /** A result is told by fresh answers, has its evidence, and is the job as it was after the turn of every message. */
+  function* resultIsTrue(found, receipt) {
+    const { end, plan, facts, shown } = found;
+    if (!end.result) return;
+    const { status, prLink, followUp } = end.result;
+    if (!isAtRest(end.result)) yield `a result that is ${status}`;
+    const freshAt = found.postEndedAt(receipt) + plan.confirmMs;
+    const settledAt = Date.parse(followUp.settledAt ?? '');
+    if (settledAt < freshAt) yield `told ${freshAt - settledAt} ms before an answer could be fresh`;
+    const fresh = shown.filter((get) => get.askedAt >= freshAt && isPoll(get));
+    if (fresh.length === 0) yield 'a result, and no fresh answer';
+    yield* evidenceHolds(found, end.result, fresh);
+    const turns = facts.service.life.turns().filter(({ prompt }) => prompt === PROMPT);
+    const turnsEndedAt = Math.max(0, ...turns.map(({ endedAt }) => endedAt ?? Infinity));
+    if (turnsEndedAt > settledAt) yield 'the turn of the message ended after the follow-up';
+    const from = Math.max(freshAt - facts.plan.job.lagMs, turnsEndedAt);
+    const jobs = jobsBetween(facts, from, settledAt);
+    const isLate = facts.plan.job.linkLateMs > 0 && prLink === null;
+    if (!jobs.some((job) => job.status === status && (job.prLink === prLink || isLate)))
+      yield `the result is ${status} with ${String(prLink)}, and since the turn the job was ${jobs.map((job) => `${job.status} ${String(job.prLink)}`).join(', ')}`;
+    if (status !== 'completed' || prLink !== null || settledAt >= found.deadlineAt) return;
+    const completed = fresh.filter((get) => get.shown.status === 'completed');
+    const settleEnd = (completed[0]?.heardAt ?? 0) + plan.settleMs;
+    const lookedOn = completed.some((get) => get.shown.prLink === null && get.askedAt >= settleEnd);
+    if (!lookedOn && !found.has('extend')) yield 'a link that is null, and was not waited for';
+  },
+  /** A delivery that reading has proved: by a fresh answer that shows what counts as a turn. */
+  function* proofHolds(found, receipt) {
+    const { facts, shown, plan, isReset } = found;
+    const { delivery, baseline } = receipt;
+    if (delivery.confirmedBy !== 'read') return;
+    if (!isAtRest(baseline)) yield `proved by reading, and the baseline is ${String(baseline?.status)}`;
+    // A run made by a reset may know of the first POST alone.
+    const endedAt = isReset ? (found.perhapsProcessed[0]?.begunAt ?? 0) : found.postEndedAt(receipt);
+    const isProof = ({ status }: { readonly status: string }) =>
+      status === 'active' || [status, baseline?.status].sort().join() === 'completed,failed';
+    if (!shown.some((get) => get.askedAt >= endedAt + plan.confirmMs && isProof(get.shown)))
+      yield 'proved by reading, and no fresh answer proves it';
+    const isOurs = facts.service.life.turns().some(({ prompt }) => prompt === PROMPT);
+    const mayBeOthers = found.has('turn of others', 'change job') || facts.plan.job.status === 'active';
+    if (!isOurs && !mayBeOthers && !isReset) yield 'proved by reading, and there was no turn';
+  },
+];
+
+/** How an activity of a history has ended, if that is a send: what is known of no POST is no end. */
+function endOfSend(event: HistoryEvent): string | undefined {
+  if (event.type !== 'ActivityTaskCompleted') return undefined;
+  const result = fromPayload(event.resolution.completed?.result) as {
+    readonly kind?: string;
+    readonly outcome?: { readonly verdict: string };
+  } | null;
+  return result?.outcome?.verdict === 'not-sent' ? undefined : result?.kind;
+}
+
+function* evidenceHolds(
+  { shown, plan, posts, isUndisturbed }: Case,
+  { status, prLink, archivedAt, followUp: { evidence, baseline } }: FollowUpResult,
+  fresh: readonly Shown[],
+): Iterable<string> {
+  switch (evidence) {
+    case 'seen-active': {
+      // Without a POST of its own, a reset run reads from its beginning.
+      const since = posts.length === 0 ? 0 : Math.min(...posts.map(({ askedAt }) => askedAt));
+      const isSeen = shown.some((get) => get.askedAt >= since && get.shown.status === 'active');
+      if (!isAtRest(baseline) || !isSeen) yield `seen-active, with the baseline ${String(baseline?.status)}`;
+      return;
+    }
+    case 'status-changed':
+      if (!isAtRest(baseline) || status === baseline?.status || status === 'archived')
+        yield `status-changed from ${String(baseline?.status)} to ${status}`;
+      return;
+    case 'job-changed':
+    case 'confirmed': {
+      // What another status interrupts begins anew; an answer that nobody was told does not interrupt.
+      const other = fresh.findLast((get) => get.shown.status !== status);
+      const begunAt = isUndisturbed ? (other?.askedAt ?? 0) : 0;
+      const same = fresh.filter((get) => get.shown.status === status && get.askedAt > begunAt);
+      const until = (same[0]?.heardAt ?? Infinity) + plan.confirmMs;
+      if (!same.some(({ askedAt }) => askedAt >= until))
+        yield `${evidence}, and the status did not hold for confirm`;
+      const hasChanged =
+        baseline !== null && (prLink !== baseline.prLink || archivedAt !== baseline.archivedAt);
+      if ((evidence === 'job-changed') !== hasChanged)
+        yield `${evidence}, with the baseline ${JSON.stringify(baseline)} and the link ${String(prLink)}`;
+      return;
+    }
+    case null:
+      yield 'a result without evidence';
+  }
+}
+
+function stateOf({ status, prLink, archivedAt }: NonNullable<Receipt['baseline']>) {
+  return { status, prLink, archivedAt };
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
+}
+
+/** Every job that an answer may have shown from one moment to another. */
+function jobsBetween({ service }: Facts, from: number, to: number): AgentJob[] {
+  const changes = service.life.changes();
+  const last = changes.findLastIndex(({ at }) => at <= from);
+  return changes.slice(Math.max(0, last)).flatMap(({ at, job }) => (at <= to ? [job] : []));
+}

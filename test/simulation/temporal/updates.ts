@@ -1,0 +1,59 @@
+import type { EventBody, Failure, Payload, ServerCommand, UpdateRequest } from './history';
+
+export const COMPLETED = 'workflow execution already completed';
+
+/** How an update ends for whoever made it. `aborted`: its task failed, or the workflow is over. */
+export type UpdateEnd =
+  | { readonly kind: 'answered'; readonly result: Payload | undefined }
+  /** By its validator; or by its handler, which may have begun to do it. */
+  | { readonly kind: 'refused' | 'failed'; readonly failure: Failure }
+  | { readonly kind: 'aborted'; readonly reason: 'the workflow task failed' | typeof COMPLETED };
+
+export interface Update extends UpdateRequest {
+  state: 'admitted' | 'delivered' | 'accepted';
+  readonly settle: (end: UpdateEnd) => void;
+}
+
+/** The updates of a run that have no end yet. */
+export class Updates {
+  private readonly all = new Map<string, Update>();
+
+  admit(request: UpdateRequest): Promise<UpdateEnd> {
+    return new Promise((settle) => {
+      this.all.set(request.updateId, { ...request, state: 'admitted', settle });
+    });
+  }
+
+  thatAre(...states: readonly Update['state'][]): Update[] {
+    return [...this.all.values()].filter(({ state }) => states.includes(state));
+  }
+
+  /** @returns the event that a task makes of an update; undefined if it leaves none */
+  obey(command: Extract<ServerCommand, { readonly updateId: string }>): EventBody | undefined {
+    const update = this.all.get(command.updateId);
+    switch (command.type) {
+      case 'UpdateRejected':
+        this.settle(command.updateId, { kind: 'refused', failure: command.failure });
+        return undefined;
+      case 'WorkflowExecutionUpdateCompleted': {
+        const { failure, result } = command;
+        this.settle(command.updateId, failure ? { kind: 'failed', failure } : { kind: 'answered', result });
+        return command;
+      }
+      default:
+        if (update === undefined) return undefined;
+        update.state = 'accepted';
+        return { ...command, name: update.name, input: update.input };
+    }
+  }
+
+  private settle(updateId: string, end: UpdateEnd): void {
+    const update = this.all.get(updateId);
+    this.all.delete(updateId);
+    update?.settle(end);
+  }
+
+  abort(updates: readonly Update[], reason: Extract<UpdateEnd, { kind: 'aborted' }>['reason']): void {
+    for (const { updateId } of updates) this.settle(updateId, { kind: 'aborted', reason });
+  }
+}

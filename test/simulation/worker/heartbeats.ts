@@ -1,0 +1,39 @@
+import { type Payload, toPayload } from '../temporal/history';
+
+/** A heartbeat is sent at most every 0.8 of its time-out, and at least that often while there is a new one. */
+const THROTTLE = { share: 0.8, mostMs: 60_000, withoutTimeoutMs: 30_000 };
+
+/** The heartbeats of one attempt, throttled as by the SDK's core. It runs on the clock of the worker's process. */
+export class Heartbeats {
+  /** The latest details; the core reports them with a failure. */
+  last: Payload[] | undefined;
+  private sentAt = -Infinity;
+  private timer: NodeJS.Timeout | undefined;
+  private readonly everyMs: number;
+
+  constructor(
+    heartbeatMs: number,
+    private readonly send: (details: Payload[] | undefined) => Promise<void>,
+  ) {
+    this.everyMs =
+      heartbeatMs > 0 ? Math.min(THROTTLE.share * heartbeatMs, THROTTLE.mostMs) : THROTTLE.withoutTimeoutMs;
+  }
+
+  beat(details: unknown): void {
+    this.last = details === undefined ? undefined : [toPayload(details)];
+    if (this.timer !== undefined) return;
+    const waitMs = this.sentAt + this.everyMs - performance.now();
+    if (waitMs <= 0) this.sendLast();
+    else this.timer = setTimeout(() => this.sendLast(), waitMs);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+  }
+
+  private sendLast(): void {
+    this.timer = undefined;
+    this.sentAt = performance.now();
+    void this.send(this.last);
+  }
+}
