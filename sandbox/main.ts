@@ -87,7 +87,6 @@ async function run(flags: Flags): Promise<void> {
     log: print,
   });
   for (const fault of flags.fault) sandbox.setFault(fault);
-  print(banner(sandbox, flags.fault));
   let ending = false;
   const end = (): void => {
     if (ending) return;
@@ -98,6 +97,7 @@ async function run(flags: Flags): Promise<void> {
   process.on('SIGTERM', end);
   // A reader of stdout who goes away is a signal, too.
   process.stdout.on('error', end);
+  print(banner(sandbox, flags.fault));
 }
 
 /** What the program prints at its start. It shows the key on purpose: it opens nothing but this sandbox. */

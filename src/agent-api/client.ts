@@ -88,6 +88,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   const reads = connectionsTo(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
   const underWay = new Set<Promise<unknown>>();
+  let closed = false;
 
   function track<T>(work: Promise<T>): Promise<T> {
     underWay.add(work);
@@ -127,6 +128,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     const impossible = idProblem(projectId) ?? idProblem(jobId);
     if (impossible !== undefined) return unasked(trouble(INVALID_ID, `a project or job id ${impossible}`));
     if (quiet !== null) return unasked(quiet);
+    if (closed) return unasked(trouble('closed', 'the agent API client is closed'));
     let key: string;
     try {
       // A source of the caller's own may give anything.
@@ -167,6 +169,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       ),
     sendMessage: (message, limits = {}) => track(send(message, limits)),
     async close() {
+      closed = true;
       await Promise.allSettled([...underWay]);
       await reads.destroy();
     },

@@ -9,7 +9,7 @@ export function jobAnswer(exchange: Exchange, jobId: string): JobAnswer {
   if (exchange.kind === 'no answer') return { kind: 'trouble', ...exchange.brokenBy };
   const read = readAnswer(exchange, jobId, 'read');
   if ('job' in read) return { kind: 'job', job: read.job };
-  return { kind: 'trouble', ...read.trouble, retryAfterMs: retryAfter(exchange) };
+  return { kind: 'trouble', ...read.trouble, ...waitOf(exchange) };
 }
 
 export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
@@ -25,8 +25,7 @@ export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
   if ('job' in read) return { verdict: 'accepted', job: read.job };
   const proof = proofOfStatus(exchange.status);
   if (proof !== 'not processed') return { verdict: proof, ...read.trouble };
-  const retryAfterMs = retryAfter(exchange);
-  return { verdict: 'not-sent', repeatable: true, answered: true, retryAfterMs, ...read.trouble };
+  return { verdict: 'not-sent', repeatable: true, answered: true, ...waitOf(exchange), ...read.trouble };
 }
 
 function readAnswer(
@@ -71,6 +70,12 @@ function isWebLink(value: string): boolean {
   return /^https?:\/\/\S+$/i.test(value);
 }
 
+/** A data converter may write an undefined field as null. */
+function waitOf(answer: Answer): { retryAfterMs?: number } {
+  const retryAfterMs = retryAfter(answer);
+  return retryAfterMs === undefined ? {} : { retryAfterMs };
+}
+
 export function retryAfter({ headers }: Answer): number | undefined {
   return parseRetryAfter(headers.retryAfter, headers.date);
 }
@@ -95,7 +100,7 @@ function parseDate(text: string): number {
   // Asctime's form names no zone and means UTC; `Date.parse` would take the machine's.
   if (/^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/.test(text))
     return Date.parse(`${text} GMT`);
-  return /^(?:[A-Z][a-z]{2,8}, .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$/.test(text)
+  return /^(?:[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$/.test(text)
     ? Date.parse(text)
     : NaN;
 }

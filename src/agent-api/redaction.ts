@@ -23,9 +23,9 @@ export class Redactor {
   }
 
   remember(key: string): void {
-    if (this.keys.at(-1) === key) return;
+    const isNew = !this.keys.includes(key);
     this.keys = [...this.keys.filter((each) => each !== key), key].slice(-REMEMBERED_KEYS);
-    this.forms = formsOf([...this.secrets, ...this.keys]);
+    if (isNew) this.forms = formsOf([...this.secrets, ...this.keys]);
   }
 
   /** A message, without any known secret and without whatever follows Bearer. */

@@ -73,7 +73,8 @@ function wordsOf({ body, brokenBy }: Answer): string | undefined {
 }
 
 function answerTrouble(label: string, message: string, answer: Answer): SendTrouble {
-  return { ...trouble(label, message), httpStatus: answer.status, serviceMessage: wordsOf(answer) };
+  const serviceMessage = wordsOf(answer);
+  return { ...trouble(label, message), httpStatus: answer.status, ...(serviceMessage && { serviceMessage }) };
 }
 
 /** The words of an error, at most 1 KiB: of the service's `{"error": "…"}`, of the common shapes of gateways, or a short text. */

@@ -75,7 +75,7 @@ export function deliveryInWords({ verdict, confirmedBy, sends }: Delivery): stri
   return {
     // An answered 429 was sent, and not processed.
     'not-sent': sends === 0 ? 'Nothing was sent.' : 'The service has processed nothing.',
-    rejected: 'The message was sent once and rejected.',
+    rejected: 'The message was rejected.',
     unknown: 'Nobody can tell whether the message arrived.',
     accepted: `The message ${confirmedBy === 'assumed' ? 'is assumed to have arrived' : 'was accepted'}.`,
   }[verdict];

@@ -67,8 +67,9 @@ export class ItemsOfBatch {
         return { key, request: { ...request, requestId } };
       });
     };
-    return kept(this.client, `requests ${workflowId} ${runId}`, read, (items) =>
-      items.reduce((sum, { request }) => sum + request.prompt.length, ITEM_BYTES * items.length),
+    // Node keeps a text in two bytes a character if one of them is no Latin-1.
+    return kept(this.client, 'requests', `${workflowId} ${runId}`, read, (items) =>
+      items.reduce((sum, { request }) => sum + 2 * request.prompt.length, ITEM_BYTES * items.length),
     );
   }
 
@@ -99,7 +100,7 @@ export class ItemsOfBatch {
         isOwnName: key === null,
         promptDigest: digestOf(request.prompt),
       }));
-    return kept(this.client, `names ${workflowId} ${runId}`, read, (items) => ITEM_BYTES * items.length);
+    return kept(this.client, 'names', `${workflowId} ${runId}`, read, (items) => ITEM_BYTES * items.length);
   }
 
   /** The run whose input has an item, and the numbers of its first one and of the one after its last. */
@@ -123,8 +124,11 @@ export function jobOf(workflowId: string): string {
   return workflowId.slice(0, workflowId.lastIndexOf(':'));
 }
 
-/** Of what is kept for a client: names of what runs, requests of what is to start, ends of earlier runs. */
-const KEPT_BYTES = 150 * 1_024 * 1_024;
+/**
+ * Of each kind of what is kept for a client: names, requests of what is to start, ends of earlier runs. The names of every batch
+ * have room: all are walked over at each look.
+ */
+const KEPT_BYTES = 64 * 1_024 * 1_024;
 
 /** Of an item, or of its end, about; without its message. */
 export const ITEM_BYTES = 300;
@@ -139,12 +143,14 @@ const keptOf = new WeakMap<Client, Map<string, Kept>>();
 /** Reads once what a batch asks for every few seconds. What was used last stays. */
 export async function kept<T>(
   client: Client,
-  key: string,
+  kind: 'names' | 'requests' | 'ends',
+  run: string,
   read: () => Promise<T>,
   bytesOf: (value: T) => number,
 ): Promise<T> {
   const all = keptOf.get(client) ?? new Map<string, Kept>();
   keptOf.set(client, all);
+  const key = `${kind} ${run}`;
   const own = all.get(key) ?? { value: read() };
   all.delete(key);
   all.set(key, own);
@@ -153,7 +159,7 @@ export async function kept<T>(
     if (own.bytes !== undefined) return value;
     let total = (own.bytes = bytesOf(value));
     for (const [each, { bytes = 0 }] of [...all].reverse()) {
-      if (each === key) continue;
+      if (each === key || !each.startsWith(kind)) continue;
       total += bytes;
       if (total > KEPT_BYTES) all.delete(each);
     }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { isIP } from 'node:net';
 import { addAbortSignal } from 'node:stream';
-import { connect } from 'node:tls';
+import { checkServerIdentity, connect } from 'node:tls';
 import { type FollowUpError, hasCode } from '../core/errors';
 import { ConfigurationError, type TemporalConfig, tlsOptions } from './config';
 import { CHECK_TLS, noServer, serverError, TURN_TLS_ON, unreachable } from './server-error';
@@ -34,7 +34,8 @@ export async function probe({ address, connection: { tls } }: TemporalConfig, si
   // TLS has no IP address there (RFC 6066, 3).
   const servername = isIP(name) === 0 ? name : '';
   const peer = { host, port: Number(port || '7233'), servername, rejectUnauthorized: Boolean(tls) };
-  const socket = connect({ ...peer, ...pem, ALPNProtocols: ['h2'] });
+  const identity: typeof checkServerIdentity = (_, certificate) => checkServerIdentity(name, certificate);
+  const socket = connect({ ...peer, ...pem, checkServerIdentity: identity, ALPNProtocols: ['h2'] });
   const end = (syscall: string, words: string) => socket.destroy(Object.assign(Error(words), { syscall }));
   // What is silent for two seconds tells nothing.
   socket.setTimeout(2_000, () => end(socket.connecting ? 'connect' : 'none', 'the host does not answer'));
@@ -51,8 +52,7 @@ export async function probe({ address, connection: { tls } }: TemporalConfig, si
     const { code = '', syscall, message, reason = message } = failure;
     if (syscall === 'connect' || syscall === 'getaddrinfo') return unreachable(address, message);
     if (!tls || syscall === 'none') return undefined;
-    // EPROTO is OpenSSL's.
-    if (syscall && code !== 'EPROTO') return unreachable(address, `${message}; ${CHECK_TLS}`);
+    if (syscall && code !== 'EPROTO' /* OpenSSL's */) return unreachable(address, `${message}; ${CHECK_TLS}`);
     return wrongTls(`no TLS connection comes about (${code}: ${reason}); ${CHECK_TLS}`);
   } finally {
     socket.on('error', () => undefined).destroy();

@@ -69,7 +69,7 @@ export function shutdownLimitMs(httpTimeoutMs: number): number {
  */
 export class FollowUpPlugin implements WorkerPlugin {
   readonly name = 'agent-follow-up';
-  /** Called when a worker runs: before, it can't be told to end. */
+  /** @internal called when a worker runs: before, it can't be told to end */
   onRunning: (worker: Worker) => void = () => undefined;
   private readonly shutdown = new AbortController();
   private offered: { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;

@@ -192,6 +192,7 @@ describe('a POST without an answer', () => {
     };
     expect(await client.sendMessage(MESSAGE)).toEqual({ verdict: 'accepted', job: JOB });
     await closing;
+    expect(await client.sendMessage(MESSAGE)).toMatchObject({ verdict: 'not-sent', label: 'closed' });
     expect(wire.server.requests).toHaveLength(1);
   });
 });

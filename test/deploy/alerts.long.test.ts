@@ -146,10 +146,11 @@ const CASES: Readonly<Record<string, readonly [raise: () => Promise<Clear>, 'lat
     async () => {
       environment.sandbox.setFault({ name: 'hold', operation: 'message' });
       // The worker makes 50 sends at once.
-      await Promise.all(Array.from({ length: 55 }, () => environment.follow({}, WATCHED)));
+      const many = await Promise.all(Array.from({ length: 55 }, () => environment.follow({}, WATCHED)));
       return async () => {
         await sandbox('DELETE', 'faults');
         await sandbox('POST', 'release');
+        await Promise.all(many.map(({ handle }) => handle.terminate()));
       };
     },
   ],

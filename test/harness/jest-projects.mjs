@@ -19,21 +19,24 @@ const shared = {
 };
 
 /** Jest runs a project's set-up only where one of its tests runs. */
-const WITH_SERVER = {
-  globalSetup: '<rootDir>/test/harness/shared-server.ts',
+const WITH_PROCESSES = {
+  globalSetup: '<rootDir>/test/harness/process-setup.ts',
   globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
 };
 
 /** What the tests with a suffix need, `NAME.SUFFIX.test.ts`. A test without a suffix needs nothing. */
 const SET_UP = {
   /** A Temporal server and the bundle of the workflows. */
-  server: WITH_SERVER,
+  server: {
+    globalSetup: '<rootDir>/test/harness/shared-server.ts',
+    globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
+  },
   /** These, and the compiled programs. */
-  process: WITH_SERVER,
+  process: WITH_PROCESSES,
   /** The same, and minutes. */
-  long: WITH_SERVER,
+  long: WITH_PROCESSES,
   /** The same, to break something in the middle: SIGKILL, a stopped server, resets. docs/proofs.md names each. */
-  fault: WITH_SERVER,
+  fault: WITH_PROCESSES,
   /** Both artefacts, to use them and the examples from outside. */
   doors: {
     globalSetup: '<rootDir>/test/doors/set-up.ts',

@@ -25,7 +25,8 @@ export class Program {
     const child = spawn(command, args, options);
     child.stdout.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
-    child.stdin.end(stdin);
+    // A program may end without reading it.
+    child.stdin.on('error', () => undefined).end(stdin);
     this.child = child;
     const end = () => (this.isClosed = true);
     this.closed = once(child, 'close');

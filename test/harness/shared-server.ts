@@ -4,7 +4,6 @@ import path from 'node:path';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { findTemporalCli } from '../../dev/temporal-cli';
-import { mustRun } from './program';
 import { DYNAMIC_CONFIG, VARIABLES } from './temporal';
 
 interface Shared {
@@ -12,23 +11,12 @@ interface Shared {
   readonly folder: string;
 }
 
-/** What jest tells of a project. */
-interface Project {
-  readonly displayName: { readonly name: string };
-  readonly rootDir: string;
-}
-
 /** Set-ups and tear-downs of all projects run in jest's main process, so that they share this. */
 let shared: Promise<Shared> | undefined;
-let built: Promise<unknown> | undefined;
 
-/**
- * The one dev server of a test run, with search attributes, fairness and the workflow bundle; for all projects but `server`
- * the programs too, compiled as `npm start` does it.
- */
-export default async function setUp(_: unknown, { displayName, rootDir }: Project): Promise<void> {
-  if (displayName.name !== 'server') built ??= mustRun('npm', ['run', 'build'], { cwd: rootDir });
-  await Promise.all([(shared ??= start()), built]);
+/** The one dev server of a test run, with search attributes, fairness and the workflow bundle. */
+export default async function ensureSharedServer(): Promise<void> {
+  await (shared ??= start());
 }
 
 export async function stopSharedServer(): Promise<void> {

@@ -82,7 +82,7 @@ export class BatchOnServer {
       await addEnds(this.client, batchId, listed, { alive: this.alive });
       return listed;
     };
-    const ends = await kept(this.client, `ends ${runId}`, read, ({ size }) => ITEM_BYTES * size);
+    const ends = await kept(this.client, 'ends', runId, read, ({ size }) => ITEM_BYTES * size);
     return lastingEnd(ends.get(workflowId));
   }
 

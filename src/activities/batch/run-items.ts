@@ -72,6 +72,8 @@ class Work {
   private readonly ids = new Map<number, string>();
   /** The runs that are retried, by the number of the item; null for one that is gone. */
   private readonly again = new Map<number, string | null>();
+  /** Lanes whose job has a later item open that somebody else has started, by their ends. */
+  private readonly blocked = new Set<number>();
   /** The next item lies beyond the bound, which the workflow must write down first. */
   private needsRound = false;
 
@@ -250,9 +252,10 @@ class Work {
     for (const lane of this.position.lanes) {
       const [next, end, state] = lane;
       if (ready.length === GROUP) break;
-      if (state !== 'free' || busy.has(jobOf(this.ids.get(end) ?? ''))) continue;
+      if (state !== 'free' || this.blocked.has(end) || busy.has(jobOf(this.ids.get(end) ?? ''))) continue;
       if (next >= this.memo.bound) this.needsRound = true;
-      else if (!(await this.server.isOpenLater(lane))) ready.push(lane);
+      else if (await this.server.isOpenLater(lane)) this.blocked.add(end);
+      else ready.push(lane);
     }
     return ready;
   }

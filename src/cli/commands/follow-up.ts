@@ -64,9 +64,9 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     .argument('<duration>', 'a number with a unit: 90m, 24h, 7d', durationOf)
     .action(
       updating(async (followUp, ms: number) => {
-        const before = await followUp.progress();
+        const before = await followUp.progress().catch(() => null);
         const progress = await followUp.extendDeadline(durationText(ms));
-        if (before.from === 'worker' && before.progress.deadlineAt === progress.deadlineAt)
+        if (before?.from === 'worker' && before.progress.deadlineAt === progress.deadlineAt)
           session.note('unchanged: the deadline is later than that already');
         return progress;
       }),

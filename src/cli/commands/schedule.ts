@@ -100,14 +100,15 @@ async function tellNext(
   items: number | null,
 ): Promise<void> {
   const { scheduleId } = handle;
-  const { state, info } = await handle.describe();
+  // What was done is told also where the server does not answer this.
+  const { state, info } = (await handle.describe().catch(() => null)) ?? {};
   // Without milliseconds, because schedules fire by the second. The server names times of a paused schedule too.
-  const time = state.paused ? undefined : info.nextActionTimes[0]?.toISOString().slice(0, 19);
+  const time = state?.paused === false ? info?.nextActionTimes[0]?.toISOString().slice(0, 19) : undefined;
   const next = time === undefined ? null : `${time}Z`;
   session.print({ scheduleId, items, next }, scheduleId);
-  const none = state.paused
+  const none = state?.paused
     ? `temporal schedule toggle --unpause --schedule-id ${scheduleId} lets it fire`
-    : 'none: its times have passed';
+    : `none: ${state === undefined ? 'the server does not say when' : 'its times have passed'}`;
   session.note(`${done}\nnext        ${next ?? none}`);
 }
 

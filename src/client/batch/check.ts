@@ -80,11 +80,18 @@ export async function checkBatch(
     throw new InvalidRequestError([{ field: 'items', text: notList }]);
   }
   const inputs: unknown[] = [];
+  // A prompt that all items share is held once.
+  const prompts = new Map<unknown, unknown>();
   let areTooMany = false;
   for await (const input of requests) {
     areTooMany = inputs.length === MAX_BATCH_ITEMS;
     if (areTooMany) break;
-    inputs.push(input);
+    if (!isRecord(input)) inputs.push(input);
+    else {
+      const { prompt } = input;
+      if (!prompts.has(prompt)) prompts.set(prompt, prompt);
+      inputs.push({ ...input, prompt: prompts.get(prompt) });
+    }
   }
   const { items, problems } = checkItems(inputs, named ?? 'x'.repeat(BATCH_ID_DIGITS));
   if (inputs.length === 0) problems.push({ field: 'items', text: 'there are no items' });

@@ -176,18 +176,20 @@ export async function* looksAt(
   const reader = new BatchEnds(client);
   let settled = -1;
   for (;;) {
+    let look: BatchLook = { report: null, ends: [] };
     let isOver = false;
     try {
       const report = await reportOf(client, workflowId);
+      look = { report, ends: [] };
       const now = report.progress?.settled ?? settled;
       const hasEnded = report.state !== 'running';
-      const ends = hasEnded || now !== settled ? await reader.news(report) : [];
+      if (hasEnded || now !== settled) look = { report, ends: await reader.news(report) };
       [isOver, settled] = [hasEnded, now];
-      yield { report, ends };
     } catch (error) {
+      // Ends that could not be read come with the next look.
       if (!isTransient(error)) throw error;
-      yield { report: null, ends: [] };
     }
+    yield look;
     if (isOver) return;
     await sleep(REFRESH_MS, undefined, { signal });
   }

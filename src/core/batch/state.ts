@@ -14,7 +14,7 @@ import { type End, endFields, isFailure, type Outcome, type TryAgain } from '../
 import { isTerminal } from '../job';
 import type { FollowUpRequest } from '../request';
 import { addCounts } from '../tally';
-import type { Tolerance } from './items';
+import { MAX_BATCH_ITEMS, MAX_CHUNKS, type Tolerance } from './items';
 
 /** Holds a part of a large batch's items in its input. By its start delay no worker runs it. */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
@@ -183,12 +183,19 @@ export function isBeyondTolerance(
 }
 
 /** The parts of a large batch: workflows whose ids are made of batch id, digest and number. */
-export const isChunks = fields({
+const isListOfChunks = fields({
   items: count,
   /** The number of the first item of each chunk, in the order of the start. */
   firsts: listOf(count),
 });
-export type Chunks = Checked<typeof isChunks>;
+export type Chunks = Checked<typeof isListOfChunks>;
+
+export function isChunks(value: unknown): value is Chunks {
+  if (!isListOfChunks(value)) return false;
+  const { items, firsts } = value;
+  const isNext = (first: number, index: number) => first > (firsts[index - 1] ?? -1) && first < items;
+  return items <= MAX_BATCH_ITEMS && firsts[0] === 0 && firsts.length <= MAX_CHUNKS && firsts.every(isNext);
+}
 
 /** The input of `followUpBatch`. */
 export interface BatchInput {

@@ -1,12 +1,29 @@
-import { type BatchMemo, CHUNK_WORKFLOW, isBeyondTolerance, MEMO_BATCH } from '../../../src/core/batch/state';
-import { batchWorkflowId } from '../../../src/core/ids';
-import { BATCH_WORKFLOW } from '../../../src/core/names';
+import { CHUNK_WORKFLOW, isBeyondTolerance } from '../../../src/core/batch/state';
 import { jobOf } from '../../../src/temporal/batch-items';
-import type { Request } from '../agent-service';
-import { fromPayload } from '../temporal/history';
-import type { Run } from '../temporal/run';
-import type { BatchAct } from './plan';
-import { BATCH_ID, type BatchFacts, type Done } from './world';
+import {
+  type BatchFacts,
+  done,
+  endedAt,
+  GROUP,
+  GROUP_MS,
+  HEARTBEAT_MS,
+  inForce,
+  inOrder,
+  isAccepted,
+  isBatch,
+  isByOthers,
+  isDisturbed,
+  isFirst,
+  isSoonAfter,
+  isUnknowable,
+  laterOnes,
+  mayBeProcessed,
+  MEDDLING,
+  memosOf,
+  promptOf,
+  retriedBefore,
+  startedAt,
+} from './timeline';
 
 type Rule = (facts: BatchFacts) => Iterable<string>;
 
@@ -14,14 +31,6 @@ type Rule = (facts: BatchFacts) => Iterable<string>;
 export function liesOfBatch(facts: BatchFacts): string[] {
   return [...facts.broken, ...RULES.flatMap((rule) => [...rule(facts)])];
 }
-
-/** A group is started within its permission, and a call takes some seconds. */
-const GROUP = 10;
-const GROUP_MS = 15_000;
-/** The time-out of the activity's heartbeat. */
-const HEARTBEAT_MS = 30_000;
-/** An attempt goes by the list with which it has begun. */
-const ATTEMPT_MS = 60_000;
 
 const RULES: readonly Rule[] = [
   /** A message that may have been processed is sent again only where its loss, or everybody's doubt, was known. */
@@ -203,135 +212,3 @@ const RULES: readonly Rule[] = [
       yield `the batch has ${events} events for ${names.length} items`;
   },
 ];
-
-const DISTURBING: ReadonlySet<BatchAct['kind']> = new Set([
-  ...(['kill', 'freeze', 'stop', 'lose', 'wrong clock', 'server away', 'reset', 'terminate'] as const),
-]);
-
-function isDisturbed({ deeds }: BatchFacts['plan']): boolean {
-  return deeds.some(({ act }) => DISTURBING.has(act.kind));
-}
-
-const MEDDLING: ReadonlySet<BatchAct['kind']> = new Set([
-  'retry item',
-  'terminate item',
-  'cancel item',
-  'foreign',
-]);
-
-function done({ done: all }: BatchFacts, kind: BatchAct['kind']): Done[] {
-  return all.filter(({ act }) => act.kind === kind);
-}
-
-function isSoonAfter(moment: number, { at }: Done): boolean {
-  return at >= moment - GROUP_MS && at <= moment + HEARTBEAT_MS;
-}
-
-function mayBeProcessed({ operation, begunAt, answer }: Request): boolean {
-  return operation === 'post' && begunAt !== null && !/^http 4(29|22)$/.test(answer ?? '');
-}
-
-function promptOf({ start }: Run): unknown {
-  return (fromPayload(start.input[0]) as { readonly prompt?: string } | undefined)?.prompt;
-}
-
-/** Somebody else has started it, who knows nothing of the batch. */
-function isByOthers({ start }: Run): boolean {
-  return start.asked?.by === 'people' && !start.asked.requestId.startsWith('retry of ');
-}
-
-/** Follow-ups of the batch that run at this time, and that somebody has retried by themselves so long before that it must know. */
-function retriedBefore(facts: BatchFacts, at: number): Run[] {
-  const { runs, names, plan } = facts;
-  const before = at - plan.listLagMs - ATTEMPT_MS - HEARTBEAT_MS - GROUP_MS;
-  return runs.filter(
-    (run) =>
-      names.includes(run.workflowId) &&
-      isFirst(run) &&
-      run.start.asked?.by === 'people' &&
-      run.start.searchAttributes.FollowUpBatch !== undefined &&
-      startedAt(run) < before &&
-      endedAt(facts, run) > at,
-  );
-}
-
-/** Items behind one that is started, which run by their own names: somebody else has started them. It asks before each start. */
-function laterOnes(facts: BatchFacts, item: Run): Run[] {
-  const { runs, names, plan } = facts;
-  const at = startedAt(item);
-  const before = at - plan.listLagMs - HEARTBEAT_MS - GROUP_MS;
-  const later = names.slice(names.indexOf(item.workflowId) + 1);
-  return runs.filter(
-    (run) =>
-      later.includes(run.workflowId) &&
-      plan.items[names.indexOf(run.workflowId)]?.requestId !== undefined &&
-      isFirst(run) &&
-      isByOthers(run) &&
-      startedAt(run) < before &&
-      endedAt(facts, run) > at,
-  );
-}
-
-/** Nobody could know of it any more: the server has forgotten the batch itself, or what others had started. */
-function isUnknowable(facts: BatchFacts, before: Run, run: Run): boolean {
-  if (isByOthers(before) && isForgotten(facts, before, startedAt(run))) return true;
-  const own = facts.starts.find((start) => start.run === run)?.batch.start;
-  const batches = facts.runs.filter(isBatch);
-  // After a reset of the batch nothing but the item itself tells that it was begun, and somebody has deleted it.
-  if (facts.deleted.has(before) && batches.some(({ isReset }) => isReset)) return true;
-  const upToOwn = batches.slice(0, batches.findIndex(({ runId }) => runId === own?.firstRunId) + 1);
-  // With each start that found nothing of the runs before, the batch began anew.
-  const anew = upToOwn.findLast((start, index) =>
-    upToOwn.slice(0, index).every((each) => isForgotten(facts, each, startedAt(start))),
-  );
-  return anew !== undefined && startedAt(before) < startedAt(anew);
-}
-
-function isForgotten({ plan, deleted }: BatchFacts, run: Run, at: number): boolean {
-  return run.closedAt + (plan.retentionMs ?? Infinity) <= at || (deleted.get(run) ?? Infinity) <= at;
-}
-
-/** A run whose receipt says so, as long as anybody can read it. */
-function isAccepted({ runs }: BatchFacts, { memo, workflowId, runId }: Run): boolean {
-  const receipt = fromPayload(memo.followUp) as
-    { readonly delivery?: { readonly verdict: string } } | undefined;
-  const latest = runs.findLast((each) => each.workflowId === workflowId && each.runId !== runId);
-  return receipt?.delivery?.verdict === 'accepted' && latest === undefined;
-}
-
-function isBatch({ start }: Run): boolean {
-  return start.workflowType === BATCH_WORKFLOW && start.workflowId === batchWorkflowId(BATCH_ID);
-}
-
-function startedAt({ events }: Run): number {
-  return events[0]?.at ?? 0;
-}
-
-/** Not one that continues another one as new. */
-function isFirst({ runId, start }: Run): boolean {
-  return runId === start.firstRunId;
-}
-
-/** The end of a run, and of those that it continues as. */
-function endedAt({ runs }: BatchFacts, { start }: Run): number {
-  return runs.findLast((each) => each.start.firstRunId === start.firstRunId)?.closedAt ?? Infinity;
-}
-
-/** What the batch has written down, from its start on. */
-function memosOf({ events }: Run): { readonly at: number; readonly memo: BatchMemo }[] {
-  return events.flatMap((event) => {
-    if (event.type !== 'WorkflowPropertiesModified' || event.fields[MEMO_BATCH] === undefined) return [];
-    return [{ at: event.at, memo: fromPayload(event.fields[MEMO_BATCH]) as BatchMemo }];
-  });
-}
-
-/** The memos that held at some moment of a time. */
-function inForce(batch: Run, from: number, to: number): BatchMemo[] {
-  const memos = memosOf(batch);
-  const first = memos.findLastIndex(({ at }) => at <= from);
-  return memos.slice(Math.max(0, first)).flatMap(({ at, memo }) => (at <= to ? [memo] : []));
-}
-
-function inOrder(counts: Readonly<Record<string, number>>): string {
-  return JSON.stringify(Object.entries(counts).sort(([one], [other]) => (one < other ? -1 : 1)));
-}

@@ -2,7 +2,7 @@ import { batchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/core/batch/s
 import { BATCH_WORKFLOW } from '../../../src/core/names';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
-import type { BatchFacts } from './world';
+import type { BatchFacts } from './timeline';
 
 const SITUATIONS: Readonly<Record<string, (facts: BatchFacts) => boolean>> = {
   'a batch in chunks': ({ runs }) => runs.some(({ start }) => start.workflowType === CHUNK_WORKFLOW),

@@ -2,18 +2,12 @@ import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/
 import { keyFromText } from '../../../src/agent-api/api-key';
 import { createAgentApi } from '../../../src/agent-api/client';
 import { createActivities } from '../../../src/activities';
-import { BatchHandle } from '../../../src/client/batch/batch-client';
-import { checkBatch, type CheckedBatch } from '../../../src/client/batch/check';
-import { BatchEnds, type BatchReport, findBatch } from '../../../src/client/batch/describe';
-import { retryBatch, startBatch } from '../../../src/client/batch/start';
+import { BatchEnds, findBatch } from '../../../src/client/batch/describe';
 import { Calls } from '../../../src/client/call';
-import { type NamedRequest, retryFollowUp, startFollowUp } from '../../../src/client/start';
-import { requestIdOf } from '../../../src/core/batch/items';
 import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH, type Position } from '../../../src/core/batch/state';
-import { type ItemEnd } from '../../../src/core/batch/progress';
 import { FollowUpError } from '../../../src/core/errors';
-import { batchWorkflowId, followUpWorkflowId } from '../../../src/core/ids';
-import { AgentService, type Request } from '../agent-service';
+import { batchWorkflowId } from '../../../src/core/ids';
+import { AgentService } from '../agent-service';
 import { BEGIN, VirtualClock } from '../clock';
 import { Luck } from '../luck';
 import { isOfMachines, Machines } from '../machines';
@@ -23,9 +17,9 @@ import { TemporalServer } from '../temporal/server';
 import { clientOf } from '../temporal/service';
 import type { SimulatedWorker } from '../worker/worker';
 import { type Entry, HTTP_TIMEOUT_MS, SETTINGS, TASK_QUEUES } from '../world';
+import { BATCH_ID, BatchPeople } from './people';
 import type { BatchAct, BatchPlan } from './plan';
-
-export const BATCH_ID = 'batch';
+import type { BatchFacts, Done, StartOfItem } from './timeline';
 
 /** Nothing lasts longer: what still runs then waits for ever. */
 const HORIZON_MS = 3 * 86_400_000;
@@ -41,43 +35,6 @@ const LONGEST_PAUSE_S = 120;
 /** Longer than lists lag, and than a live reader looks back. */
 const UNTIL_LISTED_MS = 90_000;
 
-/** A start of a follow-up by a run of the batch, with what the server had of that run at this moment. */
-export interface StartOfItem {
-  readonly run: Run;
-  readonly batch: Run;
-  readonly memo: BatchMemo;
-  /** By the latest heartbeat of the activity. */
-  readonly kept: Position | null;
-}
-
-/** Something that people have done to the batch or its items. */
-export interface Done {
-  readonly act: BatchAct;
-  readonly at: number;
-  endedAt: number;
-  failed: string | null;
-  answer?: unknown;
-  /** The run of the batch at that time. */
-  readonly run: Run | undefined;
-}
-
-/** What is known of a world once all in it has ended. */
-export interface BatchFacts {
-  readonly plan: BatchPlan;
-  /** The workflow ids of the items, in the order of the file. */
-  readonly names: readonly string[];
-  readonly runs: readonly Run[];
-  readonly requests: readonly Request[];
-  readonly starts: readonly StartOfItem[];
-  readonly done: readonly Done[];
-  readonly log: readonly Entry[];
-  readonly broken: readonly string[];
-  /** With the time. */
-  readonly deleted: ReadonlyMap<Run, number>;
-  /** What is told of it at the end; null where the server has forgotten it. */
-  readonly told: { readonly batch: BatchReport; readonly ends: readonly ItemEnd[] } | null;
-}
-
 /** One batch, its jobs, the machines and the people around it, on one clock. */
 export class BatchWorld {
   private readonly luck: Luck;
@@ -85,15 +42,13 @@ export class BatchWorld {
   private readonly server: TemporalServer;
   private readonly services = new Map<string, AgentService>();
   private readonly machines: Machines;
-  private readonly calls: Calls;
+  private readonly people: BatchPeople;
   private readonly log: Entry[] = [];
   private readonly broken: string[] = [];
   private readonly starts: StartOfItem[] = [];
   private readonly done: Done[] = [];
-  private readonly deleted = new Map<Run, number>();
   private readonly points = new Map<string, number>();
   private readonly noted = new Set<Run>();
-  private names: readonly string[] = [];
   /** Calls of people that are under way, and deeds whose point was reached. */
   private waitsFor = 0;
   /** In seconds, while nobody does anything. */
@@ -131,7 +86,8 @@ export class BatchWorld {
       return value;
     };
     const named = { namespace: `${this.server.namespace} of people`, identity: 'people' };
-    this.calls = new Calls(clientOf(this.server, reach, named), TASK_QUEUES.followUp);
+    const calls = new Calls(clientOf(this.server, reach, named), TASK_QUEUES.followUp);
+    this.people = new BatchPeople(plan, calls, this.server, this.clock);
   }
 
   async play(): Promise<BatchFacts> {
@@ -142,7 +98,8 @@ export class BatchWorld {
       await this.clock.run(() => over.is, MOST_STEPS);
       if (over.is) await script;
       else this.broken.push('it loops without an end');
-      const { plan, names, server, starts, done, log, broken, deleted, told } = this;
+      const { plan, server, starts, done, log, broken, told } = this;
+      const { names, deleted } = this.people;
       const requests = [...this.services.values()].flatMap((service) => service.requests);
       return { plan, names, runs: server.runs, requests, starts, done, log, broken, deleted, told };
     } finally {
@@ -152,27 +109,23 @@ export class BatchWorld {
   }
 
   private async script(): Promise<void> {
-    const batch = await this.checked();
-    this.names = batch.items.map((item) => {
-      const { projectId, jobId } = item.request;
-      return followUpWorkflowId(projectId, jobId, requestIdOf(BATCH_ID, item));
-    });
+    const batch = await this.people.checked();
     for (let count = 0; count < this.plan.workers; count += 1) this.machines.add();
     const { concurrency, tolerate } = this.plan;
-    this.people({ kind: 'start', times: 1 }, () => this.start(batch, { concurrency, tolerate }));
+    this.letPeople({ kind: 'start', times: 1 }, () => this.people.start(batch, { concurrency, tolerate }));
     this.reached('started');
     await this.quiet();
     for (
       let again = 0;
-      this.plan.finishes && this.batchRun?.status !== 'WorkflowExecutionCompleted' && again < 2;
+      this.plan.finishes && this.people.batchRun?.status !== 'WorkflowExecutionCompleted' && again < 2;
       again += 1
     ) {
-      this.people({ kind: 'start', times: 1 }, () => this.start(batch, { tolerate: null }));
+      this.letPeople({ kind: 'start', times: 1 }, () => this.people.start(batch, { tolerate: null }));
       await this.quiet();
     }
     await this.clock.sleep(UNTIL_LISTED_MS);
     if (this.server.latest(batchWorkflowId(BATCH_ID)) === undefined) return;
-    const { client } = this.calls;
+    const { client } = this.people.calls;
     const description = await findBatch(client, BATCH_ID);
     try {
       this.told = { batch: description, ends: await new BatchEnds(client).news(description) };
@@ -181,15 +134,6 @@ export class BatchWorld {
       if (!(error instanceof FollowUpError)) throw error;
       this.say('people', `the results: ${error.message}`);
     }
-  }
-
-  private checked(): Promise<CheckedBatch> {
-    const { items, jobs, request } = this.plan;
-    const requests = items.map(({ job, prompt, requestId }) => ({
-      ...{ projectId: jobs[job]?.projectId ?? '', jobId: jobs[job]?.jobId ?? '', prompt, ...request },
-      ...(requestId === undefined ? {} : { requestId }),
-    }));
-    return checkBatch(requests, { batchId: BATCH_ID });
   }
 
   /** Until all has ended, and nobody does anything more. */
@@ -208,18 +152,14 @@ export class BatchWorld {
 
   /** A pause may have come without an answer, or again by a reset: nothing must wait for ever. */
   private resumeAtLast(): void {
-    const run = this.batchRun;
+    const run = this.people.batchRun;
     const isPaused =
       run?.isOpen && (fromPayload(run.memo[MEMO_BATCH]) as BatchMemo | undefined)?.paused === true;
     this.pausedFor = isPaused === true && this.waitsFor === 0 ? this.pausedFor + 1 : 0;
     if (this.pausedFor < LONGEST_PAUSE_S) return;
     this.pausedFor = 0;
     const act: BatchAct = { kind: 'resume' };
-    this.people(act, () => this.carryOut(act));
-  }
-
-  private get batchRun(): Run | undefined {
-    return this.server.runs.findLast(({ workflowId }) => workflowId === batchWorkflowId(BATCH_ID));
+    this.letPeople(act, () => this.people.carryOut(act));
   }
 
   private say(who: string, what: string): void {
@@ -268,7 +208,7 @@ export class BatchWorld {
   }
 
   private itemOf({ workflowId }: Run): string {
-    const number = this.names.indexOf(workflowId);
+    const number = this.people.names.indexOf(workflowId);
     return number < 0 ? workflowId : `item ${number} (${workflowId.split(':')[2] ?? ''})`;
   }
 
@@ -286,13 +226,19 @@ export class BatchWorld {
   }
 
   private do(act: BatchAct, worker: SimulatedWorker | undefined): void {
-    if (!isOfMachines(act)) this.people(act, () => this.carryOut(act));
+    if (!isOfMachines(act)) this.letPeople(act, () => this.people.carryOut(act));
     else if (this.machines.do(act, worker)) this.say('deed', inWords(act));
   }
 
   /** Somebody does something; an error of the client is an answer, any other one is a bug. */
-  private people(act: BatchAct, work: () => Promise<unknown>): void {
-    const done: Done = { act, at: this.clock.now, endedAt: Infinity, failed: null, run: this.batchRun };
+  private letPeople(act: BatchAct, work: () => Promise<unknown>): void {
+    const done: Done = {
+      act,
+      at: this.clock.now,
+      endedAt: Infinity,
+      failed: null,
+      run: this.people.batchRun,
+    };
     this.done.push(done);
     this.waitsFor += 1;
     this.say('deed', inWords(act));
@@ -318,87 +264,6 @@ export class BatchWorld {
           done.endedAt = this.clock.now;
         });
     });
-  }
-
-  private start(batch: CheckedBatch, options: Pick<Partial<BatchPlan>, 'concurrency' | 'tolerate'>) {
-    const { partBytes } = this.plan;
-    return this.calls.run({}, (client, signal) =>
-      startBatch(
-        { client, taskQueue: TASK_QUEUES.followUp, options, signal, partBytes: partBytes ?? undefined },
-        batch,
-      ),
-    );
-  }
-
-  private async carryOut(act: Exclude<BatchAct, Parameters<Machines['do']>[0]>): Promise<unknown> {
-    const { calls, server } = this;
-    const handle = new BatchHandle(calls, BATCH_ID);
-    switch (act.kind) {
-      case 'start': {
-        const batch = await this.checked();
-        return Promise.all(Array.from({ length: act.times }, () => this.start(batch, {})));
-      }
-      case 'terminate':
-        this.batchRun?.terminate();
-        if (act.startsAfterMs === null) return undefined;
-        await this.clock.sleep(act.startsAfterMs);
-        return this.start(await this.checked(), {});
-      case 'cancel':
-        return handle.cancel({ followUps: act.followUps });
-      case 'pause': {
-        await handle.pause();
-        await this.clock.sleep(act.ms);
-        return (await handle.resume()).state;
-      }
-      case 'resume':
-        return (await handle.resume()).state;
-      case 'set concurrency':
-        return (await handle.setConcurrency(act.concurrency)).state;
-      case 'reset': {
-        const points = this.batchRun?.resetPoints() ?? [];
-        const point = points[Math.floor(act.share * points.length)];
-        const run = point && this.batchRun && server.reset(this.batchRun, point);
-        return { to: run?.runId };
-      }
-      case 'retry': {
-        const options = { includeUnknown: act.includeUnknown };
-        return calls.run({}, (client, signal) =>
-          retryBatch({ client, taskQueue: TASK_QUEUES.followUp, options, signal }, BATCH_ID),
-        );
-      }
-      case 'results':
-        return (await handle.settled()).length;
-      default:
-        return this.carryOutFor(act, Math.floor(act.item * this.names.length));
-    }
-  }
-
-  private async carryOutFor(
-    act: Extract<BatchAct, { readonly item: number }>,
-    number: number,
-  ): Promise<unknown> {
-    const { calls, server } = this;
-    const workflowId = this.names[number] ?? '';
-    const run = server.latest(workflowId);
-    if (act.kind === 'foreign') {
-      const item = (await this.checked()).items[number];
-      if (item === undefined) return undefined;
-      const prompt = act.samePrompt ? item.request.prompt : 'Another message.';
-      const request: NamedRequest = { ...item.request, prompt, requestId: requestIdOf(BATCH_ID, item) };
-      const { attached, runId } = await calls.run({}, (client) =>
-        startFollowUp(client, TASK_QUEUES.followUp, request),
-      );
-      return `item ${number}: ${runId}, ${String(attached)}`;
-    }
-    if (run === undefined || run.isOpen === /^(retry|delete)/.test(act.kind)) return 'nothing to do';
-    if (act.kind === 'retry item')
-      return calls.run({}, (client, signal) => retryFollowUp(client, workflowId, signal));
-    if (act.kind === 'delete item') {
-      this.deleted.set(run, this.clock.now);
-      server.delete(run);
-    } else if (act.kind === 'cancel item') run.requestCancel();
-    else run.terminate();
-    return `item ${number}: ${run.runId}`;
   }
 }
 
