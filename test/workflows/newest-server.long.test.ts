@@ -17,10 +17,10 @@ const DYNAMIC_CONFIG = {
   'system.enableCancelActivityWorkerCommand': true,
 };
 
-const { follow, newBatch } = sharedEnvironment({
-  dynamicConfig: DYNAMIC_CONFIG,
-  httpTimeoutMs: 8_000,
-});
+/** A request may be held for as long as a test takes, however busy the machine is. */
+const httpTimeoutMs = 120_000;
+
+const { follow, newBatch } = sharedEnvironment({ dynamicConfig: DYNAMIC_CONFIG, httpTimeoutMs });
 
 /**
  * Reads so rare that no workflow is paused while a workflow task of it is scheduled and not started. The SDK's core can't
