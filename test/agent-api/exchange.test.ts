@@ -1,4 +1,4 @@
-import { expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { Dispatcher } from 'undici';
 import { exchange } from '../../src/agent-api/exchange';
 
@@ -27,9 +27,17 @@ function begin(limits: { timeoutMs: number; connectTimeoutMs: number; beforeFirs
   return { dispatcher, result: exchange(dispatcher, REQUEST, limits, { text: String, field: String }) };
 }
 
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
 it('an exchange that was given up while connecting is not written once the connection is made', async () => {
   const beforeFirstByte = jest.fn(() => undefined);
   const { dispatcher, result } = begin({ timeoutMs: 500, connectTimeoutMs: 5, beforeFirstByte });
+  jest.advanceTimersByTime(5);
   const message = 'connect timeout: no connection to http://agents within 5ms';
   const brokenBy = { label: 'connect timeout', message };
   expect(await result).toEqual({ kind: 'no answer', started: false, brokenBy });

@@ -18,7 +18,8 @@ import { waitUntilAtRest } from './watch';
 
 /**
  * Brings the message to the service, once: what is certainly not sent is tried again, and an unknown delivery is looked for by
- * reading the job. No run continues as new before that: by its id the send activity sees that a reset has made it.
+ * reading the job. No run continues as new before that: the send activity knows a run made by a reset by its id, and one that
+ * continues it would look clean (measured).
  */
 export async function deliver(context: FollowUpContext, prompt: string): Promise<void> {
   const { state } = context;
