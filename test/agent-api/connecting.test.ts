@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it, jest } from '@jest/globals';
 import { freePorts } from '../../dev/free-ports';
-import { Front } from '../harness/front';
+import { openDeafPort } from '../harness/deaf-port';
 import { holdTimers } from '../harness/hold-timers';
 import { ADDRESS, expectNoKey, LIMIT_MS, MESSAGE, outOfTime, WireTest } from './agent-api-under-test';
 import { selfSignedCertificate } from './self-signed-certificate';
@@ -39,11 +39,10 @@ describe('a POST that got no connection was not sent', () => {
   });
 
   it('when the host takes no connection in a third of the time limit', async () => {
-    const front = await Front.open(wire.server.port);
-    await front.deafen();
-    const url = `http://127.0.0.1:${front.port}`;
+    const deaf = await openDeafPort();
+    const url = `http://127.0.0.1:${deaf.port}`;
     // Nobody could be so quick that it is wrong.
-    const { message } = await sendAndRead(url, 90).finally(() => front.close());
+    const { message } = await sendAndRead(url, 90).finally(() => deaf.close());
     expect(message).toBe(`connect timeout: no connection to ${url} within 30ms`);
   });
 

@@ -66,7 +66,8 @@ describe('a running follow-up', () => {
 
 describe("a client without the workers' data converter", () => {
   it.concurrent('is told by each call what to set', async () => {
-    const asked = (await open()).newRequest();
+    const environment = await open();
+    const asked = environment.newRequest();
     const { workflowId } = await (await idleClient(ENCRYPTING)).idle.start(asked);
     const { client, idle } = await idleClient();
     await client.workflow.getHandle(workflowId).terminate();
@@ -78,13 +79,10 @@ describe("a client without the workers' data converter", () => {
         message: expect.stringMatching(words),
       });
     await expect(idle.start(asked)).rejects.toThrow(words);
-  });
-
-  it.concurrent('is told so by a codec that knows nothing of what is there', async () => {
-    const environment = await open();
-    const { workflowId } = await environment.followUps.start(environment.newRequest(ENDLESS));
-    const { idle } = await idleClient(ENCRYPTING);
-    await expect(idle.getHandle(workflowId).progress()).rejects.toMatchObject({
+    const plain = await environment.followUps.start(environment.newRequest());
+    await expect(
+      (await idleClient(ENCRYPTING)).idle.getHandle(plain.workflowId).describe(),
+    ).rejects.toMatchObject({
       code: 'MISCONFIGURED',
       message: expect.stringContaining('is not encrypted'),
     });
@@ -102,11 +100,11 @@ it.concurrent('a workflow of another type is not touched', async () => {
 
 describe('the list', () => {
   // A quote, a backslash and a single quote at the beginning are not asked for; one within is.
-  it.concurrent.each([['say "hi"'], ["it's\\ ' OR 1 = '1"], ["'日本語 🙂'"]])(
-    'finds the follow-ups of the project %j, and no others',
+  it.concurrent.each(["it's ' OR 1 = '1 \\ \"hi\"", "'日本語 🙂'"])(
+    'finds the project %j, and no other',
     async (name) => {
       const { idle } = await idleClient();
-      const projectId = `${name} ${randomUUID().slice(0, 8)} ${name}`;
+      const projectId = `${name} ${randomUUID().slice(0, 8)}`;
       const asked = { projectId, jobId: 'j', prompt: 'x', requestId: 'r' };
       const { workflowId } = await idle.start(asked);
       await idle.start({ ...asked, projectId: `${projectId} not` });

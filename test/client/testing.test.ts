@@ -66,11 +66,6 @@ describe('the client for tests', () => {
     await expect(followUps.execute(REQUEST)).rejects.toMatchObject({ code, workflowId: ID, ...facts });
   });
 
-  it.each([['archived'], ['failed']] as const)('has the result %s', async (end) => {
-    const followUps = new InMemoryFollowUpClient(() => ({ end }));
-    expect(await followUps.execute(REQUEST)).toMatchObject({ status: end, prLink: null });
-  });
-
   it('retries what was not sent, and each run may go another way', async () => {
     const fates: Fate[] = [{ end: 'FollowUpRejected', verdict: 'not-sent' }, { job: { prLink: null } }];
     const asked: NamedRequest[] = [];

@@ -86,18 +86,8 @@ export class BatchOfTest {
     });
   }
 
-  /** Cancels it, and waits for its end. */
-  async cancel(options?: Parameters<BatchHandle['cancel']>[0]) {
-    await this.handle.cancel(options);
-    return this.handle.result();
-  }
-
   get workflow(): WorkflowHandle {
     return this.environment.client.workflow.getHandle(batchWorkflowId(this.batchId));
-  }
-
-  async terminate(): Promise<void> {
-    await this.workflow.terminate();
   }
 
   posts(key: Parameters<FollowUpCaller['posts']>[0] = { projectId: this.projectId }) {
@@ -123,13 +113,12 @@ export class BatchOfTest {
     });
   }
 
-  /** The follow-up of an item, by its place from 0. */
-  async itemHandle(index: number): Promise<WorkflowHandle> {
-    const item = (await this.checked()).items[index];
-    if (item === undefined) throw new Error(`there is no item ${index}`);
-    const { projectId, jobId } = item.request;
-    const id = followUpWorkflowId(projectId, jobId, requestIdOf(this.batchId, item));
-    return this.environment.client.workflow.getHandle(id);
+  /** The workflow ids of its items' follow-ups, in their order. */
+  async itemIds(): Promise<string[]> {
+    return (await this.checked()).items.map((item) => {
+      const { projectId, jobId } = item.request;
+      return followUpWorkflowId(projectId, jobId, requestIdOf(this.batchId, item));
+    });
   }
 
   /** Ends the turn of every job that is in one. */

@@ -20,8 +20,6 @@ Runtime.install({
 export interface EnvironmentOptions {
   /** The limit of one HTTP exchange. @default 2000 */
   readonly httpTimeoutMs?: number;
-  /** How long one activity polls by its own retries. @default as in production */
-  readonly pollLimitMs?: number;
   /** How many polls may wait in the process of a worker; 0 has each of them wait as a retry. @default 1000 */
   readonly inProcessPolls?: number;
   /** The Temporal server. @default the one that all test files share */
@@ -55,10 +53,11 @@ export class Environment extends FollowUpCaller {
 
   static async open({
     httpTimeoutMs: timeoutMs = 2_000,
-    bundlePath = temporal().bundlePath,
+    bundlePath: codePath = temporal().bundlePath,
     dataConverter = {},
     skipsTime = false,
     inProcessPolls = skipsTime ? 0 : 1_000,
+    notify,
     ...options
   }: EnvironmentOptions = {}): Promise<Environment> {
     const dynamicConfig = { ...DYNAMIC_CONFIG, ...options.dynamicConfig };
@@ -75,13 +74,11 @@ export class Environment extends FollowUpCaller {
     const connected = await connectClient({ env: { TEMPORAL_ADDRESS: address } });
     const native = await NativeConnection.connect({ address });
     const stop = new AbortController();
-    const { notify, pollLimitMs } = options;
-    const limit = pollLimitMs === undefined ? {} : { pollLimitMs };
     const workers = await FollowUpWorkers.create(
       native,
       { temporal: { namespace }, taskQueues, inProcessPolls, dataConverter },
-      { workflowBundle: { codePath: bundlePath } },
-      new FollowUpPlugin({ agentApi, taskQueues, inProcessPolls, notify, ...limit }),
+      { workflowBundle: { codePath } },
+      new FollowUpPlugin({ agentApi, taskQueues, inProcessPolls, notify }),
     );
     // Loads what undici loads at its first use: jest forbids that between the steps of concurrent tests.
     const nobody = { projectId: 'warm-up', jobId: 'nobody' };

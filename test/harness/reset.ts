@@ -8,12 +8,6 @@ export async function eventsOf(handle: WorkflowHandle): Promise<HistoryEvent[]> 
   return (await handle.fetchHistory()).events ?? [];
 }
 
-/** The types of the activities of a run, in the order in which they were scheduled. */
-export async function activities(handle: WorkflowHandle): Promise<string[]> {
-  const events = await eventsOf(handle);
-  return events.flatMap((event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? []);
-}
-
 /** The completions of workflow tasks in the latest run: the points to which it can be reset. */
 export async function workflowTasks({ client, workflowId }: WorkflowHandle): Promise<HistoryEvent[]> {
   const events = await eventsOf(client.getHandle(workflowId));

@@ -1,9 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { isTransient } from '../../src/temporal/grpc-status';
 import { type DevServer, type DevServerOptions, startDevServer } from '../../dev/dev-server';
-import { eventually } from './eventually';
 import { temporal } from './temporal';
 
 /** A Temporal server on a SQLite file, which can be killed and started again on the same file and port. */
@@ -38,18 +36,4 @@ export class RestartableServer {
   async restart(): Promise<void> {
     this.server = await startDevServer({ ...this.options, port: this.server.port });
   }
-}
-
-/** Makes a call that may be repeated, again and again while the server is away. @throws what the server answers */
-export async function throughRestarts<T>(call: () => Promise<T>): Promise<T> {
-  const ask = async () => {
-    try {
-      return { value: await call() };
-    } catch (error) {
-      return isTransient(error) ? undefined : { error };
-    }
-  };
-  const outcome = await eventually('an answer of the server', ask);
-  if ('error' in outcome) throw outcome.error;
-  return outcome.value;
 }

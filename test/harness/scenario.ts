@@ -3,24 +3,11 @@ import type { Phase } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { NewJob } from '../../sandbox';
 import { eventually } from './eventually';
-import { BY_READ, BY_RESPONSE, type Following, type JobFault, UNKNOWN } from './following';
+import type { Following, JobFault } from './following';
 import { PATIENT, ProcessEnvironment } from './process-environment';
 import { temporal } from './temporal';
 import { type Hold, TemporalGate } from './temporal-gate';
 import type { WorkerProcess } from './worker-process';
-
-/** Endings of a follow-up whose message the service has processed once. */
-export const ANSWERED = {
-  ...{ status: 'completed', delivery: BY_RESPONSE },
-  evidence: 'seen-active',
-  posts: [true],
-};
-export const FOUND_BY_READING = { ...ANSWERED, delivery: BY_READ };
-export const NOBODY_KNOWS = {
-  ...{ type: 'DeliveryUnknown', delivery: UNKNOWN },
-  evidence: null,
-  posts: [true],
-};
 
 /** A POST that hangs, having been processed. */
 export const PROCESSED = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
@@ -40,40 +27,27 @@ export interface ScenarioOptions {
   readonly job?: NewJob;
   readonly asked?: Partial<FollowUpRequest>;
   readonly fault?: JobFault;
-  /** What the first worker is started with. */
-  readonly env?: NodeJS.ProcessEnv;
   /** The calls between the first worker and the server that are held. */
   readonly hold?: Readonly<Parameters<TemporalGate['hold']>>;
 }
 
 /** A follow-up on a worker of its own, behind a gate. */
 export function onWorker(
-  options: ScenarioOptions,
+  { job, asked, fault, hold = ['no method', 'call'] }: ScenarioOptions,
   test: (scenario: Scenario) => Promise<void>,
 ): Promise<void> {
-  return ProcessEnvironment.with({}, (environment) => play(environment, options, test));
-}
-
-export async function play(
-  environment: ProcessEnvironment,
-  { job, asked, fault, env, hold = ['no method', 'call'] }: ScenarioOptions,
-  test: (scenario: Scenario) => Promise<void>,
-): Promise<void> {
-  const gate = await TemporalGate.open(temporal().address);
-  try {
-    const held = gate.hold(...hold);
-    const worker = await environment.startWorker({ ...env, TEMPORAL_ADDRESS: gate.address });
-    const faults = fault === undefined ? [] : [fault];
-    const following = await environment.follow(job, { ...PATIENT, ...asked }, ...faults);
-    await test({ environment, following, worker, gate, held });
-  } finally {
-    await gate.close();
-  }
-}
-
-/** Waits until the fault `hold` holds a request. */
-export async function untilHeld({ following }: Scenario): Promise<void> {
-  await following.reached({ fault: 'hold' });
+  return ProcessEnvironment.with({}, async (environment) => {
+    const gate = await TemporalGate.open(temporal().address);
+    try {
+      const held = gate.hold(...hold);
+      const worker = await environment.startWorker({ TEMPORAL_ADDRESS: gate.address });
+      const faults = fault === undefined ? [] : [fault];
+      const following = await environment.follow(job, { ...PATIENT, ...asked }, ...faults);
+      await test({ environment, following, worker, gate, held });
+    } finally {
+      await gate.close();
+    }
+  });
 }
 
 /** Another worker of the same queues takes the place of the one that is killed. */
@@ -89,13 +63,5 @@ export async function showsPhase({ handle }: Following, phase: Phase): Promise<v
     const { typedSearchAttributes } = await handle.describe();
     return typedSearchAttributes.getAll().find(({ key }) => key.name === 'FollowUpPhase')?.value;
   };
-  const until = (value: unknown) => value === phase;
-  await eventually(`the phase is shown as ${phase}`, shown, { intervalMs: 100, until });
-}
-
-/** How it ends when its turn ends after the delivery was found by reading. */
-export async function endAfterReading({ following }: Scenario) {
-  await showsPhase(following, 'watching');
-  following.changeJob({ status: 'completed' });
-  return following.ending();
+  await eventually(`the phase is shown as ${phase}`, async () => (await shown()) === phase);
 }

@@ -1,4 +1,4 @@
-import { EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -10,6 +10,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { eventually } from './eventually';
 
@@ -24,9 +25,7 @@ export interface Hold {
 }
 
 interface Rule extends Hold {
-  readonly method: string;
-  readonly side: Side;
-  readonly containing: string;
+  isFor(method: string, side: Side, message: Buffer): boolean;
   /** Whether a call was held. */
   met: boolean;
   readonly released: Promise<unknown>;
@@ -76,13 +75,14 @@ export class TemporalGate {
 
   /** From now on holds the calls of a method on their way, or the answers to them, whose message contains a text. */
   hold(method: string, side: Side, containing = ''): Hold {
-    const events = new EventEmitter();
+    const released = new AbortController();
     const rule: Rule = {
-      ...{ method, side, containing, met: false, released: once(events, 'released') },
+      isFor: (...[of, at, message]) => of === method && at === side && content(message).includes(containing),
+      ...{ met: false, released: once(released.signal, 'abort') },
       arrived: () => eventually(`a ${side} of ${method} comes to the gate`, () => rule.met),
       release: () => {
         this.rules = this.rules.filter((other) => other !== rule);
-        events.emit('released');
+        released.abort();
       },
     };
     this.rules.push(rule);
@@ -111,7 +111,7 @@ export class TemporalGate {
   ): Promise<void> {
     stream.on('error', () => undefined);
     const method = headers[':path']?.split('/').at(-1) ?? '';
-    const call = await everything(stream);
+    const call = await buffer(stream);
     await this.heldFor(method, 'call', call);
 
     const upstream = session.request(headers);
@@ -123,7 +123,7 @@ export class TemporalGate {
     if (method.startsWith('Poll')) this.polls.add(upstream);
     upstream.end(call);
     const response = await responseTo(upstream);
-    const answer = await everything(upstream).finally(() => this.polls.delete(upstream));
+    const answer = await buffer(upstream).finally(() => this.polls.delete(upstream));
     await this.heldFor(method, 'answer', answer);
 
     if (stream.destroyed) return;
@@ -134,9 +134,7 @@ export class TemporalGate {
   }
 
   private async heldFor(method: string, side: Side, message: Buffer): Promise<void> {
-    const rule = this.rules.find(
-      (each) => each.method === method && each.side === side && content(message).includes(each.containing),
-    );
+    const rule = this.rules.find((each) => each.isFor(method, side, message));
     if (rule === undefined) return;
     rule.met = true;
     await rule.released;
@@ -155,10 +153,4 @@ function responseTo(upstream: ClientHttp2Stream): Promise<IncomingHttpHeaders> {
 /** A gRPC message: a byte that tells whether it is compressed, four of its length, and the message itself. */
 function content(message: Buffer): Buffer {
   return message[0] === 1 ? gunzipSync(message.subarray(5)) : message.subarray(5);
-}
-
-async function everything(stream: ClientHttp2Stream | ServerHttp2Stream): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }

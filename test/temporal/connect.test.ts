@@ -7,7 +7,7 @@ import { freePorts } from '../../dev/free-ports';
 import { FollowUpClient } from '../../src/client';
 import { FollowUpError } from '../../src/core/errors';
 import { serverError } from '../../src/temporal/server-error';
-import { Front } from '../harness/front';
+import { openDeafPort } from '../harness/deaf-port';
 import { certificateSignedBy, selfSignedCertificate } from '../agent-api/self-signed-certificate';
 import { answering, grpcServer, LETS_IN, listening } from './grpc-server';
 
@@ -164,10 +164,9 @@ describe('a connection', () => {
   );
 
   it.concurrent('to a host that takes no connection, as behind a firewall, is unreachable', async () => {
-    const front = await Front.open(0);
-    await front.deafen();
-    const connecting = connect(`127.0.0.1:${front.port}`);
-    const error = await errorOf(connecting).finally(() => front.close());
+    const deaf = await openDeafPort();
+    const connecting = connect(`127.0.0.1:${deaf.port}`);
+    const error = await errorOf(connecting).finally(() => deaf.close());
     const message = expect.stringContaining('the host does not answer');
     expect(error).toMatchObject({ code: 'UNREACHABLE', message });
   });

@@ -3,7 +3,6 @@ import { freePorts } from '../../dev/free-ports';
 import { METRICS } from '../../src/core/metrics';
 import { eventually } from '../harness/eventually';
 import { ENDLESS, QUICK } from '../harness/following';
-import { Operator } from '../harness/operator';
 import { ASKS_EVERY_SECOND, ProcessEnvironment } from '../harness/process-environment';
 import { scrape, type Series } from '../harness/scrape';
 import { temporal } from '../harness/temporal';
@@ -117,7 +116,7 @@ it('reads that a limit holds back are late', async () => {
     return bucket() - bucket({ le: '0.5' });
   };
   const before = await late();
-  await new Operator(environment.client).limit(environment.taskQueues.read, 0.5);
+  await environment.followUps.limits.set({ readsTotal: '30/m' });
   const asked = { ...QUICK, polling: { ...QUICK.polling, timerPolls: 'all' } } as const;
   const followings = await Promise.all([1, 2, 3].map(() => environment.follow(ENDLESS, asked)));
   expect(await eventually('more reads are late', async () => (await late()) > before)).toBe(true);

@@ -90,7 +90,8 @@ describe('while it is paused', () => {
     const batch = await newBatch(3, ENDLESS, { polling: SELDOM });
     await batch.startUntilSent(2, { concurrency: 2 });
     await batch.progressWhen((progress) => progress.open === 2);
-    const item = await batch.itemHandle(0);
+    const [first = ''] = await batch.itemIds();
+    const item = batch.environment.client.workflow.getHandle(first);
     const watches = async () => (await item.query<FollowUpProgress>(QUERY_PROGRESS)).phase === 'watching';
     await eventually('the item is watched', watches);
     await pauseAwhile(batch.workflow);

@@ -1,10 +1,15 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterEach, expect, it } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import type { Notice } from '../../src/core/activities';
 import { SWIFT } from '../harness/batch-of-test';
 import { Environment } from '../harness/environment';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
-import { type Received, startReceiver } from '../harness/receiver';
 import { showsPhase } from '../harness/scenario';
 
 const secret = () => `whsec_${randomBytes(24).toString('base64')}`;
@@ -17,17 +22,38 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function opened(answer?: (received: Received) => void) {
-  const receiver = await startReceiver(RECEIVERS, answer);
-  closing.push(receiver.close);
+/** One POST: its verified body, its `webhook-id`, and how it is answered. */
+interface Received {
+  readonly id: string;
+  readonly notice: Notice;
+  readonly response: ServerResponse;
+}
+
+/** A receiver with the JavaScript library of Standard Webhooks, which throws where a signature is wrong; and who tells it. */
+async function opened(
+  answer: (received: Received) => void = ({ response }) => response.writeHead(204).end(),
+) {
+  const all: Received[] = [];
+  const server = createServer((request, response) => {
+    void (async () => {
+      const headers = request.headers as Record<string, string>;
+      const notice = new Webhook(RECEIVERS).verify(await text(request), headers) as Notice;
+      const received = { id: headers['webhook-id'] ?? '', notice, response };
+      all.push(received);
+      answer(received);
+    })();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  closing.push(() => server.close().closeAllConnections());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/follow-ups`;
   const secrets = { current: () => Promise.resolve(`${secret()},${RECEIVERS}`) };
-  const environment = await Environment.open({ notify: { url: receiver.url, secrets } });
+  const environment = await Environment.open({ notify: { url, secrets } });
   closing.push(environment.close);
   /** The notices of a follow-up or a batch, in the order of their arrival. */
   const told = (workflowId: string, count = 1) =>
     eventually(
       'the receiver is told',
-      () => receiver.all.filter(({ notice }) => notice.data.workflowId === workflowId),
+      () => all.filter(({ notice }) => notice.data.workflowId === workflowId),
       { until: ({ length }) => length >= count },
     );
   return { environment, told };

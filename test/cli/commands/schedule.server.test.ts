@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { eventually } from '../../harness/eventually';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { SWIFT_FLAGS, starter } from './starter';
@@ -7,21 +7,10 @@ import type { Ended } from '../command';
 
 const { open } = sharedEnvironment();
 
-const made: string[] = [];
-afterAll(async () => {
-  const { client } = await open();
-  for (const id of made)
-    await client.schedule
-      .getHandle(id)
-      .delete()
-      .catch(() => undefined);
-});
-
 /** The words `schedule …`, for a schedule and a job of its own. */
 async function stage() {
   const environment = await open();
   const id = `cli-${randomUUID().slice(0, 8)}`;
-  made.push(id);
   const { projectId, jobId } = environment.addJob();
   const csv = `project,job,prompt\n${projectId},${jobId},Rebase on main.\n`;
   const run = (words: readonly string[], stdin = csv): Promise<Ended> =>

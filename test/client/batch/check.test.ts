@@ -1,9 +1,14 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { checkBatch } from '../../../src/client/batch/check';
 import { InvalidRequestError } from '../../../src/client/errors';
 import { problemText } from '../../../src/core/checks';
 import { requestIdOf } from '../../../src/core/batch/items';
 import type { FollowUpRequest } from '../../../src/core/request';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello' };
 const one = (fields: object = {}): FollowUpRequest => ({ ...REQUEST, ...fields });
@@ -26,17 +31,16 @@ describe('a batch of requests', () => {
     expect((await checkBatch(new Set([one()]))).items).toHaveLength(1);
   });
 
-  it.each([
-    ['30s where nothing is said', undefined, { initial: '30s' }],
-    ['the maximum where that is shorter', { maximum: '10s' }, { initial: '10s', maximum: '10s' }],
-    [
-      '30s below a longer maximum',
-      { maximum: '1m', growth: 1 },
-      { initial: '30s', growth: 1, maximum: '1m' },
-    ],
-  ])('polls from %s', async (_, polling, expected) => {
-    const { items } = await checkBatch([one({ polling })]);
-    expect(items[0]?.request.polling).toEqual(expected);
+  it('polls from 30s, or from a shorter maximum', async () => {
+    const { items } = await checkBatch([
+      one({ polling: { maximum: '10s' } }),
+      one({ polling: { maximum: '1m' } }),
+    ]);
+    const polling = items.map(({ request }) => request.polling);
+    expect(polling).toEqual([
+      { initial: '10s', maximum: '10s' },
+      { initial: '30s', maximum: '1m' },
+    ]);
   });
 
   it('tells every problem with the number of its item, and the first ones in its message', async () => {
@@ -60,6 +64,24 @@ describe('a batch of requests', () => {
     request.polling.growth = 2;
     expect(items[0]?.request).toEqual(one({ polling: { initial: '30s', growth: 1 } }));
   });
+});
+
+it('a message that many requests share is held once while they are read, as from a file', async () => {
+  const line = JSON.stringify(one({ prompt: 'x'.repeat(256 * 1_024) }));
+  const bytes: number[] = [];
+  function* file() {
+    for (let item = 0; item <= 40; item += 1) {
+      yield JSON.parse(line) as FollowUpRequest;
+      if (item % 40 === 0) {
+        collectGarbage();
+        bytes.push(process.memoryUsage().heapUsed);
+      }
+    }
+  }
+  await checkBatch(file());
+  // Each by itself they have ten MiB.
+  const [first = 0, last = Infinity] = bytes;
+  expect(last - first).toBeLessThan(2 * 1_024 * 1_024);
 });
 
 describe('the name of an item', () => {

@@ -37,6 +37,18 @@ describe('a batch', () => {
     expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
   });
 
+  // Proves P4.
+  it.concurrent('whose activity is completed by hand ends as incomplete, and goes on', async () => {
+    const batch = await newBatch(2, ENDLESS);
+    const { workflowId } = await batch.startUntilSent(1, { concurrency: 1 });
+    const operator = new Operator(batch.environment.client);
+    await eventually('it is completed by hand', () => operator.complete(workflowId, 'runItems', '{}'));
+    expect(await batch.handle.result()).toMatchObject({ state: 'incomplete' });
+    await batch.startUntilSent(2, { concurrency: 2 });
+    expect(await batch.finish()).toMatchObject({ state: 'done', summary: { byStatus: { completed: 2 } } });
+    expect(batch.messages()).toEqual([1, 1]);
+  });
+
   // Proves B4.
   it.concurrent('that no worker takes up says so', async () => {
     const { environment, batches, batchId, requests } = await newBatch(1);

@@ -1,13 +1,10 @@
 import { expect, it } from '@jest/globals';
-import { eventually } from '../../harness/eventually';
 import { failureOf, NOT_SENT } from '../../harness/following';
-import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open } = sharedEnvironment({ skipsTime: true });
 
 it.concurrent.each([
-  ['a text', 'hello', ['must be one JSON object']],
   ['nothing', null, ['must be one JSON object']],
   ['a continued run', { continued: { plan: {}, watch: {} } }, []],
   [
@@ -47,22 +44,3 @@ it.concurrent(
     expect(await handle.result()).toMatchObject({ status: 'completed', followUp });
   },
 );
-
-it.concurrent('a cron schedule is refused: its later runs would never send', async () => {
-  const environment = await open();
-  const { client, taskQueue, sandbox } = environment;
-  const key = environment.addJob();
-  const handle = await client.workflow.start('followUp', {
-    ...{ taskQueue, workflowId: 'each-minute', cronSchedule: '@every 1s' },
-    args: [{ ...key, prompt: 'x' }],
-  });
-  const failed = await eventually('its first run ends', async () => {
-    const events = await eventsOf(client.workflow.getHandle(handle.workflowId, handle.firstExecutionRunId));
-    return events.at(-1)?.workflowExecutionFailedEventAttributes?.failure;
-  });
-  await handle.terminate();
-  expect(failed.message).toBe(
-    'Nothing was sent. Invalid request: cronSchedule: is for work that is repeated; use a Temporal Schedule instead.',
-  );
-  expect(sandbox.journal.entries(key)).toEqual([]);
-});

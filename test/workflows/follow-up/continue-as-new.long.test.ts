@@ -70,7 +70,8 @@ it.concurrent(
     const workflowId = followUpWorkflowId('docs', 'job-1', 'handed-over');
     const [first, second] = await endsOfRunsWith(FOLLOW_UP_WORKFLOW, workflowId);
     expect([first?.type, second?.type]).toEqual(['InvalidRequest', 'InvalidRequest']);
-    expect(first?.message).toMatch(/^Nothing was sent\. /);
+    // A cron schedule is refused itself: its later runs would never send.
+    expect(first?.message).toMatch(/^Nothing was sent\. .*cronSchedule: is for work that is repeated; use/);
     expect(first?.details).toContain('"verdict":"not-sent"');
     expect(second?.message).toMatch(/^Nobody can tell whether the message arrived\. /);
     expect(second?.details).toContain('"verdict":"unknown"');

@@ -26,6 +26,12 @@ it.concurrent('a message is sent once, and the final job comes back with its pul
   });
   const prompt = expect.objectContaining({ text: 'Fix the broken links.' });
   expect(following.posts()).toMatchObject([{ processed: true, prompt }]);
+  const { typedSearchAttributes } = await following.handle.describe();
+  const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
+  expect(Object.fromEntries(attributes)).toMatchObject({
+    ...{ FollowUpPhase: 'done', FollowUpOutcome: 'completed', AgentJobStatus: 'completed' },
+    ...{ AgentProject: following.key.projectId, AgentJob: following.key.jobId },
+  });
 });
 
 // Proves A1, A5.

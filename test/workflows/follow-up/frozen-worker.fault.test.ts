@@ -1,8 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { BY_READ, BY_RESPONSE, ENDLESS, UNKNOWN } from '../../harness/following';
-import { Front } from '../../harness/front';
-import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
-import { onWorker, play, type Scenario, showsPhase, untilHeld } from '../../harness/scenario';
+import { PATIENT } from '../../harness/process-environment';
+import { onWorker, type Scenario, showsPhase } from '../../harness/scenario';
 
 /*
  * The server gives the send up 19 to 27 s after its start, while the worker stands still; a second worker starts, decides
@@ -16,11 +15,10 @@ function freeze({ worker, gate }: Scenario): void {
 
 /** Another worker takes the place of the frozen one until the follow-up has ended; then that one wakes, and has made these POSTs. */
 async function expectPosts(
-  scenario: Scenario,
+  { environment, worker, following, held }: Scenario,
   processed: boolean[],
   end: () => Promise<unknown>,
 ): Promise<void> {
-  const { environment, worker, following, held } = scenario;
   const other = await environment.startWorker();
   await end();
   other.signal('SIGKILL');
@@ -32,9 +30,6 @@ async function expectPosts(
   expect((await next.result()).followUp.delivery).toEqual(BY_RESPONSE);
   expect(following.processed()).toEqual(processed);
 }
-
-const expectUnknown = ({ following }: Scenario) =>
-  expect(following.ending()).resolves.toMatchObject({ type: 'DeliveryUnknown', delivery: UNKNOWN });
 
 describe('a worker that is frozen, and wakes after the follow-up has ended', () => {
   // Proves W4.
@@ -57,38 +52,20 @@ describe('a worker that is frozen, and wakes after the follow-up has ended', () 
       await scenario.held.arrived();
       freeze(scenario);
       scenario.held.release();
-      await expectPosts(scenario, [], () => expectUnknown(scenario));
-    }),
-  );
-
-  // Proves W4.
-  it.concurrent('while it connects for its POST, with the connection made meanwhile: it sends nothing', () =>
-    ProcessEnvironment.with({}, async (environment) => {
-      const front = await Front.open(Number(new URL(environment.sandbox.baseUrl).port));
-      // Connecting gets a third of it: the moment in which the worker must be frozen.
-      const env = { AGENT_API_BASE_URL: `http://127.0.0.1:${front.port}`, AGENT_API_TIMEOUT: '6s' };
-      const hold = ['RecordActivityTaskHeartbeat', 'call'] as const;
-      const test = async (scenario: Scenario) => {
-        await scenario.held.arrived();
-        await front.deafen();
-        scenario.held.release();
-        const localPort = await front.meets('connecting');
-        freeze(scenario);
-        front.hear();
-        await front.meets('connected', localPort);
-        await expectPosts(scenario, [], () => expectUnknown(scenario));
-      };
-      await play(environment, { job: ENDLESS, env, hold }, test).finally(() => front.close());
+      const unknown = { type: 'DeliveryUnknown', delivery: UNKNOWN };
+      await expectPosts(scenario, [], async () =>
+        expect(await scenario.following.ending()).toMatchObject(unknown),
+      );
     }),
   );
 
   // Proves W5.
   it.concurrent('after its POST, which reading has found: its late report changes nothing', () =>
     onWorker({ job: ENDLESS, fault: { name: 'hold', operation: 'message', times: 1 } }, async (scenario) => {
-      const { environment, following } = scenario;
-      await untilHeld(scenario);
+      const { following } = scenario;
+      await following.reached({ fault: 'hold' });
       freeze(scenario);
-      environment.sandbox.release();
+      following.release();
       await expectPosts(scenario, [true], async () => {
         // No query: it could meet the frozen worker.
         await showsPhase(following, 'watching');

@@ -40,17 +40,3 @@ it.concurrent('an update is refused with the reason', async () => {
   await expectRefused(following.update('resolveDelivery', 'perhaps'), /./);
   await following.handle.terminate();
 });
-
-it.concurrent('a list finds a follow-up by its search attributes', async () => {
-  const following = await follow();
-  await following.result();
-  const { typedSearchAttributes } = await following.handle.describe();
-  const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
-  expect(Object.fromEntries(attributes)).toMatchObject({
-    FollowUpPhase: 'done',
-    FollowUpOutcome: 'completed',
-    AgentJobStatus: 'completed',
-    AgentProject: following.key.projectId,
-    AgentJob: following.key.jobId,
-  });
-});

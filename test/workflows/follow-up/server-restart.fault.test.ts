@@ -1,10 +1,10 @@
 import { expect, it } from '@jest/globals';
 import { BY_RESPONSE, ENDLESS } from '../../harness/following';
 import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
-import { RestartableServer, throughRestarts } from '../../harness/restartable-server';
+import { RestartableServer } from '../../harness/restartable-server';
 
 // Proves T1.
-it('a Temporal server is killed and comes back while the POST is answered, and in the watch: the worker reports later, the watch goes on, and nothing is sent again', () =>
+it('a Temporal server is killed and comes back while the POST is answered, and in the watch: the worker reports later, watch and caller go on, and nothing is sent again', () =>
   RestartableServer.with((server) =>
     // The server waits for 45 s for the report: longer than it is away.
     ProcessEnvironment.with(
@@ -13,6 +13,7 @@ it('a Temporal server is killed and comes back while the POST is answered, and i
         await environment.startWorker();
         const hold = { name: 'hold', operation: 'message', times: 1 } as const;
         const following = await environment.follow(ENDLESS, PATIENT, hold);
+        const result = environment.followUps.getHandle(following.handle.workflowId).result();
         await following.reached({ fault: 'hold' });
         await server.kill();
         following.release();
@@ -25,7 +26,7 @@ it('a Temporal server is killed and comes back while the POST is answered, and i
         const seen = following.gets();
         await following.reached({ operation: 'get' }, { atLeast: seen + 2 });
         following.changeJob({ status: 'completed', prLink: 'https://code.test/pull/3' });
-        const { prLink, followUp } = await throughRestarts(() => following.result());
+        const { prLink, followUp } = await result;
         expect(prLink).toBe('https://code.test/pull/3');
         expect(followUp).toMatchObject({ delivery: BY_RESPONSE, evidence: 'seen-active' });
         expect(followUp.polls).toBeGreaterThan(seen - 1);

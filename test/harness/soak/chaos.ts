@@ -1,0 +1,168 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
+import type { FaultSetting } from '../../../sandbox';
+import { hasCode } from '../../../src/client';
+import { isTransient } from '../../../src/temporal/grpc-status';
+import type { ProcessEnvironment } from '../process-environment';
+import type { RestartableServer } from '../restartable-server';
+import type { WorkerProcess } from '../worker-process';
+
+/** The workers' time limit of one exchange: above the longest answer of a slow service. */
+export const HTTP_TIMEOUT = '7s';
+
+/** Reads are up to five seconds behind, and a message is taken up to three seconds late: together the callers' `confirm`. */
+export const CONFIRM = '8s';
+
+type Fault = readonly [name: FaultSetting['name'], chance: number, parameters?: FaultSetting['parameters']];
+
+/** About every second message meets something. */
+const ON_MESSAGES: readonly Fault[] = [
+  ['http-429', 0.06],
+  ['slow', 0.06, { delay: '6s', processed: 'before' }],
+  ['slow', 0.04, { delay: '5s', processed: 'after' }],
+  ['close-before-read', 0.03],
+  ['reset', 0.03],
+  ['hang', 0.03],
+  ['http-503', 0.03],
+  ['redirect', 0.02],
+  ['processed-then-close', 0.05],
+  ['processed-then-reset', 0.04],
+  ['processed-then-503', 0.04, { retryAfter: 1 }],
+  ['processed-then-timeout', 0.03],
+  ['html', 0.02, { processed: 'yes' }],
+  ['truncated', 0.02],
+  ['stale', 0.2, { for: '3s' }],
+  ['late-take-up', 0.6, { upTo: '3s' }],
+];
+
+const ON_READS: readonly Fault[] = [
+  ['lag', 0.5, { upTo: '5s' }],
+  ['http-503', 0.03],
+  ['http-429', 0.02],
+  ['hang', 0.01],
+  ['reset', 0.02],
+  ['not-found', 0.01],
+  ['html', 0.01],
+  ['slow', 0.03, { delay: '500ms' }],
+];
+
+function faultsOf(operation: 'message' | 'get', faults: readonly Fault[]): FaultSetting[] {
+  return faults.map(([name, chance, parameters = {}]) => ({ name, operation, chance, parameters }));
+}
+
+export const FAULTS = [...faultsOf('message', ON_MESSAGES), ...faultsOf('get', ON_READS)];
+
+/** A restart of the server costs everybody some seconds. */
+const MAX_RESTARTS = 2;
+
+/** Two workers and the server. In the end all of them work. */
+export class Machines {
+  readonly counts = { kill: 0, freeze: 0, restart: 0 };
+  /** Rejects with the last words of a worker that ends and that nobody has killed. */
+  readonly died: Promise<never>;
+  private readonly workers: WorkerProcess[] = [];
+  private readonly killed = new Set<WorkerProcess>();
+  private tell: (error: Error) => void = () => undefined;
+
+  constructor(
+    private readonly environment: ProcessEnvironment,
+    private readonly server: RestartableServer,
+    private readonly random: () => number,
+  ) {
+    this.died = new Promise((_, reject) => (this.tell = reject));
+    // The environment ends them too, when the test is over.
+    this.died.catch(() => undefined);
+  }
+
+  async start(): Promise<void> {
+    await Promise.all([this.hire(0), this.hire(1)]);
+  }
+
+  /** Every few seconds one is killed or frozen, or the server is killed and started again. */
+  async run(stop: AbortSignal): Promise<void> {
+    // Whatever chance brings, one is killed.
+    for (let event = 0; !stop.aborted; event = this.random()) {
+      const place = this.random() < 0.5 ? 0 : 1;
+      if (event < 0.6) await this.replace(place);
+      else if (event < 0.85) await this.freeze(place, 2_000 + 8_000 * this.random());
+      else if (this.counts.restart < MAX_RESTARTS) await this.restart();
+      await sleep(1_000 + 5_000 * this.random(), undefined, { signal: stop }).catch(() => undefined);
+    }
+  }
+
+  private async hire(place: number): Promise<void> {
+    const worker = await this.environment.startWorker();
+    this.workers[place] = worker;
+    void worker.exited.then((exit) => {
+      if (this.killed.has(worker)) return;
+      this.tell(new Error(`a worker ended: ${JSON.stringify(exit)} ${worker.stdout}${worker.stderr}`));
+    });
+  }
+
+  private async replace(place: number): Promise<void> {
+    const worker = this.workers[place];
+    if (worker !== undefined) {
+      this.killed.add(worker);
+      worker.signal('SIGKILL');
+      await worker.exited;
+    }
+    this.counts.kill += 1;
+    await this.hire(place);
+  }
+
+  private async freeze(place: number, forMs: number): Promise<void> {
+    this.workers[place]?.signal('SIGSTOP');
+    await sleep(forMs);
+    this.workers[place]?.signal('SIGCONT');
+    this.counts.freeze += 1;
+  }
+
+  private async restart(): Promise<void> {
+    await this.server.kill();
+    await this.server.restart();
+    this.counts.restart += 1;
+  }
+}
+
+/**
+ * What people do, each thing within half a second of the one before it, until `stop`.
+ *
+ * @returns how often each was done; in brackets what they were told could not be
+ */
+export async function meddle(
+  deeds: Readonly<Record<string, () => Promise<unknown>>>,
+  random: () => number,
+  stop: AbortSignal,
+): Promise<Readonly<Record<string, number>>> {
+  const counts: Record<string, number> = {};
+  const all: Promise<unknown>[] = [];
+  const names = Object.keys(deeds);
+  while (!stop.aborted) {
+    const name = names[Math.floor(random() * names.length)] ?? '';
+    const count = (how: string) => (counts[how] = (counts[how] ?? 0) + 1);
+    const isRefused = (error: unknown) => {
+      if (!isExpected(error)) throw new Error(name, { cause: error });
+      count(`(${name})`);
+    };
+    const done = deeds[name]?.().then(() => count(name), isRefused) ?? Promise.resolve();
+    // It is told at the end.
+    done.catch(() => undefined);
+    all.push(done);
+    await sleep(random() * 500);
+  }
+  await Promise.all(all);
+  return counts;
+}
+
+/** Beside the words of a server that is away, what somebody hears who comes late or second; anything else is a bug. */
+function isExpected(error: unknown): boolean {
+  // What the client does not know itself is the cause of its error.
+  if (hasCode(error, 'UNEXPECTED_FAILURE')) return isExpected(error.cause);
+  return (
+    hasCode(error, 'ALREADY_ENDED', 'STILL_RUNNING', 'UPDATE_REFUSED', 'CONFLICT', 'NOT_FOUND') ||
+    hasCode(error, 'UNREACHABLE', 'NOT_CONFIRMED', 'NO_ANSWER') ||
+    error instanceof WorkflowNotFoundError ||
+    isGrpcServiceError(error) ||
+    isTransient(error)
+  );
+}
