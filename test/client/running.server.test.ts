@@ -20,17 +20,6 @@ async function idleClient(dataConverter: DataConverter = {}) {
 }
 
 describe('a running follow-up', () => {
-  it.concurrent('without a worker is described by the server', async () => {
-    const { idle } = await idleClient();
-    const asked = (await open()).newRequest();
-    const { workflowId } = await idle.start(asked);
-    expect(await idle.getHandle(workflowId).progress()).toMatchObject({
-      from: 'server',
-      workers: 0,
-      description: { phase: 'baseline', state: 'running', projectId: asked.projectId },
-    });
-  });
-
   it.concurrent('whose start is delayed says when it begins, and no update begins it', async () => {
     const environment = await open();
     const asked = environment.newRequest();

@@ -43,7 +43,7 @@ describe('a namespace that is not set up', () => {
   });
 
   it('gets what is missing, once, by any number of callers, and works at once', async () => {
-    const searchAttributes = Object.fromEntries([['AgentJob', KEYWORD]]);
+    const searchAttributes = { AgentJob: KEYWORD };
     await connection.operatorService.addSearchAttributes({ namespace: 'default', searchAttributes });
     const ensure = () => ensureSearchAttributes(connection, 'default');
     for (const { registered, present } of await Promise.all([ensure(), ensure()]))

@@ -1,42 +1,27 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { FollowUpClient } from '../../src/client';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open } = sharedEnvironment();
 
-describe('a start', () => {
-  // Proves P7.
-  it.concurrent(
-    'of the same name attaches, or with another prompt is refused, while it runs and after it ended; it sends once',
-    async () => {
-      const environment = await open();
-      const { followUps } = environment;
-      const asked = environment.newRequest();
-      const first = await followUps.start(asked);
-      const { requestId, runId, differences, promptCompared, workflowId } = first;
-      const same = { requestId, runId, differences, promptCompared, workflowId };
-      const other = { ...asked, prompt: 'Something else.' };
-      const refused = /exists with another prompt.*Nothing was sent/;
-      expect(await followUps.start(asked)).toMatchObject({ ...same, attached: 'running' });
-      await expect(followUps.start(other)).rejects.toThrow(refused);
-      const result = await followUps.getHandle(workflowId).result();
-      expect(await followUps.start(asked)).toMatchObject({ ...same, attached: 'ended' });
-      await expect(followUps.start(other)).rejects.toThrow(refused);
-      expect(await followUps.execute(asked)).toEqual(result);
-      expect(environment.posts(asked)).toHaveLength(1);
-    },
-  );
-
-  // Proves P7.
-  it.concurrent('ten times at once is one follow-up: one call started it, nine attached', async () => {
-    const environment = await open();
-    const { client, taskQueue } = environment;
-    const asked = environment.newRequest();
-    const start = () => new FollowUpClient(client, { taskQueue }).start(asked);
-    const started = await Promise.all(Array.from({ length: 10 }, start));
-    expect(started.filter(({ attached }) => attached === false)).toHaveLength(1);
-    expect(new Set(started.map(({ runId }) => runId)).size).toBe(1);
-    await started[0]?.result();
-    expect(environment.posts(asked)).toHaveLength(1);
-  });
+// Proves P7.
+it('ten starts of the same name at once, and later ones, are one follow-up; one with another prompt is refused', async () => {
+  const environment = await open();
+  const { client, taskQueue, followUps } = environment;
+  const asked = environment.newRequest();
+  const start = () => new FollowUpClient(client, { taskQueue }).start(asked);
+  const [first, ...others] = await Promise.all([start(), ...Array.from({ length: 9 }, start)]);
+  const all = [first, ...others];
+  expect(all.filter(({ attached }) => attached === false)).toHaveLength(1);
+  const { workflowId, requestId, runId } = first;
+  const same = { workflowId, requestId, runId, differences: [], promptCompared: true };
+  for (const each of all) expect(each).toMatchObject(same);
+  const refused = /exists with another prompt.*Nothing was sent/;
+  const another = () => followUps.start({ ...asked, prompt: 'Something else.' });
+  await expect(another()).rejects.toThrow(refused);
+  const result = await first.result();
+  expect(await followUps.start(asked)).toMatchObject({ ...same, attached: 'ended' });
+  await expect(another()).rejects.toThrow(refused);
+  expect(await followUps.execute(asked)).toEqual(result);
+  expect(environment.posts(asked)).toHaveLength(1);
 });

@@ -55,12 +55,10 @@ export class FollowUpCaller {
   readonly taskQueue: string;
   readonly followUps: FollowUpClient;
 
-  /** @param times what each request has that doesn't say otherwise */
   constructor(
     readonly sandbox: Sandbox,
     readonly client: Client,
     readonly taskQueues: TaskQueues,
-    private readonly times: Partial<FollowUpRequest> = QUICK,
   ) {
     const { followUp: taskQueue, read: readTaskQueue, send: sendTaskQueue } = taskQueues;
     this.taskQueue = taskQueue;
@@ -89,12 +87,12 @@ export class FollowUpCaller {
 
   /** A request to a new job. */
   newRequest(job?: NewJob) {
-    return { ...this.addJob(job), ...this.named() };
+    return { ...this.addJob(job), ...named() };
   }
 
   /** Starts a follow-up to a job that is there, or not. */
   async send(asked: Partial<FollowUpRequest> & JobKey): Promise<Following> {
-    const request = { ...this.named(), ...asked };
+    const request = { ...named(), ...asked };
     const workflowId = followUpWorkflowId(request.projectId, request.jobId, request.requestId);
     return new Following(this, request, await this.start(workflowId, request));
   }
@@ -115,11 +113,11 @@ export class FollowUpCaller {
     const key = jobId === undefined ? { projectId } : { projectId, jobId };
     return this.sandbox.journal.entries({ ...key, operation: 'message' });
   }
+}
 
-  /** What each request of a test has, with a name of its own. */
-  private named() {
-    return { prompt: 'Fix the broken links.', requestId: randomUUID().slice(0, 8), ...this.times };
-  }
+/** What each request of a test has that doesn't say otherwise. */
+function named() {
+  return { prompt: 'Fix the broken links.', requestId: randomUUID().slice(0, 8), ...QUICK };
 }
 
 /** One follow-up of a test. */
@@ -147,11 +145,11 @@ export class Following {
     return failureOf(this.handle);
   }
 
-  /** How a run of it ended, and whether the service has processed each of its POSTs. */
-  async ending(run: WorkflowHandle = this.handle) {
-    const { followUp, ...named } = await (run.result() as Promise<FollowUpResult>).then(
+  /** How it ended, and whether the service has processed each of its POSTs. */
+  async ending() {
+    const { followUp, ...named } = await this.result().then(
       ({ status, followUp }) => ({ status, followUp }),
-      () => failureOf(run).then(({ type, details: { followUp } }) => ({ type, followUp })),
+      () => this.failure().then(({ type, details: { followUp } }) => ({ type, followUp })),
     );
     const { delivery, evidence } = followUp;
     return { ...named, delivery, evidence, posts: this.processed() };
@@ -179,11 +177,6 @@ export class Following {
 
   changeJob(change: JobChange): void {
     this.caller.sandbox.changeJob(this.key, change);
-  }
-
-  /** The job as it is, and its turns. */
-  report() {
-    return this.caller.sandbox.job(this.key);
   }
 
   /** Answers the requests that are held. */

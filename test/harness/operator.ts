@@ -24,9 +24,9 @@ export class Operator {
     return found(this.service.unpauseActivity(this.activity(workflowId, type)));
   }
 
-  /** `temporal activity reset`, which begins its attempts anew, and forgets its heartbeats if it is told so */
-  reset(workflowId: string, type: string, resetHeartbeat: boolean): Promise<boolean> {
-    return found(this.service.resetActivity({ ...this.activity(workflowId, type), resetHeartbeat }));
+  /** `temporal activity reset`, which begins its attempts anew */
+  reset(workflowId: string, type: string): Promise<boolean> {
+    return found(this.service.resetActivity(this.activity(workflowId, type)));
   }
 
   /** `temporal activity complete` with this JSON as the result */

@@ -13,8 +13,7 @@ import { temporal } from '../harness/temporal';
 import type { NewJob } from '../../sandbox';
 import type * as callers from './callers';
 
-/** The children have the clock of their parent. */
-const { open } = sharedEnvironment({ skipsTime: true });
+const { open } = sharedEnvironment();
 const QUEUE = `callers-${randomUUID()}`;
 let connection: NativeConnection;
 let worker: Worker;
@@ -40,10 +39,10 @@ async function start(type: keyof typeof callers, job: NewJob = {}, isUnreadable 
   const request = environment.newRequest(job);
   const workflowId = followUpWorkflowId(request.projectId, request.jobId, request.requestId);
   if (isUnreadable) {
-    // By a client whose starts skip no time, and whose codec the worker does not have.
+    // By a client whose codec the worker does not have.
     const foreign = new Client({ connection, dataConverter: ENCRYPTING });
-    const delayed = { startDelay: '1h', memo: { note: 'secret' } } as const;
-    await foreign.workflow.start('followUp', { workflowId, taskQueue, ...delayed, args: [request] });
+    const options = { workflowId, taskQueue: 'nobody', memo: { note: 'secret' }, args: [request] };
+    await foreign.workflow.start('followUp', options);
   }
   const args: Parameters<typeof callers.waits> = [request, { taskQueue }];
   const options = { taskQueue: QUEUE, workflowId: `${type}-${randomUUID()}`, args };

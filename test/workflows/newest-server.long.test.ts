@@ -35,21 +35,23 @@ async function untilOthersAreRead(): Promise<void> {
   await other.handle.terminate();
 }
 
-function requestOf({ client, workflowId }: WorkflowHandle) {
-  const { namespace } = client.options;
-  return { namespace, workflowId, requestId: randomUUID(), reason: 'a test', identity: 'a test' };
-}
-
 /** Pauses a workflow for a while, as `temporal workflow pause` and `unpause` do. */
-async function pauseAwhile(handle: WorkflowHandle, meanwhile: () => unknown = () => undefined) {
-  const { workflowService } = handle.client;
-  const status = async () => (await handle.client.getHandle(handle.workflowId).describe()).status.name;
-  await workflowService.pauseWorkflowExecution(requestOf(handle));
+async function pauseAwhile({ client, workflowId }: WorkflowHandle, meanwhile?: () => unknown) {
+  const { namespace } = client.options;
+  const asked = () => ({
+    namespace,
+    workflowId,
+    requestId: randomUUID(),
+    reason: 'a test',
+    identity: 'a test',
+  });
+  const status = async () => (await client.getHandle(workflowId).describe()).status.name;
+  await client.workflowService.pauseWorkflowExecution(asked());
   await eventually('it is paused', async () => (await status()) === 'PAUSED');
-  await meanwhile();
+  meanwhile?.();
   await untilOthersAreRead();
   expect(await status()).toBe('PAUSED');
-  await workflowService.unpauseWorkflowExecution(requestOf(handle));
+  await client.workflowService.unpauseWorkflowExecution(asked());
 }
 
 // Proves T5.

@@ -29,9 +29,8 @@ async function newSchedule(job: NewJob = {}) {
     /** The batches of its last firings, the newest last. */
     batchIds: async () => {
       const { info } = await handle.describe();
-      return info.recentActions.map(({ action }) =>
-        action.workflow.workflowId.replace('follow-up-batch:', ''),
-      );
+      const ids = info.recentActions.map(({ action }) => action.workflow.workflowId);
+      return ids.map((workflowId) => workflowId.replace('follow-up-batch:', ''));
     },
   };
 }
@@ -44,110 +43,88 @@ const UNTIL_TRIGGERED: NewScheduleOptions = {
 describe('a schedule', () => {
   // Proves B13.
   it.concurrent('sends a batch at each firing, and none while one runs', async () => {
-    const schedule = await newSchedule(ENDLESS);
+    const { id, handle, batches, ...schedule } = await newSchedule(ENDLESS);
     await schedule.create({ spec: { intervals: [{ every: '1s' }] } });
     await schedule.sent(1);
-    const describe = () => schedule.handle.describe();
-    const held = await eventually('a firing is skipped', describe, {
-      until: ({ info }) => info.numActionsSkippedOverlap > 0,
+    const { info, policies } = await eventually('a firing is skipped', () => handle.describe(), {
+      until: (now) => now.info.numActionsSkippedOverlap > 0,
     });
-    expect(held.info.numActionsTaken).toBe(1);
-    expect(held.policies.catchupWindow).toBe(600_000);
-    await schedule.handle.pause('enough of it');
+    expect(info.numActionsTaken).toBe(1);
+    expect(policies.catchupWindow).toBe(600_000);
+    await handle.pause('enough of it');
+    const [batchId = ''] = await schedule.batchIds();
+    const second = info.recentActions[0]?.scheduledAt.toISOString().slice(0, 19) ?? '';
+    expect(batchId).toBe(`${id}-${second}Z`);
     schedule.completeJob();
-    const { info } = await eventually('the batch has ended', describe, {
-      until: ({ info: { runningActions } }) => runningActions.length === 0,
-    });
-    const seconds = info.recentActions.map(({ scheduledAt }) => scheduledAt.toISOString().slice(0, 19));
-    const batchIds = await schedule.batchIds();
-    expect(batchIds).toEqual(seconds.map((second) => `${schedule.id}-${second}Z`));
-    expect(await schedule.batches.getHandle(batchIds[0] ?? '').result()).toMatchObject({
-      state: 'done',
-      summary: { items: 1, settled: 1 },
-    });
+    const summary = { items: 1, settled: 1 };
+    expect(await batches.getHandle(batchId).result()).toMatchObject({ state: 'done', summary });
   });
 
   it.concurrent(
-    'fires at each trigger, paused as it is, and its batches name it; not while one runs, unless told to',
+    'fires at each trigger, paused as it is; not while a batch runs, unless told to',
     async () => {
-      const schedule = await newSchedule(ENDLESS);
+      const { id, handle, client, ...schedule } = await newSchedule(ENDLESS);
       await schedule.create(UNTIL_TRIGGERED);
-      const first = await schedule.handle.trigger();
-      expect(first).toEqual({ outcome: 'started', batchId: expect.stringContaining(`${schedule.id}-`) });
+      const first = await handle.trigger();
+      expect(first).toEqual({ outcome: 'started', batchId: expect.stringContaining(`${id}-`) });
       await schedule.sent(1);
-      const batch = await schedule.client.workflow
-        .getHandle(`follow-up-batch:${first.batchId ?? ''}`)
-        .describe();
+      const batch = await client.workflow.getHandle(`follow-up-batch:${first.batchId ?? ''}`).describe();
       expect(batch.priority).toMatchObject({ priorityKey: 4 });
-      expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${schedule.id}\``);
+      expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${id}\``);
       const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
-      expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(schedule.id);
-      expect(await schedule.handle.trigger()).toEqual({ outcome: 'skipped', batchId: null });
+      expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(id);
+      expect(await handle.trigger()).toEqual({ outcome: 'skipped', batchId: null });
       // It may also be the next one to start.
-      expect(await schedule.handle.trigger('BUFFER_ONE')).toEqual({ outcome: 'waiting', batchId: null });
-      const both = await Promise.all([1, 2].map(() => schedule.handle.trigger('ALLOW_ALL')));
+      expect(await handle.trigger('BUFFER_ONE')).toEqual({ outcome: 'waiting', batchId: null });
+      const both = await Promise.all([1, 2].map(() => handle.trigger('ALLOW_ALL')));
       expect(both.map(({ outcome }) => outcome)).toEqual(['started', 'started']);
       await schedule.sent(3);
       const ids = [first, ...both].map(({ batchId }) => batchId);
       expect(new Set(ids).size).toBe(3);
       expect((await schedule.batchIds()).sort()).toEqual(ids.sort());
-      expect((await schedule.handle.describe()).state.paused).toBe(true);
+      expect((await handle.describe()).state.paused).toBe(true);
       schedule.completeJob();
     },
   );
 
-  it.concurrent(
-    'sends what an update has given it, and keeps what is not given, whoever has set it',
-    async () => {
-      const schedule = await newSchedule();
-      await schedule.create({ ...UNTIL_TRIGGERED, policies: { overlap: 'BUFFER_ALL' } });
-      await schedule.temporal.update(({ spec, action, ...others }) => ({
-        ...others,
-        spec: {
-          ...spec,
-          calendars: [{ hour: { start: 8, end: 18 }, dayOfWeek: 'MONDAY', comment: 'in office hours' }],
-          skip: [{ month: 'DECEMBER', hour: 3 }],
-        },
-        action: {
-          ...action,
-          ...{ workflowTaskTimeout: '90s', memo: { team: 'docs' }, staticSummary: 'By the docs team' },
-          priority: { priorityKey: 2 },
-        },
-      }));
-      await schedule.handle.update({ concurrency: 7, state: { note: 'slower' } });
-      const before = await schedule.temporal.describe();
-      const own = { workflowTaskTimeout: 90_000, memo: { team: 'docs' }, priority: { priorityKey: 2 } };
-      expect(before).toMatchObject({
-        spec: {
-          calendars: [{ hour: [{ start: 8, end: 18 }], comment: 'in office hours' }],
-          skip: [{ month: [{ start: 'DECEMBER' }] }],
-        },
-        action: { ...own, staticSummary: 'By the docs team', args: [{ concurrency: 7 }] },
-      });
-      const item = { ...schedule.request, prompt: 'Fix the links.' };
-      await schedule.handle.update({ items: [item, item], spec: { intervals: [{ every: '24h' }] } });
-      const { spec, policies, state, action } = await schedule.handle.describe();
-      expect(spec).toMatchObject({ calendars: [], intervals: [{ every: 86_400_000 }] });
-      expect({ policies, state }).toMatchObject({
-        policies: { overlap: 'BUFFER_ALL' },
-        state: { paused: true, note: 'slower' },
-      });
-      const staticSummary = `Batch of 2 follow-ups by the schedule \`${schedule.id}\``;
-      const args = [{ concurrency: 7, items: [{ prompt: 'Fix the links.' }, {}] }];
-      expect(action).toMatchObject({ ...own, args, staticSummary });
-    },
-  );
+  it.concurrent('has what an update gives it, and keeps all else, whoever has set it', async () => {
+    const { id, handle, temporal, request, create } = await newSchedule();
+    await create({ ...UNTIL_TRIGGERED, policies: { overlap: 'BUFFER_ALL' } });
+    const calendars = [{ hour: { start: 8, end: 18 }, comment: 'in office hours' }];
+    const own = { memo: { team: 'docs' }, priority: { priorityKey: 2 } };
+    await temporal.update(({ spec, action, ...others }) => ({
+      ...others,
+      spec: { ...spec, calendars, skip: [{ month: 'DECEMBER', hour: 3 }] },
+      action: { ...action, ...own, workflowTaskTimeout: '90s', staticSummary: 'By the docs team' },
+    }));
+    await handle.update({ concurrency: 7, state: { note: 'slower' } });
+    const kept = { ...own, workflowTaskTimeout: 90_000 };
+    expect(await temporal.describe()).toMatchObject({
+      spec: {
+        calendars: [{ hour: [{ start: 8, end: 18 }], comment: 'in office hours' }],
+        skip: [{ month: [{ start: 'DECEMBER' }] }],
+      },
+      action: { ...kept, staticSummary: 'By the docs team', args: [{ concurrency: 7 }] },
+    });
+    const item = { ...request, prompt: 'Fix the links.' };
+    await handle.update({ items: [item, item], spec: { intervals: [{ every: '24h' }] } });
+    const args = [{ concurrency: 7, items: [{ prompt: 'Fix the links.' }, {}] }];
+    const staticSummary = `Batch of 2 follow-ups by the schedule \`${id}\``;
+    expect(await handle.describe()).toMatchObject({
+      spec: { calendars: [], intervals: [{ every: 86_400_000 }] },
+      policies: { overlap: 'BUFFER_ALL' },
+      state: { paused: true, note: 'slower' },
+      action: { ...kept, args, staticSummary },
+    });
+  });
 
   it.concurrent('keeps each of the changes that are made at the same moment', async () => {
-    const schedule = await newSchedule();
-    await schedule.create(UNTIL_TRIGGERED);
-    const changes = [
-      { concurrency: 7 },
-      { spec: { ...UNTIL_TRIGGERED.spec, jitter: '1m' } },
-      { state: { note: 'new' } },
-    ] as const;
-    await Promise.all(changes.map((change) => schedule.handle.update(change)));
-    expect(await schedule.handle.describe()).toMatchObject({
+    const { handle, create } = await newSchedule();
+    await create(UNTIL_TRIGGERED);
+    const spec = { ...UNTIL_TRIGGERED.spec, jitter: '1m' } as const;
+    const changes = [{ concurrency: 7 }, { spec }, { state: { note: 'new' } }];
+    await Promise.all(changes.map((change) => handle.update(change)));
+    expect(await handle.describe()).toMatchObject({
       action: { args: [{ concurrency: 7 }] },
       spec: { jitter: 60_000 },
       state: { note: 'new' },
@@ -155,38 +132,38 @@ describe('a schedule', () => {
   });
 
   it.concurrent('whose batches somebody has named otherwise is not triggered', async () => {
-    const schedule = await newSchedule();
-    await schedule.create(UNTIL_TRIGGERED);
-    await schedule.temporal.update((previous) => ({
-      ...previous,
-      action: { ...previous.action, workflowId: 'nightly' },
+    const { id, handle, temporal, create } = await newSchedule();
+    await create(UNTIL_TRIGGERED);
+    await temporal.update(({ action, ...others }) => ({
+      ...others,
+      action: { ...action, workflowId: 'nightly' },
     }));
-    const words = `have the workflow id "nightly", which no batch id names. Nothing was started. Set it back to "follow-up-batch:${schedule.id}"`;
+    const words = `have the workflow id "nightly", which no batch id names. Nothing was started. Set it back to "follow-up-batch:${id}"`;
     const refused = { code: 'CONFLICT', message: expect.stringContaining(words) };
-    await expect(schedule.handle.trigger()).rejects.toMatchObject(refused);
-    expect((await schedule.handle.describe()).info.numActionsTaken).toBe(0);
+    await expect(handle.trigger()).rejects.toMatchObject(refused);
+    expect((await handle.describe()).info.numActionsTaken).toBe(0);
   });
 
   it.concurrent('is not made of what the server refuses', async () => {
-    const schedule = await newSchedule();
+    const { handle, create } = await newSchedule();
     const spec = { cronExpressions: ['60 3 * * *'] };
     const problem = 'spec: is refused: Minute is not in range [0-59]';
-    await expect(schedule.create({ spec })).rejects.toThrow(problem);
-    await schedule.create(UNTIL_TRIGGERED);
-    await expect(schedule.handle.update({ spec })).rejects.toThrow(problem);
+    await expect(create({ spec })).rejects.toThrow(problem);
+    await create(UNTIL_TRIGGERED);
+    await expect(handle.update({ spec })).rejects.toThrow(problem);
   });
 
   it.concurrent('of another program is not touched', async () => {
-    const schedule = await newSchedule();
-    await schedule.client.schedule.create({
-      scheduleId: schedule.id,
+    const { id, handle, temporal, client, create } = await newSchedule();
+    await client.schedule.create({
+      scheduleId: id,
       spec: { intervals: [{ every: 3_600_000 }] },
       action: { type: 'startWorkflow', workflowType: 'other', taskQueue: 'nobody' },
     });
-    await expect(schedule.create(UNTIL_TRIGGERED)).rejects.toThrow(ConflictError);
+    await expect(create(UNTIL_TRIGGERED)).rejects.toThrow(ConflictError);
     const refused = 'does not start follow-up batches; it starts "other"';
-    await expect(schedule.handle.trigger()).rejects.toThrow(refused);
-    await expect(schedule.handle.update({ concurrency: 2 })).rejects.toThrow(refused);
-    expect((await schedule.temporal.describe()).action).toMatchObject({ workflowType: 'other' });
+    await expect(handle.trigger()).rejects.toThrow(refused);
+    await expect(handle.update({ concurrency: 2 })).rejects.toThrow(refused);
+    expect((await temporal.describe()).action).toMatchObject({ workflowType: 'other' });
   });
 });

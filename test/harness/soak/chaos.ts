@@ -13,44 +13,30 @@ export const HTTP_TIMEOUT = '7s';
 /** Reads are up to five seconds behind, and a message is taken up to three seconds late: together the callers' `confirm`. */
 export const CONFIRM = '8s';
 
-type Fault = readonly [name: FaultSetting['name'], chance: number, parameters?: FaultSetting['parameters']];
-
-/** About every second message meets something. */
-const ON_MESSAGES: readonly Fault[] = [
-  ['http-429', 0.06],
-  ['slow', 0.06, { delay: '6s', processed: 'before' }],
-  ['slow', 0.04, { delay: '5s', processed: 'after' }],
-  ['close-before-read', 0.03],
-  ['reset', 0.03],
-  ['hang', 0.03],
-  ['http-503', 0.03],
-  ['redirect', 0.02],
-  ['processed-then-close', 0.05],
-  ['processed-then-reset', 0.04],
-  ['processed-then-503', 0.04, { retryAfter: 1 }],
-  ['processed-then-timeout', 0.03],
-  ['html', 0.02, { processed: 'yes' }],
-  ['truncated', 0.02],
-  ['stale', 0.2, { for: '3s' }],
-  ['late-take-up', 0.6, { upTo: '3s' }],
-];
-
-const ON_READS: readonly Fault[] = [
-  ['lag', 0.5, { upTo: '5s' }],
-  ['http-503', 0.03],
-  ['http-429', 0.02],
-  ['hang', 0.01],
-  ['reset', 0.02],
-  ['not-found', 0.01],
-  ['html', 0.01],
-  ['slow', 0.03, { delay: '500ms' }],
-];
-
-function faultsOf(operation: 'message' | 'get', faults: readonly Fault[]): FaultSetting[] {
-  return faults.map(([name, chance, parameters = {}]) => ({ name, operation, chance, parameters }));
+function faultsOf(
+  operation: 'message' | 'get',
+  chance: number,
+  names: readonly FaultSetting['name'][],
+): FaultSetting[] {
+  return names.map((name) => ({ name, operation, chance }));
 }
 
-export const FAULTS = [...faultsOf('message', ON_MESSAGES), ...faultsOf('get', ON_READS)];
+/** About every second message meets something, and every tenth read; besides, many are slow or behind. */
+export const FAULTS: readonly FaultSetting[] = [
+  ...faultsOf('message', 0.035, [
+    ...(['http-429', 'http-503', 'redirect', 'close-before-read', 'reset', 'hang'] as const),
+    ...(['processed-then-close', 'processed-then-reset', 'processed-then-503'] as const),
+    ...(['processed-then-timeout', 'truncated'] as const),
+  ]),
+  { name: 'slow', operation: 'message', chance: 0.06, parameters: { delay: '6s', processed: 'before' } },
+  { name: 'slow', operation: 'message', chance: 0.04, parameters: { delay: '5s', processed: 'after' } },
+  { name: 'html', operation: 'message', chance: 0.02, parameters: { processed: 'yes' } },
+  { name: 'stale', operation: 'message', chance: 0.2, parameters: { for: '3s' } },
+  { name: 'late-take-up', operation: 'message', chance: 0.6, parameters: { upTo: '3s' } },
+  ...faultsOf('get', 0.015, ['http-429', 'http-503', 'reset', 'hang', 'not-found', 'html']),
+  { name: 'slow', operation: 'get', chance: 0.03, parameters: { delay: '500ms' } },
+  { name: 'lag', operation: 'get', chance: 0.5, parameters: { upTo: '5s' } },
+];
 
 /** A restart of the server costs everybody some seconds. */
 const MAX_RESTARTS = 2;

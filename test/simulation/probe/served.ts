@@ -129,7 +129,7 @@ export class ServedProbes {
         reset: async (task) => resetToTask(handle, (await workflowTasks(handle))[Number(task)]),
         pause: () => done(operator.pause(workflowId, 'perform')),
         unpause: () => done(operator.unpause(workflowId, 'perform')),
-        'reset-activity': () => done(operator.reset(workflowId, 'perform', false)),
+        'reset-activity': () => done(operator.reset(workflowId, 'perform')),
         'allow-attempts': (most) => done(operator.allowAttempts(workflowId, 'perform', Number(most))),
         'complete-as': (result) => done(operator.complete(workflowId, 'perform', JSON.stringify(result))),
       },

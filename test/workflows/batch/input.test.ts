@@ -20,19 +20,10 @@ function problemsOf(input: unknown): readonly string[] {
 describe('the input of a batch', () => {
   it('has defaults, and its id from its workflow where it names none', () => {
     const defaults = { concurrency: 50, tolerate: null, digest: null, begun: null, again: null };
-    expect(checkBatch({ items }, 'follow-up-batch:nightly')).toEqual({
-      batchId: 'nightly',
-      items,
-      ...defaults,
-    });
-    const given = {
-      batchId: 'b',
-      concurrency: 2,
-      tolerate: { percent: 5 },
-      digest: 'd',
-      begun,
-      again: 'unsent',
-    };
+    const input = { batchId: 'nightly', items, ...defaults };
+    expect(checkBatch({ items }, 'follow-up-batch:nightly')).toEqual(input);
+    const settings = { concurrency: 2, tolerate: { percent: 5 } };
+    const given = { batchId: 'b', ...settings, digest: 'd', begun, again: 'unsent' };
     expect(checkBatch({ chunks, ...given }, 'follow-up-batch:b')).toEqual({ chunks, ...given });
   });
 
@@ -59,16 +50,15 @@ describe('the input of a batch', () => {
     expect(problemsOf(input)).toEqual([expect.stringMatching(new RegExp(`^${field}: `))]);
   });
 
-  it('is refused with every problem, those of its items too', () => {
-    expect(problemsOf({ items: [...items, { ...items[0], jobId: 7 }, {}], concurrency: 0 })).toEqual([
+  it('has no fields that it does not know, such as a state of another version', () => {
+    expect(problemsOf({ items, continued: {} })).toEqual([expect.stringMatching(/^"continued" is not a/)]);
+  });
+
+  it('is refused with every problem, of which its items have twenty, each in a few words', () => {
+    expect(problemsOf({ items: [...items, { ...items[0], jobId: 7 }], concurrency: 0 })).toEqual([
       expect.stringMatching(/^concurrency: /),
       expect.stringMatching(/^item 2: jobId: /),
-      expect.stringMatching(/^item 3: projectId: /),
-      expect.stringMatching(/^item 3: jobId: /),
-      expect.stringMatching(/^item 3: prompt: /),
     ]);
-  });
-  it('has twenty problems of its items named, each in a few words', () => {
     const problems = problemsOf({ items: Array(50).fill('x'.repeat(1_000)) });
     expect(problems).toHaveLength(21);
     expect(problems.at(-1)).toBe('… and 30 more');

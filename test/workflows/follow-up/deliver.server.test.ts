@@ -3,13 +3,13 @@ import { expect, it } from '@jest/globals';
 import { BY_RESPONSE, UNKNOWN } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
-const { follow } = sharedEnvironment({ skipsTime: true });
+const { open, follow } = sharedEnvironment();
 
 it.concurrent('a message is sent once, and the final job comes back with its pull request', async () => {
   // More reads than those by timers.
   const following = await follow({ turn: { reads: 6 } });
   expect(await following.result()).toEqual({
-    ...following.report().job,
+    ...(await open()).sandbox.job(following.key).job,
     status: 'completed',
     prLink: expect.stringContaining('/pull/'),
     followUp: {
@@ -39,7 +39,7 @@ it.concurrent.each([
   [
     'of which nobody knows',
     { name: 'reset', operation: 'message' },
-    ['DeliveryUnknown', UNKNOWN, /for 2m showed no change.*Nobody can tell whether the message arrived/s],
+    ['DeliveryUnknown', UNKNOWN, /showed no change caused by.*Nobody can tell whether the message arrived/s],
   ],
   [
     'that is rejected',

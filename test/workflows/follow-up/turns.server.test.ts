@@ -14,14 +14,12 @@ it('a follow-up waits for the turn of another one to the same job, and takes it 
   await first.progressWhen(({ phase }) => phase === 'watching');
   first.changeJob({ status: 'completed' });
   const second = await environment.send({ ...first.key, whenActive: 'wait' });
-  const { lastAnswer } = await second.progressWhen(
-    (now) => now.phase === 'waiting' && now.lastAnswer !== null,
-  );
-  expect(lastAnswer).toBe(`waiting for the turn of ${first.handle.workflowId}`);
+  const words = `waiting for the turn of ${first.handle.workflowId}`;
+  await second.progressWhen(({ phase, lastAnswer }) => phase === 'waiting' && lastAnswer === words);
   expect(first.posts()).toHaveLength(1);
   await first.handle.terminate();
   // It asks now, not ten seconds after it asked last.
-  await new Operator(environment.client).reset(second.handle.workflowId, 'takeTurn', false);
+  await new Operator(environment.client).reset(second.handle.workflowId, 'takeTurn');
   await second.reached({ operation: 'message' }, { atLeast: 2 });
   await second.handle.terminate();
 });

@@ -42,11 +42,6 @@ const waits = (phase: string, waitMs: number) => ({ kind: 'wait', phase, waitMs 
 // The simulation has what is believed, settled, lost, and done at the deadline.
 it.each([
   ['polls an active job at the cadence of the turn’s age', 'active@200', waits('watching', 20_000)],
-  [
-    'waits for a fresh answer once it has seen the turn, also in trouble',
-    'active@10 503@15',
-    waits('watching', 15_000),
-  ],
   ['reads a terminal job when an answer becomes fresh', 'failed@28', waits('confirming', 2_000)],
   ['reads one that must hold when the hold is over', 'linked@30 linked@58', waits('confirming', 2_000)],
   ['shows a refused key while it confirms too', 'completed@10 403@20', waits('unauthorized', 5_000)],
