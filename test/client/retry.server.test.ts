@@ -1,23 +1,15 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { FollowUpRejectedError, hasCode } from '../../src/client';
 import { SEND_PERMISSION_MS } from '../../src/core/cadence';
+import { keywordKey } from '../../src/core/starts';
 import { readInput } from '../../src/temporal/existing-run';
-import type { JobKey } from '../../sandbox';
-import type { Environment } from '../harness/environment';
 import { ENDLESS } from '../harness/following';
 import { sharedEnvironment } from '../harness/shared-environment';
 
-const { open } = sharedEnvironment();
+const { open, newBatch } = sharedEnvironment();
 
-/** The next read of the job is answered as if the key had expired. */
-function expire({ sandbox }: Environment, { projectId, jobId }: JobKey) {
-  sandbox.setFault({ name: 'unauthorized', projectId, jobId, operation: 'get', times: 1 });
-}
-
-/** Nobody can tell whether the next message arrives. */
-function lose({ sandbox }: Environment, { projectId, jobId }: JobKey) {
-  sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message', times: 1 });
-}
+/** A read is answered as if the key had expired. */
+const EXPIRED = { name: 'unauthorized', operation: 'get', times: 1 } as const;
 
 const refused = (words: string) => ({ code: 'RETRY_REFUSED', message: expect.stringContaining(words) });
 
@@ -25,7 +17,7 @@ const refused = (words: string) => ({ code: 'RETRY_REFUSED', message: expect.str
 async function unsent() {
   const environment = await open();
   const asked = environment.newRequest();
-  expire(environment, asked);
+  environment.sandbox.setFault({ ...EXPIRED, projectId: asked.projectId, jobId: asked.jobId });
   const handle = await environment.followUps.start(asked);
   await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
   return { environment, asked, handle };
@@ -85,12 +77,26 @@ describe('a retry of a follow-up', () => {
     await expect(cancelled.result()).rejects.toMatchObject({ code: 'CANCELLED', receipt });
     await expect(cancelled.retry()).rejects.toMatchObject({ ...refused('was accepted'), receipt });
     const asked = environment.newRequest();
-    lose(environment, asked);
+    const { projectId, jobId } = asked;
+    const lost = { name: 'reset', operation: 'message', times: 1 } as const;
+    environment.sandbox.setFault({ ...lost, projectId, jobId });
     const unknown = await followUps.start(asked);
     await expect(unknown.result()).rejects.toMatchObject({ code: 'DELIVERY_UNKNOWN' });
     await expect(unknown.retry()).rejects.toMatchObject(
       refused('Nobody can tell whether the message arrived'),
     );
     await expect(followUps.getHandle('follow-up:a:b:c').retry()).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  it.concurrent('of an item of a batch stays an item of that batch', async () => {
+    const { client, followUps } = await open();
+    const batch = await newBatch(1, {}, {}, EXPIRED);
+    await batch.start();
+    await batch.handle.result();
+    const [workflowId = ''] = await batch.itemIds();
+    await followUps.getHandle(workflowId).retry();
+    const { priority, typedSearchAttributes } = await client.workflow.getHandle(workflowId).describe();
+    expect(priority).toMatchObject({ priorityKey: 4 });
+    expect(typedSearchAttributes.get(keywordKey('FollowUpBatch'))).toBe(batch.batchId);
   });
 });

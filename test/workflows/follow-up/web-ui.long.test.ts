@@ -8,9 +8,6 @@ import { ENDLESS } from '../../harness/following';
 import { SOON, untilItWaits } from '../../harness/pending-poll';
 import { temporal } from '../../harness/temporal';
 
-/** The Web UI is a single-page application that asks server and worker: its texts come seconds after the page. */
-const SHOWN_WITHIN_MS = 20_000;
-
 const closing: (() => Promise<unknown>)[] = [];
 let server: DevServer;
 let environment: Environment;
@@ -21,6 +18,8 @@ beforeAll(async () => {
   // First, because a machine without a browser needs no server.
   browser = await openBrowser({ width: 1_400, height: 1_400 });
   closing.unshift(() => browser.close());
+  // Its texts come some time after the page, as it asks server and worker.
+  browser.page.setDefaultTimeout(0);
   server = await startDevServer({ cli: temporal().cli, webUi: true, searchAttributes: true });
   closing.unshift(() => server.stop());
   environment = await Environment.open({ inProcessPolls: 0, address: server.address });
@@ -47,7 +46,7 @@ async function shownAt(url: string, text: string): Promise<string> {
   const { page } = browser;
   await page.goto(url);
   // A tooltip that is not shown may hold the same words.
-  await page.getByText(text).locator('visible=true').first().waitFor({ timeout: SHOWN_WITHIN_MS });
+  await page.getByText(text).locator('visible=true').first().waitFor();
   return page.locator('body').innerText();
 }
 
@@ -55,11 +54,11 @@ async function shownAt(url: string, text: string): Promise<string> {
 async function userMetadata(page: string, count: number): Promise<string[]> {
   await shownAt(`${page}/user-metadata`, 'Current Details');
   const frames = browser.page.locator('iframe');
-  await frames.nth(count - 1).waitFor({ timeout: SHOWN_WITHIN_MS });
+  await frames.nth(count - 1).waitFor();
   const texts: string[] = [];
   for (let index = 0; index < count; index += 1) {
     const body = frames.nth(index).contentFrame().locator('body');
-    await body.getByText(/\S/).first().waitFor({ timeout: SHOWN_WITHIN_MS });
+    await body.getByText(/\S/).first().waitFor();
     texts.push(await body.innerText());
   }
   return texts;

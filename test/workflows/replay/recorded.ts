@@ -3,8 +3,15 @@ import path from 'node:path';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils';
 import type { HistoryEvent } from '../../../bench/history-cost';
 
-/** The events of a recorded history, as a client gets them from the server. */
+export const FOLDER = path.join(__dirname, 'histories');
+
+/** A recorded history, as a client gets it from the server. */
+export function recordedHistory(release: string, name: string) {
+  const json: unknown = JSON.parse(readFileSync(path.join(FOLDER, release, `${name}.json`), 'utf8'));
+  const { workflowId } = json as { readonly workflowId: string };
+  return { workflowId, events: historyFromJSON(json).events ?? [] };
+}
+
 export function recordedEvents(release: string, name: string): readonly HistoryEvent[] {
-  const file = path.join(__dirname, 'histories', release, `${name}.json`);
-  return historyFromJSON(JSON.parse(readFileSync(file, 'utf8'))).events ?? [];
+  return recordedHistory(release, name).events;
 }

@@ -1,33 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
 import { DeterminismViolationError } from '@temporalio/workflow';
 import { DefaultLogger, type ReplayResult, Runtime, Worker } from '@temporalio/worker';
 import { temporal } from '../../harness/temporal';
+import { FOLDER, recordedHistory } from './recorded';
 
 Runtime.install({ logger: new DefaultLogger('ERROR') });
 
-const folder = path.join(__dirname, 'histories');
-const histories = readdirSync(folder).flatMap((release) =>
-  readdirSync(path.join(folder, release)).map((file) => [release, file.replace(/\.json$/, '')] as const),
+type Recorded = ReturnType<typeof recordedHistory>;
+
+const histories = readdirSync(FOLDER).flatMap((release) =>
+  readdirSync(path.join(FOLDER, release)).map((file) => [release, file.replace(/\.json$/, '')] as const),
 );
-
-interface HistoryEvent {
-  eventType: string;
-  activityTaskScheduledEventAttributes?: { activityType: { name: string } };
-  workflowExecutionStartedEventAttributes?: { originalExecutionRunId: string };
-  workflowTaskStartedEventAttributes?: object;
-}
-
-interface Recorded {
-  workflowId: string;
-  events: HistoryEvent[];
-}
-
-function read(release: string, name: string): Recorded {
-  return JSON.parse(readFileSync(path.join(folder, release, `${name}.json`), 'utf8')) as Recorded;
-}
 
 /**
  * The history up to its last workflow task, in a run of another id, as a reset to there makes it. The replay takes the run's
@@ -35,9 +21,8 @@ function read(release: string, name: string): Recorded {
  */
 function reset({ workflowId, events }: Recorded): Recorded {
   const lastTask = events.findLastIndex((event) => event.workflowTaskStartedEventAttributes);
-  const [started] = events;
-  if (started?.workflowExecutionStartedEventAttributes)
-    started.workflowExecutionStartedEventAttributes.originalExecutionRunId = randomUUID();
+  const started = events[0]?.workflowExecutionStartedEventAttributes;
+  if (started) started.originalExecutionRunId = randomUUID();
   return { workflowId, events: events.slice(0, lastTask + 1) };
 }
 
@@ -51,8 +36,8 @@ function* asAsked() {
 const results = Worker.runReplayHistories({ workflowBundle: { codePath: temporal().bundlePath } }, asAsked());
 afterAll(() => results.return?.());
 
-async function replay({ workflowId, ...history }: Recorded): Promise<void> {
-  current = { workflowId, history };
+async function replay({ workflowId, events }: Recorded): Promise<void> {
+  current = { workflowId, history: { events } };
   const { value } = (await results.next()) as IteratorResult<ReplayResult, undefined>;
   if (value === undefined) throw new Error('the worker that replays has ended');
   if (value.error) throw value.error;
@@ -62,16 +47,16 @@ async function replay({ workflowId, ...history }: Recorded): Promise<void> {
 it.each(histories)(
   'what release %s recorded of %s is replayed, and in a run that a reset has made',
   async (release, name) => {
-    const recorded = read(release, name);
+    const recorded = recordedHistory(release, name);
     await expect(replay(recorded)).resolves.toBeUndefined();
     await expect(replay(reset(recorded))).resolves.toBeUndefined();
   },
 );
 
 it('a history of another order is not replayed, so that this check can fail', async () => {
-  const history = read(histories[0]?.[0] ?? '', 'accepted');
+  const history = recordedHistory(histories[0]?.[0] ?? '', 'accepted');
   const send = history.events.find((event) => event.activityTaskScheduledEventAttributes);
-  if (send?.activityTaskScheduledEventAttributes)
-    send.activityTaskScheduledEventAttributes.activityType.name = 'getJob';
+  const { activityType } = send?.activityTaskScheduledEventAttributes ?? {};
+  if (activityType) activityType.name = 'getJob';
   await expect(replay(history)).rejects.toBeInstanceOf(DeterminismViolationError);
 });
