@@ -1,4 +1,4 @@
-import { Client } from '@temporalio/client';
+import { Client, type ConnectionLike } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { keyFromText } from '../../src/agent-api/api-key';
@@ -32,6 +32,13 @@ export interface EnvironmentOptions {
   readonly bundlePath?: string;
   /** That of workers and client, as a team of its own has one. @default the SDK's own */
   readonly dataConverter?: DataConverter;
+  /**
+   * Follow-ups have the default times, and the server's clock skips all of their waits. Polls wait as retries then: while an
+   * activity runs, nothing is skipped. Nor while a request is held; and what the service does later comes too late.
+   *
+   * @default false: the clock is everybody's, and the times are short
+   */
+  readonly skipsTime?: boolean;
 }
 
 /** A sandbox, the three workers of a worker process with queues of their own, and a client, on the shared server. */
@@ -47,7 +54,8 @@ export class Environment extends FollowUpCaller {
     httpTimeoutMs: timeoutMs = 2_000,
     bundlePath: codePath = temporal().bundlePath,
     dataConverter = {},
-    inProcessPolls = 1_000,
+    skipsTime = false,
+    inProcessPolls = skipsTime ? 0 : 1_000,
     notify,
     ...options
   }: EnvironmentOptions = {}): Promise<Environment> {
@@ -84,7 +92,25 @@ export class Environment extends FollowUpCaller {
       for (const each of [agentApi, native, connected]) await each.close();
       await own?.stop();
     };
-    const client = new Client({ connection: connected.client.connection, namespace, dataConverter });
-    return new Environment(close, sandbox, client, taskQueues);
+    const { connection: direct } = connected.client;
+    const connection = skipsTime ? skippingTime(direct) : direct;
+    const client = new Client({ connection, namespace, dataConverter });
+    return new Environment(close, sandbox, client, taskQueues, skipsTime ? {} : undefined);
   }
+}
+
+type Service = ConnectionLike['workflowService'];
+
+/**
+ * A connection whose starts ask for a clock of their own: the server (1.32) sets it to the workflow's next timer, retry or
+ * time-out whenever no task and no activity of it is under way. The SDK's client (1.24) has no option for it.
+ */
+function skippingTime<Connection extends ConnectionLike>(connection: Connection): Connection {
+  const service = connection.workflowService;
+  const startWorkflowExecution = (request: Parameters<Service['startWorkflowExecution']>[0]) =>
+    service.startWorkflowExecution({ ...request, timeSkippingConfig: { enabled: true } });
+  const value = Object.create(service, {
+    startWorkflowExecution: { value: startWorkflowExecution },
+  }) as Service;
+  return Object.create(connection, { workflowService: { value } }) as Connection;
 }

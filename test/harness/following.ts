@@ -55,10 +55,12 @@ export class FollowUpCaller {
   readonly taskQueue: string;
   readonly followUps: FollowUpClient;
 
+  /** @param times what each request has that doesn't say otherwise */
   constructor(
     readonly sandbox: Sandbox,
     readonly client: Client,
     readonly taskQueues: TaskQueues,
+    private readonly times: Partial<FollowUpRequest> = QUICK,
   ) {
     const { followUp: taskQueue, read: readTaskQueue, send: sendTaskQueue } = taskQueues;
     this.taskQueue = taskQueue;
@@ -87,12 +89,12 @@ export class FollowUpCaller {
 
   /** A request to a new job. */
   newRequest(job?: NewJob) {
-    return { ...this.addJob(job), ...named() };
+    return { ...this.addJob(job), ...this.named() };
   }
 
   /** Starts a follow-up to a job that is there, or not. */
   async send(asked: Partial<FollowUpRequest> & JobKey): Promise<Following> {
-    const request = { ...named(), ...asked };
+    const request = { ...this.named(), ...asked };
     const workflowId = followUpWorkflowId(request.projectId, request.jobId, request.requestId);
     return new Following(this, request, await this.start(workflowId, request));
   }
@@ -113,11 +115,11 @@ export class FollowUpCaller {
     const key = jobId === undefined ? { projectId } : { projectId, jobId };
     return this.sandbox.journal.entries({ ...key, operation: 'message' });
   }
-}
 
-/** What each request of a test has that doesn't say otherwise. */
-function named() {
-  return { prompt: 'Fix the broken links.', requestId: randomUUID().slice(0, 8), ...QUICK };
+  /** What each request of a test has, with a name of its own. */
+  private named() {
+    return { prompt: 'Fix the broken links.', requestId: randomUUID().slice(0, 8), ...this.times };
+  }
 }
 
 /** One follow-up of a test. */

@@ -9,12 +9,14 @@ export const VARIABLES = {
 
 /**
  * By default a server of one shard looks for tasks and timers every 50 ms, and fires a timer up to a second late: a follow-up
- * of ten tasks waits for a second or two, a batch for ten.
+ * of ten tasks waits for a second or two, a batch for ten, and a clock that skips notices each jump only a second later.
  */
 export const DYNAMIC_CONFIG = {
   'history.transferProcessorMaxPollRPS': 1_000,
   'history.timerProcessorMaxPollRPS': 1_000,
   'history.timerProcessorMaxTimeShift': '10ms',
+  /** Lets a start ask for a clock that skips the waits of its workflow (`skipsTime` in environment.ts). */
+  'frontend.WorkflowTimeSkippingEnabled': true,
 } as const;
 
 /** The Temporal server of this test run. @throws Error in a test file whose project has none, see jest.config.mjs. */

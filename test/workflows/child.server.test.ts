@@ -13,7 +13,8 @@ import { temporal } from '../harness/temporal';
 import type { NewJob } from '../../sandbox';
 import type * as callers from './callers';
 
-const { open } = sharedEnvironment();
+/** The children have the clock of their parent. */
+const { open } = sharedEnvironment({ skipsTime: true });
 const QUEUE = `callers-${randomUUID()}`;
 let connection: NativeConnection;
 let worker: Worker;
@@ -39,7 +40,7 @@ async function start(type: keyof typeof callers, job: NewJob = {}, isUnreadable 
   const request = environment.newRequest(job);
   const workflowId = followUpWorkflowId(request.projectId, request.jobId, request.requestId);
   if (isUnreadable) {
-    // By a client whose codec the worker does not have.
+    // By a client whose starts skip no time, and whose codec the worker does not have.
     const foreign = new Client({ connection, dataConverter: ENCRYPTING });
     const options = { workflowId, taskQueue: 'nobody', memo: { note: 'secret' }, args: [request] };
     await foreign.workflow.start('followUp', options);

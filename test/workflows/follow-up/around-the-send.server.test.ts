@@ -23,7 +23,7 @@ function failingOnce(): DataConverter & { readonly failed: string[] } {
 // Proves W7.
 it('a codec that fails at the input of the send, and then at its result, delays it: nothing is sent twice', async () => {
   const dataConverter = failingOnce();
-  const environment = await Environment.open({ dataConverter });
+  const environment = await Environment.open({ skipsTime: true, dataConverter });
   const following = await environment.follow({ turn: { reads: 20 } });
   // The second attempt has sent; the third one finds what it has recorded, and the running turn proves the delivery.
   const ending = { status: 'completed', delivery: BY_READ, posts: [true] };
