@@ -4,10 +4,9 @@ import { ValueError } from '@temporalio/common';
 import { FollowUpError } from '../core/errors';
 import { quote } from '../core/text';
 import { ConfigurationError } from '../temporal/config';
-import { describeWorkflow } from '../temporal/existing-run';
 import { serverError } from '../temporal/server-error';
-import { workersPolling } from '../temporal/sdk-internals';
-import { endedEarly, InvalidRequestError, noAnswer, type Reached, silence } from './errors';
+import { endedEarly, InvalidRequestError, noAnswer, type Reached } from './errors';
+import { unknownOptions } from './options';
 
 /** What every call takes. */
 export interface CallOptions {
@@ -26,8 +25,11 @@ export interface CallOptions {
 /** The longest timer of Node, some 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** How long before its time-out a call asks how what it waits for stands. */
-const ASKED_BEFORE_MS = 2_000;
+interface Call extends CallOptions {
+  readonly reached?: Reached;
+  /** Names of further options of the call. */
+  readonly others?: readonly string[];
+}
 
 /** Where every call of a client and its handles begins and ends. */
 export class Calls {
@@ -45,11 +47,14 @@ export class Calls {
    * @throws FollowUpError, whatever went wrong, or the reason of `signal`
    */
   async run<T>(
-    { signal, timeout, reached = {} }: CallOptions & { readonly reached?: Reached },
+    { reached = {}, others = [], ...options }: Call,
     work: (client: Client, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
+    const { signal, timeout } = options;
     signal?.throwIfAborted();
     if (this.#isClosed) throw closed();
+    const unknown = unknownOptions(options, ['signal', 'timeout', ...others]);
+    if (unknown.length > 0) throw new InvalidRequestError(unknown);
     checkTimeout(timeout);
     const call = new AbortController();
     // The SDK adds a listener for each request, and some calls make many at a time.
@@ -58,34 +63,24 @@ export class Calls {
       call.abort(signal?.reason);
     };
     signal?.addEventListener('abort', abort);
-    const abortable = <R>(asking: () => Promise<R>) => this.client.withAbortSignal(call.signal, asking);
-    const timers: NodeJS.Timeout[] = [];
-    if (timeout !== undefined) {
-      let standing: string | undefined;
-      // What the server does not tell in time is left out.
-      const ask = async (): Promise<void> => {
-        standing = await abortable(() => standingOf(this.client, reached)).catch(() => undefined);
-      };
-      timers.push(
-        setTimeout(() => void ask(), Math.max(timeout / 2, timeout - ASKED_BEFORE_MS)),
-        setTimeout(() => {
-          call.abort(noAnswer(reached, timeout, standing));
-        }, timeout),
-      );
-    }
+    const end = () => {
+      call.abort(noAnswer(reached, timeout ?? 0));
+    };
+    const timer = timeout === undefined ? undefined : setTimeout(end, timeout);
     this.#pending.set(call, reached);
     try {
       // The SDK gives up an aborted request only while it makes its first attempt (1.24), so the two race.
       const over = new Promise<never>((_, reject) => {
         call.signal.addEventListener('abort', reject);
       });
-      return await Promise.race([abortable(() => work(this.client, call.signal)), over]);
+      const asking = this.client.withAbortSignal(call.signal, () => work(this.client, call.signal));
+      return await Promise.race([asking, over]);
     } catch (error) {
       call.signal.throwIfAborted();
       throw inWords(this.client, error, reached);
     } finally {
       this.#pending.delete(call);
-      timers.forEach(clearTimeout);
+      clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
     }
   }
@@ -107,14 +102,6 @@ export class Calls {
     this.#isClosed = true;
     for (const [call, reached] of this.#pending) call.abort(closed(reached));
   }
-}
-
-/** How the workflow that a call waits for stands. */
-async function standingOf(client: Client, { workflowId }: Reached): Promise<string | undefined> {
-  const found = workflowId === undefined ? null : await describeWorkflow(client, workflowId);
-  if (!found || found.closeTime !== undefined) return undefined;
-  const workers = await workersPolling(client, found.taskQueue);
-  return workers.length === 0 ? silence(found.taskQueue, 0) : 'it still runs';
 }
 
 function inWords({ options }: Client, error: unknown, reached: Reached): FollowUpError {

@@ -113,13 +113,13 @@ export function notFound(
   return new NotFoundError('NOT_FOUND', message, what === 'follow-up' ? { workflowId: id } : {});
 }
 
-/** @param standing such as {@link silence} */
-export function noAnswer(reached: Reached, waitedMs: number, standing?: string): FollowUpError {
+/** @param why such as {@link silence} */
+export function noAnswer(reached: Reached, waitedMs: number, why?: string): FollowUpError {
   const { workflowId, unconfirmed } = reached;
   const isKnown = workflowId !== undefined && unconfirmed === undefined;
   const what = isKnown ? `${named(workflowId)} gave no answer` : 'There was no answer';
-  const why = isKnown && standing !== undefined ? `: ${standing}` : '';
-  return endedEarly('NO_ANSWER', `${what} within ${waitedMs / 1_000} s${why}.`, reached);
+  const advice = why === undefined ? '; progress() says how it stands' : `: ${why}`;
+  return endedEarly('NO_ANSWER', `${what} within ${waitedMs / 1_000} s${isKnown ? advice : ''}.`, reached);
 }
 
 /** Why no worker answers. @param workers how many poll the task queue */

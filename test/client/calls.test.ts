@@ -89,7 +89,7 @@ describe('every call', () => {
     const isStart = STARTS.includes(name);
     await expect(call(followUps, { timeout: 30 })).rejects.toMatchObject({
       code: isStart ? 'NOT_CONFIRMED' : 'NO_ANSWER',
-      message: expect.stringMatching(/ no answer within 0\.03 s\./),
+      message: expect.stringMatching(/ no answer within 0\.03 s[.;]/),
       workflowId: WORKFLOW_IDS[name] ?? null,
     });
     const late = AbortSignal.timeout(30);
@@ -138,6 +138,12 @@ describe('every call', () => {
     const text = expect.stringContaining(` it is ${typeof timeout === 'string' ? '"1s"' : timeout}`);
     const refused = { code: 'INVALID_REQUEST', problems: [{ field: 'timeout', text }] };
     await expect(followUps.start(REQUEST, { timeout } as CallOptions)).rejects.toMatchObject(refused);
+    expect(calls).toEqual([]);
+  });
+
+  it.each(CALLS)('%s refuses an option that it does not have', async (name, call) => {
+    const refused = { code: 'INVALID_REQUEST', problems: [{ field: 'timeuot' }] };
+    await expect(call(followUps, { timeuot: 5 } as CallOptions)).rejects.toMatchObject(refused);
     expect(calls).toEqual([]);
   });
 });
