@@ -5,11 +5,9 @@ import {
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { decodeFirst } from './sdk-internals';
-import { checkRequest } from '../core/check-request';
-import { isRecord, type JsonObject } from '../core/checks';
+import { isRecord } from '../core/checks';
 import { digestOf } from '../core/ids';
 import { MEMO_PROMPT_DIGEST } from '../core/names';
-import { type FollowUpPlan, optionTexts } from '../core/request';
 import { eachConcurrently } from './each-concurrently';
 import { hasGrpcStatus } from './grpc-status';
 
@@ -79,22 +77,18 @@ export async function readInput(
   return readOwnInput(client, workflowId, runId);
 }
 
-/**
- * Compares a request with the follow-up that has its name, by its input; by the digest in its memo where that can't be read.
- *
- * @returns `differences`: options of the existing follow-up that differ, in words; null where it carries another prompt
- */
-export function compareRequests(wanted: FollowUpPlan, input: unknown, memo: JsonObject = {}) {
-  const prompt = isRecord(input) ? input.prompt : undefined;
-  const digest = typeof prompt === 'string' ? digestOf(prompt) : memo[MEMO_PROMPT_DIGEST];
-  const promptCompared = typeof digest === 'string';
-  if (promptCompared && digest !== digestOf(wanted.prompt)) return null;
-  const existing = checkRequest(input);
-  const asked = new Map(optionTexts(wanted));
-  const differences = (existing.ok ? optionTexts(existing.plan) : [])
-    .filter(([option, text]) => asked.get(option) !== text)
-    .map(([option, text]) => `${option} is ${text} there, not ${asked.get(option) ?? ''}`);
-  return { promptCompared, differences };
+/** Of the prompt of a follow-up, by its memo or else its input; undefined where neither tells it. */
+export async function promptDigestOf(
+  client: Client,
+  { memo, workflowId, runId }: Pick<WorkflowExecutionDescription, 'memo' | 'workflowId' | 'runId'>,
+): Promise<string | undefined> {
+  const kept = memo?.[MEMO_PROMPT_DIGEST];
+  if (typeof kept === 'string') return kept;
+  const run = await readInput(client, workflowId, runId);
+  // It is being deleted: the description goes last.
+  if (run === undefined) throw new WorkflowNotFoundError('its history is gone', workflowId, runId);
+  const { input } = run;
+  return isRecord(input) && typeof input.prompt === 'string' ? digestOf(input.prompt) : undefined;
 }
 
 const ENDS = ['completed', 'failed', 'cancelled', 'terminated', 'timed-out'] as const;

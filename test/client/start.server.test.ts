@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { FollowUpClient } from '../../src/client';
+import { ConflictError, FollowUpClient, followUpWorkflowId } from '../../src/client';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open } = sharedEnvironment();
@@ -13,8 +13,8 @@ describe('a start', () => {
       const { followUps } = environment;
       const asked = environment.newRequest();
       const first = await followUps.start(asked);
-      const { requestId, runId, differences, promptCompared, workflowId } = first;
-      const same = { requestId, runId, differences, promptCompared, workflowId };
+      const { requestId, runId, promptCompared, workflowId } = first;
+      const same = { requestId, runId, promptCompared, workflowId };
       const other = { ...asked, prompt: 'Something else.' };
       const refused = /exists with another prompt.*Nothing was sent/;
       expect(await followUps.start(asked)).toMatchObject({ ...same, attached: 'running' });
@@ -26,6 +26,23 @@ describe('a start', () => {
       expect(environment.posts(asked)).toHaveLength(1);
     },
   );
+
+  // Proves P7.
+  it.concurrent('of the name of one without the digest in its memo is compared with its input', async () => {
+    const environment = await open();
+    const { followUps } = environment;
+    const startedWith = async (input: object) => {
+      const asked = environment.newRequest();
+      const { projectId, jobId, requestId } = asked;
+      const workflowId = followUpWorkflowId(projectId, jobId, requestId);
+      const args = [{ ...asked, ...input }];
+      await environment.client.workflow.start('followUp', { workflowId, taskQueue: 'nobody', args });
+      return followUps.start(asked);
+    };
+    expect(await startedWith({})).toMatchObject({ attached: 'running', promptCompared: true });
+    expect(await startedWith({ prompt: 7 })).toMatchObject({ attached: 'running', promptCompared: false });
+    await expect(startedWith({ prompt: 'Something else.' })).rejects.toThrow(ConflictError);
+  });
 
   // Proves P7.
   it.concurrent('ten times at once is one follow-up: one call started it, nine attached', async () => {
