@@ -56,7 +56,6 @@ const UNTIL_TRIGGERED: NewScheduleOptions = {
   spec: { cronExpressions: ['0 0 1 1 *'] },
   state: { paused: true },
 };
-const DAILY: NewScheduleOptions = { spec: { cronExpressions: ['0 3 * * *'] } };
 
 describe('a schedule', () => {
   // Proves B13.
@@ -154,22 +153,6 @@ describe('a schedule', () => {
       ]);
     },
   );
-
-  it.concurrent('keeps each of the changes that are made at the same moment', async () => {
-    const schedule = await newSchedule();
-    await schedule.create(DAILY);
-    const changes = [
-      { concurrency: 7 },
-      { spec: { ...DAILY.spec, jitter: '1m' } },
-      { state: { note: 'new' } },
-    ] as const;
-    await Promise.all(changes.map((change) => schedule.handle.update(change)));
-    expect(await schedule.handle.describe()).toMatchObject({
-      action: { args: [{ concurrency: 7 }] },
-      spec: { jitter: 60_000 },
-      state: { note: 'new' },
-    });
-  });
 
   it.concurrent('whose batches somebody has named otherwise is not triggered', async () => {
     const schedule = await newSchedule();
