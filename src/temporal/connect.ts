@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
 import { loadDataConverter, loadTemporalConfig } from './config';
-import { noServer, serverError } from './server-error';
-import { probe } from './trouble';
+import { serverError } from './server-error';
+import { noServer, probe } from './trouble';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 

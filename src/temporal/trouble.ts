@@ -4,7 +4,12 @@ import { addAbortSignal } from 'node:stream';
 import { checkServerIdentity, connect } from 'node:tls';
 import { type FollowUpError, hasCode } from '../core/errors';
 import { ConfigurationError, type TemporalConfig, tlsOptions } from './config';
-import { CHECK_TLS, noServer, serverError, TURN_TLS_ON, unreachable } from './server-error';
+import { serverError, TemporalUnreachableError } from './server-error';
+
+const TURN_TLS_ON = 'set TEMPORAL_TLS=true, or TEMPORAL_API_KEY';
+const CHECK_TLS =
+  'check TEMPORAL_TLS (true or false; an API key turns it on), TEMPORAL_TLS_SERVER_NAME, TEMPORAL_TLS_SERVER_CA_CERT_*, ' +
+  'TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_*';
 
 /** Why Temporal can't be used, in words that name the variable to check. @param error of a connection or a call */
 export async function whyNot(error: unknown, server: TemporalConfig): Promise<FollowUpError> {
@@ -57,4 +62,17 @@ export async function probe({ address, connection: { tls } }: TemporalConfig, si
   } finally {
     socket.on('error', () => undefined).destroy();
   }
+}
+
+/** @param error of a connection that is none to a Temporal server */
+export function noServer(address: string, error: unknown): FollowUpError {
+  const words = (error instanceof Error ? error.message : String(error)).slice(0, 300);
+  const port = "use the gRPC port, 7233 by default, not the Web UI's";
+  const reason = `it does not answer as a Temporal server (${words}); ${port}; if it wants TLS, ${TURN_TLS_ON}`;
+  return unreachable(address, reason, error);
+}
+
+function unreachable(address: string, reason: string, cause?: unknown): FollowUpError {
+  const hint = 'check TEMPORAL_ADDRESS or the profile in temporal.toml';
+  return new TemporalUnreachableError(`Can't reach Temporal at ${address}: ${reason}; ${hint}`, { cause });
 }
