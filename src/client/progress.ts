@@ -110,7 +110,6 @@ type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state' | 'r
 
 export interface Update {
   readonly name: string;
-  readonly timeoutMs?: number;
   readonly args?: (found: Found) => readonly unknown[];
 }
 
@@ -128,6 +127,9 @@ export async function updateFollowUp(
   return update.name === UPDATE_POLL_NOW ? { ...whole, lastAnswer: progress.lastAnswer } : whole;
 }
 
+/** Some wait for a read of the job: the default limit of one HTTP exchange, 30 s, and some room. */
+const UPDATE_LIMIT_MS = 45_000;
+
 /** One may just be starting. */
 const NO_WORKER_LIMIT_MS = 2_000;
 
@@ -135,7 +137,7 @@ const NO_WORKER_LIMIT_MS = 2_000;
 export async function updateRunning<Answer>(
   client: Client,
   find: () => Promise<Found>,
-  { name, timeoutMs = 10_000, args = () => [] }: Update,
+  { name, args = () => [] }: Update,
 ): Promise<Answer> {
   const found = await find();
   const { workflowId, taskQueue, state, beginsAt = null } = found;
@@ -143,7 +145,7 @@ export async function updateRunning<Answer>(
   // An update ends a start delay, also one that is refused (measured, server 1.32.0): the message would be sent now.
   if (beginsAt !== null) throw updateRefused(workflowId, `it has not begun; it begins at ${beginsAt}`);
   const workers = (await workersPolling(client, taskQueue)).length;
-  const limitMs = workers === 0 ? Math.min(timeoutMs, NO_WORKER_LIMIT_MS) : timeoutMs;
+  const limitMs = workers === 0 ? NO_WORKER_LIMIT_MS : UPDATE_LIMIT_MS;
   try {
     const handle = client.workflow.getHandle(workflowId);
     const options = { args: args(found) as [unknown, ...unknown[]] };

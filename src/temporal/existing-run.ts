@@ -41,26 +41,18 @@ export async function cancelAll(client: Client, workflowIds: Iterable<string>): 
 }
 
 /** The input of a run, whatever it continues. @param runId empty for the latest run @returns undefined where it is gone */
-export async function readOwnInput(
-  client: Client,
-  workflowId: string,
-  runId: string,
-): Promise<{ readonly input: unknown } | undefined> {
-  const started = await startOf(client, workflowId, runId);
-  if (!started) return undefined;
-  return { input: await decodeFirst(client, started.input?.payloads, workflowId) };
-}
-
-async function startOf({ workflowService, options }: Client, workflowId: string, runId: string) {
-  const execution = { workflowId, runId };
-  const asked = { namespace: options.namespace, execution, maximumPageSize: 1 };
-  try {
-    const { history } = await workflowService.getWorkflowExecutionHistory(asked);
-    return history?.events?.[0]?.workflowExecutionStartedEventAttributes;
-  } catch (error) {
-    if (hasGrpcStatus(error, 'NOT_FOUND')) return undefined;
+export async function readOwnInput(client: Client, workflowId: string, runId: string) {
+  const { workflowService, options } = client;
+  const asked = { namespace: options.namespace, execution: { workflowId, runId }, maximumPageSize: 1 };
+  const { history } = await workflowService.getWorkflowExecutionHistory(asked).catch((error: unknown) => {
+    if (hasGrpcStatus(error, 'NOT_FOUND')) return { history: null };
     throw error;
-  }
+  });
+  const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
+  if (!started) return undefined;
+  const { input, continuedExecutionRunId, firstExecutionRunId } = started;
+  const firstRunId = continuedExecutionRunId && firstExecutionRunId;
+  return { input: await decodeFirst(client, input?.payloads, workflowId), firstRunId };
 }
 
 /** As {@link readOwnInput}, of the first run of its chain, which has the message. @returns {} where only that one is gone */
@@ -69,12 +61,8 @@ export async function readInput(
   workflowId: string,
   runId: string,
 ): Promise<{ readonly input?: unknown } | undefined> {
-  const started = await startOf(client, workflowId, runId);
-  if (!started) return undefined;
-  const { continuedExecutionRunId, firstExecutionRunId } = started;
-  if (continuedExecutionRunId && firstExecutionRunId && firstExecutionRunId !== runId)
-    return (await readInput(client, workflowId, firstExecutionRunId)) ?? {};
-  return readOwnInput(client, workflowId, runId);
+  const own = await readOwnInput(client, workflowId, runId);
+  return own?.firstRunId ? ((await readOwnInput(client, workflowId, own.firstRunId)) ?? {}) : own;
 }
 
 /** Of the prompt of a follow-up, by its memo or else its input; undefined where neither tells it. */
