@@ -1,7 +1,7 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { SEND_PERMISSION_MS } from '../core/cadence';
 import { checkRequest } from '../core/check-request';
-import { sentInWords } from '../core/end';
+import { conflictInWords, sentInWords } from '../core/end';
 import { FollowUpError } from '../core/errors';
 import { digestOf } from '../core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../core/names';
@@ -13,7 +13,7 @@ import { promptDigestOf, readInput } from '../temporal/existing-run';
 import { retryOptions, startOptions } from '../temporal/start-follow-up';
 import type { CallOptions } from './call';
 import { describeFollowUp, findFollowUp } from './description';
-import { InvalidRequestError, type Reached, requestConflict, retryRefused, wrongState } from './errors';
+import { ConflictError, InvalidRequestError, type Reached, retryRefused, wrongState } from './errors';
 import { awaitResult } from './result';
 
 /** Without a `requestId`, a caller that repeats a start would send twice. */
@@ -69,7 +69,8 @@ export async function startFollowUp(
   reached.unconfirmed = undefined;
   const found = await findFollowUp(client, workflowId);
   const digest = await promptDigestOf(client, found);
-  if (digest !== undefined && digest !== digestOf(plan.prompt)) throw requestConflict(workflowId);
+  if (digest !== undefined && digest !== digestOf(plan.prompt))
+    throw new ConflictError('CONFLICT', conflictInWords(workflowId), { workflowId });
   const { runId, closeTime } = found;
   // A paused follow-up has not ended either.
   const attached = closeTime === undefined ? 'running' : 'ended';
