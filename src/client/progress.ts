@@ -6,7 +6,7 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import { QUERY_PROGRESS, UPDATE_POLL_NOW } from '../core/names';
+import { QUERY_PROGRESS } from '../core/names';
 import type { FollowUpProgress, Phase } from '../core/result';
 import { addCounts } from '../core/tally';
 import { isTally } from '../core/activities';
@@ -123,8 +123,8 @@ export async function updateFollowUp(
   const progress = await updateRunning<FollowUpProgress>(client, find, update);
   // The update has taken effect, whether the server answers or not.
   const whole = (await withPendingPoll(client, workflowId, progress).catch(() => undefined)) ?? progress;
-  // Whoever has the job read gets that answer, not the pending activity's latest.
-  return update.name === UPDATE_POLL_NOW ? { ...whole, lastAnswer: progress.lastAnswer } : whole;
+  // Whoever has had the job read gets that answer, not the pending activity's latest.
+  return { ...whole, lastAnswer: progress.lastAnswer };
 }
 
 /** Some wait for a read of the job: the default limit of one HTTP exchange, 30 s, and some room. */
