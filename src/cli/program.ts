@@ -8,15 +8,11 @@ import { endOfError, EXIT, EXIT_CODES_HELP, printEnd } from './ends';
 import { printableLines } from './render/text';
 import { type OutputStream, Session } from './session';
 
-const ENVIRONMENT_HELP = `Environment (only the worker needs the agent service's key):
-  TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE
-                        the connection, as the Temporal CLI and every SDK read it (default: localhost:7233, default)
-  FOLLOW_UP_TASK_QUEUE, AGENT_API_TASK_QUEUE, AGENT_API_SEND_TASK_QUEUE
-                        where the workers poll (default: follow-up, agent-api, agent-api-send)
-  FOLLOW_UP_DATA_CONVERTER
-                        a module that exports Temporal's DataConverter, the same as the workers' (default: none)
-  TEMPORAL_UI_URL       base URL of Temporal's Web UI, to print the page of a follow-up
-  DEBUG                 if set, errors are printed with their stack`;
+const ENVIRONMENT_HELP = `Environment:
+  TEMPORAL_*, temporal.toml    the connection, as for the Temporal CLI and every SDK (default: localhost:7233)
+  FOLLOW_UP_TASK_QUEUE, AGENT_API_TASK_QUEUE, AGENT_API_SEND_TASK_QUEUE, FOLLOW_UP_DATA_CONVERTER
+                               as the workers have them; only they need the agent service's key
+  TEMPORAL_UI_URL, DEBUG       to print the page of a follow-up in the Web UI; the stacks of errors`;
 
 /** Usage errors throw, so that one place turns every error into an exit code. */
 function createProgram(session: Session, version: string, streams: OutputConfiguration): Command {

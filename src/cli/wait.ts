@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BatchHandle, type FollowUpHandle, hasCode } from '../client';
 import { isFailure } from '../core/end';
-import { formatDuration } from '../core/units';
+import { truncate } from '../core/text';
 import { endOf, EXIT, printEnd } from './ends';
 import { batchLine, itemLine, printBatchEnd } from './render/batch';
 import { decideCommand, progressKey, progressText, serverText } from './render/follow-up';
-import { fitColumns, printable } from './render/text';
+import { printable } from './render/text';
 import type { OutputStream, Session } from './session';
 
 const REFRESH_MS = 1_000;
@@ -62,7 +62,6 @@ export async function waitForBatch(
   left: AbortSignal,
   line: ProgressLine,
 ): Promise<void> {
-  const meter = meterOf();
   for await (const { report, ends } of batch.watch({ signal: left })) {
     const shown = session.isJson ? ends : ends.filter(isFailure);
     if (shown.length > 0) line.clear();
@@ -72,9 +71,8 @@ export async function waitForBatch(
     }
     if (report?.progress && report.trouble === null) {
       const { state, settled, items } = report.progress;
-      const meterText = meter(settled, items, Date.now());
       // Where lines can't be rewritten, each hundredth gets a line.
-      line.show(batchLine(report.progress, meterText), `${state} ${Math.floor((100 * settled) / items)}`);
+      line.show(batchLine(report.progress), `${state} ${Math.floor((100 * settled) / items)}`);
     } else if (report?.state !== 'running' && report !== null) break;
     else line.silence(report?.trouble ?? 'no answer; the batch continues; still waiting');
   }
@@ -186,30 +184,10 @@ export class ProgressLine {
   private write(text: string, key: string): void {
     const { isLive, stream } = this;
     // Some terminals wrap a line of their full width, which could not be cleared as one line.
-    const line = fitColumns(printable(text), isLive ? Math.max(10, (stream.columns ?? 80) - 1) : Infinity);
+    const line = truncate(printable(text), isLive ? Math.max(10, (stream.columns ?? 80) - 1) : Infinity);
     const shown = isLive ? line : key;
     if (this.shown === shown) return;
     this.shown = shown;
     stream.write(isLive ? CLEAR_LINE + line : `${new Date().toISOString().slice(11, 19)}Z ${line}\n`);
   }
-}
-
-/** A rate over a shorter span means nothing. */
-const MIN_SPAN_MS = 5_000;
-
-/** How far many items are, and how fast they settle. Times are milliseconds since the epoch. */
-export function meterOf() {
-  let first: { readonly at: number; readonly settled: number } | undefined;
-  /** @returns `50 of 200 · 25 % · 75/min · 2m left` */
-  return (settled: number, items: number, now: number): string => {
-    first ??= { at: now, settled };
-    // Rounded down: 100 % is the end.
-    const parts = [`${settled} of ${items}`, `${Math.floor((100 * settled) / Math.max(items, 1))} %`];
-    if (now - first.at < MIN_SPAN_MS) return parts.join(' · ');
-    const perMinute = ((settled - first.settled) * 60_000) / (now - first.at);
-    parts.push(`${perMinute < 10 ? perMinute.toFixed(1) : Math.round(perMinute)}/min`);
-    const seconds = Math.ceil(((items - settled) * 60) / perMinute);
-    if (perMinute > 0 && settled < items) parts.push(`${formatDuration(seconds * 1_000)} left`);
-    return parts.join(' · ');
-  };
 }

@@ -8,6 +8,7 @@ import { describeWorkflow } from '../temporal/existing-run';
 import { serverError } from '../temporal/server-error';
 import { workersPolling } from '../temporal/sdk-internals';
 import { endedEarly, InvalidRequestError, noAnswer, type Reached, silence } from './errors';
+import { unknownOptions } from './options';
 
 /** What every call takes. */
 export interface CallOptions {
@@ -29,6 +30,12 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 /** How long before its time-out a call asks how what it waits for stands. */
 const ASKED_BEFORE_MS = 2_000;
 
+interface Call extends CallOptions {
+  readonly reached?: Reached;
+  /** Names of further options of the call. */
+  readonly others?: readonly string[];
+}
+
 /** Where every call of a client and its handles begins and ends. */
 export class Calls {
   readonly #pending = new Map<AbortController, Reached>();
@@ -45,11 +52,14 @@ export class Calls {
    * @throws FollowUpError, whatever went wrong, or the reason of `signal`
    */
   async run<T>(
-    { signal, timeout, reached = {} }: CallOptions & { readonly reached?: Reached },
+    { reached = {}, others = [], ...options }: Call,
     work: (client: Client, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
+    const { signal, timeout } = options;
     signal?.throwIfAborted();
     if (this.#isClosed) throw closed();
+    const unknown = unknownOptions(options, ['signal', 'timeout', ...others]);
+    if (unknown.length > 0) throw new InvalidRequestError(unknown);
     checkTimeout(timeout);
     const call = new AbortController();
     // The SDK adds a listener for each request, and some calls make many at a time.

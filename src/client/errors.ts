@@ -1,6 +1,5 @@
 import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../core/errors';
 import { type Problem, problemTexts } from '../core/checks';
-import { conflictInWords } from '../core/end';
 import type { FailureType, Receipt } from '../core/result';
 
 /** A batch may have 100,000. */
@@ -80,10 +79,6 @@ const OF_FAILURE: Readonly<Record<FailureType, [typeof FollowUpError, FollowUpEr
 export function followUpFailed(type: FailureType, message: string, facts: ErrorFacts): FollowUpError {
   const [ErrorClass, code] = OF_FAILURE[type];
   return new ErrorClass(code, message, facts);
-}
-
-export function requestConflict(workflowId: string): ConflictError {
-  return new ConflictError('CONFLICT', conflictInWords(workflowId), { workflowId });
 }
 
 export function batchConflict(batchId: string): ConflictError {

@@ -93,7 +93,7 @@ export class FollowUpClient {
     then: (started: StartOfFollowUp, signal: AbortSignal) => T | Promise<T>,
   ): Promise<T> {
     const given = { ...options, reached: { unconfirmed: 'follow-up' } satisfies Reached };
-    return this.#calls.run(given, async (client, signal) =>
+    return this.#calls.run({ ...given, others: ['startDelay'] }, async (client, signal) =>
       then(await startFollowUp(client, this.taskQueue, request, given), signal),
     );
   }

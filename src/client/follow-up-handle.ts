@@ -9,9 +9,6 @@ import { type ProgressReport, readProgress, type Update, updateFollowUp } from '
 import { awaitResult } from './result';
 import { retryFollowUp, type StartOfFollowUp } from './start';
 
-/** For an update that waits for a read of the job: the default limit of one HTTP exchange, 30 s, and some room. */
-const READING_UPDATE_TIMEOUT_MS = 45_000;
-
 /**
  * One follow-up, running or ended. Every call throws NotFoundError where there is none.
  *
@@ -50,7 +47,7 @@ export class FollowUpHandle {
 
   /** Has the job read now, and answers when it has been read. */
   pollNow(options: CallOptions = {}): Promise<FollowUpProgress> {
-    return this.update(options, { name: UPDATE_POLL_NOW, timeoutMs: READING_UPDATE_TIMEOUT_MS });
+    return this.update(options, { name: UPDATE_POLL_NOW });
   }
 
   /** Moves the deadline to now + `duration`, never to an earlier time than it has. */
@@ -61,11 +58,7 @@ export class FollowUpHandle {
   /** Says whether an unknown delivery arrived. `not-delivered` allows one more POST, by the run that is running now. */
   resolveDelivery(decision: DeliveryDecision, options: CallOptions = {}): Promise<FollowUpProgress> {
     const args: Update['args'] = ({ runId }) => [decision, runId];
-    return this.update(options, {
-      name: UPDATE_RESOLVE_DELIVERY,
-      timeoutMs: READING_UPDATE_TIMEOUT_MS,
-      args,
-    });
+    return this.update(options, { name: UPDATE_RESOLVE_DELIVERY, args });
   }
 
   /** Ends the watch; a message under way is awaited first, and the agent continues. @throws FollowUpError `ALREADY_ENDED` */

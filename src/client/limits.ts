@@ -73,18 +73,14 @@ export class LimitsClient {
   }
 
   private async change(client: Client, changes?: Changes): Promise<Limits> {
-    const changed = async (kind: keyof Limits) => {
+    const limitsOf = async (kind: keyof Limits): Promise<QueueLimits> => {
+      const taskQueue = this.queues[kind];
       const change = changes?.[kind];
-      return change && !isEmpty(change) ? updateQueue(client, this.queues[kind], change) : {};
+      const changed = change && !isEmpty(change) ? await updateQueue(client, taskQueue, change) : {};
+      // What describes a queue hears of a change a moment later than the one who made it.
+      return { ...(await readQueue(client, taskQueue)), ...changed };
     };
-    const changedOf = { sends: await changed('sends'), reads: await changed('reads') };
-    // What describes a queue hears of a change a moment later than the one who made it.
-    const limitsOf = async (kind: keyof Limits): Promise<QueueLimits> => ({
-      ...(await readQueue(client, this.queues[kind])),
-      ...changedOf[kind],
-    });
-    const [sends, reads] = await Promise.all([limitsOf('sends'), limitsOf('reads')]);
-    return { sends, reads };
+    return { sends: await limitsOf('sends'), reads: await limitsOf('reads') };
   }
 }
 

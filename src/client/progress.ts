@@ -6,7 +6,7 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import { QUERY_PROGRESS, UPDATE_POLL_NOW } from '../core/names';
+import { QUERY_PROGRESS } from '../core/names';
 import type { FollowUpProgress, Phase } from '../core/result';
 import { addCounts } from '../core/tally';
 import { isTally } from '../core/activities';
@@ -31,13 +31,13 @@ export type ProgressReport =
 export async function readProgress(client: Client, workflowId: string): Promise<ProgressReport> {
   try {
     let progress = await queryProgress(client, workflowId);
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS && mayBePolling(progress); attempt++) {
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       const whole = await withPendingPoll(client, workflowId, progress);
+      if (whole === undefined) break;
       const later = await queryProgress(client, workflowId);
       // If the workflow has counted more, the activity has ended in between, and another one is pending.
-      if (whole !== undefined && later.polls === progress.polls) return { from: 'worker', progress: whole };
+      if (later.polls === progress.polls) return { from: 'worker', progress: whole };
       progress = later;
-      if (whole === undefined) break;
     }
     return { from: 'worker', progress };
   } catch (error) {
@@ -65,56 +65,43 @@ const MAX_ATTEMPTS = 5;
 
 const POLLING_PHASES: readonly Phase[] = ['waiting', 'watching', 'needs-decision'];
 
-/** Allowed for between the clocks of worker and server. */
-const CLOCKS_DIFFER_MS = 1_000;
-
-/** While an activity polls, the next read that the workflow knows of has passed. */
-function mayBePolling({ phase, nextPollAt }: FollowUpProgress): boolean {
-  const planned = nextPollAt !== null && Date.parse(nextPollAt) > Date.now();
-  return !planned && POLLING_PHASES.includes(phase);
-}
-
 /**
  * The progress with what a pending activity has counted. Nothing is counted twice: what is pending after the workflow has
  * answered was not in that answer. If the workflow counts no more afterwards, nothing is missing.
  *
- * @returns undefined if no such activity is pending
+ * @returns undefined where none can be pending
  */
 async function withPendingPoll(
   client: Client,
   workflowId: string,
   progress: FollowUpProgress,
 ): Promise<FollowUpProgress | undefined> {
+  const { phase, nextPollAt: planned } = progress;
+  // While an activity polls, the next read that the workflow knows of has passed.
+  const isPlanned = planned !== null && Date.parse(planned) > Date.now();
+  if (isPlanned || !POLLING_PHASES.includes(phase)) return undefined;
   const handle = client.workflow.getHandle(workflowId);
   const description = await within(client, SERVER_LIMIT_MS, () => handle.describe());
   const pending = await pendingActivity(client, description, 'pollJob');
-  if (pending === undefined) return undefined;
+  if (pending === undefined) return progress;
   const counted = isTally(pending.details) ? pending.details : null;
-  const nextPollAt = nextReadAt(pending, counted?.nextReadAt ?? null);
+  const nextPollAt = nextReadAt(pending, counted?.nextReadAt ?? 0);
   const whole = { ...progress, nextPollAt, lastAnswer: counted?.lastAnswer ?? progress.lastAnswer };
   // A read before the send is not a poll, and no receipt counts it.
-  if (counted === null || progress.phase === 'waiting') return whole;
+  if (counted === null || phase === 'waiting') return whole;
   const polls = progress.polls + counted.polls;
   return { ...whole, polls, observed: addCounts(progress.observed, counted.observed) };
 }
 
-/**
- * A moment that has passed where an attempt waits for a worker; null while an operator has paused it.
- *
- * @param readAt by the latest heartbeat
- */
-function nextReadAt(
-  pending: NonNullable<Awaited<ReturnType<typeof pendingActivity>>>,
-  readAt: number | null,
-): string | null {
-  const { paused, isStarted, nextAttemptScheduleTime, scheduledTime, lastStartedTime } = pending;
+type Pending = NonNullable<Awaited<ReturnType<typeof pendingActivity>>>;
+
+/** Null while an operator has paused it, and while it reads. @param readAt by the latest heartbeat */
+function nextReadAt(pending: Pending, readAt: number): string | null {
+  const { paused, isStarted, nextAttemptScheduleTime, scheduledTime } = pending;
   if (paused === true) return null;
+  // It has passed where an attempt waits for a worker.
   if (!isStarted) return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
-  if (readAt === null) return null;
-  // The read for which the attempt was made, or one that is to come; others were made since the heartbeat.
-  const startedAt = optionalTsToDate(lastStartedTime)?.getTime() ?? 0;
-  const isNext = readAt > Date.now() || readAt <= startedAt + CLOCKS_DIFFER_MS;
-  return isNext ? new Date(readAt).toISOString() : null;
+  return readAt > Date.now() ? new Date(readAt).toISOString() : null;
 }
 
 type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state' | 'runId'> & {
@@ -123,7 +110,6 @@ type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state' | 'r
 
 export interface Update {
   readonly name: string;
-  readonly timeoutMs?: number;
   readonly args?: (found: Found) => readonly unknown[];
 }
 
@@ -135,15 +121,14 @@ export async function updateFollowUp(
 ): Promise<FollowUpProgress> {
   const find = () => describeFollowUp(client, workflowId);
   const progress = await updateRunning<FollowUpProgress>(client, find, update);
-  if (!mayBePolling(progress)) return progress;
   // The update has taken effect, whether the server answers or not.
-  const pending = withPendingPoll(client, workflowId, progress).catch((error: unknown) => {
-    if (!isOfServer(error)) throw error;
-  });
-  const whole = (await pending) ?? progress;
-  // Whoever has the job read gets that answer, not the pending activity's latest.
-  return update.name === UPDATE_POLL_NOW ? { ...whole, lastAnswer: progress.lastAnswer } : whole;
+  const whole = (await withPendingPoll(client, workflowId, progress).catch(() => undefined)) ?? progress;
+  // Whoever has had the job read gets that answer, not the pending activity's latest.
+  return { ...whole, lastAnswer: progress.lastAnswer };
 }
+
+/** Some wait for a read of the job: the default limit of one HTTP exchange, 30 s, and some room. */
+const UPDATE_LIMIT_MS = 45_000;
 
 /** One may just be starting. */
 const NO_WORKER_LIMIT_MS = 2_000;
@@ -152,7 +137,7 @@ const NO_WORKER_LIMIT_MS = 2_000;
 export async function updateRunning<Answer>(
   client: Client,
   find: () => Promise<Found>,
-  { name, timeoutMs = 10_000, args = () => [] }: Update,
+  { name, args = () => [] }: Update,
 ): Promise<Answer> {
   const found = await find();
   const { workflowId, taskQueue, state, beginsAt = null } = found;
@@ -160,7 +145,7 @@ export async function updateRunning<Answer>(
   // An update ends a start delay, also one that is refused (measured, server 1.32.0): the message would be sent now.
   if (beginsAt !== null) throw updateRefused(workflowId, `it has not begun; it begins at ${beginsAt}`);
   const workers = (await workersPolling(client, taskQueue)).length;
-  const limitMs = workers === 0 ? Math.min(timeoutMs, NO_WORKER_LIMIT_MS) : timeoutMs;
+  const limitMs = workers === 0 ? NO_WORKER_LIMIT_MS : UPDATE_LIMIT_MS;
   try {
     const handle = client.workflow.getHandle(workflowId);
     const options = { args: args(found) as [unknown, ...unknown[]] };

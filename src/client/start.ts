@@ -1,18 +1,19 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { SEND_PERMISSION_MS } from '../core/cadence';
 import { checkRequest } from '../core/check-request';
-import { sentInWords } from '../core/end';
+import { conflictInWords, sentInWords } from '../core/end';
 import { FollowUpError } from '../core/errors';
+import { digestOf } from '../core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../core/request';
 import { mayBeRetried } from '../core/result';
 import { keywordKey } from '../core/starts';
 import { type DurationText, parseDuration } from '../core/units';
-import { compareRequests, readInput } from '../temporal/existing-run';
+import { promptDigestOf, readInput } from '../temporal/existing-run';
 import { retryOptions, startOptions } from '../temporal/start-follow-up';
 import type { CallOptions } from './call';
 import { describeFollowUp, findFollowUp } from './description';
-import { InvalidRequestError, type Reached, requestConflict, retryRefused, wrongState } from './errors';
+import { ConflictError, InvalidRequestError, type Reached, retryRefused, wrongState } from './errors';
 import { awaitResult } from './result';
 
 /** Without a `requestId`, a caller that repeats a start would send twice. */
@@ -27,10 +28,8 @@ export interface StartOfFollowUp {
   readonly workflowId: string;
   readonly requestId: string;
   readonly runId: string;
-  /** False when this call started the follow-up; else how the existing one stands. */
+  /** False when this call started the follow-up; else how the existing one stands, which keeps its own options. */
   readonly attached: false | 'running' | 'ended';
-  /** Options in which the existing follow-up differs from the request, in words; it keeps its own. */
-  readonly differences: readonly string[];
   /** False where the message of the existing follow-up is no longer there. */
   readonly promptCompared: boolean;
 }
@@ -63,18 +62,19 @@ export async function startFollowUp(
       ...(delay.ms > 0 && { startDelay: delay.ms }),
     });
     reached.unconfirmed = undefined;
-    return { workflowId, requestId, runId, attached: false, differences: [], promptCompared: true };
+    return { workflowId, requestId, runId, attached: false, promptCompared: true };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
   reached.unconfirmed = undefined;
-  const { runId, closeTime, memo } = await findFollowUp(client, workflowId);
-  const existing = await readInput(client, workflowId, runId);
-  const comparison = compareRequests(plan, existing?.input, memo);
-  if (comparison === null) throw requestConflict(workflowId);
+  const found = await findFollowUp(client, workflowId);
+  const digest = await promptDigestOf(client, found);
+  if (digest !== undefined && digest !== digestOf(plan.prompt))
+    throw new ConflictError('CONFLICT', conflictInWords(workflowId), { workflowId });
+  const { runId, closeTime } = found;
   // A paused follow-up has not ended either.
   const attached = closeTime === undefined ? 'running' : 'ended';
-  return { workflowId, requestId, runId, attached, ...comparison };
+  return { workflowId, requestId, runId, attached, promptCompared: digest !== undefined };
 }
 
 export async function retryFollowUp(

@@ -5,11 +5,9 @@ import {
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { decodeFirst } from './sdk-internals';
-import { checkRequest } from '../core/check-request';
-import { isRecord, type JsonObject } from '../core/checks';
+import { isRecord } from '../core/checks';
 import { digestOf } from '../core/ids';
 import { MEMO_PROMPT_DIGEST } from '../core/names';
-import { type FollowUpPlan, optionTexts } from '../core/request';
 import { eachConcurrently } from './each-concurrently';
 import { hasGrpcStatus } from './grpc-status';
 
@@ -43,26 +41,18 @@ export async function cancelAll(client: Client, workflowIds: Iterable<string>): 
 }
 
 /** The input of a run, whatever it continues. @param runId empty for the latest run @returns undefined where it is gone */
-export async function readOwnInput(
-  client: Client,
-  workflowId: string,
-  runId: string,
-): Promise<{ readonly input: unknown } | undefined> {
-  const started = await startOf(client, workflowId, runId);
-  if (!started) return undefined;
-  return { input: await decodeFirst(client, started.input?.payloads, workflowId) };
-}
-
-async function startOf({ workflowService, options }: Client, workflowId: string, runId: string) {
-  const execution = { workflowId, runId };
-  const asked = { namespace: options.namespace, execution, maximumPageSize: 1 };
-  try {
-    const { history } = await workflowService.getWorkflowExecutionHistory(asked);
-    return history?.events?.[0]?.workflowExecutionStartedEventAttributes;
-  } catch (error) {
-    if (hasGrpcStatus(error, 'NOT_FOUND')) return undefined;
+export async function readOwnInput(client: Client, workflowId: string, runId: string) {
+  const { workflowService, options } = client;
+  const asked = { namespace: options.namespace, execution: { workflowId, runId }, maximumPageSize: 1 };
+  const { history } = await workflowService.getWorkflowExecutionHistory(asked).catch((error: unknown) => {
+    if (hasGrpcStatus(error, 'NOT_FOUND')) return { history: null };
     throw error;
-  }
+  });
+  const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
+  if (!started) return undefined;
+  const { input, continuedExecutionRunId, firstExecutionRunId } = started;
+  const firstRunId = continuedExecutionRunId && firstExecutionRunId;
+  return { input: await decodeFirst(client, input?.payloads, workflowId), firstRunId };
 }
 
 /** As {@link readOwnInput}, of the first run of its chain, which has the message. @returns {} where only that one is gone */
@@ -71,30 +61,22 @@ export async function readInput(
   workflowId: string,
   runId: string,
 ): Promise<{ readonly input?: unknown } | undefined> {
-  const started = await startOf(client, workflowId, runId);
-  if (!started) return undefined;
-  const { continuedExecutionRunId, firstExecutionRunId } = started;
-  if (continuedExecutionRunId && firstExecutionRunId && firstExecutionRunId !== runId)
-    return (await readInput(client, workflowId, firstExecutionRunId)) ?? {};
-  return readOwnInput(client, workflowId, runId);
+  const own = await readOwnInput(client, workflowId, runId);
+  return own?.firstRunId ? ((await readOwnInput(client, workflowId, own.firstRunId)) ?? {}) : own;
 }
 
-/**
- * Compares a request with the follow-up that has its name, by its input; by the digest in its memo where that can't be read.
- *
- * @returns `differences`: options of the existing follow-up that differ, in words; null where it carries another prompt
- */
-export function compareRequests(wanted: FollowUpPlan, input: unknown, memo: JsonObject = {}) {
-  const prompt = isRecord(input) ? input.prompt : undefined;
-  const digest = typeof prompt === 'string' ? digestOf(prompt) : memo[MEMO_PROMPT_DIGEST];
-  const promptCompared = typeof digest === 'string';
-  if (promptCompared && digest !== digestOf(wanted.prompt)) return null;
-  const existing = checkRequest(input);
-  const asked = new Map(optionTexts(wanted));
-  const differences = (existing.ok ? optionTexts(existing.plan) : [])
-    .filter(([option, text]) => asked.get(option) !== text)
-    .map(([option, text]) => `${option} is ${text} there, not ${asked.get(option) ?? ''}`);
-  return { promptCompared, differences };
+/** Of the prompt of a follow-up, by its memo or else its input; undefined where neither tells it. */
+export async function promptDigestOf(
+  client: Client,
+  { memo, workflowId, runId }: Pick<WorkflowExecutionDescription, 'memo' | 'workflowId' | 'runId'>,
+): Promise<string | undefined> {
+  const kept = memo?.[MEMO_PROMPT_DIGEST];
+  if (typeof kept === 'string') return kept;
+  const run = await readInput(client, workflowId, runId);
+  // It is being deleted: the description goes last.
+  if (run === undefined) throw new WorkflowNotFoundError('its history is gone', workflowId, runId);
+  const { input } = run;
+  return isRecord(input) && typeof input.prompt === 'string' ? digestOf(input.prompt) : undefined;
 }
 
 const ENDS = ['completed', 'failed', 'cancelled', 'terminated', 'timed-out'] as const;

@@ -4,7 +4,6 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { isRecord } from '../core/checks';
 import {
   type End,
   endOfCancelled,
@@ -14,12 +13,11 @@ import {
   endOfResult,
   endWithoutReceipt,
 } from '../core/end';
-import { digestOf } from '../core/ids';
-import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT } from '../core/names';
+import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT } from '../core/names';
 import { type FollowUpResult, isReceipt, type Receipt } from '../core/result';
 import type { NamedFollowUp } from '../core/activities';
 import { keywordKey } from '../core/starts';
-import { readInput, stateOf } from './existing-run';
+import { promptDigestOf, stateOf } from './existing-run';
 import { grpcError } from './grpc-status';
 
 /** A follow-up as the server knows it. */
@@ -83,20 +81,11 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
 /** Compares what the follow-up was asked to send with what is meant; null for the same. */
 async function conflictOf(
   client: Client,
-  { workflowId, promptDigest: wanted, foreignBefore = 0 }: NamedFollowUp,
-  { type, memo, runId, startTime }: WorkflowExecutionDescription,
+  { promptDigest: wanted, foreignBefore = 0 }: NamedFollowUp,
+  found: WorkflowExecutionDescription,
 ): Promise<End | null> {
-  const isForeign = startTime.getTime() < foreignBefore;
-  if (type !== FOLLOW_UP_WORKFLOW) return endOfConflict(true, isForeign);
-  const digest = memo?.[MEMO_PROMPT_DIGEST] ?? (await digestByInput(client, workflowId, runId));
-  if (digest === wanted) return null;
-  return endOfConflict(typeof digest === 'string', isForeign);
-}
-
-async function digestByInput(client: Client, workflowId: string, runId: string): Promise<string | undefined> {
-  const run = await readInput(client, workflowId, runId);
-  // It is being deleted: the description goes last.
-  if (run === undefined) throw new WorkflowNotFoundError('its history is gone', workflowId, runId);
-  const { input } = run;
-  return isRecord(input) && typeof input.prompt === 'string' ? digestOf(input.prompt) : undefined;
+  const isForeign = found.startTime.getTime() < foreignBefore;
+  if (found.type !== FOLLOW_UP_WORKFLOW) return endOfConflict(true, isForeign);
+  const digest = await promptDigestOf(client, found);
+  return digest === wanted ? null : endOfConflict(digest !== undefined, isForeign);
 }

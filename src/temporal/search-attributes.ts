@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../core/names';
+import { SEARCH_ATTRIBUTES } from '../core/names';
 import type { ConnectionLike } from '@temporalio/client';
 import { grpcError, hasGrpcStatus } from './grpc-status';
 import { noNamespace, notSetUp, SearchAttributesError } from './server-error';
@@ -29,51 +29,40 @@ export async function ensureSearchAttributes(
   connection: ConnectionLike,
   namespace: string,
 ): Promise<SearchAttributesReport> {
-  const deadline = Date.now() + VISIBLE_WITHIN_MS;
-  let registered: SearchAttributeName[] = [];
-  for (;;) {
-    const types = await readTypes(connection, namespace);
-    const wrong = SEARCH_ATTRIBUTES.filter((name) => name in types && types[name] !== KEYWORD);
-    if (wrong.length > 0)
-      throw new SearchAttributesError(
-        `The namespace ${namespace} has search attributes whose type is not Keyword: ${wrong.join(', ')}. ` +
-          'Remove or rename them (temporal operator search-attribute remove), or use another namespace.',
-      );
-    const missing = SEARCH_ATTRIBUTES.filter((name) => !(name in types));
-    if (missing.length === 0)
-      return { registered, present: SEARCH_ATTRIBUTES.filter((name) => !registered.includes(name)) };
-    // The server accepts an addition and says nothing when it is a no-op, for example of an existing name (measured).
-    if (registered.length > 0 && Date.now() > deadline) {
-      const problem = `does not list ${missing.join(', ')} ${VISIBLE_WITHIN_MS / 1_000} s after the registration`;
-      throw notSetUp(namespace, problem, missing);
-    }
-    if (registered.length === 0) {
-      await register(connection, namespace, missing);
-      registered = missing;
-    } else await sleep(250);
-  }
-}
-
-async function register(
-  connection: ConnectionLike,
-  namespace: string,
-  missing: readonly SearchAttributeName[],
-): Promise<void> {
+  const types = await readTypes(connection, namespace);
+  const wrong = SEARCH_ATTRIBUTES.filter((name) => name in types && types[name] !== KEYWORD);
+  if (wrong.length > 0)
+    throw new SearchAttributesError(
+      `The namespace ${namespace} has search attributes whose type is not Keyword: ${wrong.join(', ')}. ` +
+        'Remove or rename them (temporal operator search-attribute remove), or use another namespace.',
+    );
+  const present = SEARCH_ATTRIBUTES.filter((name) => name in types);
+  const missing = SEARCH_ATTRIBUTES.filter((name) => !(name in types));
+  const names = missing.join(', ');
+  if (missing.length === 0) return { registered: [], present };
   const searchAttributes = Object.fromEntries(missing.map((name) => [name, KEYWORD] as const));
   const add = () => connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
-  await bounded(connection, add).catch((error: unknown) => {
-    if (!isRefused(error)) throw error;
-    const problem = `lacks the search attributes ${missing.join(', ')}, and the server does not let this process register them`;
-    throw notSetUp(namespace, `${problem} (${grpcError(error)?.words ?? ''})`, missing, error);
-  });
+  const problem = `lacks the search attributes ${names}, and the server does not let this process register them`;
+  await bounded(connection, add).catch(refusedAs(namespace, problem, missing));
+  const deadline = Date.now() + VISIBLE_WITHIN_MS;
+  for (;;) {
+    const now = await readTypes(connection, namespace);
+    if (missing.every((name) => name in now)) return { registered: missing, present };
+    // The server accepts an addition and says nothing when it is a no-op, for example of an existing name (measured).
+    if (Date.now() > deadline)
+      throw notSetUp(
+        namespace,
+        `does not list ${names} ${VISIBLE_WITHIN_MS / 1_000} s after they were registered`,
+        missing,
+      );
+    await sleep(250);
+  }
 }
 
 async function readTypes(connection: ConnectionLike, namespace: string): Promise<Record<string, number>> {
   try {
-    const { customAttributes } = await bounded(connection, () =>
-      connection.operatorService.listSearchAttributes({ namespace }),
-    );
-    return customAttributes;
+    const list = () => connection.operatorService.listSearchAttributes({ namespace });
+    return (await bounded(connection, list)).customAttributes;
   } catch (error) {
     if (hasGrpcStatus(error, 'NOT_FOUND')) throw noNamespace(namespace, error);
     if (!isRefused(error)) throw error;
@@ -81,13 +70,16 @@ async function readTypes(connection: ConnectionLike, namespace: string): Promise
     const metadata = { 'temporal-namespace': namespace };
     const list = () =>
       connection.withMetadata(metadata, () => connection.workflowService.getSearchAttributes({}));
-    const { keys } = await bounded(connection, list).catch((refusal: unknown) => {
-      if (!isRefused(refusal)) throw refusal;
-      const problem = `does not show its search attributes (${grpcError(refusal)?.words ?? ''})`;
-      throw notSetUp(namespace, problem, SEARCH_ATTRIBUTES, refusal);
-    });
-    return keys;
+    const refused = refusedAs(namespace, 'does not show its search attributes', SEARCH_ATTRIBUTES);
+    return (await bounded(connection, list).catch(refused)).keys;
   }
+}
+
+function refusedAs(namespace: string, problem: string, names: readonly string[]) {
+  return (error: unknown): never => {
+    if (!isRefused(error)) throw error;
+    throw notSetUp(namespace, `${problem} (${grpcError(error)?.words ?? ''})`, names, error);
+  };
 }
 
 function bounded<T>(connection: ConnectionLike, call: () => Promise<T>): Promise<T> {

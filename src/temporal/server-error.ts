@@ -17,17 +17,6 @@ export class SearchAttributesError extends FollowUpError {
   }
 }
 
-const REFUSALS = {
-  UNAUTHENTICATED: {
-    what: 'does not accept the credentials',
-    check: 'TEMPORAL_API_KEY or the TLS client certificate',
-  },
-  PERMISSION_DENIED: {
-    what: 'denies access',
-    check: 'TEMPORAL_NAMESPACE and the permissions of the credentials',
-  },
-} as const;
-
 /** An error of the SDK in words that tell what to do; undefined where neither the server nor the way to it gave it. */
 export function serverError(
   error: unknown,
@@ -42,12 +31,12 @@ export function serverError(
   if (status === 'NOT_FOUND' && /^Namespace .* is not found/.test(words))
     return noNamespace(namespace, error);
   const server = address === undefined ? 'The Temporal server' : `Temporal at ${address}`;
-  if (status === 'UNAUTHENTICATED' || status === 'PERMISSION_DENIED') {
-    const { what, check } = REFUSALS[status];
-    return new FollowUpError('UNAUTHORIZED', `${server} ${what} (${words}); check ${check}.`, {
-      cause: error,
-    });
-  }
+  const unauthorized = (what: string, check: string) =>
+    new FollowUpError('UNAUTHORIZED', `${server} ${what} (${words}); check ${check}.`, { cause: error });
+  if (status === 'UNAUTHENTICATED')
+    return unauthorized('does not accept the credentials', 'TEMPORAL_API_KEY or the TLS client certificate');
+  if (status === 'PERMISSION_DENIED')
+    return unauthorized('denies access', 'TEMPORAL_NAMESPACE and the permissions of the credentials');
   if (isTransient(error)) {
     // What gRPC says of a deadline is about its own parts.
     const why = status === 'DEADLINE_EXCEEDED' ? 'in time' : `(${words})`;
@@ -86,22 +75,4 @@ export function notSetUp(
   const advice = 'Register them with the starter\'s command "setup", or run those of these that are missing:';
   const message = `The namespace ${namespace} ${problem}. ${advice}\n${help.join('\n')}`;
   return new SearchAttributesError(message, { cause });
-}
-
-export const TURN_TLS_ON = 'set TEMPORAL_TLS=true, or TEMPORAL_API_KEY';
-export const CHECK_TLS =
-  'check TEMPORAL_TLS (true or false; an API key turns it on), TEMPORAL_TLS_SERVER_NAME, TEMPORAL_TLS_SERVER_CA_CERT_*, ' +
-  'TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_*';
-
-/** @param error of a connection that is none to a Temporal server */
-export function noServer(address: string, error: unknown): FollowUpError {
-  const words = (error instanceof Error ? error.message : String(error)).slice(0, 300);
-  const port = "use the gRPC port, 7233 by default, not the Web UI's";
-  const reason = `it does not answer as a Temporal server (${words}); ${port}; if it wants TLS, ${TURN_TLS_ON}`;
-  return unreachable(address, reason, error);
-}
-
-export function unreachable(address: string, reason: string, cause?: unknown): FollowUpError {
-  const hint = 'check TEMPORAL_ADDRESS or the profile in temporal.toml';
-  return new TemporalUnreachableError(`Can't reach Temporal at ${address}: ${reason}; ${hint}`, { cause });
 }

@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { endOfError, endOfResult } from '../../src/cli/ends';
 import {
+  ConflictError,
   DeadlineExceededError,
   DeliveryUnknownError,
   FollowUpError,
@@ -8,7 +9,7 @@ import {
   type FollowUpResult,
   JobNotFoundError,
 } from '../../src/client';
-import { followUpFailed, notFound, requestConflict } from '../../src/client/errors';
+import { followUpFailed, notFound } from '../../src/client/errors';
 import { FAILURE_TYPES, type Receipt } from '../../src/core/result';
 import { ItemsGoneError } from '../../src/temporal/batch-items';
 import { JOB } from '../harness/samples';
@@ -80,7 +81,7 @@ it.each<[FollowUpError, number, string]>([
   [new FollowUpError('CANCELLED', 'message'), 24, 'Cancelled'],
   [new FollowUpError('TERMINATED', 'message'), 1, 'Terminated'],
   [new ItemsGoneError('nightly'), 1, 'BatchForgotten'],
-  [requestConflict('follow-up:a:b:r'), 2, 'Conflict'],
+  [new ConflictError('CONFLICT', 'message'), 2, 'Conflict'],
   [notFound('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
 ])('an error of a command has an exit code and a type: %s', (error, exitCode, type) => {
   expect(endOfError(error)).toMatchObject({ exitCode, document: { type, message: error.message } });

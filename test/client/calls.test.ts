@@ -140,6 +140,12 @@ describe('every call', () => {
     await expect(followUps.start(REQUEST, { timeout } as CallOptions)).rejects.toMatchObject(refused);
     expect(calls).toEqual([]);
   });
+
+  it.each(CALLS)('%s refuses an option that it does not have', async (name, call) => {
+    const refused = { code: 'INVALID_REQUEST', problems: [{ field: 'timeuot' }] };
+    await expect(call(followUps, { timeuot: 5 } as CallOptions)).rejects.toMatchObject(refused);
+    expect(calls).toEqual([]);
+  });
 });
 
 it('close leaves the connection open that it was given', async () => {

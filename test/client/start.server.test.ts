@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { FollowUpClient } from '../../src/client';
+import { ConflictError, FollowUpClient, followUpWorkflowId } from '../../src/client';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open } = sharedEnvironment();
@@ -14,7 +14,7 @@ it('ten starts of the same name at once, and later ones, are one follow-up; one 
   const all = [first, ...others];
   expect(all.filter(({ attached }) => attached === false)).toHaveLength(1);
   const { workflowId, requestId, runId } = first;
-  const same = { workflowId, requestId, runId, differences: [], promptCompared: true };
+  const same = { workflowId, requestId, runId, promptCompared: true };
   for (const each of all) expect(each).toMatchObject(same);
   const refused = /exists with another prompt.*Nothing was sent/;
   const another = () => followUps.start({ ...asked, prompt: 'Something else.' });
@@ -24,4 +24,21 @@ it('ten starts of the same name at once, and later ones, are one follow-up; one 
   await expect(another()).rejects.toThrow(refused);
   expect(await followUps.execute(asked)).toEqual(result);
   expect(environment.posts(asked)).toHaveLength(1);
+});
+
+// Proves P7.
+it('a start of the name of one without the digest in its memo is compared with its input', async () => {
+  const environment = await open();
+  const { followUps } = environment;
+  const startedWith = async (input: object) => {
+    const asked = environment.newRequest();
+    const { projectId, jobId, requestId } = asked;
+    const workflowId = followUpWorkflowId(projectId, jobId, requestId);
+    const args = [{ ...asked, ...input }];
+    await environment.client.workflow.start('followUp', { workflowId, taskQueue: 'nobody', args });
+    return followUps.start(asked);
+  };
+  expect(await startedWith({})).toMatchObject({ attached: 'running', promptCompared: true });
+  expect(await startedWith({ prompt: 7 })).toMatchObject({ attached: 'running', promptCompared: false });
+  await expect(startedWith({ prompt: 'Something else.' })).rejects.toThrow(ConflictError);
 });

@@ -11,10 +11,8 @@ const shared = {
       { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } },
     ],
   },
-  // These packages are ES modules, which Jest can't `require` before Node 24.
-  transformIgnorePatterns: [
-    '/node_modules/(?!(string-width|get-east-asian-width|strip-ansi|ansi-regex|@noble/hashes)/)',
-  ],
+  // It is an ES module, which Jest can't `require` before Node 24.
+  transformIgnorePatterns: ['/node_modules/(?!@noble/hashes/)'],
   setupFilesAfterEnv: ['<rootDir>/test/harness/timeout.ts'],
 };
 

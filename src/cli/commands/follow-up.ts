@@ -62,15 +62,7 @@ export function addFollowUpCommands(program: Command, session: Session): void {
   );
   verb('extend', 'Moves the deadline to now + the duration, never to an earlier time than it has.')
     .argument('<duration>', 'a number with a unit: 90m, 24h, 7d', durationOf)
-    .action(
-      updating(async (followUp, ms: number) => {
-        const before = await followUp.progress().catch(() => null);
-        const progress = await followUp.extendDeadline(durationText(ms));
-        if (before?.from === 'worker' && before.progress.deadlineAt === progress.deadlineAt)
-          session.note('unchanged: the deadline is later than that already');
-        return progress;
-      }),
-    );
+    .action(updating((followUp, ms: number) => followUp.extendDeadline(durationText(ms))));
   verb(
     'resolve',
     'Says whether a message of unknown delivery arrived, in the phase needs-decision. "delivered" watches the job. ' +

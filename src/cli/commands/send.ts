@@ -44,12 +44,11 @@ Examples:
           `request id  ${requestId} (new; with --request-id ${requestId} this command attaches to it again)`,
         );
       const started = await followUps.start(request as unknown as NamedRequest);
-      const { attached, differences, promptCompared } = started;
+      const { attached, promptCompared } = started;
       const notes = [
         attached === 'running' &&
-          'attached    a follow-up of this request id is running; nothing is sent again',
+          'attached    a follow-up of this request id is running, with its own options; nothing is sent again',
         attached === 'ended' && 'attached    the follow-up of this request id has ended; this is its end',
-        ...differences.map((each) => `note        the follow-up keeps its own options: ${each}`),
         !promptCompared &&
           'note        the server no longer has its message, so the two could not be compared',
       ];

@@ -18,13 +18,14 @@ export function itemLine(end: ItemEnd): string {
   return parts.join('  ').trimEnd();
 }
 
-/** @param meter how far it is, and how fast */
-export function batchLine(progress: BatchProgress, meter: string): string {
+/** Where a batch stands, as one line. */
+export function batchLine(progress: BatchProgress): string {
   const { state, items, settled, open, byStatus, byFailure, unknownDeliveries } = progress;
   const waiting = items - settled - open;
   const parts = [
     state !== 'running' && (state === 'paused' ? 'paused; "batch resume" continues it' : state),
-    meter,
+    // Rounded down: 100 % is the end.
+    `${settled} of ${items} · ${Math.floor((100 * settled) / items)} %`,
     `open ${open}`,
     ...Object.entries({ ...byStatus, ...byFailure }).map(([name, count]) => `${name} ${count}`),
     unknownDeliveries > 0 && `unknown deliveries ${unknownDeliveries}`,

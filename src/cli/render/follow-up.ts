@@ -1,4 +1,4 @@
-import type { AgentJob, FollowUpProgress, Phase, ProgressReport, Receipt } from '../../client';
+import type { AgentJob, FollowUpProgress, ProgressReport, Receipt } from '../../client';
 import { phaseRows } from '../../core/result';
 import { counted } from '../../core/text';
 import { formatDuration } from '../../core/units';
@@ -63,14 +63,15 @@ function inTime(at: string, now: number): string {
 }
 
 export function progressRows(session: Session, workflowId: string, progress: FollowUpProgress): Row[] {
-  const { job, deadlineAt, lastAnswer } = progress;
+  const { job, nextPollAt, deadlineAt, lastAnswer } = progress;
   const now = Date.now();
   return [
     ...phaseRows(progress, decideCommand(session, workflowId)),
     ...(job === null ? rowIf('status', 'not read yet') : jobRows(job)),
     ['last answer', lastAnswer ?? 'none yet'],
     ...receiptRows(progress),
-    ['next read', nextRead(progress, now)],
+    // Not known while a running activity reads.
+    ...rowIf('next read', nextPollAt && `${nextPollAt} (${inTime(nextPollAt, now)})`),
     ['deadline', `${deadlineAt} (${inTime(deadlineAt, now)})`],
     ['workflow', workflowId],
   ];
@@ -78,15 +79,6 @@ export function progressRows(session: Session, workflowId: string, progress: Fol
 
 export function decideCommand(session: Session, workflowId: string): string {
   return `${session.command('resolve', workflowId, 'delivered')} (or not-delivered)`;
-}
-
-/** The phases in which no activity reads again and again. */
-const NOT_READING: readonly Phase[] = ['baseline', 'sending', 'settling', 'done', 'failed', 'cancelled'];
-
-function nextRead({ phase, nextPollAt }: FollowUpProgress, now: number): string {
-  if (nextPollAt !== null) return `${nextPollAt} (${inTime(nextPollAt, now)})`;
-  // Its worker reports such an activity every 24 s.
-  return NOT_READING.includes(phase) ? 'none planned' : 'within 30s, by a running activity';
 }
 
 /** What the server knows while no worker answers. */
