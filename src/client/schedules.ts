@@ -21,7 +21,7 @@ import { batchIdOf, batchWorkflowId } from '../core/ids';
 import { BATCH_WORKFLOW } from '../core/names';
 import { jsonBytes, markdownCode, quote } from '../core/text';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
-import { msNumberToTs } from '../temporal/sdk-internals';
+import { msNumberToTs, withConflictToken } from '../temporal/sdk-internals';
 import {
   type BatchItems,
   checkBatch,
@@ -70,7 +70,7 @@ export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'trigger' |
    * @throws ConflictError when somebody has changed the workflow id of its batches
    */
   trigger(overlap?: ScheduleOverlapPolicy, options?: CallOptions): Promise<Triggered>;
-  /** Of two at the same moment the later one holds. A batch that runs continues as it was. @throws InvalidRequestError */
+  /** What others change at the same moment stays. A batch that runs continues as it was. @throws InvalidRequestError */
   update(change: ScheduleChange, options?: CallOptions): Promise<void>;
 }
 
@@ -155,7 +155,7 @@ export class ScheduleClient {
         },
       };
     };
-    await client.schedule.getHandle(scheduleId).update(changed).catch(refusedInWords);
+    await withConflictToken(client, scheduleId, (schedule) => schedule.update(changed)).catch(refusedInWords);
   }
 
   #startOf(scheduleId: string, { items }: CheckedBatch) {
