@@ -85,11 +85,14 @@ describe('a batch as CSV', () => {
   it.each<[string, readonly (string | RegExp)[]]>([
     [
       'project,job,prompt,dedline\np,j,m,\n',
-      [/^line 1: "dedline" is not a field here; the fields are project, job, /],
+      [/^line 1: must name the columns, .*; "dedline" is not a field here; the fields are project, job, /],
     ],
     ['project,job,prompt,job\np,j,m,k\n', ['line 1: the column job is named twice']],
-    ['docs,job-1,Hello\n', [/^line 1: must name the columns .*; "docs,job-1,Hello" has none of them; /]],
-    ['project;job;prompt\np;j;m\n', [/columns are separated by commas$/]],
+    [
+      'docs,job-1,Hello\n',
+      [/^line 1: must name the columns, separated by commas; "docs" is not a field here; /],
+    ],
+    ['project;job;prompt\np;j;m\n', [/, separated by commas; "project;job;prompt" is not/]],
     [
       'project,job,prompt\np,j,"\n"\np,,m\np,j,"x,\np,j,\n',
       ['line 4: job: is missing', /^line 5: is not CSV \(quote not closed/],
