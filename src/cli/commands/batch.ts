@@ -12,7 +12,7 @@ import {
 import { CONCURRENCY } from '../../core/batch/items';
 import { counted } from '../../core/text';
 import { addRunFlags, COLUMNS, readBatch } from '../flags/batch-input';
-import { addLineFlags, type LineFlags, wholeNumber } from '../flags/request-flags';
+import { addLineFlags, type RequestFlags, wholeNumber } from '../flags/request-flags';
 import { documentOfBatch, itemLine, printBatch, printBatchEnd } from '../render/batch';
 import type { Session } from '../session';
 import { cancelAndWait, untilLeft, waitForBatch } from '../wait';
@@ -183,7 +183,7 @@ Examples:
   $ ${session.command('batch', 'run', 'nightly.jsonl', '--batch-id', 'nightly-07-31', '--concurrency', '200', '--tolerate', '5%')}
   $ ${session.command('batch', 'run', '-', '--prompt', 'Rebase on main.', '--json')} < jobs.csv`,
     )
-    .action(async (file: string, flags: StartFlags & LineFlags & { readonly batchId?: string }) => {
+    .action(async (file: string, flags: StartFlags & RequestFlags & { readonly batchId?: string }) => {
       const { batchId: name, concurrency, tolerate } = flags;
       const options = { batchId: name, concurrency, tolerate };
       const batch = await readBatch(session.stdin, file, flags, (requests) => checkBatch(requests, options));

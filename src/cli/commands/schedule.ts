@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { checkSchedule, type NewScheduleOptions, type RunOptions, type ScheduleHandle } from '../../client';
 import { isRecord } from '../../core/checks';
 import { addRunFlags, readBatch } from '../flags/batch-input';
-import { addLineFlags, durationOf, invalid, type LineFlags, requestOfFlags } from '../flags/request-flags';
+import { addLineFlags, durationOf, invalid, type RequestFlags, requestOfFlags } from '../flags/request-flags';
 import type { Session } from '../session';
 
 const OVERLAPS = Object.keys(ScheduleOverlapPolicy)
@@ -84,7 +84,6 @@ ${example('update', 'nightly', 'jobs.csv', '--prompt')} "Fix the links."`,
       const change = scheduleOf(flags);
       const ofItems = Object.values({
         ...requestOfFlags(flags),
-        format: flags.format,
         file: flags.promptFile,
       });
       if (file === undefined && ofItems.some((value) => value !== undefined))
@@ -116,12 +115,12 @@ async function tellNext(
 }
 
 /** The items of a schedule's file; what is wrong is named by its line. */
-function readItems(session: Session, id: string, file: string, flags: LineFlags) {
+function readItems(session: Session, id: string, file: string, flags: RequestFlags) {
   return readBatch(session.stdin, file, flags, (requests) => checkSchedule(id, requests));
 }
 
 /** The flags that say when a schedule fires, and how its batches run. */
-interface ScheduleFlags extends RunOptions, LineFlags {
+interface ScheduleFlags extends RunOptions, RequestFlags {
   readonly cron?: string[];
   readonly calendar?: string[];
   readonly every?: number[];

@@ -1,4 +1,3 @@
-import path from 'node:path';
 import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
@@ -10,7 +9,7 @@ import { quote } from '../../core/text';
 import {
   FIELDS,
   invalid,
-  type LineFlags,
+  type RequestFlags,
   numberOr,
   readPrompt,
   readText,
@@ -59,14 +58,14 @@ type Line = readonly [line: number, given: JsonObject | string];
 /**
  * Reads and checks the input of a batch from a file or, for `-`, from stdin.
  *
- * @param flags `--format`, and the fields of lines without them
+ * @param flags the fields of lines without them
  * @param check of all requests together; the items of its problems become lines
  * @throws InvalidRequestError when the file can't be read or the flags are invalid; else with every line that is wrong, and why
  */
 export async function readBatch(
   stdin: AsyncIterable<Uint8Array>,
   file: string,
-  flags: LineFlags,
+  flags: RequestFlags,
   check: (requests: readonly FollowUpRequest[]) => Promise<CheckedBatch>,
 ): Promise<CheckedBatch> {
   if (file === '-' && flags.promptFile === '-')
@@ -83,7 +82,8 @@ export async function readBatch(
   const report = (line: number, words: string): void => {
     if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field: `line ${line}`, text: words });
   };
-  for (const [line, given] of isCsv(file, flags.format, text) ? csvLines(text) : jsonLines(text)) {
+  // No column's name begins with a brace or a bracket.
+  for (const [line, given] of /^\s*[[{]/.test(text) ? jsonLines(text) : csvLines(text)) {
     if (typeof given === 'string') report(line, given);
     else {
       const { fields, wrong } = fieldsOf(given);
@@ -110,12 +110,6 @@ export async function readBatch(
     }
   }
   throw new InvalidRequestError(problems.sort((one, other) => one.line - other.line));
-}
-
-/** Told by `--format`, the file's name, or its content: JSON begins with a brace or a bracket, and no column's name does. */
-function isCsv(file: string, asked: string | undefined, text: string): boolean {
-  const format = asked ?? path.extname(file).slice(1).toLowerCase();
-  return format === 'csv' || (!/^(jsonl|ndjson)$/.test(format) && !/^\s*[[{]/.test(text));
 }
 
 /** Reads JSON Lines (jsonlines.org): one object a line; blank lines are skipped. */

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { COLUMNS, readBatch } from '../../../src/cli/flags/batch-input';
-import { FLAG_OF_FIELD, type LineFlags } from '../../../src/cli/flags/request-flags';
+import { FLAG_OF_FIELD, type RequestFlags } from '../../../src/cli/flags/request-flags';
 import { checkBatch } from '../../../src/client/batch/check';
 import { InvalidRequestError } from '../../../src/client/errors';
 import { problemText } from '../../../src/core/checks';
@@ -13,7 +13,7 @@ import { temporaryFolder } from '../../harness/temporary-folder';
 interface Input {
   readonly file?: string;
   readonly stdin?: AsyncIterable<Uint8Array>;
-  readonly flags?: LineFlags;
+  readonly flags?: RequestFlags;
 }
 
 /** Stdin hands the text over in pieces that divide characters and lines. */
@@ -160,10 +160,8 @@ it.each([
   ['items.ndjson', line()],
   ['items.txt', CSV],
   ['items', `\n\n  ${line()}`],
-])('the format is told by %s or its content, unless a flag tells it', async (name, content) => {
+])('the format of %s is told by its content', async (name, content) => {
   expect(await requestsOf('', await file(name, content))).toEqual([REQUEST]);
-  const flags = { format: content === CSV ? 'csv' : 'jsonl' } as const;
-  expect(await requestsOf('', { ...(await file('wrong.csv', content)), flags })).toEqual([REQUEST]);
 });
 
 it('flags hold where a line says nothing, field by field, and are told once where they are wrong', async () => {
