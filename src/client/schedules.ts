@@ -9,17 +9,13 @@ import {
   type ScheduleOptions,
   type ScheduleOverlapPolicy,
 } from '@temporalio/client';
-import {
-  BATCH_PRIORITY_KEY,
-  batchSummary,
-  MAX_BATCH_ID_CHARACTERS,
-  MAX_INPUT_BYTES,
-} from '../core/batch/items';
+import { BATCH_PRIORITY_KEY, batchIdProblem, batchSummary, MAX_INPUT_BYTES } from '../core/batch/items';
 import type { BatchInput } from '../core/batch/state';
 import { isRecord, type Problem } from '../core/checks';
 import { batchWorkflowId } from '../core/ids';
 import { BATCH_WORKFLOW } from '../core/names';
-import { jsonBytes, markdownCode, quote } from '../core/text';
+import type { FollowUpRequest } from '../core/request';
+import { jsonBytes, markdownCode } from '../core/text';
 import { describeWorkflow } from '../temporal/existing-run';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { msNumberToTs } from '../temporal/sdk-internals';
@@ -83,7 +79,7 @@ export class ScheduleClient {
   /**
    * Creates a schedule. Each firing is a batch, named after the schedule and its time: `nightly-2026-11-21T03:00:00Z`.
    *
-   * @param scheduleId 1 to 79 letters, digits, `-`, `.`, `_` and `~`
+   * @param scheduleId at most 79 characters, and no slash
    * @param requests at most 1 MiB as JSON, kept in the schedule. They have no `requestId`, because each firing sends anew.
    * @param options `policies.catchupWindow` is `10m` unless given
    * @throws InvalidRequestError with every problem, also for what the server refuses
@@ -106,7 +102,7 @@ export class ScheduleClient {
       // The SDK's type lacks it; it is sent nevertheless.
       priority: { priorityKey: BATCH_PRIORITY_KEY },
       ...this.#startOf(scheduleId, batch),
-      args: [given({ ...inputOf(batch), ...settings })] as [BatchInput],
+      args: [given({ items: requestsOf(batch), ...settings })] as [BatchInput],
     };
     const timing = { spec: given(spec), policies: { catchupWindow: CATCHUP_WINDOW, ...given(policies) } };
     await this.#calls.run({ signal, timeout }, ({ schedule }) =>
@@ -133,13 +129,14 @@ export class ScheduleClient {
   }
 
   async #update(client: Client, scheduleId: string, change: ScheduleChange): Promise<void> {
-    const { items, spec, policies = {}, state = {}, ...settings } = change;
+    const { items: requests, spec, policies = {}, state = {}, ...settings } = change;
     await checkOurs(client, scheduleId);
     checkRunOptions(settings, []);
-    const batch = items && (await checkSchedule(scheduleId, items));
+    const batch = requests && (await checkSchedule(scheduleId, requests));
     const changed = ({ spec: before, action, ...now }: ScheduleDescription) => {
       const [input, ...further] = (action.args ?? []) as unknown[];
-      const args = [{ ...(input as object), ...(batch && inputOf(batch)), ...given(settings) }, ...further];
+      const items = batch && { items: requestsOf(batch) };
+      const args = [{ ...(input as object), ...items, ...given(settings) }, ...further];
       return {
         spec: spec ? given(spec) : before,
         policies: { ...now.policies, ...given(policies) },
@@ -165,24 +162,20 @@ export class ScheduleClient {
 /** As Temporal appends the time of a firing to its workflow id. */
 const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
 
-const MAX_SCHEDULE_ID_CHARACTERS = MAX_BATCH_ID_CHARACTERS - EXAMPLE_SUFFIX.length;
-
 const NO_NAMES = 'must not be given in a schedule: from the second firing on, nothing would be sent';
 
 /** Checks the id and the requests of a schedule. @throws InvalidRequestError */
 export async function checkSchedule(scheduleId: string, requests: BatchItems): Promise<CheckedBatch> {
-  // The id is part of the ids of workflows, which Temporal's HTTP API can't carry with a slash in them.
-  if (!/^[A-Za-z0-9._~-]+$/.test(scheduleId) || scheduleId.length > MAX_SCHEDULE_ID_CHARACTERS) {
-    const text = `must be 1 to ${MAX_SCHEDULE_ID_CHARACTERS} letters, digits, "-", ".", "_" and "~"; it is ${quote(scheduleId)}`;
-    throw new InvalidRequestError([{ field: 'scheduleId', text }]);
-  }
-  const unchecked = isChecked(requests) ? requests.items.map(({ request }) => request) : requests;
   // With the names that a firing gives them.
-  const batch = await checkBatch(unchecked, { batchId: `${scheduleId}${EXAMPLE_SUFFIX}` });
+  const batchId = `${scheduleId}${EXAMPLE_SUFFIX}`;
+  const text = batchIdProblem(batchId);
+  if (text !== undefined) throw new InvalidRequestError([{ field: 'scheduleId', text }]);
+  const unchecked = isChecked(requests) ? requestsOf(requests) : requests;
+  const batch = await checkBatch(unchecked, { batchId });
   const problems = batch.items.flatMap(({ key }, index): Problem[] =>
     key === null ? [{ item: index + 1, field: 'requestId', text: NO_NAMES }] : [],
   );
-  const bytes = jsonBytes(inputOf(batch));
+  const bytes = jsonBytes(requestsOf(batch));
   if (bytes > MAX_INPUT_BYTES) {
     const text =
       `${(bytes / 2 ** 20).toFixed(1)} MiB as JSON, and a schedule holds ${MAX_INPUT_BYTES / 2 ** 20} MiB at most; ` +
@@ -193,8 +186,8 @@ export async function checkSchedule(scheduleId: string, requests: BatchItems): P
   return batch;
 }
 
-function inputOf({ items, digest }: CheckedBatch): BatchInput {
-  return { items: items.map(({ request }) => request), digest };
+function requestsOf({ items }: CheckedBatch): FollowUpRequest[] {
+  return items.map(({ request }) => request);
 }
 
 /** Looks whose schedule it is, without decoding what may be another service's. @throws NotFoundError */

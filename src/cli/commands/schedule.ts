@@ -27,7 +27,7 @@ export function scheduleCommand(session: Session): Command {
   const example = (verb: string, ...words: string[]) => `  $ ${session.command('schedule', verb, ...words)}`;
   const create = verb(
     'create',
-    'your name for the schedule: letters, digits, -, ., _ and ~',
+    'your name for the schedule',
     '{ scheduleId, items, next }',
     'Makes a schedule of the items of a file. Nothing is sent before it fires. If a schedule has this id, that is an ' +
       'error; use "schedule update" to change one.\n\n' +

@@ -74,7 +74,7 @@ describe('a schedule', () => {
   });
 
   it.concurrent.each([
-    ['a/b', undefined, /^error: ID: must be 1 to 79 letters/],
+    ['a/b', undefined, /^error: ID: must not hold a slash/],
     [
       undefined,
       'project,job,prompt,request_id\np,j,x,\np,j,x,r-1\n',
