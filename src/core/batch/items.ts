@@ -42,15 +42,11 @@ const KEY_DIGITS = 16;
 /** The items of requests, checked by any client. Equal requests are equal JSON. */
 export function itemsOf(requests: readonly FollowUpRequest[]): BatchItem[] {
   const occurrences = new Map<string, number>();
-  // Most batches send the same message to many jobs; it is held once.
-  const prompts = new Map<string, string>();
   return requests.map((checked) => {
     const tidy = withBatchCadence(checked) as JsonObject;
     const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(tidy, field)] as const);
-    const prompt = prompts.get(checked.prompt) ?? checked.prompt;
-    prompts.set(prompt, prompt);
-    const request = { ...requestWith(fields), prompt } as unknown as FollowUpRequest;
-    const { projectId, jobId, requestId } = request;
+    const request = requestWith(fields) as unknown as FollowUpRequest;
+    const { projectId, jobId, prompt, requestId } = request;
     if (requestId !== undefined) return { key: null, request };
     const message = [projectId, jobId, digestOf(prompt)] as const;
     const name = JSON.stringify(message);
