@@ -1,13 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkflowFailedError } from '@temporalio/client';
-import {
-  type BatchEndState,
-  type BatchProgress,
-  type BatchSummary,
-  type BatchView,
-  type ItemEnd,
-  summaryOf,
-} from '../../core/batch/progress';
+import { type BatchProgress, type BatchView, type ItemEnd, summaryOf } from '../../core/batch/progress';
 import type { BatchUpdate } from '../../core/batch/state';
 import { batchWorkflowId } from '../../core/ids';
 import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
@@ -67,12 +60,6 @@ export class BatchClient {
 const LOOKS = 2;
 const BETWEEN_LOOKS_MS = 1_000;
 
-/** How a batch has ended. */
-export interface BatchOutcome extends BatchView {
-  readonly state: BatchEndState;
-  readonly summary: BatchSummary | null;
-}
-
 /**
  * One batch, running or ended. Each call throws NotFoundError if there is none. `pause`, `resume` and `setConcurrency` answer
  * with the progress after them, and throw NoAnswerError, and FollowUpError `ALREADY_ENDED` or `UPDATE_REFUSED`.
@@ -94,7 +81,7 @@ export class BatchHandle {
   }
 
   /** Waits for the end, through restarts of the server. A batch that has failed or was cancelled has an outcome too. */
-  result(options: CallOptions = {}): Promise<BatchOutcome> {
+  result(options: CallOptions = {}): Promise<BatchView> {
     const reached: Reached = {};
     return this.#calls.run({ ...options, reached }, async (client, signal) => {
       const { workflowId } = await findBatch(client, this.batchId);
@@ -112,7 +99,7 @@ export class BatchHandle {
       const isKnown = memo !== null && state !== 'terminated';
       const summary = isKnown ? { ...summaryOf(memo), endedAt: endedAt ?? '' } : null;
       const ended = progress?.state ?? (state === 'failed' ? 'incomplete' : 'terminated');
-      return { state: ended as BatchEndState, summary, message };
+      return { state: ended, summary, message };
     });
   }
 

@@ -25,8 +25,8 @@ export interface ItemEnd extends End {
 }
 
 /** How a batch stands, and how it can end. */
-export type BatchState = 'running' | 'paused' | 'ending' | BatchEndState;
-export type BatchEndState = 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
+export type BatchState =
+  'running' | 'paused' | 'ending' | 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
 
 /** The answer of the query `progress` of a batch, and of its updates. */
 export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
