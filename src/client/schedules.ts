@@ -35,14 +35,10 @@ import { checkName } from './options';
 export interface NewScheduleOptions
   extends Pick<ScheduleOptions, 'spec' | 'policies' | 'state'>, RunOptions, CallOptions {}
 
-/** Whatever is left out stays as it is, also what somebody else has set. */
-export interface ScheduleChange extends RunOptions {
+/** Whatever is left out stays as it is, also what somebody else has set. `spec` is replaced as a whole. */
+export interface ScheduleChange extends Partial<Omit<NewScheduleOptions, keyof CallOptions>> {
   /** What it sends from the next firing on; replaced as a whole, with its options and its task queue. */
   readonly items?: BatchItems | undefined;
-  /** When it fires; replaced as a whole. */
-  readonly spec?: ScheduleOptions['spec'] | undefined;
-  readonly policies?: ScheduleOptions['policies'] | undefined;
-  readonly state?: ScheduleOptions['state'] | undefined;
 }
 
 /** A restart loses no firing, and an outage's are not sent in the middle of the day. */
