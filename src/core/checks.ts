@@ -1,5 +1,3 @@
-import { truncate } from './text';
-
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isRecord(value: unknown): value is JsonObject {
@@ -30,14 +28,12 @@ export function problemText(
   return `${item === undefined ? '' : `item ${item}: `}${nameOf[field] ?? field}: ${text}`;
 }
 
-/** Problems that a message names, of the 100,000 that a batch may have, and characters of one, which may quote the input. */
+/** Problems that a message names: a batch may have 100,000. */
 const MAX_PROBLEMS = 20;
-const MAX_PROBLEM_CHARACTERS = 300;
 
 export function problemTexts(problems: readonly Problem[]): string {
-  const named = problems.slice(0, MAX_PROBLEMS);
-  const texts = named.map((problem) => truncate(problemText(problem), MAX_PROBLEM_CHARACTERS));
-  const more = problems.length - named.length;
+  const texts = problems.slice(0, MAX_PROBLEMS).map((problem) => problemText(problem));
+  const more = problems.length - texts.length;
   return [...texts, ...(more > 0 ? [`… and ${more} more`] : [])].join('; ');
 }
 

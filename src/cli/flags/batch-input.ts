@@ -118,12 +118,11 @@ function* jsonLines(text: string): Generator<Line> {
     if (json.trim() !== '') yield [index + 1, objectOf(json)];
 }
 
-/** JSON itself would take the last one of a field that is given twice. */
-function onDuplicateKey({ key }: { readonly key: string }): never {
-  throw new SyntaxError(`${quote(key)} is given twice`);
-}
-
 function objectOf(json: string): JsonObject | string {
+  // JSON itself would take the last one.
+  const onDuplicateKey = ({ key }: { readonly key: string }): never => {
+    throw new SyntaxError(`${quote(key)} is given twice`);
+  };
   try {
     const value: unknown = parseJson(json, undefined, { parseNumber: Number, onDuplicateKey });
     if (isRecord(value)) return value;

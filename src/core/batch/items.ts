@@ -141,7 +141,7 @@ export function checkItems(inputs: readonly unknown[], batchId: string) {
 }
 
 /** Characters of a batch id: with a hyphen and an item's key it must still be a valid `requestId`. */
-export const MAX_BATCH_ID_CHARACTERS = 100;
+const MAX_BATCH_ID_CHARACTERS = 100;
 
 /** Why a value is not a batch id; undefined if it is. */
 export function batchIdProblem(batchId: unknown): string | undefined {
