@@ -2,16 +2,10 @@ import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../core/
 import { type Problem, problemTexts } from '../core/checks';
 import type { FailureType, Receipt } from '../core/result';
 
-/** A batch may have 100,000. */
-const PROBLEMS_IN_MESSAGE = 20;
-
 /** Thrown when an input is invalid, before anything is started or changed. */
 export class InvalidRequestError extends FollowUpError {
   constructor(readonly problems: readonly Problem[]) {
-    const more = problems.length - PROBLEMS_IN_MESSAGE;
-    const words =
-      problemTexts(problems.slice(0, PROBLEMS_IN_MESSAGE)) + (more > 0 ? `; … and ${more} more` : '');
-    super('INVALID_REQUEST', `Invalid request: ${words}. Nothing was started or changed.`);
+    super('INVALID_REQUEST', `Invalid request: ${problemTexts(problems)}. Nothing was started or changed.`);
   }
 }
 

@@ -1,6 +1,6 @@
 /** What other TypeScript services import. */
 export type { BatchLook, BatchReport } from './batch/describe';
-export { BatchClient, BatchHandle, type BatchOutcome, type StartedBatch } from './batch/batch-client';
+export { BatchClient, BatchHandle, type StartedBatch } from './batch/batch-client';
 export {
   type BatchItems,
   checkBatch,

@@ -1,4 +1,4 @@
-import { randomInt } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Client,
@@ -9,17 +9,14 @@ import {
   type ScheduleOptions,
   type ScheduleOverlapPolicy,
 } from '@temporalio/client';
-import {
-  BATCH_PRIORITY_KEY,
-  batchSummary,
-  MAX_BATCH_ID_CHARACTERS,
-  MAX_INPUT_BYTES,
-} from '../core/batch/items';
+import { BATCH_PRIORITY_KEY, batchIdProblem, batchSummary, MAX_INPUT_BYTES } from '../core/batch/items';
 import type { BatchInput } from '../core/batch/state';
 import { isRecord, type Problem } from '../core/checks';
-import { batchIdOf, batchWorkflowId } from '../core/ids';
+import { batchWorkflowId } from '../core/ids';
 import { BATCH_WORKFLOW } from '../core/names';
-import { jsonBytes, markdownCode, quote } from '../core/text';
+import type { FollowUpRequest } from '../core/request';
+import { jsonBytes, markdownCode } from '../core/text';
+import { describeWorkflow } from '../temporal/existing-run';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { msNumberToTs, withConflictToken } from '../temporal/sdk-internals';
 import {
@@ -31,21 +28,17 @@ import {
   type RunOptions,
 } from './batch/check';
 import type { CallOptions, Calls } from './call';
-import { ConflictError, InvalidRequestError, notFound, scheduleConflict } from './errors';
+import { InvalidRequestError, notFound, scheduleConflict } from './errors';
 import { checkName } from './options';
 
 /** When a schedule fires, in Temporal's own types, and how each of its batches runs. */
 export interface NewScheduleOptions
   extends Pick<ScheduleOptions, 'spec' | 'policies' | 'state'>, RunOptions, CallOptions {}
 
-/** Whatever is left out stays as it is, also what somebody else has set. */
-export interface ScheduleChange extends RunOptions {
+/** Whatever is left out stays as it is, also what somebody else has set. `spec` is replaced as a whole. */
+export interface ScheduleChange extends Partial<Omit<NewScheduleOptions, keyof CallOptions>> {
   /** What it sends from the next firing on; replaced as a whole, with its options and its task queue. */
   readonly items?: BatchItems | undefined;
-  /** When it fires; replaced as a whole. */
-  readonly spec?: ScheduleOptions['spec'] | undefined;
-  readonly policies?: ScheduleOptions['policies'] | undefined;
-  readonly state?: ScheduleOptions['state'] | undefined;
 }
 
 /** A restart loses no firing, and an outage's are not sent in the middle of the day. */
@@ -53,21 +46,18 @@ const CATCHUP_WINDOW = '10m';
 
 export interface Triggered {
   /**
-   * `skipped`: a batch of the schedule runs, and the overlap policy does not start another. `waiting`: the batch was not
-   * seen within 5 s; it may wait for one that runs.
+   * The batch of this second, which another firing may have started too. Null if none was seen within 5 s: while a batch of
+   * the schedule runs, the overlap policy may leave this one out or let it wait.
    */
-  readonly outcome: 'started' | 'skipped' | 'waiting';
-  /** The batch that this trigger has started, and no other. */
   readonly batchId: string | null;
 }
 
 /** Temporal's own handle, with two methods that know batches. Both throw NotFoundError where the id is of no such schedule. */
 export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'trigger' | 'update'> {
   /**
-   * Fires now, even if the schedule is paused, and waits up to 5 s to see what becomes of it.
+   * Fires now, even if the schedule is paused, and waits up to 5 s for its batch.
    *
    * @param overlap @default the schedule's own policy
-   * @throws ConflictError when somebody has changed the workflow id of its batches
    */
   trigger(overlap?: ScheduleOverlapPolicy, options?: CallOptions): Promise<Triggered>;
   /** What others change at the same moment stays. A batch that runs continues as it was. @throws InvalidRequestError */
@@ -85,7 +75,7 @@ export class ScheduleClient {
   /**
    * Creates a schedule. Each firing is a batch, named after the schedule and its time: `nightly-2026-11-21T03:00:00Z`.
    *
-   * @param scheduleId 1 to 79 letters, digits, `-`, `.`, `_` and `~`
+   * @param scheduleId at most 79 characters, and no slash
    * @param requests at most 1 MiB as JSON, kept in the schedule. They have no `requestId`, because each firing sends anew.
    * @param options `policies.catchupWindow` is `10m` unless given
    * @throws InvalidRequestError with every problem, also for what the server refuses
@@ -108,7 +98,7 @@ export class ScheduleClient {
       // The SDK's type lacks it; it is sent nevertheless.
       priority: { priorityKey: BATCH_PRIORITY_KEY },
       ...this.#startOf(scheduleId, batch),
-      args: [given({ ...inputOf(batch), ...settings })] as [BatchInput],
+      args: [given({ items: requestsOf(batch), ...settings })] as [BatchInput],
     };
     const timing = { spec: given(spec), policies: { catchupWindow: CATCHUP_WINDOW, ...given(policies) } };
     await this.#calls.run({ signal, timeout }, ({ schedule }) =>
@@ -135,13 +125,14 @@ export class ScheduleClient {
   }
 
   async #update(client: Client, scheduleId: string, change: ScheduleChange): Promise<void> {
-    const { items, spec, policies = {}, state = {}, ...settings } = change;
-    await ofBatches(client, scheduleId);
+    const { items: requests, spec, policies = {}, state = {}, ...settings } = change;
+    await checkOurs(client, scheduleId);
     checkRunOptions(settings, []);
-    const batch = items && (await checkSchedule(scheduleId, items));
+    const batch = requests && (await checkSchedule(scheduleId, requests));
     const changed = ({ spec: before, action, ...now }: ScheduleDescription) => {
       const [input, ...further] = (action.args ?? []) as unknown[];
-      const args = [{ ...(input as object), ...(batch && inputOf(batch)), ...given(settings) }, ...further];
+      const items = batch && { items: requestsOf(batch) };
+      const args = [{ ...(input as object), ...items, ...given(settings) }, ...further];
       return {
         spec: spec ? given(spec) : before,
         policies: { ...now.policies, ...given(policies) },
@@ -167,24 +158,20 @@ export class ScheduleClient {
 /** As Temporal appends the time of a firing to its workflow id. */
 const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
 
-const MAX_SCHEDULE_ID_CHARACTERS = MAX_BATCH_ID_CHARACTERS - EXAMPLE_SUFFIX.length;
-
 const NO_NAMES = 'must not be given in a schedule: from the second firing on, nothing would be sent';
 
 /** Checks the id and the requests of a schedule. @throws InvalidRequestError */
 export async function checkSchedule(scheduleId: string, requests: BatchItems): Promise<CheckedBatch> {
-  // The id is part of the ids of workflows, which Temporal's HTTP API can't carry with a slash in them.
-  if (!/^[A-Za-z0-9._~-]+$/.test(scheduleId) || scheduleId.length > MAX_SCHEDULE_ID_CHARACTERS) {
-    const text = `must be 1 to ${MAX_SCHEDULE_ID_CHARACTERS} letters, digits, "-", ".", "_" and "~"; it is ${quote(scheduleId)}`;
-    throw new InvalidRequestError([{ field: 'scheduleId', text }]);
-  }
-  const unchecked = isChecked(requests) ? requests.items.map(({ request }) => request) : requests;
   // With the names that a firing gives them.
-  const batch = await checkBatch(unchecked, { batchId: `${scheduleId}${EXAMPLE_SUFFIX}` });
+  const batchId = `${scheduleId}${EXAMPLE_SUFFIX}`;
+  const text = batchIdProblem(batchId);
+  if (text !== undefined) throw new InvalidRequestError([{ field: 'scheduleId', text }]);
+  const unchecked = isChecked(requests) ? requestsOf(requests) : requests;
+  const batch = await checkBatch(unchecked, { batchId });
   const problems = batch.items.flatMap(({ key }, index): Problem[] =>
     key === null ? [{ item: index + 1, field: 'requestId', text: NO_NAMES }] : [],
   );
-  const bytes = jsonBytes(inputOf(batch));
+  const bytes = jsonBytes(requestsOf(batch));
   if (bytes > MAX_INPUT_BYTES) {
     const text =
       `${(bytes / 2 ** 20).toFixed(1)} MiB as JSON, and a schedule holds ${MAX_INPUT_BYTES / 2 ** 20} MiB at most; ` +
@@ -195,31 +182,24 @@ export async function checkSchedule(scheduleId: string, requests: BatchItems): P
   return batch;
 }
 
-function inputOf({ items, digest }: CheckedBatch): BatchInput {
-  return { items: items.map(({ request }) => request), digest };
+function requestsOf({ items }: CheckedBatch): FollowUpRequest[] {
+  return items.map(({ request }) => request);
 }
 
 /** Looks whose schedule it is, without decoding what may be another service's. @throws NotFoundError */
-async function ofBatches({ workflowService, options: { namespace } }: Client, scheduleId: string) {
+async function checkOurs({ workflowService, options: { namespace } }: Client, scheduleId: string) {
   const request = { namespace, scheduleId };
-  const { schedule, info } = await workflowService.describeSchedule(request).catch((error: unknown) => {
+  const { schedule } = await workflowService.describeSchedule(request).catch((error: unknown) => {
     throw hasGrpcStatus(error, 'NOT_FOUND') ? notFound('schedule', scheduleId, namespace) : error;
   });
-  const { workflowType, workflowId } = schedule?.action?.startWorkflow ?? {};
-  const type = workflowType?.name ?? 'nothing';
+  const type = schedule?.action?.startWorkflow?.workflowType?.name ?? 'nothing';
   const why = `the one of this id does not start follow-up batches; it starts ${JSON.stringify(type)}`;
   if (type !== BATCH_WORKFLOW) throw notFound('schedule', scheduleId, namespace, why);
-  const { recentActions, overlapSkipped } = info ?? {};
-  const policy = schedule?.policies?.overlapPolicy;
-  return { workflowId, policy, recent: recentActions ?? [], skipped: Number(overlapSkipped ?? 0) };
 }
 
 const SEEN_WITHIN_MS = 5_000;
 
-/**
- * The server silently drops a second firing in one second, by which it names a batch. So the trigger is given a time of its
- * own, to the nanosecond, by which its firing is recognized (measured, server 1.32.0).
- */
+/** The server names a batch after the second of its firing, and drops a second one of the same name. */
 async function trigger(
   client: Client,
   scheduleId: string,
@@ -227,37 +207,18 @@ async function trigger(
   signal: AbortSignal,
 ): Promise<Triggered> {
   const { namespace, identity } = client.options;
-  const before = await ofBatches(client, scheduleId);
-  const { workflowId } = before;
-  const expected = batchWorkflowId(scheduleId);
-  if (workflowId !== expected) {
-    const message = `The batches of the schedule ${JSON.stringify(scheduleId)} have the workflow id ${JSON.stringify(workflowId)}, which no batch id names. Nothing was started. Set it back to ${JSON.stringify(expected)}.`;
-    throw new ConflictError('CONFLICT', message);
-  }
+  await checkOurs(client, scheduleId);
   const now = Date.now();
-  const nanos = (now % 1_000) * 1_000_000 + randomInt(1_000_000);
-  const scheduledTime = { ...msNumberToTs(now), nanos };
   const overlapPolicy = encodeScheduleOverlapPolicy(overlap) ?? null;
-  const patch = { triggerImmediately: { scheduledTime, overlapPolicy } };
-  const requestId = `${now}-${nanos}`;
+  const patch = { triggerImmediately: { scheduledTime: msNumberToTs(now), overlapPolicy } };
+  const requestId = randomUUID();
   await client.workflowService.patchSchedule({ namespace, scheduleId, identity, requestId, patch });
-  // With a buffering policy, what the server counts as skipped may be another firing.
-  const policy = overlapPolicy ?? before.policy;
-  const maySkip = !policy || policy === encodeScheduleOverlapPolicy('SKIP');
-  const own = `${expected}-${new Date(now).toISOString().slice(0, 19)}Z`;
+  const batchId = `${scheduleId}-${new Date(now).toISOString().slice(0, 19)}Z`;
   while (Date.now() < now + SEEN_WITHIN_MS) {
-    const { recent, skipped } = await ofBatches(client, scheduleId);
-    const named = recent.filter(({ startWorkflowResult }) => startWorkflowResult?.workflowId === own);
-    if (named.some(({ scheduleTime }) => scheduleTime?.nanos === nanos))
-      return { outcome: 'started', batchId: batchIdOf(own) };
-    if (maySkip && skipped > before.skipped) return { outcome: 'skipped', batchId: null };
+    if ((await describeWorkflow(client, batchWorkflowId(batchId))) !== null) return { batchId };
     await sleep(SEEN_WITHIN_MS / 50, undefined, { signal });
-    if (named.length === 0) continue;
-    // Another firing has this second, so that this one never starts.
-    await sleep(1_000 - (Date.now() % 1_000), undefined, { signal });
-    return trigger(client, scheduleId, overlap, signal);
   }
-  return { outcome: 'waiting', batchId: null };
+  return { batchId: null };
 }
 
 /** Without the fields that are undefined: the SDK takes one for a field that is set. */

@@ -28,8 +28,13 @@ export function problemText(
   return `${item === undefined ? '' : `item ${item}: `}${nameOf[field] ?? field}: ${text}`;
 }
 
+/** Problems that a message names: a batch may have 100,000. */
+const MAX_PROBLEMS = 20;
+
 export function problemTexts(problems: readonly Problem[]): string {
-  return problems.map((problem) => problemText(problem)).join('; ');
+  const texts = problems.slice(0, MAX_PROBLEMS).map((problem) => problemText(problem));
+  const more = problems.length - texts.length;
+  return [...texts, ...(more > 0 ? [`… and ${more} more`] : [])].join('; ');
 }
 
 /*

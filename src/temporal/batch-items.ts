@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { type BatchItem, inStartOrder, itemsOf, requestIdOf } from '../core/batch/items';
+import { type BatchItem, inStartOrder, itemsOf, MAX_INPUT_BYTES, requestIdOf } from '../core/batch/items';
 import type { BatchInput, Chunks } from '../core/batch/state';
 import { isRecord } from '../core/checks';
 import { FollowUpError } from '../core/errors';
@@ -59,18 +59,16 @@ export class ItemsOfBatch {
     const { batchId, chunks } = this.source;
     const read = async () => {
       const run = await readOwnInput(this.client, workflowId, runId);
-      const input = isRecord(run?.input) ? run.input : {};
-      const items = chunks ? (input.items as readonly BatchItem[] | undefined) : itemsOfInput(input);
+      const input: { readonly items?: unknown } = isRecord(run?.input) ? run.input : {};
+      const inChunk = input.items as readonly BatchItem[] | undefined;
+      const items = chunks ? inChunk : inStartOrder(itemsOf((input as BatchInput).items ?? []));
       if (items?.length !== end - first) throw new ItemsGoneError(batchId);
       return items.map(({ key, request }) => {
         const requestId = requestIdOf(batchId, { key, request });
         return { key, request: { ...request, requestId } };
       });
     };
-    // Node keeps a text in two bytes a character if one of them is no Latin-1.
-    return kept(this.client, 'requests', `${workflowId} ${runId}`, read, (items) =>
-      items.reduce((sum, { request }) => sum + 2 * request.prompt.length, ITEM_BYTES * items.length),
-    );
+    return requests.get(this.client, `${workflowId} ${runId}`, 2 * MAX_INPUT_BYTES, read);
   }
 
   /** The number after the last item of the job that an item is for. */
@@ -93,14 +91,14 @@ export class ItemsOfBatch {
   }
 
   private names(number: number): Promise<readonly NamedItem[]> {
-    const { workflowId, runId } = this.partOf(number);
+    const { first, end, workflowId, runId } = this.partOf(number);
     const read = async () =>
       (await this.part(number)).map(({ key, request }) => ({
         workflowId: followUpWorkflowId(request.projectId, request.jobId, request.requestId),
         isOwnName: key === null,
         promptDigest: digestOf(request.prompt),
       }));
-    return kept(this.client, 'names', `${workflowId} ${runId}`, read, (items) => ITEM_BYTES * items.length);
+    return names.get(this.client, `${workflowId} ${runId}`, ITEM_BYTES * (end - first), read);
   }
 
   /** The run whose input has an item, and the numbers of its first one and of the one after its last. */
@@ -114,58 +112,38 @@ export class ItemsOfBatch {
   }
 }
 
-/** What a batch's input holds, in the order of the start. */
-function itemsOfInput({ items }: BatchInput): BatchItem[] | undefined {
-  return items && inStartOrder(itemsOf(items));
-}
-
 /** The part of a follow-up's workflow id that names the job. */
 export function jobOf(workflowId: string): string {
   return workflowId.slice(0, workflowId.lastIndexOf(':'));
 }
 
-/**
- * Of each kind of what is kept for a client: names, requests of what is to start, ends of earlier runs. The names of every batch
- * have room: all are walked over at each look.
- */
+/** Of each kind that is kept for a client. The names of every batch have room: all are walked over at each look. */
 const KEPT_BYTES = 64 * 1_024 * 1_024;
 
-/** Of an item, or of its end, about; without its message. */
+/** Of the name of an item, or of its end, about. */
 export const ITEM_BYTES = 300;
 
-interface Kept {
-  readonly value: Promise<unknown>;
-  bytes?: number;
-}
+/** Names, requests, or ends of earlier runs, which a batch asks for every few seconds. What was used last stays. */
+export class Kept<T> {
+  private readonly ofClient = new WeakMap<Client, Map<string, { value: Promise<T>; bytes: number }>>();
 
-const keptOf = new WeakMap<Client, Map<string, Kept>>();
-
-/** Reads once what a batch asks for every few seconds. What was used last stays. */
-export async function kept<T>(
-  client: Client,
-  kind: 'names' | 'requests' | 'ends',
-  run: string,
-  read: () => Promise<T>,
-  bytesOf: (value: T) => number,
-): Promise<T> {
-  const all = keptOf.get(client) ?? new Map<string, Kept>();
-  keptOf.set(client, all);
-  const key = `${kind} ${run}`;
-  const own = all.get(key) ?? { value: read() };
-  all.delete(key);
-  all.set(key, own);
-  try {
-    const value = (await own.value) as T;
-    if (own.bytes !== undefined) return value;
-    let total = (own.bytes = bytesOf(value));
-    for (const [each, { bytes = 0 }] of [...all].reverse()) {
-      if (each === key || !each.startsWith(kind)) continue;
-      total += bytes;
-      if (total > KEPT_BYTES) all.delete(each);
-    }
-    return value;
-  } catch (error) {
-    if (all.get(key) === own) all.delete(key);
-    throw error;
+  get(client: Client, run: string, bytes: number, read: () => Promise<T>): Promise<T> {
+    const all = this.ofClient.get(client) ?? new Map<string, { value: Promise<T>; bytes: number }>();
+    this.ofClient.set(client, all);
+    const known = all.get(run);
+    const own = known ?? { value: read(), bytes };
+    all.delete(run);
+    all.set(run, own);
+    if (known !== undefined) return own.value;
+    own.value.catch(() => all.delete(run));
+    let total = 0;
+    for (const [each, { bytes: its }] of [...all].reverse())
+      if ((total += its) > KEPT_BYTES && each !== run) all.delete(each);
+    return own.value;
   }
 }
+
+const names = new Kept<readonly NamedItem[]>();
+
+/** Node keeps a text in two bytes a character if one of them is no Latin-1. */
+const requests = new Kept<readonly ItemToStart[]>();

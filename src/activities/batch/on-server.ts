@@ -8,7 +8,7 @@ import type { End } from '../../core/end';
 import { fairnessKey } from '../../core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../core/names';
 import { keyword } from '../../core/starts';
-import { ITEM_BYTES, type ItemsOfBatch, kept } from '../../temporal/batch-items';
+import { ITEM_BYTES, type ItemsOfBatch, type ItemsSource, Kept } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow } from '../../temporal/existing-run';
 import { findEnd, type FoundFollowUp } from '../../temporal/follow-up-end';
@@ -31,6 +31,8 @@ export async function readMemo(): Promise<BatchMemo> {
   return own;
 }
 
+const endsBefore = new Kept<ReadonlyMap<string, ListedEnd>>();
+
 /** The items of a batch as the Temporal server knows them. */
 export class BatchOnServer {
   /** The follow-ups of the batch that run, by the server's list: a hint, as it lags. */
@@ -39,7 +41,7 @@ export class BatchOnServer {
   /** @param alive is called between questions, of which there may be many */
   constructor(
     private readonly client: Client,
-    private readonly batch: { readonly batchId: string; readonly runId: string },
+    private readonly batch: ItemsSource,
     readonly items: ItemsOfBatch,
     private readonly alive: () => Promise<void>,
   ) {}
@@ -76,13 +78,13 @@ export class BatchOnServer {
 
   /** The end of an item in an earlier run of the batch, where the list tells it for good. */
   async endBefore(workflowId: string): Promise<End | undefined> {
-    const { batchId, runId } = this.batch;
+    const { batchId, runId, items } = this.batch;
     const read = async () => {
       const listed = new Map<string, ListedEnd>();
       await addEnds(this.client, batchId, listed, { alive: this.alive });
       return listed;
     };
-    const ends = await kept(this.client, 'ends', runId, read, ({ size }) => ITEM_BYTES * size);
+    const ends = await endsBefore.get(this.client, runId, ITEM_BYTES * items, read);
     return lastingEnd(ends.get(workflowId));
   }
 

@@ -12,7 +12,7 @@ import {
 import { CONCURRENCY } from '../../core/batch/items';
 import { counted } from '../../core/text';
 import { addRunFlags, COLUMNS, readBatch } from '../flags/batch-input';
-import { addLineFlags, type LineFlags, wholeNumber } from '../flags/request-flags';
+import { addLineFlags, type RequestFlags, wholeNumber } from '../flags/request-flags';
 import { documentOfBatch, itemLine, printBatch, printBatchEnd } from '../render/batch';
 import type { Session } from '../session';
 import { cancelAndWait, untilLeft, waitForBatch } from '../wait';
@@ -55,17 +55,15 @@ export function batchCommand(session: Session): Command {
   );
   verb(
     'results',
-    'Prints how each item of a batch has ended so far, in the order of settling. It does not wait for a batch that runs; ' +
-      '"batch watch --json" does. It needs no worker.',
+    'Prints how each item of a batch has ended so far, in the order of settling. It needs no worker.',
     JSON_LINES_HELP,
   ).action(async (batchId: string) => results(session, await handleOf(batchId)));
   verb('pause', 'Starts no further item of a batch until it is resumed; open ones continue.').action(
     changing((batch) => batch.pause()),
   );
-  verb(
-    'resume',
-    'Continues a paused batch. To resume a batch that has ended, use "batch run" with the same file.',
-  ).action(changing((batch) => batch.resume()));
+  verb('resume', 'Continues a paused batch. One that has ended continues by "batch run".').action(
+    changing((batch) => batch.resume()),
+  );
   const { minimum, maximum } = CONCURRENCY;
   verb(
     'concurrency',
@@ -75,13 +73,12 @@ export function batchCommand(session: Session): Command {
     .action(changing((batch, concurrency) => batch.setConcurrency(concurrency)));
   verb(
     'cancel',
-    'Ends a batch: nothing further is started, and open follow-ups continue. "batch run" with the same file continues it.',
+    'Ends a batch: nothing further is started, and open follow-ups continue.',
     'print one JSON document: { batchId, ended, cancelled, end }',
   )
     .option(
       '--cancel-running',
-      'cancel every open follow-up that the batch has started too, also if it has ended; messages under way are awaited ' +
-        'first, and the agents themselves continue',
+      'cancel every open follow-up that the batch has started too, also if it has ended; the agents themselves continue',
     )
     .action(async (batchId: string, { cancelRunning = false }: { readonly cancelRunning?: boolean }) =>
       cancel(session, await handleOf(batchId), cancelRunning),
@@ -89,7 +86,7 @@ export function batchCommand(session: Session): Command {
   const retry = verb(
     'retry',
     'Sends the items of an ended batch whose message was not sent or was rejected, and waits as run does. Every other ' +
-      'item keeps its end. Whatever is run next sends no item twice.',
+      'item keeps its end.',
     JSON_LINES_HELP,
   ).option(
     '--include-unknown',
@@ -183,7 +180,7 @@ Examples:
   $ ${session.command('batch', 'run', 'nightly.jsonl', '--batch-id', 'nightly-07-31', '--concurrency', '200', '--tolerate', '5%')}
   $ ${session.command('batch', 'run', '-', '--prompt', 'Rebase on main.', '--json')} < jobs.csv`,
     )
-    .action(async (file: string, flags: StartFlags & LineFlags & { readonly batchId?: string }) => {
+    .action(async (file: string, flags: StartFlags & RequestFlags & { readonly batchId?: string }) => {
       const { batchId: name, concurrency, tolerate } = flags;
       const options = { batchId: name, concurrency, tolerate };
       const batch = await readBatch(session.stdin, file, flags, (requests) => checkBatch(requests, options));

@@ -1,4 +1,3 @@
-import path from 'node:path';
 import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
@@ -10,7 +9,7 @@ import { quote } from '../../core/text';
 import {
   FIELDS,
   invalid,
-  type LineFlags,
+  type RequestFlags,
   numberOr,
   readPrompt,
   readText,
@@ -59,14 +58,14 @@ type Line = readonly [line: number, given: JsonObject | string];
 /**
  * Reads and checks the input of a batch from a file or, for `-`, from stdin.
  *
- * @param flags `--format`, and the fields of lines without them
+ * @param flags the fields of lines without them
  * @param check of all requests together; the items of its problems become lines
  * @throws InvalidRequestError when the file can't be read or the flags are invalid; else with every line that is wrong, and why
  */
 export async function readBatch(
   stdin: AsyncIterable<Uint8Array>,
   file: string,
-  flags: LineFlags,
+  flags: RequestFlags,
   check: (requests: readonly FollowUpRequest[]) => Promise<CheckedBatch>,
 ): Promise<CheckedBatch> {
   if (file === '-' && flags.promptFile === '-')
@@ -74,8 +73,8 @@ export async function readBatch(
   const defaults = requestOfFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
   // By themselves, so that a problem with them is not reported for every line.
   const line = { projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' };
-  const wrong = checkItems([line], 'b').problems.map(({ field, text }) => ({ field, text }));
-  if (wrong.length > 0) throw new InvalidRequestError(wrong);
+  const { problems: ofFlags } = checkItems([line], 'b');
+  if (ofFlags.length > 0) throw new InvalidRequestError(ofFlags.map(({ field, text }) => ({ field, text })));
   const text = (await readText(file, stdin, 'items', MAX_INPUT_BYTES)).replace(/^\ufeff/, '');
   const lines: number[] = [];
   const requests: JsonObject[] = [];
@@ -83,12 +82,12 @@ export async function readBatch(
   const report = (line: number, words: string): void => {
     if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field: `line ${line}`, text: words });
   };
-  for (const [line, given] of isCsv(file, flags.format, text) ? csvLines(text) : jsonLines(text)) {
+  // No column's name begins with a brace or a bracket.
+  for (const [line, given] of /^\s*[[{]/.test(text) ? jsonLines(text) : csvLines(text)) {
     if (typeof given === 'string') report(line, given);
     else {
-      const fields = fieldsOf(given, (words) => {
-        report(line, words);
-      });
+      const { fields, wrong } = fieldsOf(given);
+      for (const words of wrong) report(line, words);
       lines.push(line);
       requests.push(
         requestWith(FIELDS.map((field) => [field, fields.get(field) ?? fieldOf(defaults, field)])),
@@ -113,30 +112,17 @@ export async function readBatch(
   throw new InvalidRequestError(problems.sort((one, other) => one.line - other.line));
 }
 
-/** Told by `--format`, the file's name, or its content: JSON begins with a brace or a bracket, and no column's name does. */
-function isCsv(file: string, asked: string | undefined, text: string): boolean {
-  const format = asked ?? path.extname(file).slice(1).toLowerCase();
-  return format === 'csv' || (!/^(jsonl|ndjson)$/.test(format) && !/^\s*[[{]/.test(text));
-}
-
 /** Reads JSON Lines (jsonlines.org): one object a line; blank lines are skipped. */
 function* jsonLines(text: string): Generator<Line> {
-  let line = 0;
-  for (let from = 0; from < text.length;) {
-    const end = text.indexOf('\n', from);
-    const json = text.slice(from, end < 0 ? text.length : end);
-    from += json.length + 1;
-    line += 1;
-    if (json.trim() !== '') yield [line, objectOf(json)];
-  }
-}
-
-/** JSON itself would take the last one of a field that is given twice. */
-function onDuplicateKey({ key }: { readonly key: string }): never {
-  throw new SyntaxError(`${quote(key)} is given twice`);
+  for (const [index, json] of text.split('\n').entries())
+    if (json.trim() !== '') yield [index + 1, objectOf(json)];
 }
 
 function objectOf(json: string): JsonObject | string {
+  // JSON itself would take the last one.
+  const onDuplicateKey = ({ key }: { readonly key: string }): never => {
+    throw new SyntaxError(`${quote(key)} is given twice`);
+  };
   try {
     const value: unknown = parseJson(json, undefined, { parseNumber: Number, onDuplicateKey });
     if (isRecord(value)) return value;
@@ -152,29 +138,13 @@ function objectOf(json: string): JsonObject | string {
  * tell where the next record begins, so the rest is not read.
  */
 function csvLines(text: string): Line[] {
-  const lines: Line[] = [];
+  const records: (readonly [line: number, cells: readonly string[]])[] = [];
+  const broken: Line[] = [];
   let line = 1;
-  let columns: readonly string[] | undefined;
-  const read = (cells: readonly string[]): JsonObject | string => {
-    if (columns?.length !== cells.length) {
-      const counts = `has ${cells.length} cells, and the first line names ${columns?.length ?? 0} columns`;
-      return `${counts}; put a cell with a comma, a quote or a line break in quotes`;
-    }
-    // An empty cell gives nothing, and other cells are taken as they are, white space included.
-    const given = columns.flatMap((name, index) => {
-      const field = fieldNamed(name);
-      const cell = cells[index] ?? '';
-      return field === undefined || cell === '' ? [] : [[name, valueOf(field, cell)] as const];
-    });
-    return Object.fromEntries(given);
-  };
   const onRecord = (cells: readonly string[]): null => {
-    const begins = line;
+    if (cells.some((cell) => cell.trim() !== '')) records.push([line, cells]);
     // The parser's own count takes a CRLF within quotes for two lines. Cells keep their line breaks.
     line += cells.reduce((sum, cell) => sum + cell.split('\n').length - 1, 1);
-    if (cells.every((cell) => cell.trim() === '')) return null;
-    if (columns !== undefined) lines.push([begins, read(cells)]);
-    else for (const problem of headerProblems((columns = cells))) lines.push([begins, problem]);
     return null;
   };
   try {
@@ -185,39 +155,44 @@ function csvLines(text: string): Line[] {
     if (!(error instanceof CsvError)) throw error;
     const what = error.code.replace(/^CSV_/, '').replaceAll('_', ' ').toLowerCase();
     const right = 'put a cell that has a quote in quotes, and double each quote in it. The rest was not read';
-    lines.push([line, `is not CSV (${what}); ${right}`]);
+    broken.push([line, `is not CSV (${what}); ${right}`]);
   }
+  const [[first, names] = [1, COLUMNS], ...others] = records;
+  const unknown = names.find((name) => fieldNamed(name) === undefined);
+  const twice = names.find((name, index) => names.indexOf(name) < index);
   // Without names of columns the other records can't be checked.
-  return columns?.some(fieldNamed) ? lines : lines.slice(0, 1);
+  if (unknown !== undefined)
+    return [[first, `must name the columns, separated by commas; ${unknownName(unknown)}`]];
+  if (twice !== undefined) return [[first, `the column ${twice} is named twice`]];
+  const lines = others.map(([begins, cells]): Line => {
+    const given = names.map((name, index) => [name, valueOfCell(fieldNamed(name), cells[index])] as const);
+    if (cells.length === names.length) return [begins, Object.fromEntries(given)];
+    const counts = `has ${cells.length} cells, and the first line names ${names.length} columns`;
+    return [begins, `${counts}; put a cell with a comma, a quote or a line break in quotes`];
+  });
+  return [...lines, ...broken];
 }
 
-function headerProblems(names: readonly string[]): string[] {
-  if (!names.some(fieldNamed)) {
-    const what = `${quote(names.join())} has none of them; columns are separated by commas`;
-    return [`must name the columns (${COLUMNS.join(', ')}); ${what}`];
-  }
-  return names.flatMap((name, index) => {
-    if (fieldNamed(name) === undefined) return [unknownName(name)];
-    return names.indexOf(name) < index ? [`the column ${name} is named twice`] : [];
-  });
+/** An empty cell gives nothing, and other cells are taken as they are, white space included. */
+function valueOfCell(field: RequestField | undefined, cell: string | undefined): unknown {
+  return field && cell ? valueOf(field, cell) : null;
 }
 
 /** The fields that a line gives. Null stands for a field that is not given. */
-function fieldsOf(given: JsonObject, report: (problem: string) => void): Map<RequestField, unknown> {
+function fieldsOf({ polling, ...others }: JsonObject) {
   const fields = new Map<RequestField, unknown>();
-  const { polling, ...others } = given;
   const within = isRecord(polling) ? Object.entries(polling) : [];
-  if (!isRecord(polling) && (polling ?? null) !== null)
-    report(`polling: must be an object, not ${typeName(polling)}`);
+  const isWrong = !isRecord(polling) && (polling ?? null) !== null;
+  const wrong = isWrong ? [`polling: must be an object, not ${typeName(polling)}`] : [];
   const inner = within.map(([name, value]) => [`polling.${name}`, value] as const);
   for (const [name, value] of [...Object.entries(others), ...inner]) {
     const field = fieldNamed(name);
-    if (field === undefined) report(unknownName(name));
+    if (field === undefined) wrong.push(unknownName(name));
     else if (value !== null && fields.has(field))
-      report(`${COLUMN_OF_FIELD[field]} is given twice; give it once`);
+      wrong.push(`${COLUMN_OF_FIELD[field]} is given twice; give it once`);
     else if (value !== null) fields.set(field, value);
   }
-  return fields;
+  return { fields, wrong };
 }
 
 function unknownName(name: string): string {

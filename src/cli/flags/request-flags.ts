@@ -22,8 +22,6 @@ export interface RequestFlags extends JsonObject {
   readonly requestId?: string;
 }
 
-export type LineFlags = RequestFlags & { readonly format?: 'jsonl' | 'csv' };
-
 export const FIELDS = Object.keys(REQUEST_FIELDS) as RequestField[];
 
 /** The words of a field's flag and column: `polling`, `timer`, `polls`. */
@@ -51,8 +49,6 @@ export function addRequestFlags(command: Command): Command {
 
 /** The defaults of the lines of a batch; a request id names one follow-up. */
 export function addLineFlags(command: Command): Command {
-  const format = new Option('--format <format>', 'of the file (default: by its name or content)');
-  command.addOption(format.choices(['jsonl', 'csv']));
   return addFieldFlags(command, ', for lines without', { 'polling.initial': BATCH_POLLING_INITIAL });
 }
 

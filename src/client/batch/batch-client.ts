@@ -1,20 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
-import {
-  type BatchEndState,
-  type BatchProgress,
-  type BatchSummary,
-  type BatchView,
-  type ItemEnd,
-  summaryOf,
-} from '../../core/batch/progress';
+import { WorkflowFailedError } from '@temporalio/client';
+import { type BatchProgress, type BatchView, type ItemEnd, summaryOf } from '../../core/batch/progress';
 import type { BatchUpdate } from '../../core/batch/state';
-import { hasCode } from '../../core/errors';
 import { batchWorkflowId } from '../../core/ids';
-import { cancelAll } from '../../temporal/existing-run';
+import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
 import { openOf } from '../../temporal/lists';
 import type { CallOptions, Calls } from '../call';
-import { notFound, type Reached, wrongState } from '../errors';
+import { type Reached, wrongState } from '../errors';
 import { checkName } from '../options';
 import { updateRunning } from '../progress';
 import { waitThrough } from '../result';
@@ -64,15 +56,9 @@ export class BatchClient {
   }
 }
 
-/** The visibility store is a moment behind: nothing more is open once it lists nothing new twice, a second apart. */
+/** The list is a moment behind: nothing more is open once it shows nothing new twice, a second apart. */
 const LOOKS = 2;
 const BETWEEN_LOOKS_MS = 1_000;
-
-/** How a batch has ended. */
-export interface BatchOutcome extends BatchView {
-  readonly state: BatchEndState;
-  readonly summary: BatchSummary | null;
-}
 
 /**
  * One batch, running or ended. Each call throws NotFoundError if there is none. `pause`, `resume` and `setConcurrency` answer
@@ -95,18 +81,15 @@ export class BatchHandle {
   }
 
   /** Waits for the end, through restarts of the server. A batch that has failed or was cancelled has an outcome too. */
-  result(options: CallOptions = {}): Promise<BatchOutcome> {
+  result(options: CallOptions = {}): Promise<BatchView> {
     const reached: Reached = {};
     return this.#calls.run({ ...options, reached }, async (client, signal) => {
       const { workflowId } = await findBatch(client, this.batchId);
       reached.workflowId = workflowId;
-      const wait = () => client.workflow.getHandle(workflowId).result();
       let message: string | null = null;
       try {
-        await waitThrough(signal, wait);
+        await waitThrough(signal, () => client.workflow.getHandle(workflowId).result());
       } catch (error) {
-        if (error instanceof WorkflowNotFoundError)
-          throw notFound('batch', this.batchId, client.options.namespace);
         if (!(error instanceof WorkflowFailedError)) throw error;
         message = error.cause?.message ?? error.message;
       }
@@ -116,7 +99,7 @@ export class BatchHandle {
       const isKnown = memo !== null && state !== 'terminated';
       const summary = isKnown ? { ...summaryOf(memo), endedAt: endedAt ?? '' } : null;
       const ended = progress?.state ?? (state === 'failed' ? 'incomplete' : 'terminated');
-      return { state: ended as BatchEndState, summary, message };
+      return { state: ended, summary, message };
     });
   }
 
@@ -167,13 +150,9 @@ export class BatchHandle {
       const { batchId, workflowId, state, endedAt } = await findBatch(client, this.batchId);
       if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
       const told = followUps ? await openOf(client, batchId) : new Set<string>();
-      try {
-        if (state === 'running' && followUps) await this.#update({ signal }, 'cancelRunning');
-        if (state === 'running') await client.workflow.getHandle(workflowId).cancel();
-      } catch (error) {
-        // It has ended in the meantime: by the update, or by itself.
-        if (!(error instanceof WorkflowNotFoundError) && !hasCode(error, 'ALREADY_ENDED')) throw error;
-        if (!followUps) throw wrongState(workflowId, (await findBatch(client, batchId)).state);
+      if (state === 'running') {
+        if (followUps) await this.#update({ signal }, 'cancelRunning');
+        await client.workflow.getHandle(workflowId).cancel().catch(ignoreClosed);
       }
       if (!followUps) return 0;
       await cancelAll(client, told);

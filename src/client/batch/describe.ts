@@ -124,7 +124,7 @@ export class BatchEnds {
     const startedAt = Date.parse(batch.startedAt);
     const leftAt = endedAt ?? new Date().toISOString();
     const ends: ItemEnd[] = [];
-    const tell = ({ workflowId }: NamedItem, end: End, begunAt: number, settledAt: string) => {
+    const tell = (workflowId: string, end: End, begunAt: number, settledAt: string) => {
       // While a retry runs, an item that it will try again has no end yet.
       if (endedAt === null && begunAt < startedAt && mayTryAgain(end, memo?.again ?? null)) return;
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
@@ -134,22 +134,22 @@ export class BatchEnds {
     let number = -1;
     for await (const item of all.all()) {
       number += 1;
-      if (this.told.has(item.workflowId) || open.has(item.workflowId)) continue;
-      const known = this.listed.get(item.workflowId);
+      const { workflowId } = item;
+      if (this.told.has(workflowId) || open.has(workflowId)) continue;
+      const known = this.listed.get(workflowId);
       const end = lastingEnd(known);
       const was = wasBegun(begun, number);
-      if (known && end) tell(item, end, +known.startedAt, known.closedAt.toISOString());
+      if (known && end) tell(workflowId, end, +known.startedAt, known.closedAt.toISOString());
       // While the batch runs, nothing is asked for that has perhaps not begun.
-      else if (known !== undefined || was || (endedAt !== null && number < position.bound))
-        unknown.push([item, was]);
+      else if (known || was || (endedAt !== null && number < position.bound)) unknown.push([item, was]);
     }
     const foreignBefore = position.begun === null ? startedAt : 0;
+    const isCancelled = endedAt !== null && memo?.ending === 'cancel-running';
     await eachConcurrently(unknown, async ([item, was]) => {
       const found = await findEnd(this.client, { ...item, foreignBefore });
-      const { end, startedAt: begunAt = 0, closedAt = leftAt } = found;
-      if (end !== null && (was || end.outcome !== 'gone')) tell(item, end, begunAt, closedAt);
-      else if (end === null && endedAt !== null && memo?.ending === 'cancel-running')
-        tell(item, endWithoutReceipt('left-running'), 0, leftAt);
+      const { startedAt: begunAt = 0, closedAt = leftAt } = found;
+      const end = found.end ?? (isCancelled ? endWithoutReceipt('left-running') : null);
+      if (end !== null && (was || end.outcome !== 'gone')) tell(item.workflowId, end, begunAt, closedAt);
     });
     for (const end of ends) this.told.add(end.workflowId);
     return ends.sort((one, other) => Date.parse(one.settledAt) - Date.parse(other.settledAt));
@@ -174,23 +174,20 @@ export async function* looksAt(
 ): AsyncGenerator<BatchLook, void> {
   const { workflowId } = await findBatch(client, batchId);
   const reader = new BatchEnds(client);
-  let settled = -1;
-  for (;;) {
-    let look: BatchLook = { report: null, ends: [] };
-    let isOver = false;
+  let settled: number | undefined = -1;
+  for (let isOver = false; !isOver;) {
+    let [report, ends]: [BatchReport | null, readonly ItemEnd[]] = [null, []];
     try {
-      const report = await reportOf(client, workflowId);
-      look = { report, ends: [] };
-      const now = report.progress?.settled ?? settled;
-      const hasEnded = report.state !== 'running';
-      if (hasEnded || now !== settled) look = { report, ends: await reader.news(report) };
-      [isOver, settled] = [hasEnded, now];
+      report = await reportOf(client, workflowId);
+      const { progress, endedAt } = report;
+      if (endedAt !== null || progress?.settled !== settled) ends = await reader.news(report);
+      settled = progress?.settled;
+      isOver = endedAt !== null;
     } catch (error) {
       // Ends that could not be read come with the next look.
       if (!isTransient(error)) throw error;
     }
-    yield look;
-    if (isOver) return;
-    await sleep(REFRESH_MS, undefined, { signal });
+    yield { report, ends };
+    if (!isOver) await sleep(REFRESH_MS, undefined, { signal });
   }
 }

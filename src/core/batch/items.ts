@@ -42,15 +42,11 @@ const KEY_DIGITS = 16;
 /** The items of requests, checked by any client. Equal requests are equal JSON. */
 export function itemsOf(requests: readonly FollowUpRequest[]): BatchItem[] {
   const occurrences = new Map<string, number>();
-  // Most batches send the same message to many jobs; it is held once.
-  const prompts = new Map<string, string>();
   return requests.map((checked) => {
-    const tidy = withBatchCadence(checked) as JsonObject;
+    const tidy = withBatchCadence(checked) as unknown as JsonObject;
     const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(tidy, field)] as const);
-    const prompt = prompts.get(checked.prompt) ?? checked.prompt;
-    prompts.set(prompt, prompt);
-    const request = { ...requestWith(fields), prompt } as unknown as FollowUpRequest;
-    const { projectId, jobId, requestId } = request;
+    const request = requestWith(fields) as unknown as FollowUpRequest;
+    const { projectId, jobId, prompt, requestId } = request;
     if (requestId !== undefined) return { key: null, request };
     const message = [projectId, jobId, digestOf(prompt)] as const;
     const name = JSON.stringify(message);
@@ -66,14 +62,13 @@ export function requestIdOf(batchId: string, { key, request }: BatchItem): strin
 }
 
 /** Polling begins at `BATCH_POLLING_INITIAL`, or at the caller's own maximum where that is shorter. */
-function withBatchCadence(input: unknown): unknown {
-  if (!isRecord(input)) return input;
-  const polling = input.polling ?? {};
-  if (!isRecord(polling) || (polling.initial ?? undefined) !== undefined) return input;
-  const usual = parseDuration(BATCH_POLLING_INITIAL);
-  const longest = parseDuration(polling.maximum);
+function withBatchCadence(request: FollowUpRequest): FollowUpRequest {
+  const polling = request.polling ?? {};
+  if ((polling.initial ?? undefined) !== undefined) return request;
+  const [usual, longest] = [parseDuration(BATCH_POLLING_INITIAL), parseDuration(polling.maximum)];
   const isShorter = 'ms' in longest && 'ms' in usual && longest.ms < usual.ms;
-  return { ...input, polling: { ...polling, initial: isShorter ? polling.maximum : BATCH_POLLING_INITIAL } };
+  const initial = isShorter ? polling.maximum : BATCH_POLLING_INITIAL;
+  return { ...request, polling: { ...polling, initial } };
 }
 
 /** The order of the start: the items of a job one after the other, as in the input, and the jobs of the projects by turns. */
@@ -123,12 +118,11 @@ export function checkItems(inputs: readonly unknown[], batchId: string) {
   const requests: FollowUpRequest[] = [];
   for (const [index, input] of inputs.entries()) {
     const item = index + 1;
-    const request = withBatchCadence(input);
-    const isNamed = !isRecord(request) || (request.requestId ?? undefined) !== undefined;
-    const checked = checkRequest(isNamed ? request : { ...request, requestId });
+    const isNamed = !isRecord(input) || (input.requestId ?? undefined) !== undefined;
+    const checked = checkRequest(isNamed ? input : { ...input, requestId });
     if (checked.ok) {
       numbers.push(item);
-      requests.push(request as FollowUpRequest);
+      requests.push(input as FollowUpRequest);
     } else problems.push(...checked.problems.map((problem) => ({ ...problem, item })));
   }
   const items = itemsOf(requests);
@@ -147,7 +141,7 @@ export function checkItems(inputs: readonly unknown[], batchId: string) {
 }
 
 /** Characters of a batch id: with a hyphen and an item's key it must still be a valid `requestId`. */
-export const MAX_BATCH_ID_CHARACTERS = 100;
+const MAX_BATCH_ID_CHARACTERS = 100;
 
 /** Why a value is not a batch id; undefined if it is. */
 export function batchIdProblem(batchId: unknown): string | undefined {

@@ -25,8 +25,8 @@ export interface ItemEnd extends End {
 }
 
 /** How a batch stands, and how it can end. */
-export type BatchState = 'running' | 'paused' | 'ending' | BatchEndState;
-export type BatchEndState = 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
+export type BatchState =
+  'running' | 'paused' | 'ending' | 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
 
 /** The answer of the query `progress` of a batch, and of its updates. */
 export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
@@ -47,27 +47,22 @@ export interface BatchView {
   readonly summary: BatchSummary | BatchProgress | null;
 }
 
-/** How the workflow stands, in the words of `stateOf`. */
-type WorkflowState = 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out';
-
 export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
   return pick(memo, ['batchId', 'items', ...COUNTS, 'startedAt']);
 }
 
-export function progressOf(memo: BatchMemo, workflow: WorkflowState): BatchProgress {
+/** @param run how the workflow stands, in the words of `stateOf` */
+export function progressOf(
+  memo: BatchMemo,
+  run: 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out',
+): BatchProgress {
   const { open, concurrency, paused, ending } = memo;
   const why = whyIncomplete(memo);
   const ended = why?.state ?? 'done';
   const going = ending !== null ? 'ending' : paused ? 'paused' : 'running';
-  const killed = { terminated: 'terminated', 'timed-out': 'terminated' } as const;
-  const STATES = {
-    running: going,
-    completed: ended,
-    failed: ended,
-    cancelled: 'cancelled',
-    ...killed,
-  } as const;
-  const state = STATES[workflow];
+  const killed = run === 'terminated' || run === 'timed-out';
+  const over = run === 'cancelled' ? run : killed ? 'terminated' : ended;
+  const state = run === 'running' ? going : over;
   const message = state === ended || ending !== null ? (why?.message ?? null) : null;
   return { ...summaryOf(memo), state, message, open, concurrency };
 }
@@ -88,17 +83,13 @@ export function whyIncomplete(memo: BatchMemo) {
 }
 
 const AFTER_FAILURES =
-  '`batch results` prints the end of each item; `batch retry` sends what was not sent or was rejected; ' +
-  'give it a higher `--tolerate` if that was exceeded';
+  '`batch results` prints the end of each item; `batch retry` sends what was not sent or was rejected';
 const AFTER_STOP =
   '`batch run` with the same file continues it; open items continue unless they were cancelled too';
 
 /** What an operator can do. */
-const NEXT_STEP: Readonly<Record<BatchState, string>> = {
-  running: 'nothing; `batch pause` starts no further item, `batch cancel` ends it',
-  paused: 'somebody paused it; `batch resume` starts items again, and open ones continue meanwhile',
-  ending: 'nothing; no further item starts, and it ends with its open items',
-  done: 'nothing; `batch results` prints the end of each item',
+const NEXT_STEP: Partial<Record<BatchState, string>> = {
+  paused: '`batch resume` starts items again, and open ones continue meanwhile',
   'tolerance-exceeded': AFTER_FAILURES,
   incomplete: AFTER_STOP,
   cancelled: AFTER_STOP,
@@ -106,25 +97,22 @@ const NEXT_STEP: Readonly<Record<BatchState, string>> = {
 };
 
 /** What is shown of a batch, in the Web UI and by the starter. */
-export function batchRows({
-  state,
-  message,
-  summary,
-}: BatchView): (readonly [name: string, value: string])[] {
+export function batchRows(view: BatchView): (readonly [name: string, value: string])[] {
+  const { state, message, summary } = view;
   const hasFailures = state === 'done' && Object.keys(summary?.byFailure ?? {}).length > 0;
-  const rows: [name: string, value: string | null][] = [
+  const rows: [name: string, value: string | null | undefined][] = [
     ['state', state],
     ['why', message],
     ['what to do', hasFailures ? AFTER_FAILURES : NEXT_STEP[state]],
   ];
   if (summary !== null) {
     const { settled, items, byStatus, byFailure, byEvidence, unknownDeliveries, startedAt } = summary;
-    rows.push(['settled', `${settled} of ${items}`]);
-    if ('open' in summary) rows.push(['open', `${summary.open} (concurrency ${summary.concurrency})`]);
     const inWords = (counts: Readonly<Record<string, number>>) =>
       Object.entries(counts)
         .map(([each, count]) => `${each} × ${count}`)
         .join(', ');
+    rows.push(['settled', `${settled} of ${items}`]);
+    if ('open' in summary) rows.push(['open', `${summary.open} (concurrency ${summary.concurrency})`]);
     rows.push(
       ['status', inWords(byStatus)],
       ['failure', inWords(byFailure)],
@@ -132,8 +120,10 @@ export function batchRows({
       ['unknown', `${unknownDeliveries} deliveries`],
       ['started', startedAt],
     );
-    const after = 'endedAt' in summary ? Date.parse(summary.endedAt) - Date.parse(startedAt) : 0;
-    if ('endedAt' in summary) rows.push(['ended', `${summary.endedAt} (after ${formatDuration(after)})`]);
+    if ('endedAt' in summary) {
+      const ms = Date.parse(summary.endedAt) - Date.parse(startedAt);
+      rows.push(['ended', `${summary.endedAt} (after ${formatDuration(ms)})`]);
+    }
   }
   return rows.flatMap(([name, value]) => (value ? [[name, value] as const] : []));
 }

@@ -1,15 +1,4 @@
-import {
-  boolean,
-  type Checked,
-  count,
-  fields,
-  type JsonObject,
-  listOf,
-  mapOf,
-  oneOf,
-  orNull,
-  text,
-} from '../checks';
+import { type Checked, count, fields, type JsonObject, listOf, mapOf, oneOf, orNull, text } from '../checks';
 import { type End, endFields, isFailure, type Outcome, type TryAgain } from '../end';
 import { isTerminal } from '../job';
 import type { FollowUpRequest } from '../request';
@@ -151,19 +140,9 @@ export interface BatchSettings {
 
 export type BatchMemo = BatchSettings & Position;
 
-const isSettings = fields({
-  batchId: text,
-  items: count,
-  concurrency: count,
-  rounds: count,
-  bound: count,
-  startedAt: text,
-  paused: boolean,
-});
-
 export function batchMemo(memo: JsonObject | undefined): BatchMemo | null {
   const value = memo?.[MEMO_BATCH];
-  return isSettings(value) && isPosition(value) ? (value as BatchMemo) : null;
+  return isPosition(value) ? (value as BatchMemo) : null;
 }
 
 export function failuresOf({ byStatus, byFailure }: Pick<Position, 'byStatus' | 'byFailure'>): number {

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { COLUMNS, readBatch } from '../../../src/cli/flags/batch-input';
-import { FLAG_OF_FIELD, type LineFlags } from '../../../src/cli/flags/request-flags';
+import { FLAG_OF_FIELD, type RequestFlags } from '../../../src/cli/flags/request-flags';
 import { checkBatch } from '../../../src/client/batch/check';
 import { InvalidRequestError } from '../../../src/client/errors';
 import { problemText } from '../../../src/core/checks';
@@ -13,7 +13,7 @@ import { temporaryFolder } from '../../harness/temporary-folder';
 interface Input {
   readonly file?: string;
   readonly stdin?: AsyncIterable<Uint8Array>;
-  readonly flags?: LineFlags;
+  readonly flags?: RequestFlags;
 }
 
 /** Stdin hands the text over in pieces that divide characters and lines. */
@@ -85,11 +85,14 @@ describe('a batch as CSV', () => {
   it.each<[string, readonly (string | RegExp)[]]>([
     [
       'project,job,prompt,dedline\np,j,m,\n',
-      [/^line 1: "dedline" is not a field here; the fields are project, job, /],
+      [/^line 1: must name the columns, .*; "dedline" is not a field here; the fields are project, job, /],
     ],
     ['project,job,prompt,job\np,j,m,k\n', ['line 1: the column job is named twice']],
-    ['docs,job-1,Hello\n', [/^line 1: must name the columns .*; "docs,job-1,Hello" has none of them; /]],
-    ['project;job;prompt\np;j;m\n', [/columns are separated by commas$/]],
+    [
+      'docs,job-1,Hello\n',
+      [/^line 1: must name the columns, separated by commas; "docs" is not a field here; /],
+    ],
+    ['project;job;prompt\np;j;m\n', [/, separated by commas; "project;job;prompt" is not/]],
     [
       'project,job,prompt\np,j,"\n"\np,,m\np,j,"x,\np,j,\n',
       ['line 4: job: is missing', /^line 5: is not CSV \(quote not closed/],
@@ -157,10 +160,8 @@ it.each([
   ['items.ndjson', line()],
   ['items.txt', CSV],
   ['items', `\n\n  ${line()}`],
-])('the format is told by %s or its content, unless a flag tells it', async (name, content) => {
+])('the format of %s is told by its content', async (name, content) => {
   expect(await requestsOf('', await file(name, content))).toEqual([REQUEST]);
-  const flags = { format: content === CSV ? 'csv' : 'jsonl' } as const;
-  expect(await requestsOf('', { ...(await file('wrong.csv', content)), flags })).toEqual([REQUEST]);
 });
 
 it('flags hold where a line says nothing, field by field, and are told once where they are wrong', async () => {

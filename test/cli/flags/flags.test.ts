@@ -84,7 +84,6 @@ it.each([
     '"a" is given twice; give it',
   ],
   [['limits', 'set', '--project-weight', 'a=b=none'], '--project-weight a=b: must be a number'],
-  [['schedule', 'update', 'nightly'], 'no change given; give a flag of the schedule, or a file of items'],
 ])('%j is refused, before anything is connected', async (args, message) => {
   expect(await offline(args)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
 });

@@ -53,13 +53,6 @@ describe('what no name, list or filter can be', () => {
     expect(() => schedules.getHandle(wrong)).toThrow('scheduleId: must be a well-formed text');
   });
 
-  it.each([null, 'text', 5, {}])('%j is no list of items', async (items) => {
-    const wrong = items as unknown as [];
-    const problem = /items: must be a list or an iterable of requests/;
-    await expect(batches.start(wrong)).rejects.toThrow(problem);
-    await expect(schedules.create('nightly', wrong, { spec: {} })).rejects.toThrow(problem);
-  });
-
   it('is named, so that a misspelt filter does not list everything', () => {
     const filter = { project: 'docs', jobId: 5 } as object;
     expect(() => followUps.list(filter)).toThrow(

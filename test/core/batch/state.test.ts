@@ -182,7 +182,7 @@ describe('where a batch stands', () => {
   });
 
   it.each([
-    ['done', {}, '`batch results`'],
+    ['paused', {}, '`batch resume`'],
     ['done', { FollowUpRejected: 2 }, '`batch retry` sends what was not sent'],
     ['tolerance-exceeded', { FollowUpRejected: 2 }, '`batch retry` sends what was not sent'],
     ['cancelled', {}, '`batch run` with the same file'],
