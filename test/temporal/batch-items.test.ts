@@ -4,20 +4,14 @@ import { kept } from '../../src/temporal/batch-items';
 
 const MIB = 1_024 * 1_024;
 
+const client = Object.create(null) as Client;
+
 it('what is kept is read once, until others of its kind need the room', async () => {
-  const client = Object.create(null) as Client;
   const reads: string[] = [];
-  const ask = (kind: 'names' | 'requests', run: string, bytes: number) =>
-    kept(
-      client,
-      kind,
-      run,
-      () => {
-        reads.push(`${kind} ${run}`);
-        return Promise.resolve(run);
-      },
-      () => bytes,
-    );
+  const ask = (kind: 'names' | 'requests', run: string, bytes: number) => {
+    const read = () => Promise.resolve(reads.push(`${kind} ${run}`));
+    return kept(client, kind, run, read, () => bytes);
+  };
   // Messages of a large batch must not push out the names, all of which are walked over at each look.
   await ask('names', 'a', 30 * MIB);
   for (const run of ['a', 'b', 'c']) await ask('requests', run, 60 * MIB);
@@ -26,15 +20,7 @@ it('what is kept is read once, until others of its kind need the room', async ()
 });
 
 it('what could not be read is asked for again', async () => {
-  const client = Object.create(null) as Client;
-  const failing = () => Promise.reject(new Error('away'));
-  await expect(kept(client, 'ends', 'a', failing, () => 1)).rejects.toThrow('away');
-  const end = await kept(
-    client,
-    'ends',
-    'a',
-    () => Promise.resolve('there'),
-    () => 1,
-  );
-  expect(end).toBe('there');
+  const ask = (read: () => Promise<string>) => kept(client, 'ends', 'a', read, () => 1);
+  await expect(ask(() => Promise.reject(new Error('away')))).rejects.toThrow('away');
+  expect(await ask(() => Promise.resolve('there'))).toBe('there');
 });
