@@ -31,12 +31,13 @@ it.each([
   },
 );
 
+// The simulation has those of reads beside those of sends.
 describe('cool-downs', () => {
   function atTime() {
     const clock = { now: 0 };
     const [now, random] = [() => clock.now, () => 0.5];
     const cooldowns = new Cooldowns(now, random);
-    const left = (operation: 'read' | 'send') => cooldowns.of(operation, 'docs')?.retryAfterMs;
+    const left = () => cooldowns.of('read', 'docs')?.retryAfterMs;
     return { clock, cooldowns, left };
   }
 
@@ -47,29 +48,15 @@ describe('cool-downs', () => {
       // A refusal of a request that was under way says nothing new.
       cooldowns.heard('read', 'docs', 429, undefined);
       // Those who waited are spread.
-      const length = (left('read') ?? 0) / 1.05;
+      const length = (left() ?? 0) / 1.05;
       clock.now += length;
       return length / 1_000;
     });
     expect(lengths).toEqual([5, 10, 20, 40, 80, 160, 300, 300]);
-    expect(left('read')).toBeUndefined();
+    expect(left()).toBeUndefined();
     cooldowns.heard('read', 'docs', 200, undefined);
     cooldowns.heard('read', 'docs', 429, undefined);
-    expect(left('read')).toBe(5_250);
-  });
-
-  it('of reads and of sends are told apart, and a send is held by the later of the two', () => {
-    const { clock, cooldowns, left } = atTime();
-    cooldowns.heard('send', 'docs', 429, 10_000);
-    cooldowns.heard('read', 'docs', 429, 60_000);
-    expect([left('read'), left('send')]).toEqual([63_000, 63_000]);
-    clock.now = 60_000;
-    // What a read is answered says nothing of sends.
-    cooldowns.heard('send', 'docs', 429, undefined);
-    clock.now += 5_000;
-    cooldowns.heard('read', 'docs', 200, undefined);
-    cooldowns.heard('send', 'docs', 429, undefined);
-    expect([left('read'), left('send')]).toEqual([undefined, 10_500]);
+    expect(left()).toBe(5_250);
   });
 
   it('are bounded in time and number, and never shortened', () => {
@@ -77,9 +64,9 @@ describe('cool-downs', () => {
     cooldowns.heard('read', 'docs', 429, 1e12);
     cooldowns.heard('read', 'docs', 429, 1_000);
     cooldowns.heard('read', 'docs', 200, undefined);
-    expect(left('read')).toBe(3_600_000 * 1.05);
+    expect(left()).toBe(3_600_000 * 1.05);
     for (let n = 0; n < 1_000; n += 1) cooldowns.heard('read', `project-${n}`, 429, 1_000);
-    expect(left('read')).toBeUndefined();
+    expect(left()).toBeUndefined();
     expect(cooldowns.of('read', 'project-0')).not.toBeNull();
   });
 });

@@ -1,19 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { addCounts, needsDecision } from '../../src/core/tally';
-import { JOB } from '../harness/samples';
-
-// The simulation has the counts of a follow-up, and the 404s in a row.
-it('an activity that polls leaves changes of the job and refusals to the workflow, and absorbs the rest', () => {
-  const changes = [{}, { status: 'completed' }, { prLink: 'https://example.test/pull/1' }];
-  const decided = changes.map((change) => needsDecision({ kind: 'job', job: { ...JOB, ...change } }, JOB));
-  expect(decided).toEqual([false, true, true]);
-  const trouble = { kind: 'trouble', label: '', message: '' } as const;
-  const statuses = [401, 403, 404, 429, 503].filter((httpStatus) =>
-    needsDecision({ ...trouble, httpStatus }, JOB),
-  );
-  expect(statuses).toEqual([401, 403, 404]);
-  expect(needsDecision(trouble, JOB)).toBe(false);
-});
+import { addCounts } from '../../src/core/tally';
 
 it('a tally holds 32 names at most, any word may be one; further ones count as other', () => {
   let observed: Record<string, number> = {};
