@@ -84,7 +84,6 @@ it.each([
 it.each([
   ['<html><center><h1>Not Found</h1></center></html>', ''],
   ['default backend - 404', '; default backend - 404'],
-  ['', ''],
   ['"no such route"', '; no such route'],
   ['{"error":"n', ''],
 ])('a read that is answered by a gateway, with %j, says nothing of job or key', (body, said) => {

@@ -37,14 +37,11 @@ describe('the progress line of a follow-up', () => {
     expect(progressText({ ...WATCHING, ...change }, Date.parse('2030-01-01T00:00:00Z'), '')).toBe(text);
   });
 
-  it.each<[boolean, Partial<FollowUpProgress>]>([
-    // Time has passed, and one more poll had the same answer.
-    [false, { polls: 4, nextPollAt: '2030-01-01T00:01:00.000Z', observed: { active: 4 } }],
-    [true, { phase: 'confirming' }],
-    [true, { lastAnswer: 'http 503' }],
-    [true, { deadlineAt: '2030-01-02T00:00:00.000Z' }],
-  ])('is worth another plain line, %j, for %j', (isNews, change) => {
-    expect(progressKey({ ...WATCHING, ...change }) !== progressKey(WATCHING)).toBe(isNews);
+  it('is worth another plain line for any change but one more poll with the same answer', () => {
+    const isNews = (change: Partial<FollowUpProgress>) =>
+      progressKey({ ...WATCHING, ...change }) !== progressKey(WATCHING);
+    expect(isNews({ polls: 4, nextPollAt: '2030-01-01T00:01:00.000Z', observed: { active: 4 } })).toBe(false);
+    expect([isNews({ phase: 'confirming' }), isNews({ lastAnswer: 'http 503' })]).toEqual([true, true]);
   });
 });
 

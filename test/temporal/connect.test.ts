@@ -1,11 +1,14 @@
 import dns from 'node:dns';
+import { createServer as createWebServer } from 'node:http';
 import { createSecureServer, type SecureServerOptions } from 'node:http2';
 import { createServer as createTcpServer } from 'node:net';
 import { afterAll, describe, expect, it, jest } from '@jest/globals';
+import { NativeConnection } from '@temporalio/worker';
 import { freePorts } from '../../dev/free-ports';
 import { FollowUpClient } from '../../src/client';
 import type { FollowUpError } from '../../src/core/errors';
 import { serverError } from '../../src/temporal/server-error';
+import { whyNot } from '../../src/temporal/trouble';
 import { Front } from '../harness/front';
 import { selfSignedCertificate } from '../agent-api/self-signed-certificate';
 import { answering, grpcServer, LETS_IN, listening } from './grpc-server';
@@ -159,6 +162,27 @@ describe('a connection', () => {
     await expect(connecting()).rejects.toBe(reason);
   });
 });
+
+// What is looked at without the error is the same as above.
+it.concurrent.each<[string, () => Promise<string>, string, RegExp]>([
+  ['is starting', () => grpcServer(14, 'starting'), 'UNREACHABLE', /starting/],
+  ['is the Web UI', () => listening(createWebServer((_, web) => web.end())), 'UNREACHABLE', /Web UI's/],
+  ['denies permission', () => grpcServer(7), 'UNAUTHORIZED', /denies access .*TEMPORAL_NAMESPACE/],
+  ['wants TLS', () => secure(), 'MISCONFIGURED', /wants TLS/],
+])(
+  'the connection of a worker to a server that %s has an error in words too',
+  async (_, server, code, words) => {
+    const address = await server();
+    const error: unknown = await NativeConnection.connect({ address }).catch((reason: unknown) => reason);
+    const trouble = await whyNot(error, {
+      address,
+      namespace: 'agents',
+      connection: { address },
+      secrets: [],
+    });
+    expect(trouble).toMatchObject({ code, message: expect.stringMatching(words) });
+  },
+);
 
 it('a deadline of gRPC is told without the words about its own parts', () => {
   const details = 'Deadline exceeded after 0.000s,waiting for metadata filters';

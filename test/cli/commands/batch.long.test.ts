@@ -129,10 +129,3 @@ it.concurrent('a batch ends by cancel, with what is open only if told to; its ex
   const all = await command('cancel', '--cancel-running', '--json');
   expect(JSON.parse(all.stdout)).toMatchObject({ cancelled: 2, end: { state: 'cancelled' } });
 });
-
-it('a batch of nothing is an error of usage, for every command that takes one', async () => {
-  const { command, batch } = await newBatch();
-  const stderr = expect.stringContaining(`There is no batch "${batch.batchId}"`);
-  for (const name of ['status', 'watch', 'results', 'pause', 'resume', 'cancel', 'retry'])
-    expect(await command(name)).toMatchObject({ code: 2, stderr });
-});

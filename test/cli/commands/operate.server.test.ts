@@ -91,15 +91,10 @@ it.concurrent('setup says what it found: server, attributes, and the worker on t
   });
 });
 
-it('a name of nothing is an error of usage, for every command that takes one', async () => {
-  const stderr = expect.stringMatching(/There is no (follow-up|schedule) "nothing"/);
-  for (const words of [
-    'status',
-    'watch',
-    'cancel',
-    'poll-now',
-    'schedule trigger',
-    'schedule update --note x',
-  ])
-    expect(await run(...`${words} nothing`.split(' '))).toMatchObject({ code: 2, stderr });
+it.concurrent.each([
+  ...['status', 'watch', 'cancel', 'poll-now', 'schedule trigger', 'schedule update --note x'],
+  ...['status', 'watch', 'results', 'pause', 'resume', 'cancel', 'retry'].map((verb) => `batch ${verb}`),
+])('%s of nothing is an error of usage', async (words) => {
+  const stderr = expect.stringMatching(/There is no (follow-up|schedule|batch) "nothing"/);
+  expect(await run(...words.split(' '), 'nothing')).toMatchObject({ code: 2, stderr });
 });

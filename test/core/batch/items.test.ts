@@ -130,13 +130,10 @@ describe('the items of any client', () => {
     expect(itemProblems([named, request({ ...mine, prompt: 'Another.' })])).toHaveLength(2);
   });
 
-  it.each([
-    ['text', /^item 1: input: must be one JSON object/],
-    [{ key: 'a', request: request() }, /^item 1: projectId: /],
-    // One byte too many for a workflow id, with the name that the batch gives it.
-    [request({ projectId: 'p'.repeat(110), jobId: 'j'.repeat(110) }), /^item 1: requestId: .*256 bytes/],
-  ])('are refused where one is %j', (bad, problem) => {
-    expect(itemProblems([bad])[0]).toMatch(problem);
+  it('are refused where one has no room for the name that the batch gives it', () => {
+    // One byte too many for a workflow id.
+    const long = request({ projectId: 'p'.repeat(110), jobId: 'j'.repeat(110) });
+    expect(itemProblems([long])[0]).toMatch(/^item 1: requestId: .*256 bytes/);
   });
 
   it('are refused where two are the same follow-up', () => {
