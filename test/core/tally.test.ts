@@ -1,5 +1,16 @@
 import { expect, it } from '@jest/globals';
-import { addCounts } from '../../src/core/tally';
+import { addCounts, needsDecision } from '../../src/core/tally';
+import { JOB } from '../harness/samples';
+
+it('an activity that polls leaves changes of the job and refusals to the workflow, and absorbs the rest', () => {
+  const jobs = [JOB, { ...JOB, status: 'completed' }, { ...JOB, prLink: 'https://example.test/pull/1' }];
+  expect(jobs.map((job) => needsDecision({ kind: 'job', job }, JOB))).toEqual([false, true, true]);
+  const trouble = { kind: 'trouble', label: '', message: '' } as const;
+  const decided = [401, 403, 404, 429, 503].filter((httpStatus) =>
+    needsDecision({ ...trouble, httpStatus }, JOB),
+  );
+  expect(decided).toEqual([401, 403, 404]);
+});
 
 it('a tally holds 32 names at most, any word may be one; further ones count as other', () => {
   let observed: Record<string, number> = {};
