@@ -1,31 +1,22 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { ROOT } from '../harness/worker-process';
 import { JOB, KEY } from '../agent-api/agent-api-under-test';
 import { Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { ConnectProxy } from '../agent-api/connect-proxy';
 import { answer, MisbehavingServer } from '../agent-api/misbehaving-server';
 import { selfSignedCertificate } from '../agent-api/self-signed-certificate';
 
 const WRONG_KEY = 'agnt_0000000000000000';
 
 const folder = temporaryFolder();
-const cleanUps: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
-});
 
 it('worker.js --check-key uses HTTPS_PROXY and NODE_EXTRA_CA_CERTS, as the worker does', async () => {
   const certificate = selfSignedCertificate();
   await writeFile(path.join(folder, 'ca.pem'), certificate.cert);
-  const [server, proxy] = [await MisbehavingServer.start(certificate), await ConnectProxy.start()];
-  cleanUps.push(
-    () => server.stop(),
-    () => proxy.stop(),
-  );
+  const [server, proxy] = [await MisbehavingServer.start(certificate), await MisbehavingServer.start()];
   server.onRequest = answer(200, JOB);
   const args = [path.join(ROOT, 'dist/worker.js'), '--check-key', '--project', 'docs', '--job', 'job-1'];
   const env = {
@@ -33,7 +24,7 @@ it('worker.js --check-key uses HTTPS_PROXY and NODE_EXTRA_CA_CERTS, as the worke
     ...{ HTTPS_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: path.join(folder, 'ca.pem') },
   };
   expect(await new Program(process.execPath, args, { env }).ended()).toMatchObject({ code: 0 });
-  expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${server.port}`]);
+  expect(proxy.requests).toMatchObject([{ method: 'CONNECT', path: server.host }]);
 });
 
 it('the readiness of a worker tells a wrong key before the first follow-up, in the log too, and asks the service once', () =>
