@@ -9,7 +9,7 @@ import { type AgentJob } from '../../src/core/job';
 import { JobLife } from '../../sandbox/job-life';
 import type { VirtualClock } from './clock';
 import type { Luck } from './luck';
-import type { Plan, Trouble } from './plan';
+import type { PlannedJob, Trouble } from './plan';
 import type { SimulatedWorker } from './worker/worker';
 
 /** One request as the service and its client knew it. Times in milliseconds since the epoch; null for what never came. */
@@ -37,10 +37,6 @@ export interface Request {
   shown: AgentJob | null;
 }
 
-export const PROJECT = 'project-1';
-export const JOB = 'job-1';
-export const PROMPT = 'Fix the broken links.';
-
 /** One way, mostly; how much longer a slow one takes, and how many are slow: a message is often processed slowly. */
 const WAY_MS = { least: 1, usual: 120, slow: 6_000, slowShare: 0.06, slowShareOfPost: 0.15 };
 
@@ -54,12 +50,11 @@ export class AgentService {
   constructor(
     private readonly clock: VirtualClock,
     private readonly luck: Luck,
-    private readonly plan: Pick<Plan, 'job' | 'spells'>,
+    private readonly job: PlannedJob,
     private readonly reached: (point: string, worker?: SimulatedWorker) => void,
-    jobId: string = JOB,
-    private readonly words: () => string = () => 'no',
+    private readonly words: () => string,
   ) {
-    const { status, hasLink, activeMs, turns, whileActive } = plan.job;
+    const { jobId, status, hasLink, activeMs, turns, whileActive } = job;
     const start = {
       ...{ id: jobId, status, source: { repository: 'example/handbook', ref: null }, model: 'writer-1' },
       ...{
@@ -166,7 +161,7 @@ export class AgentService {
   private troubleOf(operation: Request['operation']): Trouble | undefined {
     const nth = this.counts[operation];
     this.counts[operation] += 1;
-    return this.plan.spells.find(
+    return this.job.spells.find(
       (spell) =>
         spell.operation === operation &&
         nth >= spell.after &&
@@ -214,10 +209,10 @@ export class AgentService {
   /** The job as one of the replicas has it; the link comes some time after the turn. */
   private shown(): AgentJob {
     const now = this.life.read();
-    const lag = this.luck.between('lag', 0, this.plan.job.lagMs);
+    const lag = this.luck.between('lag', 0, this.job.lagMs);
     const job = lag === 0 ? now : (this.life.jobAt(this.clock.now - lag) ?? now);
     const since = this.life.settledSince();
-    const isLate = since !== null && this.clock.now < since + this.plan.job.linkLateMs;
+    const isLate = since !== null && this.clock.now < since + this.job.linkLateMs;
     return isLate && job.status === 'completed' ? { ...job, prLink: null } : job;
   }
 }

@@ -1,7 +1,7 @@
 import { CHUNK_WORKFLOW, isBeyondTolerance } from '../../../src/core/batch/state';
 import { jobOf } from '../../../src/temporal/batch-items';
+import type { BatchFacts } from './world';
 import {
-  type BatchFacts,
   done,
   endedAt,
   GROUP,

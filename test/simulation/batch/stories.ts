@@ -21,8 +21,8 @@ function withRejected(
 ): Partial<BatchPlan> {
   return {
     jobs: jobs.map((each, nth) => ({
-      ...{ ...each, spells: nth === 0 ? [REJECTED] : [] },
-      job: { ...each.job, status: 'completed', turns: TURNS },
+      ...each,
+      ...{ spells: nth === 0 ? [REJECTED] : [], status: 'completed', turns: TURNS },
     })),
     items: items.slice(0, ITEMS).map((item, nth) => (nth < ofJob ? { ...item, job: 0 } : item)),
     request: { ...request, deadline: '20m' },
@@ -88,7 +88,7 @@ export const STORIES: readonly ((plan: BatchPlan, luck: Luck) => Partial<BatchPl
   ({ jobs, items, deeds }, luck) => ({
     jobs: jobs.map((each, nth) => {
       const turns = nth === 0 ? TURNS.slice(1) : TURNS;
-      return { ...each, spells: [], job: { ...each.job, status: 'completed', turns } };
+      return { ...each, spells: [], status: 'completed', turns };
     }),
     items: items.slice(0, ITEMS),
     retentionMs: 120_000,
@@ -115,7 +115,7 @@ export const STORIES: readonly ((plan: BatchPlan, luck: Luck) => Partial<BatchPl
     const three = [1, 2, 3].flatMap((nth) =>
       jobs.slice(0, 1).map((each) => ({
         ...{ ...each, jobId: `job-${nth}`, spells: [] },
-        job: { ...each.job, status: 'completed', turns: nth === 1 ? TURNS : TURNS.slice(1) },
+        ...{ status: 'completed' as const, turns: nth === 1 ? TURNS : TURNS.slice(1) },
       })),
     );
     const withPermission = { at: 'keep recorded', nth: 1 } as const;

@@ -1,51 +1,12 @@
-import type { ItemEnd } from '../../../src/core/batch/progress';
-import { type BatchMemo, MEMO_BATCH, type Position } from '../../../src/core/batch/state';
-import type { BatchReport } from '../../../src/client/batch/describe';
+import { type BatchMemo, MEMO_BATCH } from '../../../src/core/batch/state';
 import { batchWorkflowId } from '../../../src/core/ids';
 import { BATCH_WORKFLOW } from '../../../src/core/names';
 import type { Request } from '../agent-service';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
 import { BATCH_ID } from './people';
-import type { BatchAct, BatchPlan } from './plan';
-import type { Entry } from '../world';
-
-/** A start of a follow-up by a run of the batch, with what the server had of that run at this moment. */
-export interface StartOfItem {
-  readonly run: Run;
-  readonly batch: Run;
-  readonly memo: BatchMemo;
-  /** By the latest heartbeat of the activity. */
-  readonly kept: Position | null;
-}
-
-/** Something that people have done to the batch or its items. */
-export interface Done {
-  readonly act: BatchAct;
-  readonly at: number;
-  endedAt: number;
-  failed: string | null;
-  answer?: unknown;
-  /** The run of the batch at that time. */
-  readonly run: Run | undefined;
-}
-
-/** What is known of a world once all in it has ended. */
-export interface BatchFacts {
-  readonly plan: BatchPlan;
-  /** The workflow ids of the items, in the order of the file. */
-  readonly names: readonly string[];
-  readonly runs: readonly Run[];
-  readonly requests: readonly Request[];
-  readonly starts: readonly StartOfItem[];
-  readonly done: readonly Done[];
-  readonly log: readonly Entry[];
-  readonly broken: readonly string[];
-  /** With the time. */
-  readonly deleted: ReadonlyMap<Run, number>;
-  /** What is told of it at the end; null where the server has forgotten it. */
-  readonly told: { readonly batch: BatchReport; readonly ends: readonly ItemEnd[] } | null;
-}
+import type { BatchAct } from './plan';
+import type { BatchFacts, Done } from './world';
 
 /** A group is started within its permission, and a call takes some seconds. */
 export const GROUP = 10;
