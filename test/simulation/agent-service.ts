@@ -55,13 +55,11 @@ export class AgentService {
     private readonly words: () => string,
   ) {
     const { jobId, status, hasLink, activeMs, turns, whileActive } = job;
+    const createdAt = new Date(clock.now).toISOString();
     const start = {
       ...{ id: jobId, status, source: { repository: 'example/handbook', ref: null }, model: 'writer-1' },
-      ...{
-        prLink: hasLink ? 'https://code.example/pulls/0' : null,
-        createdAt: new Date(clock.now).toISOString(),
-      },
-      archivedAt: status === 'archived' ? new Date(clock.now).toISOString() : null,
+      ...{ prLink: hasLink ? 'https://code.example/pulls/0' : null, createdAt },
+      archivedAt: status === 'archived' ? createdAt : null,
     };
     const openPullRequest = () => `https://code.example/pulls/${(this.links += 1)}`;
     const random = () => this.luck.next('turn');
@@ -145,14 +143,8 @@ export class AgentService {
       worker,
       runId: workflowExecution?.runId ?? '',
       askedAt: this.clock.now,
-      begunAt: null,
-      reachedAt: null,
-      processedAt: null,
-      answer: null,
-      retryAfter: null,
-      answeredAt: null,
-      heardAt: null,
-      shown: null,
+      ...{ begunAt: null, reachedAt: null, processedAt: null, answeredAt: null, heardAt: null },
+      ...{ answer: null, retryAfter: null, shown: null },
     };
     this.requests.push(request);
     return request;
@@ -227,11 +219,6 @@ function pointOf({ operation, by }: Request): string {
 const ANOTHER = { id: 'job-2', status: 'completed', prLink: 'https://code.example/pulls/of-others' };
 
 function answerOf(status: number, body: Answer['body'], retryAfter?: string): Answer {
-  return {
-    kind: 'answer',
-    status,
-    headers: { location: undefined, retryAfter, date: undefined },
-    body,
-    brokenBy: null,
-  };
+  const headers = { location: undefined, retryAfter, date: undefined };
+  return { kind: 'answer', status, headers, body, brokenBy: null };
 }

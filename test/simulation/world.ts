@@ -3,6 +3,7 @@ import { createActivities, POLL_LIMIT_MS } from '../../src/activities';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
 import type { WorkerSettings } from '../../src/core/activities';
+import { CHUNK_WORKFLOW } from '../../src/core/batch/state';
 import { isOfMachines, type MachineAct } from './acts';
 import { AgentService } from './agent-service';
 import { BEGIN, VirtualClock } from './clock';
@@ -30,6 +31,9 @@ const WORDS = [
   'the key is expired',
   'slow down',
 ] as const;
+
+/** The server takes a task back now and then. */
+const MOST_FAILED_TASKS = 5;
 
 /** One line of what has happened. */
 export interface Entry {
@@ -87,6 +91,12 @@ export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly 
       begin();
       this.reached('started');
       await this.clock.run(isOver, mostSteps);
+      for (const { workflowId, start, isOpen, failedTasks } of this.server.runs) {
+        if (isOpen && start.workflowType !== CHUNK_WORKFLOW) this.broken.push(`${workflowId} has not ended`);
+        if (failedTasks.length > MOST_FAILED_TASKS)
+          this.broken.push(`tasks of ${workflowId} have failed: ${failedTasks.join('; ')}`);
+      }
+      if (this.waitsFor > 0) this.broken.push('somebody waits for an answer');
       await end();
       return this;
     } finally {

@@ -1,7 +1,6 @@
 import { batchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/core/batch/state';
-import { BATCH_WORKFLOW } from '../../../src/core/names';
 import { fromPayload } from '../temporal/history';
-import type { Run } from '../temporal/run';
+import { isBatch } from './timeline';
 import { failsBy } from '../situations';
 import type { Situations } from '../simulate';
 import type { BatchFacts } from './world';
@@ -59,10 +58,6 @@ export const SITUATIONS_OF_BATCHES: Situations<BatchFacts> = {
     ]),
   ),
 };
-
-function isBatch({ start }: Run): boolean {
-  return start.workflowType === BATCH_WORKFLOW;
-}
 
 function endsOf({ runs }: BatchFacts): string[] {
   return runs.filter(isBatch).map(({ status }) => status.replace('WorkflowExecution', ''));
