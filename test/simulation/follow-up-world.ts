@@ -72,14 +72,15 @@ export class FollowUpWorld extends World<Plan, Act> {
   }
 
   protected override carryOut(act: Exclude<Act, MachineAct>): boolean {
-    if (!this.latest.isOpen && act.kind !== 'reset') return false;
     const isDone = carryOut(this, act);
     if (isDone) this.done.push(act);
     return isDone;
   }
 
-  protected override where(): string {
+  /** Once it has ended, nothing can be done to it but to reset it. */
+  protected override where(act: Act | MachineAct): string | null {
     const { isOpen, activities } = this.latest;
+    if (!isOpen && act.kind !== 'reset') return null;
     const hasPausedSend = [...activities.values()].some(
       ({ name, paused }) => name === 'sendMessage' && paused,
     );
@@ -88,11 +89,10 @@ export class FollowUpWorld extends World<Plan, Act> {
 
   /** A follow-up that waits sends in its turn only. What a run made by a reset sends, an operator has asked for. */
   protected override passes(point: string): boolean {
-    const isReset = this.done.some(({ kind }) => kind === 'reset');
-    const waits = this.plan.request.whenActive === 'wait' && this.latest.isOpen && !isReset;
-    const hasTurn = () =>
-      this.server.runs.some(({ start, isOpen }) => isOpen && start.workflowType === TURN_WORKFLOW);
-    if (point === 'post begun' && waits && !hasTurn()) this.broken.push('a POST begins without the turn');
+    if (point !== 'post begun' || this.plan.request.whenActive !== 'wait' || !this.latest.isOpen) return true;
+    const isTurn = ({ start, isOpen }: Run) => isOpen && start.workflowType === TURN_WORKFLOW;
+    if (!this.done.some(({ kind }) => kind === 'reset') && !this.server.runs.some(isTurn))
+      this.broken.push('a POST begins without the turn');
     return true;
   }
 

@@ -115,10 +115,8 @@ export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly 
   /** What else comes with a point. @returns whether a story tells it */
   protected abstract passes(point: string): boolean;
 
-  /** In which state of affairs something is done. */
-  protected where(): string {
-    return '';
-  }
+  /** In which state of affairs something is done; null where it comes too late. */
+  protected abstract where(act: Act | MachineAct): string | null;
 
   /** A point in the story: what is planned for it happens. */
   protected readonly reached = (point: string, worker?: SimulatedWorker): void => {
@@ -152,11 +150,12 @@ export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly 
   }
 
   private do(act: Act | MachineAct, when: string, worker = this.workers.find(({ polls }) => polls)): void {
-    const words = `${inWords(act)} ${when}${this.where()}`;
+    const where = this.where(act);
+    if (where === null) return;
     const isDone = isOfMachines(act)
       ? this.toMachines(act, worker)
       : this.carryOut(act as Exclude<Act, MachineAct>);
-    if (isDone) this.say('deed', words);
+    if (isDone) this.say('deed', `${inWords(act)} ${when}${where}`);
   }
 
   private toMachines(act: MachineAct, worker: SimulatedWorker | undefined): boolean {

@@ -88,11 +88,12 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     return this.people.deleted;
   }
 
-  async play(): Promise<BatchFacts> {
-    const batch = await this.people.checked();
+  play(): Promise<BatchFacts> {
     const { concurrency, tolerate, finishes } = this.plan;
     const start = (options: Pick<Partial<BatchPlan>, 'concurrency' | 'tolerate'>) =>
-      this.letPeople({ kind: 'start', times: 1 }, () => this.people.start(batch, options));
+      this.letPeople({ kind: 'start', times: 1 }, async () =>
+        this.people.start(await this.people.checked(), options),
+      );
     const over = { is: false };
     const script = async () => {
       await this.quiet();
@@ -122,6 +123,10 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
 
   protected override carryOut(act: Exclude<BatchAct, MachineAct>): true {
     return this.letPeople(act, () => this.people.carryOut(act));
+  }
+
+  protected override where(): string {
+    return '';
   }
 
   protected override passes(point: string): boolean {

@@ -20,6 +20,8 @@ const tries = { cancellationType: ActivityCancellationType.TRY_CANCEL };
 const waits = { cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED };
 const once = { retry: { maximumAttempts: 1 } };
 const twice = { retry: { maximumAttempts: 2 } };
+const ends = { startToCloseTimeout: SLACK };
+const beats = { heartbeatTimeout: SLACK };
 
 /** Steps that wait for the script. */
 const GO = 'wait told: go';
@@ -31,32 +33,30 @@ function activity(attempts: string, options: ActivityOptions = {}): Step {
   return { activity: 'a', attempts, options };
 }
 
-/** An activity, and what is done to it. */
-function one(attempts: string, options?: ActivityOptions, script?: string): Behaviour {
-  return { steps: [activity(attempts, options)], ...(script !== undefined && { script }) };
+/** @param words the attempts of an activity, and `=>` what is done to it */
+function one(words: string, options?: ActivityOptions, ...steps: Step[]): Behaviour {
+  const [attempts = '', script = ''] = words.split(' => ');
+  return { steps: [activity(attempts, options), ...steps], script };
 }
 
-/** An activity that is cancelled once the script says so. */
-function cancelled(attempts: string, options: ActivityOptions, script: string): Behaviour {
-  return { steps: [activity(attempts, options), GO, 'cancel a'], script };
+/** An activity that is cancelled once it is told to go. */
+function cancelled(words: string, options: ActivityOptions, ...steps: Step[]): Behaviour {
+  return one(words, options, GO, 'cancel a', ...steps);
 }
 
 /** What becomes of an activity. */
 const OF_ACTIVITIES: Readonly<Record<string, Behaviour>> = {
   'a start-to-close time-out has the details of the last heartbeat': one('beat kept, hang', {
-    startToCloseTimeout: SLACK,
+    ...ends,
     ...once,
   }),
   'a start-to-close time-out without a heartbeat has no details': one('hang', {
     startToCloseTimeout: 500,
     ...once,
   }),
-  'a heartbeat time-out has the details of the last heartbeat': one('beat kept, hang', {
-    heartbeatTimeout: SLACK,
-    ...once,
-  }),
+  'a heartbeat time-out has the details of the last heartbeat': one('beat kept, hang', { ...beats, ...once }),
   'the attempt after a heartbeat time-out gets the details of the last heartbeat': one('beat kept, hang |', {
-    heartbeatTimeout: SLACK,
+    ...beats,
     retry: { initialInterval: 1 },
   }),
   'a schedule-to-start time-out ends an activity that no worker takes': one('', {
@@ -74,7 +74,8 @@ const OF_ACTIVITIES: Readonly<Record<string, Behaviour>> = {
   'an attempt that times out with no time for another one has a schedule-to-close time-out': one(
     'beat kept, hang',
     {
-      ...{ heartbeatTimeout: SLACK, scheduleToCloseTimeout: 2 * SLACK },
+      ...beats,
+      scheduleToCloseTimeout: 2 * SLACK,
       retry: { initialInterval: 60_000 },
     },
   ),
@@ -83,108 +84,86 @@ const OF_ACTIVITIES: Readonly<Record<string, Behaviour>> = {
     'beat one, fail first 1 | fail second 1 | fail third 1 3',
     { retry: { maximumAttempts: 3 } },
   ),
-  'TRY_CANCEL of a started activity is told at once': {
-    steps: [activity('alive ends', { ...tries, heartbeatTimeout: SLACK }), GO, 'cancel a', END],
-    script: 'at beats; tell go; knows ActivityTaskCanceled; tell end',
-  },
-  'TRY_CANCEL in the back-off is told at once': {
-    steps: [activity('fail broken 60000', tries), GO, 'cancel a', END],
-    script: 'waits-for-attempt 2; tell go; knows ActivityTaskCanceled; tell end',
-  },
+  'TRY_CANCEL of a started activity is told at once': cancelled(
+    'alive ends => at beats; tell go; knows ActivityTaskCanceled; tell end',
+    { ...tries, ...beats },
+    END,
+  ),
+  'TRY_CANCEL in the back-off is told at once': cancelled(
+    'fail broken 60000 => waits-for-attempt 2; tell go; knows ActivityTaskCanceled; tell end',
+    tries,
+    END,
+  ),
   'a cancel in the back-off that is waited for says ACTIVITY_ID_NOT_STARTED': cancelled(
-    'fail broken 60000',
+    'fail broken 60000 => waits-for-attempt 2; tell go',
     waits,
-    'waits-for-attempt 2; tell go',
   ),
   'an activity that is cancelled before it is sent leaves no event': { steps: [activity(''), 'cancel a'] },
   'a cancel that is waited for gives the result of an activity that completes anyway': cancelled(
-    'gate g',
+    'gate g => at g; tell go; has ActivityTaskCancelRequested; open g',
     waits,
-    'at g; tell go; has ActivityTaskCancelRequested; open g',
   ),
   'a cancel that is waited for ends a failed attempt': cancelled(
-    'gate g, fail broken',
+    'gate g, fail broken => at g; tell go; has ActivityTaskCancelRequested; open g',
     waits,
-    'at g; tell go; has ActivityTaskCancelRequested; open g',
   ),
-  'a cancel that is waited for comes with a heartbeat': cancelled(
-    'alive ends',
-    { ...waits, heartbeatTimeout: SLACK },
-    'at beats; tell go',
-  ),
+  'a cancel that is waited for comes with a heartbeat': cancelled('alive ends => at beats; tell go', {
+    ...waits,
+    ...beats,
+  }),
   'an activity that is paused in an attempt has no next one before it goes on': one(
-    'gate g, fail broken 60000 |',
-    {},
-    'at g; pause; open g; waits-for-attempt 2; unpause',
+    'gate g, fail broken 60000 | => at g; pause; open g; waits-for-attempt 2; unpause',
   ),
   'an activity that is paused in the back-off goes on at once': one(
-    'fail broken 60000 |',
-    {},
-    'waits-for-attempt 2; pause; unpause',
+    'fail broken 60000 | => waits-for-attempt 2; pause; unpause',
   ),
   'other options in the back-off let it be the one of the policy': {
     steps: [activity('fail broken 60000 |'), 'timer t 30000', 'wait a: a 2', 'cancel t'],
     script: 'waits-for-attempt 2; allow-attempts 3',
   },
   'an attempt is the last one when fewer are allowed': one(
-    'fail one 1 | gate g, fail two',
-    {},
-    'at g; allow-attempts 1; open g',
+    'fail one 1 | gate g, fail two => at g; allow-attempts 1; open g',
   ),
-  'a pause comes with a heartbeat': one('alive on', { heartbeatTimeout: SLACK }, 'at beats; pause'),
+  'a pause comes with a heartbeat': one('alive on => at beats; pause', beats),
   'an activity that is paused in an attempt and completes has completed': one(
-    'gate g',
-    {},
-    'at g; pause; open g',
+    'gate g => at g; pause; open g',
   ),
   'a start-to-close time-out of a paused attempt waits until it goes on': {
-    steps: [activity('gate g', { startToCloseTimeout: SLACK, ...once }), `timer t ${2 * SLACK}`],
+    steps: [activity('gate g', { ...ends, ...once }), `timer t ${2 * SLACK}`],
     script: 'at g; pause; knows TimerFired; unpause',
   },
   'after a reset the report of an earlier attempt of the same number counts': one(
-    'gate own',
-    { startToCloseTimeout: SLACK, retry: { initialInterval: 60_000 } },
-    'waits-for-attempt 2; reset-activity; at begun 2; open begun 1',
+    'gate own => waits-for-attempt 2; reset-activity; at begun 2; open begun 1',
+    { ...ends, retry: { initialInterval: 60_000 } },
   ),
   'a reset in the back-off begins the attempts anew, at once, and the details stay': one(
-    'gate g, beat kept, fail broken 60000',
-    {},
-    'open g; waits-for-attempt 2; shut g; reset-activity; attempt 1; complete-as by hand',
+    'gate g, beat kept, fail broken 60000 => open g; waits-for-attempt 2; shut g; reset-activity; attempt 1; complete-as by hand',
   ),
   'a reset of a started first attempt changes nothing': one(
-    'gate g, fail one 1 | fail two 1 |',
+    'gate g, fail one 1 | fail two 1 | => at g; reset-activity; open g',
     twice,
-    'at g; reset-activity; open g',
   ),
   'a reset of a later attempt that is started refuses its report': one(
-    'fail one 1 | gate g, fail two 1',
-    { startToCloseTimeout: SLACK, ...twice },
-    'at g; reset-activity; open g',
+    'fail one 1 | gate g, fail two 1 => at g; reset-activity; open g',
+    { ...ends, ...twice },
   ),
   'a reset of a later attempt that is started refuses its result': one(
-    'fail one 1 | gate g',
-    { startToCloseTimeout: SLACK, ...twice },
-    'at g; reset-activity; open g',
+    'fail one 1 | gate g => at g; reset-activity; open g',
+    { ...ends, ...twice },
   ),
   'a reset comes with a heartbeat, and what the attempt ends with counts': one(
-    'alive ends |',
-    { heartbeatTimeout: SLACK },
-    'at beats; reset-activity',
+    'alive ends | => at beats; reset-activity',
+    beats,
   ),
   'a started activity of one attempt gets another if it may': one(
-    'gate g, fail broken 1 |',
+    'gate g, fail broken 1 | => at g; allow-attempts 2; open g',
     once,
-    'at g; allow-attempts 2; open g',
   ),
   'an activity is completed by its id while an attempt is under way': one(
-    'hang',
-    {},
-    'attempt 1; complete-as by hand',
+    'hang => attempt 1; complete-as by hand',
   ),
   'an activity is completed by its id in the back-off': one(
-    'fail broken 60000',
-    {},
-    'waits-for-attempt 2; complete-as by hand',
+    'fail broken 60000 => waits-for-attempt 2; complete-as by hand',
   ),
 };
 
@@ -219,7 +198,7 @@ const OF_WORKFLOWS: Readonly<Record<string, Behaviour>> = {
     steps: [activity('fail broken 60000', waits), 'timer t 60000'],
     script: 'waits-for-attempt 2; cancel',
   },
-  'a terminated workflow is over at once': one('gate g', {}, 'at g; terminate'),
+  'a terminated workflow is over at once': one('gate g => at g; terminate'),
   'a reset to the first task applies signals and updates again': {
     steps: ['info ids', 'wait told: one', activity('gate g'), END],
     script:
