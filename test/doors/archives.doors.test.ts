@@ -16,15 +16,18 @@ const filesOf = (name: (typeof ARTIFACTS)[number]) =>
 const FOLDERS =
   /(?<![\w./:-])(?:bench|deploy|dev|dist|docs|examples|sandbox|scripts|src|test|\.ci)\/[\w./-]*/g;
 
-/** What a page of an archive names and is not in it: files, and commands of npm. */
+/** What a page of an archive names and is not in it: files, other pages, and commands. */
 function missingIn(name: (typeof ARTIFACTS)[number], page: string): string[] {
   const text = readFileSync(unpacked(name, page), 'utf8');
+  const found = (pattern: RegExp) => text.match(pattern) ?? [];
+  const isThere = (file: string) => existsSync(unpacked(name, file));
   const links = [...text.matchAll(/\]\((?!\w+:|#)([^)#]+)/g)].map(([, target = '']) =>
     path.join(path.dirname(page), target),
   );
-  const files = [...links, ...(text.match(FOLDERS) ?? []).map((each) => each.replace(/[./]+$/, ''))];
-  const commands = text.match(/npm (?:run [\w:-]+|test|start)/g) ?? [];
-  return [...files.filter((file) => !existsSync(unpacked(name, file))), ...commands];
+  const files = [...links, ...found(FOLDERS).map((each) => each.replace(/[./]+$/, ''))];
+  const pages = found(/(?<![\w./-])[\w-]+\.md\b/g).filter((each) => !isThere(path.join('docs', each)));
+  const commands = found(/npm (?:run [\w:-]+|test|start)/g);
+  return [...[...files, ...pages].filter((file) => !isThere(file)), ...commands];
 }
 
 it.each(ARTIFACTS)('the archive of the %s has pages that name only files and commands in it', (name) => {

@@ -44,17 +44,6 @@ export class Operator {
     );
   }
 
-  /** `temporal task-queue config set` on the activities of a queue */
-  async limit(taskQueue: string, perSecond: number): Promise<void> {
-    const { namespace, identity } = this.client.options;
-    await this.service.updateTaskQueueConfig({
-      ...{ namespace, identity, taskQueue },
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- its package is no dependency of ours
-      taskQueueType: ACTIVITY_TASKS,
-      updateQueueRateLimit: { rateLimit: { requestsPerSecond: perSecond }, reason: 'a test' },
-    });
-  }
-
   private get service() {
     return this.client.workflowService;
   }
@@ -64,9 +53,6 @@ export class Operator {
     return { namespace, identity, execution: { workflowId }, type };
   }
 }
-
-/** The enum value TASK_QUEUE_TYPE_ACTIVITY of Temporal's API. */
-const ACTIVITY_TASKS = 2;
 
 /** The server answers NOT_FOUND where no such activity is pending, or the workflow has ended. */
 async function found(call: Promise<unknown>): Promise<boolean> {
