@@ -119,13 +119,15 @@ it('every metric of the table is exported, with its labels, and none else', asyn
 it('what is open is counted by what it waits for', async () => {
   const lost = { name: 'processed-then-close', operation: 'message' } as const;
   const ask = { ...QUICK, confirm: '200ms', reconcile: '200ms', onUnknownDelivery: 'ask' } as const;
-  await environment.follow({ status: 'active', ...ENDLESS }, ask, lost);
-  await environment.follow({}, {}, { name: 'hold', operation: 'get' });
+  const follow = (count: number, ...what: Parameters<ProcessEnvironment['follow']>) =>
+    Promise.all(Array.from({ length: count }, () => environment.follow(...what)));
+  await follow(2, { status: 'active', ...ENDLESS }, ask, lost);
+  await follow(3, {}, {}, { name: 'hold', operation: 'get' });
   // The look before the send is the first read.
-  await environment.follow(ENDLESS, {}, { name: 'unauthorized', operation: 'get', skip: 1 });
+  await follow(4, ENDLESS, {}, { name: 'unauthorized', operation: 'get', skip: 1 });
   const item = { ...environment.addJob(ENDLESS), prompt: 'Go on.', ...SWIFT };
   await environment.followUps.batches.start([item], { batchId: 'endless' });
-  const wanted = { any: 4, batch: 1, 'needs-decision': 1, 'older-than-1d': 0, sending: 1, unauthorized: 1 };
+  const wanted = { any: 10, batch: 1, 'needs-decision': 2, 'older-than-1d': 0, sending: 3, unauthorized: 4 };
   const counts = async (): Promise<object> => {
     const all = await series();
     const of = (state: string) => [state, valueOf(all, 'open_workflows', { state })] as const;
