@@ -64,7 +64,7 @@ export class AgentService {
     const openPullRequest = () => `https://code.example/pulls/${(this.links += 1)}`;
     const random = () => this.luck.next('turn');
     this.life = new JobLife(start, {
-      ...{ now: () => clock.now, random, turnMs: 60_000, whileActive, queueGapMs: 0, openPullRequest },
+      ...{ now: () => clock.now, random, turnMs: 60_000, whileActive, openPullRequest },
       // The turn of a job that is active before is not one of ours.
       plans: status === 'active' ? [{ durationMs: activeMs }, ...turns] : turns,
     });
