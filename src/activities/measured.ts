@@ -4,7 +4,7 @@ import { COOLING_DOWN } from '../agent-api/cooldowns';
 import { type LabelsOf, measure, type MetricKey } from '../core/metrics';
 
 /** As {@link measure}, but it never throws: what becomes of a message must not depend on a metric. */
-export function recordMetric<K extends MetricKey>(key: K, value: number, labels: LabelsOf<K>): void {
+function recordMetric<K extends MetricKey>(key: K, value: number, labels: LabelsOf<K>): void {
   try {
     measure(metricMeter, key, value, labels);
   } catch (error) {
@@ -13,7 +13,6 @@ export function recordMetric<K extends MetricKey>(key: K, value: number, labels:
 }
 
 export function measured(api: AgentApi): AgentApi {
-  let cooled = 0;
   const timed = async <T extends object>(operation: 'read' | 'send', exchange: Promise<T>) => {
     const begunAt = performance.now();
     const end = await exchange;
@@ -21,10 +20,6 @@ export function measured(api: AgentApi): AgentApi {
     if (answer === COOLING_DOWN) return end;
     recordMetric('exchanges', 1, { operation, answer });
     recordMetric('exchangeSeconds', (performance.now() - begunAt) / 1_000, { operation });
-    // The SDK's counters take whole numbers.
-    const before = cooled;
-    cooled = api.cooldownSeconds();
-    recordMetric('cooldown', cooled - before, {});
     return end;
   };
   return {

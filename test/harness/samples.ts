@@ -5,7 +5,6 @@ import type { AgentJob } from '../../src/core/job';
 /** An agent service that nobody may ask. */
 export const AGENT_API: AgentApi = {
   timeoutMs: 4_000,
-  cooldownSeconds: () => 0,
   getJob: () => Promise.reject(new Error('not called')),
   sendMessage: () => Promise.reject(new Error('not called')),
   close: () => Promise.resolve(),

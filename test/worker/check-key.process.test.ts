@@ -2,9 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
 import { ProcessEnvironment } from '../harness/process-environment';
-import { ROOT } from '../harness/worker-process';
-import { JOB, KEY } from '../agent-api/agent-api-under-test';
-import { Program } from '../harness/program';
+import { JOB } from '../agent-api/agent-api-under-test';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ConnectProxy } from '../agent-api/connect-proxy';
 import { answer, MisbehavingServer } from '../agent-api/misbehaving-server';
@@ -18,23 +16,23 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
-it('worker.js --check-key uses HTTPS_PROXY and NODE_EXTRA_CA_CERTS, as the worker does', async () => {
-  const certificate = selfSignedCertificate();
-  await writeFile(path.join(folder, 'ca.pem'), certificate.cert);
-  const [server, proxy] = [await MisbehavingServer.start(certificate), await ConnectProxy.start()];
-  cleanUps.push(
-    () => server.stop(),
-    () => proxy.stop(),
-  );
-  server.onRequest = answer(200, JOB);
-  const args = [path.join(ROOT, 'dist/worker.js'), '--check-key', '--project', 'docs', '--job', 'job-1'];
-  const env = {
-    ...{ PATH: process.env.PATH, AGENT_API_BASE_URL: server.url, AGENT_API_KEY: KEY },
-    ...{ HTTPS_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: path.join(folder, 'ca.pem') },
-  };
-  expect(await new Program(process.execPath, args, { env }).ended()).toMatchObject({ code: 0 });
-  expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${server.port}`]);
-});
+it('a worker reads by HTTPS_PROXY, and trusts NODE_EXTRA_CA_CERTS', () =>
+  ProcessEnvironment.with({}, async (environment) => {
+    const certificate = selfSignedCertificate();
+    const ca = path.join(folder, 'ca.pem');
+    await writeFile(ca, certificate.cert);
+    const [server, proxy] = [await MisbehavingServer.start(certificate), await ConnectProxy.start()];
+    cleanUps.push(
+      () => server.stop(),
+      () => proxy.stop(),
+    );
+    server.onRequest = answer(200, JOB);
+    const worker = await environment.startWorker({
+      ...{ AGENT_API_BASE_URL: server.url, HTTPS_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: ca },
+    });
+    expect(await worker.answersReadyz(200)).toEqual([]);
+    expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${server.port}`]);
+  }));
 
 it('the readiness of a worker tells a wrong key before the first follow-up, in the log too, and asks the service once', () =>
   ProcessEnvironment.with({}, async (environment) => {

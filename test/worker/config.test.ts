@@ -77,6 +77,8 @@ describe('the configuration', () => {
 
   it('names every problem in one message', async () => {
     const message = await problemsOf({
+      TEMPORAL_DEPLOYMENT_NAME: 'a.b',
+      TEMPORAL_WORKER_BUILD_ID: '1',
       AGENT_API_BASE_URL: 'ftp://agents.example.com',
       AGENT_API_TIMEOUT: '30',
       AGENT_API_TASK_QUEUE: 'follow-up',
@@ -85,12 +87,13 @@ describe('the configuration', () => {
       TEMPORAL_ADDRESS: 'http://localhost:7233',
     });
     for (const problem of [
-      'its configuration has 7 problems',
-      'AGENT_API_BASE_URL: has a scheme that is not HTTP',
+      'its configuration has 8 problems',
+      'AGENT_API_BASE_URL: is not an http:// or https:// URL',
       'AGENT_API_KEY, AGENT_API_KEY_FILE: neither is set',
       'AGENT_API_TIMEOUT: "30" needs a unit',
       'AGENT_API_TASK_QUEUE: is "follow-up" as FOLLOW_UP_TASK_QUEUE is',
       'FOLLOW_UP_HEALTH_ADDRESS: is not host:port',
+      'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon',
       'LOG_LEVEL: must be one of trace, debug, info, warn, error',
       'TEMPORAL_ADDRESS: is not host:port',
     ])
@@ -98,12 +101,14 @@ describe('the configuration', () => {
   });
 
   it.each([
-    ['AGENT_API_BASE_URL', 'agents.example.com', 'is not a URL'],
-    ['AGENT_API_BASE_URL', 'https://me:hunter-two@agents.example.com', 'holds a user name or password'],
-    ['AGENT_API_BASE_URL', 'https://agents.example.com/?a=b', 'has a query'],
+    ['AGENT_API_BASE_URL', 'agents.example.com', 'is not an http:// or https:// URL'],
+    ['AGENT_API_BASE_URL', 'https://me:hunter-two@agents.example.com', 'URL without user name, password'],
+    ['AGENT_API_BASE_URL', 'https://agents.example.com/?a=b', 'query and fragment; give the base URL'],
     ['AGENT_API_TIMEOUT', '0.9s', 'must be between 1s and 10m; it is 900ms'],
     ['AGENT_API_SEND_TASK_QUEUE', 'agent-api', 'is "agent-api" as AGENT_API_TASK_QUEUE is'],
-    ['FOLLOW_UP_METRICS_ADDRESS', '127.0.0.1:0', 'has port 0'],
+    ['FOLLOW_UP_METRICS_ADDRESS', '127.0.0.1:0', 'is not an IP address and a port above 0'],
+    ['FOLLOW_UP_METRICS_ADDRESS', 'metrics.example:9464', 'is not an IP address'],
+
     ['HTTPS_PROXY', 'socks5://me:hunter-two@proxy', 'give http://host:port'],
     ['AGENT_API_IN_PROCESS_POLLS', '1.5', 'must be a whole number from 0 to 50000'],
     ['TEMPORAL_DEPLOYMENT_NAME', 'follow-up', 'TEMPORAL_WORKER_BUILD_ID: is not set'],
@@ -127,18 +132,6 @@ describe('the configuration', () => {
     expect(message).not.toContain('hunter-two');
   });
 });
-
-it.each([
-  ['TEMPORAL_DEPLOYMENT_NAME', 'a.b', 'has a dot or a colon'],
-  ['TEMPORAL_WORKER_BUILD_ID', '__b', 'begins with __'],
-  ['TEMPORAL_WORKER_BUILD_ID', 'b'.repeat(481), 'is longer than 480'],
-])(
-  'the version of the worker is refused where Temporal would refuse it: %s=%s',
-  async (name, value, problem) => {
-    const version = { TEMPORAL_DEPLOYMENT_NAME: 'follow-up', TEMPORAL_WORKER_BUILD_ID: '1', [name]: value };
-    expect(await problemsOf({ ...GOOD, ...version })).toContain(`${name}: ${problem}`);
-  },
-);
 
 describe('the key', () => {
   it('appears in no message, wherever it was put by mistake', async () => {
@@ -209,8 +202,12 @@ describe('the receiver of notices', () => {
   });
 
   it.each([
-    ['a URL that is none', set('hooks'), /FOLLOW_UP_NOTIFY_URL: is not a URL/],
-    ['a password', set('https://me:secret-word@hooks.example.com'), /holds a user name or password/],
+    ['a URL that is none', set('hooks'), /FOLLOW_UP_NOTIFY_URL: is not an http/],
+    [
+      'a password',
+      set('https://me:secret-word@hooks.example.com'),
+      /FOLLOW_UP_NOTIFY_URL: .* without user name and password/,
+    ],
     ['no secret', { ...GOOD, FOLLOW_UP_NOTIFY_URL: url }, /FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but/],
     ['no base64', set(url, 'whsec_not-a-secret-of-theirs-at-all!'), /whsec_ and 24 to 64 bytes/],
     ['three secrets', set(url, `${secret},${secret},${secret}`), /must hold one secret, or two/],

@@ -3,7 +3,6 @@ import { freePorts } from '../../dev/free-ports';
 import { METRICS } from '../../src/core/metrics';
 import { eventually } from '../harness/eventually';
 import { ENDLESS, QUICK } from '../harness/following';
-import { Operator } from '../harness/operator';
 import { ASKS_EVERY_SECOND, ProcessEnvironment } from '../harness/process-environment';
 import { scrape, type Series } from '../harness/scrape';
 import { temporal } from '../harness/temporal';
@@ -79,10 +78,12 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   const { batches } = environment.followUps;
   const batch = await batches.start([item], { batchId: `metrics-${item.projectId}` });
   await batch.result();
-  await eventually('a poll waits', async () => valueOf(await series(), 'polls_waiting') === 1);
+  await eventually(
+    'a poll has begun',
+    async () => (await following.handle.describe()).raw.pendingActivities?.length === 1,
+  );
   following.changeJob({ status: 'completed' });
   await following.result();
-  await eventually('the poll has left', async () => valueOf(await series(), 'polls_waiting') === 0);
 
   expect(await counters()).toEqual(atFirst);
   const exported = await series();
@@ -104,22 +105,5 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   expect(rise('batch_ends_total', { outcome: 'done' })).toBe(1);
   expect(rise('exchanges_total', { operation: 'send', answer: 'job' })).toBe(2);
   expect(rise('exchanges_total', { operation: 'send', answer: 'http 429' })).toBe(1);
-  expect(rise('cooldown_seconds_total')).toBe(2);
   expect(rise('exchange_seconds_bucket', { operation: 'send', le: '600' })).toBe(3);
-  expect(valueOf(exported, 'polls_waiting_limit')).toBeGreaterThan(0);
-});
-
-it('reads that a limit holds back are late', async () => {
-  const late = async () => {
-    const exported = await series();
-    const bucket = (labels?: Series['labels']) =>
-      valueOf(exported, `read_lateness_seconds_${labels ? 'bucket' : 'count'}`, labels) ?? 0;
-    return bucket() - bucket({ le: '0.5' });
-  };
-  const before = await late();
-  await new Operator(environment.client).limit(environment.taskQueues.read, 0.5);
-  const asked = { ...QUICK, polling: { ...QUICK.polling, timerPolls: 'all' } } as const;
-  const followings = await Promise.all([1, 2, 3].map(() => environment.follow(ENDLESS, asked)));
-  expect(await eventually('more reads are late', async () => (await late()) > before)).toBe(true);
-  for (const { handle } of followings) await handle.terminate();
 });
