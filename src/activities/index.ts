@@ -14,9 +14,6 @@ import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
 import { awaitEnd, takeTurn } from './turn';
 
-export type { NotifyOptions } from './post-notice';
-export { POLL_LIMIT_MS } from './poll-job';
-
 export function createActivities(
   agentApi: AgentApi,
   settings: WorkerSettings,

@@ -12,7 +12,7 @@ const ANSWERS: readonly string[] = (
   'EAI_AGAIN,no key,held back,other'
 ).split(',');
 
-const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'older-than-1d', 'batch'] as const;
+const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'batch'] as const;
 export type OpenState = (typeof OPEN_STATES)[number];
 
 type Labels = Readonly<Record<string, readonly string[] | null>>;
@@ -77,8 +77,8 @@ export const METRICS = {
     'open_workflows',
     'worker',
     { state: OPEN_STATES },
-    'open workflows of the namespace, counted by the server: follow-ups (`any`; before their send; in two phases; older than a ' +
-      'day) and batches. Each worker asks once a minute, so take the maximum',
+    'open workflows of the namespace, counted by the server: follow-ups (`any`; before their send; in two phases) and ' +
+      'batches. Each worker asks once a minute, so take the maximum',
   ),
   openAskedAt: gauge(
     'open_asked_timestamp_seconds',

@@ -1,6 +1,7 @@
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
-import { createActivities, POLL_LIMIT_MS } from '../../src/activities';
+import { createActivities } from '../../src/activities';
+import { POLL_LIMIT_MS } from '../../src/activities/poll-job';
 import { followUpStart } from '../../src/core/starts';
 import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS, TURN_WORKFLOW } from '../../src/core/names';
 import type { WorkerSettings } from '../../src/core/activities';

@@ -3,6 +3,7 @@ import { freePorts } from '../../dev/free-ports';
 import { METRICS } from '../../src/core/metrics';
 import { eventually } from '../harness/eventually';
 import { ENDLESS, QUICK } from '../harness/following';
+import { untilAttempt } from '../harness/pending-poll';
 import { ASKS_EVERY_SECOND, ProcessEnvironment } from '../harness/process-environment';
 import { scrape, type Series } from '../harness/scrape';
 import { temporal } from '../harness/temporal';
@@ -78,10 +79,7 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   const { batches } = environment.followUps;
   const batch = await batches.start([item], { batchId: `metrics-${item.projectId}` });
   await batch.result();
-  await eventually(
-    'a poll has begun',
-    async () => (await following.handle.describe()).raw.pendingActivities?.length === 1,
-  );
+  await untilAttempt(following, 1);
   following.changeJob({ status: 'completed' });
   await following.result();
 
