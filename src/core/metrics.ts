@@ -88,7 +88,7 @@ export const METRICS = {
   ),
 };
 
-export type MetricKey = keyof typeof METRICS;
+type MetricKey = keyof typeof METRICS;
 export type LabelsOf<K extends MetricKey> = Readonly<
   Record<Extract<keyof (typeof METRICS)[K]['labels'], string>, string | null>
 >;
