@@ -1,10 +1,12 @@
-import { Context, heartbeat, log } from '@temporalio/activity';
-import { type ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { CompleteAsyncError, Context, heartbeat, log } from '@temporalio/activity';
+import { ActivityNotFoundError } from '@temporalio/client';
+import { CancelledFailure } from '@temporalio/common';
 import type { AgentApi } from '../agent-api/client';
 import { nextWait } from '../core/cadence';
 import { needsDecision, startTally, tallied, textOf } from '../core/tally';
 import { formatDuration } from '../core/units';
 import { type FollowUpActivities, isTally, type PollJobResult, type Tally } from '../core/activities';
+import { failWithHeartbeatDetails } from '../temporal/sdk-internals';
 import { askAgainIn, ownRun, serverClock } from './attempt';
 import { InProcessPoll, type InProcessPolls } from './in-process-polls';
 
@@ -38,11 +40,11 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
         if (waitMs > 0) {
           if (serverTime() + waitMs >= input.endsAt)
             return { answer: null, askedAt: serverTime(), before: poll.tally };
-          if (!(await inProcess.mayWait(poll, waitMs))) throw retryAfter(waitMs, poll.tally);
+          if (!(await inProcess.mayWait(poll, waitMs))) return await retryAfter(waitMs, poll.tally);
           if (poll.tally.polls > 0) heartbeat(poll.tally);
           const restMs = await poll.wait(waitMs);
           if (poll.stopped) return ended(poll);
-          if (!inProcess.mayRead()) throw retryAfter(restMs, poll.tally);
+          if (!inProcess.mayRead()) return await retryAfter(restMs, poll.tally);
         }
         const askedAt = serverTime();
         const answer = await agentApi.getJob(input);
@@ -68,14 +70,21 @@ function ended({ tally }: InProcessPoll): PollJobResult {
   return { answer: null, askedAt: 0, before: tally };
 }
 
-/** Hands the rest of a wait over to the server. The SDK reports the last heartbeat with the failure, whatever it has held back. */
-function retryAfter(waitMs: number, tally: Tally): ApplicationFailure {
+/** Hands the rest of a wait over to the server. @throws CompleteAsyncError, or the failure where the SDK is to report it */
+async function retryAfter(waitMs: number, tally: Tally): Promise<never> {
   const next = formatDuration(waitMs);
   const words =
     tally.polls === 0
       ? `the first poll of this activity comes in ${next}`
       : `poll ${tally.polls} of this activity: ${tally.lastAnswer ?? ''}, next in ${next}`;
-  heartbeat(tally);
   // A retry delay of 0 would mean the maximum interval (measured).
-  return askAgainIn(Math.max(1, waitMs), words, tally);
+  const failure = askAgainIn(Math.max(1, waitMs), words, tally);
+  const { info, client } = Context.current();
+  try {
+    await failWithHeartbeatDetails(client, info, failure);
+  } catch (error) {
+    if (!(error instanceof ActivityNotFoundError)) heartbeat(tally);
+    throw failure;
+  }
+  throw new CompleteAsyncError();
 }

@@ -94,6 +94,11 @@ export function clientOf(
       ofAttempt(nameOfHeartbeat(), request, (activity, token) =>
         activity.heartbeat(token, request.details?.payloads ?? undefined),
       ),
+    respondActivityTaskFailed: (request: Request<'respondActivityTaskFailed'>) =>
+      ofAttempt('fail', request, (activity, token) => {
+        const details = request.lastHeartbeatDetails?.payloads ?? undefined;
+        return activity.fail(token, request.failure ?? {}, details) && {};
+      }),
     describeTaskQueue: () =>
       reach('describeTaskQueue', () => {
         const lastAccessTime = msNumberToTs(server.clock.now);

@@ -249,6 +249,7 @@ export class SimulatedWorker implements Process {
     const running = this.activity(info, name, (details) => beats.beat(details));
     const result = await running.run({ args: (options.arguments ?? []).map(fromPayload), headers: {} });
     beats.stop();
+    if (result.willCompleteAsync) return;
     this.options.reached(`${name} over`, this);
     const isBroken = this.isBroken('result');
     await this.report(() => {
