@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { Runtime, type Worker, type WorkerOptions, type WorkerPlugin } from '@temporalio/worker';
 import { createActivities } from '../activities';
 import { POLL_LIMIT_MS } from '../activities/poll-job';
 import { checkNotify, type NotifyOptions } from '../activities/post-notice';
 import type { AgentApi } from '../agent-api/client';
+import { FollowUpError } from '../core/errors';
 import { beginCounters } from '../core/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../core/names';
 import type { FollowUpActivities } from '../core/activities';
@@ -105,6 +107,7 @@ export class FollowUpPlugin implements WorkerPlugin {
 
   /**
    * @throws SearchAttributesError before it polls, where they are missing and can't be registered
+   * @throws FollowUpError before it polls, where its workflows are not exported
    * @throws TypeError, ApiKeyError before it polls, where `notify` can't be right
    */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
@@ -114,6 +117,7 @@ export class FollowUpPlugin implements WorkerPlugin {
     this.beginCounters(namespace, taskQueue);
     if (runsWorkflows && worker.connection !== undefined)
       await ensureSearchAttributes(worker.connection, namespace);
+    if (runsWorkflows) await expectWorkflows(worker);
     const check = setInterval(() => {
       const state = worker.getState();
       if (state !== 'INITIALIZED' && state !== 'RUNNING') this.shutdown.abort();
@@ -156,6 +160,37 @@ export class FollowUpPlugin implements WorkerPlugin {
     const polls = { maximum: inProcessPolls, shutdown: this.shutdown.signal };
     this.offered = { taskQueues, activities: createActivities(agentApi, settings, polls, notify) };
     return this.offered;
+  }
+}
+
+interface Bundle {
+  createWorkflow(options: object): Promise<{ dispose(): Promise<void> }>;
+  destroy(): Promise<void>;
+}
+
+/**
+ * A worker whose bundle lacks our workflows looks well, and every follow-up that it takes fails its task for ever. So one of each
+ * type is created as for a first task, and dropped before it runs.
+ */
+async function expectWorkflows(worker: Worker): Promise<void> {
+  const { namespace, taskQueue } = worker.options;
+  const { workflowCreator: bundle } = worker as unknown as { readonly workflowCreator: Bundle };
+  for (const workflowType of WORKFLOW_TYPES) {
+    const named = { workflowType, workflowId: workflowType, runId: randomUUID(), namespace, taskQueue };
+    const info = { ...named, searchAttributes: {}, unsafe: {} };
+    const options = { info, randomnessSeed: [0], now: Date.now(), showStackTraceSources: false };
+    try {
+      await (await bundle.createWorkflow(options)).dispose();
+    } catch (error) {
+      // Any other error may be due to how little is known of this workflow.
+      if (!String(error).includes('Failed to initialize workflow of type')) continue;
+      // Its thread would keep the process from ending.
+      await bundle.destroy();
+      const message =
+        `the worker of the task queue ${taskQueue} does not poll, because its workflows lack ${workflowType}; export ours ` +
+        "beside its own: export * from 'agent-follow-up-plugin/workflows';";
+      throw new FollowUpError('NOT_SET_UP', message, { cause: error });
+    }
   }
 }
 

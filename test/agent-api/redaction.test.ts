@@ -39,6 +39,7 @@ const SPELLINGS: Readonly<Record<string, Spelling>> = {
   'in HTML with hexadecimal numbers without semicolons': (text) => special(text, (c) => `&#x${hex(c)}`),
   'in a URL by IIS': (text) => special(text, (c) => `%u${hex(c, 4)}`),
   'as JavaScript with \\u{2b}': (text) => special(text, (c) => `\\u{${hex(c)}}`),
+  'in a mail, quoted-printable': (text) => special(text, (c) => `=${hex(c).toUpperCase()}`),
   'with invisible characters between': (text) => each(text, (c) => `${c}\u200b\u2060`),
 };
 
@@ -55,6 +56,7 @@ describe('redact', () => {
     ['in base64url', Buffer.from(key).toString('base64url')],
     ['in the base64 of its header', Buffer.from(`Bearer ${key}`).toString('base64')],
     ['in base64 in a URL', encodeURIComponent(Buffer.from(key).toString('base64'))],
+    ['in a mail, with a soft line break', `${key.slice(0, 9)}=\r\n${key.slice(9)}`],
     ['with escaped invisible characters', each(key, (c) => `${c}%E2%80%8B\\u200b&#8203;`)],
     ['whose + became a space', key.replaceAll('+', ' ')],
   ])('hides a key %s', (_name, text) => {

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
-import { NativeConnection, type Worker } from '@temporalio/worker';
-import { Connection } from '@temporalio/client';
+import { NativeConnection, Worker } from '@temporalio/worker';
+import { Client, Connection } from '@temporalio/client';
 import { SEARCH_ATTRIBUTES } from '../../src/core/names';
 import { FollowUpPlugin, SearchAttributesError } from '../../src/worker/plugin';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
+import { workersPolling } from '../../src/temporal/sdk-internals';
 import { AGENT_API as agentApi } from '../harness/samples';
 import { temporal } from '../harness/temporal';
 
@@ -37,4 +38,20 @@ it('a search attribute of another type keeps a worker with the plugin from polli
   await expect(run).rejects.toThrow(SearchAttributesError);
   expect(polls).not.toHaveBeenCalled();
   await operatorService.removeSearchAttributes({ namespace: 'default', searchAttributes: [first] });
+});
+
+it('a worker whose workflows are not ours does not poll, and says what to export', async () => {
+  const workflowsPath = require.resolve('../simulation/probe/workflow');
+  const plugins = [new FollowUpPlugin({ agentApi })];
+  const own = await NativeConnection.connect({ address: server.address });
+  const worker = await Worker.create({ taskQueue: 'without-ours', connection: own, workflowsPath, plugins });
+  const refused = await worker.run().catch((error: unknown) => error);
+  expect(refused).toMatchObject({
+    code: 'NOT_SET_UP',
+    message: expect.stringMatching(
+      /task queue without-ours does not poll, .* lack followUp; export ours .*export \* from/,
+    ),
+  });
+  expect(worker.getState()).toBe('INITIALIZED');
+  expect(await workersPolling(new Client({ connection }), 'without-ours')).toEqual([]);
 });
