@@ -26,7 +26,6 @@ it.each<[string | undefined, number | undefined]>([
   ['120', 120_000],
   ['-1.5', 0],
   ['Sun, 01 Mar 2026 12:00:30 GMT', 30_000],
-  ['Sun Mar  1 12:00:30 2026', 30_000],
   ['2026-03-01T12:00:30Z', 30_000],
   ['Wed, 21 Oct 2015 07:28:00 GMT', 0],
   ['9'.repeat(400), Number.MAX_SAFE_INTEGER],
@@ -170,6 +169,6 @@ it('a body is read, and so redacted, only in the fields of a job and of an error
   const error = { message: 'no', other: { error: hostile } };
   const body = { error, list: [hostile], x: hostile, detail: hostile, id: 'j', model: hostile };
   const value = { error: { message: 'no' }, detail: hostile.slice(0, 8_192), id: 'j', model: '' };
-  expect(bodyOf(JSON.stringify(body), { text: redact, field: redact })).toEqual({ kind: 'json', value });
+  expect(bodyOf(JSON.stringify(body), { text: redact, field: redact })).toEqual({ isHtml: false, value });
   expect(asked).toEqual(['no', hostile.slice(0, 16_384), 'j']);
 });

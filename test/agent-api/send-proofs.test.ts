@@ -154,19 +154,4 @@ describe('a POST without an answer', () => {
     expect(wire.server.requests).toHaveLength(2);
     await wire.server.allClosed();
   });
-
-  it('is waited for when the client is closed', async () => {
-    let closing: Promise<void> | undefined;
-    const client = wire.client();
-    wire.server.onRequest = (socket, request) => {
-      closing = client.close();
-      setImmediate(() => {
-        answer(200, JOB)(socket, request);
-      });
-    };
-    expect(await client.sendMessage(MESSAGE)).toEqual({ verdict: 'accepted', job: JOB });
-    await closing;
-    expect(await client.sendMessage(MESSAGE)).toMatchObject({ verdict: 'not-sent', label: 'closed' });
-    expect(wire.server.requests).toHaveLength(1);
-  });
 });

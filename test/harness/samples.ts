@@ -6,7 +6,6 @@ import type { Receipt } from '../../src/core/result';
 /** An agent service that nobody may ask. */
 export const AGENT_API: AgentApi = {
   timeoutMs: 4_000,
-  cooldownSeconds: () => 0,
   getJob: () => Promise.reject(new Error('not called')),
   sendMessage: () => Promise.reject(new Error('not called')),
   close: () => Promise.resolve(),

@@ -169,7 +169,7 @@ export class AgentService {
       this.life.receive((JSON.parse(body) as { readonly prompt: string }).prompt);
       this.reached('post processed', worker);
     }
-    const json = (value: object) => ({ kind: 'json', value }) as const;
+    const json = (value: object) => ({ isHtml: false, value });
     request.answer = trouble?.kind ?? 'job';
     switch (trouble?.kind) {
       case 'timeout':
@@ -181,10 +181,10 @@ export class AgentService {
         request.answer = `${page ? 'page' : 'http'} ${status}`;
         request.retryAfter = retryAfter ?? null;
         const words = this.words();
-        return answerOf(status, page ? { kind: 'text', text: words } : json({ error: words }), retryAfter);
+        return answerOf(status, page ? { isHtml: false, value: words } : json({ error: words }), retryAfter);
       }
       case 'page':
-        return answerOf(200, { kind: 'html' });
+        return answerOf(200, { isHtml: true });
       case 'no job':
         return answerOf(200, json({ ok: true }));
       case 'another job':

@@ -1,5 +1,6 @@
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
-import { createActivities, POLL_LIMIT_MS } from '../../src/activities';
+import { createActivities } from '../../src/activities';
+import { POLL_LIMIT_MS } from '../../src/activities/poll-job';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
 import type { WorkerSettings } from '../../src/core/activities';
