@@ -13,8 +13,8 @@ import { stripTemporalEnv } from '../dev/dev-server';
 import type { ItemEnd } from '../src/client';
 import { MAX_BATCH_ITEMS } from '../src/core/batch/items';
 import { batchWorkflowId } from '../src/core/ids';
-import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../src/core/names';
-import type { FollowUpRequest } from '../src/core/request';
+import { FOLLOW_UP_WORKFLOW } from '../src/core/names';
+import { BATCH_ID, batchEvents, checkByJournal, requestOf } from './batch-items';
 import { ours } from './contestants';
 import type { Ground } from './ground';
 import { memoryMib } from './process-usage';
@@ -22,21 +22,7 @@ import { report, runBench, say, wholeNumber } from './run';
 
 const STARTER = path.resolve(__dirname, '../dist/starter.js');
 
-const BATCH_ID = 'bench';
 const CONCURRENCY = 500;
-const PROJECTS = 20;
-
-/** Of a hundred items: so many go to a job that is not there, and so many lose their message. */
-const ABSENT_PERCENT = 2;
-const LOST_PERCENT = 2;
-
-/** Quick, so that the engine is measured and not the waiting. */
-const QUICK: Partial<FollowUpRequest> = {
-  polling: { initial: '2s', growth: 0, maximum: '2s', jitter: 0.1 },
-  reconcile: '4s',
-  settle: '2s',
-  confirm: '4s',
-};
 
 /** More than what a batch that was terminated may still start: the one that goes on has begun. */
 const CERTAINLY_NEW = 20;
@@ -102,54 +88,10 @@ async function measure(ground: Ground, items: number): Promise<void> {
   }
 }
 
-function requestOf({ sandbox }: Ground, index: number): FollowUpRequest {
-  const projectId = `project-${index % PROJECTS}`;
-  const percent = index % 100;
-  const prompt = 'Please rebase on main and fix the links.';
-  if (percent < ABSENT_PERCENT) return { projectId, jobId: `absent-${index}`, prompt, ...QUICK };
-  const { jobId } = sandbox.addJob({ projectId, turn: { durationMs: 3_000 } });
-  if (percent >= 100 - LOST_PERCENT) {
-    sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message' });
-  }
-  return { projectId, jobId, prompt, ...QUICK };
-}
-
 /** The follow-ups of the batch by the server's list. */
 async function countOf({ client }: Ground, restriction: string): Promise<number> {
   const ofBatch = `WorkflowType = '${FOLLOW_UP_WORKFLOW}' AND FollowUpBatch = '${BATCH_ID}'`;
   return (await client.workflow.count(ofBatch + restriction)).count;
-}
-
-/** Of all runs of the batch. */
-async function batchEvents({ client }: Ground): Promise<number> {
-  let events = 0;
-  for await (const { historyLength } of client.workflow.list({ query: `WorkflowType = '${BATCH_WORKFLOW}'` }))
-    events += historyLength;
-  return events;
-}
-
-/**
- * Every item was processed once, or its end says that it was not sent, or that nobody can tell; what has no end was not
- * processed.
- */
-function checkByJournal(
-  { sandbox }: Ground,
-  requests: readonly FollowUpRequest[],
-  ends: readonly ItemEnd[],
-): { readonly sentTwice: number; readonly accountedFor: number } {
-  const keyOf = (item: { readonly projectId: string | null; readonly jobId: string | null }) =>
-    `${item.projectId ?? ''}/${item.jobId ?? ''}`;
-  const processed = new Map<string, number>();
-  for (const entry of sandbox.journal.entries({ operation: 'message', processed: true }))
-    processed.set(keyOf(entry), (processed.get(keyOf(entry)) ?? 0) + 1);
-  const deliveries = new Map(ends.map((end) => [keyOf(end), end.delivery]));
-  const told = requests.filter((request) => {
-    const delivery = deliveries.get(keyOf(request));
-    if (delivery === 'unknown') return true;
-    return (processed.get(keyOf(request)) ?? 0) === (delivery === 'accepted' ? 1 : 0);
-  });
-  const sentTwice = [...processed.values()].filter((count) => count > 1).length;
-  return { sentTwice, accountedFor: told.length };
 }
 
 /** Runs the compiled starter to its end. @throws Error when it fails */
