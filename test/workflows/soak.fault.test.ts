@@ -153,8 +153,9 @@ async function liesOf(batch: BatchOfTest, items: readonly string[]): Promise<str
     if (end === undefined) return [`${id}: no end`];
     const posts = batch.posts({ projectId, jobId }).filter((post) => post.prompt?.text === prompt);
     const isProcessed = posts.some((post) => post.processed);
-    // Only an answered 429 says for certain that the message was not processed, and that it may come again.
-    const sent = posts.filter(({ status, ending }) => !(status === 429 && ending === 'answered'));
+    // Only an answered refusal says for certain that the message was not processed, and that it may come again.
+    const isRefused = (status: number | null) => status !== null && status >= 400 && status < 500;
+    const sent = posts.filter(({ status, ending }) => !(isRefused(status) && ending === 'answered'));
     const allowed = onUnknownDelivery === 'resend' ? 2 : 1;
     const { outcome, delivery, evidence } = end;
     const lies: string[] = [];
