@@ -1,19 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { cpus } from 'node:os';
 import type { Client } from '@temporalio/client';
-import { costOf } from './history-cost';
 import { type Contestant, FIXED } from './contestants';
 import type { Ground } from './ground';
+import { costOf } from './history-cost';
 import { cpuSeconds } from './process-usage';
-import { median } from './statistics';
+import { quantile } from './run';
 
-/** A contestant whose worker process runs. */
-export interface Entrant {
-  readonly contestant: Contestant;
-  readonly workerPid: number;
-}
-
-/** A batch: so many follow-ups, each of a job that is done after so many polls. */
+/** A batch: so many follow-ups at once, each of a job that is done after so many polls. */
 export interface Length {
   readonly polls: number;
   readonly followUps: number;
@@ -22,17 +15,11 @@ export interface Length {
 /** What one batch of follow-ups of the same length has cost; everything but the rate is per follow-up. */
 export interface BatchFigures {
   readonly followUpsPerSecond: number;
-  readonly serverCpuSeconds: number;
-  readonly workerCpuSeconds: number;
+  readonly serverCpuMs: number;
+  readonly workerCpuMs: number;
   readonly events: number;
-  readonly bytes: number;
-  readonly workflowTasks: number;
   /** Billable ones by Temporal's rules: those that history shows, and the heartbeats that have reached the server. */
   readonly actions: number;
-  /** Cores that server, worker, sandbox and callers kept busy. */
-  readonly busyCores: number;
-  /** Cores that other programs kept busy. */
-  readonly othersCores: number;
 }
 
 /** Follow-ups are equal but for the meeting of two workflow tasks; so many histories are read of each batch. */
@@ -45,15 +32,18 @@ const HISTORIES = 9;
  */
 export async function runBatch(
   ground: Ground,
-  { contestant, workerPid }: Entrant,
+  contestant: Contestant,
+  workerPid: number,
   length: Length,
 ): Promise<BatchFigures> {
   const { followUps, polls } = length;
-  const { sandbox, client } = ground;
+  const { sandbox, client, server } = ground;
   const projectId = `batch-${randomUUID().slice(0, 8)}`;
   const jobs = Array.from({ length: followUps }, () => sandbox.addJob({ projectId, turn: { reads: polls } }));
+  const cpu = async () => [await cpuSeconds(server.pid), await cpuSeconds(workerPid)] as const;
   const heartbeatsBefore = await ground.heartbeats();
-  const usageBefore = await usageOf(ground, workerPid);
+  const [serverBefore, workerBefore] = await cpu();
+  const begunAt = performance.now();
   const workflowIds = await Promise.all(
     jobs.map(async ({ jobId }) => {
       const workflowId = await contestant.start(client, { projectId, jobId }, FIXED);
@@ -61,71 +51,30 @@ export async function runBatch(
       return workflowId;
     }),
   );
-  const usage = difference(usageBefore, await usageOf(ground, workerPid));
+  const seconds = (performance.now() - begunAt) / 1_000;
+  const [serverAfter, workerAfter] = await cpu();
   const heartbeats = (await ground.heartbeats()) - heartbeatsBefore;
 
   expectExactReads(ground, projectId, length);
-  const traces: Trace[] = [];
-  for (const workflowId of workflowIds.slice(-HISTORIES)) traces.push(await traceOf(client, workflowId));
-  const typical = (figure: keyof Trace) => median(traces.map((trace) => trace[figure]));
-  const busy = usage.serverCpu + usage.workerCpu + usage.ownCpu;
+  const costs: ReturnType<typeof costOf>[] = [];
+  for (const workflowId of workflowIds.slice(-HISTORIES)) costs.push(await historyCost(client, workflowId));
+  const typical = (figure: 'events' | 'actions') =>
+    quantile(
+      costs.map((cost) => cost[figure]),
+      0.5,
+    );
   return {
-    followUpsPerSecond: followUps / usage.seconds,
-    serverCpuSeconds: usage.serverCpu / followUps,
-    workerCpuSeconds: usage.workerCpu / followUps,
+    followUpsPerSecond: followUps / seconds,
+    serverCpuMs: ((serverAfter - serverBefore) * 1_000) / followUps,
+    workerCpuMs: ((workerAfter - workerBefore) * 1_000) / followUps,
     events: typical('events'),
-    bytes: typical('bytes'),
-    workflowTasks: typical('workflowTasks'),
     actions: typical('actions') + heartbeats / followUps,
-    busyCores: busy / usage.seconds,
-    othersCores: (usage.machineCpu - busy) / usage.seconds,
   };
 }
 
-/** Everything that a batch uses up, counted from some moment in the past; times in seconds. */
-interface Usage {
-  readonly seconds: number;
-  readonly serverCpu: number;
-  readonly workerCpu: number;
-  readonly ownCpu: number;
-  readonly machineCpu: number;
-}
-
-async function usageOf(ground: Ground, workerPid: number): Promise<Usage> {
-  return {
-    seconds: performance.now() / 1_000,
-    serverCpu: await ground.serverCpuSeconds(),
-    workerCpu: await cpuSeconds(workerPid),
-    ownCpu: await cpuSeconds(process.pid),
-    machineCpu:
-      cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0) / 1_000,
-  };
-}
-
-function difference(before: Usage, after: Usage): Usage {
-  const of = (figure: keyof Usage) => after[figure] - before[figure];
-  return {
-    seconds: of('seconds'),
-    serverCpu: of('serverCpu'),
-    workerCpu: of('workerCpu'),
-    ownCpu: of('ownCpu'),
-    machineCpu: of('machineCpu'),
-  };
-}
-
-/** What one workflow has left on the server. */
-interface Trace {
-  readonly events: number;
-  readonly bytes: number;
-  readonly workflowTasks: number;
-  readonly actions: number;
-}
-
-async function traceOf(client: Client, workflowId: string): Promise<Trace> {
-  const handle = client.workflow.getHandle(workflowId);
-  const [{ events }, { historySize }] = await Promise.all([handle.fetchHistory(), handle.describe()]);
-  const cost = costOf(events ?? []);
-  return { ...cost, bytes: historySize ?? cost.bytes };
+async function historyCost(client: Client, workflowId: string) {
+  const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
+  return costOf(events ?? []);
 }
 
 /** By the sandbox's journal, which knows: one message to each job, and so many reads since. */

@@ -3,12 +3,12 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { workersPolling } from '../src/temporal/sdk-internals';
-import { type DevServerOptions, stripTemporalEnv } from '../dev/dev-server';
+import { type DevServer, startDevServer, stripTemporalEnv } from '../dev/dev-server';
 import { freePorts } from '../dev/free-ports';
 import { spawnTethered, type TetheredProcess } from '../dev/tether';
 import { type Sandbox, startSandbox } from '../sandbox';
+import { scrape } from '../test/harness/scrape';
 import type { Contestant } from './contestants';
-import { cpuSeconds } from './process-usage';
 
 const LOG_FOLDER = path.resolve(__dirname, '../.cache/bench');
 
@@ -18,7 +18,7 @@ const LOG_FOLDER = path.resolve(__dirname, '../.cache/bench');
  * So short bunches are many, and the server's limit of 20 of them a second would hold timers of 100 ms up for as long as
  * 23 s, with half of the machine idle (measured).
  */
-export const QUICK_TIMERS = {
+const QUICK_TIMERS = {
   'history.timerProcessorMaxTimeShift': '50ms',
   'history.timerProcessorMaxPollRPS': 1_000,
   'history.timerProcessorMaxPollHostRPS': 1_000,
@@ -27,46 +27,29 @@ export const QUICK_TIMERS = {
 /** A worker that bundles its workflows takes some five seconds, and on a busy machine several times that. */
 const READY_LIMIT_MS = 90_000;
 
-/** The server brings its metrics up to date once a second. */
+/** Server and worker bring their metrics up to date once a second. */
 const METRICS_DELAY_MS = 1_500;
-
-/** The Temporal server that is measured: the dev server, or one on a database of its own. */
-export interface BenchServer {
-  readonly address: string;
-  readonly pid: number;
-  /** Where its database is processes of its own: all of them, and the server. */
-  pids?(): Promise<number[]>;
-  stop(): Promise<unknown>;
-}
-
-export type StartServer = (
-  options: Pick<DevServerOptions, 'metricsPort' | 'searchAttributes' | 'dynamicConfig'>,
-) => Promise<BenchServer>;
 
 /** Where everything is measured: a Temporal server of its own, the sandbox in this process, worker processes. */
 export class Ground {
   private readonly workers: TetheredProcess[] = [];
 
   private constructor(
-    readonly server: BenchServer,
-    private readonly metricsUrl: string,
+    readonly server: DevServer,
+    private readonly metrics: string,
     readonly sandbox: Sandbox,
     readonly client: Client,
   ) {}
 
-  /** @param dynamicConfig settings of the server by name, on top of those that the project needs */
-  static async open(
-    start: StartServer,
-    dynamicConfig: NonNullable<DevServerOptions['dynamicConfig']>,
-  ): Promise<Ground> {
+  static async open(cli: string): Promise<Ground> {
     mkdirSync(LOG_FOLDER, { recursive: true });
     const [metricsPort = 0] = await freePorts(1);
-    const server = await start({ metricsPort, searchAttributes: true, dynamicConfig });
+    const options = { cli, metricsPort, searchAttributes: true, dynamicConfig: QUICK_TIMERS };
+    const server = await startDevServer(options);
     try {
       const connection = await Connection.connect({ address: server.address });
       const sandbox = await startSandbox({ seedJobs: false, messagesPerHour: null });
-      const metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
-      return new Ground(server, metricsUrl, sandbox, new Client({ connection }));
+      return new Ground(server, `127.0.0.1:${metricsPort}`, sandbox, new Client({ connection }));
     } catch (error) {
       await server.stop();
       throw error;
@@ -98,11 +81,6 @@ export class Ground {
     return worker.pid;
   }
 
-  /** The processes that it has started, in their order. */
-  workerPids(): number[] {
-    return this.workers.map(({ pid }) => pid);
-  }
-
   private workerEnv(): NodeJS.ProcessEnv {
     return {
       ...stripTemporalEnv(process.env),
@@ -114,20 +92,10 @@ export class Ground {
     };
   }
 
-  /** Seconds of CPU that server and database have used together. */
-  async serverCpuSeconds(): Promise<number> {
-    const pids = (await this.server.pids?.()) ?? [this.server.pid];
-    const used = await Promise.all(pids.map((pid) => cpuSeconds(pid).catch(() => 0)));
-    return used.reduce((sum, seconds) => sum + seconds, 0);
-  }
-
   /** Heartbeats that have reached the server since its start: billed, and in no history. */
-  async heartbeats(): Promise<number> {
-    await sleep(METRICS_DELAY_MS);
-    const text = await (await fetch(this.metricsUrl)).text();
-    const line =
-      /^service_requests\{[^}]*operation="RecordActivityTaskHeartbeat"[^}]*service_name="frontend"[^}]*\} (\S+)$/m;
-    return Number(line.exec(text)?.[1] ?? 0);
+  heartbeats(): Promise<number> {
+    const labels = { operation: 'RecordActivityTaskHeartbeat', service_name: 'frontend' };
+    return metricOf(this.metrics, 'service_requests', labels);
   }
 
   /** Ends everything that was started, whatever state it is in; what is under way is given up. */
@@ -138,4 +106,18 @@ export class Ground {
     await this.client.connection.close();
     await this.server.stop();
   }
+}
+
+/** The sum of the series of a metric that have these labels, at `HOST:PORT`, as it is now. */
+export async function metricOf(
+  address: string,
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<number> {
+  await sleep(METRICS_DELAY_MS);
+  const series = (await scrape(address)).filter(
+    (each) =>
+      each.name === name && Object.entries(labels).every(([label, text]) => each.labels[label] === text),
+  );
+  return series.reduce((sum, { value }) => sum + value, 0);
 }

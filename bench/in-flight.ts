@@ -1,9 +1,8 @@
 /**
- * Many follow-ups that wait at once on one worker process: `npm run bench:in-flight [-- N] [--heap MIB] [--in-process N]`.
- * Their first polls come after some seconds, so that more want to wait in the worker's process than may, and the others wait
- * as retries; then the intervals grow. In the end the sandbox finishes every job, and every result is compared with
- * its job, and the time at which its end was seen with the cadence. It prints the memory and leaves it over time in
- * `reports/bench-in-flight.json`.
+ * Many follow-ups that wait at once on one worker process: `npm run bench:in-flight [-- N]`. Their first polls come after
+ * some seconds, so that more want to wait in the worker's process than may, and the others wait as retries; then the
+ * intervals grow. In the end the sandbox finishes every job, and every result is compared with its job, and the time at
+ * which its end was seen with the cadence.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -11,13 +10,14 @@ import { freePorts } from '../dev/free-ports';
 import type { JobKey } from '../sandbox';
 import { pollInterval } from '../src/core/cadence';
 import type { Polling } from '../src/core/request';
-import { ours } from './contestants';
 import { eachConcurrently } from '../src/temporal/each-concurrently';
-import type { Ground } from './ground';
-import { describeMachine, type MachineFacts } from './machine';
-import { MemoryWatch } from './memory-watch';
-import { quantile } from './statistics';
-import { runBench, say, wholeNumber, writeReport } from './run';
+import { ours } from './contestants';
+import { type Ground, metricOf } from './ground';
+import { memoryMib } from './process-usage';
+import { quantile, report, runBench, say, wholeNumber } from './run';
+
+/** Of the worker process, in MiB; the worker sizes its cache of workflows by it. */
+const HEAP_LIMIT_MIB = 768;
 
 /** Callers at once, for the starts and for the results; the server limits the long polls of a namespace to 1,200. */
 const CALLERS = 50;
@@ -30,46 +30,23 @@ const SHORTEST_MAXIMUM_MS = 60_000;
 const IDLE_MS = 10_000;
 const HOLD_MS = 60_000;
 
-/** Messages from one line about the progress to the next. */
-const SAY_EVERY = 1_000;
-
 /** From a start to its message, on a busy machine. */
 const SEND_LIMIT_MS = 60_000;
 const SEND_CHECK_MS = 50;
 
-interface Options {
-  readonly followUps: number;
-  /** How many polls may wait in the worker's process; undefined for its default. */
-  readonly inProcess: number | undefined;
-  /** The heap limit of the worker process in MiB; the worker sizes its cache of workflows by it. */
-  readonly heap: number;
-}
-
-async function measure(
-  ground: Ground,
-  machine: MachineFacts,
-  { followUps, heap, inProcess }: Options,
-): Promise<void> {
-  const { sandbox, client, server } = ground;
+async function measure(ground: Ground, followUps: number): Promise<void> {
+  const { sandbox, client } = ground;
   const [metricsPort = 0] = await freePorts(1);
   const workerMetrics = `127.0.0.1:${metricsPort}`;
   const workerPid = await ground.startWorker(ours, {
-    NODE_OPTIONS: `--max-old-space-size=${heap}`,
+    NODE_OPTIONS: `--max-old-space-size=${HEAP_LIMIT_MIB}`,
     FOLLOW_UP_METRICS_ADDRESS: workerMetrics,
-    ...(inProcess === undefined ? {} : { AGENT_API_IN_PROCESS_POLLS: `${inProcess}` }),
   });
-  const watch = new MemoryWatch(workerPid, workerMetrics, server.pid);
-  const enter = (phase: string): number => {
-    watch.phase = phase;
-    const { workerRssMib = 0, cachedWorkflows = 0 } = watch.samples.at(-1) ?? {};
-    const memory = `worker ${workerRssMib.toFixed(0)} MiB, ${cachedWorkflows} workflows cached`;
-    say(`${watch.seconds().toFixed(0)} s: ${phase}; ${memory}`);
-    return watch.seconds();
-  };
-  enter('idle');
   await sleep(IDLE_MS);
+  const { now: idleRssMib } = await memoryMib(workerPid);
 
-  const startedAt = enter('starting');
+  say('starting');
+  const startedAt = performance.now();
   const keys = Array.from({ length: followUps }, () =>
     sandbox.addJob({ projectId: 'in-flight', turn: { durationMs: null } }),
   );
@@ -77,23 +54,23 @@ async function measure(
   const { initialMs, maximumMs, ...others } = polling;
   const requested = { ...others, initial: `${initialMs}ms`, maximum: `${maximumMs}ms` } as const;
   // No more than the callers are on their way at a time, so that the starts don't outrun the messages.
-  let sent = 0;
   const started: { readonly workflowId: string; readonly sentAt: number }[] = [];
   await eachConcurrently(
     keys.entries(),
     async ([index, key]) => {
       const workflowId = await ours.start(client, { projectId: key.projectId, jobId: key.jobId }, requested);
-      const sentAt = await untilSent(ground, key);
-      if ((sent += 1) % SAY_EVERY === 0) say(`${watch.seconds().toFixed(0)} s: ${sent} messages sent`);
-      started[index] = { workflowId, sentAt };
+      started[index] = { workflowId, sentAt: await untilSent(ground, key) };
     },
     CALLERS,
   );
-  const waitingAt = enter('waiting');
+  const secondsToStart = (performance.now() - startedAt) / 1_000;
+  say('waiting');
   await sleep(HOLD_MS);
+  const { now: waitingRssMib } = await memoryMib(workerPid);
+  const cachedWorkflows = await metricOf(workerMetrics, 'temporal_sticky_cache_size');
 
-  const finishedAt = enter('ending');
-  const changedAt = Date.now();
+  say('ending');
+  const [finishedAt, endingAt] = [Date.now(), performance.now()];
   for (const key of keys) sandbox.changeJob(key, { status: 'completed', prLink: linkOf(key) });
   const results: Awaited<ReturnType<typeof ours.result>>[] = [];
   await eachConcurrently(
@@ -107,48 +84,25 @@ async function measure(
     },
     CALLERS,
   );
-  const endedAt = enter('ended');
-  await watch.stop();
-
+  const secondsToEnd = (performance.now() - endingAt) / 1_000;
   const right = keys.filter((key, index) => {
     const result = results[index];
     const posted = sandbox.job(key).messages;
     return posted === 1 && result?.id === key.jobId && result.prLink === linkOf(key);
   });
-  const idle = watch.lastOf('idle');
-  const waiting = watch.lastOf('waiting');
-  const grownKib = (waiting.workerRssMib - idle.workerRssMib) * 1_024;
-  const figures = {
+  const sentAt = started.map((each) => each.sentAt);
+  report('bench-in-flight.json', {
     followUps,
     rightResults: right.length,
-    posts: keys.reduce((sum, key) => sum + sandbox.job(key).messages, 0),
-    heapLimitMib: heap,
-    inProcessPolls: inProcess ?? 'default',
-    longestIntervalSeconds: maximumMs / 1_000,
-    ...latenessOf(
-      ground,
-      keys,
-      started.map(({ sentAt }) => sentAt),
-      changedAt,
-      polling,
-    ),
-    secondsToStart: waitingAt - startedAt,
-    secondsToEnd: endedAt - finishedAt,
-    idleRssMib: idle.workerRssMib,
-    waitingRssMib: waiting.workerRssMib,
-    peakRssMib: Math.max(...watch.samples.map(({ workerRssMib }) => workerRssMib)),
-    cachedWorkflows: waiting.cachedWorkflows,
-    evictions: watch.lastOf('ended').evictions,
-    kibPerFollowUp: grownKib / followUps,
-    kibPerCachedWorkflow: grownKib / waiting.cachedWorkflows,
-  };
-  const file = writeReport('bench-in-flight.json', { machine, figures, samples: watch.samples });
-  const lines = Object.entries(figures).map(
-    ([name, value]) => `${name.padEnd(22)}${typeof value === 'number' ? Number(value.toFixed(2)) : value}`,
-  );
-  console.log(`\n${describeMachine(machine)}\n\n${lines.join('\n')}\n`);
-  console.log(`Took ${Math.round(process.uptime())} s; memory over time: ${file}`);
-  if (right.length < followUps || figures.posts !== followUps) throw new Error('not every result is right');
+    idleRssMib,
+    waitingRssMib,
+    peakRssMib: (await memoryMib(workerPid)).peak,
+    cachedWorkflows,
+    startsPerSecond: followUps / secondsToStart,
+    resultsPerSecond: followUps / secondsToEnd,
+    p95LatenessOfAllowed: quantile(latenessOfAllowed(ground, keys, sentAt, finishedAt, polling), 0.95),
+  });
+  if (right.length < followUps) throw new Error('not every result is right, of one message');
 }
 
 /** Waits until the message has arrived; not for ever, since the follow-up may have failed: the end will show it. @returns when */
@@ -169,33 +123,28 @@ function cadence(followUps: number): Polling {
 }
 
 /**
- * How late the end of each job was read, in seconds, and as a share of what the cadence allows: its wait at that age with
- * the jitter, and a second.
+ * How late the end of each job was read, as a share of what the cadence allows: its wait at that age with the jitter, and a
+ * second.
  *
  * @param sentAt of each job, in the order of `keys`
  */
-function latenessOf(
+function latenessOfAllowed(
   { sandbox }: Ground,
   keys: readonly JobKey[],
   sentAt: readonly number[],
   finishedAt: number,
   polling: Polling,
-) {
+): number[] {
   const readAt = new Map<string | null, number>();
   for (const { jobId, time } of sandbox.journal.entries({ operation: 'get' })) {
     const at = Date.parse(time);
     if (at >= finishedAt && !readAt.has(jobId)) readAt.set(jobId, at);
   }
-  const lateness = keys.map(({ jobId }) => (readAt.get(jobId) ?? NaN) - finishedAt);
-  const shares = lateness.map((late, index) => {
+  return keys.map(({ jobId }, index) => {
+    const late = (readAt.get(jobId) ?? NaN) - finishedAt;
     const ageMs = finishedAt - (sentAt[index] ?? NaN);
     return late / (pollInterval(polling, ageMs, () => 1) + 1_000);
   });
-  return {
-    p95LatenessSeconds: quantile(lateness, 0.95) / 1_000,
-    p95LatenessOfAllowed: quantile(shares, 0.95),
-    maxLatenessOfAllowed: Math.max(...shares),
-  };
 }
 
 /** No two jobs have the same, so that a result that was mixed up shows. */
@@ -205,9 +154,5 @@ function linkOf({ jobId }: JobKey): string {
 
 const program = new Command('npm run bench:in-flight --')
   .argument('[follow-ups]', 'how many wait at once', wholeNumber, 10_000)
-  .option('--heap <MiB>', 'heap limit of the worker; it sizes its cache of workflows by it', wholeNumber, 768)
-  .option('--in-process <N>', 'how many polls may wait in its process', wholeNumber)
   .parse();
-const { heap, inProcess } = program.opts<{ heap: number; inProcess?: number }>();
-const followUps = program.processedArgs[0] as number;
-runBench((ground, machine) => measure(ground, machine, { followUps, heap, inProcess }));
+runBench((ground) => measure(ground, program.processedArgs[0] as number));

@@ -1,98 +1,85 @@
 /**
- * Measures what a follow-up costs, beside a plain loop, on a Temporal server of its own: `npm run bench`. It prints
- * tables and leaves `reports/bench.json`. It takes less than ten minutes; what else runs on the machine is in
- * its figures.
+ * Measures what a follow-up costs, beside a plain loop, and how soon it acts when it is alone: `npm run bench`. It takes some
+ * minutes, prints the table of docs/performance.md, and leaves it in `reports/bench.json`.
  */
-import { type Entrant, type Length, runBatch } from './batch';
-import { type Contestant, ours, textbookLoop } from './contestants';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type BatchFigures, type Length, runBatch } from './batch';
+import { type Contestant, FIXED, ours, textbookLoop } from './contestants';
 import type { Ground } from './ground';
-import { measureLatency } from './latency';
-import { describeMachine, type MachineFacts } from './machine';
-import { runBench, say, writeReport } from './run';
-import { latencyLine, throughputTable } from './tables';
-import { measureThroughput } from './throughput';
+import { quantile, report, runBench, say } from './run';
 
 /**
- * How many at once, so that all cores are busy and the intervals cost no time: on two idle cores some 10 to 30 s a batch.
- * A contestant whose polls cost little needs more of them: twenty polls take two seconds at least, and sixty take six.
+ * How many at once, so that all cores are busy and the intervals cost no time: on two idle cores some 10 to 30 s a batch. A
+ * contestant whose polls cost little needs more of them: sixty take six seconds at least.
  */
-const HEATS: readonly { readonly polls: number; readonly atOnce: ReadonlyMap<Contestant, number> }[] = [
-  {
-    polls: 4,
-    atOnce: new Map([
-      [ours, 120],
-      [textbookLoop, 120],
-    ]),
-  },
-  {
-    polls: 20,
-    atOnce: new Map([
-      [ours, 240],
-      [textbookLoop, 60],
-    ]),
-  },
-  {
-    polls: 60,
-    atOnce: new Map([
-      [ours, 300],
-      [textbookLoop, 30],
-    ]),
-  },
+const HEATS: readonly (readonly [Contestant, Length])[] = [
+  [ours, { polls: 4, followUps: 120 }],
+  [textbookLoop, { polls: 4, followUps: 120 }],
+  [ours, { polls: 60, followUps: 300 }],
+  [textbookLoop, { polls: 60, followUps: 30 }],
 ];
 
-/** Two, and a third where the machine is quick. */
+/** Round by round, so that a change of the machine's speed meets all. */
 const ROUNDS = 3;
-
-/** No batch begins later after the start of the program; a batch takes a minute at most. */
-const LAST_BATCH_AT_SECONDS = 8 * 60;
 
 /** Fills the caches of all programs, and has the code compiled that runs often. */
 const WARM_UP: Length = { polls: 4, followUps: 80 };
 
-/** Follow-ups a second of the textbook loop's warm-up on two idle cores of 2024; where it is slower, batches are smaller. */
-const REFERENCE_RATE = 10;
-const SMALLEST_SCALE = 0.25;
+const ALONE = 20;
+/** Between two follow-ups: what the one before has left to do on the server is then done. */
+const REST_MS = 200;
 
-const LATENCIES = 20;
-
-async function measure(ground: Ground, machine: MachineFacts): Promise<void> {
-  const mayGoOn = () => process.uptime() < LAST_BATCH_AT_SECONDS;
-  say('starting the workers');
-  const entrants: Entrant[] = [];
+async function measure(ground: Ground): Promise<void> {
+  const pids = new Map<Contestant, number>();
   for (const contestant of [ours, textbookLoop]) {
-    entrants.push({ contestant, workerPid: await ground.startWorker(contestant) });
+    const pid = await ground.startWorker(contestant);
+    pids.set(contestant, pid);
+    say(`${contestant.name}: warming up`);
+    await runBatch(ground, contestant, pid, WARM_UP);
   }
-  say('warming up');
-  let scale = 1;
-  for (const entrant of entrants) {
-    const { followUpsPerSecond } = await runBatch(ground, entrant, WARM_UP);
-    if (entrant.contestant === textbookLoop)
-      scale = Math.max(SMALLEST_SCALE, Math.min(1, followUpsPerSecond / REFERENCE_RATE));
+  const alone: (readonly [number, number])[] = [];
+  for (let count = 0; count < ALONE; count += 1) alone.push(await followOne(ground));
+
+  const batches = HEATS.map((): BatchFigures[] => []);
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    for (const [index, [contestant, length]] of HEATS.entries()) {
+      const figures = await runBatch(ground, contestant, pids.get(contestant) ?? NaN, length);
+      batches[index]?.push(figures);
+      const rate = figures.followUpsPerSecond.toFixed(1);
+      say(`round ${round}: ${contestant.name}, ${length.polls} polls: ${rate} follow-ups/s`);
+    }
   }
-  const heats = HEATS.flatMap(({ polls, atOnce }) =>
-    entrants.flatMap((entrant) => {
-      const followUps = atOnce.get(entrant.contestant);
-      return followUps === undefined
-        ? []
-        : [{ entrant, length: { polls, followUps: Math.round(followUps * scale) } }];
-    }),
+
+  const rows = HEATS.map(([{ name }, { polls }], index) => {
+    const median = (figure: keyof BatchFigures) =>
+      quantile(
+        (batches[index] ?? []).map((figures) => figures[figure]),
+        0.5,
+      );
+    const [followUpsPerSecond, serverCpuMs] = [median('followUpsPerSecond'), median('serverCpuMs')];
+    const [workerCpuMs, events, actions] = [median('workerCpuMs'), median('events'), median('actions')];
+    return { polls, workflow: name, followUpsPerSecond, serverCpuMs, workerCpuMs, events, actions };
+  });
+  report('bench.json', rows);
+  const [toPost, toResult] = [0, 1].map((index) =>
+    quantile(
+      alone.map((spans) => spans[index] ?? NaN),
+      0.5,
+    ),
   );
-  await measureLatency(ground, ours, 3);
-  say('measuring latency');
-  const latency = await measureLatency(ground, ours, LATENCIES);
-  say('measuring throughput');
-  const throughput = await measureThroughput(ground, heats, { rounds: ROUNDS, mayGoOn, say });
+  console.log(`One at a time: start to POST ${toPost} ms, job done to result ${toResult} ms (medians).`);
+}
 
-  const file = writeReport('bench.json', { machine, throughput, latencyMs: latency });
-  console.log(`
-${describeMachine(machine)}
-
-${throughputTable(throughput, textbookLoop.name)}
-
-${latencyLine(latency)}
-
-Per follow-up, medians of the batches ± half their spread; × is the ratio to ${textbookLoop.name}.
-Took ${Math.round(process.uptime())} s; all figures: ${file}`);
+/** Follows a job up that is done at its first read: milliseconds from the start to the POST, and from that read to the result. */
+async function followOne({ sandbox, client }: Ground): Promise<readonly [number, number]> {
+  await sleep(REST_MS);
+  const { projectId, jobId } = sandbox.addJob({ projectId: 'alone', turn: { reads: 1 } });
+  const startedAt = Date.now();
+  await ours.result(client, await ours.start(client, { projectId, jobId }, FIXED));
+  const endedAt = Date.now();
+  const [post] = sandbox.journal.entries({ projectId, jobId, processed: true });
+  const read = sandbox.journal.entries({ projectId, jobId, operation: 'get' }).at(-1);
+  return [Date.parse(post?.time ?? '') - startedAt, endedAt - Date.parse(read?.time ?? '')];
 }
 
 runBench(measure);

@@ -1,11 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { availableParallelism, loadavg, totalmem } from 'node:os';
 import path from 'node:path';
 import { InvalidArgumentError } from 'commander';
-import { type DevServerOptions, startDevServer } from '../dev/dev-server';
 import { findTemporalCli } from '../dev/temporal-cli';
 import { interruption } from '../dev/tether';
-import { Ground, QUICK_TIMERS } from './ground';
-import { machineFacts, type MachineFacts } from './machine';
+import { Ground } from './ground';
 
 const REPORTS = path.resolve(__dirname, '../reports');
 
@@ -14,22 +13,20 @@ const INTERRUPTED = 130;
 
 /**
  * Opens the ground, measures on it, closes it in any case, and ends the process: also after a failure, and after Ctrl-C,
- * which gives up what is under way.
- *
- * @param settings of the server by name, on top of those that the project needs
+ * which gives up what is under way. Prints what the figures depend on; nothing names the machine.
  */
-export function runBench(
-  measure: (ground: Ground, machine: MachineFacts) => Promise<void>,
-  settings: DevServerOptions['dynamicConfig'] = {},
-): void {
+export function runBench(measure: (ground: Ground) => Promise<void>): void {
   const interrupted = interruption();
   const work = async (): Promise<void> => {
     const cli = await findTemporalCli({ env: process.env, say });
-    const machine = machineFacts(cli);
-    const start = (options: object) => startDevServer({ ...options, cli: cli.path });
-    const ground = await Ground.open(start, { ...QUICK_TIMERS, ...settings });
+    const memory = `${availableParallelism()} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`;
+    const load = `load before ${(loadavg()[0] ?? NaN).toFixed(1)}`;
+    console.log(
+      `${memory}, Node ${process.version}, Temporal server ${cli.version.server} in memory; ${load}`,
+    );
+    const ground = await Ground.open(cli.path);
     try {
-      const measuring = measure(ground, machine);
+      const measuring = measure(ground);
       await Promise.race([measuring, interrupted.happened]);
       // What is cut off in the middle fails on what has been closed; it is no news.
       measuring.catch(() => undefined);
@@ -51,17 +48,25 @@ export function say(line: string): void {
   process.stderr.write(`[bench] ${line}\n`);
 }
 
-/** @returns where the report is, as one writes it in the project's folder */
-export function writeReport(file: string, report: unknown): string {
-  mkdirSync(REPORTS, { recursive: true });
+/** Prints a table, and leaves the same in `reports/`. */
+export function report(file: string, rows: Readonly<Record<string, unknown>> | readonly object[]): void {
   const rounded = (_: string, value: unknown) =>
-    typeof value === 'number' ? Number(value.toPrecision(6)) : value;
-  writeFileSync(path.join(REPORTS, file), `${JSON.stringify(report, rounded, 2)}\n`);
-  return `reports/${file}`;
+    typeof value === 'number' ? Number(value.toPrecision(4)) : value;
+  const text = JSON.stringify(rows, rounded, 2);
+  mkdirSync(REPORTS, { recursive: true });
+  writeFileSync(path.join(REPORTS, file), `${text}\n`);
+  console.table(JSON.parse(text));
+  console.log(`Took ${Math.round(process.uptime())} s; reports/${file}`);
 }
 
 /** An argument of a bench. @throws InvalidArgumentError */
 export function wholeNumber(text: string): number {
   if (/^[1-9]\d*$/.test(text)) return Number(text);
   throw new InvalidArgumentError('It must be a whole number above 0.');
+}
+
+/** The value below which `share` of all are; with a half, the median. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN;
 }

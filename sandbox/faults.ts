@@ -99,7 +99,6 @@ function code(minimum: number) {
   return z.coerce.number().int().min(minimum).max(599).describe('the status code');
 }
 
-const BROKEN = 'something went wrong on our side';
 const BUSY = 'the service is temporarily unavailable';
 const PORTAL = textAnswer(
   200,
@@ -111,7 +110,6 @@ const PORTAL = textAnswer(
 
 /** Every fault that the sandbox knows: the list on the command line and every check are made of this table. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
-  'http-500': fault('answers 500', {}, () => refuse(500, BROKEN)),
   'http-503': fault('answers 503, as a gateway does', {}, () => refuse(503, BUSY)),
   'http-429': fault('answers 429', { retryAfter: retryAfter.prefault('1') }, (values) =>
     refuse(429, 'too many requests', values.retryAfter),
@@ -147,7 +145,6 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   ),
   'processed-then-close': afterProcessing('processes the message and closes the connection', close),
   'processed-then-reset': afterProcessing('processes the message and resets the connection', reset),
-  'processed-then-500': afterProcessing('processes the message and answers 500', errorAnswer(500, BROKEN)),
   'processed-then-503': fault(
     'processes the message and answers 503',
     { retryAfter: retryAfter.optional() },
@@ -215,18 +212,9 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
       }),
   ),
   'unknown-status': fault(
-    'answers with a status that nobody knows',
-    {
-      word: z.string().min(1).default('hibernating').describe('the status'),
-      'instead-of': z
-        .enum(['any', 'active', 'completed', 'failed', 'archived'])
-        .default('any')
-        .describe('the status that it replaces'),
-    },
-    (values) =>
-      alter((job) =>
-        ['any', job.status].includes(values['instead-of']) ? { ...job, status: values.word } : job,
-      ),
+    'answers with a status that nobody knows in place of active',
+    { word: z.string().min(1).default('hibernating').describe('the status') },
+    ({ word }) => alter((job) => (job.status === 'active' ? { ...job, status: word } : job)),
   ),
   'another-job': fault('answers with a job of another id', {}, () =>
     alter((job) => ({ ...job, id: `${job.id}-other` })),

@@ -72,8 +72,6 @@ export interface LifeRules {
   readonly plans: readonly TurnPlan[];
   /** What happens to a message that reaches an `active` job; it is processed either way. */
   readonly whileActive: 'interrupt' | 'queue';
-  /** Milliseconds for which the earlier turn's terminal status shows before a queued message starts. */
-  readonly queueGapMs: number;
   /** @returns the link of a new pull request */
   readonly openPullRequest: () => string;
 }
@@ -268,9 +266,8 @@ export class JobLife {
     const { takenUpAt } = turn;
     if (this.rules.whileActive === 'interrupt') return { turn, at: takenUpAt };
     if (this.running() !== undefined) return undefined;
-    // Another turn has ended since: it has waited for that.
-    const waited = this.settled.at > takenUpAt;
-    return { turn, at: waited ? this.settled.at + this.rules.queueGapMs : takenUpAt };
+    // It waits for the end of a turn that has ended since.
+    return { turn, at: Math.max(this.settled.at, takenUpAt) };
   }
 
   private finish(turn: Mutable<Turn>, at: number): void {

@@ -28,7 +28,7 @@ export function covers(target: JobKey, job: JobKey): boolean {
 }
 
 /** A job to add to the sandbox; every field has a default. */
-export interface NewJob extends Partial<Pick<LifeRules, 'whileActive' | 'queueGapMs'>> {
+export interface NewJob extends Partial<Pick<LifeRules, 'whileActive'>> {
   /** @default 'docs' */
   readonly projectId?: string;
   /** @default a name that no job of the project has */
@@ -62,7 +62,6 @@ const newJob: z.ZodType<NewJob> = z.strictObject({
   turns: z.array(turnPlan).min(1).exactOptional(),
   turn: turnPlan.exactOptional(),
   whileActive: z.enum(['interrupt', 'queue']).exactOptional(),
-  queueGapMs: milliseconds.exactOptional(),
 });
 
 /** A job from the inside: what the service answers now, what it was before, and every turn. */
@@ -116,7 +115,7 @@ export class Jobs {
     }
     const { origin, ...rules } = this.rules;
     const openPullRequest = (): string => `${origin()}/pull/${this.pullRequests.push(key)}`;
-    const { status = 'completed', whileActive = 'interrupt', queueGapMs = 0 } = job;
+    const { status = 'completed', whileActive = 'interrupt' } = job;
     const time = new Date(rules.now()).toISOString();
     const start: JobStart = {
       id: key.jobId,
@@ -128,7 +127,7 @@ export class Jobs {
       archivedAt: status === 'archived' ? time : null,
     };
     const plans = job.turns ?? [job.turn ?? {}];
-    const life = new JobLife(start, { ...rules, plans, whileActive, queueGapMs, openPullRequest });
+    const life = new JobLife(start, { ...rules, plans, whileActive, openPullRequest });
     this.lives.set(mapKey(key), { key, life });
     return this.report(key);
   }

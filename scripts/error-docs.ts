@@ -1,9 +1,5 @@
-/** Writes the table of error codes in docs/client.md, one row for each code of the client. Run it with `npm run docs`. */
-import path from 'node:path';
+/** The table of error codes in docs/client.md, one row for each code of the client. */
 import type { FollowUpErrorCode } from '../src/core/errors';
-import { writeTable } from './request-docs';
-
-export const ERRORS_FILE = path.join(__dirname, '../docs/client.md');
 
 const SENDS_BY_RECEIPT = 'see the receipt';
 const NOTHING = 'nothing';
@@ -90,11 +86,8 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
   NOT_SET_UP: ['namespace or search attributes are missing', NOTHING, 'run what the message names'],
 };
 
-/** The table of the error codes in Markdown. */
-export function errorTable(): string {
+/** The table of the error codes, with its heading. */
+export function errorRows(): string[][] {
   const rows = Object.entries(ERRORS).map(([code, row]) => [`\`${code}\``, ...row]);
-  const head = ['code', 'cause', 'effect', 'what to do'];
-  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  return [['code', 'cause', 'effect', 'what to do'], ...rows];
 }
-
-if (require.main === module) writeTable(ERRORS_FILE, errorTable());

@@ -1,12 +1,11 @@
 /**
- * Writes docs/proofs.md: which tests prove each row of docs/guarantees.md. A test names its rows in a comment right above
- * it: `// Proves W1, A3.` Run it with `npm run docs`.
+ * docs/proofs.md: which tests prove each row of docs/guarantees.md. A test names its rows in a comment right above it:
+ * `// Proves W1, A3.`
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 const ROOT = path.join(__dirname, '..');
-export const PROOFS_FILE = path.join(ROOT, 'docs/proofs.md');
 
 export interface Test {
   /** From the root of the repository. */
@@ -67,12 +66,6 @@ comment right above a test names its rows: \`git grep -nA 1 'Proves.*W1\\b' -- t
 \`npm run test:long\` runs the files named \`.fault\`, \`.long\` and \`.doors\`, \`npm test\` the others. _simulation_ is in
 [virtual time](architecture.md#the-simulation).
 
-<!-- begin of what npm run docs makes -->
-
 ${entries.join('\n')}
-
-<!-- end of what npm run docs makes -->
 `;
 }
-
-if (require.main === module) writeFileSync(PROOFS_FILE, proofsPage());

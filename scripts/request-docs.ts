@@ -1,15 +1,6 @@
-/** Writes what is made of the table of request fields: the JSON Schema, and the table of docs/request.md. Run it with `npm run docs`. */
-import { readFileSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
+/** What is made of the table of request fields: the JSON Schema, and the table of docs/request.md. */
 import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES } from '../src/core/text';
 import { REQUEST_FIELDS, REQUEST_OPTIONS } from '../src/core/request';
-
-export const SCHEMA_FILE = path.join(__dirname, '../docs/request.schema.json');
-export const TABLE_FILE = path.join(__dirname, '../docs/request.md');
-
-/** What stands around the table in the file. */
-const BEGIN = '<!-- table: made by npm run docs -->';
-const END = '<!-- end of table -->';
 
 type Field = (typeof REQUEST_FIELDS)[keyof typeof REQUEST_FIELDS];
 type Schema = Readonly<Record<string, unknown>>;
@@ -102,15 +93,14 @@ function sentence(help: string): string {
   return plain.charAt(0).toUpperCase() + plain.slice(1) + '.';
 }
 
-/** The table of the fields in Markdown. */
-export function requestTable(): string {
+/** The table of the fields, with its heading. */
+export function requestRows(): string[][] {
   const rows = Object.entries<Field>(REQUEST_FIELDS).map(([name, field]) => [
     `\`${name}\``,
     defaultText(field),
     [field.help, ...boundsOf(field)].join('; '),
   ]);
-  const lines = [['field', 'default', 'meaning'], ['---', '---', '---'], ...rows];
-  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  return [['field', 'default', 'meaning'], ...rows];
 }
 
 function defaultText(field: Field): string {
@@ -129,22 +119,4 @@ function boundsOf(field: Field): string[] {
     default:
       return [];
   }
-}
-
-/** The table as it stands in a page; undefined where the page has no place for it. */
-export function tableIn(page: string): string | undefined {
-  const [, inner] = page.split(new RegExp(`${BEGIN}|${END}`));
-  return inner?.trim();
-}
-
-/** Puts a table into its place in a page. */
-export function writeTable(file: string, table: string): void {
-  const page = readFileSync(file, 'utf8');
-  const before = page.slice(0, page.indexOf(BEGIN) + BEGIN.length);
-  writeFileSync(file, `${before}\n\n${table}\n\n${page.slice(page.indexOf(END))}`);
-}
-
-if (require.main === module) {
-  writeFileSync(SCHEMA_FILE, JSON.stringify(requestSchema()));
-  writeTable(TABLE_FILE, requestTable());
 }

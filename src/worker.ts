@@ -5,7 +5,7 @@ import { formatDuration } from './core/units';
 import { FollowUpError } from './core/errors';
 import { ConfigurationError } from './temporal/config';
 import { workflowCode } from './worker/bundle';
-import { checkKey, commandLine, workerVersion } from './worker/command-line';
+import { commandLine, workerVersion } from './worker/command-line';
 import { allConfigured, configurationText, loadConfig, type LoadedConfig } from './worker/config';
 import { connectionCheck, keyCheck, type Reasons, startHealthServer } from './worker/health';
 import { createLogger } from './worker/logging';
@@ -21,16 +21,11 @@ const SAME_GESTURE_MS = 1_000;
 
 async function main(): Promise<number> {
   const asked = commandLine(process.argv.slice(2), workerVersion());
-  if (asked?.what === 'print') {
+  if (asked !== undefined) {
     (asked.isError ? process.stderr : process.stdout).write(asked.output);
     return asked.isError ? EXIT.misconfigured : EXIT.drained;
   }
   const loaded = await loadConfig(process.env);
-  if (asked !== undefined) {
-    const { isGood, words } = await checkKey(createAgentApi(loaded.config.agentApi), asked.address);
-    process.stdout.write(`${loaded.redactor.text(words)}\n`);
-    return isGood ? EXIT.drained : EXIT.failed;
-  }
   const logger = createLogger(loaded.config.logLevel, loaded.redactor);
   // Node's own report would not pass the redactor.
   process.on('uncaughtException', (error) => {

@@ -6,11 +6,6 @@ export function ownRun(): { readonly workflowId: string; readonly runId: string 
   return Context.current().info.workflowExecution ?? { workflowId: '', runId: '' };
 }
 
-/** The attempt's wait in its queue, as far as the clocks of server and worker agree. */
-export function queuedMs(): number {
-  return Math.max(0, Date.now() - Context.current().info.currentAttemptScheduledTimestampMs);
-}
-
 /** The server's clock, which may be slow by the attempt's wait in its queue: workers' clocks may differ by minutes. */
 export function serverClock(): () => number {
   const { currentAttemptScheduledTimestampMs } = Context.current().info;

@@ -1,7 +1,6 @@
 import { Context, log } from '@temporalio/activity';
 import type { Tally } from '../core/activities';
 import { ACTIVITY_TASKS } from '../temporal/sdk-internals';
-import { recordMetric } from './measured';
 
 /** A wait here holds a slot, and saves an attempt of 5 to 6 ms of CPU. */
 const LONGEST_WAIT_MS = 30_000;
@@ -35,7 +34,6 @@ export class InProcessPolls {
       // A later attempt has taken over, or a later poll of the same run.
       other?.stop();
       this.polls.set(poll.runId, poll);
-      this.measureCount();
     }
     // For all polls together.
     if (Date.now() - this.askedAt >= ASK_EVERY_MS) {
@@ -53,13 +51,6 @@ export class InProcessPolls {
 
   leave(poll: InProcessPoll): void {
     if (this.polls.get(poll.runId) === poll) this.polls.delete(poll.runId);
-    this.measureCount();
-  }
-
-  /** Only for calls by a poll: another activity would make series of its own. */
-  private measureCount(): void {
-    recordMetric('pollsWaiting', this.polls.size, {});
-    recordMetric('pollsWaitingLimit', this.options.maximum, {});
   }
 
   /** Ends the poll of a run, if it is in this process. @returns what it has counted */

@@ -3,19 +3,16 @@ import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities, NoticeActivities, WorkerSettings } from '../core/activities';
 import { singleLine } from '../core/text';
 import { pendingActivity } from '../temporal/sdk-internals';
-import { ownRun, queuedMs } from './attempt';
+import { ownRun } from './attempt';
 import type { BatchActivities } from '../core/batch/state';
 import { closeChunks, runItems } from './batch/run-items';
 import { followUpResult } from './follow-up-result';
 import { type InProcessOptions, InProcessPolls } from './in-process-polls';
-import { measured, recordMetric } from './measured';
+import { measured } from './measured';
 import { type NotifyOptions, postNoticeBy } from './post-notice';
 import { pollJobBy } from './poll-job';
 import { sendMessageBy } from './send-message';
 import { awaitEnd, takeTurn } from './turn';
-
-export type { NotifyOptions } from './post-notice';
-export { POLL_LIMIT_MS } from './poll-job';
 
 export function createActivities(
   agentApi: AgentApi,
@@ -48,7 +45,6 @@ const HEARTBEAT_EVERY_MS = 5_000;
 function getJobBy(agentApi: AgentApi): FollowUpActivities['getJob'] {
   return async ({ insist = false, ...address }) => {
     const beat = setInterval(heartbeat, HEARTBEAT_EVERY_MS);
-    recordMetric('readLateness', queuedMs() / 1_000, {});
     try {
       return await agentApi.getJob(address, { insist });
     } finally {

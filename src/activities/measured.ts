@@ -1,30 +1,21 @@
 import { log, metricMeter } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import { COOLING_DOWN } from '../agent-api/cooldowns';
-import { type LabelsOf, measure, type MetricKey } from '../core/metrics';
+import { measure } from '../core/metrics';
 
-/** As {@link measure}, but it never throws: what becomes of a message must not depend on a metric. */
-export function recordMetric<K extends MetricKey>(key: K, value: number, labels: LabelsOf<K>): void {
-  try {
-    measure(metricMeter, key, value, labels);
-  } catch (error) {
-    log.warn('a metric was not recorded', { metric: key, error });
-  }
-}
-
+/** Never throws: what becomes of a message must not depend on a metric. */
 export function measured(api: AgentApi): AgentApi {
-  let cooled = 0;
   const timed = async <T extends object>(operation: 'read' | 'send', exchange: Promise<T>) => {
     const begunAt = performance.now();
     const end = await exchange;
     const answer = 'label' in end ? String(end.label) : 'job';
     if (answer === COOLING_DOWN) return end;
-    recordMetric('exchanges', 1, { operation, answer });
-    recordMetric('exchangeSeconds', (performance.now() - begunAt) / 1_000, { operation });
-    // The SDK's counters take whole numbers.
-    const before = cooled;
-    cooled = api.cooldownSeconds();
-    recordMetric('cooldown', cooled - before, {});
+    try {
+      measure(metricMeter, 'exchanges', 1, { operation, answer });
+      measure(metricMeter, 'exchangeSeconds', (performance.now() - begunAt) / 1_000, { operation });
+    } catch (error) {
+      log.warn('an exchange was not counted', { error });
+    }
     return end;
   };
   return {

@@ -7,9 +7,8 @@ import { needsDecision, startTally, tallied, textOf } from '../core/tally';
 import { formatDuration } from '../core/units';
 import { type FollowUpActivities, isTally, type PollJobResult, type Tally } from '../core/activities';
 import { failWithHeartbeatDetails } from '../temporal/sdk-internals';
-import { askAgainIn, ownRun, queuedMs, serverClock } from './attempt';
+import { askAgainIn, ownRun, serverClock } from './attempt';
 import { InProcessPoll, type InProcessPolls } from './in-process-polls';
-import { recordMetric } from './measured';
 
 /** How long one activity polls: then history gets the counts. */
 export const POLL_LIMIT_MS = 30 * 60_000;
@@ -37,21 +36,16 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
     try {
       // Where another attempt has recorded something, the server has kept the time.
       let waitMs = recorded === undefined ? input.firstWaitMs : 0;
-      let lateMs = queuedMs();
       for (;;) {
         if (waitMs > 0) {
           if (serverTime() + waitMs >= input.endsAt)
             return { answer: null, askedAt: serverTime(), before: poll.tally };
           if (!(await inProcess.mayWait(poll, waitMs))) return await retryAfter(waitMs, poll.tally);
           if (poll.tally.polls > 0) heartbeat(poll.tally);
-          const dueAt = serverTime() + waitMs;
           const restMs = await poll.wait(waitMs);
           if (poll.stopped) return ended(poll);
           if (!inProcess.mayRead()) return await retryAfter(restMs, poll.tally);
-          lateMs += Math.max(0, serverTime() - dueAt);
         }
-        recordMetric('readLateness', lateMs / 1_000, {});
-        lateMs = 0;
         const askedAt = serverTime();
         const answer = await agentApi.getJob(input);
         if (poll.stopped) return ended(poll);

@@ -15,9 +15,7 @@ export interface AgentApi {
   readonly timeoutMs: number;
   getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
   sendMessage(message: Message, limits?: SendLimits): Promise<PostOutcome>;
-  /** Of all cool-downs of projects so far. */
-  cooldownSeconds(): number;
-  /** Waits for the exchanges under way, and closes every connection. */
+  /** Closes its connections; reads under way break off. */
   close(): Promise<void>;
 }
 
@@ -87,13 +85,6 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   });
   const reads = connectionsTo(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
-  const underWay = new Set<Promise<unknown>>();
-  let closed = false;
-
-  function track<T>(work: Promise<T>): Promise<T> {
-    underWay.add(work);
-    return work.finally(() => underWay.delete(work));
-  }
 
   async function read(
     address: JobAddress,
@@ -128,7 +119,6 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     const impossible = idProblem(projectId) ?? idProblem(jobId);
     if (impossible !== undefined) return unasked(trouble(INVALID_ID, `a project or job id ${impossible}`));
     if (quiet !== null) return unasked(quiet);
-    if (closed) return unasked(trouble('closed', 'the agent API client is closed'));
     let key: string;
     try {
       // A source of the caller's own may give anything.
@@ -158,21 +148,14 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
 
   return {
     timeoutMs,
-    cooldownSeconds: () => cooldowns.totalSeconds,
     // A bug must not be repeated by the server's short interval.
     getJob: (address, limits = {}) =>
-      track(
-        read(address, limits).catch((error: unknown) => ({
-          kind: 'trouble',
-          ...errorTrouble(error, redactor.text),
-        })),
-      ),
-    sendMessage: (message, limits = {}) => track(send(message, limits)),
-    async close() {
-      closed = true;
-      await Promise.allSettled([...underWay]);
-      await reads.destroy();
-    },
+      read(address, limits).catch((error: unknown) => ({
+        kind: 'trouble',
+        ...errorTrouble(error, redactor.text),
+      })),
+    sendMessage: (message, limits = {}) => send(message, limits),
+    close: () => reads.destroy(),
   };
 }
 

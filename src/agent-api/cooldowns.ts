@@ -31,7 +31,6 @@ const NONE: Cooldown = { until: 0, lengthMs: 0, unnamed: 0 };
  */
 export class Cooldowns {
   private readonly cooldowns = new Map<string, Cooldown>();
-  private totalMs = 0;
 
   constructor(
     /** Milliseconds of a clock that nobody sets: a wall clock that goes back would close a project for hours. */
@@ -56,16 +55,10 @@ export class Cooldowns {
     const lengthMs = retryAfterMs === undefined ? unnamedMs : boundedRetryAfter(retryAfterMs);
     const until = now + lengthMs;
     if (cooling && until <= before.until) return;
-    this.totalMs += until - Math.max(now, before.until);
     this.cooldowns.delete(key);
     this.cooldowns.set(key, { until, lengthMs, unnamed });
     const [oldest = ''] = this.cooldowns.keys();
     if (this.cooldowns.size > MAX_COOLDOWNS) this.cooldowns.delete(oldest);
-  }
-
-  get totalSeconds(): number {
-    // Differences of this clock's readings miss a whole number by a hair.
-    return Math.floor((this.totalMs + 1) / 1_000);
   }
 
   of(operation: Operation, projectId: string): NoAnswer['brokenBy'] | null {

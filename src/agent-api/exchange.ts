@@ -24,10 +24,11 @@ export interface Answer {
 /** A longer text without structure is a dump, not a message. */
 const MAX_PLAIN_TEXT_CHARACTERS = 1_024;
 
-export type Body =
-  | { readonly kind: 'json'; readonly value: unknown }
-  | { readonly kind: 'html' | 'other' }
-  | { readonly kind: 'text'; readonly text: string };
+export interface Body {
+  readonly isHtml: boolean;
+  /** Of JSON, or a short text as it is; undefined for anything else. */
+  readonly value?: unknown;
+}
 
 export interface NoAnswer {
   readonly kind: 'no answer';
@@ -144,13 +145,13 @@ const TAIL_CHARACTERS = MAX_TEXT_CHARACTERS / 2;
  * key can't break the document. A truncated body that parses as an object is whole, for its last brace is there.
  */
 export function bodyOf(body: string, redact: Redact): Body {
-  if (/^\s*<[!?a-z]/i.test(body)) return { kind: 'html' };
+  if (/^\s*<[!?a-z]/i.test(body)) return { isHtml: true };
   try {
-    return { kind: 'json', value: readValue(JSON.parse(body), true, redact) };
+    return { isHtml: false, value: readValue(JSON.parse(body), true, redact) };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     const isText = body.length <= MAX_PLAIN_TEXT_CHARACTERS && !/^\s*[[{"]/.test(body);
-    return isText ? { kind: 'text', text: redact.text(body) } : { kind: 'other' };
+    return { isHtml: false, value: isText ? redact.text(body) : undefined };
   }
 }
 

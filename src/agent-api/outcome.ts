@@ -62,7 +62,7 @@ const jobSchema = z.object({
 });
 
 export function readJob(body: Body): AgentJob | undefined {
-  return body.kind === 'json' ? jobSchema.safeParse(body.value).data : undefined;
+  return jobSchema.safeParse(body.value).data;
 }
 
 function isWebLink(value: string): boolean {
@@ -97,12 +97,8 @@ export function parseRetryAfter(
 
 /** An HTTP date (RFC 9110, 5.6.7), or ISO 8601, which some gateways send; else NaN. */
 function parseDate(text: string): number {
-  // Asctime's form names no zone and means UTC; `Date.parse` would take the machine's.
-  if (/^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$/.test(text))
-    return Date.parse(`${text} GMT`);
-  return /^(?:[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}.*|\d{4}-\d{2}-\d{2}T.+)$/.test(text)
-    ? Date.parse(text)
-    : NaN;
+  const namesZone = /^(?:[A-Z][a-z]{2,8}, .+ GMT|\d{4}-\d{2}-\d{2}T.+(?:Z|[-+]\d{2}:?\d{2}))$/.test(text);
+  return namesZone ? Date.parse(text) : NaN;
 }
 
 /** Refused for what it is, before the service acts on it: malformed, not allowed, about nothing, or in the wrong state (409). */

@@ -30,8 +30,7 @@ export function statusTrouble(answer: Answer, operation: Operation): SendTrouble
   const { status, body } = answer;
   const label = `http ${status}`;
   const said = truncate(wordsOf(answer) ?? '', MAX_QUOTE_CHARACTERS);
-  const isObject = body.kind === 'json' && isRecord(body.value);
-  if (operation === 'read' && ALSO_OF_GATEWAYS.has(status) && !isObject) {
+  if (operation === 'read' && ALSO_OF_GATEWAYS.has(status) && !isRecord(body.value)) {
     const what = `${label}, but the body is no JSON object: a gateway, and not the service; ${CHECK_BASE_URL}`;
     return trouble(NOT_A_JOB, said === '' ? what : `${what}; ${said}`);
   }
@@ -50,7 +49,7 @@ export function bodyTrouble(answer: Answer, otherId: string | undefined): SendTr
   }
   if (brokenBy !== null) return about(brokenBy.label, `but the body is not whole (${brokenBy.message})`);
   const page = `with an HTML page instead of a job: ${CHECK_BASE_URL}`;
-  return about(NOT_A_JOB, answer.body.kind === 'html' ? page : 'with a body that is no job');
+  return about(NOT_A_JOB, answer.body.isHtml ? page : 'with a body that is no job');
 }
 
 function hintFor({ status, headers, body }: Answer, operation: Operation): string | undefined {
@@ -59,8 +58,7 @@ function hintFor({ status, headers, body }: Answer, operation: Operation): strin
     const to = location === undefined ? '' : ` to ${singleLine(location, MAX_QUOTE_CHARACTERS)}`;
     return `a redirect${to}, which is not followed; ${CHECK_BASE_URL}`;
   }
-  if (body.kind === 'html')
-    return `${STATUS_CODES[status] ?? 'an answer'}, with an HTML page; ${CHECK_BASE_URL}`;
+  if (body.isHtml) return `${STATUS_CODES[status] ?? 'an answer'}, with an HTML page; ${CHECK_BASE_URL}`;
   if (status === 401) return 'the key is expired or wrong';
   if (status !== 403) return undefined;
   const may = operation === 'send' ? 'may read but not write' : 'may not read this project';
@@ -78,8 +76,7 @@ function answerTrouble(label: string, message: string, answer: Answer): SendTrou
 }
 
 /** The words of an error, at most 1 KiB: of the service's `{"error": "…"}`, of the common shapes of gateways, or a short text. */
-export function serviceMessage(body: Body): string | undefined {
-  const value = body.kind === 'json' ? body.value : body.kind === 'text' ? body.text : undefined;
+export function serviceMessage({ value }: Body): string | undefined {
   const { error, message, detail } = isRecord(value) ? value : { error: value };
   const nested = isRecord(error) ? error.message : undefined;
   const words = [error, nested, message, detail].find((each) => typeof each === 'string');
@@ -130,14 +127,9 @@ function labelAndText(error: JsonObject): [label: string, text: string] {
     return [code, `${code} ${host}${typeof port === 'number' ? `:${port}` : ''}`];
   }
   if (typeof hostname === 'string') return [code, `${code} ${hostname}`];
-  if (code === 'UND_ERR_SOCKET' && words === 'bad response') return [code, UNASKED_100];
   const rest = words.replace(code, '').trim();
   return [code, (rest === '' ? code : `${code}: ${rest}`) + certificateHint(code)];
 }
-
-/** undici (7 and 8) gives up at one, and hides the answer that follows it. */
-const UNASKED_100 =
-  "UND_ERR_SOCKET: the service, or a proxy before it, answered 100 Continue without being asked, and the HTTP client can't read past it";
 
 /** Source: Node's "X509 certificate error codes". */
 const UNKNOWN_AUTHORITY =

@@ -12,7 +12,7 @@ const ANSWERS: readonly string[] = (
   'EAI_AGAIN,no key,held back,other'
 ).split(',');
 
-const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'older-than-1d', 'batch'] as const;
+const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'batch'] as const;
 export type OpenState = (typeof OPEN_STATES)[number];
 
 type Labels = Readonly<Record<string, readonly string[] | null>>;
@@ -46,27 +46,6 @@ export const METRICS = {
     // To the default time limit of 30 s, and to the largest one.
     [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600],
   ),
-  cooldown: counter(
-    'cooldown_seconds_total',
-    'activities',
-    {},
-    'for how long the service wanted no request for a project (429, `Retry-After`), all projects together; counted when ' +
-      'a cool-down begins',
-  ),
-  readLateness: histogram(
-    'read_lateness_seconds',
-    'activities',
-    {},
-    'how much later than planned a read began: behind a limit, or for want of workers',
-    [0.1, 0.5, 1, 5, 15, 60, 300, 1_800],
-  ),
-  pollsWaiting: gauge('polls_waiting', 'activities', {}, 'polls that wait in the process between two reads'),
-  pollsWaitingLimit: gauge(
-    'polls_waiting_limit',
-    'activities',
-    {},
-    'how many polls may wait in the process; the server keeps the waits of the others',
-  ),
   deliveries: counter(
     'deliveries_total',
     FOLLOW_UP_WORKFLOW,
@@ -98,8 +77,8 @@ export const METRICS = {
     'open_workflows',
     'worker',
     { state: OPEN_STATES },
-    'open workflows of the namespace, counted by the server: follow-ups (`any`; before their send; in two phases; older than a ' +
-      'day) and batches. Each worker asks once a minute, so take the maximum',
+    'open workflows of the namespace, counted by the server: follow-ups (`any`; before their send; in two phases) and ' +
+      'batches. Each worker asks once a minute, so take the maximum',
   ),
   openAskedAt: gauge(
     'open_asked_timestamp_seconds',
@@ -109,7 +88,7 @@ export const METRICS = {
   ),
 };
 
-export type MetricKey = keyof typeof METRICS;
+type MetricKey = keyof typeof METRICS;
 export type LabelsOf<K extends MetricKey> = Readonly<
   Record<Extract<keyof (typeof METRICS)[K]['labels'], string>, string | null>
 >;
@@ -137,12 +116,10 @@ export function measure<K extends MetricKey>(
   const listed: Labels = row;
   const all: Record<string, string> = { ...sdkLabels };
   for (const [label, text] of Object.entries<string | null>(labels)) all[label] = inSet(text, listed[label]);
-  // A clock that was set back makes it negative, for which the SDK throws; a workflow would stall.
-  const amount = Math.max(0, value);
   // No unit is passed on: the name has it.
-  if (kind === 'counter') meter.createCounter(name, '', meaning).add(amount, all);
-  else if (kind === 'gauge') meter.createGauge(name, 'float', '', meaning).set(amount, all);
-  else meter.createHistogram(name, 'float', '', meaning).record(amount, all);
+  if (kind === 'counter') meter.createCounter(name, '', meaning).add(value, all);
+  else if (kind === 'gauge') meter.createGauge(name, 'float', '', meaning).set(value, all);
+  else meter.createHistogram(name, 'float', '', meaning).record(value, all);
 }
 
 /** Prometheus takes a counter that begins at 1 for no increase: each one that `by` records begins with 0, for all labels. */

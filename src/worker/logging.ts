@@ -45,12 +45,7 @@ export function createLogger(
     const time = new Date(Number(timestampNanos / 1_000_000n)).toISOString();
     const own = ownLevel(entry);
     if (!log.isLevelEnabled(own)) return;
-    try {
-      log[own]({ time, ...recordFields(entry) }, '%s', message);
-    } catch (error) {
-      // A getter that throws: a log record must not.
-      log[own]({ time, unreadable: String(error) }, '%s', message);
-    }
+    log[own]({ time, ...recordFields(entry) }, '%s', message);
   });
 }
 

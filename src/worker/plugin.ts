@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { Runtime, type Worker, type WorkerOptions, type WorkerPlugin } from '@temporalio/worker';
-import { createActivities, type NotifyOptions, POLL_LIMIT_MS } from '../activities';
-import { checkNotify } from '../activities/post-notice';
+import { createActivities } from '../activities';
+import { POLL_LIMIT_MS } from '../activities/poll-job';
+import { checkNotify, type NotifyOptions } from '../activities/post-notice';
 import type { AgentApi } from '../agent-api/client';
 import { FollowUpError } from '../core/errors';
 import { beginCounters } from '../core/metrics';
@@ -193,7 +194,7 @@ async function expectWorkflows(worker: Worker): Promise<void> {
   }
 }
 
-export type { NotifyOptions } from '../activities';
+export type { NotifyOptions } from '../activities/post-notice';
 export { FollowUpError } from '../core/errors';
 export { SearchAttributesError } from '../temporal/server-error';
 export { keyFromFile, keyFromText } from '../agent-api/api-key';

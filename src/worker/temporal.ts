@@ -1,20 +1,17 @@
-import { lookup } from 'node:dns/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, NativeConnection, Runtime } from '@temporalio/worker';
 import { FollowUpError } from '../core/errors';
 import { histogramBuckets, type LabelsOf, measure } from '../core/metrics';
 import { formatDuration } from '../core/units';
-import { ConfigurationError, type TemporalConfig } from '../temporal/config';
+import type { TemporalConfig } from '../temporal/config';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { whyNot } from '../temporal/trouble';
 import { cannotListen, formatListenAddress, type Listener, type LogLevelName } from './variables';
 
-const METRICS = 'FOLLOW_UP_METRICS_ADDRESS';
-
 /** The error text of the Rust core when its metrics server can't listen (SDK 1.24, measured). */
 const EXPORTER_FAILED = /prometheus/i;
 
-export type SdkRuntime = Awaited<ReturnType<typeof installRuntime>>;
+export type SdkRuntime = ReturnType<typeof installRuntime>;
 
 /**
  * The SDK's runtime, without its signal handlers. The SDK drops it, and closes the metrics port, whenever a connection fails; the
@@ -23,7 +20,7 @@ export type SdkRuntime = Awaited<ReturnType<typeof installRuntime>>;
  * @param of what `worker_info` tells
  * @throws ConfigurationError when it can't listen at an address that was chosen
  */
-export async function installRuntime(
+export function installRuntime(
   metrics: Listener,
   level: LogLevelName,
   of: LabelsOf<'workerInfo'>,
@@ -31,7 +28,7 @@ export async function installRuntime(
 ) {
   const core = level === 'debug' || level === 'trace' ? 'DEBUG' : 'WARN';
   const logging = { filter: { core, other: 'ERROR' }, forward: {} } as const;
-  let bindAddress = metrics === 'off' ? undefined : await resolved(metrics);
+  let bindAddress = metrics === 'off' ? undefined : formatListenAddress(metrics);
   let installed = false;
   const install = (): void => {
     const prometheus = bindAddress && { bindAddress, histogramBucketOverrides: histogramBuckets() };
@@ -41,7 +38,7 @@ export async function installRuntime(
       installed = true;
     } catch (error) {
       if (metrics === 'off' || !EXPORTER_FAILED.test(String(error))) throw error;
-      logger.warn(`no metrics: ${cannotListen(METRICS, metrics, error)}`);
+      logger.warn(`no metrics: ${cannotListen('FOLLOW_UP_METRICS_ADDRESS', metrics, error)}`);
       bindAddress = undefined;
       install();
     }
@@ -57,16 +54,6 @@ export async function installRuntime(
     return connection;
   };
   return { connect, metricsAddress: bindAddress };
-}
-
-/** The core takes IP addresses only. */
-async function resolved({ host, port }: Exclude<Listener, 'off'>): Promise<string> {
-  try {
-    return formatListenAddress({ host: (await lookup(host)).address, port });
-  } catch (error) {
-    const text = `the host ${host} is not known (${String(error)}); give an IP address or another name`;
-    throw new ConfigurationError([{ field: METRICS, text }]);
-  }
 }
 
 const NAMESPACE_LIMIT_MS = 10_000;

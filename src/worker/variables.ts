@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import type { Problem } from '../core/checks';
 import { DEFAULT_TASK_QUEUES } from '../core/names';
@@ -24,12 +25,6 @@ const MAX_TIMEOUT_MS = 600_000;
 const MAX_IN_PROCESS_POLLS = 50_000;
 const POLLS = `must be a whole number from 0 to ${MAX_IN_PROCESS_POLLS}`;
 
-/** 480: half of what Temporal's limit leaves for the id of a version's own workflow (server 1.32: 1,000 - 39). */
-const versionPart = z
-  .string()
-  .max(480, 'is longer than 480 characters')
-  .refine((text) => !text.startsWith('__'), 'begins with __, which Temporal reserves');
-
 const QUEUES = {
   FOLLOW_UP_TASK_QUEUE: DEFAULT_TASK_QUEUES.followUp,
   AGENT_API_TASK_QUEUE: DEFAULT_TASK_QUEUES.agentApi,
@@ -37,16 +32,13 @@ const QUEUES = {
 };
 
 /** No problem shows the value: it may be a key that was put into the wrong variable. */
-const httpUrl = (give: string) =>
-  z
+const httpUrl = (form: RegExp, without: string, give: string) => {
+  const error = `is not an http:// or https:// URL without ${without}; ${give}`;
+  return z
     .string(`is not set; ${give}`)
-    .refine((text) => URL.canParse(text), { error: `is not a URL; ${give}`, abort: true })
-    .transform((text) => new URL(text))
-    .refine(({ protocol }) => /^https?:$/.test(protocol), `has a scheme that is not HTTP; ${give}`)
-    .refine(
-      ({ username, password }) => username + password === '',
-      'holds a user name or password; leave them out',
-    );
+    .refine((text) => form.test(text) && URL.canParse(text), { error, abort: true })
+    .transform((text) => new URL(text));
+};
 
 const listener = (preset: string) =>
   z
@@ -65,12 +57,10 @@ const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error'] as const;
 export type LogLevelName = (typeof LOG_LEVELS)[number];
 
 const variables = z.object({
-  // The URL class reports a lone ? or # as empty.
   AGENT_API_BASE_URL: httpUrl(
+    /^https?:\/\/[^/?#@]+(?:\/[^?#]*)?$/i,
+    'user name, password, query and fragment',
     'give the base URL of the agent service, such as https://agents.example.com',
-  ).refine(
-    ({ href }) => !/[?#]/.test(href),
-    'has a query (?…) or a fragment (#…); paths are appended to the URL, so leave it out',
   ),
   AGENT_API_KEY: z.string().optional(),
   AGENT_API_KEY_FILE: z.string().optional(),
@@ -94,18 +84,21 @@ const variables = z.object({
     .optional(),
   FOLLOW_UP_DATA_CONVERTER: z.string().optional(),
   FOLLOW_UP_NOTIFY_URL: httpUrl(
+    /^https?:\/\/[^/?#@]+(?:[/?#].*)?$/i,
+    'user name and password',
     'give the URL of the receiver, such as https://hooks.example.com/follow-ups',
   ).optional(),
   FOLLOW_UP_NOTIFY_SECRET_FILE: z.string().optional(),
-  TEMPORAL_DEPLOYMENT_NAME: versionPart
+  TEMPORAL_DEPLOYMENT_NAME: z
+    .string()
     .regex(/^[^.:]*$/, 'has a dot or a colon, which Temporal refuses there')
     .optional(),
-  TEMPORAL_WORKER_BUILD_ID: versionPart.optional(),
+  TEMPORAL_WORKER_BUILD_ID: z.string().optional(),
   // Temporal's samples serve SDK metrics at 9464; the health checks get the next port.
   FOLLOW_UP_HEALTH_ADDRESS: listener('127.0.0.1:9465'),
   FOLLOW_UP_METRICS_ADDRESS: listener('127.0.0.1:9464').refine(
-    (metrics) => metrics === 'off' || metrics.port > 0,
-    'has port 0; the exporter could not say which port it got, so give one',
+    (metrics) => metrics === 'off' || (isIP(metrics.host) > 0 && metrics.port > 0),
+    'is not an IP address and a port above 0; the exporter of metrics takes no other address',
   ),
   LOG_LEVEL: z
     .string()

@@ -39,32 +39,19 @@ export function endInTheBody(): void {
   subscribe(channel, received);
 }
 
-/** A server and a client of it for each test of a file; both are closed after it. */
+/** A server for each test of a file, and clients of it, which are closed after it. */
 export class WireTest {
-  private serverNow: MisbehavingServer | undefined;
+  server!: MisbehavingServer;
   private readonly clients: AgentApi[] = [];
-  private readonly servers: MisbehavingServer[] = [];
 
   constructor() {
     beforeEach(async () => {
-      this.serverNow = await this.anotherServer();
+      this.server = await MisbehavingServer.start();
     });
     afterEach(async () => {
       jest.useRealTimers();
       await Promise.all(this.clients.splice(0).map((client) => client.close()));
-      await Promise.all(this.servers.splice(0).map((server) => server.stop()));
     });
-  }
-
-  get server(): MisbehavingServer {
-    if (this.serverNow === undefined) throw new Error('no test is running');
-    return this.serverNow;
-  }
-
-  async anotherServer(...how: Parameters<typeof MisbehavingServer.start>): Promise<MisbehavingServer> {
-    const server = await MisbehavingServer.start(...how);
-    this.servers.push(server);
-    return server;
   }
 
   client(options: Partial<AgentApiOptions> = {}): AgentApi {

@@ -4,6 +4,7 @@ import { jobAnswer, parseRetryAfter, proofOfStatus, readJob, sendOutcome } from 
 import { Redactor } from '../../src/agent-api/redaction';
 import { errorTrouble, serviceMessage } from '../../src/agent-api/trouble';
 import { JOB } from '../harness/samples';
+import { JOB as FULL_JOB } from './agent-api-under-test';
 
 it('what a status proves about a POST is a rejection, that it was not processed, or nothing', () => {
   const rejected = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422];
@@ -14,28 +15,21 @@ it('what a status proves about a POST is a rejection, that it was not processed,
   }
 });
 
-it.each(['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR'])(
-  'after %s nothing was sent, and no repetition heals it',
-  (code) => {
-    const outcome = sendOutcome(
-      { kind: 'no answer', started: false, brokenBy: errorTrouble({ code }) },
-      'job-1',
-    );
-    expect(outcome).toMatchObject({ verdict: 'not-sent', repeatable: false });
-  },
-);
+it('after an address or a header that can’t be one nothing was sent, and no repetition heals it', () => {
+  for (const code of ['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR']) {
+    const nothing = { kind: 'no answer', started: false, brokenBy: errorTrouble({ code }) } as const;
+    expect(sendOutcome(nothing, 'job-1')).toMatchObject({ verdict: 'not-sent', repeatable: false });
+  }
+});
 
 it.each<[string | undefined, number | undefined]>([
   ['120', 120_000],
-  ['1.5', 1_500],
-  ['-5', 0],
+  ['-1.5', 0],
   ['Sun, 01 Mar 2026 12:00:30 GMT', 30_000],
-  ['Sun Mar  1 12:00:30 2026', 30_000],
   ['2026-03-01T12:00:30Z', 30_000],
   ['Wed, 21 Oct 2015 07:28:00 GMT', 0],
   ['9'.repeat(400), Number.MAX_SAFE_INTEGER],
   [undefined, undefined],
-  ['', undefined],
   ['1e3', undefined],
   ['Sun, 99 Foo 2026 12:00:30 GMT', undefined],
 ])('the Retry-After %j is %j ms, by the time of its answer', (header, expected) => {
@@ -44,10 +38,8 @@ it.each<[string | undefined, number | undefined]>([
 });
 
 it('a date says nothing where the answer tells no time', () => {
-  for (const answeredAt of [undefined, '', 'today']) {
+  for (const answeredAt of [undefined, 'today'])
     expect(parseRetryAfter('Sun, 01 Mar 2026 12:00:30 GMT', answeredAt)).toBeUndefined();
-    expect(parseRetryAfter('30', answeredAt)).toBe(30_000);
-  }
 });
 
 const refused = (code: string, address: string) => ({ code, syscall: 'connect', address, port: 4010 });
@@ -69,16 +61,9 @@ it.each([
 const AS_IT_IS = { text: String, field: String };
 
 /** What an answer to a read tells. */
-function readAs(status: number, body: string, headers: Partial<Answer['headers']> = {}) {
-  const all = { location: undefined, retryAfter: undefined, date: undefined, ...headers };
-  const answer = {
-    kind: 'answer',
-    status,
-    headers: all,
-    body: bodyOf(body, AS_IT_IS),
-    brokenBy: null,
-  } as const;
-  return jobAnswer(answer, 'j');
+function readAs(status: number, body: string, said: Partial<Answer['headers']> = {}) {
+  const headers = { location: undefined, retryAfter: undefined, date: undefined, ...said };
+  return jobAnswer({ kind: 'answer', status, headers, body: bodyOf(body, AS_IT_IS), brokenBy: null }, 'j');
 }
 
 // Proves A4.
@@ -98,7 +83,6 @@ it.each([
 it.each([
   ['<html><center><h1>Not Found</h1></center></html>', ''],
   ['default backend - 404', '; default backend - 404'],
-  ['', ''],
   ['"no such route"', '; no such route'],
   ['{"error":"n', ''],
 ])('a read that is answered by a gateway, with %j, says nothing of job or key', (body, said) => {
@@ -115,12 +99,9 @@ describe('readJob', () => {
   const ACTIVE = { id: 'j', status: 'active' };
 
   it('takes the contract’s fields and drops the others', () => {
-    const job = {
-      ...{ id: 'j', status: 'completed', model: 'large', prLink: 'https://code.example/acme/docs/pull/7' },
-      ...{ createdAt: '2026-01-01T00:00:00Z', archivedAt: '2026-01-02T00:00:00Z' },
-      source: { repository: 'acme/docs', ref: 'main' },
-    };
-    expect(read({ ...job, source: { ...job.source, token: 'x' }, turn: 3 })).toEqual(job);
+    const job = { ...FULL_JOB, prLink: 'https://code.example/ä?b=c#d', archivedAt: '2026-01-02T00:00:00Z' };
+    const source = { ...job.source, token: 'x' };
+    expect(read({ ...job, prLink: ` ${job.prLink}\n`, source, turn: 3 })).toEqual(job);
   });
 
   it.each([
@@ -133,19 +114,11 @@ describe('readJob', () => {
     expect(read({ ...ACTIVE, ...fields })).toEqual(JOB);
   });
 
-  it('keeps a link without the white space around it', () => {
-    expect(read({ ...ACTIVE, prLink: ' HTTPS://code.example/ä?b=c#d\n' })?.prLink).toBe(
-      'HTTPS://code.example/ä?b=c#d',
-    );
-  });
-
-  it.each([
-    ...[{ status: 'active' }, { ...ACTIVE, id: 1 }, { id: 'j', status: null }, [ACTIVE]].map((value) =>
-      JSON.stringify(value),
-    ),
-    ...['', '<html>', '{"id":"j","status":"active"', '['.repeat(500_000)],
-  ])('finds no job in %#', (body) => {
-    expect(readJob(bodyOf(body, AS_IT_IS))).toBeUndefined();
+  it('finds no job without id and status, or in half a text', () => {
+    const noJobs = [{ status: 'active' }, { ...ACTIVE, id: 1 }, { id: 'j', status: null }, [ACTIVE]];
+    const texts = ['', '<html>', '{"id":"j","status":"active"', '['.repeat(500_000)];
+    for (const body of [...texts, ...noJobs.map((value) => JSON.stringify(value))])
+      expect(readJob(bodyOf(body, AS_IT_IS))).toBeUndefined();
   });
 
   it('bounds a status to 64 characters, any other text to 1,024, and keeps the id, which is compared', () => {
@@ -196,6 +169,6 @@ it('a body is read, and so redacted, only in the fields of a job and of an error
   const error = { message: 'no', other: { error: hostile } };
   const body = { error, list: [hostile], x: hostile, detail: hostile, id: 'j', model: hostile };
   const value = { error: { message: 'no' }, detail: hostile.slice(0, 8_192), id: 'j', model: '' };
-  expect(bodyOf(JSON.stringify(body), { text: redact, field: redact })).toEqual({ kind: 'json', value });
+  expect(bodyOf(JSON.stringify(body), { text: redact, field: redact })).toEqual({ isHtml: false, value });
   expect(asked).toEqual(['no', hostile.slice(0, 16_384), 'j']);
 });

@@ -1,99 +1,97 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { connect, type Socket } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import type { TlsOptions } from 'node:tls';
+import { listening } from '../temporal/grpc-server';
 import type { SelfSignedCertificate } from './self-signed-certificate';
 
 /** One request as it came over the wire, read whole. */
 export interface ReceivedRequest {
   readonly method: string;
   readonly path: string;
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
   /** Which connection it came on, from 1. */
   readonly connection: number;
 }
 
-/** What the server does with a request that it has read whole. */
 export type OnRequest = (socket: Socket, request: ReceivedRequest) => void;
 
-/** A server on 127.0.0.1 that speaks HTTP by hand, so that it can break it anywhere, and counts what really arrived. */
+/** A server on 127.0.0.1 whose answers are written by hand, so that they can be broken anywhere, until the tests of a file are over. */
 export class MisbehavingServer {
   connections = 0;
+  /** On the connections that are closed. */
   bytesReceived = 0;
   readonly requests: ReceivedRequest[] = [];
+  /** What it does with a request that it has read whole. */
   onRequest: OnRequest = () => undefined;
-  /** What it does with a connection before anything is read; true when that takes the connection over. */
-  onConnection: (socket: Socket) => boolean = () => false;
-  private readonly sockets = new Set<Socket>();
+  /** The same before the body is read; true when that is all. */
+  onHead: (socket: Socket) => boolean = () => false;
+  /** What it does as a proxy that is asked for a tunnel. */
+  onConnect: OnRequest = tunnel;
+  private readonly open = new Map<Socket, number>();
 
   private constructor(
-    private readonly server: Server,
-    private readonly scheme: 'http' | 'https',
-  ) {
-    // Every TCP connection counts, also one whose TLS handshake fails.
-    server.on('connection', (socket: Socket) => {
-      this.connections += 1;
-      this.remember(socket);
-    });
-    server.on(scheme === 'http' ? 'connection' : 'secureConnection', (socket: Socket) => {
-      this.accept(socket);
-    });
-    server.on('tlsClientError', () => undefined);
-  }
+    readonly url: string,
+    readonly host: string,
+  ) {}
 
   /** Starts a server on a free port; with a certificate it speaks TLS. */
   static async start(
     certificate?: SelfSignedCertificate & Pick<TlsOptions, 'requestCert'>,
   ): Promise<MisbehavingServer> {
-    const server = certificate === undefined ? createServer() : createTlsServer(certificate);
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    return new MisbehavingServer(server, certificate === undefined ? 'http' : 'https');
-  }
-
-  get port(): number {
-    return (this.server.address() as AddressInfo).port;
-  }
-
-  get url(): string {
-    return `${this.scheme}://127.0.0.1:${this.port}`;
+    const [server, scheme] =
+      certificate === undefined ? [createServer(), 'http'] : [createTlsServer(certificate), 'https'];
+    const host = await listening(server);
+    const made = new MisbehavingServer(`${scheme}://${host}`, host);
+    server.on('connection', (socket: Socket) => made.remember(socket, (made.connections += 1)));
+    server.on('secureConnection', (socket: Socket) => made.remember(socket, made.connections));
+    server.on('request', (request) => made.onHead(request.socket) || void made.read(request));
+    server.on('connect', (request, socket: Socket) => {
+      // An HTTP server leaves it half open otherwise.
+      socket.on('end', () => socket.end());
+      made.onConnect(socket, made.received(request, Buffer.alloc(0)));
+    });
+    return made;
   }
 
   /** Resolves when every connection that was ever made is closed on the server's side too. */
   async allClosed(): Promise<void> {
     const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
-    await Promise.all([...this.sockets].map(closed));
+    await Promise.all([...this.open.keys()].map(closed));
   }
 
-  async stop(): Promise<void> {
-    for (const socket of this.sockets) socket.destroy();
-    this.server.close();
-    await once(this.server, 'close');
-  }
-
-  private remember(socket: Socket): void {
-    this.sockets.add(socket);
+  private remember(socket: Socket, connection: number): void {
+    this.open.set(socket, connection);
     socket.on('error', () => undefined);
-    socket.on('close', () => this.sockets.delete(socket));
-  }
-
-  private accept(socket: Socket): void {
-    this.remember(socket);
-    const connection = this.connections;
-    if (this.onConnection(socket)) return;
-    let received = Buffer.alloc(0);
-    socket.on('data', (chunk) => {
-      this.bytesReceived += chunk.length;
-      received = Buffer.concat([received, chunk]);
-      for (;;) {
-        const request = parseRequest(received, connection);
-        if (request === undefined) return;
-        received = received.subarray(request.length);
-        this.requests.push(request.request);
-        this.onRequest(socket, request.request);
-      }
+    socket.on('close', () => {
+      this.bytesReceived += socket.bytesRead;
+      this.open.delete(socket);
     });
   }
+
+  private async read(request: IncomingMessage): Promise<void> {
+    const body = await buffer(request).catch(() => null);
+    if (body !== null) this.onRequest(request.socket, this.received(request, body));
+  }
+
+  private received({ method = '', url = '', headers, socket }: IncomingMessage, body: Buffer) {
+    const request = { method, path: url, headers, body, connection: this.open.get(socket) ?? 0 };
+    this.requests.push(request);
+    return request;
+  }
+}
+
+/** Hands everything on, as a proxy does after CONNECT. */
+function tunnel(socket: Socket, { path }: ReceivedRequest): void {
+  const { hostname, port } = new URL(`tcp://${path}`);
+  const upstream = connect(Number(port), hostname, () => {
+    socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+    socket.pipe(upstream).pipe(socket);
+  });
+  upstream.on('error', () => undefined).on('close', () => socket.destroy());
+  socket.on('close', () => upstream.destroy());
 }
 
 /** Answers correctly, and closes the connection where the request asked for it. */
@@ -118,27 +116,4 @@ export function answer(
 export function httpHead(status: number, headers: Readonly<Record<string, string | number>>): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n`;
-}
-
-function parseRequest(
-  bytes: Buffer,
-  connection: number,
-): { request: ReceivedRequest; length: number } | undefined {
-  const headEnd = bytes.indexOf('\r\n\r\n');
-  if (headEnd < 0) return undefined;
-  const [requestLine = '', ...headerLines] = bytes.toString('latin1', 0, headEnd).split('\r\n');
-  const headers = Object.fromEntries(
-    headerLines.map((line) => {
-      const colon = line.indexOf(':');
-      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
-    }),
-  );
-  const bodyStart = headEnd + 4;
-  const length = bodyStart + Number(headers['content-length'] ?? 0);
-  if (bytes.length < length) return undefined;
-  const [method = '', path = ''] = requestLine.split(' ');
-  return {
-    request: { method, path, headers, body: Buffer.from(bytes.subarray(bodyStart, length)), connection },
-    length,
-  };
 }

@@ -6,66 +6,39 @@ export interface SelfSignedCertificate {
 }
 
 const DAY_MS = 86_400_000;
-const HERE = [127, 0, 0, 1];
-
-/** Whoever trusts two authorities of one name finds only one of them. */
-const nameOf = (address: readonly number[]): string => `misbehaving server of ${address.join('.')}`;
 
 /**
- * A certificate for `localhost` and one address that nobody trusts, valid from yesterday to tomorrow. Made here in DER
+ * A certificate for `localhost` and one address, which is its own authority, valid from yesterday to tomorrow. Made here in DER
  * (RFC 5280, 4.1), so that neither openssl nor a committed private key is needed.
  */
-export function selfSignedCertificate(address = HERE): SelfSignedCertificate {
-  return certificate({ name: nameOf(address), address });
-}
-
-/** A certificate that another one has signed, as those of servers and clients are. */
-export function certificateSignedBy(issuer: SelfSignedCertificate): SelfSignedCertificate {
-  return certificate({ name: 'member of the tests', address: HERE, issuer });
-}
-
-interface Certified {
-  readonly name: string;
-  readonly address: readonly number[];
-  /** By default it signs itself and is an authority. */
-  readonly issuer?: SelfSignedCertificate;
-}
-
-function certificate({ name, address, issuer }: Certified): SelfSignedCertificate {
+export function selfSignedCertificate(address: readonly number[] = [127, 0, 0, 1]): SelfSignedCertificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   const ecdsaWithSha256 = sequence(oid('2a8648ce3d040302'));
-  const subject = named(name);
-  const alternativeNames = sequence(
-    der(0x82, Buffer.from('localhost')),
-    der(0x87, Buffer.from(Uint8Array.from(address))),
+  // Whoever trusts two authorities of one name finds only one of them.
+  const name = Buffer.from(`misbehaving server of ${address.join('.')}`);
+  const subject = sequence(der(0x31, sequence(oid('550403'), der(0x0c, name))));
+  const names = sequence(der(0x82, Buffer.from('localhost')), der(0x87, Buffer.from(address)));
+  const isAuthority = sequence(der(0x01, Buffer.from([0xff])));
+  const extensions = sequence(
+    sequence(oid('551d11'), der(0x04, names)),
+    sequence(oid('551d13'), der(0x04, isAuthority)),
   );
-  const isAuthority = sequence(...(issuer === undefined ? [der(0x01, Buffer.from([0xff]))] : []));
   const body = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
     ecdsaWithSha256,
-    issuer === undefined ? subject : named(nameOf(HERE)),
+    subject,
     sequence(utcTime(Date.now() - DAY_MS), utcTime(Date.now() + DAY_MS)),
     subject,
     publicKey.export({ type: 'spki', format: 'der' }),
-    der(
-      0xa3,
-      sequence(
-        sequence(oid('551d11'), der(0x04, alternativeNames)),
-        sequence(oid('551d13'), der(0x04, isAuthority)),
-      ),
-    ),
+    der(0xa3, extensions),
   );
-  const signature = Buffer.concat([Buffer.from([0]), sign('sha256', body, issuer?.key ?? privateKey)]);
+  const signature = Buffer.concat([Buffer.from([0]), sign('sha256', body, privateKey)]);
   const signed = sequence(body, ecdsaWithSha256, der(0x03, signature));
   return {
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    cert: `-----BEGIN CERTIFICATE-----\n${signed.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
+    cert: `-----BEGIN CERTIFICATE-----\n${signed.toString('base64')}\n-----END CERTIFICATE-----\n`,
   };
-}
-
-function named(commonName: string): Buffer {
-  return sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from(commonName)))));
 }
 
 /** One DER value: tag, length, content. */

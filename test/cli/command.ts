@@ -28,7 +28,7 @@ export async function command(
 }
 
 /** The same where nothing listens: what it says, it says before it connects. */
-export function offline(args: readonly string[]): Promise<Ended> {
+export function offline(args: readonly string[], stdin = ''): Promise<Ended> {
   const env = { TEMPORAL_CONFIG_FILE: '/nowhere/temporal.toml', TEMPORAL_ADDRESS: '127.0.0.1:1' };
-  return command(args, env, { calledAs: 'agent-follow-up' });
+  return command(args, env, { stdin, calledAs: 'agent-follow-up' });
 }

@@ -6,61 +6,23 @@ import {
   DeliveryUnknownError,
   FollowUpError,
   FollowUpRejectedError,
-  type FollowUpResult,
   JobNotFoundError,
 } from '../../src/client';
 import { followUpFailed, notFound } from '../../src/client/errors';
-import { FAILURE_TYPES, type Receipt } from '../../src/core/result';
 import { ItemsGoneError } from '../../src/temporal/batch-items';
-import { JOB } from '../harness/samples';
+import { JOB, RECEIPT } from '../harness/samples';
 
-const RECEIPT: Receipt = {
-  requestId: 'r',
-  delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
-  evidence: 'seen-active',
-  promptDigest: 'a'.repeat(64),
-  baseline: { status: 'completed', prLink: null, archivedAt: null },
-  polls: 7,
-  sentAt: '2030-01-01T00:00:00.000Z',
-  settledAt: '2030-01-01T00:01:00.000Z',
-  observed: { active: 6, completed: 1 },
-};
-
-function result(status: string): FollowUpResult {
-  const source = { repository: 'docs', ref: 'main' };
+it('a result is printed with its evidence and delivery, and the link in full, and has the exit code of its status', () => {
   const prLink = 'https://code.example/pull/7';
-  return { ...JOB, id: 'job-1', status, source, model: 'm', prLink, followUp: RECEIPT };
-}
-
-it.each([
-  ['completed', 0],
-  ['archived', 10],
-  ['failed', 11],
-])('the exit code of a job that is %s is %d', (status, code) => {
-  expect(endOfResult('w', result(status)).exitCode).toBe(code);
-});
-
-it('the exit code of each failure is the documented one, as are its class and code', () => {
-  const ends = FAILURE_TYPES.map((type) => {
-    const error = followUpFailed(type, 'message', { workflowId: 'w' });
-    expect(error).toMatchObject({ workflowId: 'w', job: null, receipt: null });
-    expect(endOfError(error).document).toMatchObject({ type });
-    return [type, endOfError(error).exitCode, error.constructor, error.code];
-  });
-  expect(ends).toEqual([
-    ['InvalidRequest', 2, FollowUpError, 'INVALID_REQUEST'],
-    ['FollowUpRejected', 20, FollowUpRejectedError, 'REJECTED'],
-    ['DeliveryUnknown', 21, DeliveryUnknownError, 'DELIVERY_UNKNOWN'],
-    ['JobNotFound', 23, JobNotFoundError, 'JOB_NOT_FOUND'],
-    ['DeadlineExceeded', 22, DeadlineExceededError, 'DEADLINE_EXCEEDED'],
-  ]);
-});
-
-it('what is printed of a result are the job, the evidence and the delivery, and the link in full', () => {
-  expect(endOfResult('follow-up:p:j:r', result('completed')).text.split('\n')).toEqual([
+  const source = { repository: 'docs', ref: 'main' };
+  const ends = ['completed', 'archived', 'failed'].map((status) =>
+    endOfResult('follow-up:p:j:r', { ...JOB, status, source, model: 'm', prLink, followUp: RECEIPT }),
+  );
+  expect(ends.map(({ exitCode }) => exitCode)).toEqual([0, 10, 11]);
+  expect(ends[0]?.text.split('\n')).toEqual([
     'status    completed',
-    'prLink    https://code.example/pull/7',
-    'job       job-1',
+    `prLink    ${prLink}`,
+    'job       j',
     'source    docs @ main',
     'model     m',
     'delivery  accepted by response, 1 send',
@@ -68,6 +30,19 @@ it('what is printed of a result are the job, the evidence and the delivery, and 
     'polls     7 (active × 6, completed × 1)',
     'workflow  follow-up:p:j:r',
   ]);
+});
+
+it.each([
+  ['InvalidRequest', 2, FollowUpError, 'INVALID_REQUEST'],
+  ['FollowUpRejected', 20, FollowUpRejectedError, 'REJECTED'],
+  ['DeliveryUnknown', 21, DeliveryUnknownError, 'DELIVERY_UNKNOWN'],
+  ['JobNotFound', 23, JobNotFoundError, 'JOB_NOT_FOUND'],
+  ['DeadlineExceeded', 22, DeadlineExceededError, 'DEADLINE_EXCEEDED'],
+] as const)('the failure %s has the exit code %i, a class and a code', (type, exitCode, Class, code) => {
+  const error = followUpFailed(type, 'message', { workflowId: 'w' });
+  expect(error).toMatchObject({ code, workflowId: 'w', job: null, receipt: null });
+  expect(error.constructor).toBe(Class);
+  expect(endOfError(error)).toMatchObject({ exitCode, document: { type } });
 });
 
 it('what to do about a rejected one is what works', () => {

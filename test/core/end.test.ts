@@ -13,15 +13,10 @@ import {
   memoOfEnd,
   OUTCOMES,
 } from '../../src/core/end';
-import { FAILURE_TYPES, type Receipt, VERDICTS } from '../../src/core/result';
+import { FAILURE_TYPES, VERDICTS } from '../../src/core/result';
 import { MAX_LINK_CHARACTERS } from '../../src/core/text';
-import { JOB } from '../harness/samples';
+import { JOB, RECEIPT } from '../harness/samples';
 
-const RECEIPT: Receipt = {
-  delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
-  ...{ requestId: 'r', evidence: 'seen-active', promptDigest: 'a'.repeat(64), baseline: null },
-  ...{ polls: 7, sentAt: null, settledAt: null, observed: { active: 7 } },
-};
 const LINK = 'https://code.example/pull/7';
 const KNOWN = { delivery: 'accepted', evidence: 'seen-active' };
 
@@ -48,41 +43,35 @@ describe('the end of a follow-up', () => {
     expect(told(1)).toMatch(/cancelled\. The service has processed nothing\.$/);
   });
 
-  it('is the same by its memo', () => {
+  it('is the same by its memo, and told by no memo without one, as of one that runs or was cancelled', () => {
     const unlinked = endOfFailure(failure('DeadlineExceeded', 'late', null));
     for (const end of [endOfResult(result), endOfFailure(failure('FollowUpRejected')), unlinked])
       expect(endOfMemo(JSON.parse(JSON.stringify(memoOfEnd(RECEIPT, end))))).toEqual(end);
-  });
-
-  it('is told by no memo without one, as of a follow-up that runs or was cancelled, or with an unknown one', () => {
     const unknown = { ...RECEIPT, outcome: 'vanished', prLink: null, message: null };
     expect([undefined, RECEIPT, unknown].map(endOfMemo)).toEqual([null, null, null]);
   });
 
   it('is bounded, well-formed, and has a whole link or none', () => {
     const long = 'x'.repeat(MAX_LINK_CHARACTERS + 1);
-    expect(endOfResult({ ...result, prLink: long }).prLink).toBeNull();
     const { message, prLink } = endOfFailure(failure('JobNotFound', `\ud800${'x'.repeat(1_000)}`, long));
     expect(message).toHaveLength(300);
     expect(message).toMatch(/^\ufffdx+…$/);
-    expect(prLink).toBeNull();
+    expect([prLink, endOfResult({ ...result, prLink: long }).prLink]).toEqual([null, null]);
   });
 
-  it.each([
-    ['a result of another shape', endOfResult({ ...result, followUp: {} })],
-    ['a job that is not at its end', endOfResult({ ...result, status: 'active' })],
-    ['a failure of another type', endOfFailure(failure('TypeError'))],
-    ['a failure without details', endOfFailure(Object.assign(failure('JobNotFound'), { details: [] }))],
-  ])('is broken with %s', (_, end) => {
-    expect(end).toMatchObject({ outcome: 'broken', delivery: null });
+  it('is broken where it has another shape, type or status', () => {
+    for (const end of [
+      endOfResult({ ...result, followUp: {} }),
+      endOfResult({ ...result, status: 'active' }),
+      endOfFailure(failure('TypeError')),
+      endOfFailure(Object.assign(failure('JobNotFound'), { details: [] })),
+    ])
+      expect(end).toMatchObject({ outcome: 'broken', delivery: null });
   });
 
   it('has proof that nothing was sent where its name was taken before it began', () => {
-    expect(endOfConflict(true, true)).toMatchObject({ outcome: 'conflict', delivery: 'not-sent' });
-    expect([endOfConflict(true, false), endOfConflict(false, true)]).toMatchObject([
-      { delivery: null },
-      { delivery: null },
-    ]);
+    const deliveries = [endOfConflict(true, true), endOfConflict(true, false), endOfConflict(false, true)];
+    expect(deliveries.map(({ delivery }) => delivery)).toEqual(['not-sent', null, null]);
   });
 
   it('counts as a failure unless its job is completed or archived', () => {

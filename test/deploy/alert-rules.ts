@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { parse } from 'yaml';
 import dashboard from '../../deploy/grafana/follow-ups.json';
-import { ALERTS_FILE } from '../../scripts/prometheus-rule';
 
 interface Alert {
   readonly alert: string;
@@ -9,23 +9,20 @@ interface Alert {
   readonly annotations: { readonly runbook_url: string };
 }
 
-const RULES = readFileSync(ALERTS_FILE, 'utf8');
-export const ALERTS = (parse(RULES) as { groups: { rules: Alert[] }[] }).groups.flatMap(({ rules }) => rules);
-export const PANELS = dashboard.panels.flatMap(({ title, targets }) =>
-  targets.map(({ expr }) => ({ title, expr })),
+export const ALERTS_FILE = path.join(__dirname, '../../deploy/prometheus/alerts.yaml');
+const rules = parse(readFileSync(ALERTS_FILE, 'utf8')) as { groups: { rules: Alert[] }[] };
+export const ALERTS = rules.groups.flatMap(({ rules }) => rules);
+
+const panels = dashboard.panels.flatMap(({ targets }) => targets);
+
+/** The series that alerts and panels ask for: the metric, and what a label must match; of all namespaces. */
+export const SELECTORS = [...ALERTS, ...panels].flatMap(({ expr }) =>
+  [...expr.matchAll(/\b((?:agent_follow_up|temporal)_\w+)(?:\{([^}]*)\})?/g)].map(
+    ([, metric = '', inner = '']) => ({
+      metric,
+      labels: [...inner.matchAll(/(\w+)[=!]~?"([^"$]*)"/g)].map(
+        ([, label = '', text = '']) => [label, new RegExp(`^(?:${text})$`)] as const,
+      ),
+    }),
+  ),
 );
-
-/** The metrics of this project and of the SDK that an expression names. */
-export function metricsIn(expression: string): string[] {
-  return expression.match(/\b(?:agent_follow_up|temporal)_\w+/g) ?? [];
-}
-
-/** A window holds some scrapes, of which there is one a second. */
-const LONGEST_S = 15;
-
-/** The rules with shorter times, for tests: a minute is a second, and nothing lasts longer than 15. What is compared stays as it is. */
-export const HURRIED = RULES.replaceAll(
-  /(\[|offset | for: )(\d+)([mh])\b/g,
-  (_, before: string, count: string, unit: string) =>
-    `${before}${Math.min(LONGEST_S, Number(count) * (unit === 'h' ? 60 : 1))}s`,
-).replaceAll(/ \* 60\b/g, '');

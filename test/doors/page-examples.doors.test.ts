@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { mustRun, Program } from '../harness/program';
 import { ROOT } from '../harness/worker-process';
-import { examplesOf, Ground, STRICTLY, teamFolder, unpacked } from './ground';
+import { examplesOf, Ground, STRICTLY, teamFolder } from './ground';
 
 // A follow-up with the defaults takes half a minute and more.
 jest.setTimeout(300_000);
@@ -44,8 +44,8 @@ const EXAMPLES = [
     prints: /^nightly-\d{4}-\d\d-\d\dT[\d:]+Z\n$/,
   },
   { file: 'sandbox.mts', page: 'docs/sandbox.md', prints: /^http:\/\/127\.0\.0\.1:\d+ sandbox_\w+\n0\n$/ },
+  // These two run in plugin.doors.test.ts.
   { file: 'worker.mts', page: 'docs/plugin.md' },
-  // Runs in plugin.doors.test.ts.
   { file: 'release.mts', page: 'docs/callers.md', nth: 1 },
   { file: 'example.test.ts', page: 'docs/testing.md' },
 ] as const;
@@ -88,20 +88,6 @@ it('those that are programs, or parts of one, print what they say, and send one 
   }
   const texts = ground.sandbox.journal.entries({ operation: 'message' }).map(({ prompt }) => prompt?.text);
   expect(texts.filter((text) => text === 'Please fix the typo.')).toHaveLength(1);
-});
-
-it('the plugin’s worker does a follow-up, and ends on SIGTERM', async () => {
-  const env = { ...ground.env, ...ground.workerEnv };
-  const worker = new Program(process.execPath, ['worker.mjs'], { cwd, env });
-  const { jobId } = ground.sandbox.addJob({ projectId: 'docs', turn: { reads: 2 } });
-  const words = ['send', '--project', 'docs', '--job', jobId, '--prompt', 'Go on.', '--confirm', '1s'];
-  const caller = { cwd, env: { ...ground.env, FOLLOW_UP_TASK_QUEUE: 'our-queue' } };
-  const sent = mustRun('node', [unpacked('worker', 'dist/starter.js'), ...words], caller);
-  const printed = await sent.finally(() => {
-    worker.signal('SIGTERM');
-  });
-  expect(printed).toMatch(/^status +completed$/m);
-  expect(await worker.ended()).toMatchObject({ code: 0 });
 });
 
 it('the tests of docs/testing.md pass with Jest', async () => {

@@ -26,43 +26,26 @@ export * from './release';
 export * from 'agent-follow-up-plugin/workflows';
 export const ownWorkflow = async (name: string) => 'hello ' + name;
 `;
+const QUEUE = "taskQueue: 'our-queue',";
 /** That of the page, by way of the team's own queue. */
 const RELEASE = (examplesOf('docs/callers.md')[1] ?? '').replace(
   "taskQueue: 'follow-up'",
-  "taskQueue: 'the-team'",
+  "taskQueue: 'our-queue'",
 );
 
-/** The team's worker: a queue, activities, a codec and interceptors of its own. */
-const WORKER = `
-const { NativeConnection, Worker } = require('@temporalio/worker');
-const { createAgentApi, FollowUpPlugin, keyFromText } = require('agent-follow-up-plugin');
-const { dataConverter } = require('./codec.js');
-
-async function main() {
-  const { TEMPORAL_ADDRESS: address, AGENT_API_BASE_URL: baseUrl, AGENT_API_KEY: key } = process.env;
-  const connection = await NativeConnection.connect({ address });
-  const agentApi = createAgentApi({ baseUrl, apiKey: keyFromText(key), timeoutMs: 5_000 });
-  const intercepted = ({ info }) => {
-    console.log('intercepted', info.activityType);
-    return { inbound: { execute: (input, next) => next(input) } };
-  };
-  const worker = await Worker.create({
-    connection,
-    taskQueue: 'the-team',
+/** That of the page, with workflows, a codec and interceptors of the team. */
+const WORKER = (examplesOf('docs/plugin.md')[0] ?? '').replace(
+  QUEUE,
+  `${QUEUE}
     workflowsPath: require.resolve('./workflows.ts'),
-    activities: { ownActivity: async () => 'done' },
-    dataConverter,
-    interceptors: { activity: [intercepted] },
-    plugins: [new FollowUpPlugin({ agentApi, inProcessPolls: 10 })],
-  });
-  process.on('SIGTERM', () => worker.shutdown());
-  console.log('created');
-  await worker.run();
-  await agentApi.close();
-  await connection.close();
-  console.log('ended');
+    dataConverter: require('./codec.js').dataConverter,
+    interceptors: { activity: [intercepted] },`,
+);
+const INTERCEPTED = `
+function intercepted({ info }) {
+  console.log('intercepted', info.activityType);
+  return { inbound: { execute: (input, next) => next(input) } };
 }
-main();
 `;
 
 /** A service of the same team. */
@@ -76,10 +59,10 @@ async function main() {
   const connection = await Connection.connect({ address: process.env.TEMPORAL_ADDRESS });
   const client = new Client({ connection, dataConverter });
   const execute = (workflowId, arg) =>
-    client.workflow.execute(workflowId, { taskQueue: 'the-team', workflowId, args: [arg] });
+    client.workflow.execute(workflowId, { taskQueue: 'our-queue', workflowId, args: [arg] });
   const released = execute('release', '7.2');
   console.log(await execute('ownWorkflow', 'team'));
-  const followUps = new FollowUpClient(client, { taskQueue: 'the-team' });
+  const followUps = new FollowUpClient(client, { taskQueue: 'our-queue' });
   const times = { polling: { initial: '500ms', maximum: '500ms', timerPolls: 1 }, confirm: '1s' };
   const request = { projectId, jobId, requestId: 'one', prompt: 'A secret prompt.', ...times };
   const handle = await followUps.start(request);
@@ -107,13 +90,12 @@ it('the plugin runs follow-ups and batches in a team’s own worker, beside the 
     'data-converter.js': readFileSync(path.join(ROOT, 'examples/encryption/data-converter.js'), 'utf8'),
     'workflows.ts': WORKFLOWS,
     'release.ts': RELEASE,
-    'worker.js': WORKER,
+    'worker.ts': WORKER + INTERCEPTED,
     'service.js': SERVICE,
     key: randomBytes(32).toString('base64'),
   });
   const env = { ...ground.env, ...ground.workerEnv, PAYLOAD_KEY_FILE: path.join(cwd, 'key') };
-  const worker = new Program(process.execPath, ['worker.js'], { cwd, env });
-  await worker.says(/created/);
+  const worker = new Program(process.execPath, ['--import', 'tsx', 'worker.ts'], { cwd, env });
   sandbox.addJob({ projectId: 'docs', id: 'job-1', turn: { reads: 2 } });
   const { projectId, jobId } = sandbox.addJob({ turn: { reads: 2 } });
   const told = await mustRun('node', ['service.js', projectId, jobId], { cwd, env }).finally(() => {
@@ -126,6 +108,5 @@ it('the plugin runs follow-ups and batches in a team’s own worker, beside the 
   expect(shown).not.toContain(Buffer.from('A secret prompt.').toString('base64').slice(0, 16));
   const { code, stdout } = await worker.ended();
   expect(code).toBe(0);
-  for (const line of ['intercepted sendMessage', 'intercepted pollJob', 'ended'])
-    expect(stdout).toContain(line);
+  for (const type of ['sendMessage', 'pollJob']) expect(stdout).toContain(`intercepted ${type}`);
 });

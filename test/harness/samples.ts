@@ -1,11 +1,11 @@
 import type { AgentApi } from '../../src/agent-api/client';
 import type { ItemEnd } from '../../src/core/batch/progress';
 import type { AgentJob } from '../../src/core/job';
+import type { Receipt } from '../../src/core/result';
 
 /** An agent service that nobody may ask. */
 export const AGENT_API: AgentApi = {
   timeoutMs: 4_000,
-  cooldownSeconds: () => 0,
   getJob: () => Promise.reject(new Error('not called')),
   sendMessage: () => Promise.reject(new Error('not called')),
   close: () => Promise.resolve(),
@@ -35,6 +35,19 @@ export const PLAN = {
   settleMs: 0,
   confirmMs: 30_000,
 } as const;
+
+/** Of a turn that was seen. */
+export const RECEIPT: Receipt = {
+  requestId: 'r',
+  delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
+  evidence: 'seen-active',
+  promptDigest: 'a'.repeat(64),
+  baseline: { status: 'completed', prLink: null, archivedAt: null },
+  polls: 7,
+  sentAt: '2030-01-01T00:00:00.000Z',
+  settledAt: '2030-01-01T00:01:00.000Z',
+  observed: { active: 6, completed: 1 },
+};
 
 /** The end of an item whose job is completed. */
 export const ITEM_END: ItemEnd = {

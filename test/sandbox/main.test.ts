@@ -42,7 +42,7 @@ describe('a fault as JSON', () => {
     ['{"name":"xyzzy"}', 'name: there is no fault "xyzzy"; --list-faults shows them all'],
     ['{"name":"hang","tims":1}', 'Unrecognized key: "tims"'],
     ['{"name":"slow","parameters":{"delay":"5"}}', 'parameters.delay: must be a duration such as 500ms'],
-    ['{"name":"processed-then-500","operation":"get"}', 'operation: the fault processed-then-500 acts on'],
+    ['{"name":"invisible-turn","operation":"get"}', 'operation: the fault invisible-turn acts on'],
   ])('%s is refused with a reason', (json, reason) => {
     expect(() => parseFault(json)).toThrow(reason);
   });

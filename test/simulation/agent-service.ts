@@ -9,7 +9,7 @@ import { type AgentJob } from '../../src/core/job';
 import { JobLife } from '../../sandbox/job-life';
 import type { VirtualClock } from './clock';
 import type { Luck } from './luck';
-import type { Plan, Trouble } from './plan';
+import type { PlannedJob, Trouble } from './plan';
 import type { SimulatedWorker } from './worker/worker';
 
 /** One request as the service and its client knew it. Times in milliseconds since the epoch; null for what never came. */
@@ -37,10 +37,6 @@ export interface Request {
   shown: AgentJob | null;
 }
 
-export const PROJECT = 'project-1';
-export const JOB = 'job-1';
-export const PROMPT = 'Fix the broken links.';
-
 /** One way, mostly; how much longer a slow one takes, and how many are slow: a message is often processed slowly. */
 const WAY_MS = { least: 1, usual: 120, slow: 6_000, slowShare: 0.06, slowShareOfPost: 0.15 };
 
@@ -54,24 +50,21 @@ export class AgentService {
   constructor(
     private readonly clock: VirtualClock,
     private readonly luck: Luck,
-    private readonly plan: Pick<Plan, 'job' | 'spells'>,
+    private readonly job: PlannedJob,
     private readonly reached: (point: string, worker?: SimulatedWorker) => void,
-    jobId: string = JOB,
-    private readonly words: () => string = () => 'no',
+    private readonly words: () => string,
   ) {
-    const { status, hasLink, activeMs, turns, whileActive } = plan.job;
+    const { jobId, status, hasLink, activeMs, turns, whileActive } = job;
+    const createdAt = new Date(clock.now).toISOString();
     const start = {
       ...{ id: jobId, status, source: { repository: 'example/handbook', ref: null }, model: 'writer-1' },
-      ...{
-        prLink: hasLink ? 'https://code.example/pulls/0' : null,
-        createdAt: new Date(clock.now).toISOString(),
-      },
-      archivedAt: status === 'archived' ? new Date(clock.now).toISOString() : null,
+      ...{ prLink: hasLink ? 'https://code.example/pulls/0' : null, createdAt },
+      archivedAt: status === 'archived' ? createdAt : null,
     };
     const openPullRequest = () => `https://code.example/pulls/${(this.links += 1)}`;
     const random = () => this.luck.next('turn');
     this.life = new JobLife(start, {
-      ...{ now: () => clock.now, random, turnMs: 60_000, whileActive, queueGapMs: 0, openPullRequest },
+      ...{ now: () => clock.now, random, turnMs: 60_000, whileActive, openPullRequest },
       // The turn of a job that is active before is not one of ours.
       plans: status === 'active' ? [{ durationMs: activeMs }, ...turns] : turns,
     });
@@ -150,14 +143,8 @@ export class AgentService {
       worker,
       runId: workflowExecution?.runId ?? '',
       askedAt: this.clock.now,
-      begunAt: null,
-      reachedAt: null,
-      processedAt: null,
-      answer: null,
-      retryAfter: null,
-      answeredAt: null,
-      heardAt: null,
-      shown: null,
+      ...{ begunAt: null, reachedAt: null, processedAt: null, answeredAt: null, heardAt: null },
+      ...{ answer: null, retryAfter: null, shown: null },
     };
     this.requests.push(request);
     return request;
@@ -166,7 +153,7 @@ export class AgentService {
   private troubleOf(operation: Request['operation']): Trouble | undefined {
     const nth = this.counts[operation];
     this.counts[operation] += 1;
-    return this.plan.spells.find(
+    return this.job.spells.find(
       (spell) =>
         spell.operation === operation &&
         nth >= spell.after &&
@@ -182,7 +169,7 @@ export class AgentService {
       this.life.receive((JSON.parse(body) as { readonly prompt: string }).prompt);
       this.reached('post processed', worker);
     }
-    const json = (value: object) => ({ kind: 'json', value }) as const;
+    const json = (value: object) => ({ isHtml: false, value });
     request.answer = trouble?.kind ?? 'job';
     switch (trouble?.kind) {
       case 'timeout':
@@ -194,10 +181,10 @@ export class AgentService {
         request.answer = `${page ? 'page' : 'http'} ${status}`;
         request.retryAfter = retryAfter ?? null;
         const words = this.words();
-        return answerOf(status, page ? { kind: 'text', text: words } : json({ error: words }), retryAfter);
+        return answerOf(status, page ? { isHtml: false, value: words } : json({ error: words }), retryAfter);
       }
       case 'page':
-        return answerOf(200, { kind: 'html' });
+        return answerOf(200, { isHtml: true });
       case 'no job':
         return answerOf(200, json({ ok: true }));
       case 'another job':
@@ -214,10 +201,10 @@ export class AgentService {
   /** The job as one of the replicas has it; the link comes some time after the turn. */
   private shown(): AgentJob {
     const now = this.life.read();
-    const lag = this.luck.between('lag', 0, this.plan.job.lagMs);
+    const lag = this.luck.between('lag', 0, this.job.lagMs);
     const job = lag === 0 ? now : (this.life.jobAt(this.clock.now - lag) ?? now);
     const since = this.life.settledSince();
-    const isLate = since !== null && this.clock.now < since + this.plan.job.linkLateMs;
+    const isLate = since !== null && this.clock.now < since + this.job.linkLateMs;
     return isLate && job.status === 'completed' ? { ...job, prLink: null } : job;
   }
 }
@@ -232,11 +219,6 @@ function pointOf({ operation, by }: Request): string {
 const ANOTHER = { id: 'job-2', status: 'completed', prLink: 'https://code.example/pulls/of-others' };
 
 function answerOf(status: number, body: Answer['body'], retryAfter?: string): Answer {
-  return {
-    kind: 'answer',
-    status,
-    headers: { location: undefined, retryAfter, date: undefined },
-    body,
-    brokenBy: null,
-  };
+  const headers = { location: undefined, retryAfter, date: undefined };
+  return { kind: 'answer', status, headers, body, brokenBy: null };
 }

@@ -1,20 +1,21 @@
 import dns from 'node:dns';
+import { createServer as createWebServer } from 'node:http';
 import { createSecureServer, type SecureServerOptions } from 'node:http2';
-import { createServer as createHttpsServer } from 'node:https';
 import { createServer as createTcpServer } from 'node:net';
 import { afterAll, describe, expect, it, jest } from '@jest/globals';
+import { NativeConnection } from '@temporalio/worker';
 import { freePorts } from '../../dev/free-ports';
 import { FollowUpClient } from '../../src/client';
-import { FollowUpError } from '../../src/core/errors';
+import type { FollowUpError } from '../../src/core/errors';
 import { serverError } from '../../src/temporal/server-error';
+import { whyNot } from '../../src/temporal/trouble';
 import { openDeafPort } from '../harness/deaf-port';
-import { certificateSignedBy, selfSignedCertificate } from '../agent-api/self-signed-certificate';
+import { selfSignedCertificate } from '../agent-api/self-signed-certificate';
 import { answering, grpcServer, LETS_IN, listening } from './grpc-server';
 
-const authority = selfSignedCertificate();
-const ofServer = certificateSignedBy(authority);
-const ofClient = certificateSignedBy(authority);
-const TRUST = { TEMPORAL_TLS_SERVER_CA_CERT_DATA: authority.cert };
+const ofServer = selfSignedCertificate();
+const ofClient = selfSignedCertificate();
+const TRUST = { TEMPORAL_TLS_SERVER_CA_CERT_DATA: ofServer.cert };
 const MUTUAL = {
   ...{ ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: ofClient.cert },
   TEMPORAL_TLS_CLIENT_KEY_DATA: ofClient.key,
@@ -30,6 +31,11 @@ function secure(options: SecureServerOptions = {}): Promise<string> {
   return listening(answering(createSecureServer({ ...ofServer, ...options }), () => LETS_IN));
 }
 
+/** A server that lets in only the client of one certificate. */
+function mutual(ca: string): Promise<string> {
+  return secure({ requestCert: true, rejectUnauthorized: true, ca: [ca] });
+}
+
 async function connect(
   address: string,
   env: Record<string, string> = {},
@@ -40,16 +46,16 @@ async function connect(
   return client;
 }
 
-async function errorOf(work: Promise<unknown>): Promise<FollowUpError> {
-  const error: unknown = await work.catch((reason: unknown) => reason);
-  if (error instanceof FollowUpError) return error;
-  throw new Error('no FollowUpError was thrown', { cause: error });
+function errorOf(work: Promise<unknown>): Promise<FollowUpError> {
+  return work.then(
+    () => Promise.reject(new Error('no error was thrown')),
+    (error: unknown) => error as FollowUpError,
+  );
 }
 
 describe('a connection', () => {
   it('over TLS with a private authority and a client certificate comes about', async () => {
-    const address = await secure({ requestCert: true, ca: [authority.cert] });
-    expect((await connect(address, MUTUAL)).namespace).toBe('default');
+    expect((await connect(await mutual(ofClient.cert), MUTUAL)).namespace).toBe('default');
   });
 
   it.concurrent.each<[string, string, () => Promise<string>, Record<string, string>, RegExp]>([
@@ -58,7 +64,7 @@ describe('a connection', () => {
       'MISCONFIGURED',
       () => secure(),
       { TEMPORAL_TLS: 'true' },
-      /\(UNABLE_TO_VERIFY_LEAF_SIGNATURE: unable to verify .*\); check .* TEMPORAL_TLS_SERVER_CA_CERT_\*/,
+      /\(DEPTH_ZERO_SELF_SIGNED_CERT: self-signed .*\); check .* TEMPORAL_TLS_SERVER_CA_CERT_\*/,
     ],
     [
       'a certificate for another name',
@@ -70,7 +76,7 @@ describe('a connection', () => {
     [
       'a server that wants a client certificate',
       'MISCONFIGURED',
-      () => secure({ requestCert: true, rejectUnauthorized: true, ca: [authority.cert] }),
+      () => mutual(ofClient.cert),
       TRUST,
       /\(ERR_SSL_.*_ALERT_CERTIFICATE_REQUIRED: .*\); check .* TEMPORAL_TLS_CLIENT_CERT_\*/,
     ],
@@ -89,38 +95,17 @@ describe('a connection', () => {
       /: wrong version number\); check TEMPORAL_TLS \(.* an API key turns it on/,
     ],
     [
-      'TLS to a web server',
-      'MISCONFIGURED',
-      () => listening(createHttpsServer(ofServer)),
-      TRUST,
-      /no application protocol\); check TEMPORAL_TLS/,
-    ],
-    [
-      'no TLS to a server that wants it',
-      'MISCONFIGURED',
-      () => secure(),
-      {},
-      /the server wants TLS; set TEMPORAL_TLS=true/,
-    ],
-    [
       'credentials that the server does not accept',
       'UNAUTHORIZED',
       () => grpcServer(16),
       { ...API_KEY, TEMPORAL_TLS: 'false' },
       /does not accept the credentials .*; check TEMPORAL_API_KEY or the TLS client certificate\.$/,
     ],
-    [
-      'credentials that may not do it',
-      'UNAUTHORIZED',
-      () => grpcServer(7),
-      { ...API_KEY, TEMPORAL_TLS: 'false' },
-      /denies access .*; check TEMPORAL_NAMESPACE and the permissions of the credentials\.$/,
-    ],
     // The two that follow look as a starting server does; TLS is named.
     [
       'a server that ends the connection after the TLS handshake',
       'UNREACHABLE',
-      () => secure({ requestCert: true, rejectUnauthorized: true, ca: [selfSignedCertificate().cert] }),
+      () => mutual(selfSignedCertificate().cert),
       MUTUAL,
       /(ends the connection|ECONNRESET|EPIPE); .* TEMPORAL_TLS_CLIENT_CERT_\*/,
     ],
@@ -132,28 +117,21 @@ describe('a connection', () => {
       /does not answer as a Temporal server .*; if it wants TLS, set TEMPORAL_TLS=true/,
     ],
   ])('with %s is %s, and the message says what to set', async (_what, code, server, env, words) => {
-    // Only the server's own word comes before the time-out.
-    const timeout = code === 'UNAUTHORIZED' ? 10_000 : 500;
-    const error = await errorOf(connect(await server(), env, timeout));
+    const error = await errorOf(connect(await server(), env));
     expect(error).toMatchObject({ code, message: expect.stringMatching(words) });
     expect(error.message).not.toMatch(/secret/);
   });
 
   it('to a name of two addresses where nothing listens is unreachable, with TLS', async () => {
     const [port = 0] = await freePorts(1);
-    const two = [
-      { address: '127.0.0.1', family: 4 },
-      { address: '127.0.0.2', family: 4 },
-    ];
+    const two = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
     const lookup = jest.spyOn(dns, 'lookup');
     lookup.mockImplementation(((_name: string, _options: object, then: (...found: unknown[]) => void) => {
       then(null, two);
     }) as never);
+    const error = await errorOf(connect(`two.test:${port}`, { TEMPORAL_TLS: 'true' }));
+    lookup.mockRestore();
     const message = expect.stringContaining('connect ECONNREFUSED 127.0.0.1');
-    const connecting = connect(`two.test:${port}`, { TEMPORAL_TLS: 'true' }, 500);
-    const error = await errorOf(connecting).finally(() => {
-      lookup.mockRestore();
-    });
     expect(error).toMatchObject({ code: 'UNREACHABLE', message });
   });
 
@@ -183,6 +161,27 @@ describe('a connection', () => {
     await expect(connecting()).rejects.toBe(reason);
   });
 });
+
+// What is looked at without the error is the same as above.
+it.concurrent.each<[string, () => Promise<string>, string, RegExp]>([
+  ['is starting', () => grpcServer(14, 'starting'), 'UNREACHABLE', /starting/],
+  ['is the Web UI', () => listening(createWebServer((_, web) => web.end())), 'UNREACHABLE', /Web UI's/],
+  ['denies permission', () => grpcServer(7), 'UNAUTHORIZED', /denies access .*TEMPORAL_NAMESPACE/],
+  ['wants TLS', () => secure(), 'MISCONFIGURED', /wants TLS/],
+])(
+  'the connection of a worker to a server that %s has an error in words too',
+  async (_, server, code, words) => {
+    const address = await server();
+    const error: unknown = await NativeConnection.connect({ address }).catch((reason: unknown) => reason);
+    const trouble = await whyNot(error, {
+      address,
+      namespace: 'agents',
+      connection: { address },
+      secrets: [],
+    });
+    expect(trouble).toMatchObject({ code, message: expect.stringMatching(words) });
+  },
+);
 
 it('a deadline of gRPC is told without the words about its own parts', () => {
   const details = 'Deadline exceeded after 0.000s,waiting for metadata filters';

@@ -1,11 +1,17 @@
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { type DevServer, startDevServer } from '../../dev/dev-server';
 import { freePorts } from '../../dev/free-ports';
+import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
 import { METRICS } from '../../src/core/metrics';
+import { SELECTORS } from '../deploy/alert-rules';
 import { eventually } from '../harness/eventually';
 import { ENDLESS, QUICK } from '../harness/following';
+import { untilAttempt } from '../harness/pending-poll';
 import { ASKS_EVERY_SECOND, ProcessEnvironment } from '../harness/process-environment';
 import { scrape, type Series } from '../harness/scrape';
-import { temporal } from '../harness/temporal';
+import { DYNAMIC_CONFIG, temporal } from '../harness/temporal';
 import { type Hold, TemporalGate } from '../harness/temporal-gate';
 import type { WorkerProcess } from '../harness/worker-process';
 import { SWIFT } from '../harness/batch-of-test';
@@ -13,7 +19,8 @@ import { SWIFT } from '../harness/batch-of-test';
 const PREFIX = 'agent_follow_up_';
 const POLLS_ON = { ...QUICK, polling: { ...QUICK.polling, timerPolls: 0 } };
 
-/** One worker for all of them, so that each test counts from what the ones before it have left. */
+/** One worker on a server of its own for all of them, so that each test counts from what the ones before it have left. */
+let server: DevServer;
 let environment: ProcessEnvironment;
 let worker: WorkerProcess;
 let gate: TemporalGate;
@@ -23,9 +30,11 @@ let address: string;
 beforeAll(async () => {
   const [port = 0] = await freePorts(1);
   address = `127.0.0.1:${port}`;
-  gate = await TemporalGate.open(temporal().address);
+  const { cli } = temporal();
+  server = await startDevServer({ cli, searchAttributes: true, dynamicConfig: DYNAMIC_CONFIG });
+  gate = await TemporalGate.open(server.address);
   counting = gate.hold('CountWorkflowExecutions', 'call');
-  environment = await ProcessEnvironment.open({});
+  environment = await ProcessEnvironment.open({ address: server.address });
   worker = await environment.startWorker({
     ...ASKS_EVERY_SECOND,
     TEMPORAL_ADDRESS: gate.address,
@@ -35,6 +44,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await environment.close();
   await gate.close();
+  await server.stop();
 });
 
 /** The project's own. */
@@ -68,7 +78,6 @@ it('a server that does not count what is open is asked again, and the worker wor
   expect(await eventually('the server has counted', askedAt)).toBeGreaterThanOrEqual(before);
 });
 
-// test/deploy has the counts by which alerts fire.
 it('every metric of the table is exported, with its labels, and none else', async () => {
   const [before, atFirst] = [await series(), await counters()];
   const parameters = { retryAfter: 2 };
@@ -78,10 +87,9 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   const { batches } = environment.followUps;
   const batch = await batches.start([item], { batchId: `metrics-${item.projectId}` });
   await batch.result();
-  await eventually('a poll waits', async () => valueOf(await series(), 'polls_waiting') === 1);
+  await untilAttempt(following, 1);
   following.changeJob({ status: 'completed' });
   await following.result();
-  await eventually('the poll has left', async () => valueOf(await series(), 'polls_waiting') === 0);
 
   expect(await counters()).toEqual(atFirst);
   const exported = await series();
@@ -103,22 +111,45 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   expect(rise('batch_ends_total', { outcome: 'done' })).toBe(1);
   expect(rise('exchanges_total', { operation: 'send', answer: 'job' })).toBe(2);
   expect(rise('exchanges_total', { operation: 'send', answer: 'http 429' })).toBe(1);
-  expect(rise('cooldown_seconds_total')).toBe(2);
   expect(rise('exchange_seconds_bucket', { operation: 'send', le: '600' })).toBe(3);
-  expect(valueOf(exported, 'polls_waiting_limit')).toBeGreaterThan(0);
 });
 
-it('reads that a limit holds back are late', async () => {
-  const late = async () => {
-    const exported = await series();
-    const bucket = (labels?: Series['labels']) =>
-      valueOf(exported, `read_lateness_seconds_${labels ? 'bucket' : 'count'}`, labels) ?? 0;
-    return bucket() - bucket({ le: '0.5' });
+it('what is open is counted by what it waits for', async () => {
+  const lost = { name: 'processed-then-close', operation: 'message' } as const;
+  const ask = { ...QUICK, confirm: '200ms', reconcile: '200ms', onUnknownDelivery: 'ask' } as const;
+  const follow = (count: number, ...what: Parameters<ProcessEnvironment['follow']>) =>
+    Promise.all(Array.from({ length: count }, () => environment.follow(...what)));
+  await follow(2, { status: 'active', ...ENDLESS }, ask, lost);
+  await follow(3, {}, {}, { name: 'hold', operation: 'get' });
+  // The look before the send is the first read.
+  await follow(4, ENDLESS, {}, { name: 'unauthorized', operation: 'get', skip: 1 });
+  const item = { ...environment.addJob(ENDLESS), prompt: 'Go on.', ...SWIFT };
+  await environment.followUps.batches.start([item], { batchId: 'endless' });
+  const wanted = { any: 10, batch: 1, 'needs-decision': 2, sending: 3, unauthorized: 4 };
+  const counts = async (): Promise<object> => {
+    const all = await series();
+    const of = (state: string) => [state, valueOf(all, 'open_workflows', { state })] as const;
+    return Object.fromEntries(Object.keys(wanted).map(of));
   };
-  const before = await late();
-  await environment.followUps.limits.set({ readsTotal: '30/m' });
-  const asked = { ...QUICK, polling: { ...QUICK.polling, timerPolls: 'all' } } as const;
-  const followings = await Promise.all([1, 2, 3].map(() => environment.follow(ENDLESS, asked)));
-  expect(await eventually('more reads are late', async () => (await late()) > before)).toBe(true);
-  for (const { handle } of followings) await handle.terminate();
+  const until = (found: object) => isDeepStrictEqual(found, wanted);
+  expect(await eventually('it is counted', counts, { until })).toEqual(wanted);
+});
+
+it('alerts and panels ask for metrics that the SDK has', async () => {
+  // One that no worker can decode.
+  await environment.client.workflowService.startWorkflowExecution({
+    namespace: 'default',
+    workflowId: `undecodable-${randomUUID()}`,
+    workflowType: { name: FOLLOW_UP_WORKFLOW },
+    taskQueue: { name: environment.taskQueue },
+    requestId: randomUUID(),
+    input: { payloads: [{ metadata: { encoding: Buffer.from('binary/unknown') }, data: Buffer.from('?') }] },
+  });
+  for (const { metric, labels } of SELECTORS.filter((each) => each.metric.startsWith('temporal_'))) {
+    const isMeant = (each: Series) =>
+      each.name === metric && labels.every(([label, pattern]) => pattern.test(each.labels[label] ?? ''));
+    expect(
+      await eventually(`${metric} is exported`, async () => (await scrape(address)).find(isMeant)),
+    ).toBeDefined();
+  }
 });

@@ -46,7 +46,7 @@ it.each([
   expect(polls).not.toHaveBeenCalled();
 });
 
-it.each(['', 'agents.example', 'ftp://agents.example', 'https://', 'https://agents.example/?a=1'])(
+it.each(['', 'ftp://agents.example', 'https://agents.example/?a=1'])(
   'an agent service can not be at %j',
   (baseUrl) => {
     const create = () =>

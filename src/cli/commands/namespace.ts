@@ -9,7 +9,7 @@ export function setupCommand(session: Session): Command {
   return new Command('setup')
     .description(
       'Registers the search attributes in the namespace, and checks the connection. Safe to repeat. The key of the agent ' +
-        'service is checked where it is: `worker.js --check-key --project P --job J`.',
+        "service is checked where it is: by a worker's `/readyz`.",
     )
     .option('--json', 'print one JSON document')
     .action(async () => {

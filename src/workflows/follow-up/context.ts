@@ -17,7 +17,7 @@ import { textOf } from '../../core/tally';
 import { singleLine } from '../../core/text';
 import { readProxy } from '../activity-proxies';
 import { currentDetails } from './display';
-import { historyBudgetWait, noRoomFor, type OperatorStep } from './history-budget';
+import { historyBudgetWait } from './history-budget';
 import { type FollowUpState, told } from './state';
 
 export interface TimedAnswer {
@@ -36,18 +36,18 @@ interface Decision {
 
 /** One run of a follow-up: its state, and the few things that it does in time: read, wait, show, and what operators ask for. */
 export class FollowUpContext {
+  /** When the latest read was asked for. */
+  lastAskedAt = 0;
+  /** Somebody wants a read or has decided: no wait goes on. */
+  wanted = false;
+  decision: Decision | null = null;
   private readsBegun = 0;
   private readsEnded = 0;
-  private askedAt = 0;
   private busyWith: string | null = null;
   private reads: Reads = 'singly';
   private over = false;
-  private undone: Decision | null = null;
-  private updates = 0;
-  private isWanted = false;
   /** The length of the history in the latest workflow task that has taken an update, or has given up an activity. */
-  private updatedAt = 0;
-  private gaveUpAt = 0;
+  private touchedAt = 0;
 
   constructor(readonly state: FollowUpState) {}
 
@@ -56,23 +56,10 @@ export class FollowUpContext {
     return this.state.settings;
   }
 
-  get lastAskedAt(): number {
-    return this.askedAt;
-  }
-
-  /** Somebody wants a read or has decided: no wait goes on. */
-  get wanted(): boolean {
-    return this.isWanted;
-  }
-
-  get decision(): Decision | null {
-    return this.undone;
-  }
-
   takeDecision(): Decision | null {
-    const { undone } = this;
-    this.undone = null;
-    return undone;
+    const { decision } = this;
+    this.decision = null;
+    return decision;
   }
 
   /** @param outcome with the last phase: how the follow-up has ended */
@@ -126,41 +113,38 @@ export class FollowUpContext {
     this.state.nextPollAt = nextPollAt;
   }
 
-  /** Why an operator can't have this now; undefined where nothing is in the way. */
-  refusalOf(step: OperatorStep): string | undefined {
-    if (step === 'read' && this.busyWith !== null) return `${this.busyWith}; there is nothing to poll yet`;
-    return noRoomFor(step, workflowInfo(), this.updates, this.state.deadlineAt - Date.now());
+  /** Why nobody can have a read now, which may be repeated; undefined where nothing is in the way. */
+  noRead(): string | undefined {
+    if (this.busyWith !== null) return `${this.busyWith}; there is nothing to poll yet`;
+    return this.withinHistoryBudget(0) > 0
+      ? 'the history has grown long, and must last until the deadline; the next read comes by itself'
+      : undefined;
   }
 
   /** Ends the wait for the next read, and waits for that. One that is under way does not count. */
   async readNow(): Promise<void> {
     const before = this.readsBegun;
-    this.takeUpdate();
-    this.isWanted = true;
+    this.touch();
+    this.wanted = true;
     await condition(() => this.over || (this.readsEnded > before && this.reads !== 'counting'));
   }
 
   extendTo(deadlineAt: number): void {
-    this.takeUpdate();
+    this.touch();
     this.state.deadlineAt = Math.max(this.state.deadlineAt, deadlineAt);
     this.show();
   }
 
   async decide(decision: Decision): Promise<void> {
-    this.takeUpdate();
-    this.undone = decision;
-    this.isWanted = true;
+    this.touch();
+    this.decision = decision;
+    this.wanted = true;
     await condition(() => this.over || this.state.phase !== 'needs-decision');
   }
 
-  private takeUpdate(): void {
-    this.updates += 1;
-    this.updatedAt = workflowInfo().historyLength;
-  }
-
-  /** An activity is cancelled that may still report. */
-  giveUp(): void {
-    this.gaveUpAt = workflowInfo().historyLength;
+  /** This task takes an update, or cancels an activity that may still report. */
+  touch(): void {
+    this.touchedAt = workflowInfo().historyLength;
   }
 
   /**
@@ -169,28 +153,24 @@ export class FollowUpContext {
    */
   get mayContinueAsNew(): boolean {
     const { continueAsNewSuggested, historyLength } = workflowInfo();
-    return (
-      continueAsNewSuggested &&
-      historyLength > Math.max(this.updatedAt, this.gaveUpAt) &&
-      allHandlersFinished()
-    );
+    return continueAsNewSuggested && historyLength > this.touchedAt && allHandlersFinished();
   }
 
-  /** The follow-up has its end: pending update handlers return. A run that has given up an activity ends in the next task. */
+  /** The follow-up has its end: pending update handlers return. A task that has given up an activity is not the last. */
   async end(last: () => Promise<void>): Promise<void> {
     this.over = true;
     await last();
-    if (workflowInfo().historyLength <= this.gaveUpAt) await sleep(1);
+    if (workflowInfo().historyLength <= this.touchedAt) await sleep(1);
     await condition(allHandlersFinished);
   }
 
   /** Waits on a durable timer, until the deadline or `pollNow` at most. */
   async pause(ms: number, summary: string): Promise<void> {
     const until = Math.min(Date.now() + this.withinHistoryBudget(ms), this.state.deadlineAt);
-    if (until <= Date.now() || this.isWanted) return;
+    if (until <= Date.now() || this.wanted) return;
     this.state.nextPollAt = until;
     this.show();
-    await condition(() => this.isWanted, until - Date.now(), { summary: singleLine(summary, 200) });
+    await condition(() => this.wanted, until - Date.now(), { summary: singleLine(summary, 200) });
     this.state.nextPollAt = null;
   }
 
@@ -201,7 +181,7 @@ export class FollowUpContext {
   /** Reads the job once. Every failure is an answer, except the cancellation of the workflow. */
   async read(summary: string): Promise<TimedAnswer> {
     const askedAt = Date.now();
-    this.askedAt = askedAt;
+    this.lastAskedAt = askedAt;
     const { projectId, jobId } = this.state.plan;
     const answer = await this.asRead((insist) =>
       readProxy(this.settings, projectId, this.state.deadlineAt - askedAt, summary)
@@ -215,8 +195,8 @@ export class FollowUpContext {
 
   /** @param work insists on its read if somebody has asked for it, or if it is the last one before the end */
   async asRead<T>(work: (insist: true | undefined) => Promise<T>): Promise<T> {
-    const insists = this.isWanted || Date.now() >= this.state.deadlineAt;
-    this.isWanted = false;
+    const insists = this.wanted || Date.now() >= this.state.deadlineAt;
+    this.wanted = false;
     this.readsBegun += 1;
     try {
       return await work(insists || undefined);

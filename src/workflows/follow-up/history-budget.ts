@@ -12,9 +12,6 @@ const BUDGET_FROM_BYTES = 10 * MIB;
 const MAX_EVENTS = 40_000;
 const MAX_BYTES = 40 * MIB;
 
-/** The server takes 2,000 in a run (`history.maxTotalUpdates`). */
-const MAX_UPDATES = 1_900;
-
 /** A wait, a read and the workflow tasks between (measured: 11). */
 const EVENTS_PER_READ = 12;
 
@@ -31,27 +28,4 @@ export function historyBudgetWait(
   const eventsLeft = Math.min(MAX_EVENTS - historyLength, eventsByBytes);
   const readsLeft = Math.max(1, eventsLeft / EVENTS_PER_READ);
   return Math.ceil(untilDeadlineMs / readsLeft);
-}
-
-/** What an operator asks for by an update: a read that comes earlier, another POST, or nothing that takes much room. */
-export type OperatorStep = 'read' | 'send' | 'change';
-
-/** Why the history has no room for what an operator asks for, and can repeat; undefined while it has. */
-export function noRoomFor(
-  step: OperatorStep,
-  size: HistorySize,
-  updates: number,
-  untilDeadlineMs: number,
-): string | undefined {
-  const { historyLength, historySize } = size;
-  const words = `the history has ${historyLength} events and ${Math.round(historySize / MIB)} MiB`;
-  if (step === 'send') {
-    const isFull = historyLength >= MAX_EVENTS || historySize >= MAX_BYTES;
-    return isFull ? `${words}; there is no room for another POST` : undefined;
-  }
-  if (updates >= MAX_UPDATES)
-    return `this run has taken ${updates} updates; the server takes 2,000, and the rest is kept for resolveDelivery`;
-  return step === 'read' && historyBudgetWait(size, untilDeadlineMs) > 0
-    ? `${words}, and must last until the deadline; the next read comes by itself`
-    : undefined;
 }

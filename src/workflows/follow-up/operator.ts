@@ -33,7 +33,7 @@ export function receiveOperators(context: FollowUpContext): void {
     {
       description: 'Reads the job now instead of at the next interval, and answers when it has been read.',
       validator: () => {
-        refuseFor(context.refusalOf('read'));
+        refuseFor(context.noRead());
       },
     },
   );
@@ -48,7 +48,7 @@ export function receiveOperators(context: FollowUpContext): void {
       description: 'Moves the deadline to now + the duration ("90m"), never to an earlier time than it has.',
       validator: (duration) => {
         const parsed = parseDuration(duration);
-        refuseFor('problem' in parsed ? `duration: ${parsed.problem}` : context.refusalOf('change'));
+        if ('problem' in parsed) refuseFor(`duration: ${parsed.problem}`);
       },
     },
   );
@@ -66,7 +66,6 @@ export function receiveOperators(context: FollowUpContext): void {
       // A replay leaves it out: a run made by a reset replays the decisions for the run before.
       validator: (decision, runId?) => {
         refuseFor(undecidable(context) ?? wrongDecision(decision, runId));
-        if (decision === 'not-delivered') refuseFor(context.refusalOf('send'));
       },
     },
   );

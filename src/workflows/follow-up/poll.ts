@@ -125,7 +125,7 @@ async function pollOn(
     context.setReads('counting');
     await CancellationScope.nonCancellable(async () => {
       const recorded = poll.end === undefined ? (await pendingDetails('pollJob'))?.details : null;
-      if (poll.end === undefined) context.giveUp();
+      if (poll.end === undefined) context.touch();
       poll.cancel();
       await poll.done;
       const { tally = null, answer = null } = poll.end ?? {};

@@ -1,31 +1,22 @@
 import { describe, expect, it } from '@jest/globals';
-import { jsonl, jsonLines } from './batch-file';
+import { jsonl, jsonLines, SWIFT_FLAGS } from './starter';
 import { BatchOfTest, LARGE } from '../../harness/batch-of-test';
 import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
 import { listed } from '../../harness/listed';
-import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
+import { ProcessEnvironment } from '../../harness/process-environment';
 import { temporal } from '../../harness/temporal';
 import { TemporalGate } from '../../harness/temporal-gate';
 import { Program } from '../../harness/program';
 
-/** {@link PATIENT} as flags, with quicker reads. */
-const FLAGS = [
-  ...['--deadline', PATIENT.deadline, '--reconcile', PATIENT.reconcile],
-  ...['--settle', PATIENT.settle, '--confirm', PATIENT.confirm, '--polling-initial', '500ms'],
-];
-
-function start(
-  environment: ProcessEnvironment,
-  args: readonly string[],
-  stdin = '',
-  address?: string,
-): Program {
-  const env = {
-    FOLLOW_UP_TASK_QUEUE: environment.taskQueue,
-    TEMPORAL_ADDRESS: address ?? temporal().address,
+/** A batch of test, and the starter as a process that runs it. */
+function batchOf(environment: ProcessEnvironment) {
+  const batch = new BatchOfTest(environment);
+  const start = (words: readonly string[], TEMPORAL_ADDRESS = temporal().address) => {
+    const env = { FOLLOW_UP_TASK_QUEUE: environment.taskQueue, TEMPORAL_ADDRESS };
+    return Program.starter(['batch', ...words], env, jsonl(batch));
   };
-  return Program.starter(args, env, stdin);
+  return { batch, start, words: ['run', '-', '--batch-id', batch.batchId, ...SWIFT_FLAGS] };
 }
 
 /** Lets four of the twelve parts of a batch through to the server, and holds the others on their way. */
@@ -46,21 +37,20 @@ describe('batch run as a process', () => {
       const gate = await TemporalGate.open(temporal().address);
       await ProcessEnvironment.with({}, async (environment) => {
         await environment.startWorker();
-        const file = new BatchOfTest(environment);
-        file.addMany(12, {}, { prompt: LARGE });
-        const words = ['batch', 'run', '-', '--batch-id', file.batchId, ...FLAGS];
-        const first = start(environment, words, jsonl(file), gate.address);
+        const { batch, start, words } = batchOf(environment);
+        batch.addMany(12, {}, { prompt: LARGE });
+        const first = start(words, gate.address);
         const holding = holdingParts(gate);
         await first.says(/^batch /);
         await holding;
         first.signal(signal);
         expect(await first.ended()).toMatchObject(expected);
-        await expect(file.handle.progress()).rejects.toMatchObject({ code: 'NOT_FOUND' });
-        const second = await start(environment, [...words, '--json'], jsonl(file)).ended();
+        await expect(batch.handle.progress()).rejects.toMatchObject({ code: 'NOT_FOUND' });
+        const second = await start([...words, '--json']).ended();
         expect(second).toMatchObject({ code: 0, stderr: expect.not.stringContaining('attached') });
         expect(jsonLines(second.stdout).slice(0, -1)).toHaveLength(12);
-        expect(file.messages()).toEqual(Array(12).fill(1));
-        const parts = `WorkflowType = 'followUpBatchItems' AND FollowUpBatch = '${file.batchId}' AND CloseTime IS NULL`;
+        expect(batch.messages()).toEqual(Array(12).fill(1));
+        const parts = `WorkflowType = 'followUpBatchItems' AND FollowUpBatch = '${batch.batchId}' AND CloseTime IS NULL`;
         const open = () => listed(environment.client.workflow.list({ query: parts }));
         await eventually('its parts have ended', async () => (await open()).length === 0);
       }).finally(() => gate.close());
@@ -70,17 +60,16 @@ describe('batch run as a process', () => {
   it.concurrent('ends with the reader of its results, and leaves the batch running', async () => {
     await ProcessEnvironment.with({}, async (environment) => {
       await environment.startWorker();
-      const file = new BatchOfTest(environment);
-      file.addMany(3, ENDLESS);
-      const words = ['batch', 'run', '-', '--batch-id', file.batchId, ...FLAGS, '--json'];
-      const reading = start(environment, words, jsonl(file));
-      await file.sent(3);
+      const { batch, start, words } = batchOf(environment);
+      batch.addMany(3, ENDLESS);
+      const reading = start([...words, '--json']);
+      await batch.sent(3);
       reading.closeStdout();
       // The line of the first end is the first one that nobody reads.
-      file.endTurn({ projectId: file.projectId, jobId: file.requests[0]?.jobId ?? '' });
+      batch.endTurn({ projectId: batch.projectId, jobId: batch.requests[0]?.jobId ?? '' });
       expect(await reading.ended()).toMatchObject({ code: 141, signal: null });
-      file.endTurns();
-      expect(await start(environment, ['batch', 'watch', file.batchId]).ended()).toMatchObject({ code: 0 });
+      batch.endTurns();
+      expect(await start(['watch', batch.batchId]).ended()).toMatchObject({ code: 0 });
     });
   });
 });

@@ -1,9 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it } from '@jest/globals';
+import { afterAll, expect, it } from '@jest/globals';
 import { eventually } from '../../harness/eventually';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { SWIFT_FLAGS, starter } from './starter';
 import type { Ended } from '../command';
+
+const made: string[] = [];
+// Before the environment is closed.
+afterAll(async () => {
+  const { schedule } = (await open()).client;
+  for (const id of made) await schedule.getHandle(id).delete();
+});
 
 const { open } = sharedEnvironment();
 
@@ -15,15 +22,19 @@ async function stage() {
   const csv = `project,job,prompt\n${projectId},${jobId},Rebase on main.\n`;
   const run = (words: readonly string[], stdin = csv): Promise<Ended> =>
     starter(environment, ['schedule', ...words], stdin);
-  const create = (...more: string[]) =>
-    run(['create', id, '-', '--cron', '0 0 1 1 *', ...SWIFT_FLAGS, ...more]);
+  const create = async (...more: string[]) => {
+    const created = await run(['create', id, '-', '--cron', '0 0 1 1 *', ...SWIFT_FLAGS, ...more]);
+    if (created.code === 0) made.push(id);
+    return created;
+  };
   const described = () => environment.client.schedule.getHandle(id).describe();
   const posts = () => environment.posts({ projectId });
-  return { id, csv, run, create, described, posts };
+  return { id, run, create, described, posts };
 }
 
-describe('a schedule', () => {
-  it.concurrent('is made once, says when it fires next, and when it is triggered its batch', async () => {
+it.concurrent(
+  'a schedule is made once, says when it fires next, and when it is triggered its batch',
+  async () => {
     const { id, run, create, posts } = await stage();
     const first = await create('--timezone', 'Europe/Berlin', '--json');
     expect(first.code).toBe(0);
@@ -35,83 +46,63 @@ describe('a schedule', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(`${id}-`) });
     expect(stderr).toContain(`npm run starter -- batch watch ${stdout.trim()}`);
     await eventually('its message is sent', () => posts().length === 1);
-  });
+  },
+);
 
-  it.concurrent('sends every flag to the server', async () => {
-    const { id, create, described } = await stage();
-    const created = await create(
-      ...['--calendar', '{"dayOfWeek":"Fri","hour":"3","comment":"weekly"}'],
-      ...['--every', '6h', '--offset', '30m', '--timezone', 'Asia/Tokyo'],
-      ...['--overlap', 'cancel-other', '--catchup-window', '1h', '--pause-on-failure', '--concurrency', '3'],
-      ...['--tolerate', '5%'],
-    );
-    expect(created).toMatchObject({ code: 0, stdout: `${id}\n` });
-    expect(await described()).toMatchObject({
-      spec: {
-        calendars: [
-          { month: [{ start: 'JANUARY' }] },
-          { dayOfWeek: [{ start: 'FRIDAY' }], hour: [{ start: 3 }], comment: 'weekly' },
-        ],
-        intervals: [{ every: 21_600_000, offset: 1_800_000 }],
-        timezone: 'Asia/Tokyo',
-      },
-      policies: { overlap: 'CANCEL_OTHER', catchupWindow: 3_600_000, pauseOnFailure: true },
-      action: {
-        args: [{ concurrency: 3, tolerate: { percent: 5 }, items: [{ prompt: 'Rebase on main.' }] }],
-      },
-    });
-  });
-
-  it.concurrent.each([
-    ['a/b', undefined, /^error: ID: must not hold a slash/],
-    [
-      undefined,
-      'project,job,prompt,request_id\np,j,x,\np,j,x,r-1\n',
-      /line 3: request_id: must not be given in a schedule: from the second firing on/,
-    ],
-    [
-      undefined,
-      `project,job,prompt\n${`p,j,${'x'.repeat(200_000)}\n`.repeat(6)}`,
-      /FILE: 1\.1 MiB as JSON, and a schedule holds 1 MiB at most; let cron run the starter's command "batch run"/,
-    ],
-  ])('is not made with a bad id, a request id, or too much (%#)', async (badId, badInput, words) => {
-    const { id, run, csv } = await stage();
-    const create = ['create', badId ?? id, '-', '--every', '1h', '--prompt', 'x'];
-    expect(await run(create, badInput ?? csv)).toMatchObject({
-      code: 2,
-      stderr: expect.stringMatching(words),
-    });
-  });
-
-  it.concurrent('is updated by what is given; the flags of items need a file', async () => {
-    const { id, run, create, described } = await stage();
-    await create('--pause-on-failure', '--tolerate', '1', '--timezone', 'Asia/Tokyo');
-    const updated = await run([
-      ...['update', id, '--calendar', '{"hour":"3"}', '--no-pause-on-failure', '--tolerate', '100%'],
-    ]);
-    const next = expect.stringMatching(/^updated\nnext {8}[-\d]+T03:00:00Z\n$/);
-    expect(updated).toMatchObject({ code: 0, stderr: next });
-    const { spec, policies, action } = await described();
-    expect(spec.calendars).toMatchObject([{ hour: [{ start: 3 }], month: [{ end: 'DECEMBER' }] }]);
-    expect(spec.timezone ?? '').not.toBe('Asia/Tokyo');
-    expect(policies.pauseOnFailure).toBe(false);
-    const args = [{ tolerate: { percent: 100 }, items: [{ prompt: 'Rebase on main.' }] }];
-    expect(action).toMatchObject({ args });
-    expect(await run(['update', id, '--timezone', 'UTC'])).toMatchObject({ code: 2 });
-    const withoutFile = await run(['update', id, '--prompt', 'Fix the links.']);
-    expect(withoutFile).toMatchObject({ code: 2, stderr: expect.stringContaining('FILE is missing') });
-    const withFile = await run(['update', id, '-', '--deadline', '3h', '--json']);
-    expect(JSON.parse(withFile.stdout)).toMatchObject({ scheduleId: id, items: 1 });
-    expect((await described()).action).toMatchObject({ args: [{ items: [{ deadline: '3h' }] }] });
-  });
-
-  it.concurrent.each([['trigger'], ['update', '--overlap', 'skip']])(
-    'of another id is an error of usage: %s',
-    async (verb, ...flags) => {
-      const { run } = await stage();
-      const { code, stderr } = await run([verb, 'nothing', ...flags]);
-      expect(code).toBe(2);
-      expect(stderr).toContain('There is no schedule "nothing" in the namespace default');
-    },
+it.concurrent('a schedule has every flag, and an update changes what is given', async () => {
+  const { id, run, create, described } = await stage();
+  const created = await create(
+    ...['--calendar', '{"dayOfWeek":"Fri","hour":"3","comment":"weekly"}'],
+    ...['--every', '6h', '--offset', '30m', '--timezone', 'Asia/Tokyo'],
+    ...['--overlap', 'cancel-other', '--catchup-window', '1h', '--pause-on-failure', '--concurrency', '3'],
+    ...['--tolerate', '5%'],
   );
+  expect(created).toMatchObject({ code: 0, stdout: `${id}\n` });
+  const items = [{ prompt: 'Rebase on main.' }];
+  const policies = { overlap: 'CANCEL_OTHER', catchupWindow: 3_600_000, pauseOnFailure: true };
+  expect(await described()).toMatchObject({
+    spec: {
+      calendars: [
+        { month: [{ start: 'JANUARY' }] },
+        { dayOfWeek: [{ start: 'FRIDAY' }], hour: [{ start: 3 }], comment: 'weekly' },
+      ],
+      intervals: [{ every: 21_600_000, offset: 1_800_000 }],
+      timezone: 'Asia/Tokyo',
+    },
+    policies,
+    action: { args: [{ concurrency: 3, tolerate: { percent: 5 }, items }] },
+  });
+
+  const words = ['update', id];
+  const flags = ['--calendar', '{"hour":"3"}', '--no-pause-on-failure', '--tolerate', '100%'];
+  const told = expect.stringMatching(/^updated\nnext {8}\d{4}-/);
+  expect(await run([...words, ...flags])).toMatchObject({ code: 0, stderr: told });
+  const updated = await described();
+  expect(updated).toMatchObject({
+    spec: { calendars: [{ hour: [{ start: 3 }], month: [{ end: 'DECEMBER' }] }], intervals: [] },
+    policies: { ...policies, pauseOnFailure: false },
+    action: { args: [{ concurrency: 3, tolerate: { percent: 100 }, items }] },
+  });
+  expect(updated.spec.timezone ?? '').not.toBe('Asia/Tokyo');
+  expect(await run([...words, '--timezone', 'UTC'])).toMatchObject({ code: 2 });
+  const withoutFile = { code: 2, stderr: expect.stringContaining('FILE is missing') };
+  expect(await run([...words, '--prompt', 'Fix the links.'])).toMatchObject(withoutFile);
+  const withFile = await run([...words, '-', '--deadline', '3h', '--json']);
+  expect(JSON.parse(withFile.stdout)).toMatchObject({ scheduleId: id, items: 1 });
+  expect((await described()).action).toMatchObject({ args: [{ items: [{ deadline: '3h' }] }] });
+});
+
+it.concurrent.each([
+  ['a/b', '', /^error: ID: must not hold a slash/],
+  ['id', 'p,j,x,r-1\n', /line 3: request_id: must not be given in a schedule: from the second firing on/],
+  [
+    'id',
+    `p,j,${'x'.repeat(200_000)},\n`.repeat(6),
+    /FILE: 1\.1 MiB as JSON, and a schedule holds 1 MiB at most; let cron run the starter's command "batch run"/,
+  ],
+])('a schedule is not made with a bad id, a request id, or too much (%#)', async (id, lines, words) => {
+  const { run } = await stage();
+  const input = `project,job,prompt,request_id\np,j,x,\n${lines}`;
+  const refused = { code: 2, stderr: expect.stringMatching(words) };
+  expect(await run(['create', id, '-', '--every', '1h'], input)).toMatchObject(refused);
 });

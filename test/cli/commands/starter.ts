@@ -1,5 +1,5 @@
 import type { NewJob } from '../../../sandbox';
-import { SWIFT } from '../../harness/batch-of-test';
+import { type BatchOfTest, SWIFT } from '../../harness/batch-of-test';
 import { type FollowUpCaller, queueVariables } from '../../harness/following';
 import { temporal } from '../../harness/temporal';
 import { command, type Ended } from '../command';
@@ -25,3 +25,17 @@ export const SWIFT_FLAGS = [
   ...['--settle', SWIFT.settle, '--confirm', SWIFT.confirm],
   ...['--polling-initial', SWIFT.polling.initial, '--polling-maximum', SWIFT.polling.maximum],
 ];
+
+/** A batch as JSON Lines. */
+export function jsonl({ requests }: BatchOfTest): string {
+  const lines = requests.map(({ projectId, jobId, prompt }) => ({ project: projectId, job: jobId, prompt }));
+  return lines.map((line) => JSON.stringify(line) + '\n').join('');
+}
+
+/** What the lines of `--json` hold: one of each item, and of the whole at the end. */
+export function jsonLines(text: string): { readonly workflowId?: string; readonly settledAt?: string }[] {
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as object);
+}

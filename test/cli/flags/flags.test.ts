@@ -7,7 +7,6 @@ import { addLineFlags, addRequestFlags, readPrompt } from '../../../src/cli/flag
 import { REQUEST_OPTIONS, type RequestOption } from '../../../src/core/request';
 import { MAX_PROMPT_BYTES } from '../../../src/core/text';
 import { temporaryFolder } from '../../harness/temporary-folder';
-import { offline } from '../command';
 
 it('there is a flag for each field of a request, with help and default; a batch has defaults of its own', () => {
   const helpOf = (command: Command, flag: string) =>
@@ -58,32 +57,4 @@ describe('a prompt', () => {
   ])('is refused with one message: %j', async (flags, input, message) => {
     await expect(readPrompt(flags, stdin(input))).rejects.toThrow(message);
   });
-});
-
-it('limits name every mistake by its flag, before anything is connected', async () => {
-  const flags = ['--sends-per-project', '90', '--reads-total', '0/s', '--project-weight', 'docs=0', '--json'];
-  const { code, stdout } = await offline(['limits', 'set', ...flags]);
-  expect(code).toBe(2);
-  const problems = [
-    '--sends-per-project: "90" needs a unit (s, m, h, d), for example "5/s", "30/m", "90/h"',
-    expect.stringContaining('--reads-total: "0/s" is too low'),
-    '--project-weight docs: must be a number from 0.001 to 1000, or off; it is 0',
-  ];
-  const details = { problems: expect.arrayContaining(problems) };
-  expect(JSON.parse(stdout)).toMatchObject({ type: 'InvalidRequest', details });
-});
-
-it.each([
-  [['limits', 'set'], 'no change given'],
-  [
-    ['limits', 'set', '--project-weight', '=3'],
-    "argument '=3' is invalid. It must be PROJECT=NUMBER, such as docs=3",
-  ],
-  [
-    ['limits', 'set', ...['a=1', 'a=2'].flatMap((each) => ['--project-weight', each])],
-    '"a" is given twice; give it',
-  ],
-  [['limits', 'set', '--project-weight', 'a=b=none'], '--project-weight a=b: must be a number'],
-])('%j is refused, before anything is connected', async (args, message) => {
-  expect(await offline(args)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
 });

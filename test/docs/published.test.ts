@@ -1,0 +1,34 @@
+import { describe, expect, it } from '@jest/globals';
+import { z } from 'zod';
+import schema from '../../docs/request.schema.json';
+import { requests } from '../../docs/requests.json';
+import { vectors } from '../../docs/workflow-id-vectors.json';
+import { checkRequest } from '../../src/core/check-request';
+import { problemText } from '../../src/core/checks';
+import { followUpWorkflowId } from '../../src/core/ids';
+
+const published = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
+
+/** Rules of one request that need two of its fields, which a schema can't say. */
+const BEYOND_A_SCHEMA = [
+  'a requestId that the workflow id is not made of',
+  'a deadline that is not more than confirm',
+  'a maximum below the initial interval',
+];
+
+describe('docs/requests.json', () => {
+  it.each(requests)('$name: the workflow and the schema judge as it says', ({ name, problem, request }) => {
+    const checked = checkRequest(request, 'any-id');
+    const words = checked.ok ? 'accepted' : checked.problems.map((each) => problemText(each)).join('; ');
+    expect(words).toContain(problem === null ? 'accepted' : `${problem}: `);
+    const isGood = problem === null || BEYOND_A_SCHEMA.includes(name);
+    expect(published.safeParse(request).success).toBe(isGood);
+  });
+});
+
+// The vectors were made with Python's urllib.parse.quote(part, safe=''), not with the function that they check.
+describe('docs/workflow-id-vectors.json', () => {
+  it.each(vectors)('$workflowId', ({ projectId, jobId, requestId, workflowId }) => {
+    expect(followUpWorkflowId(projectId, jobId, requestId)).toBe(workflowId);
+  });
+});
