@@ -42,7 +42,14 @@ export class InMemoryFollowUpClient extends FollowUpClient {
 
 /* Of Temporal's API and of gRPC. */
 const ALLOW_DUPLICATE_FAILED_ONLY = 2;
-const GRPC = { DEADLINE_EXCEEDED: 4, NOT_FOUND: 5, ALREADY_EXISTS: 6, UNIMPLEMENTED: 12, UNAVAILABLE: 14 };
+const GRPC = {
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  UNIMPLEMENTED: 12,
+  UNAVAILABLE: 14,
+};
 
 function refusal(code: keyof typeof GRPC, details: string): Error {
   return Object.assign(new Error(details), { code: GRPC[code], details, metadata: { get: () => [] } });
@@ -114,8 +121,12 @@ class InMemoryServer {
     const isRetry = Number(start.workflowIdReusePolicy) === ALLOW_DUPLICATE_FAILED_ONLY;
     if (last && !(isRetry && last.status > COMPLETED)) throw refusal('ALREADY_EXISTS', 'already started');
     const run = new InMemoryRun(start);
+    try {
+      if (this.presence === 'all') run.settle(this.fateOf(run.request));
+    } catch (error) {
+      throw refusal('INVALID_ARGUMENT', `fateOf throws ${String(error)}`);
+    }
     this.runs.push(run);
-    if (this.presence === 'all') run.settle(this.fateOf(run.request));
     return { runId: run.runId };
   }
 }
