@@ -51,7 +51,7 @@ describe('the input of a batch', () => {
   });
 
   it('has no fields that it does not know, such as a state of another version', () => {
-    expect(problemsOf({ items, continued: {} })).toEqual([expect.stringMatching(/^"continued" is not a/)]);
+    expect(problemsOf({ items, continued: {} })).toEqual([expect.stringMatching(/^input: "continued" is not a/)]);
   });
 
   it('is refused with every problem, of which its items have twenty, each in a few words', () => {
