@@ -189,9 +189,9 @@ class Work {
     if (state === 'free' && !wasBegun(this.position.begun, item)) return 'free';
     const before = state === 'free' ? await this.server.endBefore(workflowId) : undefined;
     if (before && !mayTryAgain(before, this.memo.again)) return before;
-    const { end, runId, startedAt, batchId } = await this.server.ask(item);
+    const { end, trouble, runId, startedAt, batchId } = await this.server.ask(item);
     if (end === null) {
-      if (!isCancelled) return 'open';
+      if (!isCancelled || trouble !== undefined) return 'open';
       if (batchId !== this.memo.batchId) return endWithoutReceipt('left-running');
       // The list may not show it yet.
       await cancelAll(this.client, [workflowId]);
