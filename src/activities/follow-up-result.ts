@@ -25,11 +25,8 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
   // Another prompt is somebody else's: a workflow's own child carries its own.
   const meant = { ...followUp, wantsResult: true, foreignBefore: Infinity };
   const { end, trouble, result, failure, receipt = null } = await findEnd(client, meant);
-  if (end === null)
-    throw askAgainIn(
-      Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt),
-      trouble?.message ?? 'the follow-up still runs',
-    );
+  const why = trouble?.message ?? 'the follow-up still runs';
+  if (end === null) throw askAgainIn(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt), why);
   const { outcome, delivery, message } = end;
   if (result !== undefined && outcome !== 'broken') return result;
   let words = outcome === 'broken' ? message : (failure?.message ?? message);

@@ -134,10 +134,7 @@ function readHeaders(headers: IncomingHttpHeaders, redact: Redact): Answer['head
   return { location: read('location'), retryAfter: read('retry-after'), date: read('date') };
 }
 
-/**
- * Of a body, this much is redacted, which takes time: fields first, of which one that is longer is left out. A message is cut
- * before it is redacted.
- */
+/** Of a whole body, as redaction takes time. A field that goes beyond is left out, and a message is cut before it is redacted. */
 const MAX_READ_CHARACTERS = 16_384;
 
 /** What a cut message loses after it is redacted: the cut may have left half a key, of a hundred characters spelled by eighty each. */

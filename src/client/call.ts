@@ -136,12 +136,10 @@ function endable(client: Client, signalOfCall: () => AbortSignal | undefined): C
       return Reflect.get(service, method) as unknown;
     },
   });
-  const on = <T extends Pick<Client, 'connection'>>(part: T, others?: PropertyDescriptorMap) =>
-    Object.create(part, { ...others, connection: { value: connection } }) as T;
-  const connection: unknown = Object.create(client.connection, {
-    workflowService: { value: workflowService },
-  });
-  return on(client, { workflow: { value: on(client.workflow) }, schedule: { value: on(client.schedule) } });
+  const on = (part: object, parts: object) => ({ value: Object.create(part, { ...parts }) as unknown });
+  const connection = on(client.connection, { workflowService: { value: workflowService } });
+  const [workflow, schedule] = [client.workflow, client.schedule].map((part) => on(part, { connection }));
+  return on(client, { connection, workflow, schedule }).value as Client;
 }
 
 /** How the workflow that a call waits for stands. */

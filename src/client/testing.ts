@@ -42,14 +42,7 @@ export class InMemoryFollowUpClient extends FollowUpClient {
 
 /* Of Temporal's API and of gRPC. */
 const ALLOW_DUPLICATE_FAILED_ONLY = 2;
-const GRPC = {
-  INVALID_ARGUMENT: 3,
-  DEADLINE_EXCEEDED: 4,
-  NOT_FOUND: 5,
-  ALREADY_EXISTS: 6,
-  UNIMPLEMENTED: 12,
-  UNAVAILABLE: 14,
-};
+const GRPC = { DEADLINE_EXCEEDED: 4, NOT_FOUND: 5, ALREADY_EXISTS: 6, UNIMPLEMENTED: 12, UNAVAILABLE: 14 };
 
 function refusal(code: keyof typeof GRPC, details: string): Error {
   return Object.assign(new Error(details), { code: GRPC[code], details, metadata: { get: () => [] } });
@@ -124,7 +117,7 @@ class InMemoryServer {
     try {
       if (this.presence === 'all') run.settle(this.fateOf(run.request));
     } catch (error) {
-      throw refusal('INVALID_ARGUMENT', `fateOf throws ${String(error)}`);
+      throw refusal('UNIMPLEMENTED', `fateOf throws ${String(error)}`);
     }
     this.runs.push(run);
     return { runId: run.runId };

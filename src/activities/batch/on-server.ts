@@ -78,9 +78,9 @@ export class BatchOnServer {
     await this.alive();
     const found = await findEnd(this.client, { workflowId, promptDigest, foreignBefore });
     const { trouble, closedAt = '' } = found;
-    if (trouble === undefined) return found;
     const since = Math.max(Date.parse(closedAt), Context.current().info.scheduledTimestampMs);
-    return serverClock()() < since + UNREADABLE_LIMIT_MS ? found : { ...found, end: trouble };
+    const isOver = serverClock()() > since + UNREADABLE_LIMIT_MS;
+    return trouble && isOver ? { ...found, end: trouble } : found;
   }
 
   /** The end of an item in an earlier run of the batch, where the list tells it for good. */
