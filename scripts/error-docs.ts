@@ -55,7 +55,11 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     IN_HISTORY,
     'look at the job; set no timeout',
   ],
-  UNEXPECTED_FAILURE: ['a bug, or another program’s workflow', 'nobody knows', 'report it with its `cause`'],
+  UNEXPECTED_FAILURE: [
+    'a bug, another program’s workflow, or an error of your own items',
+    'nobody knows',
+    'read its `cause`; report a bug',
+  ],
   NOT_FOUND: ['there is no such follow-up, batch or schedule', NOTHING, 'check the id and the namespace'],
   ALREADY_ENDED: ['only a running one can do this', NOTHING, 'read its result'],
   STILL_RUNNING: ['only an ended one can do this', NOTHING, 'wait for its end'],

@@ -24,9 +24,9 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
   const { client, info } = Context.current();
   // Another prompt is somebody else's: a workflow's own child carries its own.
   const meant = { ...followUp, wantsResult: true, foreignBefore: Infinity };
-  const { end, result, failure, receipt = null } = await findEnd(client, meant);
-  if (end === null)
-    throw askAgainIn(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt), 'the follow-up still runs');
+  const { end, trouble, result, failure, receipt = null } = await findEnd(client, meant);
+  const why = trouble?.message ?? 'the follow-up still runs';
+  if (end === null) throw askAgainIn(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt), why);
   const { outcome, delivery, message } = end;
   if (result !== undefined && outcome !== 'broken') return result;
   let words = outcome === 'broken' ? message : (failure?.message ?? message);

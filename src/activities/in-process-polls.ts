@@ -36,8 +36,8 @@ export class InProcessPolls {
       this.polls.set(poll.runId, poll);
     }
     // For all polls together.
-    if (Date.now() - this.askedAt >= ASK_EVERY_MS) {
-      this.askedAt = Date.now();
+    if (performance.now() - this.askedAt >= ASK_EVERY_MS) {
+      this.askedAt = performance.now();
       this.asking = this.askForLimit();
     }
     await this.asking;
@@ -96,7 +96,7 @@ export class InProcessPoll {
   /** @returns the rest of the wait, in milliseconds, where somebody has woken it */
   async wait(waitMs: number): Promise<number> {
     if (this.stopped) return waitMs;
-    const until = Date.now() + waitMs;
+    const until = performance.now() + waitMs;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, waitMs);
       this.wake = () => {
@@ -104,7 +104,7 @@ export class InProcessPoll {
         resolve();
       };
     });
-    return Math.max(0, until - Date.now());
+    return Math.max(0, Math.ceil(until - performance.now()));
   }
 
   stop(): void {

@@ -134,11 +134,11 @@ function readHeaders(headers: IncomingHttpHeaders, redact: Redact): Answer['head
   return { location: read('location'), retryAfter: read('retry-after'), date: read('date') };
 }
 
-/** No field is as long, so a longer one is left out. A message is cut here before it is redacted, which takes time. */
-const MAX_TEXT_CHARACTERS = 16_384;
+/** Of a whole body, as redaction takes time. A field that goes beyond is left out, and a message is cut before it is redacted. */
+const MAX_READ_CHARACTERS = 16_384;
 
 /** What a cut message loses after it is redacted: the cut may have left half a key, of a hundred characters spelled by eighty each. */
-const TAIL_CHARACTERS = MAX_TEXT_CHARACTERS / 2;
+const TAIL_CHARACTERS = MAX_READ_CHARACTERS / 2;
 
 /**
  * JSON is redacted after it was parsed, text by text: escapes of JSON have no part in a key then, and what stands for the
@@ -147,7 +147,7 @@ const TAIL_CHARACTERS = MAX_TEXT_CHARACTERS / 2;
 export function bodyOf(body: string, redact: Redact): Body {
   if (/^\s*<[!?a-z]/i.test(body)) return { isHtml: true };
   try {
-    return { isHtml: false, value: readValue(JSON.parse(body), true, redact) };
+    return { isHtml: false, value: readValue(JSON.parse(body), redact) };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     const isText = body.length <= MAX_PLAIN_TEXT_CHARACTERS && !/^\s*[[{"]/.test(body);
@@ -155,22 +155,28 @@ export function bodyOf(body: string, redact: Redact): Body {
   }
 }
 
-/** What is read of a body: an error's messages and a job's fields. A hostile service may send 1 MiB of others. */
-const MESSAGES = new Set(['error', 'message', 'detail']);
-const FIELDS = new Set('id status source repository ref model prLink createdAt archivedAt'.split(' '));
+/** What is read of a body: a job's fields and an error's messages. A hostile service may send 1 MiB of others. */
+const READ: Readonly<Record<string, readonly string[]>> = {
+  body: 'id status prLink archivedAt createdAt source model error message detail'.split(' '),
+  source: ['repository', 'ref'],
+  error: ['message'],
+};
+const MESSAGES = new Set(['body', 'error', 'message', 'detail']);
 
-function readValue(value: unknown, isMessage: boolean, redact: Redact, depth = 2): unknown {
-  if (typeof value === 'string') {
-    const isLong = value.length > MAX_TEXT_CHARACTERS;
-    if (!isMessage) return isLong ? '' : redact.field(value);
-    const shown = redact.text(value.slice(0, MAX_TEXT_CHARACTERS));
-    return isLong ? shown.slice(0, -TAIL_CHARACTERS) : shown;
-  }
-  if (!isRecord(value)) return typeof value === 'object' ? null : value;
-  const read = Object.entries(depth > 0 ? value : {}).filter(
-    ([name]) => MESSAGES.has(name) || FIELDS.has(name),
-  );
-  return Object.fromEntries(
-    read.map(([name, inner]) => [name, readValue(inner, MESSAGES.has(name), redact, depth - 1)]),
-  );
+function readValue(body: unknown, redact: Redact): unknown {
+  let left = MAX_READ_CHARACTERS;
+  const read = (value: unknown, name: string): unknown => {
+    if (typeof value === 'string') {
+      const isMessage = MESSAGES.has(name);
+      const isLong = value.length > left;
+      if (isLong && !isMessage) return '';
+      const cut = value.slice(0, left);
+      left -= cut.length;
+      const shown = isMessage ? redact.text(cut) : redact.field(cut);
+      return isLong ? shown.slice(0, -TAIL_CHARACTERS) : shown;
+    }
+    if (!isRecord(value)) return typeof value === 'object' ? null : value;
+    return Object.fromEntries((READ[name] ?? []).map((part) => [part, read(value[part], part)]));
+  };
+  return read(body, 'body');
 }

@@ -154,7 +154,7 @@ const SILENCE_IS_SHOWN_MS = 4_000;
 export class ProgressLine {
   private readonly isLive: boolean;
   private shown = '';
-  private answeredAt = Date.now();
+  private answeredAt = performance.now();
 
   constructor(
     private readonly stream: OutputStream,
@@ -165,13 +165,13 @@ export class ProgressLine {
 
   /** @param key what counts as a change where lines can't be rewritten */
   show(text: string, key: string): void {
-    this.answeredAt = Date.now();
+    this.answeredAt = performance.now();
     this.write(text, key);
   }
 
   /** Why nobody answers, if that lasts. */
   silence(text: string): void {
-    if (Date.now() - this.answeredAt > SILENCE_IS_SHOWN_MS) this.write(text, text);
+    if (performance.now() - this.answeredAt > SILENCE_IS_SHOWN_MS) this.write(text, text);
   }
 
   /** So that other lines can be written. */

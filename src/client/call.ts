@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setMaxListeners } from 'node:events';
 import type { Client } from '@temporalio/client';
 import { ValueError } from '@temporalio/common';
@@ -13,8 +14,8 @@ import { unknownOptions } from './options';
 /** What every call takes. */
 export interface CallOptions {
   /**
-   * Ends the call with the signal's reason. If it is aborted before the call, nothing is started; else what the call has begun
-   * may still take effect.
+   * Ends the call with the signal's reason. Nothing is asked of the server any more; what it was asked before may still take
+   * effect.
    */
   readonly signal?: AbortSignal | undefined;
   /**
@@ -39,13 +40,17 @@ interface Call extends CallOptions {
 /** Where every call of a client and its handles begins and ends. */
 export class Calls {
   readonly #pending = new Map<AbortController, Reached>();
+  readonly #signals = new AsyncLocalStorage<AbortSignal>();
   #isClosed = false;
+  readonly client: Client;
 
   /** @param taskQueue where the workers poll for workflows */
   constructor(
-    readonly client: Client,
+    client: Client,
     readonly taskQueue: string,
-  ) {}
+  ) {
+    this.client = endable(client, () => this.#signals.getStore());
+  }
 
   /**
    * @param work keeps `reached` up to date; its signal is aborted when the call is over
@@ -68,7 +73,8 @@ export class Calls {
       call.abort(signal?.reason);
     };
     signal?.addEventListener('abort', abort);
-    const abortable = <R>(asking: () => Promise<R>) => this.client.withAbortSignal(call.signal, asking);
+    const abortable = <R>(asking: () => Promise<R>) =>
+      this.#signals.run(call.signal, () => this.client.withAbortSignal(call.signal, asking));
     const timers: NodeJS.Timeout[] = [];
     if (timeout !== undefined) {
       let standing: string | undefined;
@@ -117,6 +123,23 @@ export class Calls {
     this.#isClosed = true;
     for (const [call, reached] of this.#pending) call.abort(closed(reached));
   }
+}
+
+/**
+ * A client that asks nothing once the signal of the call is aborted, as while items are read or encoded. The SDK (1.24) does not
+ * look whether it is aborted already.
+ */
+function endable(client: Client, signalOfCall: () => AbortSignal | undefined): Client {
+  const workflowService = new Proxy(client.workflowService, {
+    get(service, method) {
+      signalOfCall()?.throwIfAborted();
+      return Reflect.get(service, method) as unknown;
+    },
+  });
+  const on = (part: object, parts: object) => ({ value: Object.create(part, { ...parts }) as unknown });
+  const connection = on(client.connection, { workflowService: { value: workflowService } });
+  const [workflow, schedule] = [client.workflow, client.schedule].map((part) => on(part, { connection }));
+  return on(client, { connection, workflow, schedule }).value as Client;
 }
 
 /** How the workflow that a call waits for stands. */

@@ -4,6 +4,7 @@ import { digestOf } from '../core/ids';
 import { type AgentJob, isTerminal, type TerminalStatus } from '../core/job';
 import { MEMO_RECEIPT, UPDATE_EXTEND_DEADLINE, UPDATE_RESOLVE_DELIVERY } from '../core/names';
 import {
+  DELIVERY_DECISIONS,
   type FailureDetails,
   type FailureType,
   type FollowUpProgress,
@@ -145,6 +146,8 @@ export class InMemoryRun {
     }
     if (name !== UPDATE_RESOLVE_DELIVERY) return undefined;
     if (this.phase !== 'needs-decision') return 'no decision is needed';
+    if (!DELIVERY_DECISIONS.some((each) => each === argument))
+      return `decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`;
     this.resent += argument === 'not-delivered' ? 1 : 0;
     this.settle({ ...this.fate, phase: 'watching', verdict: 'accepted' });
     return undefined;

@@ -214,7 +214,8 @@ async function trigger(
   const requestId = randomUUID();
   await client.workflowService.patchSchedule({ namespace, scheduleId, identity, requestId, patch });
   const batchId = `${scheduleId}-${new Date(now).toISOString().slice(0, 19)}Z`;
-  while (Date.now() < now + SEEN_WITHIN_MS) {
+  const until = performance.now() + SEEN_WITHIN_MS;
+  while (performance.now() < until) {
     if ((await describeWorkflow(client, batchWorkflowId(batchId))) !== null) return { batchId };
     await sleep(SEEN_WITHIN_MS / 50, undefined, { signal });
   }

@@ -114,8 +114,12 @@ class InMemoryServer {
     const isRetry = Number(start.workflowIdReusePolicy) === ALLOW_DUPLICATE_FAILED_ONLY;
     if (last && !(isRetry && last.status > COMPLETED)) throw refusal('ALREADY_EXISTS', 'already started');
     const run = new InMemoryRun(start);
+    try {
+      if (this.presence === 'all') run.settle(this.fateOf(run.request));
+    } catch (error) {
+      throw refusal('UNIMPLEMENTED', `fateOf throws ${String(error)}`);
+    }
     this.runs.push(run);
-    if (this.presence === 'all') run.settle(this.fateOf(run.request));
     return { runId: run.runId };
   }
 }

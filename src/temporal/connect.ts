@@ -74,13 +74,13 @@ class Retries {
 
   readonly delayFunction = (attempt: number, status: Status): number => {
     const waitMs = this.usual.delayFunction(attempt, status);
-    this.dueAt = Math.max(this.dueAt, Date.now() + waitMs);
+    this.dueAt = Math.max(this.dueAt, performance.now() + waitMs);
     return waitMs;
   };
 
   async end(connection: Connection): Promise<void> {
     this.isOver = true;
-    const dueInMs = this.dueAt - Date.now();
+    const dueInMs = this.dueAt - performance.now();
     if (dueInMs <= 0) return connection.close();
     setTimeout(() => void connection.close().catch(() => undefined), dueInMs + 100);
   }

@@ -1,9 +1,11 @@
 import {
   type Client,
+  WorkflowClient,
   type WorkflowExecutionDescription,
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
+import { ValueError } from '@temporalio/common';
 import {
   type End,
   endOfCancelled,
@@ -13,17 +15,21 @@ import {
   endOfResult,
   endWithoutReceipt,
 } from '../core/end';
-import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT } from '../core/names';
+import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT } from '../core/names';
 import { type FollowUpResult, isReceipt, type Receipt } from '../core/result';
 import type { NamedFollowUp } from '../core/activities';
 import { keywordKey } from '../core/starts';
-import { promptDigestOf, stateOf } from './existing-run';
+import { describeWorkflow, promptDigestOf, stateOf } from './existing-run';
 import { grpcError } from './grpc-status';
+import { withoutDecoding } from './lists';
+import { decodeFirst } from './sdk-internals';
 
 /** A follow-up as the server knows it. */
 export interface FoundFollowUp {
-  /** Null while it runs; `gone` where there is none of this name. */
+  /** Null while it runs, or can't be read; `gone` where there is none of this name. */
   readonly end: End | null;
+  /** What to tell of one that has ended and can't be read, if that lasts: a codec may fail for a while. */
+  readonly trouble?: End;
   readonly result?: FollowUpResult;
   readonly failure?: Error;
   /** Where it was cancelled and left one. */
@@ -40,22 +46,28 @@ export interface FoundFollowUp {
 /** Asks the server how a follow-up has ended, and whether it is the one that was meant. */
 export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<FoundFollowUp> {
   const { workflowId, wantsResult = false } = followUp;
-  let found: Omit<FoundFollowUp, 'end'> = {};
+  const workflow = new WorkflowClient(withoutDecoding(client));
+  const description = await describeWorkflow({ workflow }, workflowId);
+  if (description === null) return { end: endWithoutReceipt('gone') };
+  const { runId, startTime, typedSearchAttributes, raw } = description;
+  const state = stateOf(description.status.name);
+  const found = {
+    runId,
+    startedAt: startTime.getTime(),
+    closedAt: description.closeTime?.toISOString(),
+    batchId: typedSearchAttributes.get(keywordKey('FollowUpBatch')),
+  };
+  const inMemo = async (name: string): Promise<unknown> => {
+    const payload = raw.workflowExecutionInfo?.memo?.fields?.[name];
+    return payload && decodeFirst(client, [payload], workflowId);
+  };
   try {
-    const description = await client.workflow.getHandle(workflowId).describe();
-    const { runId, startTime, typedSearchAttributes } = description;
-    const state = stateOf(description.status.name);
-    found = {
-      runId,
-      startedAt: startTime.getTime(),
-      closedAt: description.closeTime?.toISOString(),
-      batchId: typedSearchAttributes.get(keywordKey('FollowUpBatch')),
-    };
-    const conflict = await conflictOf(client, followUp, description);
+    const memo = { [MEMO_PROMPT_DIGEST]: await inMemo(MEMO_PROMPT_DIGEST) };
+    const conflict = await conflictOf(client, followUp, { ...description, memo });
     if (conflict !== null) return { end: conflict, ...found };
     if (state === 'running') return { end: null, ...found };
     if (state === 'terminated' || state === 'timed-out') return { end: endWithoutReceipt(state), ...found };
-    const receipt = description.memo?.[MEMO_RECEIPT];
+    const receipt = await inMemo(MEMO_RECEIPT);
     if (state === 'cancelled')
       return { end: endOfCancelled(receipt), ...(isReceipt(receipt) && { receipt }), ...found };
     const end = endOfMemo(receipt);
@@ -71,10 +83,12 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
     }
     if (error instanceof WorkflowNotFoundError) return { end: endWithoutReceipt('gone') };
     if (grpcError(error) !== undefined) throw error;
-    // Another program's memo, result or failure that can't be decoded never will be.
     const failure = error instanceof Error ? error : new Error(String(error));
-    const words = `It can't be read, another data converter wrote it: ${failure.message}`;
-    return { end: endWithoutReceipt('broken', words), failure, ...found };
+    const words = `It can't be read by this data converter: ${failure.message}`;
+    const broken = endWithoutReceipt('broken', words);
+    // What no converter here knows, it never will.
+    if (error instanceof ValueError) return { end: broken, failure, ...found };
+    return { end: null, ...(state !== 'running' && { trouble: broken }), ...found };
   }
 }
 

@@ -44,12 +44,12 @@ export async function ensureSearchAttributes(
   const add = () => connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
   const problem = `lacks the search attributes ${names}, and the server does not let this process register them`;
   await bounded(connection, add).catch(refusedAs(namespace, problem, missing));
-  const deadline = Date.now() + VISIBLE_WITHIN_MS;
+  const deadline = performance.now() + VISIBLE_WITHIN_MS;
   for (;;) {
     const now = await readTypes(connection, namespace);
     if (missing.every((name) => name in now)) return { registered: missing, present };
     // The server accepts an addition and says nothing when it is a no-op, for example of an existing name (measured).
-    if (Date.now() > deadline)
+    if (performance.now() > deadline)
       throw notSetUp(
         namespace,
         `does not list ${names} ${VISIBLE_WITHIN_MS / 1_000} s after they were registered`,

@@ -12,8 +12,8 @@ import { cannotListen, formatListenAddress, type Listener } from './variables';
 /** Why the worker does not work; empty when it does. */
 export type Reasons = () => Promise<readonly string[]>;
 
-/** A request that takes longer is not a probe. */
-const REQUEST_TIMEOUT_MS = 5_000;
+/** A request that takes longer is not a probe. Looked at each second: by itself Node does it twice a minute. */
+const LIMITS = { requestTimeout: 5_000, headersTimeout: 5_000, connectionsCheckingInterval: 1_000 };
 const MAX_CONNECTIONS = 64;
 
 /**
@@ -37,8 +37,7 @@ export async function startHealthServer(
     const reasons = await notReady();
     return reasons.length === 0 ? [200, { status: 'ready' }] : [503, { status: 'not ready', reasons }];
   };
-  const limits = { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS };
-  const server = createServer(limits, (request, response) => {
+  const server = createServer(LIMITS, (request, response) => {
     void answer(request).then(([status, body]) => {
       response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
       response.end(`${JSON.stringify(body)}\n`);

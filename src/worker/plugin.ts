@@ -77,7 +77,7 @@ export class FollowUpPlugin implements WorkerPlugin {
 
   constructor(private readonly options: FollowUpPluginOptions) {}
 
-  /** @throws TypeError for a worker whose task queue is not one of `taskQueues` */
+  /** @throws TypeError for a worker whose task queue is not one of `taskQueues`, or that has an activity of the same name */
   configureWorker(worker: WorkerOptions): WorkerOptions {
     const { agentApi, inProcessPolls = 0 } = this.options;
     const { taskQueue } = worker;
@@ -89,6 +89,9 @@ export class FollowUpPlugin implements WorkerPlugin {
       const queues = Object.values(taskQueues).join(', ');
       throw new TypeError(`the task queue ${taskQueue} is not one of the follow-up plugin's: ${queues}`);
     }
+    const shared = Object.keys(worker.activities ?? {}).filter((name) => own.some(([each]) => each === name));
+    if (shared.length > 0)
+      throw new TypeError(`the follow-up plugin has activities of these names too: ${shared.join(', ')}`);
     const runsWorkflows = taskQueue === taskQueues.followUp;
     const hasWorkflows = worker.workflowsPath !== undefined || worker.workflowBundle !== undefined;
     const waits = taskQueue === taskQueues.read && worker.tuner === undefined && inProcessPolls > 0;

@@ -122,10 +122,10 @@ describe('readJob', () => {
   });
 
   it('bounds a status to 64 characters, any other text to 1,024, and keeps the id, which is compared', () => {
-    const long = 'x'.repeat(5_000);
+    const long = 'x'.repeat(3_000);
     const job = read({ id: long, status: long, model: long, source: { ref: long }, createdAt: long });
     const texts = [job?.id, job?.status, job?.model, job?.source.ref, job?.createdAt];
-    expect(texts.map((text) => text?.length)).toEqual([5_000, 64, 1_024, 1_024, 1_024]);
+    expect(texts.map((text) => text?.length)).toEqual([3_000, 64, 1_024, 1_024, 1_024]);
   });
 });
 
@@ -159,16 +159,24 @@ describe('the service’s own words', () => {
   });
 });
 
-it('a body is read, and so redacted, only in the fields of a job and of an error, and of 16 KiB of a text', () => {
+it('a body is read, and so redacted, only in the fields of a job and of an error, and 16 KiB of it', () => {
   const asked: string[] = [];
   const redact = (text: string) => {
     asked.push(text);
     return text;
   };
   const hostile = '\\u0041%41&amp;'.repeat(2_000);
-  const error = { message: 'no', other: { error: hostile } };
-  const body = { error, list: [hostile], x: hostile, detail: hostile, id: 'j', model: hostile };
-  const value = { error: { message: 'no' }, detail: hostile.slice(0, 8_192), id: 'j', model: '' };
-  expect(bodyOf(JSON.stringify(body), { text: redact, field: redact })).toEqual({ isHtml: false, value });
-  expect(asked).toEqual(['no', hostile.slice(0, 16_384), 'j']);
+  const half = hostile.slice(0, 8_000);
+  const error = { message: 'no', other: { error: hostile }, id: half, source: { ref: half } };
+  const source = { repository: half, ref: half, error: half, source: { ref: half } };
+  const body = { error, list: [hostile], x: hostile, detail: hostile, id: 'j', status: half, model: hostile };
+  const read = { id: 'j', status: half, source: { repository: half, ref: '' }, model: '' };
+  const rest = 16_384 - 1 - 8_000 - 8_000 - 2;
+  const value = { ...read, error: { message: 'no' }, message: undefined, detail: '' };
+  const texts = { text: redact, field: redact };
+  expect(bodyOf(JSON.stringify({ ...body, source }), texts)).toEqual({ isHtml: false, value });
+  expect(asked).toEqual(['j', half, half, 'no', hostile.slice(0, rest)]);
+  expect(bodyOf(JSON.stringify({ detail: hostile }), texts).value).toEqual({
+    detail: hostile.slice(0, 8_192),
+  });
 });

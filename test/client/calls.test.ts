@@ -1,6 +1,8 @@
 import { createServer } from 'node:http2';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Client } from '@temporalio/client';
+import type { Payload } from '@temporalio/common';
 import { type CallOptions, FollowUpClient } from '../../src/client';
 import { eventually } from '../harness/eventually';
 import { answering, LETS_IN, listening } from '../temporal/grpc-server';
@@ -146,6 +148,55 @@ describe('every call', () => {
     await expect(call(followUps, { timeuot: 5 } as CallOptions)).rejects.toMatchObject(refused);
     expect(calls).toEqual([]);
   });
+});
+
+const CODEC = { decode: (payloads: Payload[]) => Promise.resolve(payloads) };
+
+it.each<[string, (client: FollowUpClient, abort: () => void, options: CallOptions) => Promise<unknown>]>([
+  [
+    'items are read',
+    (client, abort, options) => {
+      async function* items() {
+        yield Promise.resolve(UNNAMED);
+        abort();
+      }
+      return client.batches.start(items(), options);
+    },
+  ],
+  ['a request is encoded', (client, _, options) => client.start(REQUEST, options)],
+  [
+    'a schedule is encoded',
+    (client, _, options) => client.schedules.create('s', [UNNAMED], { spec: {}, ...options }),
+  ],
+])('asks nothing any more of the server if its signal is aborted while %s', async (_, call) => {
+  status = 16;
+  const { connection } = followUps.client;
+  const signal = new AbortController();
+  const reason = new Error('nobody waits any more');
+  const abort = () => signal.abort(reason);
+  const encode = (payloads: Payload[]) => Promise.resolve(payloads).finally(abort);
+  const slow = new FollowUpClient(
+    new Client({ connection, dataConverter: { payloadCodecs: [{ ...CODEC, encode }] } }),
+  );
+  await expect(call(slow, abort, { signal: signal.signal })).rejects.toBe(reason);
+  // What the call still did would have come before.
+  await expect(followUps.getHandle('f').describe()).rejects.toThrow();
+  expect(calls).toEqual(['DescribeWorkflowExecution']);
+});
+
+it('an error of the items themselves is told in its own words, also to a client with codecs', async () => {
+  const { connection } = followUps.client;
+  const encode = CODEC.decode;
+  const own = new FollowUpClient(
+    new Client({ connection, dataConverter: { payloadCodecs: [{ ...CODEC, encode }] } }),
+  );
+  const cause = new Error('my database is away');
+  const items: AsyncIterable<typeof UNNAMED> = {
+    [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(cause) }),
+  };
+  const message = "The items can't be read: my database is away";
+  const told = { code: 'UNEXPECTED_FAILURE', message, cause };
+  await expect(own.batches.start(items)).rejects.toMatchObject(told);
 });
 
 it('close leaves the connection open that it was given', async () => {

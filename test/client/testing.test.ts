@@ -81,6 +81,15 @@ describe('the client for tests', () => {
     expect([asked, followUps.sent]).toEqual([[REQUEST, REQUEST], [REQUEST]]);
   });
 
+  it('starts nothing where the test’s own code throws, and says what it has thrown', async () => {
+    const followUps = new InMemoryFollowUpClient(() => {
+      throw new TypeError('no fate for this one');
+    });
+    const told = { message: expect.stringContaining('fateOf throws TypeError: no fate for this one') };
+    await expect(followUps.start(REQUEST)).rejects.toMatchObject(told);
+    expect(await listed(followUps.list())).toEqual([]);
+  });
+
   it('is steered as the client is, and listed', async () => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase: 'needs-decision' }));
     const handle = await followUps.start(REQUEST);
@@ -88,6 +97,10 @@ describe('the client for tests', () => {
     expect(await handle.progress()).toMatchObject({ from: 'worker', progress: inDoubt });
     expect(await listed(followUps.list({ phase: 'needs-decision' }))).toEqual([ID]);
     expect(await listed(followUps.list({ phase: 'watching' }))).toEqual([]);
+    await expect(handle.resolveDelivery('nonsense' as 'delivered')).rejects.toMatchObject({
+      code: 'UPDATE_REFUSED',
+      message: expect.stringContaining('decision: must be one of delivered, not-delivered'),
+    });
     expect(await handle.resolveDelivery('not-delivered')).toMatchObject({ delivery: { sends: 2 } });
     const message = `The follow-up ${ID} refuses: no decision is needed.`;
     const refused = { code: 'UPDATE_REFUSED', message };

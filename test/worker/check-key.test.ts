@@ -1,7 +1,9 @@
+import http from 'node:http';
 import { expect, it, jest } from '@jest/globals';
+import { DefaultLogger } from '@temporalio/worker';
 import type { JobAnswer } from '../../src/core/activities';
 import { commandLine } from '../../src/worker/command-line';
-import { keyCheck } from '../../src/worker/health';
+import { keyCheck, startHealthServer } from '../../src/worker/health';
 import { AGENT_API } from '../harness/samples';
 
 const trouble = (httpStatus: number): JobAnswer => {
@@ -26,6 +28,21 @@ it('asks once a minute until the service has taken the key, and a service that i
   clock.mockReturnValue(10_000_000);
   expect(await check()).toEqual([]);
   expect(getJob).toHaveBeenCalledTimes(3);
+});
+
+it('looks each second for connections that ask nothing, which would keep the probes out', async () => {
+  const create = jest.spyOn(http, 'createServer');
+  const listener = { host: '127.0.0.1', port: 0, chosen: true };
+  const server = await startHealthServer(
+    listener,
+    '1.2.3',
+    () => Promise.resolve([]),
+    new DefaultLogger('ERROR'),
+  );
+  const { requestTimeout, headersTimeout, connectionsCheckingInterval } = create.mock.calls[0]?.[0] ?? {};
+  create.mockRestore();
+  await server.close();
+  expect([requestTimeout, headersTimeout, connectionsCheckingInterval]).toEqual([5_000, 5_000, 1_000]);
 });
 
 it.each([

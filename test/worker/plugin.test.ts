@@ -23,6 +23,17 @@ it('a worker with the plugin drains for as long as a send may take, and keeps wh
   expect(configured({ taskQueue: 'team', ...own })).toMatchObject(own);
 });
 
+it('a worker with the plugin keeps its own activities, and is refused where one has a name of the plugin', () => {
+  const own = (...names: string[]) => Object.fromEntries(names.map((name) => [name, () => name]));
+  const { announce } = own('announce');
+  expect(configured({ taskQueue: 'team', activities: { announce } }).activities).toMatchObject({ announce });
+  expect(() =>
+    configured({ taskQueue: 'team', activities: own('getJob', 'announce', 'sendMessage') }),
+  ).toThrow(
+    /^the follow-up plugin has activities of these names too: (getJob, sendMessage|sendMessage, getJob)$/,
+  );
+});
+
 it('a worker with the plugin has a slot for each poll in its process beside its own', () => {
   const slots = (own: Partial<WorkerOptions>, inProcessPolls = 0) =>
     configured({ taskQueue: 'team', ...own }, { inProcessPolls }).maxConcurrentActivityTaskExecutions;

@@ -56,7 +56,7 @@ async function start(type: keyof typeof callers, job: NewJob = {}, isUnreadable 
 }
 
 const NOTHING = [{ job: null, followUp: null }];
-const UNREADABLE = expect.stringContaining('another data converter wrote it: Unknown encoding');
+const UNREADABLE = expect.stringContaining("It can't be read by this data converter: Unknown encoding");
 
 const causeOf = (result: Promise<unknown>) =>
   result.then(

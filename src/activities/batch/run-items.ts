@@ -65,6 +65,7 @@ class Work {
   private readonly client = Context.current().client;
   private readonly items: ItemsOfBatch;
   private readonly server: BatchOnServer;
+  private readonly serverTime = serverClock();
   private keptAt = performance.now();
   /** Whether this attempt has any news. */
   hasChanged = false;
@@ -94,7 +95,7 @@ class Work {
   async run(): Promise<void> {
     await this.server.list();
     if (this.info.attempt % LOOKS_PER_CHECK === 0) await this.server.checkOpen();
-    if (serverClock()() < Date.parse(this.memo.startedAt) + LIST_LAG_MS)
+    if (this.serverTime() < Date.parse(this.memo.startedAt) + LIST_LAG_MS)
       await this.server.addOpen(this.position.begun?.lanes ?? []);
     await this.settle(this.position.lanes);
     if (this.memo.ending === 'cancel-running') await cancelAll(this.client, this.server.open);
@@ -113,7 +114,7 @@ class Work {
     const mayTell = EVENTS_A_ROUND * (memo.rounds - FREE_ROUNDS) <= EVENTS_AN_ITEM * settled;
     const changed = cursor !== memo.cursor || settled !== memo.settled;
     const dueMs = Math.min(FIRST_ROUND_MS * 2 ** memo.rounds, ROUND_MS);
-    return changed && mayTell && Date.now() - this.info.scheduledTimestampMs > dueMs;
+    return changed && mayTell && this.serverTime() - this.info.scheduledTimestampMs > dueMs;
   }
 
   /** The workflow waits for the position, whatever is open. */
@@ -188,9 +189,9 @@ class Work {
     if (state === 'free' && !wasBegun(this.position.begun, item)) return 'free';
     const before = state === 'free' ? await this.server.endBefore(workflowId) : undefined;
     if (before && !mayTryAgain(before, this.memo.again)) return before;
-    const { end, runId, startedAt, batchId } = await this.server.ask(item);
+    const { end, trouble, runId, startedAt, batchId } = await this.server.ask(item);
     if (end === null) {
-      if (!isCancelled) return 'open';
+      if (!isCancelled || trouble !== undefined) return 'open';
       if (batchId !== this.memo.batchId) return endWithoutReceipt('left-running');
       // The list may not show it yet.
       await cancelAll(this.client, [workflowId]);

@@ -128,6 +128,7 @@ function objectOf(json: string): JsonObject | string {
     if (isRecord(value)) return value;
     return `must be one JSON object, not ${typeName(value)}; JSON Lines has one object a line`;
   } catch (error) {
+    if (error instanceof RangeError) return 'is nested too deep';
     if (!(error instanceof SyntaxError)) throw error;
     return `is not JSON (${error.message}); JSON Lines has one whole object a line`;
   }

@@ -10,6 +10,7 @@ import {
 } from '../../core/batch/items';
 import { isRecord, type Problem, typeName } from '../../core/checks';
 import { batchIdOf, digestOf } from '../../core/ids';
+import { FollowUpError } from '../../core/errors';
 import type { FollowUpRequest } from '../../core/request';
 import { InvalidRequestError } from '../errors';
 import { unknownOptions } from '../options';
@@ -65,7 +66,8 @@ export function isChecked(items: unknown): items is CheckedBatch {
 /**
  * Checks options and requests of a batch, before anything is started.
  *
- * @throws InvalidRequestError with every problem of the options, or else of the items, which count from 1
+ * @throws InvalidRequestError with every problem of the options, or else of the items, which count from 1; FollowUpError
+ *   `UNEXPECTED_FAILURE` with what `requests` throws
  */
 export async function checkBatch(
   requests: Iterable<unknown> | AsyncIterable<unknown>,
@@ -82,11 +84,17 @@ export async function checkBatch(
   const inputs: unknown[] = [];
   // A prompt that all items share is held once.
   const prompts = new Map<unknown, unknown>();
-  for await (const input of requests) {
-    if (inputs.length > MAX_BATCH_ITEMS) break;
-    const { prompt } = isRecord(input) ? input : {};
-    if (!prompts.has(prompt)) prompts.set(prompt, prompt);
-    inputs.push(isRecord(input) ? { ...input, prompt: prompts.get(prompt) } : input);
+  try {
+    for await (const input of requests) {
+      if (inputs.length > MAX_BATCH_ITEMS) break;
+      const { prompt } = isRecord(input) ? input : {};
+      if (!prompts.has(prompt)) prompts.set(prompt, prompt);
+      inputs.push(isRecord(input) ? { ...input, prompt: prompts.get(prompt) } : input);
+    }
+  } catch (error) {
+    if (error instanceof FollowUpError) throw error;
+    const { message } = error instanceof Error ? error : new Error(String(error));
+    throw new FollowUpError('UNEXPECTED_FAILURE', `The items can't be read: ${message}`, { cause: error });
   }
   const { items, problems } = checkItems(inputs, named ?? 'x'.repeat(BATCH_ID_DIGITS));
   if (inputs.length === 0) problems.push({ field: 'items', text: 'there are no items' });

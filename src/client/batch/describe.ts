@@ -148,7 +148,8 @@ export class BatchEnds {
     await eachConcurrently(unknown, async ([item, was]) => {
       const found = await findEnd(this.client, { ...item, foreignBefore });
       const { startedAt: begunAt = 0, closedAt = leftAt } = found;
-      const end = found.end ?? (isCancelled ? endWithoutReceipt('left-running') : null);
+      const late = endedAt === null ? null : found.trouble;
+      const end = found.end ?? late ?? (isCancelled ? endWithoutReceipt('left-running') : null);
       if (end !== null && (was || end.outcome !== 'gone')) tell(item.workflowId, end, begunAt, closedAt);
     });
     for (const end of ends) this.told.add(end.workflowId);

@@ -225,14 +225,13 @@ const CHUNK_DELAY = '365 days';
 
 /** Stores the items before the batch starts: a caller that dies meanwhile has started nothing, and may repeat it. */
 async function storeChunks(
-  { client, taskQueue, signal }: BatchStart,
+  { client, taskQueue }: BatchStart,
   batchId: string,
   digest: string,
   firsts: readonly number[],
   read: Source['read'],
 ): Promise<void> {
   await eachConcurrently(firsts.keys(), async (chunk) => {
-    signal.throwIfAborted();
     const items = await read(chunk);
     // The SDK keeps each request as long as its signal, so each chunk gets its own.
     await client.withAbortSignal(new AbortController().signal, () =>

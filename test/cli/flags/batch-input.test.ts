@@ -170,6 +170,11 @@ it('flags hold where a line says nothing, field by field, and are told once wher
   ]);
 });
 
+it('a line that is nested too deep is told by its number', async () => {
+  const deep = `{"project":${'['.repeat(200_000)}`;
+  expect(await problemsOf(`${line()}${deep}\n`)).toEqual(['line 2: is nested too deep']);
+});
+
 it.each(['', ' \n\r\n\t', '\ufeff', 'project,job,prompt\n'])('an input of %j is no batch', async (text) => {
   expect(await problemsOf(text)).toEqual(['items: there are no items']);
 });

@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Client } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { FollowUpClient, type NewBatchOptions, type NewScheduleOptions } from '../../../src/client';
 
 /** A connection on which every call is an error: what is refused was never asked of the server. */
 const connection = {
-  options: { namespace: 'default' },
+  ...{ plugins: [], workflowService: {} },
   withAbortSignal: (_: AbortSignal, work: () => unknown) => work(),
-} as unknown as Client;
-const followUps = new FollowUpClient(connection);
+};
+const followUps = new FollowUpClient(new Client({ connection: connection as never }));
 const { batches, schedules } = followUps;
 
 const ITEMS = [{ projectId: 'p', jobId: 'j', prompt: 'Hello' }];
