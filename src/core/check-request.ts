@@ -97,7 +97,7 @@ function readField(
 const FIELDS = Object.keys(REQUEST_FIELDS);
 
 /** An input may have 100,000 of them. */
-export const MAX_OTHER_FIELDS = 50;
+const MAX_OTHER_FIELDS = 50;
 
 /** A misspelt option must not be a default. */
 function otherFields(given: JsonObject, group = ''): Problem[] {

@@ -2,8 +2,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Bytes have a field each: a payload of Temporal may be 2 MB of them. */
 export function isRecord(value: unknown): value is JsonObject {
-  const isObject = typeof value === 'object' && value !== null;
-  return isObject && !Array.isArray(value) && !ArrayBuffer.isView(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
 
 export function typeName(value: unknown): string {

@@ -3,6 +3,8 @@ import { failure } from './failure';
 
 /** The server takes 2,000 in a run (`history.maxTotalUpdates`). */
 const MAX_UPDATES = 1_900;
+const FULL =
+  'this run has taken 1,900 updates; the server takes 2,000, and the rest is kept for what unblocks it';
 
 interface Update<Args extends unknown[]> {
   readonly description: string;
@@ -25,11 +27,7 @@ export function updatesOfRun<Answer>() {
       return take(...args);
     };
     const validator = (...args: Args) => {
-      refuseFor(refusal?.(...args));
-      if (!unblocks && taken >= MAX_UPDATES)
-        refuseFor(
-          `this run has taken ${taken} updates; the server takes 2,000, and the rest is kept for what unblocks it`,
-        );
+      refuseFor(refusal?.(...args) ?? (taken >= MAX_UPDATES && !unblocks ? FULL : undefined));
     };
     setHandler(defineUpdate<Answer, Args>(name), handler, { description, validator });
   };

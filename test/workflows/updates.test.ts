@@ -26,6 +26,6 @@ it('the last hundred updates that the server takes in a run are kept for what un
   while (taken.length < 1_900) ask(taken.length % 2 === 0 ? 'pause' : 'resume');
   expect(() => {
     ask('pause');
-  }).toThrow('has taken 1900 updates');
+  }).toThrow('has taken 1,900 updates');
   while (taken.length < 2_000) ask('resume');
 });

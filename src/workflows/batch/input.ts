@@ -7,7 +7,6 @@ import {
   settingProblems,
 } from '../../core/batch/items';
 import { type BatchInput, type BatchMemo, isBegun, isChunks, isPosition } from '../../core/batch/state';
-import { MAX_OTHER_FIELDS } from '../../core/check-request';
 import { isRecord, oneOf, type Problem, problemTexts, text, typeName } from '../../core/checks';
 import { TRY_AGAIN } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
@@ -30,7 +29,7 @@ const DEFAULTS = { concurrency: CONCURRENCY.default, tolerate: null, digest: nul
 
 const FIELDS = ['batchId', 'items', 'chunks', ...Object.keys(DEFAULTS)];
 
-/** A workflow task may take five seconds, and 100,000 items may have a million problems. */
+/** Fields and items may have a million, and a workflow task takes five seconds at most. */
 const ENOUGH_PROBLEMS = 1_000;
 
 /** What only our client gives. */
@@ -56,7 +55,7 @@ export function checkBatch(input: unknown, workflowId: string): BatchPlan {
   else if (batchWorkflowId(batchId) !== workflowId)
     report('batchId', `${quote(batchId)} is not the one of the workflow id ${quote(workflowId)}`);
   const others = Object.keys(input).filter((each) => !FIELDS.includes(each));
-  for (const name of others.slice(0, MAX_OTHER_FIELDS))
+  for (const name of others.slice(0, ENOUGH_PROBLEMS))
     report('input', `${quote(name)} is not a field here; the fields are ${FIELDS.join(', ')}`);
   problems.push(...settingProblems(concurrency, tolerate));
   for (const [name, isRight] of Object.entries(OF_CLIENT))
