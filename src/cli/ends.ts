@@ -104,9 +104,14 @@ export function endOfResult(workflowId: string, result: FollowUpResult): End {
   return { exitCode, document: result, text, isResult: true };
 }
 
+/** A file may have some for each of its lines. */
+const MAX_PROBLEMS = 100;
+
 export function endOfError(error: unknown): End {
   if (error instanceof InvalidRequestError) {
-    const problems = error.problems.map(inFlags);
+    const told = error.problems.slice(0, MAX_PROBLEMS).map(inFlags);
+    const more = error.problems.length - told.length;
+    const problems = more > 0 ? [...told, `… and ${more} more`] : told;
     const message = problems.length === 1 ? problems.join() : ['', ...problems].join('\n  ');
     return failed(EXIT.usage, 'InvalidRequest', message, { problems });
   }

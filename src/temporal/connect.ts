@@ -1,14 +1,18 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
 import { loadDataConverter, loadTemporalConfig } from './config';
-import { whyNot } from './trouble';
+import { noServer, serverError } from './server-error';
+import { probe } from './trouble';
 
 const CONNECT_TIMEOUT_MS = 5_000;
+
+const PROBE_AFTER_MS = 1_000;
 
 export interface ConnectOptions {
   /** @default process.env */
   // The declarations of config.ts need @temporalio/worker, which callers don't have.
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds until the attempt is given up, and looked at for up to 2 s to say why. @default 5000 */
+  /** Milliseconds until the attempt is given up; sooner where it is clear that it can't succeed. @default 5000 */
   readonly timeout?: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -34,15 +38,21 @@ export async function connectClient(
     interceptors: [makeGrpcRetryInterceptor(retries)],
   });
   const attempt = new AbortController();
-  const left = new Promise<never>((_, reject) => {
-    signal?.addEventListener('abort', reject, { signal: attempt.signal });
+  const over = AbortSignal.any([attempt.signal, ...(signal ? [signal] : [])]);
+  const ended = new Promise<never>((_, reject) => {
+    over.addEventListener('abort', reject, { once: true });
+    sleep(Math.min(PROBE_AFTER_MS, timeout / 2), undefined, { signal: over })
+      .then(() => probe(config, over))
+      .then((trouble) => {
+        if (trouble !== undefined) reject(trouble);
+      }, reject);
   });
   try {
-    await Promise.race([connection.ensureConnected(), left]);
+    await Promise.race([connection.ensureConnected(), ended]);
   } catch (error) {
     await retries.end(connection);
     signal?.throwIfAborted();
-    throw await whyNot(error, config);
+    throw serverError(error, config) ?? noServer(address, error);
   } finally {
     attempt.abort();
   }

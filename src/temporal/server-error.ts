@@ -76,3 +76,21 @@ export function notSetUp(
   const message = `The namespace ${namespace} ${problem}. ${advice}\n${help.join('\n')}`;
   return new SearchAttributesError(message, { cause });
 }
+
+export const TURN_TLS_ON = 'set TEMPORAL_TLS=true, or TEMPORAL_API_KEY';
+export const CHECK_TLS =
+  'check TEMPORAL_TLS (true or false; an API key turns it on), TEMPORAL_TLS_SERVER_NAME, TEMPORAL_TLS_SERVER_CA_CERT_*, ' +
+  'TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_*';
+
+/** @param error of a connection that is none to a Temporal server */
+export function noServer(address: string, error: unknown): FollowUpError {
+  const words = (error instanceof Error ? error.message : String(error)).slice(0, 300);
+  const port = "use the gRPC port, 7233 by default, not the Web UI's";
+  const reason = `it does not answer as a Temporal server (${words}); ${port}; if it wants TLS, ${TURN_TLS_ON}`;
+  return unreachable(address, reason, error);
+}
+
+export function unreachable(address: string, reason: string, cause?: unknown): FollowUpError {
+  const hint = 'check TEMPORAL_ADDRESS or the profile in temporal.toml';
+  return new TemporalUnreachableError(`Can't reach Temporal at ${address}: ${reason}; ${hint}`, { cause });
+}

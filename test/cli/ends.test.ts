@@ -6,6 +6,7 @@ import {
   DeliveryUnknownError,
   FollowUpError,
   FollowUpRejectedError,
+  InvalidRequestError,
   JobNotFoundError,
 } from '../../src/client';
 import { followUpFailed, notFound } from '../../src/client/errors';
@@ -60,4 +61,11 @@ it.each<[FollowUpError, number, string]>([
   [notFound('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
 ])('an error of a command has an exit code and a type: %s', (error, exitCode, type) => {
   expect(endOfError(error)).toMatchObject({ exitCode, document: { type, message: error.message } });
+});
+
+it('of the problems of an input a hundred are told, and their number', () => {
+  const problems = Array.from({ length: 150 }, (_, line) => ({ field: `line ${line}`, text: 'is wrong' }));
+  const { text } = endOfError(new InvalidRequestError(problems));
+  expect(text.split('\n')).toHaveLength(102);
+  expect(text).toMatch(/line 99: is wrong\n {2}… and 50 more$/);
 });

@@ -23,7 +23,7 @@ describe('the client for tests', () => {
     });
     const notGiven = { settle: undefined, polling: { initial: undefined } };
     const second = await followUps.start({ ...REQUEST, deadline: '1h', ...notGiven });
-    expect(second).toMatchObject({ attached: 'ended', differences: ['deadline is 1d there, not 1h'] });
+    expect(second).toMatchObject({ attached: 'ended', promptCompared: true });
     expect(client.sent).toEqual([REQUEST]);
     await expect(second.retry()).rejects.toMatchObject({
       code: 'RETRY_REFUSED',

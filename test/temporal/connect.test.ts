@@ -145,7 +145,7 @@ describe('a connection', () => {
 
   it.concurrent('to a host that takes no connection, as behind a firewall, is unreachable', async () => {
     const deaf = await openDeafPort();
-    const connecting = connect(`127.0.0.1:${deaf.port}`, {}, 500);
+    const connecting = connect(`127.0.0.1:${deaf.port}`);
     const error = await errorOf(connecting).finally(() => deaf.close());
     const message = expect.stringContaining('the host does not answer');
     expect(error).toMatchObject({ code: 'UNREACHABLE', message });

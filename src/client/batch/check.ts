@@ -8,7 +8,7 @@ import {
   settingProblems,
   type Tolerance,
 } from '../../core/batch/items';
-import { isRecord, type Problem } from '../../core/checks';
+import { isRecord, type Problem, typeName } from '../../core/checks';
 import { batchIdOf, digestOf } from '../../core/ids';
 import type { FollowUpRequest } from '../../core/request';
 import { InvalidRequestError } from '../errors';
@@ -74,10 +74,19 @@ export async function checkBatch(
   const named = given === undefined ? undefined : batchIdOf(given);
   const text = named === undefined ? undefined : batchIdProblem(named);
   checkRunOptions(options, ['batchId'], text === undefined ? [] : [{ field: 'batchId', text }]);
+  const isList = isRecord(requests) || Array.isArray(requests);
+  if (!isList || !(Symbol.iterator in requests || Symbol.asyncIterator in requests)) {
+    const notList = `must be a list or an iterable of requests, not ${typeName(requests)}`;
+    throw new InvalidRequestError([{ field: 'items', text: notList }]);
+  }
   const inputs: unknown[] = [];
+  // A prompt that all items share is held once.
+  const prompts = new Map<unknown, unknown>();
   for await (const input of requests) {
-    inputs.push(input);
     if (inputs.length > MAX_BATCH_ITEMS) break;
+    const { prompt } = isRecord(input) ? input : {};
+    if (!prompts.has(prompt)) prompts.set(prompt, prompt);
+    inputs.push(isRecord(input) ? { ...input, prompt: prompts.get(prompt) } : input);
   }
   const { items, problems } = checkItems(inputs, named ?? 'x'.repeat(BATCH_ID_DIGITS));
   if (inputs.length === 0) problems.push({ field: 'items', text: 'there are no items' });

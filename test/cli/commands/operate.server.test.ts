@@ -91,7 +91,7 @@ it.concurrent('setup says what it found: server, attributes, and the worker on t
 });
 
 it.concurrent.each([
-  ...['status', 'watch', 'cancel', 'poll-now', 'schedule trigger', 'schedule update --note x'],
+  ...['status', 'watch', 'cancel', 'poll-now', 'schedule trigger', 'schedule update --overlap skip'],
   ...['status', 'watch', 'results', 'pause', 'resume', 'cancel', 'retry'].map((verb) => `batch ${verb}`),
 ])('%s of nothing is an error of usage', async (words) => {
   const stderr = expect.stringMatching(/There is no (follow-up|schedule|batch) "nothing"/);

@@ -31,6 +31,11 @@ describe('a batch of requests', () => {
     expect((await checkBatch(new Set([one()]))).items).toHaveLength(1);
   });
 
+  it.each([7, 'a text', {}, null])('is refused where it is no list: %j', async (requests) => {
+    const problem = expect.stringMatching(/^items: must be a list or an iterable of requests, not /);
+    expect(await problemsOf(requests as never)).toEqual([problem]);
+  });
+
   it('polls from 30s, or from a shorter maximum', async () => {
     const { items } = await checkBatch([
       one({ polling: { maximum: '10s' } }),
