@@ -91,10 +91,12 @@ describe('what earlier runs have begun', () => {
   it.each([
     ['the first half', (item: number) => item < 50_000],
     ['every second one', (item: number) => item % 2 === 0],
-  ])('does not grow with the items, of which %s is there', async (_, isThere) => {
-    const look = (item: number) => Promise.resolve<RunState | null>(isThere(item) ? 'completed' : null);
+  ])('has the open items, and does not grow with the others, of which %s is there', async (_, isThere) => {
+    const stateOf = (item: number): RunState => (item === 100 ? 'running' : 'completed');
+    const look = (item: number) => Promise.resolve(isThere(item) ? stateOf(item) : null);
     const endOfLane = (item: number) => Promise.resolve(item + 1);
     const begun = await askedFor({ cursor: 0, lanes: [] }, 100_000, endOfLane, look);
+    expect(begun.lanes).toContainEqual([100, 101, 'open']);
     expect(JSON.stringify(begun).length).toBeLessThan(50_000);
     for (let item = 0; item < 4_000; item += 1) expect(wasBegun(begun, item)).toBe(isThere(item));
   });
