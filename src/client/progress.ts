@@ -10,7 +10,7 @@ import { QUERY_PROGRESS } from '../core/names';
 import type { FollowUpProgress, Phase } from '../core/result';
 import { addCounts } from '../core/tally';
 import { isTally } from '../core/activities';
-import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
+import { grpcError } from '../temporal/grpc-status';
 import { optionalTsToDate, pendingActivity, workersPolling } from '../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within, WORKER_LIMIT_MS } from './call';
 import { describeFollowUp, type FollowUpDescription } from './description';
@@ -153,9 +153,11 @@ export async function updateRunning<Answer>(
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError)
       throw updateRefused(workflowId, error.cause?.message ?? error.message);
-    // A precondition fails where the worker that had the update in its task has died.
-    const isLost = hasGrpcStatus(error, 'FAILED_PRECONDITION');
-    if (isLost || error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
+    const { status, words = '' } = grpcError(error) ?? {};
+    // The server takes 2,000 updates in a run. Else the worker that had the update in its task has died.
+    const isRefused = status === 'FAILED_PRECONDITION';
+    if (isRefused && /\blimit\b/i.test(words)) throw updateRefused(workflowId, words);
+    if (isRefused || error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
       throw noAnswer({ workflowId }, limitMs, silence(taskQueue, workers));
     throw error instanceof WorkflowNotFoundError ? wrongState(workflowId, (await find()).state) : error;
   }

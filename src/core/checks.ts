@@ -1,12 +1,14 @@
 export type JsonObject = Readonly<Record<string, unknown>>;
 
+/** Bytes have a field each: a payload of Temporal may be 2 MB of them. */
 export function isRecord(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
 
 export function typeName(value: unknown): string {
   if (value === undefined) return 'absent';
   if (value === null) return 'null';
+  if (ArrayBuffer.isView(value)) return 'binary data';
   return Array.isArray(value) ? 'an array' : `of type ${typeof value}`;
 }
 

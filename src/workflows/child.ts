@@ -19,6 +19,7 @@ import type { FollowUpRequest } from '../core/request';
 import type { FollowUpResult } from '../core/result';
 import { followUpStart } from '../core/starts';
 import { questionProxy } from './activity-proxies';
+import { failure } from './failure';
 
 export { followUpWorkflowId };
 export { FAILURE_TYPES, type FailureDetails, type FailureType, type Receipt } from '../core/result';
@@ -56,7 +57,7 @@ export async function startFollowUp(
   const checked = checkRequest(request);
   if (!checked.ok) {
     const nothing = { job: null, followUp: null };
-    throw ApplicationFailure.nonRetryable(problemTexts(checked.problems), 'InvalidRequest', nothing);
+    throw failure('InvalidRequest', problemTexts(checked.problems), nothing);
   }
   const start = followUpStart(checked.plan);
   const { workflowId } = start;

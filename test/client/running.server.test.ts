@@ -53,6 +53,18 @@ describe('a running follow-up', () => {
   });
 });
 
+const { newBatch } = sharedEnvironment({ dynamicConfig: { 'history.maxTotalUpdates': 1 } });
+
+it.concurrent('an update beyond what the server takes in a run is refused in its words', async () => {
+  const batch = await newBatch(1, ENDLESS);
+  await batch.startUntilSent(1);
+  await batch.handle.pause();
+  await expect(batch.handle.resume()).rejects.toMatchObject({
+    code: 'UPDATE_REFUSED',
+    message: expect.stringMatching(/limit on the total number of distinct updates/),
+  });
+});
+
 describe("a client without the workers' data converter", () => {
   it.concurrent('is told by each call what to set', async () => {
     const environment = await open();

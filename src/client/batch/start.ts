@@ -18,7 +18,7 @@ import { batchWorkflowId, chunkWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW } from '../../core/names';
 import { jsonBytes } from '../../core/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { describeWorkflow, type RunState } from '../../temporal/existing-run';
+import { describeWorkflow, type RunState, stateOf } from '../../temporal/existing-run';
 import { batchConflict, InvalidRequestError, wrongState } from '../errors';
 import { type CheckedBatch, checkRunOptions, itemsDigest, type RunOptions } from './check';
 import { BatchEnds, type BatchReport, findBatch, inputOf, lookForBatch } from './describe';
@@ -184,34 +184,47 @@ async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal):
   const since = wasReset ? Date.parse(startedAt) : (movingSince ?? Date.parse(startedAt));
   // The server may have forgotten it.
   if (Date.now() - since >= retentionMs) return { cursor: bound, lanes: [] };
-  const exists = async (item: number) =>
-    (await describeWorkflow(client, (await all.named(item)).workflowId)) !== null;
-  return askedFor(begun, bound, (item) => all.endOfLane(item), exists);
+  const look = async (item: number) => {
+    const found = await describeWorkflow(client, (await all.named(item)).workflowId);
+    return found && stateOf(found.status.name);
+  };
+  return askedFor(begun, bound, (item) => all.endOfLane(item), look);
 }
 
-/** Items of a lane are begun in their order: nothing behind one that does not exist was begun. */
+/** Each of them is in the memo and in each heartbeat. There are more only where many items were deleted. */
+const MAX_LANES = 2 * CONCURRENCY.maximum;
+
+/**
+ * Items of a lane are begun in their order: nothing behind one that does not exist was begun. Lanes that have ended are left
+ * out, and those behind the last one that was begun; else they would be as many as the items.
+ *
+ * @param look null where there is no such item
+ */
 export async function askedFor(
   begun: Begun,
   bound: number,
   endOfLane: (item: number) => Promise<number>,
-  exists: (item: number) => Promise<boolean>,
+  look: (item: number) => Promise<RunState | null>,
 ): Promise<Begun> {
   const asked = [...begun.lanes];
   let { cursor } = begun;
-  while (cursor < bound) {
-    const end = await endOfLane(cursor);
-    asked.push([cursor, end, 'free']);
-    cursor = end;
+  for (let next = cursor, end; next < bound; next = end) {
+    end = await endOfLane(next);
+    asked.push([next, end, 'free']);
   }
   const lanes: Lane[] = [];
   await eachConcurrently(asked, async ([first, end, state]) => {
     let next = first;
-    while (next < end && (await exists(next))) next += 1;
-    // The last one that exists may be open. One that is known to have been begun and does not exist is gone.
-    if (next > first) lanes.push([next - 1, end, 'open']);
-    else lanes.push([first, end, state === 'open' ? 'open' : 'free']);
+    let last: RunState | null = null;
+    for (let found; next < end && (found = await look(next)) !== null; next += 1) last = found;
+    if (next > first) cursor = Math.max(cursor, end);
+    // One that is known to have been begun and does not exist is gone.
+    if (next === first) lanes.push([first, end, state === 'open' ? 'open' : 'free']);
+    else if (next < end || last === 'running') lanes.push([next - 1, end, 'open']);
   });
-  return { cursor, lanes };
+  const kept = lanes.filter(([, end]) => end <= cursor).sort(([one], [other]) => one - other);
+  // What is behind the last lane is started by its id, as in a first run.
+  return { cursor: kept[MAX_LANES]?.[0] ?? cursor, lanes: kept.slice(0, MAX_LANES) };
 }
 
 /** Also of a batch that another client has started, which makes no digest. */

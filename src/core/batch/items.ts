@@ -109,14 +109,16 @@ export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CH
  * Checks the requests of a batch, of any type.
  *
  * @param batchId it is part of the items' names; any of the same length where it is not known yet
+ * @param enough so many problems end the check
  * @returns the items that are requests, and every problem in the order of the items, which count from 1
  */
-export function checkItems(inputs: readonly unknown[], batchId: string) {
+export function checkItems(inputs: readonly unknown[], batchId: string, enough = Infinity) {
   const requestId = `${batchId}-${'x'.repeat(KEY_DIGITS)}`;
   const problems: Problem[] = [];
   const numbers: number[] = [];
   const requests: FollowUpRequest[] = [];
   for (const [index, input] of inputs.entries()) {
+    if (problems.length >= enough) break;
     const item = index + 1;
     const isNamed = !isRecord(input) || (input.requestId ?? undefined) !== undefined;
     const checked = checkRequest(isNamed ? input : { ...input, requestId });

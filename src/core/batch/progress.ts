@@ -61,7 +61,9 @@ export function progressOf(
   const ended = why?.state ?? 'done';
   const going = ending !== null ? 'ending' : paused ? 'paused' : 'running';
   const killed = run === 'terminated' || run === 'timed-out';
-  const over = run === 'cancelled' ? run : killed ? 'terminated' : ended;
+  // Told so by its update only, a batch ends as failed.
+  const isCancelled = ending === 'cancel-running' || ending === 'cancelled' || run === 'cancelled';
+  const over = killed ? 'terminated' : isCancelled ? 'cancelled' : ended;
   const state = run === 'running' ? going : over;
   const message = state === ended || ending !== null ? (why?.message ?? null) : null;
   return { ...summaryOf(memo), state, message, open, concurrency };

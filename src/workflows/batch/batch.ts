@@ -1,12 +1,10 @@
 import {
   ActivityFailure,
   allHandlersFinished,
-  ApplicationFailure,
   CancellationScope,
   CancelledFailure,
   condition,
   defineQuery,
-  defineUpdate,
   makeContinueAsNewFunc,
   metricMeter,
   proxyActivities,
@@ -41,8 +39,10 @@ import { problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
 import { workerSettings } from '../activity-proxies';
+import { failure } from '../failure';
 import { tell } from '../notice';
-import { batchFailure, checkBatch, type ContinuedBatch, isContinued } from './input';
+import { updatesOfRun } from '../updates';
+import { checkBatch, type ContinuedBatch, isContinued } from './input';
 
 /** Items that may be begun in a round, which costs seven events. */
 const ROUND_ITEMS = 200;
@@ -139,7 +139,7 @@ class Batch {
     await CancellationScope.nonCancellable(() => this.tellEnd(outcome));
     if (isCancelled) throw new CancelledFailure('The batch was cancelled.');
     const summary = { ...summaryOf(this.memo), endedAt: new Date(Date.now()).toISOString() };
-    if (why !== null) throw batchFailure(why.type, why.message, summary);
+    if (why !== null) throw failure(why.type, why.message, summary);
     return summary;
   }
 
@@ -233,19 +233,15 @@ class Batch {
     setHandler(defineQuery<BatchProgress>('progress'), () => progressOf(this.memo, this.state), {
       description: 'Where the batch stands: counts, open follow-ups, the first failures.',
     });
-    const update = defineUpdate<BatchProgress, [number], BatchUpdate>;
+    const set = updatesOfRun<BatchProgress>();
     const offer = (name: BatchUpdate, values: Partial<BatchSettings>, description: string) => {
-      setHandler(update(name), () => this.change(values), { description });
+      set(name, () => this.change(values), { description, unblocks: name !== 'pause' });
     };
     offer('pause', { paused: true }, 'Starts no further item until resume; open ones continue.');
     offer('resume', { paused: false }, 'Continues after pause.');
-    setHandler(update('setConcurrency'), (concurrency) => this.change({ concurrency }), {
+    set('setConcurrency', (concurrency: number) => this.change({ concurrency }), {
       description: 'How many follow-ups may be open at a time, 1 to 1,000. Those open beyond it continue.',
-      validator: (concurrency) => {
-        const problems = settingProblems(concurrency, null);
-        if (problems.length > 0)
-          throw ApplicationFailure.nonRetryable(problemTexts(problems), 'InvalidUpdate');
-      },
+      refusal: (concurrency) => problemTexts(settingProblems(concurrency, null)) || undefined,
     });
     const words = 'Cancels the batch and its open follow-ups. To leave them running, cancel the workflow.';
     offer('cancelRunning', { ending: 'cancel-running' }, words);

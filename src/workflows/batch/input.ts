@@ -1,4 +1,3 @@
-import { ApplicationFailure } from '@temporalio/workflow';
 import {
   batchIdProblem,
   checkItems,
@@ -7,12 +6,12 @@ import {
   MAX_INPUT_BYTES,
   settingProblems,
 } from '../../core/batch/items';
-import { type BatchFailureType, type BatchSummary } from '../../core/batch/progress';
 import { type BatchInput, type BatchMemo, isBegun, isChunks, isPosition } from '../../core/batch/state';
 import { isRecord, oneOf, type Problem, problemTexts, text, typeName } from '../../core/checks';
 import { TRY_AGAIN } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { jsonBytes, quote } from '../../core/text';
+import { failure } from '../failure';
 
 /** What a run that continues as new hands to the next one. */
 export interface ContinuedBatch extends Pick<BatchInput, 'items' | 'chunks'> {
@@ -29,6 +28,9 @@ export type BatchPlan = Required<Omit<BatchInput, 'items' | 'chunks'>> & Pick<Ba
 const DEFAULTS = { concurrency: CONCURRENCY.default, tolerate: null, digest: null, begun: null, again: null };
 
 const FIELDS = ['batchId', 'items', 'chunks', ...Object.keys(DEFAULTS)];
+
+/** Fields and items may have a million, and a workflow task takes five seconds at most. */
+const ENOUGH_PROBLEMS = 1_000;
 
 /** What only our client gives. */
 const OF_CLIENT = { chunks: isChunks, digest: text, begun: isBegun, again: oneOf(...TRY_AGAIN) };
@@ -52,7 +54,8 @@ export function checkBatch(input: unknown, workflowId: string): BatchPlan {
   if (badId !== undefined) report('batchId', badId);
   else if (batchWorkflowId(batchId) !== workflowId)
     report('batchId', `${quote(batchId)} is not the one of the workflow id ${quote(workflowId)}`);
-  for (const name of Object.keys(input).filter((each) => !FIELDS.includes(each)))
+  const others = Object.keys(input).filter((each) => !FIELDS.includes(each));
+  for (const name of others.slice(0, ENOUGH_PROBLEMS))
     report('input', `${quote(name)} is not a field here; the fields are ${FIELDS.join(', ')}`);
   problems.push(...settingProblems(concurrency, tolerate));
   for (const [name, isRight] of Object.entries(OF_CLIENT))
@@ -64,16 +67,12 @@ export function checkBatch(input: unknown, workflowId: string): BatchPlan {
       report('items', `must be a list of 1 to ${MAX_BATCH_ITEMS} requests`);
     else if (jsonBytes(items) > MAX_INPUT_BYTES)
       report('items', `must have at most ${MAX_INPUT_BYTES} bytes as JSON`);
-    else problems.push(...checkItems(items, badId === undefined ? batchId : 'b').problems);
+    else problems.push(...checkItems(items, badId === undefined ? batchId : 'b', ENOUGH_PROBLEMS).problems);
   }
   if (problems.length > 0) throw invalid(problems);
   return plan;
 }
 
 function invalid(problems: readonly Problem[]) {
-  return batchFailure('InvalidBatch', `Invalid batch: ${problemTexts(problems)}. Nothing was sent.`);
-}
-
-export function batchFailure(type: BatchFailureType, message: string, ...details: readonly BatchSummary[]) {
-  return ApplicationFailure.nonRetryable(message, type, ...details);
+  return failure('InvalidBatch', `Invalid batch: ${problemTexts(problems)}. Nothing was sent.`);
 }

@@ -1,9 +1,9 @@
-import { ApplicationFailure } from '@temporalio/workflow';
+import type { ApplicationFailure } from '@temporalio/workflow';
 import type { SendTrouble } from '../../core/activities';
 import { type Problem, problemTexts } from '../../core/checks';
 import { deliveryInWords } from '../../core/end';
 import type { Delivery, FailureDetails, FailureType } from '../../core/result';
-import { MAX_FAILURE_CHARACTERS, singleLine } from '../../core/text';
+import { failure } from '../failure';
 import type { FollowUpContext } from './context';
 import { type FollowUpState, receiptOf } from './state';
 
@@ -15,7 +15,7 @@ export function followUpFailure(
   { httpStatus, serviceMessage }: Pick<SendTrouble, 'httpStatus' | 'serviceMessage'> = {},
 ): ApplicationFailure {
   const followUp = receiptOf(state, Date.now());
-  const details = { job: state.job, followUp, httpStatus, serviceMessage };
+  const details: FailureDetails = { job: state.job, followUp, httpStatus, serviceMessage };
   return failure(type, `${reason} ${deliveryInWords(followUp.delivery)}`, details);
 }
 
@@ -28,11 +28,7 @@ export function invalidRequest(
   const unseen = { evidence: null, baseline: null, promptDigest: null, polls: 0, sentAt: null, observed: {} };
   const followUp = { requestId, delivery, ...unseen, settledAt };
   const reason = `${deliveryInWords(delivery)} Invalid request: ${problemTexts(problems)}.`;
-  return failure('InvalidRequest', reason, { job: null, followUp });
-}
-
-function failure(type: FailureType, message: string, details: FailureDetails): ApplicationFailure {
-  return ApplicationFailure.nonRetryable(singleLine(message, MAX_FAILURE_CHARACTERS), type, details);
+  return failure('InvalidRequest', reason, { job: null, followUp } satisfies FailureDetails);
 }
 
 export function sentence(message: string): string {

@@ -1,10 +1,4 @@
-import {
-  ApplicationFailure,
-  defineQuery,
-  defineUpdate,
-  setHandler,
-  workflowInfo,
-} from '@temporalio/workflow';
+import { defineQuery, setHandler, workflowInfo } from '@temporalio/workflow';
 import {
   QUERY_PROGRESS,
   UPDATE_EXTEND_DEADLINE,
@@ -14,6 +8,7 @@ import {
 import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../../core/result';
 import { singleLine } from '../../core/text';
 import { parseDuration } from '../../core/units';
+import { refuseFor, updatesOfRun } from '../updates';
 import type { FollowUpContext } from './context';
 import { progressOf } from './state';
 
@@ -24,37 +19,36 @@ export function receiveOperators(context: FollowUpContext): void {
     description:
       'Where the follow-up stands: phase, last job, delivery, evidence, counts, next read, deadline.',
   });
-  setHandler(
-    defineUpdate<FollowUpProgress>(UPDATE_POLL_NOW),
+  const set = updatesOfRun<FollowUpProgress>();
+  set(
+    UPDATE_POLL_NOW,
     async () => {
       await context.readNow();
       return progressOf(state);
     },
     {
       description: 'Reads the job now instead of at the next interval, and answers when it has been read.',
-      validator: () => {
-        refuseFor(context.noRead());
-      },
+      refusal: () => context.noRead(),
     },
   );
-  setHandler(
-    defineUpdate<FollowUpProgress, [duration: string]>(UPDATE_EXTEND_DEADLINE),
-    (duration) => {
+  set(
+    UPDATE_EXTEND_DEADLINE,
+    (duration: string) => {
       const parsed = parseDuration(duration);
       if ('ms' in parsed) context.extendTo(Date.now() + parsed.ms);
       return progressOf(state);
     },
     {
       description: 'Moves the deadline to now + the duration ("90m"), never to an earlier time than it has.',
-      validator: (duration) => {
+      refusal: (duration) => {
         const parsed = parseDuration(duration);
-        if ('problem' in parsed) refuseFor(`duration: ${parsed.problem}`);
+        return 'problem' in parsed ? `duration: ${parsed.problem}` : undefined;
       },
     },
   );
-  setHandler(
-    defineUpdate<FollowUpProgress, [DeliveryDecision, runId?: string]>(UPDATE_RESOLVE_DELIVERY),
-    async (decision, runId?) => {
+  set(
+    UPDATE_RESOLVE_DELIVERY,
+    async (decision: DeliveryDecision, runId?: string) => {
       // Several updates may have passed the validator before the first one was carried out.
       refuseFor(undecidable(context));
       await context.decide({ decision, runId: runId ?? workflowInfo().firstExecutionRunId });
@@ -63,10 +57,9 @@ export function receiveOperators(context: FollowUpContext): void {
     {
       description:
         'Says whether an unknown delivery arrived: "delivered", or "not-delivered" with the id of the run that may send it again.',
-      // A replay leaves it out: a run made by a reset replays the decisions for the run before.
-      validator: (decision, runId?) => {
-        refuseFor(undecidable(context) ?? wrongDecision(decision, runId));
-      },
+      // A run made by a reset replays the decisions for the run before.
+      refusal: (decision, runId?) => undecidable(context) ?? wrongDecision(decision, runId),
+      unblocks: true,
     },
   );
 }
@@ -86,9 +79,4 @@ function wrongDecision(decision: unknown, namedRunId: unknown): string | undefin
   // A reset applies the updates of the run before once more: only a permission for this very run counts.
   if (decision === 'delivered' || named === runId) return undefined;
   return `runId: this is run ${runId}, made by a reset; a decision not-delivered must name it, and this one is for run ${singleLine(named, 64)}`;
-}
-
-/** An update that is refused by its validator leaves no trace in history. */
-function refuseFor(reason: string | undefined): void {
-  if (reason !== undefined) throw ApplicationFailure.nonRetryable(reason, 'InvalidUpdate');
 }

@@ -14,6 +14,7 @@ import {
 } from '../../../src/core/batch/state';
 import { askedFor } from '../../../src/client/batch/start';
 import { batchRows, progressOf } from '../../../src/core/batch/progress';
+import type { RunState } from '../../../src/temporal/existing-run';
 import { ITEM_END } from '../../harness/samples';
 import type { End, Outcome } from '../../../src/core/end';
 
@@ -72,8 +73,10 @@ describe('what earlier runs have begun', () => {
         for (const steps of all) {
           const { position, bound } = runOf(ends, steps, before, begun);
           const endOfLane = (item: number) => Promise.resolve(ends.find((each) => each > item) ?? 0);
-          const exists = (item: number) => Promise.resolve(begun.has(item) && !gone.has(item));
-          before = await askedFor(begunBy(position), bound, endOfLane, exists);
+          const state = (item: number): RunState => (item % 2 === 0 ? 'running' : 'completed');
+          const look = (item: number) =>
+            Promise.resolve(begun.has(item) && !gone.has(item) ? state(item) : null);
+          before = await askedFor(begunBy(position), bound, endOfLane, look);
           for (let item = 0; item < (ends.at(-1) ?? 0); item += 1)
             expect({ item, was: wasBegun(before, item) }).toEqual({ item, was: begun.has(item) });
           // Only what was known before: nobody can tell of what is deleted earlier.
@@ -82,6 +85,20 @@ describe('what earlier runs have begun', () => {
       }),
       { numRuns: 1_000, seed: 1 },
     );
+  });
+
+  // Proves B11.
+  it.each([
+    ['the first half', (item: number) => item < 50_000],
+    ['every second one', (item: number) => item % 2 === 0],
+  ])('has the open items, and does not grow with the others, of which %s is there', async (_, isThere) => {
+    const stateOf = (item: number): RunState => (item === 100 ? 'running' : 'completed');
+    const look = (item: number) => Promise.resolve(isThere(item) ? stateOf(item) : null);
+    const endOfLane = (item: number) => Promise.resolve(item + 1);
+    const begun = await askedFor({ cursor: 0, lanes: [] }, 100_000, endOfLane, look);
+    expect(begun.lanes).toContainEqual([100, 101, 'open']);
+    expect(JSON.stringify(begun).length).toBeLessThan(50_000);
+    for (let item = 0; item < 4_000; item += 1) expect(wasBegun(begun, item)).toBe(isThere(item));
   });
 });
 
@@ -135,6 +152,8 @@ describe('where a batch stands', () => {
     ['ending', { ending: 'cancel-running' }, 'running', ''],
     ['ending', { ending: 'broken-off' }, 'running', reset],
     ['terminated', {}, 'terminated', ''],
+    // By its update only, without the request of a cancellation.
+    ['cancelled', { ending: 'cancel-running' }, 'failed', ''],
     ['incomplete', { ending: 'broken-off' }, 'completed', reset],
     [
       'tolerance-exceeded',

@@ -51,7 +51,24 @@ describe('the input of a batch', () => {
   });
 
   it('has no fields that it does not know, such as a state of another version', () => {
-    expect(problemsOf({ items, continued: {} })).toEqual([expect.stringMatching(/^input: "continued" is not a/)]);
+    expect(problemsOf({ items, continued: {} })).toEqual([
+      expect.stringMatching(/^input: "continued" is not a/),
+    ]);
+  });
+
+  it('is not an object where it is bytes, which have a field each', () => {
+    const words = 'input: must be one JSON object, a BatchInput, not binary data';
+    expect(problemsOf(Buffer.alloc(2_000_000))).toEqual([words]);
+  });
+
+  it.each<[string, unknown]>([
+    ['other fields', Object.fromEntries(Array.from({ length: 100_000 }, (_, nth) => [`field-${nth}`, 1]))],
+    ['empty items', { items: Array(100_000).fill({}) }],
+    ['long words', { items: Array(100).fill({ projectId: 'p'.repeat(10_000), jobId: '\ud800' }) }],
+  ])('is refused in a message of bounded size, be it of %s', (_, input) => {
+    const problems = problemsOf(input);
+    expect(problems.length).toBeGreaterThan(0);
+    expect(problems.join('; ').length).toBeLessThan(8_192);
   });
 
   it('is refused with every problem, of which its items have twenty, each in a few words', () => {
